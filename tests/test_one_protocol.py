@@ -141,7 +141,7 @@ def test_one_door_tells_by_the_promise_what_is_planned() -> None:
         ("batch", {"target": ["deadline <= 1h", "p99 <= 3s"]}, "must be the only target"),
         ("batch", {"target": "p99 <= 3s", "rate": "5k/s"}, "p99 <= 3.00 s"),
         ("stream", {"target": "deadline <= 1h"}, "a streaming job has no end"),
-        ("stream", {"target": "p99 <= 3s"}, "^rate is missing"),
+        ("stream", {"target": "p99 <= 3s", "mode": "fast"}, "^mode is 'fast'"),
     ],
 )
 def test_the_door_refuses_what_is_not_of_the_kind(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from headway.api.file_kinds import is_log
 from headway.domain import (
     AnyPromise,
     Arrivals,
@@ -44,49 +45,59 @@ def require_room_for_tasks(cores: int, task_cpus: float) -> None:
 
 
 def job_from(
-    profile: JobProfile | ApplicationProfile | str | Path, promise: Promise | None = None
+    profile: JobProfile | ApplicationProfile | str | Path,
+    promise: Promise | None = None,
+    queries: Sequence[str] | None = None,
 ) -> JobProfile:
-    """The profile of a query, read if it is a file; it must be one that can have such a target."""
-    if isinstance(profile, str | Path):
+    """The profile of a query, as of `any_job`; it must be one that can have such a target."""
+    if isinstance(profile, str | Path) and not is_log(profile):
+        _require_no_queries(queries)
         return load_profile(profile)
-    _require_profile(profile)
+    job = any_job(profile, queries)
     if promise is not None:
-        profile.require_can_promise(promise)
-    profile.require_streaming_query()
-    return cast("JobProfile", profile)
+        job.require_can_promise(promise)
+    job.require_streaming_query()
+    return cast("JobProfile", job)
 
 
 def any_job(
-    profile: JobProfile | ApplicationProfile | str | Path,
+    profile: JobProfile | ApplicationProfile | str | Path, queries: Sequence[str] | None = None
 ) -> JobProfile | ApplicationProfile:
-    """The profile of a job of any kind, read if it is a file."""
+    """The profile of a job of any kind: as given, read from its file, or made of its event logs.
+
+    ``queries`` are those of the logs that it is made of; all by default.
+    """
+    if is_log(profile):
+        # What reads logs takes time to load, and most jobs have been profiled before.
+        from headway.api.profile import profile_and_tables
+
+        return profile_and_tables(cast("str | Path", profile), None, queries=queries or ())[0]
+    _require_no_queries(queries)
     if isinstance(profile, str | Path):
         return load_any_profile(profile)
-    _require_profile(profile)
-    return profile
-
-
-def stream_job(profile: JobProfile | ApplicationProfile | str | Path) -> Job:
-    """The profile of a stream, read if it is a file, which must not be that of a batch job."""
-    return load_stream_profile(profile) if isinstance(profile, str | Path) else any_job(profile)
-
-
-def _require_profile(profile: object) -> None:
-    """Refuse what is neither a profile nor the path of one."""
     if not hasattr(profile, "require_can_promise"):
         raise InputError(
             f"{argument('profile')} is of the type {type(profile).__name__}; expected a profile, "
-            "or the path of one"
+            "the path of one, or event logs"
         )
+    return profile
 
 
-def required_rate_per_s(question: PlanQuestion) -> float:
-    """The input rate that a stream is planned for."""
-    if question.rate_per_s is None:
-        raise InputError(
-            f"{argument('rate')} is missing; expected the input rate to plan for, e.g. '50k/s'"
+def stream_job(
+    profile: JobProfile | ApplicationProfile | str | Path, queries: Sequence[str] | None = None
+) -> Job:
+    """The profile of a stream, as of `any_job`; in a file it must not be that of a batch job."""
+    if isinstance(profile, str | Path) and not is_log(profile):
+        _require_no_queries(queries)
+        return load_stream_profile(profile)
+    return any_job(profile, queries)
+
+
+def _require_no_queries(queries: Sequence[str] | None) -> None:
+    if queries:
+        raise RefusedArgumentError(
+            f"{argument('queries')}: it chooses queries of an event log; this is a profile"
         )
-    return question.rate_per_s
 
 
 def positive_trigger_s(question: SettingQuestion) -> float | None:

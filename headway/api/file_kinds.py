@@ -1,14 +1,19 @@
-"""What a file is by the text at its beginning, right or not: a spec, a pipeline, or neither."""
+"""What a file is by its beginning, right or not: a spec, a pipeline, event logs, or none."""
 
 from __future__ import annotations
 
 import re
+from glob import has_magic
 from pathlib import Path
 
-from headway.formats.own_files import beginning_of, read_text
+from headway.formats.own_files import beginning_of, head_of, read_text
+from headway.formats.profile_file import EVENT_LOG
 
 PIPELINE_KINDS = ("MicroBatchPipeline", "OrderedPipeline")
 _MOST_BYTES = 4 * 2**20
+_HEAD_BYTES = 4096
+# A single letter would be a Windows drive.
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _SCHEMA = re.compile(r"(?m)^schema:\s*['\"]?headway\.")
 _KIND = re.compile(r"(?m)^(?:kind|apiVersion):")
 _PIPELINE = re.compile(rf"(?m)^kind:\s*['\"]?({'|'.join(PIPELINE_KINDS)})['\"]?\s*(?:#.*)?$")
@@ -49,3 +54,40 @@ def pipeline_kind(source: object) -> str | None:
 def is_pipeline(source: object) -> bool:
     """Whether something is a pipeline, or the path of a file that describes one, right or not."""
     return pipeline_kind(source) is not None
+
+
+def is_log(source: object) -> bool:
+    """Whether something names event logs rather than a file of Headway's own.
+
+    Addresses, patterns, folders and packed files are of logs; other files if they begin with an
+    event.
+
+    Examples
+    --------
+    >>> is_log("http://history:18080/history/app-1"), is_log("examples/word-count.profile.yaml")
+    (True, False)
+    """
+    if not isinstance(source, str | Path):
+        return False
+    if isinstance(source, str) and _ADDRESS.match(source):
+        return True
+    path = Path(source)
+    try:
+        if path.is_dir():
+            return True
+        is_there = path.exists()
+    except (OSError, ValueError):
+        return False
+    if not is_there:
+        # A log loses this ending when its application ends.
+        return has_magic(str(source)) or path.name.endswith(".inprogress")
+    head = head_of(path, _HEAD_BYTES)
+    if EVENT_LOG.match(head.decode("utf-8", "replace")):
+        return True
+    if head.isascii():
+        return False
+    # Profiles are read without what unpacks logs.
+    from headway.profiler.logs.log_codecs import is_packed
+    from headway.profiler.logs.zipped import is_zip
+
+    return is_packed(head) or is_zip(head)

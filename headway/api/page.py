@@ -36,6 +36,7 @@ def page(
     shown: Result | Sheet | str | Path,
     *,
     profile: JobProfile | str | Path | None = None,
+    profile_file: str | None = None,
     runs: Sequence[SeenRun] = (),
     made_at: datetime | None = None,
     tell: Tell = lambda *_: None,
@@ -48,6 +49,9 @@ def page(
         The result to show, or the file that a command wrote or printed with ``--json``.
     profile : JobProfile or path
         The profile behind a plan: adds the what-if, the latency distribution and the maps.
+    profile_file : str
+        The file or the log of this profile, for the commands on the page; by default its path, or
+        ``job.profile.yaml``.
     runs : sequence of SeenRun
         The batches behind a profile, of :func:`headway.api.seen_runs.seen_runs`: adds time lines.
     made_at : datetime
@@ -70,17 +74,19 @@ def page(
         raise InputError("runs: only the page of a streaming job's profile has a time line")
     job = None if profile is None else job_from(profile)
     if isinstance(profile, str | Path):
-        files.append(str(profile))
+        profile_file = str(profile)
+    if profile_file is not None:
+        files.append(profile_file)
     embedded = ""
     if kind == "plan":
-        profile_file = str(profile) if isinstance(profile, str | Path) else _PROFILE_FILE
+        profile_file = profile_file or _PROFILE_FILE
         evidence = (
             () if job is None else plan_evidence(job, result, profile_file=profile_file, tell=tell)
         )
         sheet = stream_page_sheet(result, evidence=evidence)
         embedded = json_text(stream_json(result))
     elif kind == "profile":
-        profile_file = files[0] if files else _PROFILE_FILE
+        profile_file = profile_file or (files[0] if files else _PROFILE_FILE)
         sheet = profile_sheet(result, _profile_evidence(result, profile_file, tell), runs)
     else:
         sheet = result if isinstance(result, Sheet) else sheet_of(result)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
@@ -17,17 +18,27 @@ from headway.api.arguments import (
     node_types_of,
     promises_from,
     require_room_for_tasks,
-    required_rate_per_s,
     stream_job,
 )
 from headway.api.file_kinds import is_pipeline
 from headway.api.predict import JobOptions, at_source_partitions, with_next_run
-from headway.domain import Deadline, Job, JobProfile, Objective, Promise, StreamAnswer, Target
-from headway.domain.argument import JobKind, question_for, takes
+from headway.domain import (
+    Deadline,
+    Finding,
+    FindingCode,
+    Job,
+    JobProfile,
+    Objective,
+    Promise,
+    StreamAnswer,
+    Target,
+)
+from headway.domain.argument import JobKind, given_names, question_for, takes
 from headway.domain.argument_values import ROWS
 from headway.domain.later import later, with_changes
 from headway.domain.question import Mode, PlanQuestion, mode_of
 from headway.errors import InputError, argument
+from headway.units import format_rate
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePlan
@@ -36,6 +47,7 @@ if TYPE_CHECKING:
     from headway.domain.ordered import KeyCounts
     from headway.domain.plan_parts import PlannedSkew
     from headway.domain.real_time import RealTimePlan
+    from headway.planner.space import SearchSpace
 
 
 class PlanOptions(JobOptions, total=False):
@@ -84,7 +96,7 @@ def plan(
 def plan(
     profile: JobProfile | str | Path,
     *,
-    rate: float | str,
+    rate: float | str | None,
     target: _Targets,
     mode: Literal["real-time", Mode.REAL_TIME],
     **options: Unpack[PlanOptions],
@@ -95,8 +107,17 @@ def plan(
 def plan(
     profile: JobProfile | str | Path,
     *,
-    rate: float | str,
+    rate: float | str | None,
     target: _Targets,
+    **options: Unpack[PlanOptions],
+) -> StreamAnswer: ...
+
+
+@overload
+def plan(
+    profile: JobProfile,
+    *,
+    rate: float | str | None = ...,
     **options: Unpack[PlanOptions],
 ) -> StreamAnswer: ...
 
@@ -125,14 +146,18 @@ def plan(profile: Any, **options: Any) -> Any:
     ----------
     profile : JobProfile, ApplicationProfile, MicroBatchPipeline, OrderedPipeline or path
         The job: a streaming query, a DStreams application, or with a deadline a batch job, or a
-        streaming query that read a backlog and ended. A pipeline takes only ``rate``, ``target``
-        and ``max_nodes``, which its file may contain.
+        streaming query that read a backlog and ended. Event logs are profiled first. A pipeline
+        takes only ``rate``, ``target`` and ``max_nodes``, which its file may contain.
+    queries : sequence of str
+        Names or ids of the queries of event logs; all by default.
     rate : float or str
-        Input rate to plan a query for, records per second or e.g. ``"50k/s"``.
+        Input rate to plan a query for, records per second or e.g. ``"50k/s"``; by default that of
+        the profiled run.
     target : Target, Deadline or str, or several
         The target, e.g. ``"p99 <= 3s"``, ``"window p95 <= 20s"``, for a batch job ``"deadline <=
         10m"``. If there are several, for instance also ``"catch_up <= 15m after 30m"``, all must be
-        met; the plan refers to the first latency target.
+        met; the plan refers to the first latency target. By default the lowest p99 that the
+        profiled setting of a query meets.
     max_nodes : int
         Maximum number of nodes.
     node_cores, cores : int
@@ -205,23 +230,25 @@ def plan(profile: Any, **options: Any) -> Any:
 def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]:
     """The job to plan, read if it is a file, and its kind, which decides what can be asked.
 
-    It is refused if there is no target, or the job cannot have such a one.
+    It is refused if it cannot have such a target; only a query in micro-batches needs none.
     """
     if is_pipeline(profile):
         return JobKind.PIPELINE, profile
-    target = options.get("target")
-    if target is None:
-        raise InputError(
-            f"{argument('target')} is missing; expected what is to be met, e.g. 'p99 <= 3s'"
-        )
-    if mode_of(options) is Mode.REAL_TIME:
-        return JobKind.REAL_TIME, job_from(profile, promises_from(target)[0])
-    deadline = deadline_in(target)
+    target: Any = options.get("target")
+    queries = options.get("queries")
+    has_target, is_real_time = "target" in given_names(options), mode_of(options) is Mode.REAL_TIME
+    if has_target and is_real_time:
+        return JobKind.REAL_TIME, job_from(profile, promises_from(target)[0], queries)
+    deadline = deadline_in(target) if has_target else None
     if deadline is not None:
         rows = options.get("rows")
         num_rows = None if rows is None else ROWS.read(rows, "rows")
-        return JobKind.ENDING, any_job(profile).for_deadline(deadline, num_rows)
-    job = stream_job(profile)
+        return JobKind.ENDING, any_job(profile, queries).for_deadline(deadline, num_rows)
+    job = stream_job(profile, queries)
+    if not has_target and (is_real_time or job.job_kind is not JobKind.QUERY):
+        raise InputError(
+            f"{argument('target')} is missing; expected what is to be met, e.g. 'p99 <= 3s'"
+        )
     if job.job_kind is JobKind.ENDING:
         job.require_can_promise(promises_from(target)[0])
     return job.job_kind, job
@@ -260,14 +287,12 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     from headway.planner.search import plan as search
     from headway.planner.space import SearchSpace
 
-    rate_per_s = required_rate_per_s(question)
-    first, further_targets = promises_from(question.targets)
+    arrivals = arrivals_from(job, question.rate_per_s)
     cores = question.cores or job.baseline.cores_per_executor
     executors_per_node = executors_by_cores(question.node_cores or cores, cores)
     task_cpus = question.task_cpus or job.baseline.task_cpus
     require_room_for_tasks(cores, task_cpus)
     node_types = node_types_of(question)
-    further_targets += during_bursts(question, [first, *further_targets])
     if question.source_partitions is not None:
         job = at_source_partitions(job, question.source_partitions)
     counts = key_counts(question)
@@ -275,21 +300,27 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         from headway.planner.kinds.ordered import with_known_keys
 
         job = with_known_keys(job, counts)
+    space = SearchSpace(
+        max_nodes=question.max_nodes,
+        executors_per_node=executors_per_node,
+        cores_per_executor=cores,
+        task_cpus=task_cpus,
+        tasks_per_executor=job.baseline.tasks_per_executor,
+        shuffle_partitions=question.shuffle_partitions,
+        trigger_s=question.trigger_s,
+        executor_memory_bytes=question.executor_memory_bytes,
+        lower_memory=question.lower_memory,
+    )
+    targets = question.targets or (
+        _target_of_profile(replace(job, arrivals=arrivals), space, question.confidence),
+    )
+    first, further_targets = promises_from(targets)
+    further_targets += during_bursts(question, [first, *further_targets])
     answer = search(
         job,
-        arrivals_from(job, rate_per_s),
+        arrivals,
         first,
-        SearchSpace(
-            max_nodes=question.max_nodes,
-            executors_per_node=executors_per_node,
-            cores_per_executor=cores,
-            task_cpus=task_cpus,
-            tasks_per_executor=job.baseline.tasks_per_executor,
-            shuffle_partitions=question.shuffle_partitions,
-            trigger_s=question.trigger_s,
-            executor_memory_bytes=question.executor_memory_bytes,
-            lower_memory=question.lower_memory,
-        ),
+        space,
         confidence=question.confidence,
         further_targets=further_targets,
         objective=question.objective,
@@ -303,8 +334,34 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     return with_changes(
         answer,
         prediction=with_next_run(answer.prediction, job, first),
+        findings=(*_not_asked(question, answer), *answer.findings),
         skew=later(lambda: _skew(answer, job, counts)),
     )
+
+
+def _target_of_profile(job: JobProfile, space: SearchSpace, confidence: float) -> Target:
+    """The lowest p99 that the profiled setting meets at the rate of the job."""
+    from headway.planner.judged import lowest_target
+    from headway.planner.search import question_of
+
+    any_p99 = Target(quantile=0.99, limit_s=1.0)
+    target = lowest_target(question_of(job, any_p99, space, confidence), job.baseline)
+    if target is None:
+        raise InputError(
+            f"{argument('target')} is missing, and the profiled setting meets none at "
+            f"{format_rate(job.arrivals.rate_per_s)}; expected what is to be met, e.g. 'p99 <= 3s'"
+        )
+    return target
+
+
+def _not_asked(question: PlanQuestion, answer: StreamAnswer) -> Iterator[Finding]:
+    """What of the question is that of the profiled run."""
+    if question.rate_per_s is None:
+        numbers = {"rate_per_s": answer.rate_per_s}
+        yield Finding(code=FindingCode.RATE_OF_PROFILE, numbers=numbers)
+    if not question.targets:
+        names = {"target": str(answer.target)}
+        yield Finding(code=FindingCode.TARGET_OF_PROFILE, names=names)
 
 
 def _skew(answer: StreamAnswer, job: JobProfile, counts: KeyCounts | None) -> PlannedSkew | None:

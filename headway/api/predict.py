@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
@@ -42,6 +42,7 @@ class RunOptions(SettingOptions, total=False):
 class JobOptions(SettingOptions, total=False):
     """Arguments that plans and predictions share, as the library takes them."""
 
+    queries: Sequence[str]
     source_partitions: int | None
     path: float | str | None
     concurrent_jobs: int | None
@@ -85,7 +86,9 @@ def predict(profile: Any, **options: Any) -> Any:
     ----------
     profile : JobProfile, ApplicationProfile, MicroBatchPipeline, OrderedPipeline or path
         The job: a streaming query, a DStreams application, or a pipeline, which takes only
-        ``rate``.
+        ``rate``. Event logs are profiled first.
+    queries : sequence of str
+        Names or ids of the queries of event logs; all by default.
     rate : float or str
         Input rate, records per second or e.g. ``"50k/s"``.
     trigger : float or str
@@ -126,8 +129,8 @@ def predicted_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, An
     if is_pipeline(profile):
         return JobKind.PIPELINE, profile
     if mode_of(options) is Mode.REAL_TIME:
-        return JobKind.REAL_TIME, job_from(profile)
-    job = stream_job(profile)
+        return JobKind.REAL_TIME, job_from(profile, queries=options.get("queries"))
+    job = stream_job(profile, options.get("queries"))
     if job.job_kind is not JobKind.DSTREAMS:
         job = job_from(cast("JobProfile", job))
     return job.job_kind, job

@@ -9,7 +9,6 @@ from headway.api.arguments import (
     positive_trigger_s,
     promises_from,
     require_room_for_tasks,
-    required_rate_per_s,
 )
 from headway.api.nodes_to_buy import spaces_of
 from headway.assumptions.real_time import BATCH_LENGTH_S, PATH_S
@@ -66,7 +65,7 @@ def predict_in_real_time(job: JobProfile, question: PredictQuestion) -> RealTime
 
 def plan_in_real_time(job: JobProfile, question: PlanQuestion) -> RealTimePlan:
     """The fewest nodes that meet a latency of rows in Real-Time Mode, and a target to catch up."""
-    rate_per_s = required_rate_per_s(question)
+    rate_per_s = arrivals_from(job, question.rate_per_s).rate_per_s
     first, further_targets = promises_from(question.targets)
     require_real_time(job, first)
     batch_length_s = positive_trigger_s(question)

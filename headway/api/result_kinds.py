@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from headway.domain.result import Result
-from headway.domain.sheet import Kind, Sheet
+from headway.domain.sheet import Kind, Sheet, in_brief
 
 #: The modules that show each kind of result: only those in use are loaded.
 _MODULES = {
@@ -55,4 +55,4 @@ def headline_of(result: Result) -> str:
 def brief_of(result: Result) -> Sheet:
     """What terminals and notebooks show of a result."""
     kind = kind_of(result)
-    return (kind.brief or kind.sheet)(result)
+    return in_brief(kind.sheet(result)) if kind.brief is None else kind.brief(result)

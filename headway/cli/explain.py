@@ -5,32 +5,41 @@ from __future__ import annotations
 import click
 
 from headway.api.explain import explain
+from headway.cli.jobs import profiled
 from headway.cli.options import Command, refuse
 from headway.cli.terminal import show, suggest
 from headway.report.equations import equation_text
 
 
 @click.command("explain", cls=Command)
-@click.argument("plan", metavar="[PLAN]", required=False)
+@click.argument("source", metavar="[PLAN|LOG]", required=False)
 @click.option("--equation", metavar="NUMBER", help="Show an equation instead, e.g. P2.")
-def command(plan: str | None, equation: str | None) -> int:
+def command(source: str | None, equation: str | None) -> int:
     """Explain a plan: binding constraints, effect of every change, formula and source of numbers.
 
     \b
     headway explain plan.json
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --json > plan.json
+    headway explain eventlog_v2_app-1             what the job meets today
 
-    PLAN is what 'headway plan --json' printed. Numbers such as (P4) refer to equations in
-    docs/theory.md; --equation P4 shows one.
+    PLAN is what 'headway plan --json' printed; an event log is profiled and planned first. Numbers
+    such as (P4) refer to equations in docs/theory.md; --equation P4 shows one.
     """
-    if plan is None and equation is None:
+    if source is None and equation is None:
         raise click.UsageError("Missing argument 'PLAN'.", click.get_current_context())
-    if plan is not None and equation is not None:
+    if source is not None and equation is not None:
         refuse(["--equation"], "shows an equation and explains no plan; give one of them")
-    show(explain(plan) if plan is not None else equation_text(equation or ""))
-    suggest(
-        "headway explain plan.json"
-        if plan is None
-        else f"headway emit {plan} --format spark-defaults"
-    )
+    if source is None:
+        show(equation_text(equation or ""))
+        suggest("headway explain plan.json")
+        return 0
+    profile = profiled(source)
+    if isinstance(profile, str):
+        show(explain(profile))
+        suggest(f"headway emit {source} --format spark-defaults")
+        return 0
+    from headway.api.plan import plan
+
+    show(explain(plan(profile)))
+    suggest(f"headway plan {source} --rate 50k/s --target 'p99 <= 3s' --verbose")
     return 0

@@ -12,14 +12,16 @@ from headway.emitters import FORMATS
 from headway.sparkconf import render_properties
 from headway.version import __version__
 
-_NO_DETAILS = "a plan of this kind of job has no further details"
 #: Options of output that mean nothing for plans of a kind, and why.
 _OUTPUT_NOT_FOR: Mapping[JobKind, Mapping[str, str]] = {
     JobKind.QUERY: {},
     JobKind.ENDING: {},
-    JobKind.DSTREAMS: {"verbose": _NO_DETAILS},
-    JobKind.REAL_TIME: {"verbose": _NO_DETAILS},
-    JobKind.PIPELINE: {"verbose": _NO_DETAILS, "strict": "not for pipelines"},
+    JobKind.DSTREAMS: {},
+    JobKind.REAL_TIME: {},
+    JobKind.PIPELINE: {
+        "verbose": "a plan of a pipeline has no further details",
+        "strict": "not for pipelines",
+    },
 }
 #: The likely next command after a plan; that of queries depends on the answer.
 NEXT_STEP: Mapping[JobKind, str] = {

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import click
 
@@ -60,6 +61,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command of the first word; for a misspelt one, a suggestion."""
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            if _is_file(args[0]):
+                return None, importlib.import_module("headway.cli.about").command, args
             close = _closest(args[0], _COMMANDS)
             hint = f"; did you mean 'headway {close}'?" if close else ""
             raise click.UsageError(f"no command {args[0]!r}{hint}", ctx)
@@ -105,9 +108,10 @@ def cli() -> None:
 
     \b
     headway demo                                       see it work, about two minutes
-    headway profile EVENTLOG -o job.profile.yaml       measure what a batch costs
-    headway predict job.profile.yaml --rate 50k/s      predict its latency at another rate
-    headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s'
+    headway EVENTLOG                                   what it is, and what to ask about it
+    headway plan EVENTLOG --rate 50k/s --target 'p99 <= 3s'
+    headway predict EVENTLOG --rate 50k/s              its latency at another rate
+    headway profile EVENTLOG... -o job.profile.yaml    measure what a batch costs, once
     """
 
 
@@ -164,6 +168,13 @@ def run(arguments: Sequence[str]) -> int:
             ExitCode.FAILURE,
         )
     return result if isinstance(result, int) else 0
+
+
+def _is_file(word: str) -> bool:
+    """Whether a word is no command but the name of a file, of a folder, or of event logs."""
+    from headway.api.file_kinds import is_log
+
+    return is_log(word) or Path(word).is_file()
 
 
 def _meant(error: click.ClickException) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from headway.api.ordered import ordered_plan
+from headway.cli.jobs import profiled
 from headway.cli.options import Command, json_option
 from headway.cli.outputs import OUTPUT_FILE
 from headway.cli.progress import Progress
@@ -20,11 +21,11 @@ from headway.report.ordered import ordered_sheet, placement_csv
 
 
 @click.command("ordered", cls=Command)
-@click.argument("profile", metavar="PROFILE")
+@click.argument("source", metavar="LOG|PROFILE")
 @options_of(OrderedQuestion)
 @click.option("-o", "--output", type=OUTPUT_FILE, help="Write the table of placed keys, CSV.")
 @json_option
-def command(profile: str, output: str | None, as_json: bool, *, keys: Path, **_: Any) -> int:
+def command(source: str, output: str | None, as_json: bool, *, keys: Path, **_: Any) -> int:
     """Choose shuffle partitions and place heavy keys, for work that is done key by key.
 
     \b
@@ -43,6 +44,7 @@ def command(profile: str, output: str | None, as_json: bool, *, keys: Path, **_:
     With a limit, give --total-rows df.count(). Exits with 3 if the heaviest key alone needs
     longer than the trigger interval.
     """
+    profile = profiled(source)
     with Progress("placing keys"):
         plan = ordered_plan(profile, **given_options(OrderedQuestion))
     if output is not None:
@@ -50,5 +52,5 @@ def command(profile: str, output: str | None, as_json: bool, *, keys: Path, **_:
         remark(f"wrote {output}")
     answer(plan, as_json=as_json, sheet=ordered_sheet(plan, file=output))
     if not as_json:
-        suggest(f"headway ordered {profile} --keys {keys} -o placed.csv")
+        suggest(f"headway ordered {source} --keys {keys} -o placed.csv")
     return ExitCode.OK if plan.keeps_up else ExitCode.INFEASIBLE

@@ -19,10 +19,13 @@ def write_page(
     shown: Result | Sheet | str,
     *,
     profile: JobProfile | str | None = None,
+    profile_file: str | None = None,
     runs: Sequence[SeenRun] = (),
 ) -> None:
     """Write a result as an HTML page, and say so."""
     with Progress() as progress:
-        text = page(shown, profile=profile, runs=runs, tell=progress.tell)
+        text = page(
+            shown, profile=profile, profile_file=profile_file, runs=runs, tell=progress.tell
+        )
     write_text(output, text, label="the page")
     remark(f"wrote {output}")

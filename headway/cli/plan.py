@@ -10,6 +10,7 @@ import click
 from headway.api.file_kinds import is_pipeline, is_spec
 from headway.api.plan import plan_job, planned_job
 from headway.api.results import as_data, as_text
+from headway.cli.jobs import profile_option, profiled
 from headway.cli.kinds_of_jobs import NEXT_STEP, configuration_formats, refuse_outputs
 from headway.cli.options import (
     Command,
@@ -36,8 +37,9 @@ _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan
 
 
 @click.command("plan", cls=Command)
-@click.argument("profile", metavar="PROFILE")
+@click.argument("source", metavar="LOG|PROFILE|SPEC")
 @options_of(PlanQuestion)
+@profile_option
 @click.option(
     "--format",
     "output_format",
@@ -56,7 +58,9 @@ _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan
 @strict_option
 @json_option
 def command(
-    profile: str,
+    source: str,
+    queries: tuple[str, ...],
+    profile_file: str | None,
     output_format: str,
     output: str | None,
     strict: bool,
@@ -68,7 +72,8 @@ def command(
     """Find the fewest nodes that meet a latency target, and their Spark configuration.
 
     \b
-    headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s'
+    headway plan eventlog_v2_app-1 --rate 50k/s --target 'p99 <= 3s'
+    headway plan eventlog_v2_app-1                what the job meets today, at today's rate
     headway plan job.profile.yaml --rate 50k/s --target 'mean < 1s' --format spark-defaults
     headway plan orders.yaml                      a spec file; 'headway init' writes one
     headway plan pipeline.yaml --target 'p99 <= 3s'
@@ -92,18 +97,27 @@ def command(
     if output_format != _TEXT:
         refuse(given("verbose", "quiet"), f"--format {output_format} has one length")
     options = given_options(PlanQuestion)
-    if not is_pipeline(profile) and ("target" not in options or is_spec(profile)):
-        kind, plan, profile_of_plan = _planned_spec(profile, options, output_format)
+    options.pop("queries", None)
+    profile: Any = profiled(source, queries, profile_file)
+    # Commands on the page are for the profile, or for the log that was profiled.
+    on_page = None if profile is source else profile_file or source
+    if profile is source and is_spec(source) and not is_pipeline(source):
+        kind, plan, profile = _planned_spec(source, options, output_format)
     else:
         kind, job = planned_job(profile, options)
         refuse_outputs(kind, output_format)
         with Progress("planning"):
-            plan, profile_of_plan = plan_job(kind, job, options), profile
-    _print(kind, plan, profile_of_plan, output_format, verbose=verbose, quiet=quiet)
+            plan = plan_job(kind, job, options)
+    _print(kind, plan, source, output_format, verbose=verbose, quiet=quiet)
     if output is not None:
         from headway.cli.pages import write_page
 
-        write_page(output, plan, profile=profile_of_plan if kind is JobKind.QUERY else None)
+        write_page(
+            output,
+            plan,
+            profile=profile if kind is JobKind.QUERY else None,
+            profile_file=on_page,
+        )
     # No pipeline was measured, so none is calibrated; --strict is refused.
     calibrated = kind is JobKind.PIPELINE or plan.calibrated
     return exit_code(calibrated=calibrated, strict=strict, feasible=plan.feasible)
@@ -117,8 +131,6 @@ def _planned_spec(
     from headway.api.specs import plan_file
     from headway.spec.spec_file import load_spec
 
-    if not is_spec(file):
-        raise click.UsageError("Missing option '--target'.", click.get_current_context())
     if "mode" in options:
         refuse(["--mode"], "a spec file is planned in micro-batches; give the profile")
     spec_file = load_spec(file)
@@ -139,7 +151,7 @@ def _planned_spec(
 
 
 def _print(
-    kind: JobKind, plan: Any, profile: Any, output_format: str, *, verbose: bool, quiet: bool
+    kind: JobKind, plan: Any, source: str, output_format: str, *, verbose: bool, quiet: bool
 ) -> None:
     if output_format == _TEXT:
         # What is printed is computed when it is read.
@@ -147,7 +159,7 @@ def _print(
             text = _in_words(kind, plan, verbose=verbose, quiet=quiet)
         show(text.rstrip("\n"), is_met=plan.feasible)
         if not quiet:
-            _suggest_next(kind, plan, profile)
+            _suggest_next(kind, plan, source)
     elif output_format == _JSON:
         click.echo(json_text(as_data(plan)))
     else:
@@ -155,19 +167,25 @@ def _print(
 
 
 def _in_words(kind: JobKind, plan: Any, *, verbose: bool, quiet: bool) -> str:
+    # Help is shown without what shows plans.
+    from headway.api.result_kinds import sheet_of
+    from headway.report.stream import answer_sheet, stream_sheet
+
+    is_of_query = kind is JobKind.QUERY
     if verbose:
+        whole = sheet_text(stream_sheet(plan) if is_of_query else sheet_of(plan))
+        if kind not in (JobKind.QUERY, JobKind.ENDING):
+            return whole
         from headway.api.explain import explain
-        from headway.report.stream import stream_sheet
 
-        # A query's plan is shown in full, even if it is infeasible.
-        whole = sheet_text(stream_sheet(plan)) if kind is JobKind.QUERY else as_text(plan)
         return f"{whole}\n\n{explain(plan)}"
-    text = as_text(plan)
-    return text.partition("\n\n")[0] if quiet else text
+    if quiet:
+        return sheet_text(answer_sheet(plan)) if is_of_query else as_text(plan).partition("\n\n")[0]
+    return as_text(plan)
 
 
-def _suggest_next(kind: JobKind, plan: Any, profile: Any) -> None:
+def _suggest_next(kind: JobKind, plan: Any, source: str) -> None:
     if kind in NEXT_STEP:
-        suggest(NEXT_STEP[kind].format(profile=profile))
+        suggest(NEXT_STEP[kind].format(profile=source))
     elif kind is JobKind.QUERY or (kind is JobKind.ENDING and plan.feasible):
         suggest(_APPLY if plan.feasible else _WAYS_OUT)

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from headway.api.predict import predict_job, predicted_job
+from headway.cli.jobs import profile_option, profiled
 from headway.cli.options import Command, exit_code, given, json_option, refuse, strict_option
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, suggest
@@ -21,14 +22,23 @@ _NEXT_STEP = {
 
 
 @click.command("predict", cls=Command)
-@click.argument("profile", metavar="PROFILE")
+@click.argument("source", metavar="LOG|PROFILE")
 @options_of(PredictQuestion)
+@profile_option
 @strict_option
 @json_option
-def command(profile: str, strict: bool, as_json: bool, **_: Any) -> int:
+def command(
+    source: str,
+    queries: tuple[str, ...],
+    profile_file: str | None,
+    strict: bool,
+    as_json: bool,
+    **_: Any,
+) -> int:
     """Predict the latency of a profiled job in a given configuration.
 
     \b
+    headway predict eventlog_v2_app-1             as it ran
     headway predict job.profile.yaml --rate 50k/s --trigger 2s
     headway predict job.profile.yaml --executors 4 --partitions 32 --json
     headway predict job.profile.yaml --rate 4k/s --mode real-time
@@ -37,6 +47,8 @@ def command(profile: str, strict: bool, as_json: bool, **_: Any) -> int:
     Every option that is left out is as profiled.
     """
     options = given_options(PredictQuestion)
+    profile = profiled(source, queries, profile_file)
+    options.pop("queries", None)
     kind, job = predicted_job(profile, options)
     is_pipeline = kind is JobKind.PIPELINE
     if is_pipeline:
@@ -44,5 +56,5 @@ def command(profile: str, strict: bool, as_json: bool, **_: Any) -> int:
     prediction = predict_job(kind, job, options)
     answer(prediction, as_json=as_json)
     if kind in _NEXT_STEP and not as_json:
-        suggest(_NEXT_STEP[kind].format(profile=profile))
+        suggest(_NEXT_STEP[kind].format(profile=source))
     return exit_code(calibrated=is_pipeline or prediction.calibrated, strict=strict)

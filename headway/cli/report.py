@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import click
 
-from headway.cli.options import Command
+from headway.cli.jobs import profiled
+from headway.cli.options import Command, given, refuse
 from headway.cli.outputs import OUTPUT_FILE
 from headway.cli.pages import write_page
 from headway.cli.terminal import suggest
+from headway.domain import JobProfile
+from headway.report.profile_sheet import SeenRun
 
 
 @click.command("report", cls=Command)
@@ -32,15 +35,24 @@ def command(result: str, output: str, profile: str | None, logs: tuple[str, ...]
     headway report plan.json --profile job.profile.yaml -o plan.html
     headway report job.profile.yaml --log eventlog_v2_app-1 -o profile.html
     headway report backtest.json -o backtest.html
+    headway report eventlog_v2_app-1 -o profile.html
 
-    RESULT is a profile, or what a command printed with --json: a plan, prediction, backtest,
-    simulation, capacity plan, check, comparison, schedule, and so on. The page is one file: it
-    loads nothing, and works offline and on paper.
+    RESULT is an event log, a profile, or what a command printed with --json: a plan, prediction,
+    backtest, simulation, capacity plan, check, comparison, schedule, and so on. The page is one
+    file: it loads nothing, and works offline and on paper.
     """
+    shown = profiled(result)
+    if not isinstance(shown, str):
+        refuse(
+            given("profile", "logs"), f"{result} is an event log, whose page needs no other file"
+        )
+        # Batch applications have no runs of a query.
+        logs = (result,) if isinstance(shown, JobProfile) else ()
+    runs: tuple[SeenRun, ...] = ()
     if logs:
         from headway.api.seen_runs import seen_runs
 
-        write_page(output, result, profile=profile, runs=seen_runs(logs))
-    else:
-        write_page(output, result, profile=profile)
+        runs = seen_runs(logs)
+    profile_file = None if shown is result else result
+    write_page(output, shown, profile=profile, profile_file=profile_file, runs=runs)
     suggest(f"open {output} in a browser, or send it")

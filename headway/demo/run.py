@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import headway
 from headway.api.page import plan_evidence
-from headway.api.results import as_text
 from headway.domain import JobProfile, Prediction, StreamAnswer, Target
 from headway.emitters import FORMATS
 from headway.errors import HeadwayError
@@ -24,7 +23,8 @@ from headway.profiler.spark.session import embedded_session, local_checkpoint_co
 from headway.profiler.work_folder import work_folder
 from headway.report.comparison import ComparisonRow, comparison_sections
 from headway.report.page import origin_rows, sheet_page
-from headway.report.sheet_text import text_of_sections
+from headway.report.sheet_text import sheet_text, text_of_sections
+from headway.report.stream import stream_sheet
 from headway.report.stream_page import stream_page_sheet
 from headway.report.wording import trigger_words
 from headway.runtime.clock_source import clock_source_jar
@@ -330,7 +330,7 @@ def _compared(
 
 def _write_plan(folder: Path, plan: StreamAnswer) -> None:
     write_text(folder / "plan.json", json_text(plan_json(plan)) + "\n", label="the plan")
-    write_text(folder / "plan.txt", as_text(plan) + "\n", label="the plan")
+    write_text(folder / "plan.txt", sheet_text(stream_sheet(plan)) + "\n", label="the plan")
     for name, file in (
         ("spark-defaults", "spark-defaults.conf"),
         ("spark-submit", "spark-submit.sh"),

@@ -252,6 +252,7 @@ RATE = Positive(words="a positive number of records per second", parse=parse_rat
 ROWS = Positive(words="a positive number of rows", parse=parse_rows)
 TOTAL_ROWS = Positive(words="a number above 0", maximum=MOST_LONG)
 TRIGGER = Duration(may_be_zero=True)
+QUERIES = ListOf(members=str, expected="a list of names or ids")
 BURSTS = ListOf(
     members=Burst, expected="a list of texts such as '150k/s:2m'", parse=Burst.parse_short
 )

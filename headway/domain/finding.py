@@ -75,6 +75,10 @@ class FindingCode(StrEnum):
     """Several jobs run at a time."""
     BACKPRESSURE_WHEN_PROFILED = "backpressure_when_profiled"
     """Rows that it held back waited at the source."""
+    RATE_OF_PROFILE = "rate_of_profile"
+    """``rate_per_s``, which was not asked for."""
+    TARGET_OF_PROFILE = "target_of_profile"
+    """Named: the ``target`` that the profiled setting meets, which was not asked for."""
     RATE_LIMIT_OF_KAFKA_ONLY = "rate_limit_of_kafka_only"
     """Named: ``key``."""
     ROWS_NOT_COUNTED = "rows_not_counted"
@@ -146,6 +150,7 @@ _CAUTIONS = frozenset(
     (
         *(FindingCode.STATE_BREAKS_PROMISE, FindingCode.GROWTH_ENDS_PROMISE),
         FindingCode.GROWTH_CAUSE,
+        *(FindingCode.RATE_OF_PROFILE, FindingCode.TARGET_OF_PROFILE),
     )
 )
 _GROWTH = frozenset((FindingCode.BATCHES_GROW, FindingCode.GROWTH_CAUSE))

@@ -9,7 +9,7 @@ from typing import Any
 
 from headway.domain.argument import Question, argument_of
 from headway.domain.argument_lists import Text
-from headway.domain.argument_values import TRIGGER, Anything, Choice, ListOf, not_expected
+from headway.domain.argument_values import QUERIES, TRIGGER, Anything, Choice, not_expected
 from headway.errors import InputError, argument
 
 DEFAULT_MASTER = "local[*]"
@@ -82,7 +82,7 @@ class ProfileQuestion(LogsQuestion):
     """What logs are profiled for, or predictions from them judged."""
 
     queries: tuple[str, ...] = argument_of(
-        ListOf(members=str, expected="a list of names or ids"),
+        QUERIES,
         "Query to include as a run of the job. Repeatable.",
         option="--query",
         default=(),

@@ -18,6 +18,7 @@ from headway.domain.argument import JobKind, Question, argument_of
 from headway.domain.argument_values import (
     BURSTS,
     CONFIDENCE_LEVEL,
+    QUERIES,
     RATE,
     ROWS,
     TASK_CORES,
@@ -146,8 +147,18 @@ class RunQuestion(SettingQuestion):
 
 @dataclass(frozen=True, kw_only=True)
 class JobQuestion(SettingQuestion):
-    """What plans and predictions are asked for alike."""
+    """What plans and predictions are asked for alike; ``queries`` are those of an event log."""
 
+    queries: tuple[str, ...] = argument_of(
+        QUERIES,
+        "Query of an event log, which is profiled first; all of its queries by default. "
+        "Repeatable.",
+        option="--query",
+        default=(),
+        not_for=_not_for(),
+        is_repeatable=True,
+        metavar="NAME_OR_ID",
+    )
     source_partitions: int | None = argument_of(
         Count(maximum=MOST_PARTITIONS),
         "Number of source partitions (or input splits); as profiled by default.",
@@ -189,14 +200,15 @@ class PlanQuestion(JobQuestion):
 
     rate_per_s: float | None = argument_of(
         RATE,
-        "Input rate to plan for, e.g. 50k/s; not with a deadline.",
+        "Input rate to plan for, e.g. 50k/s; that of the profiled run by default.",
         name="rate",
         not_for={JobKind.ENDING: _DEADLINE},
         is_first=True,
     )
     targets: tuple[AnyPromise, ...] = argument_of(
         Promises(),
-        "Target to meet, e.g. 'p99 <= 3s'; repeatable, and all must be met.",
+        "Target to meet, e.g. 'p99 <= 3s'; repeatable, and all must be met. By default the lowest "
+        "p99 that the profiled setting meets.",
         name="target",
         default=(),
         is_repeatable=True,

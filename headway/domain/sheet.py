@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 #: A label and what it says.
@@ -20,7 +20,8 @@ class Section:
 
     Text has an empty line before a section, unless it is ``close`` to the one before; lines under
     a title are indented, unless ``indent`` says otherwise; of a long table it has about
-    ``text_rows``, if so many are given; and it leaves out what is ``only_on_pages``.
+    ``text_rows``, if so many are given; and it leaves out what is ``only_on_pages``. What is a
+    ``detail`` is left out where the answer has to fit one screen.
 
     Examples
     --------
@@ -44,6 +45,7 @@ class Section:
     indent: int | None = None
     text_rows: int | None = None
     only_on_pages: bool = False
+    detail: bool = False
 
     def __post_init__(self) -> None:
         width = len(self.head or (self.rows[0] if self.rows else ()))
@@ -88,10 +90,11 @@ class Sheet:
 class Kind:
     """How results of one kind are shown: as a sheet, as data, as a table.
 
-    ``headline`` is that of the sheet, for sheets that take long; ``brief`` is a shorter sheet for
-    terminals. ``main`` is the path of keys to the list in the data that is the table, or the
-    function that makes the rows; empty if every figure is a row. With ``is_read_back`` the data
-    become a result again; those of others contain the sheet, so that a page is made from it.
+    ``headline`` is that of the sheet, for sheets that take long; ``brief`` is a sheet for
+    terminals, by default the sheet without its details. ``main`` is the path of keys to the list
+    in the data that is the table, or the function that makes the rows; empty if every figure is a
+    row. With ``is_read_back`` the data become a result again; those of others contain the sheet, so
+    that a page is made from it.
     """
 
     sheet: Callable[[Any], Sheet]
@@ -101,6 +104,14 @@ class Kind:
     brief: Callable[[Any], Sheet] | None = None
     is_read_back: bool = False
     endings: tuple[str, ...] = (".json", ".html")
+
+
+def in_brief(sheet: Sheet) -> Sheet:
+    """A sheet for one screen: without its details, which ``--verbose`` shows."""
+    sections = tuple(section for section in sheet.sections if not section.detail)
+    if not any(section.detail and not section.is_empty for section in sheet.sections):
+        return replace(sheet, sections=sections)
+    return replace(sheet, sections=(*sections, Section(texts=("--verbose shows the details",))))
 
 
 def setting_lines(settings: Mapping[str, str]) -> tuple[str, ...]:

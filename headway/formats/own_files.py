@@ -102,14 +102,17 @@ def read_bytes(path: Path, most_bytes: int) -> bytes:
         os.close(handle)
 
 
-def beginning_of(path: Path, num_bytes: int) -> str:
-    """The beginning of a regular file, to see what it is; empty for anything else."""
+def head_of(path: Path, num_bytes: int) -> bytes:
+    """The first bytes of a regular file, to see what it is; none of anything else."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            return ""
-        return read_bytes(path, num_bytes).decode("utf-8", errors="replace")
+        return read_bytes(path, num_bytes) if stat.S_ISREG(path.stat().st_mode) else b""
     except (OSError, ValueError):
-        return ""
+        return b""
+
+
+def beginning_of(path: Path, num_bytes: int) -> str:
+    """The beginning of a regular file as text; empty for anything else."""
+    return head_of(path, num_bytes).decode("utf-8", errors="replace")
 
 
 def _wait_for_more(handle: int) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Profile = TypeVar("Profile")
 # An object on one line, with Spark's word for what it tells.
-_EVENT_LOG = re.compile(r'\s*\{[^\n]*"Event"\s*:\s*"')
+EVENT_LOG = re.compile(r'\ufeff?\s*\{[^\n]*"Event"\s*:\s*"')
 _JOB = "a job profile as 'headway profile' writes it"
 _OF_BATCH_JOBS = ". A batch job has a deadline: headway plan PROFILE --target 'deadline <= 10m'"
 
@@ -122,7 +122,7 @@ def _loaded(path: str | Path, expected: str, read: Callable[[Document], Profile]
     file = Path(path)
     try:
         text = read_text(file, expected=expected)
-        if _EVENT_LOG.match(text):
+        if EVENT_LOG.match(text):
             raise InputError(
                 f"{file}: a Spark event log, not {expected}; "
                 f"run 'headway profile {file} -o profile.yaml' first"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
-from headway.domain import Configuration, Promise, Verdict
+from headway.digits import number_at, rank_of, rounded_up
+from headway.domain import Configuration, Promise, Target, Verdict
 from headway.models.job.capacity import Capacity, sustainable_rate_per_s
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.frontier import own_point
-from headway.planner.question import Question
+from headway.planner.question import NO_LIMIT_S, Question
 from headway.planner.rate_limit import recovers_in_time
 from headway.planner.verdict import kept_probability
+
+# The limit that is rounded up is met; the next numbers are for durations that depend on the limit.
+_MOST_PLACES_ABOVE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +85,24 @@ def judged_setting(question: Question, configuration: Configuration) -> JudgedSe
         limited_to_per_s=limited_to_per_s,
         max_rate_per_s=own_point(setting, configuration).sustainable_rate_per_s,
     )
+
+
+def lowest_target(question: Question, configuration: Configuration) -> Target | None:
+    """The first target of a question with the lowest limit that a setting meets, of three digits.
+
+    None if the setting does not keep up with the rate at the confidence of the question.
+    """
+    lax = question.with_limit(0, NO_LIMIT_S)
+    setting = _as_candidate(lax, configuration)
+    latency_s = float(setting.promised_latency_s(lax.target, lax.rate_per_s)[0])
+    if math.isinf(latency_s):
+        return None
+    lowest = rank_of(rounded_up(latency_s))
+    for rank in range(lowest, lowest + _MOST_PLACES_ABOVE):
+        candidate = question.with_limit(0, number_at(rank))
+        if judged_setting(candidate, configuration).met:
+            return candidate.target
+    return None
 
 
 def _as_candidate(question: Question, configuration: Configuration) -> Candidates:

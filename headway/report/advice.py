@@ -14,11 +14,14 @@ from headway.domain import (
     JobProfile,
     Narrowing,
     Prediction,
+    StreamAnswer,
+    Verdict,
 )
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.codec import data_of
 from headway.units import counted, format_duration, format_rate
+from headway.words import certainty_text
 
 _TIMES = {1: "", 2: ", run twice"}
 
@@ -52,7 +55,9 @@ def next_run_texts(prediction: Prediction) -> tuple[str, ...]:
     return (f"next run: {narrowing_text(run, prediction.configuration)}",)
 
 
-def narrowing_text(run: AdvisedRun, configuration: Configuration) -> str:
+def narrowing_text(
+    run: AdvisedRun, configuration: Configuration, *, with_interval_now: bool = True
+) -> str:
     """How a run would narrow the answer about a setting, as a sentence without a full stop.
 
     Besides its pace, only what differs from the setting in question is named.
@@ -69,7 +74,7 @@ def narrowing_text(run: AdvisedRun, configuration: Configuration) -> str:
     assert run.narrowing is not None
     return (
         f"{format_duration(run.duration_s)} at {format_rate(run.rate_per_s)} "
-        f"{pace}{with_others}{_times(run)}, would {_gain_text(run.narrowing)}"
+        f"{pace}{with_others}{_times(run)}, would {_gain_text(run.narrowing, with_interval_now)}"
     )
 
 
@@ -81,8 +86,6 @@ def exploration_sheet(exploration: Explored) -> Sheet:
         width = f"the 90% interval is {exploration.width_ratio:.0%} wide on either side"
     enough = "narrow enough" if exploration.is_answered else "the budget is spent"
     runs = f"{counted(exploration.num_runs, 'run')} in {format_duration(exploration.spent_s)}"
-    nodes = counted(answer.nodes, "node")
-    outcome = f"met by {nodes}" if answer.feasible else "met by none of the settings"
     return Sheet(
         about="Headway exploration",
         headline=f"{runs}: {width}, {enough}",
@@ -90,7 +93,7 @@ def exploration_sheet(exploration: Explored) -> Sheet:
         sections=(
             Section(
                 texts=(
-                    f"{answer.target} at {format_rate(answer.rate_per_s)}: {outcome}",
+                    f"{answer.target} at {format_rate(answer.rate_per_s)}: {_outcome(answer)}",
                     *next_run_texts(answer.prediction),
                     f"the profile of all runs: {exploration.folder / 'profile.yaml'}",
                 ),
@@ -98,6 +101,16 @@ def exploration_sheet(exploration: Explored) -> Sheet:
             ),
         ),
     )
+
+
+def _outcome(answer: StreamAnswer) -> str:
+    """Whether the target of an exploration is met, missed, or too close to tell."""
+    if answer.feasible:
+        return f"met by {counted(answer.nodes, 'node')}"
+    if answer.verdict is Verdict.TOO_CLOSE and answer.kept_probability is not None:
+        certainty = certainty_text(answer.kept_probability, answer.confidence)
+        return f"too close to tell, {certainty}"
+    return "met by none of the settings"
 
 
 def exploration_json(exploration: Explored) -> dict[str, object]:
@@ -114,17 +127,15 @@ def exploration_json(exploration: Explored) -> dict[str, object]:
     }
 
 
-def _gain_text(gain: Narrowing) -> str:
+def _gain_text(gain: Narrowing, with_interval_now: bool = True) -> str:
     now_s, after_s = gain.interval_now_s, gain.interval_after_s
     if (
         now_s is not None
         and after_s is not None
         and _width(after_s) < _width(now_s) * (1.0 - LEAST_NARROWING_RATIO.value)
     ):
-        return (
-            f"narrow {gain.statistic} to {_interval_text(after_s)} "
-            f"(90% interval, now {_interval_text(now_s)})"
-        )
+        now = f" (90% interval, now {_interval_text(now_s)})" if with_interval_now else ""
+        return f"narrow {gain.statistic} to {_interval_text(after_s)}{now}"
     return (
         "bring the error of the predicted batch duration from "
         f"{gain.error_now_ratio:.1%} to {gain.error_after_ratio:.1%}"

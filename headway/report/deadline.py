@@ -40,8 +40,14 @@ def deadline_sheet(plan: BatchAnswer) -> Sheet:
         facts=tuple(facts),
         sections=(
             Section(title="binding constraints", texts=plan.binding),
-            Section(title="other improvements", texts=tuple(advice.text for advice in plan.advice)),
-            Section(title="rejected node types", texts=plan.refused_node_types),
+            Section(
+                title="other improvements",
+                texts=tuple(advice.text for advice in plan.advice),
+                detail=plan.feasible,
+            ),
+            Section(
+                title="rejected node types", texts=plan.refused_node_types, detail=plan.feasible
+            ),
             Section(lead="note", texts=all_words(plan.findings)),
             *run_time_sections(plan),
             changes_section(plan),
@@ -101,8 +107,9 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, ...]:
             right=(0, 1, 2, 4),
             marks=tuple(plan_mark if point.nodes == plan.nodes else "" for point in points),
             text_rows=_MOST_ROWS,
+            detail=plan.feasible,
         ),
-        Section(texts=tuple(legend), close=True),
+        Section(texts=tuple(legend), close=True, detail=plan.feasible),
     )
 
 

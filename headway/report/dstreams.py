@@ -55,7 +55,9 @@ def dstreams_plan_sheet(plan: DStreamsPlan) -> Sheet:
             Section(texts=(_verdict(plan.expected),)),
             _latencies(plan.expected),
             Section(title="binding constraints", texts=plan.binding),
-            Section(title="rejected node types", texts=plan.refused_node_types),
+            Section(
+                title="rejected node types", texts=plan.refused_node_types, detail=plan.feasible
+            ),
             Section(lead="note", texts=all_words(plan.findings)),
             Section(
                 title="latency by nodes",
@@ -69,6 +71,7 @@ def dstreams_plan_sheet(plan: DStreamsPlan) -> Sheet:
                     ">" if plan.feasible and point.nodes == plan.nodes else ""
                     for point in plan.frontier
                 ),
+                detail=plan.feasible,
             ),
             changes_section(plan),
             Section(title="Spark configuration", code=setting_lines(plan.spark_conf)),

@@ -34,20 +34,26 @@ def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
         ("configuration", setting_text(plan.configuration)),
         ("max rate within target", max_rate_text(plan)),
     ]
-    if plan.node_type is not None:
-        bought = f"{counted(plan.nodes, 'node')} of {plan.node_type.name}"
-        if plan.cost_per_hour is not None:
-            currency = plan.node_type.currency
-            by_hour = format_money(plan.cost_per_hour, currency=currency)
-            by_month = format_money(plan.cost_per_hour * HOURS_PER_MONTH, currency=currency)
-            bought += f", {by_hour} per hour, {by_month} per month"
-        rows.append(("nodes", bought))
+    rows += purchase_fact(plan)
     if plan.also:
         label = "also met" if plan.feasible else "other targets"
         rows.append((label, " and ".join(map(str, plan.also))))
     if plan.feasible:
-        return (*rows, *_after_start_fact(plan))
+        return (*rows, *after_start_fact(plan))
     return (*_infeasible_facts(plan), *rows)
+
+
+def purchase_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
+    """The nodes of a plan and what they cost; nothing if no node type was given."""
+    if plan.node_type is None:
+        return
+    bought = f"{counted(plan.nodes, 'node')} of {plan.node_type.name}"
+    if plan.cost_per_hour is not None:
+        currency = plan.node_type.currency
+        by_hour = format_money(plan.cost_per_hour, currency=currency)
+        by_month = format_money(plan.cost_per_hour * HOURS_PER_MONTH, currency=currency)
+        bought += f", {by_hour} per hour, {by_month} per month"
+    yield "nodes", bought
 
 
 def purchase_facts(
@@ -62,7 +68,7 @@ def purchase_facts(
         yield "cost per hour", format_money(cost_per_hour)
 
 
-def _after_start_fact(plan: Plan) -> Iterator[tuple[str, str]]:
+def after_start_fact(plan: Plan) -> Iterator[tuple[str, str]]:
     """From which minute on the target is met, and what is expected in the first one."""
     after_start = plan.after_start
     if after_start is None:

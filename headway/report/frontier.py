@@ -48,7 +48,7 @@ def max_rate_text(plan: StreamAnswer) -> str:
     if better_point is None:
         return text
     nodes = counted(better_point.nodes, "node")
-    return f"{text}; {rate_text(better_point)} in another with {nodes}, see the frontier"
+    return f"{text}; {rate_text(better_point)} in another with {nodes}"
 
 
 def another_carries_more(plan: StreamAnswer) -> FrontierPoint | None:

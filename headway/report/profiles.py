@@ -44,6 +44,12 @@ def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
     return "\n".join([*lines, *(f"note: {printable(note)}" for note in profile.notes)])
 
 
+def profile_origin(profile: JobProfile | ApplicationProfile) -> str:
+    """What a profile is made of, and its notes: the summary without the costs of each part."""
+    lines = profile_summary(profile).splitlines()
+    return "\n".join(line for line in lines if not line.startswith(" "))
+
+
 def survey_as_text(logs: Sequence[LogSurvey]) -> str:
     """Contents of each log, what is missing, and what its profile is made from."""
     return "\n".join(line for log in logs for line in _survey_lines(log))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from headway.domain import Interval
 from headway.domain.real_time import RealTimePlan, RealTimePrediction, RealTimeSetting
@@ -62,9 +63,11 @@ def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
             Section(
                 title="binding constraints" if plan.feasible else "in the way", texts=plan.binding
             ),
-            Section(title="rejected node types", texts=plan.refused_node_types),
+            Section(
+                title="rejected node types", texts=plan.refused_node_types, detail=plan.feasible
+            ),
             _latency(plan.expected),
-            _parts(plan.expected),
+            replace(_parts(plan.expected), detail=plan.feasible),
             Section(lead="note", texts=tuple(_notes(plan))),
             Section(title="Spark configuration", code=setting_lines(plan.spark_conf)),
             Section(title="in the query", rows=_in_the_query(plan.setting)),

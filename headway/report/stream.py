@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from headway.domain import FrontierPoint, InfeasiblePlan, Metric, Prediction, StreamAnswer
+from headway.domain import FrontierPoint, Metric, Prediction, StreamAnswer
 from headway.domain.sheet import Section, Sheet, setting_lines
 from headway.report.advice import next_run_texts
 from headway.report.facts import facts, memory_rows, nearest_rows
@@ -28,8 +28,6 @@ from headway.report.wording import (
     stability_text,
 )
 from headway.units import format_duration, format_rate
-
-_MOST_REASONS, _MOST_NOTES = 4, 2
 
 
 def prediction_sheet(prediction: Prediction) -> Sheet:
@@ -55,9 +53,7 @@ def answer_sheet(plan: StreamAnswer) -> Sheet:
     rows = []
     if plan.feasible:
         rows.append((f"planned {plan.target.statistic}", promise_text(plan)))
-    relaxed = plan.optimality and plan.optimality.relaxed_nodes
-    if relaxed is not None:
-        rows.append(("convex relaxation", f"{relaxed:.3g} nodes"))
+    rows += relaxation_fact(plan)
     return Sheet(
         about="Headway plan",
         headline=headline(plan),
@@ -67,20 +63,11 @@ def answer_sheet(plan: StreamAnswer) -> Sheet:
     )
 
 
-def obstacles_sheet(plan: InfeasiblePlan) -> Sheet:
-    """Why no setting meets the targets, and the cheapest ways out, within 25 lines."""
-    return replace(
-        answer_sheet(plan),
-        sections=(
-            _nearest(plan),
-            _needs(plan),
-            Section(title="binding constraints", texts=plan.binding[:_MOST_REASONS]),
-            *_skew(plan),
-            Section(title="other improvements", texts=_advice(plan)[:1]),
-            Section(lead="note", texts=notes(plan)[:_MOST_NOTES]),
-            Section(texts=("--verbose shows the nearest plan in full, and the frontier",)),
-        ),
-    )
+def relaxation_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
+    """The bound of the convex relaxation, if it was asked for."""
+    relaxed = plan.optimality and plan.optimality.relaxed_nodes
+    if relaxed is not None:
+        yield "convex relaxation", f"{relaxed:.3g} nodes"
 
 
 def stream_sheet(plan: StreamAnswer) -> Sheet:
@@ -98,9 +85,9 @@ def reason_sections(plan: StreamAnswer) -> tuple[Section, ...]:
         latency_section(plan.prediction),
         Section(texts=next_run_texts(plan.prediction), close=True),
         Section(title="binding constraints", texts=plan.binding),
-        *_skew(plan),
-        _needs(plan),
-        _nearest(plan),
+        *skew_sections(plan),
+        needs_section(plan),
+        nearest_section(plan),
         Section(title="other improvements", texts=_advice(plan)),
         Section(title="rejected node types", texts=plan.refused_node_types),
         Section(lead="note", texts=notes(plan)),
@@ -204,11 +191,13 @@ def _phases(prediction: Prediction) -> Iterator[Section]:
             yield Section(lead=f"  {name}", texts=(work,), close=True)
 
 
-def _needs(plan: StreamAnswer) -> Section:
+def needs_section(plan: StreamAnswer) -> Section:
+    """The nodes that each target takes alone."""
     return Section(title="nodes for each target", rows=tuple(needs_rows(plan)))
 
 
-def _nearest(plan: StreamAnswer) -> Section:
+def nearest_section(plan: StreamAnswer) -> Section:
+    """The nearest targets that can be met."""
     rows = tuple(nearest_rows(plan, "other {}"))
     return Section(title="nearest feasible targets", rows=rows)
 
@@ -217,7 +206,8 @@ def _advice(plan: StreamAnswer) -> tuple[str, ...]:
     return tuple(advice.text for advice in plan.advice)
 
 
-def _skew(plan: StreamAnswer) -> Iterator[Section]:
+def skew_sections(plan: StreamAnswer) -> Iterator[Section]:
+    """The effect of the heaviest key, if one is known to be heavy."""
     if plan.skew is not None:
         # Most plans have none, and start faster without.
         from headway.report.ordered import skew_section

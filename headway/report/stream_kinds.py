@@ -1,16 +1,156 @@
-"""How predictions and plans of streaming queries are shown."""
+"""How predictions and plans of streaming queries are shown; in terminals on one screen."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from headway.domain import Prediction, StreamAnswer
-from headway.domain.sheet import Kind, Sheet
+from headway.domain import (
+    Applies,
+    Change,
+    Evidence,
+    InfeasiblePlan,
+    Metric,
+    Plan,
+    Prediction,
+    StreamAnswer,
+)
+from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.as_json import prediction_json, stream_json
 from headway.formats.codec import data_of
-from headway.report.frontier import frontier_rows
-from headway.report.stream import obstacles_sheet, prediction_sheet, stream_sheet
-from headway.report.wording import headline, latencies, stability_text
+from headway.report.advice import narrowing_text
+from headway.report.facts import after_start_fact, purchase_fact
+from headway.report.frontier import frontier_rows, max_rate_text
+from headway.report.stream import (
+    answer_sheet,
+    nearest_section,
+    needs_section,
+    prediction_sheet,
+    relaxation_fact,
+    skew_sections,
+)
+from headway.report.wording import (
+    METRIC_NAMES,
+    caution_texts,
+    cautions,
+    headline,
+    interval_text,
+    latencies,
+    notes,
+    promise_text,
+    stability_text,
+)
+from headway.units import counted, format_duration
+
+_MOST_REASONS, _MOST_NOTES = 4, 1
+_WHEN = {
+    Applies.RESTART: "at a restart",
+    Applies.NEW_APPLICATION: "with a new application",
+    Applies.NEW_CHECKPOINT: "only with a new checkpoint",
+}
+
+
+def _brief_sheet(plan: StreamAnswer) -> Sheet:
+    """The plan within 25 lines; of an infeasible one why no setting meets the targets."""
+    return _plan_sheet(plan) if plan.feasible else _obstacles_sheet(plan)
+
+
+def _plan_sheet(plan: Plan) -> Sheet:
+    prediction = plan.prediction
+    return Sheet(
+        about="Headway plan",
+        headline=headline(plan),
+        verdict=True,
+        cautions=(*cautions(plan), *caution_texts(prediction)),
+        facts=tuple(_facts(plan)),
+        sections=(
+            _latencies(plan),
+            *skew_sections(plan),
+            _settings(plan),
+            Section(lead="note", texts=notes(plan)[:_MOST_NOTES]),
+            Section(texts=(_further(plan),), close=bool(notes(plan))),
+        ),
+    )
+
+
+def _obstacles_sheet(plan: InfeasiblePlan) -> Sheet:
+    """Why no setting meets the targets, and the cheapest ways out."""
+    return replace(
+        answer_sheet(plan),
+        sections=(
+            nearest_section(plan),
+            needs_section(plan),
+            Section(title="binding constraints", texts=plan.binding[:_MOST_REASONS]),
+            *skew_sections(plan),
+            Section(
+                title="other improvements", texts=tuple(advice.text for advice in plan.advice[:1])
+            ),
+            Section(lead="note", texts=notes(plan)[:_MOST_NOTES]),
+            Section(texts=("--verbose shows the nearest plan in full, and the frontier",)),
+        ),
+    )
+
+
+def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
+    yield f"planned {plan.target.statistic}", promise_text(plan)
+    yield from purchase_fact(plan)
+    if plan.also:
+        yield "also met", " and ".join(map(str, plan.also))
+    yield "binding constraint", plan.binding[-1]
+    yield "max rate", max_rate_text(plan)
+    yield from relaxation_fact(plan)
+    yield "stability", stability_text(plan.prediction)
+    if plan.after_start is not None and plan.after_start.evidence is not Evidence.UNAVAILABLE:
+        yield from after_start_fact(plan)
+    run = plan.prediction.next_run
+    if run is not None and run.narrowing is not None:
+        yield "next run", narrowing_text(run, plan.configuration, with_interval_now=False)
+
+
+def _latencies(plan: Plan) -> Section:
+    """The predicted latencies, with the interval of the highest quantile."""
+    rows = []
+    for name, distribution in latencies(plan.prediction).items():
+        if name == METRIC_NAMES[Metric.BATCH] and plan.target.metric is not Metric.BATCH:
+            continue
+        interval = distribution.intervals90_s.get("p99")
+        figures = map(format_duration, distribution.statistics_s.values())
+        rows.append((name, *figures, "" if interval is None else interval_text(interval)))
+    head = ("predicted", "mean", "p50", "p95", "p99", "90% interval of p99")
+    return Section(head=head, rows=tuple(rows), right=(1, 2, 3, 4))
+
+
+def _settings(plan: Plan) -> Section:
+    """Every setting by the name that Spark has for it, and which of them change."""
+    changes = {change.setting: change for change in plan.changes}
+    rows = []
+    for setting in plan.settings:
+        change = changes.pop(setting.setting, None)
+        where = "query option, " if setting.key in plan.query_options else ""
+        rows.append(_row(setting.key, setting.value, change, where))
+    # What is set no longer.
+    rows += [_row(change.setting, change.after, change) for change in changes.values()]
+    return Section(
+        title="configuration" + (" (~ differs from the profiled run)" if plan.changes else ""),
+        rows=tuple(cells for cells, _ in rows),
+        marks=tuple(mark for _, mark in rows),
+    )
+
+
+def _row(
+    name: str, value: str, change: Change | None, where: str = ""
+) -> tuple[tuple[str, str, str], str]:
+    """The cells of a setting, and its mark."""
+    if change is None:
+        return (name, value, ""), ""
+    return (name, f"{change.before} -> {value}", f"{where}{_WHEN[change.applies]}"), "~"
+
+
+def _further(plan: Plan) -> str:
+    num_notes = len(notes(plan)) - _MOST_NOTES
+    more = f"{counted(num_notes, 'more note')}, " if num_notes > 0 else ""
+    improvements = "other improvements, " if plan.advice else ""
+    return f"--verbose shows {more}{improvements}the frontier, and the source of every number"
 
 
 def _frontier_data(plan: StreamAnswer) -> Iterator[Mapping[str, object]]:
@@ -29,11 +169,6 @@ def _statistics(prediction: Prediction) -> Iterator[Mapping[str, object]]:
                 for name, distribution in latencies(prediction).items()
             },
         }
-
-
-def _brief_sheet(plan: StreamAnswer) -> Sheet:
-    """A plan in full, and of an infeasible one what prevents it."""
-    return stream_sheet(plan) if plan.feasible else obstacles_sheet(plan)
 
 
 def _page_sheet(plan: StreamAnswer) -> Sheet:

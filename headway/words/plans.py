@@ -27,7 +27,7 @@ def _expected_with_more(numbers: Mapping[str, float]) -> str:
     more, best = format_duration(numbers["lowest_mean_s"]), format_duration(numbers["mean_s"])
     if more == best or numbers["lowest_mean_s"] > numbers["mean_s"]:
         return ""
-    return f"the run is expected to take down to {more} instead of {best}, but "
+    return f"the run is expected to take {more} instead of {best}, but "
 
 
 def _model_rises(finding: Finding) -> str:
@@ -187,6 +187,14 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.MODEL_RISES: _model_rises,
     FindingCode.STATE_BREAKS_PROMISE: _state_breaks,
     FindingCode.GROWTH_ENDS_PROMISE: _growth_ends,
+    FindingCode.RATE_OF_PROFILE: lambda finding: (
+        f"{format_rate(finding.numbers['rate_per_s'])} is the rate of the profiled run: no other "
+        "was given"
+    ),
+    FindingCode.TARGET_OF_PROFILE: lambda finding: (
+        f"{finding.names['target']} is the lowest p99 that the profiled setting meets: no other "
+        "target was given"
+    ),
     FindingCode.RATE_LIMIT_OF_KAFKA_ONLY: lambda finding: (
         f"only direct Kafka streams use {finding.names['key']}"
     ),

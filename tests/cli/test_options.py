@@ -207,6 +207,16 @@ WAYS: tuple[Way, ...] = (
         arguments=("nightly.yaml",),
         neutral={"--strict": IN_RANGE, "--lower-memory": "the heap is as profiled"},
     ),
+    Way(
+        name="plan a log",
+        arguments=("log",),
+        options={"--target": "p99 <= 3s"},
+        neutral={
+            "--strict": IN_RANGE,
+            "--max-nodes": "fewer do",
+            "--lower-memory": "the heap is as profiled",
+        },
+    ),
     Way(name="explain", arguments=("plan.json",)),
     Way(name="diff two plans", arguments=("plan.json", "orders.yaml")),
     Way(name="diff a profile and a log", arguments=("orders.profile.yaml", "log")),
@@ -367,6 +377,8 @@ FITTING = {"--cores": "2", "--node-type": "other:cores=4,memory=32g,price=0.1"}
 IN_WORDS = {"--mode": "Real-Time Mode"}
 OF_COMMAND: dict[tuple[str, str], Value] = {
     ("emit", "--format"): "pyspark",
+    ("plan", "--profile"): "kept.profile.yaml",
+    ("predict", "--profile"): "kept.profile.yaml",
     ("emit", "--node-type"): "other.large",
     ("profile", "--conf"): "spark.app.name=x",
     ("simulate", "--policy"): "static",

@@ -47,7 +47,7 @@ def test_declared_figures_are_never_called_calibrated(capsys: pytest.CaptureFixt
         ([ORDERS, "--target", "deadline <= 1m"], "is a streaming job; expected latencies"),
         ([NIGHTLY, "--target", "p99 <= 1m"], "is a batch job; expected one 'deadline <= 10m'"),
         ([NIGHTLY, "--rate", "1k/s"], "--rate: not with a deadline"),
-        ([str(ROOT / "examples" / "word-count.profile.yaml")], "Missing option '--target'"),
+        ([str(ROOT / "examples" / "nightly-totals.profile.yaml")], "deadline <= 10m"),
         ([str(ROOT / "configs" / "nodes.yaml")], "got 'NodeCatalog'; expected StreamingJob or"),
         (["none.yaml"], "none.yaml: no such file"),
     ],

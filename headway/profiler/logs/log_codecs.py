@@ -35,6 +35,16 @@ def is_json(head: bytes) -> bool:
     return head.lstrip()[:1] == b"{"
 
 
+def is_packed(head: bytes) -> bool:
+    r"""Whether a file with this beginning is packed as Spark packs event logs.
+
+    >>> is_packed(b"\x1f\x8b\x08"), is_packed(b'{"Event":')
+    (True, False)
+    """
+    magics = (ZSTD_MAGIC, GZIP_MAGIC, *(magic for magic, _ in SPARK_CODECS.values()))
+    return head.startswith(magics)
+
+
 def plain_chunks(packed: IO[bytes], head: bytes) -> Iterator[bytes]:
     """The plain text of a file with this beginning; if it was cut off, the text before that.
 
