@@ -224,7 +224,7 @@ def test_a_value_of_the_wrong_kind_is_named(call: dict[str, object], named: str)
     [
         ({"confidence": "x"}, "confidence"),
         ({"target": 3}, "target"),
-        ({"rate": None}, "rate"),
+        ({"rate": 0}, "rate"),
         ({"cores": 0}, "cores"),
         ({"node_cores": 0}, "node_cores"),
     ],

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -15,13 +16,15 @@ import headway
 from headway.api.results import as_text
 from headway.api.schedule import schedule_verdict
 from headway.api.watch import watch
-from headway.domain import Explored
+from headway.domain import Explored, Plan
 from headway.domain.result import Result
 from headway.errors import InputError
 from headway.formats.from_json import load_any_plan, load_result
 from headway.formats.profile_file import load_any_profile
 from headway.report.columns import USUAL_WIDTH, set_width
 from headway.report.frontier import frontier_rows
+from headway.report.sheet_text import sheet_text
+from headway.report.stream import stream_sheet
 from tests.ci.conftest import SPEC
 from tests.cli.test_options import FLEET, QUERIES
 from tests.cli.test_pipelines import SESSIONS, WORDS
@@ -146,7 +149,7 @@ def test_what_the_text_says_the_page_says(
     result = results[name]
     set_width(100_000)
     try:
-        text = as_text(result)
+        text = sheet_text(stream_sheet(cast(Plan, result))) if name == "plan" else as_text(result)
     finally:
         set_width(USUAL_WIDTH)
     text = re.sub("[█▏▎▍▌▋▊▉]|^note:|^ +>|^--verbose.*", "", text, flags=re.MULTILINE)

@@ -11,7 +11,7 @@ from headway.formats.profile_file import EVENT_LOG
 
 PIPELINE_KINDS = ("MicroBatchPipeline", "OrderedPipeline")
 _MOST_BYTES = 4 * 2**20
-_HEAD_BYTES = 4096
+_FIRST_BYTES = 4096
 # A single letter would be a Windows drive.
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _SCHEMA = re.compile(r"(?m)^schema:\s*['\"]?headway\.")
@@ -81,7 +81,7 @@ def is_log(source: object) -> bool:
     if not is_there:
         # A log loses this ending when its application ends.
         return has_magic(str(source)) or path.name.endswith(".inprogress")
-    head = head_of(path, _HEAD_BYTES)
+    head = head_of(path, _FIRST_BYTES)
     if EVENT_LOG.match(head.decode("utf-8", "replace")):
         return True
     if head.isascii():

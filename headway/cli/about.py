@@ -14,7 +14,6 @@ from headway.api.file_kinds import is_log
 from headway.cli.jobs import profiled
 from headway.cli.options import Command
 from headway.cli.terminal import show
-from headway.domain import JobProfile
 from headway.domain.argument import JobKind
 from headway.formats.own_files import read_text
 from headway.formats.profile_file import load_any_profile
@@ -86,9 +85,10 @@ def _of_job(file: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     job: Any = profiled(file) if is_of_log else load_any_profile(file)
     kind = "event logs of" if is_of_log else "the profile of"
     origin = "" if is_of_log else f"\n{profile_origin(job)}"
-    if job.job_kind is JobKind.ENDING or (isinstance(job, JobProfile) and job.drain is not None):
+    is_of_query = job.result_kind == "profile"
+    if job.job_kind is JobKind.ENDING or (is_of_query and job.drain is not None):
         return f"{kind} {job.called}{origin}", _OF_ENDING_JOBS
-    rate = format_rate(job.arrivals.rate_per_s) if isinstance(job, JobProfile) else "50k/s"
+    rate = format_rate(job.arrivals.rate_per_s) if is_of_query else "50k/s"
     return f"{kind} {job.called}{origin}", (
         (f"plan {{file}} --rate {rate} --target 'p99 <= 3s'", "the fewest nodes for a target"),
         ("predict {file} --executors 4", "latency at another setting"),

@@ -21,11 +21,11 @@ from headway.report.ordered import ordered_sheet, placement_csv
 
 
 @click.command("ordered", cls=Command)
-@click.argument("source", metavar="LOG|PROFILE")
+@click.argument("profile", metavar="LOG|PROFILE")
 @options_of(OrderedQuestion)
 @click.option("-o", "--output", type=OUTPUT_FILE, help="Write the table of placed keys, CSV.")
 @json_option
-def command(source: str, output: str | None, as_json: bool, *, keys: Path, **_: Any) -> int:
+def command(profile: str, output: str | None, as_json: bool, *, keys: Path, **_: Any) -> int:
     """Choose shuffle partitions and place heavy keys, for work that is done key by key.
 
     \b
@@ -44,13 +44,13 @@ def command(source: str, output: str | None, as_json: bool, *, keys: Path, **_: 
     With a limit, give --total-rows df.count(). Exits with 3 if the heaviest key alone needs
     longer than the trigger interval.
     """
-    profile = profiled(source)
+    job = profiled(profile)
     with Progress("placing keys"):
-        plan = ordered_plan(profile, **given_options(OrderedQuestion))
+        plan = ordered_plan(job, **given_options(OrderedQuestion))
     if output is not None:
         write_text(output, placement_csv(plan.placed), label="the table of placed keys")
         remark(f"wrote {output}")
     answer(plan, as_json=as_json, sheet=ordered_sheet(plan, file=output))
     if not as_json:
-        suggest(f"headway ordered {source} --keys {keys} -o placed.csv")
+        suggest(f"headway ordered {profile} --keys {keys} -o placed.csv")
     return ExitCode.OK if plan.keeps_up else ExitCode.INFEASIBLE

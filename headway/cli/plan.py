@@ -37,7 +37,7 @@ _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan
 
 
 @click.command("plan", cls=Command)
-@click.argument("source", metavar="LOG|PROFILE|SPEC")
+@click.argument("profile", metavar="LOG|PROFILE|SPEC")
 @options_of(PlanQuestion)
 @profile_option
 @click.option(
@@ -58,7 +58,7 @@ _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan
 @strict_option
 @json_option
 def command(
-    source: str,
+    profile: str,
     queries: tuple[str, ...],
     profile_file: str | None,
     output_format: str,
@@ -98,24 +98,24 @@ def command(
         refuse(given("verbose", "quiet"), f"--format {output_format} has one length")
     options = given_options(PlanQuestion)
     options.pop("queries", None)
-    profile: Any = profiled(source, queries, profile_file)
+    job: Any = profiled(profile, queries, profile_file)
     # Commands on the page are for the profile, or for the log that was profiled.
-    on_page = None if profile is source else profile_file or source
-    if profile is source and is_spec(source) and not is_pipeline(source):
-        kind, plan, profile = _planned_spec(source, options, output_format)
+    on_page = None if job is profile else profile_file or profile
+    if job is profile and is_spec(profile) and not is_pipeline(profile):
+        kind, plan, job = _planned_spec(profile, options, output_format)
     else:
-        kind, job = planned_job(profile, options)
+        kind, planned = planned_job(job, options)
         refuse_outputs(kind, output_format)
         with Progress("planning"):
-            plan = plan_job(kind, job, options)
-    _print(kind, plan, source, output_format, verbose=verbose, quiet=quiet)
+            plan = plan_job(kind, planned, options)
+    _print(kind, plan, profile, output_format, verbose=verbose, quiet=quiet)
     if output is not None:
         from headway.cli.pages import write_page
 
         write_page(
             output,
             plan,
-            profile=profile if kind is JobKind.QUERY else None,
+            profile=job if kind is JobKind.QUERY else None,
             profile_file=on_page,
         )
     # No pipeline was measured, so none is calibrated; --strict is refused.

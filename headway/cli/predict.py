@@ -22,13 +22,13 @@ _NEXT_STEP = {
 
 
 @click.command("predict", cls=Command)
-@click.argument("source", metavar="LOG|PROFILE")
+@click.argument("profile", metavar="LOG|PROFILE")
 @options_of(PredictQuestion)
 @profile_option
 @strict_option
 @json_option
 def command(
-    source: str,
+    profile: str,
     queries: tuple[str, ...],
     profile_file: str | None,
     strict: bool,
@@ -47,14 +47,14 @@ def command(
     Every option that is left out is as profiled.
     """
     options = given_options(PredictQuestion)
-    profile = profiled(source, queries, profile_file)
+    source = profiled(profile, queries, profile_file)
     options.pop("queries", None)
-    kind, job = predicted_job(profile, options)
+    kind, job = predicted_job(source, options)
     is_pipeline = kind is JobKind.PIPELINE
     if is_pipeline:
         refuse(given("strict"), "not for pipelines")
     prediction = predict_job(kind, job, options)
     answer(prediction, as_json=as_json)
     if kind in _NEXT_STEP and not as_json:
-        suggest(_NEXT_STEP[kind].format(profile=source))
+        suggest(_NEXT_STEP[kind].format(profile=profile))
     return exit_code(calibrated=is_pipeline or prediction.calibrated, strict=strict)

@@ -9,7 +9,6 @@ from headway.cli.options import Command, given, refuse
 from headway.cli.outputs import OUTPUT_FILE
 from headway.cli.pages import write_page
 from headway.cli.terminal import suggest
-from headway.domain import JobProfile
 from headway.report.profile_sheet import SeenRun
 
 
@@ -47,7 +46,7 @@ def command(result: str, output: str, profile: str | None, logs: tuple[str, ...]
             given("profile", "logs"), f"{result} is an event log, whose page needs no other file"
         )
         # Batch applications have no runs of a query.
-        logs = (result,) if isinstance(shown, JobProfile) else ()
+        logs = (result,) if shown.result_kind == "profile" else ()
     runs: tuple[SeenRun, ...] = ()
     if logs:
         from headway.api.seen_runs import seen_runs

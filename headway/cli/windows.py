@@ -20,7 +20,7 @@ from headway.report.sharing import fusions_json, fusions_text
 
 
 @click.command("windows", cls=Command)
-@click.argument("source", metavar="LOG|PROFILE")
+@click.argument("profile", metavar="LOG|PROFILE")
 @options_of(WindowsQuestion)
 @click.option(
     "--explain",
@@ -29,7 +29,7 @@ from headway.report.sharing import fusions_json, fusions_text
     help="Output of df.explain(): shows which of its exchanges one exchange could replace.",
 )
 @json_option
-def command(source: str, plan: Path | None, as_json: bool, **_: Any) -> int:
+def command(profile: str, plan: Path | None, as_json: bool, **_: Any) -> int:
     """Predict what counting overlapping windows from shared panes would save.
 
     \b
@@ -41,7 +41,7 @@ def command(source: str, plan: Path | None, as_json: bool, **_: Any) -> int:
     update mode, only the ways that support it are compared. With --queries, sharing is compared
     with all of them running separately. Exits with 3 if no way of sharing pays.
     """
-    gain = windows(profiled(source), **given_options(WindowsQuestion))
+    gain = windows(profiled(profile), **given_options(WindowsQuestion))
     fusions = () if plan is None else fusions_of(plan)
     if as_json:
         of_plan = {} if plan is None else {"fusions": fusions_json(fusions)}
@@ -49,5 +49,5 @@ def command(source: str, plan: Path | None, as_json: bool, **_: Any) -> int:
     else:
         appendix = "" if plan is None else f"\n\n{fusions_text(fusions)}"
         show(as_text(gain) + appendix, is_met=gain.paying)
-        suggest(f"headway plan {source} --rate 50k/s --target 'window p99 <= 20s'")
+        suggest(f"headway plan {profile} --rate 50k/s --target 'window p99 <= 20s'")
     return ExitCode.OK if gain.paying else ExitCode.INFEASIBLE

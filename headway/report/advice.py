@@ -147,7 +147,10 @@ def _width(interval_s: Interval) -> float:
 
 
 def _interval_text(interval_s: Interval) -> str:
-    return f"{format_duration(interval_s.low)} - {format_duration(interval_s.high)}"
+    low, high = format_duration(interval_s.low), format_duration(interval_s.high)
+    if low != high:
+        return f"{low} - {high}"
+    return f"{low} ± {format_duration((interval_s.high - interval_s.low) / 2.0)}"
 
 
 def _lines(number: int, run: AdvisedRun, most_slots: int) -> Iterator[str]:

@@ -45,9 +45,7 @@ def deadline_sheet(plan: BatchAnswer) -> Sheet:
                 texts=tuple(advice.text for advice in plan.advice),
                 detail=plan.feasible,
             ),
-            Section(
-                title="rejected node types", texts=plan.refused_node_types, detail=plan.feasible
-            ),
+            Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=all_words(plan.findings)),
             *run_time_sections(plan),
             changes_section(plan),

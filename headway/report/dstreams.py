@@ -55,9 +55,7 @@ def dstreams_plan_sheet(plan: DStreamsPlan) -> Sheet:
             Section(texts=(_verdict(plan.expected),)),
             _latencies(plan.expected),
             Section(title="binding constraints", texts=plan.binding),
-            Section(
-                title="rejected node types", texts=plan.refused_node_types, detail=plan.feasible
-            ),
+            Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=all_words(plan.findings)),
             Section(
                 title="latency by nodes",

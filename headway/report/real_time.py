@@ -63,9 +63,7 @@ def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
             Section(
                 title="binding constraints" if plan.feasible else "in the way", texts=plan.binding
             ),
-            Section(
-                title="rejected node types", texts=plan.refused_node_types, detail=plan.feasible
-            ),
+            Section(title="rejected node types", texts=plan.refused_node_types),
             _latency(plan.expected),
             replace(_parts(plan.expected), detail=plan.feasible),
             Section(lead="note", texts=tuple(_notes(plan))),

@@ -67,6 +67,7 @@ def _plan_sheet(plan: Plan) -> Sheet:
             _latencies(plan),
             *skew_sections(plan),
             _settings(plan),
+            Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=notes(plan)[:_MOST_NOTES]),
             Section(texts=(_further(plan),), close=bool(notes(plan))),
         ),

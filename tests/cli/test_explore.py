@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+import headway
 from headway.api.results import as_text
 from headway.cli.main import run
 from headway.domain import Explored
+from headway.domain.later import with_changes
 from headway.report.advice import exploration_json
 from tests.factories import a_plan, a_profile
 
@@ -79,3 +81,22 @@ def test_the_text_says_what_the_json_says(tmp_path: Path) -> None:
     assert "the budget is spent" in text
     assert data["num_runs"] == 6
     assert data["answered"] is False
+
+
+@pytest.mark.parametrize(
+    ("probability", "outcome"),
+    [(0.52, "too close to tell, 52% certain, 95% asked"), (0.0, "met by none of the settings")],
+)
+def test_a_target_that_may_be_met_is_not_called_missed(
+    tmp_path: Path, probability: float, outcome: str
+) -> None:
+    missed = headway.plan(a_profile(), rate="5k/s", target="p99 <= 1ms", max_nodes=1)
+    explored = Explored(
+        folder=tmp_path,
+        profile=a_profile(),
+        plan=with_changes(missed, kept_probability=probability),
+        num_runs=2,
+        spent_s=60.0,
+        width_ratio=0.3,
+    )
+    assert f"p99 <= 1 ms at 5k/s: {outcome}" in as_text(explored)

@@ -158,6 +158,7 @@ WAYS: tuple[Way, ...] = (
         arguments=("orders.profile.yaml",),
         options={**PLAN, "--node-type": NODE},
         neutral={
+            "--budget": "the plan costs less",
             "--strict": IN_RANGE,
             "--max-nodes": "fewer do",
             "--lower-memory": "no peak of memory is on record, so nothing is to be lowered",
@@ -169,6 +170,7 @@ WAYS: tuple[Way, ...] = (
         arguments=("orders.profile.yaml",),
         options={**PLAN, "--node-type": "m6i.4xlarge"},
         neutral={
+            "--budget": "the plan costs less",
             "--strict": IN_RANGE,
             "--max-nodes": "fewer do",
             "--lower-memory": "no peak of memory is on record, so nothing is to be lowered",
@@ -185,7 +187,11 @@ WAYS: tuple[Way, ...] = (
         name="plan a backlog",
         arguments=("backlog.profile.yaml",),
         options={"--target": "deadline <= 150s"},
-        neutral={"--strict": IN_RANGE, "--lower-memory": "the heap is as profiled"},
+        neutral={
+            "--max-nodes": "fewer do",
+            "--strict": IN_RANGE,
+            "--lower-memory": "the heap is as profiled",
+        },
     ),
     Way(
         name="plan a deadline on node types",
@@ -197,6 +203,7 @@ WAYS: tuple[Way, ...] = (
         name="plan a spec",
         arguments=("orders.yaml",),
         neutral={
+            "--budget": "the plan costs less",
             "--strict": IN_RANGE,
             "--max-nodes": "fewer do",
             "--lower-memory": "no peak of memory is on record, so nothing is to be lowered",
@@ -214,7 +221,8 @@ WAYS: tuple[Way, ...] = (
         neutral={
             "--strict": IN_RANGE,
             "--max-nodes": "fewer do",
-            "--lower-memory": "the heap is as profiled",
+            "--checkpoint": "today's partitions are the fewest that fill the slots",
+            "--from-start": "the log has no fresh JVM",
         },
     ),
     Way(name="explain", arguments=("plan.json",)),

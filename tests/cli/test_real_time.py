@@ -26,7 +26,7 @@ def profile(tmp_path: Path) -> str:
 def test_a_plan_says_slots_latency_and_what_to_set(
     profile: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["plan", profile, *PLAN]) == 0
+    assert run(["plan", profile, *PLAN, "--verbose"]) == 0
     text = capsys.readouterr().out
     assert "meet p99 <= 300 ms at 20k/s in Real-Time Mode" in text.splitlines()[0]
     for part in ("all stages run at once", "gaps between batches", "not calibrated", "RocksDB"):

@@ -71,7 +71,10 @@ QUESTIONS = {
         types=PlanOptions,
         command=plan_command.command,
         explicit={"rate", "target", "mode"},
-        outputs={"profile", "output_format", "output", "strict", "verbose", "quiet", "as_json"},
+        outputs={
+            *("profile", "profile_file", "output_format", "output"),
+            *("strict", "verbose", "quiet", "as_json"),
+        },
     ),
     "predict": Declared(
         question=PredictQuestion,
@@ -79,7 +82,7 @@ QUESTIONS = {
         types=PredictOptions,
         command=predict_command.command,
         explicit={"mode"},
-        outputs={"profile", "strict", "as_json"},
+        outputs={"profile", "profile_file", "strict", "as_json"},
     ),
     "windows": Declared(
         question=WindowsQuestion,

@@ -22,6 +22,8 @@ from headway.formats.from_json import plan_from_json
 from headway.models.estimation.warm_up import falling_ratios
 from headway.planner.after_start import for_fresh_jvm
 from headway.report.explanation import explanation_text
+from headway.report.sheet_text import sheet_text
+from headway.report.stream import stream_sheet
 from tests.factories import a_profile, kept
 
 RATE = "20k/s"
@@ -101,7 +103,7 @@ def test_without_a_fresh_jvm_on_record_nothing_is_made_up() -> None:
     assert found.after_start.evidence is Evidence.UNAVAILABLE
     assert found.after_start.by_minute_s == ()
     assert "unavailable: the profile has no batches of a fresh JVM" in " ".join(
-        as_text(found).split()
+        sheet_text(stream_sheet(found)).split()
     )
     with pytest.raises(InputError, match="has no batches of a fresh JVM"):
         planned(drifting, from_start=True)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import headway
 from headway.api.page import page as page_of
+from headway.api.result_kinds import sheet_of
 from headway.api.results import as_text
 from headway.cli.main import run
 from headway.domain import (
@@ -40,6 +41,7 @@ from headway.formats.profile_file import dump_profile
 from headway.planner.kinds.batch_run_time import BatchRunTime, job_stages
 from headway.planner.kinds.deadline import _point, fewest_in_time, plan_for_deadline
 from headway.planner.space import NodeSpace, SearchSpace
+from headway.report.sheet_text import sheet_text
 from headway.words import all_words
 from tests.domain.test_application_profile import a_batch_application, a_recorded_stage
 from tests.factories import a_configuration, a_profile, load_application_profile
@@ -364,7 +366,7 @@ def test_a_table_that_gets_worse_with_more_nodes_says_why(profile: ApplicationPr
         later > 1.001 * min(means_s[:place]) for place, later in enumerate(means_s) if place
     )
     assert rising == (FindingCode.MODEL_RISES in codes)
-    text = as_text(found)
+    text = sheet_text(sheet_of(found))
     assert ("* a longer planned run time than with fewer nodes" in text) == any(
         later > 1.001 * min(planned_s[:place]) for place, later in enumerate(planned_s) if place
     )
@@ -400,5 +402,5 @@ def test_text_table_and_page_have_the_row_of_the_plan_itself() -> None:
     table = plan.to_pandas()
     assert list(table[table["is_plan"]]["nodes"]) == [plan.nodes]
     assert list(table["nodes"]) == sorted(table["nodes"])
-    assert sum(line.startswith("  > ") for line in as_text(plan).splitlines()) == 1
+    assert sum(line.startswith("  > ") for line in sheet_text(sheet_of(plan)).splitlines()) == 1
     assert f"{plan.nodes}, the plan" in page_of(plan)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import headway
-from headway.api.results import as_text
 from headway.domain import (
     ApplicationProfile,
     Deadline,
@@ -22,6 +21,8 @@ from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
 from headway.planner.profiled_memory import profiled_memory
 from headway.report.explanation import explanation_text
+from headway.report.sheet_text import sheet_text
+from headway.report.stream import stream_sheet
 from headway.units import spark_memory_bytes
 from headway.words import all_words
 from tests.factories import a_profile
@@ -153,7 +154,7 @@ def test_the_derivation_is_shown_everywhere() -> None:
     assert isinstance(data, dict)
     assert data["profiled_heap_bytes"] == data["heap_bytes"] == 4 * GIB
     assert parse_plan(json_text(plan_json(answer)), name="p").memory == answer.memory
-    for text in (as_text(answer), explanation_text(answer)):
+    for text in (sheet_text(stream_sheet(answer)), explanation_text(answer)):
         for part in (
             "Spark and the program",
             "headroom",

@@ -10,12 +10,13 @@ import pytest
 
 import headway
 from headway.api.profile import profile_and_tables
-from headway.api.results import as_text
 from headway.domain import ApplicationProfile, Configuration
 from headway.errors import InputError
 from headway.profiler.stage_totals import StageTotals, most_waited_for
 from headway.profiler.streaming.slots import ExecutorPool, SlotsSeen, slots_seen
 from headway.report.profiles import profile_summary
+from headway.report.sheet_text import sheet_text
+from headway.report.stream import stream_sheet
 from headway.sparkconf import spark_conf, task_cpus_of, task_limit
 from tests.profiler.event_log import EPOCH_S, AppLog, Query, Stage, Work, write_plain
 
@@ -395,7 +396,7 @@ def test_a_plan_of_fractions_carries_them(tmp_path: Path) -> None:
     profile = profile_of(log_of(cores=4, at_once=8, **HALVES), tmp_path)
     plan = headway.plan(profile, rate="20k/s", target="p99 <= 20s", max_nodes=20)
     assert plan.configuration.num_slots == 8 * plan.nodes
-    assert "(0.5 per task)" in as_text(plan)
+    assert "(0.5 per task)" in sheet_text(stream_sheet(plan))
     assert "spark.task.cpus=0.5" in headway.emit(plan, "spark-submit").text
     assert not any("spark.task.cpus" in change.setting for change in plan.changes)
 
