@@ -5,7 +5,7 @@ Each function refuses what it cannot use by an ``InputError`` that names the arg
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -50,10 +50,7 @@ def job_from(
     queries: Sequence[str] | None = None,
 ) -> JobProfile:
     """The profile of a query, as of `any_job`; it must be one that can have such a target."""
-    if isinstance(profile, str | Path) and not is_log(profile):
-        _require_no_queries(queries)
-        return load_profile(profile)
-    job = any_job(profile, queries)
+    job = _read(profile, queries, load_profile)
     if promise is not None:
         job.require_can_promise(promise)
     job.require_streaming_query()
@@ -67,37 +64,39 @@ def any_job(
 
     ``queries`` are those of the logs that it is made of; all by default.
     """
-    if is_log(profile):
-        # What reads logs takes time to load, and most jobs have been profiled before.
-        from headway.api.profile import profile_and_tables
-
-        return profile_and_tables(cast("str | Path", profile), None, queries=queries or ())[0]
-    _require_no_queries(queries)
-    if isinstance(profile, str | Path):
-        return load_any_profile(profile)
-    if not hasattr(profile, "require_can_promise"):
-        raise InputError(
-            f"{argument('profile')} is of the type {type(profile).__name__}; expected a profile, "
-            "the path of one, or event logs"
-        )
-    return profile
+    return _read(profile, queries, load_any_profile)
 
 
 def stream_job(
     profile: JobProfile | ApplicationProfile | str | Path, queries: Sequence[str] | None = None
 ) -> Job:
     """The profile of a stream, as of `any_job`; in a file it must not be that of a batch job."""
-    if isinstance(profile, str | Path) and not is_log(profile):
-        _require_no_queries(queries)
-        return load_stream_profile(profile)
-    return any_job(profile, queries)
+    return _read(profile, queries, load_stream_profile)
 
 
-def _require_no_queries(queries: Sequence[str] | None) -> None:
+def _read(
+    profile: JobProfile | ApplicationProfile | str | Path,
+    queries: Sequence[str] | None,
+    load: Callable[[str | Path], JobProfile | ApplicationProfile],
+) -> JobProfile | ApplicationProfile:
+    """The profile as given, made of its event logs, or loaded from its file."""
+    if is_log(profile):
+        # What reads logs takes time to load, and most jobs have been profiled before.
+        from headway.api.profile import profile_and_tables
+
+        return profile_and_tables(cast("str | Path", profile), None, queries=queries or ())[0]
     if queries:
         raise RefusedArgumentError(
             f"{argument('queries')}: it chooses queries of an event log; this is a profile"
         )
+    if isinstance(profile, str | Path):
+        return load(profile)
+    if not hasattr(profile, "require_can_promise"):
+        raise InputError(
+            f"{argument('profile')} is of the type {type(profile).__name__}; expected a profile, "
+            "the path of one, or event logs"
+        )
+    return profile
 
 
 def positive_trigger_s(question: SettingQuestion) -> float | None:

@@ -12,8 +12,6 @@ from headway.formats.profile_file import EVENT_LOG
 PIPELINE_KINDS = ("MicroBatchPipeline", "OrderedPipeline")
 _MOST_BYTES = 4 * 2**20
 _FIRST_BYTES = 4096
-# A single letter would be a Windows drive.
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _SCHEMA = re.compile(r"(?m)^schema:\s*['\"]?headway\.")
 _KIND = re.compile(r"(?m)^(?:kind|apiVersion):")
 _PIPELINE = re.compile(rf"(?m)^kind:\s*['\"]?({'|'.join(PIPELINE_KINDS)})['\"]?\s*(?:#.*)?$")
@@ -69,8 +67,12 @@ def is_log(source: object) -> bool:
     """
     if not isinstance(source, str | Path):
         return False
-    if isinstance(source, str) and _ADDRESS.match(source):
-        return True
+    if isinstance(source, str) and ":/" in source:
+        # Profiles are read without what finds logs.
+        from headway.profiler.logs.sources import is_address
+
+        if is_address(source):
+            return True
     path = Path(source)
     try:
         if path.is_dir():

@@ -61,7 +61,11 @@ _SCHEMA = re.compile(r"headway\.([a-z-]+)/v\d+")
 @click.argument("file")
 def command(file: str) -> None:
     """Say what a file is, and which commands fit it."""
-    description, commands = _of_job(file) if is_log(file) else _of_file(file)
+    if is_log(file):
+        job = profiled(file)
+        description, commands = f"event logs of {job.called}", _of_job(job)
+    else:
+        description, commands = _of_file(file)
     lines = aligned(
         [(f"headway {line.format(file=shlex.quote(file))}", purpose) for line, purpose in commands]
     )
@@ -75,21 +79,18 @@ def _of_file(file: str) -> tuple[str, tuple[tuple[str, str], ...]]:
         of_kind = _OF_SPECS.get(_ALIKE.get(kind[1], kind[1]), ())
         return f"a spec file of the kind {kind[1]}", (*of_kind, *_OF_ANY_SPEC)
     if schema is None or schema[1] in ("profile", "application-profile"):
-        return _of_job(file)
+        job: Any = load_any_profile(file)
+        return f"the profile of {job.called}\n{profile_origin(job)}", _of_job(job)
     return f"what Headway wrote, a {schema[1]}", _OF_SCHEMAS.get(schema[1], _OF_RESULTS)
 
 
-def _of_job(file: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """What a log or a profile is of, and what can be asked about it."""
-    is_of_log = is_log(file)
-    job: Any = profiled(file) if is_of_log else load_any_profile(file)
-    kind = "event logs of" if is_of_log else "the profile of"
-    origin = "" if is_of_log else f"\n{profile_origin(job)}"
+def _of_job(job: Any) -> tuple[tuple[str, str], ...]:
+    """The commands that fit a profiled job."""
     is_of_query = job.result_kind == "profile"
     if job.job_kind is JobKind.ENDING or (is_of_query and job.drain is not None):
-        return f"{kind} {job.called}{origin}", _OF_ENDING_JOBS
+        return _OF_ENDING_JOBS
     rate = format_rate(job.arrivals.rate_per_s) if is_of_query else "50k/s"
-    return f"{kind} {job.called}{origin}", (
+    return (
         (f"plan {{file}} --rate {rate} --target 'p99 <= 3s'", "the fewest nodes for a target"),
         ("predict {file} --executors 4", "latency at another setting"),
         ("report {file} -o profile.html", "its runs and stages as a page"),

@@ -42,7 +42,8 @@ from headway.report.wording import (
 )
 from headway.units import counted, format_duration
 
-_MOST_REASONS, _MOST_NOTES = 4, 1
+_MOST_NOTES = 1
+_MOST_REASONS_OF_OBSTACLES, _MOST_NOTES_OF_OBSTACLES = 4, 2
 _WHEN = {
     Applies.RESTART: "at a restart",
     Applies.NEW_APPLICATION: "with a new application",
@@ -56,20 +57,20 @@ def _brief_sheet(plan: StreamAnswer) -> Sheet:
 
 
 def _plan_sheet(plan: Plan) -> Sheet:
-    prediction = plan.prediction
+    all_notes = notes(plan)
     return Sheet(
         about="Headway plan",
         headline=headline(plan),
         verdict=True,
-        cautions=(*cautions(plan), *caution_texts(prediction)),
+        cautions=(*cautions(plan), *caution_texts(plan.prediction)),
         facts=tuple(_facts(plan)),
         sections=(
             _latencies(plan),
             *skew_sections(plan),
             _settings(plan),
             Section(title="rejected node types", texts=plan.refused_node_types),
-            Section(lead="note", texts=notes(plan)[:_MOST_NOTES]),
-            Section(texts=(_further(plan),), close=bool(notes(plan))),
+            Section(lead="note", texts=all_notes[:_MOST_NOTES]),
+            Section(texts=(_further(plan, len(all_notes) - _MOST_NOTES),), close=bool(all_notes)),
         ),
     )
 
@@ -81,12 +82,12 @@ def _obstacles_sheet(plan: InfeasiblePlan) -> Sheet:
         sections=(
             nearest_section(plan),
             needs_section(plan),
-            Section(title="binding constraints", texts=plan.binding[:_MOST_REASONS]),
+            Section(title="binding constraints", texts=plan.binding[:_MOST_REASONS_OF_OBSTACLES]),
             *skew_sections(plan),
             Section(
                 title="other improvements", texts=tuple(advice.text for advice in plan.advice[:1])
             ),
-            Section(lead="note", texts=notes(plan)[:_MOST_NOTES]),
+            Section(lead="note", texts=notes(plan)[:_MOST_NOTES_OF_OBSTACLES]),
             Section(texts=("--verbose shows the nearest plan in full, and the frontier",)),
         ),
     )
@@ -147,11 +148,11 @@ def _row(
     return (name, f"{change.before} -> {value}", f"{where}{_WHEN[change.applies]}"), "~"
 
 
-def _further(plan: Plan) -> str:
-    num_notes = len(notes(plan)) - _MOST_NOTES
-    more = f"{counted(num_notes, 'more note')}, " if num_notes > 0 else ""
+def _further(plan: Plan, num_notes_left: int) -> str:
+    """What is printed with ``--verbose`` only."""
+    notes_left = f"{counted(num_notes_left, 'more note')}, " if num_notes_left > 0 else ""
     improvements = "other improvements, " if plan.advice else ""
-    return f"--verbose shows {more}{improvements}the frontier, and the source of every number"
+    return f"--verbose shows {notes_left}{improvements}the frontier, and the source of every number"
 
 
 def _frontier_data(plan: StreamAnswer) -> Iterator[Mapping[str, object]]:

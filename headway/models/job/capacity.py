@@ -66,9 +66,9 @@ class Capacity:
     def at_rate(self, rate_per_s: float) -> Capacity:
         """The same setting at another rate; what its rates can be is not computed again."""
         arrivals = replace(self.profile.arrivals, rate_per_s=rate_per_s)
-        other = replace(self, profile=replace(self.profile, arrivals=arrivals))
-        other.__dict__["stable_up_to_per_s"] = self.stable_up_to_per_s
-        return other
+        at_rate = replace(self, profile=replace(self.profile, arrivals=arrivals))
+        at_rate.__dict__["stable_up_to_per_s"] = self.stable_up_to_per_s
+        return at_rate
 
     @property
     def rate_per_s(self) -> float:

@@ -136,8 +136,9 @@ def predictions_at(
     rows = settled_batch_rows(model, rates, configuration.trigger_s, age_factor)
     law = _law_at(rates, profile, configuration, model, age_factor)
     ends = np.arange(3)[:, np.newaxis] * len(rates)
+    laws = [law.take(ends[:, 0] + index) for index in range(len(rates))]
     drafts = [
-        _draft(capacity.at_rate(rate_per_s), law.take(ends[:, 0] + index), float(rows[index]))
+        _draft(capacity.at_rate(rate_per_s), laws[index], float(rows[index]))
         for index, rate_per_s in enumerate(rates_per_s)
     ]
     quoted = np.flatnonzero([is_quoted for _, is_quoted in drafts])
@@ -147,7 +148,7 @@ def predictions_at(
         predictions[index] = with_changes(
             predictions[index],
             phases_s=_phases_s(
-                profile, model, law.take(ends[:, 0] + index), rates_per_s[index],
+                profile, model, laws[index], rates_per_s[index],
                 float(rows[index]), age_factor,
             ),
             **{name: distributions[rank] for name, distributions in latencies.items()},

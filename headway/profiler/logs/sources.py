@@ -35,6 +35,15 @@ _KINDS = (
 )
 
 
+def is_address(source: str) -> bool:
+    """Whether a source is on a History Server or on a file system that Hadoop reads.
+
+    >>> is_address("s3a://logs/app-1"), is_address("C:/logs/app-1")
+    (True, False)
+    """
+    return _ADDRESS.match(source) is not None
+
+
 class FoundLogs(NamedTuple):
     """The logs of sources, and why some sources have none."""
 
@@ -67,7 +76,7 @@ def find_event_logs(sources: Sequence[str | Path]) -> FoundLogs:
 
 
 def _name_of(source: str | Path) -> str:
-    if isinstance(source, str) and _ADDRESS.match(source):
+    if isinstance(source, str) and is_address(source):
         return without_secrets(source)
     return one_line(str(source)) or "''"
 

@@ -572,13 +572,15 @@ def test_several_rates_are_predicted_as_each_alone(trigger_s: float, of_windows:
         assert [finding.code for finding in prediction.findings] == codes
         assert (prediction.stable, prediction.calibrated) == (alone.stable, alone.calibrated)
         for metric in Metric:
-            one, other = prediction.latency(metric), alone.latency(metric)
-            assert (one is None) == (other is None)
-            if one is not None and other is not None:
+            found, expected = prediction.latency(metric), alone.latency(metric)
+            assert (found is None) == (expected is None)
+            if found is not None and expected is not None:
                 # Quantiles of windows are searched for, to three digits.
                 within = 2e-3 if metric is Metric.WINDOW else 1e-6
-                assert one.statistics_s == pytest.approx(other.statistics_s, rel=within)
-                for name, interval in other.intervals90_s.items():
-                    assert one.intervals90_s[name].low == pytest.approx(interval.low, rel=within)
-                    assert one.intervals90_s[name].high == pytest.approx(interval.high, rel=within)
+                assert found.statistics_s == pytest.approx(expected.statistics_s, rel=within)
+                for name, interval in expected.intervals90_s.items():
+                    assert found.intervals90_s[name].low == pytest.approx(interval.low, rel=within)
+                    assert found.intervals90_s[name].high == pytest.approx(
+                        interval.high, rel=within
+                    )
         assert prediction.phases_s == pytest.approx(alone.phases_s, rel=1e-6, abs=1e-9)
