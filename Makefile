@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest \
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
-        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page scalla scalla-costs \
+        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
@@ -106,8 +106,14 @@ ordinary-trial: $(READY) $(DELTA_READY) java  ## a few batches of each job, and 
 ordinary-judged: $(READY)  ## predictions about the runs that there are -> benchmarks/accuracy/results
 	$(BIN)/python benchmarks/run.py judge_ordinary $(ORDINARY)
 
+ordinary-limits: $(READY) java  ## runs at the rates that a verdict and a probe disagree about
+	$(BIN)/python benchmarks/run.py ordinary_limits $(ORDINARY) $(QUIET)
+
 ordinary-page: $(READY)  ## the page about them, from the committed results -> docs/ordinary-jobs.md
 	$(BIN)/python benchmarks/run.py ordinary_page --output docs/ordinary-jobs.md
+
+run-pairs: $(READY)  ## each recorded run predicted from each other one -> docs/run-pairs.md
+	$(BIN)/python benchmarks/run.py run_pairs --output docs/run-pairs.md
 
 recorded-accuracy: $(READY) java  ## predicted against runs that others recorded -> docs/recorded-accuracy.md
 	$(BIN)/python benchmarks/run.py ground_truth $(GROUND_TRUTH) --output docs/recorded-accuracy.md

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from campaign.record import RESULTS
 from error_parts import parts_tables
 from judge_ordinary import judged_lines
 from ordinary.jobs import JOBS
+from ordinary.limits import AskedRate, decided
 from ordinary.split import ADVISED, MOST_ADVISED, split_digest
 from ordinary.tables import (
     by_table,
@@ -46,10 +47,11 @@ def text(given: argparse.Namespace) -> str:
     if others:
         raise HeadwayError(f"results of split {', '.join(sorted(others))}, not {split_digest()}")
     machine = json.loads((given.results / "ordinary-machine.json").read_text(encoding="utf-8"))
-    return "\n".join(page_lines(rows, machine["made"])).rstrip() + "\n"
+    lines = page_lines(rows, decided(given.results), machine["made"])
+    return "\n".join(lines).rstrip() + "\n"
 
 
-def page_lines(rows: list[Row], made: str) -> Iterator[str]:
+def page_lines(rows: list[Row], decided: Mapping[AskedRate, bool], made: str) -> Iterator[str]:
     """The whole page."""
     ran = sorted({str(row["workload"]) for row in rows})
     yield "# Ordinary jobs\n"
@@ -70,7 +72,7 @@ def page_lines(rows: list[Row], made: str) -> Iterator[str]:
         "unseen; those of the other jobs are.\n"
     )
     yield "## Stability\n"
-    yield from stability_table(rows)
+    yield from stability_table(rows, decided)
     yield (
         "The capacity is that of a backlog, whose batches a probe enlarges until they take 1.5 s "
         "and become no faster. Headway calls a setting stable up to nine tenths of its capacity "

@@ -78,6 +78,12 @@ LEAST_SPREAD_RATIO = Assumption(
     source="judgement: that of two loads with a ratio of 5/3",
     influences="whether time per row, per partition and per state row are fitted (E2)",
 )
+MOST_FEEDBACK_RATIO = Assumption(
+    name="Maximum coefficient of variation of batches that only follow the durations before them",
+    value=0.5,
+    source="20 recorded queries on no trigger at one rate, whose state does not grow: 0.2 to 0.44",
+    influences="whether time per row is fitted to batches on no trigger (E47)",
+)
 MOST_EXPONENT_ERROR = Assumption(
     name="Maximum standard error of an exponent from batches of nearly one size",
     value=0.1,
@@ -122,6 +128,52 @@ USUAL_PARTS_SD_WITH_PYTHON_S = Assumption(
     unit="s",
     source="judgement: the hand-over to a Python worker adds as much again",
     influences="the fixed time of tasks in profiles of few runs (E3)",
+)
+SET_UP_AT_SOURCE_S = Assumption(
+    name="Usual set-up of a task that reads a source, beyond what Spark reports",
+    value=0.010,
+    unit="s",
+    source="14 recorded workloads of many sizes: -6 to 56 ms, mean 10 ms, deviation 19 ms",
+    influences="the fixed time of tasks in profiles of few runs (E46)",
+)
+SET_UP_BEHIND_EXCHANGE_S = Assumption(
+    name="Usual set-up of a task behind an exchange, beyond what Spark reports",
+    value=0.025,
+    unit="s",
+    source="12 recorded workloads of many sizes: 5 to 62 ms, mean 25 ms, deviation 16 ms",
+    influences="the fixed time of tasks in profiles of few runs (E46)",
+)
+SET_UP_SD_S = Assumption(
+    name="Standard deviation of the set-up of a task beyond what Spark reports",
+    value=0.020,
+    unit="s",
+    source="14 recorded workloads of many sizes: 19 ms at sources, 16 ms behind exchanges",
+    influences="the fixed time of tasks in profiles of few runs (E46)",
+)
+SET_UP_CPU_S = Assumption(
+    name="CPU time of a task that is not for its rows",
+    value=0.006,
+    unit="s",
+    source="14 recorded workloads of many sizes: mean 5 ms at sources, 8 ms behind exchanges",
+    influences="the fixed time of tasks in profiles of few runs (E46)",
+)
+TIME_PER_CPU_RATIO = Assumption(
+    name="Time for rows over their CPU time, by Spark's own operators",
+    value=1.15,
+    source="14 recorded workloads of many sizes: 1.03 to 1.56, mean 1.15",
+    influences="the fixed time of tasks in profiles of few runs (E46)",
+)
+TIME_PER_CPU_SD_RATIO = Assumption(
+    name="Standard deviation of the time for rows over their CPU time",
+    value=0.2,
+    source="14 recorded workloads of many sizes: 0.16",
+    influences="the fixed time of tasks in profiles of few runs (E46)",
+)
+MOST_WAITING_RATIO = Assumption(
+    name="Maximum share of waiting in the tasks of a source whose rows need the CPU",
+    value=0.5,
+    source="13 recorded sources that compute their rows: 2 to 34%; a topic on a broker: 63%",
+    influences="whether CPU time shows the fixed time of tasks (E46)",
 )
 USUAL_ROWS_SHARE = Assumption(
     name="Usual share of rows in the time of a task that may be for rows",

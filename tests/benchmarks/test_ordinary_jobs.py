@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ordinary_limits
 import ordinary_page
 import pandas as pd  # type: ignore[import-untyped]
 import pytest
@@ -31,6 +32,7 @@ from ordinary.events import (
 from ordinary.jobs import JOBS
 from ordinary.judging import NOT_KNOWN, NOT_STABLE, STABLE, verdict_of
 from ordinary.legs import ADVISED_FILE, FEWER, FIRST, legs_of
+from ordinary.limits import LIMITS, decided
 from ordinary.nexmark import TOP, top_bids
 from ordinary.record import block_folder, put_back
 from ordinary.split import (
@@ -48,7 +50,7 @@ from ordinary.split import (
     production_run,
     split_digest,
 )
-from ordinary.tables import false_verdicts, largest_part, sure_promises
+from ordinary.tables import against_capacity, largest_part, sure_promises
 from ordinary_jobs import count_lines
 from result_lines import keep, lines_of
 
@@ -219,7 +221,7 @@ def test_the_page_counts_errors_promises_verdicts_and_what_is_left_out(tmp_path:
         a_line(ADVISED, 0.0, 3, cores_of_others=1.0),
         {"block": 1, "workload": "nexmark-q1", "left_out": "no run is advised: why"},
     ]
-    page = "\n".join(ordinary_page.page_lines(rows, "Made."))
+    page = "\n".join(ordinary_page.page_lines(rows, {}, "Made."))
     summary, stability = (
         {line.split("|")[1].strip(): line for line in part.splitlines() if "|" in line}
         for part in page.split("## ")[:2]
@@ -238,12 +240,35 @@ def test_the_page_counts_errors_promises_verdicts_and_what_is_left_out(tmp_path:
 def test_a_false_verdict_is_beyond_a_tenth_of_the_limit() -> None:
     asked = [[STABLE, NOT_STABLE], [NOT_STABLE] * 2, [STABLE] * 2, [NOT_KNOWN, NOT_STABLE]]
     rows = [
-        {"verdicts": verdicts, "cores_of_others": 0.0, "truth": {"num_batches": 10}}
-        for verdicts in asked
-    ]
-    assert false_verdicts(rows) == (1, 1, 1, 8)
+        {
+            "verdicts": verdicts, "cores_of_others": 0.0, "truth": {"num_batches": 10},
+            "workload": "nexmark-q1", "cores": 2, "limit_per_s": 1_000.0 * number,
+        }
+        for number, verdicts in enumerate(asked, start=1)
+    ]  # fmt: skip
+    by_probe = against_capacity(rows, {})
+    assert (by_probe.false_stable, by_probe.false_unstable, by_probe.num_open) == (1, 1, 1)
+    assert (by_probe.by_probe_alone, by_probe.cleared, by_probe.num_asked) == (2, 0, 8)
     # A run of so few batches shows no trend.
-    assert false_verdicts([row | {"truth": {"num_batches": 9}} for row in rows]) == (0, 0, 0, 0)
+    short = [row | {"truth": {"num_batches": 9}} for row in rows]
+    assert against_capacity(short, {}) == (0, 0, 0, 0, 0, 0)
+
+
+def test_a_run_at_the_rate_decides_between_a_verdict_and_the_probe(tmp_path: Path) -> None:
+    row = a_line(ADVISED, 0.0, 1, verdicts=[NOT_STABLE, STABLE], limit_per_s=1_000.0, cores=2)
+    lines = [
+        {"rate_per_s": 810, "truth": {"kept_up": False, "rows_per_s": 700.0}},
+        {"rate_per_s": 1_100, "truth": {"kept_up": True, "rows_per_s": 900.0}},
+    ]
+    for line in lines:
+        keep(tmp_path / LIMITS, {"workload": row["workload"], "cores": 2, **line})
+    # Fewer rows came than should, so the second run decides nothing.
+    (rate,) = decided(tmp_path)
+    assert rate.rate_per_s == 810
+    against = against_capacity([row], decided(tmp_path))
+    assert (against.false_unstable, against.cleared) == (0, 1)
+    assert (against.false_stable, against.by_probe_alone) == (1, 1)
+    assert [asked.rate_per_s for asked in ordinary_limits.disputed_rates([row])] == [810, 1_100]
 
 
 def test_a_rate_beyond_what_is_printed_as_stable_is_not_called_stable() -> None:

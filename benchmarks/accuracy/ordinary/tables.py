@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from campaign.figures import (
     by_setting,
@@ -22,6 +22,7 @@ from campaign.figures import (
 from pages import headed
 
 from ordinary.judging import NOT_KNOWN, NOT_STABLE, STABLE, left_out_reasons
+from ordinary.limits import AskedRate, contradictions
 from ordinary.split import ADVISED, PRODUCTION
 
 Row = dict[str, Any]
@@ -57,20 +58,23 @@ def summary_table(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
-def stability_table(rows: Sequence[Row]) -> Iterator[str]:
-    """What is called stable, against the judged runs and against the capacity of a backlog."""
+def stability_table(rows: Sequence[Row], decided: Mapping[AskedRate, bool]) -> Iterator[str]:
+    """What is called stable, against the judged runs and around the capacity of each job."""
     yield from headed(
         "| profiled from | judged runs | called stable, fell behind | called not stable, kept up "
-        '| asked around the capacity | false "stable" | false "not stable" | not known |'
+        '| asked around the capacity | false "stable" | false "not stable" '
+        "| by the probe alone | a run says otherwise | not known |"
     )
     for role, words in FITTED.items():
         of_role = judged_lines_of(rows, role)
         wrong_stable, wrong_unstable, num_runs = wrong_of_runs(of_role)
-        false_stable, false_unstable, num_open, num_asked = false_verdicts(of_role)
+        verdicts = against_capacity(of_role, decided)
         yield (
-            f"| {words} | {num_runs} | {wrong_stable} | {wrong_unstable} | {num_asked} "
-            f"| {share_text(false_stable, num_asked)} | {share_text(false_unstable, num_asked)} "
-            f"| {share_text(num_open, num_asked)} |"
+            f"| {words} | {num_runs} | {wrong_stable} | {wrong_unstable} | {verdicts.num_asked} "
+            f"| {share_text(verdicts.false_stable, verdicts.num_asked)} "
+            f"| {share_text(verdicts.false_unstable, verdicts.num_asked)} "
+            f"| {verdicts.by_probe_alone} | {verdicts.cleared} "
+            f"| {share_text(verdicts.num_open, verdicts.num_asked)} |"
         )
     yield ""
 
@@ -93,17 +97,38 @@ def shows_trend(row: Row) -> bool:
     return is_undisturbed(row) and row["truth"]["num_batches"] >= LEAST_BATCHES_OF_TREND
 
 
-def false_verdicts(rows: Iterable[Row]) -> tuple[int, int, int, int]:
-    """Settings called stable above their limit, not stable below it, not known, and all asked.
+class AgainstCapacity(NamedTuple):
+    """Counts of verdicts around the capacity of each job.
 
-    Each setting is asked twice, a tenth below its limit and a tenth above it.
+    ``false_stable`` and ``false_unstable`` are those that contradict the probe and no run at that
+    rate clears; ``by_probe_alone`` are those of them that no run decided.
     """
-    asked = [row["verdicts"] for row in rows if shows_trend(row)]
-    return (
-        sum(above == STABLE for _, above in asked),
-        sum(below == NOT_STABLE for below, _ in asked),
-        sum(verdict == NOT_KNOWN for verdicts in asked for verdict in verdicts),
-        2 * len(asked),
+
+    false_stable: int
+    false_unstable: int
+    by_probe_alone: int
+    cleared: int
+    num_open: int
+    num_asked: int
+
+
+def against_capacity(rows: Iterable[Row], decided: Mapping[AskedRate, bool]) -> AgainstCapacity:
+    """Each setting is asked twice, a tenth below its capacity and a tenth above it."""
+    asked = [row for row in rows if shows_trend(row)]
+    contradicting = [found for row in asked for found in contradictions(row)]
+    cleared = [
+        verdict
+        for rate, verdict in contradicting
+        if rate in decided and decided[rate] is (verdict == STABLE)
+    ]
+    all_of, cleared_of = Counter(verdict for _, verdict in contradicting), Counter(cleared)
+    return AgainstCapacity(
+        false_stable=all_of[STABLE] - cleared_of[STABLE],
+        false_unstable=all_of[NOT_STABLE] - cleared_of[NOT_STABLE],
+        by_probe_alone=sum(rate not in decided for rate, _ in contradicting),
+        cleared=len(cleared),
+        num_open=sum(verdict == NOT_KNOWN for row in asked for verdict in row["verdicts"]),
+        num_asked=2 * len(asked),
     )
 
 

@@ -49,7 +49,9 @@ def is_spread(values: Array) -> bool:
     **(E2)** A slope is estimated from batches only if their sizes have a coefficient of variation
     of at least 0.25 (two loads of ratio 5/3), else from the tasks within batches by the same rule,
     else from the parts of a task that Spark reports. A single load cannot separate `a` from `b`,
-    and a free-running query confounds them: a slow batch makes the next one large.
+    and a free-running query confounds them: a slow batch makes the next one large, (E47). Tasks
+    within a batch are not used where code of the user runs, which may be called for each key: those
+    of a key with many rows are cheaper.
 
     Examples
     --------
@@ -117,11 +119,11 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     iterated non-negative least squares with weights `w_i ψ_i/(x_iᵀ θ)^2`. The denominator is the
     fit, not the data, which would pull the fit down by about `2c^2`. Columns are scaled to one
     length. If the tasks of several configurations are fitted, a prior is used. The time without
-    rows is that of batches that read none, (E32), or else what Spark reports of it (launch,
-    deserialization, state commit) give or take 15 ms, 30 ms with Python workers. A partition costs
-    0.5 ms, give or take as much. If the data clearly contradict the prior, it counts less, as
-    outliers do. In units in which a run as a whole, whose batches together have weight 1, is off by
-    a tenth, the prior adds `(0.1/σ_j)^2(θ_j-μ_j)^2`.
+    rows is that of batches that read none, (E32), or else, of Spark's own operators, that of (E46),
+    or else what Spark reports of it (launch, deserialization, state commit) give or take 15 ms, 30
+    ms with Python workers. A partition costs 0.5 ms, give or take as much. If the data clearly
+    contradict the prior, it counts less, as outliers do. In units in which a run as a whole, whose
+    batches together have weight 1, is off by a tenth, the prior adds `(0.1/σ_j)^2(θ_j-μ_j)^2`.
 
     Examples
     --------

@@ -92,8 +92,8 @@ def time_without_rows(
     behind a combine that meets the same keys in any batch, the stage is not used. The prior of (E3)
     for `t_0` is the median of these values, less `t_2 P` but at least a tenth of `t`, give or take
     30%. Later batches without rows are used, too. Batches of a JVM younger than 30 s, which loads
-    classes, and the first one of a restart, which loads state, are not. If there are none, `t_0` is
-    what Spark reports of it: launch, deserialization, state commit.
+    classes, and the first one of a restart, which loads state, are not; nor is the first batch
+    where Spark's own operators run, whose code it compiles, and of which (E46) knows more.
 
     Examples
     --------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -13,21 +12,25 @@ import numpy as np
 from headway.assumptions.fits import (
     EMPTY_BATCH_SD_RATIO,
     FRESH_JVM_S,
+    MOST_FEEDBACK_RATIO,
     MOST_SHUFFLED_ROW_S,
+    STATE_GROWN_RATIO,
     USUAL_PARTS_SD_S,
     USUAL_PARTS_SD_WITH_PYTHON_S,
     USUAL_ROWS_SHARE,
 )
 from headway.domain import Z90, Separation, StageProfile
 from headway.models.arrays import Array
+from headway.models.estimation.fixed_time import Estimate, combined, within
 from headway.models.estimation.regression import is_spread
+from headway.profiler.streaming.fixed_times import runs_own_operators, usual_fixed_time_of
 from headway.profiler.streaming.samples import QueryRun, StageSample
 
 # Half the width of a uniform distribution over its standard deviation.
 _HALF_WIDTH_PER_SD = math.sqrt(3.0)
 _LEAST_S = 1e-9
-# Operators that call code of the user, which may wait for anything, and those around typed ones.
-_OF_USERS = re.compile(r"Python|Pandas|Arrow|Map|FromObject|ToObject|TransformWithState|Generate")
+# Of the fixed time that Spark reports: commits take longer with rows, too.
+_LEAST_REPORTED_SHARE = 1.0 - _HALF_WIDTH_PER_SD * EMPTY_BATCH_SD_RATIO.value
 
 
 class TaskTime(NamedTuple):
@@ -49,8 +52,42 @@ class TaskTime(NamedTuple):
 
 def has_one_size(runs: Sequence[QueryRun]) -> bool:
     """Whether all batches have about the same rows, by (E2)."""
-    rows = [float(batch.num_rows) for run in runs for batch in run.batches]
-    return not is_spread(np.array(rows))
+    rows = np.array([float(batch.num_rows) for run in runs for batch in run.batches])
+    return not is_spread(rows * without_feedback(runs))
+
+
+def without_feedback(runs: Sequence[QueryRun]) -> Array:
+    """What to multiply the rows of each batch by, so that batches before it do not show in them.
+
+    Notes
+    -----
+    **(E47)** At one rate, a query on no trigger, or on one that its batches overrun, has batches as
+    large as the one before was long: durations whose slowness lasts for several batches look like a
+    cost of rows, and nothing in them tells the two apart. So for (E2), a batch has the rows that
+    would have arrived in the mean interval of its run, `n m/w` after the interval `w` whose mean is
+    `m`, if these are closer to each other than its rows `n`. Rows with a coefficient of variation
+    above 0.5 differ by more than slowness explains, as those of a query that falls behind; they
+    count as they are, and so do those of batches that grow with their state.
+    """
+    return np.concatenate([_without_feedback(run) for run in runs])
+
+
+def _without_feedback(run: QueryRun) -> Array:
+    as_they_are = np.ones(len(run.batches))
+    intervals_s = np.array([batch.interval_s or math.nan for batch in run.batches])
+    rows = np.array([float(batch.num_rows) for batch in run.batches])
+    differ_much = np.std(rows) > MOST_FEEDBACK_RATIO.value * np.mean(rows)
+    if not np.all(intervals_s > 0.0) or differ_much or state_grows(run):
+        return as_they_are
+    factors = intervals_s.mean() / intervals_s
+    factors *= rows.sum() / max(float(rows @ factors), _LEAST_S)
+    return factors if np.std(rows * factors) < np.std(rows) else as_they_are
+
+
+def state_grows(run: QueryRun) -> bool:
+    """Whether the state of a query at least doubles within a run."""
+    first, last = run.batches[0].state.num_rows, run.batches[-1].state.num_rows
+    return last >= STATE_GROWN_RATIO.value * max(first, 1)
 
 
 def task_time(
@@ -89,20 +126,22 @@ def task_time(
     **(E43)** If the rows of all batches are not spread by (E2), the fixed time `t_0` of a task that
     takes `t` is only known to be in a range, and the rest of `t` is for the rows. It is at least
     what Spark reports of it, (E32), less a deviation of 30%, since commits take longer with rows,
-    too. Not more of the CPU time `u` than 1.645 times the standard deviation of (E3) is set-up that
-    Spark does not report, so the rows take at least `u` less that; waiting may be either. This
+    too; and behind an exchange, a row takes Spark's own operators 10 ms at most, so tasks of few
+    rows are mostly fixed. Where (E46) applies, the fit takes the mean of its normal distribution
+    within these bounds, and the range is that give or take `sqrt(3)` standard deviations, as wide
+    as the uniform distribution with that deviation. Batches without rows (E32) and tasks of unequal
+    rows (E2) are a further estimate, weighted by its precision, or the only one. Without any of
+    them, not more of the CPU time `u` than 1.645 times the standard deviation of (E3) is set-up
+    that Spark does not report, so the rows take at least `u` less that; waiting may be either. This
     bound is not used in a JVM younger than 30 s, nor for stages behind an exchange of a query with
-    state, whose whole map may be copied. Behind an exchange, a row takes Spark's own operators 10
-    ms at most, so tasks of few rows are mostly fixed; code of the user may take any time. The fit
-    takes the usual place in this range: three quarters of it are for the rows. Batches without rows
-    (E32) and tasks of unequal rows (E2) narrow the range to their estimate give or take `sqrt(3)`
-    standard deviations, as wide as the uniform distribution with that deviation. That of a slope
-    between tasks is `sqrt(v/(T V))`, with `T` tasks of a batch whose rows have the variance `V`,
-    and `v` the variance of their times that rows do not explain: the same partitions return in each
-    batch. If batches without rows took as long as others, they say nothing. The cost per row of the
-    whole job may be off by the share `h`: the sum over stages of what the largest fixed time has
-    beyond the fitted one, over that of the time for rows, both times the number of tasks. The
-    stages may all be at the same end.
+    state, whose whole map may be copied. The fit then takes the usual place in the range: three
+    quarters of it are for the rows. The standard deviation of a slope between tasks is `sqrt(v/(T
+    V))`, with `T` tasks of a batch whose rows have the variance `V`, and `v` the variance of their
+    times that rows do not explain: the same partitions return in each batch. If batches without
+    rows took as long as others, they say nothing. The cost per row of the whole job may be off by
+    the share `h`: the sum over stages of what the largest fixed time has beyond the fitted one,
+    over that of the time for rows, both times the number of tasks. The stages may all be at the
+    same end.
     """
     samples = [batch.stages[stage_index] for run in runs for batch in run.batches]
     mean_s = _mean([sample.task_mean_s for sample in samples], weights)
@@ -110,21 +149,33 @@ def task_time(
     rows = _mean(rows_per_task, weights)
     if stage.separation is Separation.BATCHES or stage.is_static:
         return TaskTime(mean_s, stage.task_fixed_s, stage.task_fixed_s, rows, num_tasks)
+    reported_s = np.minimum(reported_s, [sample.task_mean_s for sample in samples])
+    low_s = _mean(reported_s, weights) * _LEAST_REPORTED_SHARE
+    if samples[0].has_parents and runs_own_operators(samples):
+        low_s = max(low_s, mean_s - rows * MOST_SHUFFLED_ROW_S.value)
+    usual = usual_fixed_time_of(samples, reported_s, weights)
     sd_s = _fixed_sd_s(stage, samples, mean_s)
+    if usual is not None:
+        if sd_s is not None:
+            usual = combined((usual, Estimate(stage.task_fixed_s, sd_s)))
+        fixed = within(usual, low_s, mean_s)
+        return _around(fixed.mean_s, fixed.sd_s, mean_s, rows, num_tasks)
     if sd_s is None:
-        reported_s = np.minimum(reported_s, [sample.task_mean_s for sample in samples])
-        low_s = _mean(reported_s, weights) * (1.0 - _HALF_WIDTH_PER_SD * EMPTY_BATCH_SD_RATIO.value)
-        if _has_own_operators(samples):
-            low_s = max(low_s, mean_s - rows * MOST_SHUFFLED_ROW_S.value)
         high_s = mean_s - min(
             _least_for_rows_s(runs, stage_index, samples, weights), mean_s - low_s
         )
         return TaskTime(mean_s, low_s, high_s, rows, num_tasks, USUAL_ROWS_SHARE.value)
+    return _around(stage.task_fixed_s, sd_s, mean_s, rows, num_tasks)
+
+
+def _around(fixed_s: float, sd_s: float, mean_s: float, rows: float, num_tasks: float) -> TaskTime:
+    """A range as wide as the uniform distribution with the deviation of an estimate.
+
+    It may begin below zero. Where the time of a task ends it, the estimate is not in its middle.
+    """
     half_s = _HALF_WIDTH_PER_SD * sd_s
-    # Also below zero; the estimate is no longer in the middle where the time of a task ends it.
-    low_s = stage.task_fixed_s - half_s
-    high_s = min(stage.task_fixed_s + half_s, mean_s)
-    share = (high_s - stage.task_fixed_s) / (high_s - low_s) if high_s > low_s else 0.0
+    low_s, high_s = fixed_s - half_s, min(fixed_s + half_s, mean_s)
+    share = (high_s - fixed_s) / (high_s - low_s) if high_s > low_s else 0.0
     return TaskTime(mean_s, low_s, high_s, rows, num_tasks, share)
 
 
@@ -162,17 +213,6 @@ def _least_for_rows_s(
     set_up_sd_s = USUAL_PARTS_SD_WITH_PYTHON_S if has_python else USUAL_PARTS_SD_S
     cpu_s = _mean([sample.cpu_s / sample.num_tasks for sample in samples], weights)
     return max(cpu_s - Z90 * set_up_sd_s.value, 0.0)
-
-
-def _has_own_operators(samples: Sequence[StageSample]) -> bool:
-    """Whether a stage behind an exchange is known to run Spark's own operators only."""
-    names = {operator.name for sample in samples for operator in sample.operators}
-    return (
-        samples[0].has_parents
-        and bool(names)
-        and not any(sample.python_s for sample in samples)
-        and not any(_OF_USERS.search(name) for name in names)
-    )
 
 
 def _fixed_sd_s(stage: StageProfile, samples: Sequence[StageSample], mean_s: float) -> float | None:

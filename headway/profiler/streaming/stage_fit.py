@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from headway.assumptions.fits import (
     RUN_NOISE_RATIO,
-    STATE_GROWN_RATIO,
     USUAL_PARTITION_S,
     USUAL_PARTS_SD_S,
     USUAL_PARTS_SD_WITH_PYTHON_S,
@@ -23,10 +22,25 @@ from headway.models.estimation.regression import (
     power_law,
     relative_huber,
 )
-from headway.models.estimation.task_times import AlmostEmpty, handover_s, time_without_rows
+from headway.models.estimation.task_times import handover_s
 from headway.models.stages.makespan import makespan_moments
 from headway.profiler.streaming.adaptive import coalescing_of
-from headway.profiler.streaming.one_size import TaskTime, at_usual_place, task_time
+from headway.profiler.streaming.fixed_times import (
+    holds_state,
+    num_readers,
+    parts_s,
+    rows_per_task,
+    runs_code_of_users,
+    usual_fixed_time_of,
+    without_rows,
+)
+from headway.profiler.streaming.one_size import (
+    TaskTime,
+    at_usual_place,
+    state_grows,
+    task_time,
+    without_feedback,
+)
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.profiler.streaming.source_rules import source_reading
 from headway.profiler.streaming.stage_kinds import stage_work
@@ -106,7 +120,7 @@ def _fit_stage(
     rows_read = np.array([sample.rows_read for sample in samples])
     if not np.all(rows_read > 0):
         rows_read = batch_rows  # a source that reports no input rows reads those of the batch
-    rows_per_task = rows_read / num_tasks
+    task_rows = rows_read / num_tasks
     if stage_index in tables:
         law = RowsLaw(scale=0.0, exponent=0.0, static_rows=float(np.median(rows_read)))
     else:
@@ -114,9 +128,9 @@ def _fit_stage(
         of_stream = power_law(batch_rows, rows_read - of_tables, weights)
         law = replace(of_stream, static_rows=of_tables)
     per_partition_s, per_state_row_s = 0.0, 0.0
-    mean_rows = float(np.average(rows_per_task, weights=weights))
-    if is_spread(rows_per_task):
-        terms = [np.ones_like(rows_per_task), rows_per_task]
+    mean_rows = float(np.average(task_rows, weights=weights))
+    if is_spread(task_rows) and is_spread(task_rows * without_feedback(runs)):
+        terms = [np.ones_like(task_rows), task_rows]
         partitions = _partitions_written(runs, stage_index)
         tells_partitions = _is_separable(partitions, np.column_stack(terms))
         if tells_partitions:
@@ -135,7 +149,9 @@ def _fit_stage(
         per_state_row_s = extra_costs_s.pop() if tells_state else 0.0
         per_partition_s = extra_costs_s.pop() if tells_partitions else 0.0
         separation = Separation.BATCHES
-    elif is_spread_within(np.array([sample.rows_variance for sample in samples]), rows_per_task):
+    elif not runs_code_of_users(samples) and is_spread_within(
+        np.array([sample.rows_variance for sample in samples]), task_rows
+    ):
         separation = Separation.TASKS
         mean_s = float(np.average(task_mean_s, weights=weights))
         slope_s = sum(sample.rows_time_covariance_s for sample in samples) / sum(
@@ -143,7 +159,7 @@ def _fit_stage(
         )
         per_row_s = float(np.clip(slope_s, 0.0, mean_s / mean_rows))
         fixed_s = mean_s - per_row_s * mean_rows
-    elif (empty := _without_rows(runs, stage_index, 0.0)) is not None:
+    elif (empty := without_rows(runs, stage_index, 0.0)) is not None:
         separation = Separation.EMPTY
         mean_s = float(np.average(task_mean_s, weights=weights))
         fixed_s = min(empty[0], mean_s)
@@ -190,13 +206,13 @@ def _fit_stage(
 
 def _time_at_one_size(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> TaskTime:
     batches = [batch for run in runs for batch in run.batches]
-    rows_per_task = np.array([_rows_per_task(batch, stage_index) for batch in batches])
+    task_rows = np.array([rows_per_task(batch, stage_index) for batch in batches])
     return task_time(
         runs,
         stage_index,
         stage,
-        reported_s=_parts_s(batches, stage_index),
-        rows_per_task=np.maximum(rows_per_task, 1e-9),
+        reported_s=parts_s(batches, stage_index),
+        rows_per_task=np.maximum(task_rows, 1e-9),
         weights=batch_weights(runs),
     )
 
@@ -226,15 +242,8 @@ def _handover_s(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile)
 
 
 def _partitions_written(runs: Sequence[QueryRun], stage_index: int) -> Array:
-    written = [_num_readers(run, stage_index) for run in runs]
+    written = [num_readers(run, stage_index) for run in runs]
     return np.repeat(np.array(written, dtype=np.float64), [len(run.batches) for run in runs])
-
-
-def _num_readers(run: QueryRun, stage_index: int) -> int:
-    """Tasks that a task of the stage writes for; none if no exchange follows."""
-    behind = run.batches[0].stages[stage_index + 1 : stage_index + 2]
-    followed = any(stage.has_parents for stage in behind)
-    return run.configuration.shuffle_partitions if followed else 0
 
 
 def _is_separable(column: Array, terms: Array) -> bool:
@@ -254,20 +263,10 @@ def _by_parts(
     weights: Array,
 ) -> tuple[float, float]:
     """Fixed time is launch, deserialization, and the state commit; the rest is for rows."""
-    fixed = np.minimum(_parts_s(batches, stage_index), task_mean_s)
+    fixed = np.minimum(parts_s(batches, stage_index), task_mean_s)
     fixed_s = float(np.average(fixed, weights=weights))
     mean_s = float(np.average(task_mean_s, weights=weights))
     return fixed_s, (mean_s - fixed_s) / mean_rows
-
-
-def _parts_s(batches: Sequence[BatchSample], stage_index: int) -> Array:
-    """Reported time of a task that does not depend on rows, for each batch."""
-    fixed = np.array([batch.stages[stage_index].outside_run_s for batch in batches])
-    if _holds_state(batches[0], stage_index):
-        fixed = fixed + np.array(
-            [batch.state_commit_s / batch.stages[stage_index].num_tasks for batch in batches]
-        )
-    return np.asarray(fixed)
 
 
 def _prior(
@@ -281,12 +280,15 @@ def _prior(
     partition is a buffer and a part of a file.
     """
     partition_s = USUAL_PARTITION_S.value
-    fixed = _without_rows(runs, stage_index, partition_s if tells_partitions else 0.0)
+    batches = [batch for run in runs for batch in run.batches]
+    samples = [batch.stages[stage_index] for batch in batches]
+    fixed = without_rows(runs, stage_index, partition_s if tells_partitions else 0.0)
     if fixed is None:
-        batches = [batch for run in runs for batch in run.batches]
+        fixed = usual_fixed_time_of(samples, parts_s(batches, stage_index), batch_weights(runs))
+    if fixed is None:
         runs_python = any(batch.stages[stage_index].python_s for batch in batches)
         fixed = (
-            float(np.mean(_parts_s(batches, stage_index))),
+            float(np.mean(parts_s(batches, stage_index))),
             USUAL_PARTS_SD_WITH_PYTHON_S.value if runs_python else USUAL_PARTS_SD_S.value,
         )
     fixed_s, fixed_sd_s = fixed
@@ -296,42 +298,6 @@ def _prior(
         sd=np.array([fixed_sd_s, np.inf, partition_s, np.inf])[is_fitted],
         group_noise_ratio=RUN_NOISE_RATIO.value,
     )
-
-
-def _without_rows(
-    runs: Sequence[QueryRun], stage_index: int, per_partition_s: float
-) -> tuple[float, float] | None:
-    """Fixed time of a task from batches without rows, and its spread; None if there are none."""
-    usual = runs[0].batches[0].signature
-    empty_batches = [
-        AlmostEmpty(
-            task_s=batch.stages[stage_index].task_mean_s,
-            rows=_rows_per_task(batch, stage_index),
-            usual_task_s=_mean(full.stages[stage_index].task_mean_s for full in run.batches),
-            usual_rows=_mean(_rows_per_task(full, stage_index) for full in run.batches),
-            readers=_num_readers(run, stage_index),
-        )
-        for run in runs
-        for batch in run.without_rows
-        if batch.signature == usual and batch.stages[stage_index].has_tasks
-    ]
-    return time_without_rows(empty_batches, per_partition_s)
-
-
-def _mean(values: Iterable[float]) -> float:
-    return float(np.mean(list(values)))
-
-
-def _rows_per_task(batch: BatchSample, stage_index: int) -> float:
-    """Rows of the batch, if its source does not report what its tasks read."""
-    stage = batch.stages[stage_index]
-    return (stage.rows_read or batch.num_rows) / stage.num_tasks
-
-
-def _holds_state(batch: BatchSample, stage_index: int) -> bool:
-    """Whether it is the last stage behind an exchange, in which the state is committed."""
-    behind = [number for number, stage in enumerate(batch.stages) if stage.has_parents]
-    return bool(behind) and stage_index == behind[-1]
 
 
 def _state_grows(runs: Sequence[QueryRun], stage_index: int) -> bool:
@@ -349,12 +315,8 @@ def _state_grows(runs: Sequence[QueryRun], stage_index: int) -> bool:
     prediction is for the state at its rate (E36); growing state has the size at the end of the last
     run.
     """
-    grown = [
-        run.batches[-1].state.num_rows
-        >= STATE_GROWN_RATIO.value * max(run.batches[0].state.num_rows, 1)
-        for run in runs
-    ]
-    return _holds_state(runs[0].batches[0], stage_index) and 2 * sum(grown) > len(grown)
+    num_grown = sum(map(state_grows, runs))
+    return holds_state(runs[0].batches[0], stage_index) and 2 * num_grown > len(runs)
 
 
 def _actions(runs: Sequence[QueryRun], tables: frozenset[int]) -> dict[int, str | None]:

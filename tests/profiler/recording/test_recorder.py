@@ -261,8 +261,9 @@ def test_a_recording_gives_the_profile_of_the_event_log(
     assert setting.rate_per_s == pytest.approx(expected.rate_per_s)
     assert setting.jvm_age_s == pytest.approx(expected.jvm_age_s)
     assert setting.batch_duration_mean_s == pytest.approx(expected.batch_duration_mean_s)
+    # A recording does not say which operators its stages run, so less is known of fixed times.
     assert setting.modelled_duration_mean_s == pytest.approx(
-        expected.modelled_duration_mean_s, rel=1e-6
+        expected.modelled_duration_mean_s, rel=0.01
     )
     assert [stage.level for stage in ours.stages] == [stage.level for stage in theirs.stages]
     assert len(ours.stages) == 2

@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.assumptions.fits import EMPTY_BATCH_SD_RATIO, USUAL_PARTS_SD_S
+from headway.assumptions.fits import (
+    EMPTY_BATCH_SD_RATIO,
+    SET_UP_BEHIND_EXCHANGE_S,
+    SET_UP_CPU_S,
+    SET_UP_SD_S,
+    TIME_PER_CPU_RATIO,
+    TIME_PER_CPU_SD_RATIO,
+    USUAL_PARTS_SD_S,
+)
 from headway.assumptions.predictions import POOLED_SPREAD_RATIO
 from headway.domain import Application, Configuration, JobProfile
 from headway.profiler.operators import Operator
@@ -101,6 +109,32 @@ def drawn_job(rng: np.random.Generator) -> DrawnJob:
     return DrawnJob(
         kind=KINDS[int(rng.integers(len(KINDS)))],
         rows=float(round(np.exp(rng.uniform(np.log(1e3), np.log(1e6))))),
+        driver_s=float(rng.uniform(0.05, 0.3)),
+        stages=tuple(stages),
+        exponent=float(rng.normal(1.0, EXPONENT_SD)),
+    )
+
+
+def drawn_job_of_own_operators(rng: np.random.Generator) -> DrawnJob:
+    """As Spark's own operators behave: rows need the CPU, and set-up takes little (E46)."""
+    stages = []
+    for _ in range(int(rng.integers(1, 3))):
+        set_up_s = abs(float(rng.normal(SET_UP_BEHIND_EXCHANGE_S.value, SET_UP_SD_S.value)))
+        time_per_cpu = abs(float(rng.normal(TIME_PER_CPU_RATIO.value, TIME_PER_CPU_SD_RATIO.value)))
+        stages.append(
+            DrawnStage(
+                num_tasks=8,
+                reported_s=float(rng.uniform(0.002, 0.02)),
+                set_up_s=SET_UP_CPU_S.value,
+                waiting_s=max(set_up_s - SET_UP_CPU_S.value, 0.0),
+                rows_s=float(np.exp(rng.uniform(np.log(0.005), np.log(3.0)))),
+                rows_cpu_ratio=1.0 / max(time_per_cpu, 1.0),
+                operators=("HashAggregate", "Exchange"),
+            )
+        )
+    return DrawnJob(
+        kind=("alike", "alike", "unequal tasks")[int(rng.integers(3))],
+        rows=float(round(np.exp(rng.uniform(np.log(1e4), np.log(1e6))))),
         driver_s=float(rng.uniform(0.05, 0.3)),
         stages=tuple(stages),
         exponent=float(rng.normal(1.0, EXPONENT_SD)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from tests.profiler.streaming.one_size_jobs import (
     DrawnJob,
     DrawnStage,
     drawn_job,
+    drawn_job_of_own_operators,
     profile_from_one_run,
 )
 from tests.seeds import seeds
@@ -102,6 +103,18 @@ def test_other_evidence_narrows_the_range(kind: str, half_range_ratio: float) ->
     assert profile.row_cost_half_range_ratio is not None
     # The first batch of a query may be off by a third.
     assert 0.3 < profile.row_cost_half_range_ratio / half_range_ratio < 2.0
+
+
+def test_the_cpu_time_of_own_operators_shows_the_cost_of_a_row() -> None:
+    own = ("HashAggregate", "Exchange")
+    for fixed_s, rows_s in ((0.04, 0.01), (0.04, 2.0)):
+        stage = DrawnStage(
+            num_tasks=8, reported_s=0.01, set_up_s=0.006, waiting_s=fixed_s - 0.016,
+            rows_s=rows_s, rows_cpu_ratio=1 / 1.15, operators=own,
+        )  # fmt: skip
+        job = DrawnJob(kind="alike", rows=8e4, driver_s=0.1, stages=(stage,), exponent=1.0)
+        fitted = profile_from_one_run(job, np.random.default_rng(2)).stages[0]
+        assert fitted.task_per_row_s * 1e4 == pytest.approx(rows_s, rel=0.3, abs=0.004)
 
 
 def test_at_the_profiled_size_nothing_is_open() -> None:
@@ -215,12 +228,15 @@ def squared_error(job: DrawnJob, profile: JobProfile, rng: np.random.Generator) 
     return (probable - float(is_met)) ** 2
 
 
+@pytest.mark.parametrize("draw", [drawn_job, drawn_job_of_own_operators])
 @pytest.mark.parametrize("seed", seeds(1, 6))
-def test_what_is_said_of_drawn_jobs_is_borne_out(seed: int) -> None:
+def test_what_is_said_of_drawn_jobs_is_borne_out(
+    seed: int, draw: Callable[[np.random.Generator], DrawnJob]
+) -> None:
     rng = np.random.default_rng(seed)
     held, squares = [], []
     for _ in range(60):
-        job = drawn_job(rng)
+        job = draw(rng)
         profile = profile_from_one_run(job, rng)
         held += list(intervals(job, profile, rng))
         squares.append(squared_error(job, profile, rng))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 
 from headway.domain import Separation
 from headway.domain.profile import CHECKPOINT_PHASES
+from headway.profiler.operators import Operator
 from headway.profiler.streaming.batch_samples import unpacked
 from headway.profiler.streaming.fit import fit_duration
+from headway.profiler.streaming.one_size import has_one_size, without_feedback
 from headway.profiler.streaming.samples import (
     ArrivalSeries,
     BatchSample,
@@ -150,6 +153,77 @@ def test_first_batches_of_other_stages_do_not_count() -> None:
     first = a_batch(0, 0, 2, 0, 1.0)
     other = replace(run, without_rows=(replace(first, stages=first.stages[:1]),))
     assert fit_stage([other], 1, ()).stage.separation is Separation.PARTS
+
+
+def with_operators(run: QueryRun, *names: str) -> QueryRun:
+    """The run, whose stages are known to run these operators."""
+    operators = tuple(
+        Operator(is_replanned=False, position=position, name=name, table=None)
+        for position, name in enumerate(names)
+    )
+
+    def known(batch: BatchSample) -> BatchSample:
+        stages = tuple(replace(stage, operators=operators) for stage in batch.stages)
+        return replace(batch, stages=stages)
+
+    return replace(
+        run,
+        batches=tuple(map(known, run.batches)),
+        without_rows=tuple(map(known, run.without_rows)),
+    )
+
+
+def test_the_first_batch_of_own_operators_compiles_their_code() -> None:
+    own = with_operators(with_first_batch(a_run(100_000, 2, grows=False)), "HashAggregate")
+    assert fit_stage([own], 1, ()).stage.separation is Separation.PARTS
+    (first,) = own.without_rows
+    later = replace(own, without_rows=(replace(first, batch_id=7),))
+    assert fit_stage([later], 1, ()).stage.separation is Separation.EMPTY
+
+
+@pytest.mark.parametrize(
+    ("operator", "separation"),
+    [("HashAggregate", Separation.TASKS), ("FlatMapGroupsInPandas", Separation.PARTS)],
+)
+def test_code_of_the_user_may_cost_by_key_and_not_by_row(
+    operator: str, separation: Separation
+) -> None:
+    run = with_operators(a_run(100_000, 2, grows=False), operator)
+    batches = [
+        replace(
+            batch,
+            stages=tuple(
+                replace(stage, task_sd_s=0.01, rows_variance=4e8, rows_time_covariance_s=100.0)
+                for stage in batch.stages
+            ),
+        )
+        for batch in run.batches
+    ]
+    unequal = replace(run, batches=tuple(batches))
+    assert fit_stage([unequal], 1, ()).stage.separation is separation
+
+
+def at_one_rate(rows: Sequence[int]) -> QueryRun:
+    """Batches of these rows, which arrived at a thousand per second."""
+    batches = [
+        replace(a_batch(number, num_rows, 2, 5_000, 1.0), interval_s=num_rows / 1_000.0)
+        for number, num_rows in enumerate(rows)
+    ]
+    return replace(a_run(1_000, 2, grows=False), batches=tuple(batches))
+
+
+def test_batches_that_follow_the_durations_before_them_show_no_cost_of_rows() -> None:
+    # Slowness that lasts for several batches makes the batches after it large.
+    slowness = np.convolve(np.random.default_rng(3).normal(0.0, 0.15, 64), np.ones(5), "valid")
+    rows = [round(1_000.0 * float(np.exp(value))) for value in slowness]
+    follows = at_one_rate(rows)
+    assert np.std(rows) / np.mean(rows) > 0.25
+    assert has_one_size([follows])
+    assert np.ptp(np.array(rows) * without_feedback([follows])) < 2.0
+    # Other rates, and a query that falls behind, do show it.
+    batches = [replace(batch, interval_s=1.0) for batch in follows.batches]
+    assert not has_one_size([replace(follows, batches=tuple(batches))])
+    assert not has_one_size([at_one_rate([round(100 * 1.1**number) for number in range(60)])])
 
 
 def aged(run: QueryRun, first_age_s: float, exponent: float) -> QueryRun:

@@ -1,0 +1,153 @@
+"""The time of a task without rows, from what Spark reports of it and from its CPU time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.assumptions.fits import (
+    MOST_WAITING_RATIO,
+    SET_UP_AT_SOURCE_S,
+    SET_UP_BEHIND_EXCHANGE_S,
+    SET_UP_CPU_S,
+    SET_UP_SD_S,
+    TIME_PER_CPU_RATIO,
+    TIME_PER_CPU_SD_RATIO,
+)
+
+_NARROWEST_S = 1e-6
+_NODES = 301
+
+
+class Estimate(NamedTuple):
+    """A time and its standard deviation [s]."""
+
+    mean_s: float
+    sd_s: float
+
+
+def usual_fixed_time(
+    reported_s: float, task_s: float, cpu_s: float, *, is_behind_exchange: bool
+) -> Estimate | None:
+    r"""Time of a task without rows, if it runs Spark's own operators.
+
+    Parameters
+    ----------
+    reported_s : float, >= 0
+        What Spark reports of it: launch, deserialization, state commit. [s]
+    task_s, cpu_s : float, > 0
+        Time and CPU time of a task. [s]
+    is_behind_exchange : bool
+        Whether it reads an exchange.
+
+    Returns
+    -------
+    Estimate or None
+        None if the rows of a source wait for longer than they are computed.
+
+    Notes
+    -----
+    **(E46)** Two measurements of the fixed time `t_0` of a task that takes `t`, of which Spark
+    reports the part `r`. Over 14 workloads, whose batches of many sizes show `t_0`, it is `r` plus
+    10 ms for stages that read a source and 25 ms behind an exchange, where state is read and
+    written, give or take 20 ms. And rows need the CPU: their time is 1.15 times their CPU time,
+    1.03 to 1.56 times in those workloads, so `t_0 = t - 1.15 (u - 6 ms)` for the CPU time `u` of a
+    task, of which 6 ms are not for rows, give or take `6 ms + 0.2 u`. So a short task is known by
+    its CPU time, and that of a long one can only be short. Both are weighted by their precision; if
+    they differ by more than their errors explain, the error is multiplied by the Birge ratio (Birge
+    1932, doi:10.1103/PhysRev.40.207). Code of the user may wait for anything, so the equation is
+    not used for it, nor for a source whose tasks, less the usual fixed time, wait for longer than
+    they compute: their rows come from afar.
+
+    Examples
+    --------
+    >>> short = usual_fixed_time(0.006, 0.030, 0.010, is_behind_exchange=True)
+    >>> long = usual_fixed_time(0.006, 2.0, 1.8, is_behind_exchange=False)
+    >>> round(short.mean_s, 2), round(long.mean_s, 2)
+    (0.03, 0.02)
+    >>> usual_fixed_time(0.006, 2.0, 0.5, is_behind_exchange=False) is None
+    True
+    """
+    set_up_s = SET_UP_BEHIND_EXCHANGE_S.value if is_behind_exchange else SET_UP_AT_SOURCE_S.value
+    by_kind = Estimate(reported_s + set_up_s, SET_UP_SD_S.value)
+    least_cpu_s = (1.0 - MOST_WAITING_RATIO.value) * (task_s - by_kind.mean_s)
+    if not is_behind_exchange and cpu_s < least_cpu_s:
+        return None
+    not_for_rows_s = SET_UP_CPU_S.value
+    by_cpu = Estimate(
+        task_s - TIME_PER_CPU_RATIO.value * max(cpu_s - not_for_rows_s, 0.0),
+        not_for_rows_s + TIME_PER_CPU_SD_RATIO.value * cpu_s,
+    )
+    return combined((by_kind, by_cpu))
+
+
+def combined(estimates: Sequence[Estimate]) -> Estimate:
+    """Weighted mean of independent estimates of one time.
+
+    Parameters
+    ----------
+    estimates : sequence of Estimate, at least one
+
+    Returns
+    -------
+    Estimate
+
+    Notes
+    -----
+    theory.md (E46): weights are precisions, and the error grows with the Birge ratio.
+
+    Examples
+    --------
+    >>> combined([Estimate(0.01, 0.01), Estimate(0.02, 0.01)]).mean_s
+    0.015
+    >>> apart = combined([Estimate(0.0, 0.01), Estimate(0.1, 0.01)])
+    >>> round(apart.sd_s, 3)
+    0.05
+    """
+    precisions = [1.0 / estimate.sd_s**2 for estimate in estimates]
+    mean_s = sum(
+        precision * estimate.mean_s
+        for precision, estimate in zip(precisions, estimates, strict=True)
+    ) / sum(precisions)
+    chi_square = sum(
+        precision * (estimate.mean_s - mean_s) ** 2
+        for precision, estimate in zip(precisions, estimates, strict=True)
+    )
+    birge_ratio = math.sqrt(max(chi_square / max(len(estimates) - 1, 1), 1.0))
+    return Estimate(mean_s, birge_ratio / math.sqrt(sum(precisions)))
+
+
+def within(estimate: Estimate, low_s: float, high_s: float) -> Estimate:
+    """Mean and deviation of the normal distribution of an estimate, cut off at two bounds.
+
+    Parameters
+    ----------
+    estimate : Estimate
+    low_s, high_s : float
+        Bounds. [s]
+
+    Returns
+    -------
+    Estimate
+
+    Notes
+    -----
+    theory.md (E43). Sums over 301 nodes, since an estimate may be far outside its bounds.
+
+    Examples
+    --------
+    >>> cut = within(Estimate(0.02, 0.02), 0.0, 0.01)
+    >>> round(cut.mean_s, 4), round(cut.sd_s, 4)
+    (0.0053, 0.0029)
+    """
+    if high_s - low_s < _NARROWEST_S:
+        return Estimate(high_s, 0.0)
+    nodes_s = np.linspace(low_s, high_s, _NODES)
+    log_density = -0.5 * np.square((nodes_s - estimate.mean_s) / estimate.sd_s)
+    density = np.exp(log_density - log_density.max())
+    mean_s = float(np.average(nodes_s, weights=density))
+    variance_s2 = float(np.average(np.square(nodes_s - mean_s), weights=density))
+    return Estimate(mean_s, math.sqrt(variance_s2))

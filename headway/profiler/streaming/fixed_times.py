@@ -1,0 +1,104 @@
+"""What a log shows of the time of a task without rows: parts, empty batches, CPU time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from headway.models.arrays import Array
+from headway.models.estimation.fixed_time import Estimate, usual_fixed_time
+from headway.models.estimation.task_times import AlmostEmpty, time_without_rows
+from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+
+# Operators that call code of the user, which may wait for anything, and those around typed ones.
+_OF_USERS = re.compile(r"Python|Pandas|Arrow|Map|FromObject|ToObject|TransformWithState|Generate")
+
+
+def parts_s(batches: Sequence[BatchSample], stage_index: int) -> Array:
+    """Reported time of a task that does not depend on rows, for each batch."""
+    fixed = np.array([batch.stages[stage_index].outside_run_s for batch in batches])
+    if holds_state(batches[0], stage_index):
+        fixed = fixed + np.array(
+            [batch.state_commit_s / batch.stages[stage_index].num_tasks for batch in batches]
+        )
+    return np.asarray(fixed)
+
+
+def usual_fixed_time_of(
+    samples: Sequence[StageSample], reported_s: Array, weights: Array
+) -> Estimate | None:
+    """The fixed time of a task by (E46); None if that is not known of its stage."""
+    cpu_s = _average([sample.cpu_s / sample.num_tasks for sample in samples], weights)
+    task_s = _average([sample.task_mean_s for sample in samples], weights)
+    if cpu_s <= 0.0 or not runs_own_operators(samples):
+        return None
+    reported_s = np.minimum(reported_s, [sample.task_mean_s for sample in samples])
+    return usual_fixed_time(
+        _average(reported_s, weights),
+        task_s,
+        cpu_s,
+        is_behind_exchange=samples[0].has_parents,
+    )
+
+
+def without_rows(
+    runs: Sequence[QueryRun], stage_index: int, per_partition_s: float
+) -> tuple[float, float] | None:
+    """Fixed time of a task from batches without rows, and its spread; None if there are none."""
+    usual = runs[0].batches[0].signature
+    empty_batches = [
+        AlmostEmpty(
+            task_s=batch.stages[stage_index].task_mean_s,
+            rows=rows_per_task(batch, stage_index),
+            usual_task_s=_mean(full.stages[stage_index].task_mean_s for full in run.batches),
+            usual_rows=_mean(rows_per_task(full, stage_index) for full in run.batches),
+            readers=num_readers(run, stage_index),
+        )
+        for run in runs
+        for batch in run.without_rows
+        if batch.signature == usual
+        and batch.stages[stage_index].has_tasks
+        # The first batch of a query compiles the code that later ones run.
+        and (batch.batch_id > 0 or not runs_own_operators([batch.stages[stage_index]]))
+    ]
+    return time_without_rows(empty_batches, per_partition_s)
+
+
+def runs_own_operators(samples: Sequence[StageSample]) -> bool:
+    """Whether a stage is known to run Spark's own operators only."""
+    return not runs_code_of_users(samples) and any(sample.operators for sample in samples)
+
+
+def runs_code_of_users(samples: Sequence[StageSample]) -> bool:
+    """Whether a stage runs Python, or an operator that calls functions of the user."""
+    names = {operator.name for sample in samples for operator in sample.operators}
+    return any(sample.python_s for sample in samples) or any(map(_OF_USERS.search, names))
+
+
+def rows_per_task(batch: BatchSample, stage_index: int) -> float:
+    """Rows of the batch, if its source does not report what its tasks read."""
+    stage = batch.stages[stage_index]
+    return (stage.rows_read or batch.num_rows) / stage.num_tasks
+
+
+def num_readers(run: QueryRun, stage_index: int) -> int:
+    """Tasks that a task of the stage writes for; none if no exchange follows."""
+    behind = run.batches[0].stages[stage_index + 1 : stage_index + 2]
+    followed = any(stage.has_parents for stage in behind)
+    return run.configuration.shuffle_partitions if followed else 0
+
+
+def holds_state(batch: BatchSample, stage_index: int) -> bool:
+    """Whether it is the last stage behind an exchange, in which the state is committed."""
+    behind = [number for number, stage in enumerate(batch.stages) if stage.has_parents]
+    return bool(behind) and stage_index == behind[-1]
+
+
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
+
+
+def _average(values: Sequence[float] | Array, weights: Array) -> float:
+    return float(np.average(np.asarray(values, dtype=np.float64), weights=weights))
