@@ -90,6 +90,26 @@ MOST_EXPONENT_ERROR = Assumption(
     source="judgement: at ten times the rate, rows are then off by a quarter",
     influences="how the rows that a stage reads grow with those of the batch (E4)",
 )
+SHORT_BATCH_NOISE_S = Assumption(
+    name="Duration of a batch at which half of its variance is that of any batch, however short",
+    value=0.25,
+    unit="s",
+    source="9,538 batches of 288 runs: 0.23 to 0.27 s whichever workload is left out",
+    influences="how much short batches vary (E48)",
+)
+USUAL_BATCH_NOISE_RATIO = Assumption(
+    name="Usual coefficient of variation of long batches",
+    value=0.092,
+    source="9,538 batches of 288 runs of 15 workloads",
+    influences="how much batches vary in profiles of few batches (E48)",
+)
+USUAL_BATCH_NOISE_BATCHES = Assumption(
+    name="Weight of the usual coefficient of variation of batches",
+    value=40,
+    unit="batches",
+    source="288 runs, each predicted from others of its workload",
+    influences="how much batches vary in profiles of few batches (E48)",
+)
 HUBER_SCORE = Assumption(
     name="Huber threshold of robust regression",
     value=1.345,

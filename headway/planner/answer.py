@@ -32,6 +32,7 @@ from headway.domain import (
 )
 from headway.domain.configuration import idle_cores
 from headway.domain.question import Checkpoint
+from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.declared import figures_at
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
@@ -242,7 +243,7 @@ def _durations(
             )
             for level in planned.levels
         ),
-        batch_noise_ratio=profile.noise.batch_ratio,
+        batch_noise_ratio=float(noise_ratio_at(profile.noise, model.mean_s(rows))),
         autocorrelation=profile.noise.autocorrelation,
         run_to_run_ratio=math.hypot(
             profile.noise.run_to_run_ratio, math.log(longer_ratio(figures_at(profile, 1.0)))

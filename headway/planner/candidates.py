@@ -15,6 +15,7 @@ from headway.assumptions import planning
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Metric, Promise, Target
 from headway.models.arrays import Array, Numeric
+from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.certified import certified
 from headway.models.job.duration import DurationStack, stacked
 from headway.models.job.setting import (
@@ -99,8 +100,7 @@ class Candidates:
         Targets on windows are not monotone in the rate, so the rate itself is tried for them, too.
         """
         rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
-        noise = self.question.profile.noise
-        slack = planning.BEYOND_MOMENTS_LATENCY_RATIO.value * noise.batch_ratio
+        slack = planning.BEYOND_MOMENTS_LATENCY_RATIO.value * self._most_noise_ratio
         may_meet = np.asarray(self.excess(rate / self.beyond_moments_ratio) <= slack)
         if any(target.metric is Metric.WINDOW for target in self.question.latency_targets):
             may_meet |= self.meets_by_moments(rate)
@@ -109,9 +109,14 @@ class Candidates:
     @property
     def beyond_moments_ratio(self) -> float:
         """Maximum of a setting's max rate by (T4) over that by its moments: theory.md (P24)."""
-        noise = self.question.profile.noise
-        beyond_ratio = planning.BEYOND_MOMENTS_RATIO.value * noise.batch_ratio
-        return planning.SOLVED_WITHIN_RATIO.value + beyond_ratio
+        per_noise = planning.BEYOND_MOMENTS_RATIO.value
+        return planning.SOLVED_WITHIN_RATIO.value + per_noise * self._most_noise_ratio
+
+    @property
+    def _most_noise_ratio(self) -> float:
+        """Noise of batches of one row, which are the shortest."""
+        durations_s = self.durations.model(num_axes=1).mean_s(np.ones(len(self)))
+        return float(np.max(noise_ratio_at(self.question.profile.noise, durations_s), initial=0.0))
 
     def meets_by_moments(self, rate_per_s: Numeric) -> BoolArray:
         """Which settings meet every target by their moments, which is fast but not the law."""
@@ -381,15 +386,13 @@ def candidates_at(question: Question, settings: Sequence[tuple[int, int, float]]
             for count, shuffle_partitions in sizes
         ]
     )
-    size_indices = np.array(
-        [index_of_size[size] for size in zip(nodes, partitions, strict=True)], dtype=np.intp
-    )
+    size_indices = [index_of_size[size] for size in zip(nodes, partitions, strict=True)]
     return Candidates(
         question=question,
         nodes=np.array(nodes),
         partitions=np.array(partitions),
         trigger_s=np.array(triggers_s, dtype=np.float64),
-        durations=durations.take(size_indices),
+        durations=durations.take(np.array(size_indices, dtype=np.intp)),
     )
 
 

@@ -46,6 +46,7 @@ def with_growth_ahead(profile: JobProfile) -> JobProfile:
     noise = replace(
         profile.noise,
         batch_ratio=growth.batch_ratio,
+        added_sd_s=0.0,
         autocorrelation=growth.autocorrelation,
         slow_batch_share=0.0,
         slow_batch_ratio=1.0,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from headway.assumptions.planning import BOUND_MARGIN_RATIO, MANY_NODES_MARGIN_RATIO
 from headway.domain import JobProfile, Target
 from headway.models.arrays import Array
+from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.calibration import fewest_rows
 from headway.models.job.duration import DurationModel, DurationStack
 from headway.models.job.setting import duration_model, settled_batch_rows
@@ -203,7 +204,8 @@ def _noise_gain(candidates: Candidates, target: Target, model: DurationModel, ro
     profile = candidates.question.profile
     from_counts = model.slope_s(rows) / model.mean_s(rows)
     from_counts = from_counts**2 * profile.arrivals.dispersion_ratio * rows
-    log_variance = np.log1p(profile.noise.batch_ratio**2 + from_counts)
+    of_batches = np.square(noise_ratio_at(profile.noise, model.mean_s(rows)))
+    log_variance = np.log1p(of_batches + from_counts)
     low_score = max(-float(ndtri(target.quantile)), 0.0)
     return np.exp(0.5 * log_variance + low_score * np.sqrt(log_variance))
 

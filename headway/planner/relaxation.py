@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.domain import StageProfile, Target
 from headway.errors import HeadwayError, require_packages
+from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.laws.normal import ndtri
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question
@@ -153,7 +154,8 @@ def _least_factor(question: Question, driver_s: float) -> float:
         return margin
     # The noise from rows is at most their dispersion over their number, which the driver bounds.
     fewest_rows = max(question.rate_per_s * driver_s, 1.0)
-    scatter = profile.noise.batch_ratio**2 + profile.arrivals.dispersion_ratio / fewest_rows
+    of_batches = float(noise_ratio_at(profile.noise, max(driver_s, 1e-6)))
+    scatter = of_batches**2 + profile.arrivals.dispersion_ratio / fewest_rows
     log_variance = math.log1p(scatter)
     low_score = max(-float(ndtri(min(quantiles))), 0.0)
     return margin / math.exp(0.5 * log_variance + low_score * math.sqrt(log_variance))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headway.domain import JobProfile, ScheduledQuery
 from headway.errors import InputError
+from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.duration import level_spans
 from headway.models.job.setting import AFTER_COMMIT_PHASES
 from headway.models.simulation.batch_parts import QueryWork
@@ -51,7 +52,7 @@ def query_work(
         fixed_core_s=max(empty_core_s, 1e-3),
         per_row_core_s=max(full_core_s - empty_core_s, 0.0) / rows,
         most_cores=max(min(full_core_s / makespan_s, float(cores)), 0.1),
-        noise_ratio=profile.noise.batch_ratio,
+        noise_ratio=float(noise_ratio_at(profile.noise, sum(phases.values()) + makespan_s)),
         closing_delay_s=max(lag_s or 0.0, 0.0),
         driver_cores=1.0 if profile.application.is_local else 0.0,
     )

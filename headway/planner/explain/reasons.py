@@ -127,7 +127,9 @@ def _costlier(profile: JobProfile) -> Iterator[tuple[str, JobProfile]]:
             replace(stage, **{cost: ratio * getattr(stage, cost)}) for stage in profile.stages
         )
         yield f"{name} +10%", replace(profile, stages=costlier)
-    noisier = replace(noise, batch_ratio=ratio * noise.batch_ratio)
+    noisier = replace(
+        noise, batch_ratio=ratio * noise.batch_ratio, added_sd_s=ratio * noise.added_sd_s
+    )
     yield "batch noise +10%", replace(profile, noise=noisier)
 
 

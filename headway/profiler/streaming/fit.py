@@ -12,6 +12,7 @@ from headway.domain import Configuration, Drift, DriverPhase, DurationNoise, Sta
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
+from headway.models.estimation.batch_noise import batch_spread
 from headway.models.estimation.regression import (
     drift_exponent,
     driver_drift_exponent,
@@ -216,19 +217,20 @@ def _noise(runs: Sequence[QueryRun], costs: _Costs) -> DurationNoise:
         (values - 1.0) * np.sqrt(len(values) / (len(values) - 1))
         for values in duration_ratios
     ]
-    pooled_ratio = float(np.sqrt(np.mean(np.square(np.concatenate(residuals)))))
+    spread = batch_spread(residuals, costs.modelled_s)
     slow = slow_mode(np.log(np.concatenate(duration_ratios)))
     correlation = lag_one_correlation(residuals)
     num_effective = float(np.mean([len(values) for values in residuals])) * (
         (1.0 - correlation) / (1.0 + correlation)
     )
+    # What a mean over batches varies by, at the durations of the runs.
+    usual_ratio = float(np.sqrt(np.mean([np.mean(np.square(values)) for values in residuals])))
     return DurationNoise(
-        batch_ratio=min(pooled_ratio, MOST_SPREAD_RATIO),
+        batch_ratio=min(spread.ratio, MOST_SPREAD_RATIO),
+        added_sd_s=spread.added_sd_s,
         autocorrelation=correlation,
         run_to_run_ratio=min(
-            run_to_run_ratio(
-                np.log(ratios), 1 + 2 * len(costs.stages), pooled_ratio, num_effective
-            ),
+            run_to_run_ratio(np.log(ratios), 1 + 2 * len(costs.stages), usual_ratio, num_effective),
             MOST_SPREAD_RATIO,
         ),
         slow_batch_share=slow.share,
