@@ -130,18 +130,18 @@ def task_time(
     rows are mostly fixed. Where (E46) applies, the fit takes the mean of its normal distribution
     within these bounds, and the range is that give or take `sqrt(3)` standard deviations, as wide
     as the uniform distribution with that deviation. Batches without rows (E32) and tasks of unequal
-    rows (E2) are a further estimate, weighted by its precision, or the only one. Without any of
-    them, not more of the CPU time `u` than 1.645 times the standard deviation of (E3) is set-up
-    that Spark does not report, so the rows take at least `u` less that; waiting may be either. This
-    bound is not used in a JVM younger than 30 s, nor for stages behind an exchange of a query with
-    state, whose whole map may be copied. The fit then takes the usual place in the range: three
-    quarters of it are for the rows. The standard deviation of a slope between tasks is `sqrt(v/(T
-    V))`, with `T` tasks of a batch whose rows have the variance `V`, and `v` the variance of their
-    times that rows do not explain: the same partitions return in each batch. If batches without
-    rows took as long as others, they say nothing. The cost per row of the whole job may be off by
-    the share `h`: the sum over stages of what the largest fixed time has beyond the fitted one,
-    over that of the time for rows, both times the number of tasks. The stages may all be at the
-    same end.
+    rows (E2) are a further estimate, weighted by its precision, or the only one; the mean of both
+    is then kept within the bounds, and may be all of the time. Without any of them, not more of the
+    CPU time `u` than 1.645 times the standard deviation of (E3) is set-up that Spark does not
+    report, so the rows take at least `u` less that; waiting may be either. This bound is not used
+    in a JVM younger than 30 s, nor for stages behind an exchange of a query with state, whose whole
+    map may be copied. The fit then takes the usual place in the range: three quarters of it are for
+    the rows. The standard deviation of a slope between tasks is `sqrt(v/(T V))`, with `T` tasks of
+    a batch whose rows have the variance `V`, and `v` the variance of their times that rows do not
+    explain: the same partitions return in each batch. If batches without rows took as long as
+    others, they say nothing. The cost per row of the whole job may be off by the share `h`: the sum
+    over stages of what the largest fixed time has beyond the fitted one, over that of the time for
+    rows, both times the number of tasks. The stages may all be at the same end.
     """
     samples = [batch.stages[stage_index] for run in runs for batch in run.batches]
     mean_s = _mean([sample.task_mean_s for sample in samples], weights)
@@ -159,6 +159,9 @@ def task_time(
         if sd_s is not None:
             usual = combined((usual, Estimate(stage.task_fixed_s, sd_s)))
         fixed = within(usual, low_s, mean_s)
+        if sd_s is not None:
+            # What was measured without rows may be all of the time.
+            fixed = fixed._replace(mean_s=float(np.clip(usual.mean_s, low_s, mean_s)))
         return _around(fixed.mean_s, fixed.sd_s, mean_s, rows, num_tasks)
     if sd_s is None:
         high_s = mean_s - min(
