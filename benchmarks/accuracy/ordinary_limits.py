@@ -15,6 +15,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,9 @@ def run(given: argparse.Namespace) -> None:
     """Run what is disputed and not on record."""
     window = Window(given.minutes)
     partitions = disputed_rates(judged_lines(given.results))
-    left = sorted(set(partitions) - set(decided(given.results)))
-    for cores, rates in groupby(sorted(left, key=lambda rate: rate.cores), lambda rate: rate.cores):
+    done = decided(given.results)
+    left = sorted((rate for rate in partitions if rate not in done), key=attrgetter("cores"))
+    for cores, rates in groupby(left, key=attrgetter("cores")):
         _run_on(cores, {rate: partitions[rate] for rate in rates}, given, window)
     print(f"{given.results / LIMITS}: {len(decided(given.results))} rates decided")
 

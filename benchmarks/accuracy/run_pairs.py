@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from campaign.kept_runs import read_lines, run_of
@@ -24,6 +24,7 @@ from campaign.record import RUNS as CAMPAIGN_RUNS
 from ordinary.record import RUNS as ORDINARY_RUNS
 from pages import headed, made_by
 
+from headway.models.arrays import Array
 from headway.profiler.operators import Operator
 from headway.profiler.streaming.fit import fit_duration
 from headway.profiler.streaming.samples import BatchSample, QueryRun
@@ -121,13 +122,13 @@ def _line(low: float, high: float, pairs: Sequence[Pair]) -> str:
 
 def _root_mean_square(pairs: Sequence[Pair]) -> float:
     """Of the logarithm; the mean over jobs, so that those of many runs do not weigh more."""
-    of_job: Mapping[str, list[float]] = defaultdict(list)
+    of_job: dict[str, list[float]] = defaultdict(list)
     for pair in pairs:
         of_job[pair.job].append(pair.log_error**2)
     return float(np.sqrt(np.mean([np.mean(squares) for squares in of_job.values()])))
 
 
-def _rows_of(run: QueryRun) -> Any:
+def _rows_of(run: QueryRun) -> Array:
     return np.array([float(batch.num_rows) for batch in run.batches])
 
 

@@ -115,7 +115,7 @@ class AgainstCapacity(NamedTuple):
 def against_capacity(rows: Iterable[Row], decided: Mapping[AskedRate, bool]) -> AgainstCapacity:
     """Each setting is asked twice, a tenth below its capacity and a tenth above it."""
     asked = [row for row in rows if shows_trend(row)]
-    contradicting = [found for row in asked for found in contradictions(row)]
+    contradicting = [pair for row in asked for pair in contradictions(row)]
     cleared = [
         verdict
         for rate, verdict in contradicting

@@ -16,6 +16,7 @@ from headway.assumptions.live import (
 )
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
+from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.estimation.drift import Alarm, cusum_threshold, first_alarm
 from headway.models.estimation.run_level import lasting_score, news_of
 from headway.models.estimation.shift import Shift, shift_since
@@ -233,7 +234,7 @@ def batches_to_find(
     """
     if not (ratio > 0.0 and num_before >= 0 and num_after >= 1):
         raise ValueError("need a positive ratio, num_before >= 0 and num_after >= 1")
-    log_variance = math.log1p(noise.batch_ratio**2 + (noise.added_sd_s / expected_s) ** 2)
+    log_variance = math.log1p(float(noise_ratio_at(noise, expected_s)) ** 2)
     steps = np.repeat([0.0, math.log(ratio)], [num_before, num_after]) - 0.5 * log_variance
     alarm = _alarm(steps, np.full(len(steps), expected_s), noise, interval_s)
     return math.inf if alarm is None else float(alarm.batch + 1 - num_before)

@@ -10,6 +10,7 @@ import numpy as np
 from headway.assumptions.live import MOST_SCORE
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
+from headway.models.estimation.batch_noise import noise_ratio_at
 
 
 def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> tuple[Array, Array]:
@@ -144,7 +145,7 @@ def _fresh_and_centred(
     expected = np.asarray(expected_s, dtype=np.float64)
     if not np.all(expected > 0.0):
         raise ValueError("need positive modelled durations")
-    variance = np.log1p(noise.batch_ratio**2 + np.square(noise.added_sd_s / expected))
+    variance = np.log1p(np.square(noise_ratio_at(noise, expected)))
     fresh = variance - _lasting_variance(noise)
     if not np.all(fresh > 0.0):
         raise ValueError("need noise: batch_ratio or added_sd_s above 0, autocorrelation below 1")

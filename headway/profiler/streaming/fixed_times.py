@@ -30,13 +30,13 @@ def usual_fixed_time_of(
     samples: Sequence[StageSample], reported_s: Array, weights: Array
 ) -> Estimate | None:
     """The fixed time of a task by (E46); None if that is not known of its stage."""
-    cpu_s = _average([sample.cpu_s / sample.num_tasks for sample in samples], weights)
-    task_s = _average([sample.task_mean_s for sample in samples], weights)
+    cpu_s = weighted_mean([sample.cpu_s / sample.num_tasks for sample in samples], weights)
+    task_s = weighted_mean([sample.task_mean_s for sample in samples], weights)
     if cpu_s <= 0.0 or not runs_own_operators(samples):
         return None
     reported_s = np.minimum(reported_s, [sample.task_mean_s for sample in samples])
     return usual_fixed_time(
-        _average(reported_s, weights),
+        weighted_mean(reported_s, weights),
         task_s,
         cpu_s,
         is_behind_exchange=samples[0].has_parents,
@@ -100,5 +100,6 @@ def _mean(values: Iterable[float]) -> float:
     return float(np.mean(list(values)))
 
 
-def _average(values: Sequence[float] | Array, weights: Array) -> float:
+def weighted_mean(values: Sequence[float] | Array, weights: Array) -> float:
+    """The mean over batches by their weights."""
     return float(np.average(np.asarray(values, dtype=np.float64), weights=weights))

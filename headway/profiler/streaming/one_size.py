@@ -23,7 +23,11 @@ from headway.domain import Z90, Separation, StageProfile
 from headway.models.arrays import Array
 from headway.models.estimation.fixed_time import Estimate, combined, within
 from headway.models.estimation.regression import is_spread
-from headway.profiler.streaming.fixed_times import runs_own_operators, usual_fixed_time_of
+from headway.profiler.streaming.fixed_times import (
+    runs_own_operators,
+    usual_fixed_time_of,
+    weighted_mean,
+)
 from headway.profiler.streaming.samples import QueryRun, StageSample
 
 # Half the width of a uniform distribution over its standard deviation.
@@ -144,25 +148,24 @@ def task_time(
     rows, both times the number of tasks. The stages may all be at the same end.
     """
     samples = [batch.stages[stage_index] for run in runs for batch in run.batches]
-    mean_s = _mean([sample.task_mean_s for sample in samples], weights)
-    num_tasks = _mean([float(sample.num_tasks) for sample in samples], weights)
-    rows = _mean(rows_per_task, weights)
+    mean_s = weighted_mean([sample.task_mean_s for sample in samples], weights)
+    num_tasks = weighted_mean([float(sample.num_tasks) for sample in samples], weights)
+    rows = weighted_mean(rows_per_task, weights)
     if stage.separation is Separation.BATCHES or stage.is_static:
         return TaskTime(mean_s, stage.task_fixed_s, stage.task_fixed_s, rows, num_tasks)
     reported_s = np.minimum(reported_s, [sample.task_mean_s for sample in samples])
-    low_s = _mean(reported_s, weights) * _LEAST_REPORTED_SHARE
+    low_s = weighted_mean(reported_s, weights) * _LEAST_REPORTED_SHARE
     if samples[0].has_parents and runs_own_operators(samples):
         low_s = max(low_s, mean_s - rows * MOST_SHUFFLED_ROW_S.value)
     usual = usual_fixed_time_of(samples, reported_s, weights)
     sd_s = _fixed_sd_s(stage, samples, mean_s)
     if usual is not None:
-        if sd_s is not None:
-            usual = combined((usual, Estimate(stage.task_fixed_s, sd_s)))
-        fixed = within(usual, low_s, mean_s)
-        if sd_s is not None:
-            # What was measured without rows may be all of the time.
-            fixed = fixed._replace(mean_s=float(np.clip(usual.mean_s, low_s, mean_s)))
-        return _around(fixed.mean_s, fixed.sd_s, mean_s, rows, num_tasks)
+        if sd_s is None:
+            return _around(*within(usual, low_s, mean_s), mean_s, rows, num_tasks)
+        both = combined((usual, Estimate(stage.task_fixed_s, sd_s)))
+        # What was measured without rows may be all of the time.
+        fixed_s = float(np.clip(both.mean_s, low_s, mean_s))
+        return _around(fixed_s, within(both, low_s, mean_s).sd_s, mean_s, rows, num_tasks)
     if sd_s is None:
         high_s = mean_s - min(
             _least_for_rows_s(runs, stage_index, samples, weights), mean_s - low_s
@@ -197,10 +200,6 @@ def row_cost_half_range(times: Sequence[TaskTime]) -> float:
     return min(half_s / rows_s, 1.0) if rows_s > _LEAST_S else 0.0
 
 
-def _mean(values: Sequence[float] | Array, weights: Array) -> float:
-    return float(np.average(np.asarray(values, dtype=np.float64), weights=weights))
-
-
 def _least_for_rows_s(
     runs: Sequence[QueryRun], stage_index: int, samples: Sequence[StageSample], weights: Array
 ) -> float:
@@ -214,7 +213,7 @@ def _least_for_rows_s(
         return 0.0
     has_python = any(sample.python_s for sample in samples)
     set_up_sd_s = USUAL_PARTS_SD_WITH_PYTHON_S if has_python else USUAL_PARTS_SD_S
-    cpu_s = _mean([sample.cpu_s / sample.num_tasks for sample in samples], weights)
+    cpu_s = weighted_mean([sample.cpu_s / sample.num_tasks for sample in samples], weights)
     return max(cpu_s - Z90 * set_up_sd_s.value, 0.0)
 
 

@@ -282,13 +282,14 @@ def _prior(
     partition_s = USUAL_PARTITION_S.value
     batches = [batch for run in runs for batch in run.batches]
     samples = [batch.stages[stage_index] for batch in batches]
+    reported_s = parts_s(batches, stage_index)
     fixed = without_rows(runs, stage_index, partition_s if tells_partitions else 0.0)
     if fixed is None:
-        fixed = usual_fixed_time_of(samples, parts_s(batches, stage_index), batch_weights(runs))
+        fixed = usual_fixed_time_of(samples, reported_s, batch_weights(runs))
     if fixed is None:
-        runs_python = any(batch.stages[stage_index].python_s for batch in batches)
+        runs_python = any(sample.python_s for sample in samples)
         fixed = (
-            float(np.mean(parts_s(batches, stage_index))),
+            float(np.mean(reported_s)),
             USUAL_PARTS_SD_WITH_PYTHON_S.value if runs_python else USUAL_PARTS_SD_S.value,
         )
     fixed_s, fixed_sd_s = fixed
