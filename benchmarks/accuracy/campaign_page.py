@@ -41,7 +41,7 @@ from campaign.headline import headline
 from campaign.missed_table import missed_table
 from campaign.plan_tables import plan_tables
 from campaign.plots import reliability_diagram, scatter
-from campaign.reliability import Outcome, reliability_table
+from campaign.reliability import Outcome, regime_table, reliability_table
 from campaign.schedule import EVERY, FIT, MEASURED_S, VARIED
 from campaign.speed_table import (
     corrected_by_speed,
@@ -198,6 +198,8 @@ def _reliability(rows: Sequence[Row]) -> Iterator[str]:
         yield "![Stated probability and share of promises kept](img/accuracy-reliability.svg)"
         yield ""
         yield from reliability_table(outcomes)
+        by_regime = {name: promised_outcomes(of) for name, of in regimes(rows).items()}
+        yield from regime_table({"all": outcomes, **{k: v for k, v in by_regime.items() if v}})
 
 
 def _error_table(first: str, groups: dict[str, list[Row]]) -> Iterator[str]:

@@ -13,7 +13,7 @@ import run_campaign
 from campaign.blocks import BLOCKS, MAIN, SPEED, Block, Window, repeats
 from campaign.plan_tables import plan_tables
 from campaign.plots import reliability_diagram
-from campaign.reliability import Outcome, outcomes_of, reliability_table
+from campaign.reliability import Outcome, outcomes_of, regime_table, reliability_table
 from campaign.running import PROBE_S, WARM_UP_S
 from campaign.schedule import FURTHER_REPEAT, GROUPS, JUDGE, NUM_REPEATS, Run, runs_of
 from planned_runs import asked_of, left_s
@@ -278,3 +278,13 @@ def test_each_plan_stands_with_its_probability() -> None:
     assert header.count("|") == rule.count("|") == row.count("|")
     assert "| 97% |" in row
     assert not end
+
+
+def test_promises_of_a_regime_have_a_score_and_a_largest_gap() -> None:
+    right = [Outcome(0.95, True)] * 19 + [Outcome(0.95, False)]
+    wrong = [Outcome(0.55, False)] * 10
+    few = [Outcome(0.05, True)] * 9
+    lines = list(regime_table({"right": right, "wrong": wrong + few}))
+    assert lines[2] == "| right | 20 | 0.048 | 0% | 0 of 1 |"
+    score = (10 * 0.55**2 + 9 * 0.95**2) / 19
+    assert lines[3] == f"| wrong | 19 | {score:.3f} | 55% | 1 of 1 |"

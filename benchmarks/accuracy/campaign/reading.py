@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from headway.profiler.streaming.summarize import profile_of_runs
 from headway.version import __version__
 
 Row = dict[str, Any]
-_APPLICATION = Application(id="on record", name="on record", spark_version="unknown")
+_APPLICATION = Application(id="on-record", name="on record", spark_version="unknown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,10 @@ class MeasuredGroup:
         runs.sort(key=lambda run: run.batches[0].started_s)
         notes: list[str] = []
         alike = same_stages(runs, notes)
-        return profile_of_runs(alike, (_APPLICATION,), __version__, notes=notes)
+        # As Spark calls applications whose driver and executors are one process.
+        prefix = "local-" if self.group.master.startswith("local[") else ""
+        application = replace(_APPLICATION, id=prefix + _APPLICATION.id)
+        return profile_of_runs(alike, (application,), __version__, notes=notes)
 
     def run_of(self, row: Row) -> QueryRun | None:
         """The steady batches of one run; None if they are too few."""

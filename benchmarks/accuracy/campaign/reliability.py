@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -35,6 +35,8 @@ from headway.planner.verdict import kept_probability
 QUANTILES = {"mean": None, "p95": 0.95, "p99": 0.99}
 _FARTHEST = 0.5
 """Limits are up to e^0.5 times longer or shorter than what is predicted."""
+FEWEST_OF_A_TENTH = 10
+"""Fewer promises say nothing of the share that is kept."""
 _EDGES = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0)
 SAID = {
     "kept": "keeps it",
@@ -90,6 +92,44 @@ def reliability_table(outcomes: Iterable[Outcome]) -> Iterator[str]:
         of = [one for one in every if verdict_of(one.probability) == verdict]
         yield _line(name, of)
     yield ""
+
+
+def regime_table(outcomes: Mapping[str, Sequence[Outcome]]) -> Iterator[str]:
+    """Of each regime: the Brier score, and the largest gap between stated and observed."""
+    yield from headed(
+        "| regime | promises | Brier score | largest gap of a tenth "
+        "| gaps above two standard errors |"
+    )
+    for regime, of_regime in outcomes.items():
+        gaps = [
+            (abs(stated_less_kept(of_tenth)), 2.0 * chance_ratio(of_tenth))
+            for of_tenth in by_tenth(of_regime)
+        ]
+        largest = max((gap for gap, _ in gaps), default=0.0)
+        beyond = sum(gap > chance for gap, chance in gaps)
+        yield (
+            f"| {regime} | {len(of_regime)} | {brier_score(of_regime):.3f} | {largest:.0%} "
+            f"| {beyond} of {len(gaps)} |"
+        )
+    yield ""
+
+
+def by_tenth(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
+    """Outcomes by tenth of the stated probability, where there are enough for a share."""
+    tenths: dict[int, list[Outcome]] = {}
+    for outcome in outcomes:
+        tenths.setdefault(min(int(10 * outcome.probability), 9), []).append(outcome)
+    return [tenths[tenth] for tenth in sorted(tenths) if len(tenths[tenth]) >= FEWEST_OF_A_TENTH]
+
+
+def brier_score(outcomes: Sequence[Outcome]) -> float:
+    """Mean squared difference between the stated probability and what happened, 1 or 0."""
+    return statistics.fmean((outcome.probability - outcome.kept) ** 2 for outcome in outcomes)
+
+
+def stated_less_kept(outcomes: Sequence[Outcome]) -> float:
+    """Mean stated probability less the share that was kept."""
+    return statistics.fmean(outcome.probability - outcome.kept for outcome in outcomes)
 
 
 def by_class(outcomes: Iterable[Outcome]) -> dict[tuple[float, float], list[Outcome]]:

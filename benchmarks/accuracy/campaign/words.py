@@ -193,5 +193,7 @@ RELIABILITY_WORDS = (
     "about its p99. Limits are drawn between 0.6 and 1.6 times the prediction, regardless of the "
     "measured value; the probability is what a plan would state for this configuration (theory.md "
     "P23). The standard error is that of independent promises; those of one run, or of one "
-    "workload, are not independent."
+    "workload, are not independent. The Brier score is the mean squared difference between the "
+    "probability and what happened (1 or 0). A tenth is one of the stated probability, counted if "
+    "it has at least ten promises."
 )
