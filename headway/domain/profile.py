@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -176,15 +177,28 @@ class Application:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EventTimeLag:
+    """How far the newest rows of some batches were behind their triggers [s]."""
+
+    lag_s: float
+    share: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ValueError(f"event-time lag: share is {self.share}; expected above 0, up to 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedArrivals:
     """How the arrival rate varied [records/s], and how far the query lagged behind [records].
 
     ``counted`` says what was counted: ``offsets``, the rows that the source had, or ``rows``, those
     that the query read, which are fewer than arrived if it is overloaded.
     ``largest_partition_share`` is the share of the busiest source partition, ``event_time_lag_s``
-    the time by which the newest event time of a batch is before its trigger: negative if a batch
-    still reads rows that arrive just after it. ``file_mean_rows`` and ``file_mean_bytes`` are means
-    over the files of a file source.
+    the time by which the newest event time of a batch is typically before its trigger: negative if
+    a batch still reads rows that arrive just after it. ``event_time_lags`` are all these times with
+    their shares, since a millisecond may decide on a trigger. ``file_mean_rows`` and
+    ``file_mean_bytes`` are means over the files of a file source.
     """
 
     counted: str
@@ -196,8 +210,16 @@ class ObservedArrivals:
     lag_max_rows: float | None = None
     largest_partition_share: float | None = None
     event_time_lag_s: float | None = None
+    event_time_lags: tuple[EventTimeLag, ...] = ()
     file_mean_rows: float | None = None
     file_mean_bytes: float | None = None
+
+    @property
+    def lags(self) -> tuple[EventTimeLag, ...]:
+        """The event-time lags; the typical one if no others are known, none if that is not."""
+        if self.event_time_lags or self.event_time_lag_s is None:
+            return self.event_time_lags
+        return (EventTimeLag(lag_s=self.event_time_lag_s, share=1.0),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,6 +344,13 @@ class JobProfile(Result):
         profiled_per_s = self.settings[-1].rate_per_s if self.settings else self.arrivals.rate_per_s
         rate_ratio = self.arrivals.rate_per_s / profiled_per_s
         return float(self.state.rows * rate_ratio**self.state.rate_exponent)
+
+    @property
+    def state_memory_bytes(self) -> int:
+        """Memory of the state at the rate in question [bytes]: as its rows, theory.md (E36)."""
+        if self.state is None or not self.state.rows:
+            return 0 if self.state is None else self.state.memory_bytes
+        return math.ceil(self.state.memory_bytes * self.num_state_rows / self.state.rows)
 
     @property
     def state_growth_per_s(self) -> float:

@@ -91,13 +91,14 @@ class PromisedLatency:
     def watermark_s(self) -> float:
         """The part of `shift_s` that is the watermark delay [s]."""
         delay_s = self.profile.shape.watermark_delay_s or 0.0
-        return min(delay_s, self.shift_s) if self._waits_for_watermark else 0.0
+        return min(delay_s, max(self.shift_s, 0.0)) if self._waits_for_watermark else 0.0
 
     @property
     def held_back_s(self) -> float:
         """The part of `shift_s` by which joins hold the watermark back [s]: theory.md (T8)."""
         behind_s = self.profile.shape.watermark_behind_s or 0.0
-        return min(behind_s, self.shift_s - self.watermark_s) if self._waits_for_watermark else 0.0
+        later_s = max(self.shift_s, 0.0) - self.watermark_s
+        return min(behind_s, later_s) if self._waits_for_watermark else 0.0
 
     @property
     def _waits_for_watermark(self) -> bool:
@@ -111,20 +112,21 @@ def window_shift_s(profile: JobProfile) -> float:
     Notes
     -----
     **(P7)** Window targets use (T5) instead of (B6). Without noise, there is a lower bound: `w + δ`
-    (update mode: the largest lag) does not depend on the batches. Append mode then waits for one
-    whole interval and a batch, `max(B, D) + D`, update mode for a batch only, since `ξ ≥ 0`. So
-    (P5) holds with `L - w - δ` in place of `L` and the weight 1 or 0 in place of `q`. If a faster
-    batch falls just before a window's end instead of just after it, the latency is not monotone in
-    the rate: a target that is met at the requested rate is met at that rate, which implies nothing
-    for lower rates.
+    (update mode: the largest lag) does not depend on the batches; of several `δ`, the least counts.
+    Append mode then waits for one whole interval and a batch, `max(B, D) + D`, update mode for a
+    batch only, since `ξ ≥ 0`. So (P5) holds with `L - w - δ` in place of `L` and the weight 1 or 0
+    in place of `q`. If a faster batch falls just before a window's end instead of just after it,
+    the latency is not monotone in the rate: a target that is met at the requested rate is met at
+    that rate, which implies nothing for lower rates.
     """
     shape, arrivals = profile.shape, profile.observed_arrivals
-    lag_s = 0.0 if arrivals is None else (arrivals.event_time_lag_s or 0.0)
+    lags = () if arrivals is None else arrivals.lags
+    lag_s = min((lag.lag_s for lag in lags), default=0.0)
     if shape.output_mode in _WINDOW_MODES_WITHOUT_WAIT:
         window = max(shape.emitted_windows, key=lambda window: window.slide_s or 0.0)
         return lag_s - (window.size_s if window.kind is WindowKind.SESSION else 0.0)
     assert shape.windows_wait_s is not None  # checked by require_predictable
-    return max(shape.windows_wait_s + lag_s, 0.0)
+    return shape.windows_wait_s + lag_s
 
 
 def require_predictable(profile: JobProfile, promise: Promise) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,11 +19,21 @@ from headway.models.laws.distributions import (
 
 _NUM_NODES = 24
 _MOST_PHASES = 32  # more positions on the trigger grid are as good as a uniform one
+_MOST_STEPS = 8  # lags that vary over more of these positions are, too
 _TICKS_PER_S = 1e3  # Spark keeps triggers, watermarks and windows in whole milliseconds
 _ROUNDING_S = 1e-7
 _MOST_SKIPPED = 0.99
 _NEGLIGIBLE = 1e-10
 _HIGHEST_QUANTILE = 1.0 - 1e-15
+
+
+class Lags(NamedTuple):
+    """Lags of the newest rows of batches, as a law of few values; both arrays have one axis."""
+
+    lag_s: Array
+    """Arrival less event time of the newest rows. [s]"""
+    share: Array
+    """Share of batches with that lag; they add up to 1. [-]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +106,7 @@ def append_window_latency(
     state: SteadyState,
     slide_s: Numeric,
     watermark_delay_s: Numeric,
-    lag_s: Numeric,
+    lag_s: Numeric | Lags,
     *,
     skipped_trigger_ratio: Numeric = 0.0,
 ) -> WindowLatency:
@@ -109,9 +120,10 @@ def append_window_latency(
         a session ends one session gap after its last row. [s]
     watermark_delay_s : float or array, >= 0
         Delay of the watermark behind the newest event time. [s]
-    lag_s : float or array, >= 0
+    lag_s : float or array or Lags, finite
         Arrival less event time of the newest rows; in a sparse stream, plus the mean gap between
-        two rows. With several watermarked inputs under policy ``min``, that of the slowest. [s]
+        two rows. With several watermarked inputs under policy ``min``, that of the slowest.
+        Negative if a batch still reads rows that arrive just after its trigger. [s]
     skipped_trigger_ratio : float or array, 0 to 0.99, or 1
         Share of triggers that run no batch: 0 with Spark's ``noDataMicroBatches.enabled``; the
         share without rows if that is off. At 1 the input has stopped and no window is emitted. With
@@ -144,16 +156,16 @@ def append_window_latency(
     >>> float(append_window_latency(state, slide_s=60.0, watermark_delay_s=9.4, lag_s=0.5).mean_s)
     25.00
     """
-    delay, lag = _checked("watermark_delay_s, lag_s", watermark_delay_s, lag_s)
+    (delay,) = _checked("watermark_delay_s", watermark_delay_s)
     skipped = np.asarray(skipped_trigger_ratio, dtype=np.float64)
     possible = (skipped > 0.0) & (skipped <= _MOST_SKIPPED) & (state.trigger_s > 0.0)
     if not np.all(possible | (skipped == 0.0) | (skipped == 1.0)):
         raise ValueError(f"skipped_trigger_ratio must lie in 0..{_MOST_SKIPPED}, or be 1")
-    return _mixture(state, slide_s, delay, lag, skipped, num_batches=2)
+    return _mixture(state, slide_s, delay, _lags(lag_s), skipped, num_batches=2)
 
 
 def update_window_latency(
-    state: SteadyState, slide_s: Numeric, last_lag_s: Numeric
+    state: SteadyState, slide_s: Numeric, last_lag_s: Numeric | Lags
 ) -> WindowLatency:
     r"""Latency of a window's final value in update mode, and in complete mode.
 
@@ -162,7 +174,7 @@ def update_window_latency(
     state, slide_s
         As in `append_window_latency`. In complete mode each batch writes all result keys:
         ``AffineDuration.fixed_s`` must include the time for their largest number.
-    last_lag_s : float or array, finite
+    last_lag_s : float or array or Lags, finite
         Arrival of a window's last row less the window's end: the largest lag over the source's
         partitions, or, for a session, that lag less the session gap. [s]
 
@@ -190,9 +202,19 @@ def update_window_latency(
     >>> float(update_window_latency(state, slide_s=60.0, last_lag_s=0.5).mean_s)
     15.00
     """
-    _checked("the size of last_lag_s", np.abs(last_lag_s))
-    zeros = np.zeros(np.shape(last_lag_s))
-    return _mixture(state, slide_s, zeros, np.asarray(last_lag_s), zeros, num_batches=1)
+    zero = np.zeros(())
+    return _mixture(state, slide_s, zero, _lags(last_lag_s), zero, num_batches=1)
+
+
+def _lags(lag_s: Numeric | Lags) -> Lags:
+    """Lags along a last axis of their own; a lag that all batches have is the only one."""
+    lags = (
+        lag_s
+        if isinstance(lag_s, Lags)
+        else Lags(np.asarray(lag_s, dtype=np.float64)[..., np.newaxis], np.ones(1))
+    )
+    _checked("the size of lag_s", np.abs(lags.lag_s))
+    return lags
 
 
 def _checked(names: str, *values: Numeric) -> list[Array]:
@@ -202,8 +224,21 @@ def _checked(names: str, *values: Numeric) -> list[Array]:
     return arrays
 
 
-def _phases(trigger: Array, slide_s: Numeric, after_end: Array) -> tuple[Array, Array]:
-    """(W1): number of positions of window ends on the trigger grid, 0 for anywhere; the first.
+class _Grid(NamedTuple):
+    """(W1): where on the trigger grid windows are read; arrays have an axis more than the settings.
+
+    ``number`` of positions of window ends on the grid is 0 for anywhere. ``read_s`` has the
+    distances from a window's end to the triggers that read it, if its end is at the first position,
+    and ``share`` the shares of batches that read it there.
+    """
+
+    number: Array
+    read_s: Array
+    share: Array
+
+
+def _grid(trigger: Array, slide_s: Numeric, delay: Array, lags: Lags) -> _Grid:
+    """(W1): positions of window ends on the trigger grid, and the triggers that read them.
 
     Notes
     -----
@@ -213,38 +248,52 @@ def _phases(trigger: Array, slide_s: Numeric, after_end: Array) -> tuple[Array, 
     a single one if `h` is a multiple of `B`, and anywhere, with `ξ` uniform on `[0, B]`, if
     `n > 32` or the ends are random. In an interval that an overrun has stretched, the wait is
     uniform on `[0, T']`, whatever the alignment.
+
+    The lag `δ` has a law: a millisecond decides on an interval if a window ends on a trigger. On
+    the grid, lags with the same number of passed positions, `⌊(w+δ)n/B⌋`, are one part of the
+    mixture; lags that vary over more than 8 of them are as good as a window end anywhere.
     """
     (slide,) = _checked("slide_s", slide_s)
     ticks = np.maximum(np.rint(trigger * _TICKS_PER_S), 1.0).astype(np.int64)
     slide_ticks = np.rint(slide * _TICKS_PER_S).astype(np.int64)
     number = ticks // np.gcd(ticks, slide_ticks)
     is_on_grid = (slide_ticks > 0) & (number <= _MOST_PHASES) & (trigger > 0.0)
-    step = np.where(is_on_grid, trigger / number, 1.0)
-    past = np.mod(after_end, step)
-    past = np.where(step - past < _ROUNDING_S, 0.0, past)
-    return np.where(is_on_grid, number, 0).astype(np.float64), past
+    step = np.where(is_on_grid, trigger / number, 1.0)[..., np.newaxis]
+    passed = np.floor((delay[..., np.newaxis] + lags.lag_s + _ROUNDING_S) / step)
+    first = passed.min(axis=-1, keepdims=True)
+    further = passed - first
+    is_on_grid = is_on_grid & (further.max(axis=-1) < _MOST_STEPS)
+    further = np.where(is_on_grid[..., np.newaxis], further, 0.0)
+    steps = np.arange(further.max() + 1.0)
+    share = (lags.share[:, np.newaxis] * (further[..., np.newaxis] == steps)).sum(axis=-2)
+    read_s = trigger[..., np.newaxis] + step * (first + steps)
+    return _Grid(np.where(is_on_grid, number, 0.0)[..., np.newaxis], read_s, share)
 
 
 def _mixture(
     state: SteadyState,
     slide_s: Numeric,
     delay: Array,
-    lag: Array,
+    lags: Lags,
     skipped: Array,
     num_batches: int,
 ) -> WindowLatency:
-    number, past = _phases(state.trigger_s, slide_s, delay + lag)
-    shape = np.broadcast_shapes(past.shape, skipped.shape)
-    is_on_grid, divisor = number[..., np.newaxis] > 0.0, np.maximum(number, 1.0)[..., np.newaxis]
+    grid = _grid(state.trigger_s, slide_s, delay, lags)
+    shape = np.broadcast_shapes(grid.number.shape[:-1], skipped.shape)
+    is_on_grid, divisor = grid.number > 0.0, np.maximum(grid.number, 1.0)
     trigger = state.trigger_s[..., np.newaxis]
     stretched, chance = _overruns(state)
     # On time, a window waits for the next point of the grid; otherwise, from anywhere, for a batch.
+    least_lag, mean_lag = lags.lag_s.min(axis=-1), (lags.lag_s * lags.share).sum(axis=-1)
+    later = (mean_lag - least_lag)[..., np.newaxis]
+    before = (delay + least_lag)[..., np.newaxis]
     position = np.arange(float(divisor.max()))
-    low = np.where(is_on_grid, trigger * (1.0 - position / divisor) - past[..., np.newaxis], 0.0)
     on_time = trigger * (1.0 - chance.sum(axis=-1, keepdims=True))
-    width = np.where(is_on_grid, 0.0, trigger)
-    on_grid = (on_time * (position < divisor) / divisor, low, width, trigger)
-    overrun = (chance * stretched, np.zeros(1), stretched, stretched)
+    weight = _each_pair(on_time * (position < divisor) / divisor, np.multiply, grid.share)
+    low = _each_pair(-trigger * position / divisor - before, np.add, grid.read_s)
+    low, width = np.where(is_on_grid, low, later), np.where(is_on_grid, 0.0, trigger)
+    on_grid = (weight, low, width, trigger)
+    overrun = (chance * stretched, later, stretched, stretched)
     template = np.zeros((*shape, 1))
     stacked_parts = [np.stack(np.broadcast_arrays(template, *part)) for part in (on_grid, overrun)]
     _, weight, wait_low, wait_width, interval = np.concatenate(stacked_parts, axis=-1)
@@ -258,10 +307,16 @@ def _mixture(
         parts = [np.repeat(part, num_repeats, axis=-1) for part in parts]
         parts[0] = parts[0] * (1.0 - repeat) * repeat**num_skipped
         parts[1] = parts[1] + trigger * num_skipped
-    fixed = lag - state.after_commit_s + (state.trigger_s if num_batches == 2 else 0.0)
+    fixed = least_lag - state.after_commit_s + (state.trigger_s if num_batches == 2 else 0.0)
     is_finite = state.is_stable & (skipped < 1.0)
     delay, fixed = np.broadcast_to(delay, shape), np.broadcast_to(fixed, shape)
     return WindowLatency(delay, fixed, np.broadcast_to(is_finite, shape), *parts)
+
+
+def _each_pair(positions: Array, combined: np.ufunc, triggers: Array) -> Array:
+    """Both along one last axis, each position with each trigger."""
+    pairs: Array = combined(positions[..., :, np.newaxis], triggers[..., np.newaxis, :])
+    return pairs.reshape(*pairs.shape[:-2], -1)
 
 
 def _overruns(state: SteadyState) -> tuple[Array, Array]:

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from headway.domain import EventTimeWindow, Finding, FindingCode, JobProfile, WindowKind
+import numpy as np
+
+from headway.domain import (
+    EventTimeWindow,
+    Finding,
+    FindingCode,
+    JobProfile,
+    ObservedArrivals,
+    WindowKind,
+)
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.windows import (
+    Lags,
     WindowLatency,
     append_window_latency,
     update_window_latency,
@@ -79,7 +89,7 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
         return Finding(code=FindingCode.NO_EMITTED_WINDOWS)
     if shape.output_mode == "append" and shape.watermark_behind_s is None:
         return Finding(code=FindingCode.WATERMARK_BEHIND_UNKNOWN)
-    if arrivals is None or arrivals.event_time_lag_s is None:
+    if arrivals is None or not arrivals.lags:
         return Finding(code=FindingCode.NO_EVENT_TIMES)
     return None
 
@@ -98,12 +108,14 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
     Notes
     -----
     **(T5)** The window latency of a profiled job is (W2) or (W3) with the slide, watermark delay
-    and output mode of its plan. The lag is the median distance from the newest event time of a
-    batch to its trigger, which includes the mean gap between rows. It is negative if a batch still
-    reads rows that arrive while it queries its sources; a window whose end plus delay coincides
-    with a trigger is then not missed. Spark's watermark counts whole milliseconds and treats a
-    window that ends on it as ended, so half a millisecond is subtracted from the lag. Sessions end
-    anywhere on the grid; in update mode their last row arrives one gap before their end.
+    and output mode of its plan. The lags are the distances from the newest event times of batches
+    to their triggers, which include the gap between rows, with the shares of batches that had them:
+    all runs on a trigger weigh the same, and more than 12 lags are put together in groups of equal
+    shares. A lag is negative if a batch still reads rows that arrive while it queries its sources;
+    a window whose end plus delay coincides with a trigger is then not missed. Spark's watermark
+    counts whole milliseconds and treats a window that ends on it as ended, so half a millisecond is
+    subtracted from the lags. Sessions end anywhere on the grid; in update mode their last row
+    arrives one gap before their end.
 
     Of several windows, the one with the longest slide counts. Windows are taken to end on the epoch
     grid of their slide, as Spark's do without an offset.
@@ -139,18 +151,52 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
     if not shape.windows or why_no_window_law(profile) is not None:
         return None
     assert arrivals is not None
-    assert arrivals.event_time_lag_s is not None
     window = max(shape.emitted_windows, key=_slide_s)
     slide_s = _slide_s(window)
-    lag_s = arrivals.event_time_lag_s - _HALF_A_MILLISECOND_S
     if shape.output_mode in _FINAL_IN_ONE_BATCH:
         # The last row of a session arrives one gap before its end.
         gap_s = window.size_s if window.kind is WindowKind.SESSION else 0.0
-        return WindowLaw(update_window_latency(law.state, slide_s, lag_s - gap_s), law)
+        lags = newest_row_lags(arrivals, -gap_s)
+        return WindowLaw(update_window_latency(law.state, slide_s, lags), law)
     assert shape.windows_wait_s is not None
-    # Which trigger moves the watermark depends on the sum alone, and the lag may be negative.
-    behind_s = max(shape.windows_wait_s + lag_s, 0.0)
-    return WindowLaw(append_window_latency(law.state, slide_s, behind_s, 0.0), law)
+    lags = newest_row_lags(arrivals)
+    return WindowLaw(append_window_latency(law.state, slide_s, shape.windows_wait_s, lags), law)
+
+
+def newest_row_lags(arrivals: ObservedArrivals, more_s: float = 0.0) -> Lags:
+    """The lags of a profiled job as its windows count them: theory.md (T5).
+
+    Parameters
+    ----------
+    arrivals : ObservedArrivals, with event times
+    more_s : float, optional
+        Added to each lag [s].
+
+    Returns
+    -------
+    Lags
+
+    Notes
+    -----
+    theory.md (T5).
+
+    Examples
+    --------
+    >>> from headway.domain import EventTimeLag, ObservedArrivals
+    >>> arrivals = ObservedArrivals(
+    ...     counted="rows", rate_p05_per_s=16e3, rate_p50_per_s=16e3, rate_p95_per_s=16e3,
+    ...     rate_max_per_s=16e3, event_time_lag_s=0.0,
+    ...     event_time_lags=(
+    ...         EventTimeLag(lag_s=0.0, share=0.7), EventTimeLag(lag_s=0.001, share=0.3)
+    ...     ),
+    ... )
+    >>> newest_row_lags(arrivals, 1.0).lag_s.tolist()
+    [0.9995, 1.0005]
+    """
+    lags = arrivals.lags
+    lag_s = np.array([lag.lag_s for lag in lags]) - _HALF_A_MILLISECOND_S + more_s
+    share = np.array([lag.share for lag in lags])
+    return Lags(lag_s, share / share.sum())
 
 
 def _slide_s(window: EventTimeWindow) -> float:

@@ -15,7 +15,12 @@ from headway.models.arrays import Array, Numeric
 from headway.models.batches.windows import update_window_latency
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, setting_law
-from headway.models.job.window_law import WindowLaw, why_no_window_law, window_law
+from headway.models.job.window_law import (
+    WindowLaw,
+    newest_row_lags,
+    why_no_window_law,
+    window_law,
+)
 from headway.models.laws.inverse import averaged_quantile_s
 from headway.models.sharing.consolidation import (
     MergePlan,
@@ -241,12 +246,9 @@ def _window_p99_s(how: WindowsHow, setting: WindowSetting, heavy: SettingLaw) ->
         # emit="early": the batch that moves the watermark computes the windows itself.
         assert profile.observed_arrivals is not None
         assert shape.windows_wait_s is not None
-        lag_s = profile.observed_arrivals.event_time_lag_s or 0.0
         slide_s = ms_to_s(setting.windows.windows[-1].slide_ms)
-        shift_s = shape.windows_wait_s + lag_s
-        law: WindowLaw | None = WindowLaw(
-            update_window_latency(heavy.state, slide_s, shift_s), heavy
-        )
+        lags = newest_row_lags(profile.observed_arrivals, shape.windows_wait_s)
+        law: WindowLaw | None = WindowLaw(update_window_latency(heavy.state, slide_s, lags), heavy)
     else:
         law = window_law(windowed, heavy)
     return None if law is None else float(law.quantile_s(0.99))

@@ -19,7 +19,6 @@ from headway.assumptions.resources import MEASURED_LAUNCHES_PER_S
 from headway.domain import Advice, JobProfile, Metric
 from headway.planner.explained_setting import ExplainedSetting, is_worthwhile
 from headway.planner.memory import heap_state_bytes
-from headway.planner.promised import window_shift_s
 from headway.planner.question import Question
 from headway.planner.tasks import (
     launches_per_s,
@@ -78,14 +77,18 @@ def _lower_watermark(setting: ExplainedSetting) -> Iterator[Advice]:
     Notes
     -----
     **(W7)** On the grid, `L_w` is a step function of `w`. If `h` is a multiple of `B`, reducing `w`
-    by a millisecond more than `(e+w+δ) mod B` reduces `L_w` by `B`.
+    by a millisecond more than `(e+w+δ) mod B` reduces `L_w` by `B`; of several `δ`, the median
+    counts.
     """
     target, profile = setting.question.target, setting.question.profile
     delay_s, trigger_s = profile.shape.watermark_delay_s, setting.configuration.trigger_s
     waits = target.metric is Metric.WINDOW and profile.shape.output_mode == "append"
     if not waits or delay_s is None or not trigger_s > 0:
         return
-    reduction_s = window_shift_s(profile) % trigger_s + _LEAST_STEP_S
+    assert profile.observed_arrivals is not None  # checked by require_predictable
+    assert profile.shape.windows_wait_s is not None
+    lag_s = profile.observed_arrivals.event_time_lag_s or 0.0
+    reduction_s = (profile.shape.windows_wait_s + lag_s) % trigger_s + _LEAST_STEP_S
     if reduction_s > delay_s:
         return
     shape = replace(profile.shape, watermark_delay_s=delay_s - reduction_s)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from headway.assumptions.logs import ON_TIME_RATIO
 from headway.domain import (
     Application,
     Arrivals,
@@ -24,6 +23,7 @@ from headway.profiler.coverage import coverage_of, gaps, together
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.streaming.adaptive import coalescing_notes
 from headway.profiler.streaming.arrivals import observed_arrivals
+from headway.profiler.streaming.event_times import event_time_lags, typical_event_time_lag_s
 from headway.profiler.streaming.fit import DurationFit, fit_duration
 from headway.profiler.streaming.growth import growth_of
 from headway.profiler.streaming.job_runs import JobRuns, runs_of_job
@@ -113,7 +113,10 @@ def profile_of_runs(
             _setting(run, modelled_s)
             for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)
         ),
-        observed_arrivals=observed_arrivals(last.arrivals, _event_time_lag_s(last), last.mean_file),
+        observed_arrivals=replace(
+            observed_arrivals(last.arrivals, typical_event_time_lag_s(last), last.mean_file),
+            event_time_lags=event_time_lags(runs),
+        ),
         state=observe_state(runs),
         memory=observe_memory(runs),
         pins=Pins(
@@ -150,27 +153,6 @@ def _dispersion_ratio(runs: Sequence[QueryRun]) -> float:
     measured_ratios = [ratio for ratio in ratios if ratio is not None]
     # If no interval is known, arrivals are at random times.
     return float(np.median(measured_ratios)) if measured_ratios else 1.0
-
-
-def _event_time_lag_s(run: QueryRun) -> float | None:
-    """The typical lag, so that a single row from another time does not matter.
-
-    Measured from the trigger, after which a batch starts by a few milliseconds; these matter if a
-    window ends on a trigger.
-    """
-    trigger_s = 0.0 if run.is_gated else run.configuration.trigger_s
-    lags_s = [
-        batch.event_time_lag_s - _behind_trigger_s(batch.started_s, trigger_s)
-        for batch in run.batches
-        if batch.event_time_lag_s is not None
-    ]
-    return float(np.median(lags_s)) if lags_s else None
-
-
-def _behind_trigger_s(started_s: float, trigger_s: float) -> float:
-    """How long after its trigger a batch started; 0 for batches not started by a trigger."""
-    behind_s = started_s % trigger_s if trigger_s > 0 else 0.0
-    return behind_s if behind_s < ON_TIME_RATIO.value * trigger_s else 0.0
 
 
 def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> DurationNoise:

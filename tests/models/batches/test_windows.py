@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from headway.models.batches.microbatch import AffineDuration, SteadyState, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_mean, tuple_latency_quantile
 from headway.models.batches.windows import (
+    Lags,
     WindowLatency,
     append_window_latency,
     update_window_latency,
@@ -96,6 +97,46 @@ def test_a_slide_of_half_a_trigger_has_two_phases() -> None:
 
 def test_an_end_on_the_grid_counts_as_missed() -> None:
     assert float(append_window_latency(WORKED, MINUTE_S, 9.4, 0.6).mean_s) == pytest.approx(35.0)
+
+
+@pytest.mark.parametrize("slide_s", [MINUTE_S, 5.0, 7.3, 0.0])
+def test_lags_around_a_trigger_mix_the_windows_of_each(slide_s: float) -> None:
+    lag_s, share = np.array([-0.0005, 0.0005, 0.0015]), np.array([0.5, 0.3, 0.2])
+
+    def append(lag: float | Lags) -> WindowLatency:
+        return append_window_latency(WORKED, slide_s, 10.0, lag)
+
+    def update(lag: float | Lags) -> WindowLatency:
+        return update_window_latency(WORKED, slide_s, lag)
+
+    for latency_of in (append, update):
+        mixed, parts = latency_of(Lags(lag_s, share)), [latency_of(lag) for lag in lag_s]
+        means_s = np.array([float(part.mean_s) for part in parts])
+        assert float(mixed.mean_s) == pytest.approx(share @ means_s, rel=1e-9)
+        for x_s in np.linspace(5.0, 45.0, 41):
+            expected = share @ [float(part.cdf(x_s)) for part in parts]
+            # Off the grid, the lag adds its mean only.
+            assert float(mixed.cdf(x_s)) == pytest.approx(expected, abs=2e-3)
+        assert float(mixed.cdf(mixed.quantile_s(0.6))) == pytest.approx(0.6, abs=1e-3)
+
+
+def test_lags_of_several_settings_at_once() -> None:
+    lags = Lags(np.array([-0.0005, 0.0005]), np.array([0.75, 0.25]))
+    duration = AffineDuration(0.02, 0.3 / RATE_PER_S, 0.1)
+    triggers_s = [2.0, 10.0, 0.0, 0.05]
+    state = steady_state(duration, RATE_PER_S, np.array(triggers_s), 0.0)
+    together = append_window_latency(state, 10.0, 10.0, lags)
+    for place, trigger_s in enumerate(triggers_s):
+        alone = append_window_latency(batches(0.02, 0.3, 0.1, trigger_s), 10.0, 10.0, lags)
+        assert float(together.mean_s[place]) == pytest.approx(float(alone.mean_s), rel=1e-9)
+
+
+def test_lags_that_vary_over_many_triggers_are_anywhere() -> None:
+    lags = Lags(np.linspace(0.0, 3.3, 12), np.full(12, 1.0 / 12.0))
+    state = batches(0.01, 0.3, 0.1, 0.1)
+    spread = append_window_latency(state, 10.0, 10.0, lags)
+    anywhere = append_window_latency(state, 0.0, 10.0, 1.65)
+    assert float(spread.mean_s) == pytest.approx(float(anywhere.mean_s), rel=1e-3)
 
 
 def test_what_follows_the_commit_does_not_count() -> None:

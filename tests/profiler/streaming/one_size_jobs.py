@@ -143,6 +143,12 @@ def drawn_job_of_own_operators(rng: np.random.Generator) -> DrawnJob:
 
 def profile_from_one_run(job: DrawnJob, rng: np.random.Generator) -> JobProfile:
     """The profile of a run of one rate."""
+    application = Application(id="drawn", name="drawn", spark_version="4.1.0")
+    return profile_of_runs((run_of(job, rng),), (application,), "0.1.0")
+
+
+def run_of(job: DrawnJob, rng: np.random.Generator) -> QueryRun:
+    """A run of one rate."""
     slowness = np.exp(rng.normal(0.0, RUN_RATIO))
     batches = tuple(
         _a_batch(job, number, 1.0, slowness * np.exp(rng.normal(0.0, BATCH_RATIO)))
@@ -151,7 +157,7 @@ def profile_from_one_run(job: DrawnJob, rng: np.random.Generator) -> JobProfile:
     empty: tuple[BatchSample, ...] = ()
     if job.kind == "empty batch":
         empty = (_a_batch(job, 0, 0.0, np.exp(rng.normal(0.0, EMPTY_BATCH_SD_RATIO.value))),)
-    run = QueryRun(
+    return QueryRun(
         query_id="drawn",
         query_name="drawn",
         shape=replace(a_profile().shape, stateful_operators=(), watermarked=False),
@@ -170,8 +176,6 @@ def profile_from_one_run(job: DrawnJob, rng: np.random.Generator) -> JobProfile:
         batches=batches,
         without_rows=empty,
     )
-    application = Application(id="drawn", name="drawn", spark_version="4.1.0")
-    return profile_of_runs((run,), (application,), "0.1.0")
 
 
 def _a_batch(job: DrawnJob, number: int, rows_ratio: float, factor: float) -> BatchSample:
