@@ -83,8 +83,10 @@ class StageObserved:
     is the cost per row expressed per byte read, None if no bytes are recorded. ``cpu_ratio`` and
     ``gc_ratio`` are shares of the time that tasks ran on the executor; ``python_ratio``, None
     without Python, is the share spent in Python workers, which ``cpu_ratio`` does not include.
-    ``largest_task_ratio`` is the mean over batches of the rows of the largest task over those of
-    the mean task.
+    ``shared_wait_ratio`` is the share of their slots' time in which tasks wait for what they share,
+    processors and disks; None if code of the user may wait for anything else, or if that is not
+    known. ``largest_task_ratio`` is the mean over batches of the rows of the largest task over
+    those of the mean task.
     """
 
     rows_written_ratio: float
@@ -96,9 +98,16 @@ class StageObserved:
     cpu_ratio: float
     gc_ratio: float
     python_ratio: float | None = None
+    shared_wait_ratio: float | None = None
     scheduler_delay_s: float
     largest_task_ratio: float
     peak_task_memory_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= (self.shared_wait_ratio or 0.0) <= 1:
+            raise ValueError(
+                f"shared_wait_ratio is {self.shared_wait_ratio}; expected a share from 0 to 1"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +231,18 @@ class StageProfile:
             return num_slots
         # A quotient of whole numbers may fall short of one by its last digit.
         return max(int(num_slots * self.resources.slots_ratio * (1.0 + 1e-12)), 1)
+
+    def with_fewer_waits(self, idle_ratio: float) -> StageProfile:
+        """The stage on a machine of which that share of the slots is not used: theory.md (T10)."""
+        wait_ratio = 0.0 if self.observed is None else self.observed.shared_wait_ratio or 0.0
+        factor = 1.0 - wait_ratio * idle_ratio
+        return replace(
+            self,
+            task_fixed_s=factor * self.task_fixed_s,
+            task_per_row_s=factor * self.task_per_row_s,
+            task_per_partition_s=factor * self.task_per_partition_s,
+            task_per_state_row_s=factor * self.task_per_state_row_s,
+        )
 
     def row_makespan_ratio(self, num_tasks: int, num_slots: int) -> float | None:  # noqa: ARG002
         """Makespan of its rows over their time on one slot, if their keys are known."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
-from headway.domain import JobProfile
+from headway.domain import JobProfile, StageProfile
 from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.microbatch import (
     AffineDuration,
@@ -154,6 +154,14 @@ def duration_model(
     phase. The phases after the sink's commit are part of `D`, but no row waits for them; their sum
     is `after_commit_s`.
 
+    **(T10)** In local mode, the slots are threads of one machine: tasks wait for its processors,
+    which they share with the driver, the compiler and the collector, and for its disk. With
+    `C < C_0` slots, fewer than in any profiled run, the waits are taken to be in proportion to the
+    tasks that share: task times are `1-ω(1-C/C_0)` times as long, with `ω` the share of the time of
+    a stage's tasks that is neither computing nor collecting garbage. Stages that run code of the
+    user are left alone, since that may wait for anything. Executors of a cluster are machines of
+    their own.
+
     Examples
     --------
     >>> from headway.formats.profile_file import load_profile
@@ -161,12 +169,22 @@ def duration_model(
     >>> float(duration_model(profile, 2, 8).mean_s(16_000.0))
     0.290
     """
+    stages = _stages_on(profile, num_slots)
     return DurationModel(
         sum(phase.mean_s for phase in profile.driver_phases),
-        level_spans(
-            profile.stages, num_slots, shuffle_partitions, profile.num_state_rows, batch_rows
-        ),
+        level_spans(stages, num_slots, shuffle_partitions, profile.num_state_rows, batch_rows),
     )
+
+
+def _stages_on(profile: JobProfile, num_slots: int) -> tuple[StageProfile, ...]:
+    """The stages with the waits of so many slots (T10)."""
+    if not (profile.application.is_local and profile.settings):
+        return profile.stages
+    profiled_slots = min(setting.configuration.num_slots for setting in profile.settings)
+    if num_slots >= profiled_slots:
+        return profile.stages
+    idle_ratio = 1.0 - num_slots / profiled_slots
+    return tuple(stage.with_fewer_waits(idle_ratio) for stage in profile.stages)
 
 
 def after_commit_s(profile: JobProfile) -> float:

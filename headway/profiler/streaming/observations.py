@@ -16,6 +16,7 @@ from headway.domain import (
     StateProfile,
 )
 from headway.models.estimation.regression import power_law
+from headway.profiler.streaming.fixed_times import runs_own_operators
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 
 
@@ -44,10 +45,20 @@ def observe_stage(runs: Sequence[QueryRun], stage_index: int, stage: StageProfil
         cpu_ratio=share(total("cpu_s"), run_s),
         gc_ratio=share(total("gc_s"), run_s),
         python_ratio=share(float(sum(python_s)), run_s) if python_s else None,
+        shared_wait_ratio=_shared_wait_ratio(samples),
         scheduler_delay_s=float(np.mean([sample.scheduler_delay_s for sample in samples])),
         largest_task_ratio=float(np.mean([_largest_ratio(sample) for sample in samples])),
         peak_task_memory_bytes=int(max(sample.peak_memory_bytes for sample in samples)),
     )
+
+
+def _shared_wait_ratio(samples: Sequence[StageSample]) -> float | None:
+    """Share of slots' time in which tasks run but neither compute nor collect garbage."""
+    if not runs_own_operators(samples) or not any(sample.cpu_s for sample in samples):
+        return None
+    slots_s = sum(sample.task_mean_s * sample.num_tasks for sample in samples)
+    waits_s = sum(sample.run_s - sample.cpu_s - sample.gc_s for sample in samples)
+    return share(max(waits_s, 0.0), slots_s)
 
 
 def observe_state(runs: Sequence[QueryRun]) -> StateProfile | None:
