@@ -90,16 +90,17 @@ def memory_need(profile: JobProfile, space: NodeSpace, executors: int) -> Memory
     -----
     **(P10)** Heap of an executor: the sum of Spark's own 300 MiB and the program (the measured peak
     minus tasks and state); `c` tasks with the largest measured peak, or what keeps them from
-    spilling in 0.6 of the heap if that is more; and its share of the state, if the state store
-    keeps it on the heap; plus a fifth. Besides the heap: a tenth of it, at least 384 MiB, and the
-    share of the state in RocksDB. Python workers get what `spark.executor.pyspark.memory` allowed
-    them in the profiled run, in proportion to the cores. If it was not set, their memory is
-    unknown, and the tenth becomes the 0.4 that Spark itself uses for Python on Kubernetes.
-    Executors share the state evenly, so each needs less with more nodes, and the fewest nodes by
-    memory are found by bisection. A node's memory is given to its executors, up to a heap of 31
-    GiB. No heap is smaller than that of the profiled run (Spark's default of 1 GiB if it set none),
-    unless that is allowed and the peak is that of an executor; in a local run, driver and executor
-    are one JVM. Overhead and off-heap memory that the profiled run set are kept.
+    spilling in 0.6 of the heap if that is more; and its share of the state at the planned rate
+    (E36), if the state store keeps it on the heap; plus a fifth. Besides the heap: a tenth of it,
+    at least 384 MiB, and the share of the state in RocksDB. Python workers get what
+    `spark.executor.pyspark.memory` allowed them in the profiled run, in proportion to the cores. If
+    it was not set, their memory is unknown, and the tenth becomes the 0.4 that Spark itself uses
+    for Python on Kubernetes. Executors share the state evenly, so each needs less with more nodes,
+    and the fewest nodes by memory are found by bisection. A node's memory is given to its
+    executors, up to a heap of 31 GiB. No heap is smaller than that of the profiled run (Spark's
+    default of 1 GiB if it set none), unless that is allowed and the peak is that of an executor; in
+    a local run, driver and executor are one JVM. Overhead and off-heap memory that the profiled run
+    set are kept.
 
     State in Spark's default store is on the heap, that of RocksDB outside of it. Without peaks, a
     recorded state is a lower bound: what Spark reserves, the share of the state, and the fifth.
@@ -112,7 +113,7 @@ def memory_need(profile: JobProfile, space: NodeSpace, executors: int) -> Memory
     return MemoryNeed(
         heap_bytes=sum(parts.values()),
         parts=parts,
-        native_bytes=-(-(_state_bytes(profile) - heap_state_bytes(profile)) // executors),
+        native_bytes=-(-(profile.state_memory_bytes - heap_state_bytes(profile)) // executors),
         python_bytes=_whole_mib(-(-(allowed or 0) * space.cores_per_executor // profiled_cores)),
         overhead_ratio=usual_ratio if profiled.overhead_ratio is None else profiled.overhead_ratio,
         off_heap_bytes=profiled.off_heap_bytes,
@@ -122,10 +123,10 @@ def memory_need(profile: JobProfile, space: NodeSpace, executors: int) -> Memory
 
 def _heap_parts(profile: JobProfile, space: NodeSpace, executors: int) -> dict[str, int]:
     """What an executor has on its heap, with the headroom; nothing if nothing is known."""
-    memory, baseline, on_heap_bytes = profile.memory, profile.baseline, heap_state_bytes(profile)
-    state_bytes = -(-on_heap_bytes // executors)
+    memory, baseline = profile.memory, profile.baseline
+    state_bytes = -(-heap_state_bytes(profile) // executors)
     if memory is None:
-        if not _state_bytes(profile):
+        if not profile.state_memory_bytes:
             return {}
         parts = {"Spark": RESERVED_BYTES.value, "state": state_bytes}
     else:
@@ -134,6 +135,8 @@ def _heap_parts(profile: JobProfile, space: NodeSpace, executors: int) -> dict[s
         if memory.peak_heap_bytes is not None:
             seen_slots = task_slots(1, baseline.cores_per_executor, baseline.task_cpus)
             seen_tasks_bytes = seen_slots * memory.peak_task_bytes
+            seen_state_bytes = profile.state.memory_bytes if profile.state else 0
+            on_heap_bytes = 0 if _is_rocksdb(profile) else seen_state_bytes
             program_bytes = (
                 memory.peak_heap_bytes - seen_tasks_bytes - on_heap_bytes // baseline.executors
             )
@@ -150,12 +153,8 @@ def _heap_parts(profile: JobProfile, space: NodeSpace, executors: int) -> dict[s
 
 
 def heap_state_bytes(profile: JobProfile) -> int:
-    """Recorded state that executors keep on their heaps, together [bytes]."""
-    return 0 if _is_rocksdb(profile) else _state_bytes(profile)
-
-
-def _state_bytes(profile: JobProfile) -> int:
-    return 0 if profile.state is None else profile.state.memory_bytes
+    """State at the planned rate that executors keep on their heaps, together [bytes]."""
+    return 0 if _is_rocksdb(profile) else profile.state_memory_bytes
 
 
 def overhead_bytes(
