@@ -60,10 +60,17 @@ def without_rows(
         for batch in run.without_rows
         if batch.signature == usual
         and batch.stages[stage_index].has_tasks
-        # The first batch of a query compiles the code that later ones run.
-        and (batch.batch_id > 0 or not runs_own_operators([batch.stages[stage_index]]))
+        and (batch.batch_id > 0 or not _first_one_compiles(run, stage_index))
     ]
     return time_without_rows(empty_batches, per_partition_s)
+
+
+def _first_one_compiles(run: QueryRun, stage_index: int) -> bool:
+    """Whether the first batch of a query compiles the code that later ones run.
+
+    Its own operators may not be in the log.
+    """
+    return runs_own_operators([full.stages[stage_index] for full in run.batches])
 
 
 def runs_own_operators(samples: Sequence[StageSample]) -> bool:
