@@ -2,9 +2,9 @@
 
 A probe works off a backlog, so its capacity is not quite what a job carries of a live stream: all
 rows of a backlog are late, and nothing produces beside them. Where a verdict of `judge_ordinary.py`
-contradicts it, a run at that very rate decides: whether rows become ever older. Only streams that
-Spark itself makes can have any rate, up to a million rows per second; runs that are on record are
-not made again.
+contradicts it, a run at that very rate decides: whether rows become ever older, or no batch ends.
+Only streams that Spark itself makes and files that land can have any rate, up to a million rows per
+second; runs that are on record are not made again.
 
     python benchmarks/run.py ordinary_limits WORK_FOLDER --minutes 20
 """
@@ -26,14 +26,16 @@ from campaign.schedule import Group
 from campaign.workloads import Stream
 from judge_ordinary import judged_lines
 from ordinary.events import HIGHEST_RATE_PER_S
-from ordinary.jobs import CLOCK, JOBS, PLAIN
-from ordinary.limits import LIMITS, AskedRate, contradictions, decided
+from ordinary.jobs import CLOCK, FILES, JOBS, PLAIN
+from ordinary.limits import LIMITS, NO_BATCH_ENDED, AskedRate, contradictions, decided
 from ordinary.running import WARM_UP_S, job_session
 from ordinary.split import ADVISED, PRODUCTION
 from ordinary.tables import judged_lines_of, shows_trend
 from result_lines import keep
 
 WARM_S, MEASURED_S, JVM_S = 20.0, 60.0, 40.0
+STOPPED_WITHIN_S = 60
+"""A batch that has not ended so long after the run is not waited for; nor are further runs."""
 Row = dict[str, Any]
 
 
@@ -62,7 +64,7 @@ def disputed_rates(rows: Sequence[Row]) -> dict[AskedRate, int]:
         for row in filter(shows_trend, judged_lines_of(rows, role)):
             job = JOBS[row["workload"]]
             for rate, _ in contradictions(row):
-                is_possible = job.source == CLOCK and job.session == PLAIN
+                is_possible = job.source in (CLOCK, FILES) and job.session == PLAIN
                 if is_possible and rate.rate_per_s <= HIGHEST_RATE_PER_S:
                     rates.setdefault(rate, row["setting"]["partitions"])
     return rates
@@ -71,6 +73,9 @@ def disputed_rates(rows: Sequence[Row]) -> dict[AskedRate, int]:
 def _run_on(
     cores: int, rates: dict[AskedRate, int], given: argparse.Namespace, window: Window
 ) -> None:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
     group = Group(name=f"limits-{cores}", master=f"local[{cores}]", workloads=(), num_slots=cores)
     place = given.folder / group.name
     place.mkdir(parents=True, exist_ok=True)
@@ -78,6 +83,7 @@ def _run_on(
     if not window.has_room_for(JVM_S + needed_s):
         return
     with job_session(group, PLAIN, place) as jobs, fixed_work(place / "fixed.jsonl"):
+        jobs.spark.conf.set("spark.sql.streaming.stopTimeout", f"{STOPPED_WITHIN_S}s")
         for rate, shuffle_partitions in rates.items():
             if not window.has_room_for(needed_s):
                 return
@@ -86,5 +92,10 @@ def _run_on(
             name = f"limit/{rate.workload}/{rate.rate_per_s}/{cores}"
             print(name, file=sys.stderr)
             query = jobs.query(job, name, stream, 0.0, shuffle_partitions)
-            line = jobs.measured(query, warm_s=WARM_S, measured_s=MEASURED_S)
-            keep(given.results / LIMITS, {**rate._asdict(), "truth": line["truth"]})
+            try:
+                truth = jobs.measured(query, warm_s=WARM_S, measured_s=MEASURED_S)["truth"]
+            except (PySparkException, Py4JJavaError) as error:
+                print(f"{name}: {error}", file=sys.stderr)
+                keep(given.results / LIMITS, {**rate._asdict(), "truth": NO_BATCH_ENDED})
+                return
+            keep(given.results / LIMITS, {**rate._asdict(), "truth": truth or NO_BATCH_ENDED})

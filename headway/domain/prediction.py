@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -160,6 +161,15 @@ class Prediction(Result):
             finding.code is FindingCode.OVER_CAPACITY and finding.numbers.get("is_sure") == 0.0
             for finding in self.findings
         )
+
+    @property
+    def is_surely_stable(self) -> bool:
+        """Whether it is stable even if batches are as long as they may well be."""
+        if not self.is_quotable or self.is_far_from_one_size:
+            return False
+        assert self.tuple_latency is not None
+        interval = self.tuple_latency.interval90_mean_s
+        return interval is None or math.isfinite(interval.high)
 
     @property
     def is_far_from_one_size(self) -> bool:

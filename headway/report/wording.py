@@ -206,7 +206,7 @@ def _stability(prediction: Prediction) -> str:
     gain_ratio = prediction.gain_ratio
     if gain_ratio is not None:
         load += f"; errors in batch durations count {gain_ratio:.1f} times in the latency"
-    stable = "Expected to be stable" if prediction.is_far_from_one_size else "Stable"
+    stable = "Stable" if prediction.is_surely_stable else "Expected to be stable"
     return f"{stable} at {rate}: {load}{bound}."
 
 

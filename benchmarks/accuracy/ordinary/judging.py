@@ -169,11 +169,11 @@ def _verdicts(profile: JobProfile, measured: MeasuredGroup, row: Row) -> list[st
 
 
 def verdict_of(prediction: Prediction) -> str:
-    """What the prediction calls its setting; beyond the rates it prints as stable, nothing."""
+    """What the prediction calls its setting without a doubt; beyond rates it prints, nothing."""
     if not prediction.stable:
         return NOT_STABLE if prediction.is_surely_unstable else NOT_KNOWN
     is_within = prediction.arrivals.rate_per_s <= prediction.sustainable_rate_per_s
-    return STABLE if is_within and not prediction.is_stability_open else NOT_KNOWN
+    return STABLE if is_within and prediction.is_surely_stable else NOT_KNOWN
 
 
 def left_out_reasons(rows: Sequence[Row]) -> dict[str, int]:

@@ -13,6 +13,8 @@ from ordinary.judging import AROUND_LIMIT, NOT_STABLE, STABLE
 
 Row = dict[str, Any]
 LIMITS = "ordinary-limits.jsonl"
+NO_BATCH_ENDED = {"kept_up": False, "num_batches": 0}
+"""What is measured of a run in which fewer than two batches ended after its warm-up."""
 _LEAST_ARRIVED_SHARE = 0.95
 
 
@@ -38,12 +40,12 @@ def decided(results: Path = RESULTS) -> dict[AskedRate, bool]:
     return {
         AskedRate(line["workload"], line["cores"], line["rate_per_s"]): line["truth"]["kept_up"]
         for line in lines_of(results / LIMITS)
-        if line["truth"] and _arrived(line)
+        if _arrived(line)
     }
 
 
 def _arrived(line: Row) -> bool:
     """Whether as many rows came as should, or fewer because the query fell behind."""
     truth = line["truth"]
-    enough = truth["rows_per_s"] >= _LEAST_ARRIVED_SHARE * line["rate_per_s"]
-    return enough or not truth["kept_up"]
+    is_kept_up: bool = truth["kept_up"]
+    return not is_kept_up or truth["rows_per_s"] >= _LEAST_ARRIVED_SHARE * line["rate_per_s"]
