@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from _pytest.doctest import DoctestModule
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path: Path) -> object:
+def pytest_collect_file(file_path: Path) -> Generator[None, list[object], list[object]]:
     collectors = yield
     if file_path.suffix == ".py" and ">>> " not in file_path.read_text(encoding="utf-8"):
         return [one for one in collectors if not isinstance(one, DoctestModule)]
