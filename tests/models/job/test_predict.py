@@ -584,3 +584,15 @@ def test_several_rates_are_predicted_as_each_alone(trigger_s: float, of_windows:
                         interval.high, rel=within
                     )
         assert prediction.phases_s == pytest.approx(alone.phases_s, rel=1e-6, abs=1e-9)
+
+
+def test_latencies_that_are_not_asked_for_change_no_other() -> None:
+    profile = windowed(windows=(SLIDING,), output_mode="update")
+    rates_per_s = np.geomspace(50.0, 3e6, 12).tolist()
+    whole = predictions_at(profile, profile.baseline, profile.arrivals, rates_per_s)
+    asked = predictions_at(
+        profile, profile.baseline, profile.arrivals, rates_per_s, metrics=(Metric.WINDOW,)
+    )
+    assert any(prediction.batch_duration is not None for prediction in whole)
+    for prediction, other in zip(asked, whole, strict=True):
+        assert prediction == replace(other, batch_duration=None)
