@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -12,11 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.seeds import few_settings
+from tests.seeds import examples, few_settings
 
 # The same examples every time, however slow the machine: what fails, fails for everyone. To search
-# among others: pytest --hypothesis-profile=default
-settings.register_profile("same-examples", derandomize=True, deadline=None)
+# among others: pytest --hypothesis-profile=default. `make test-statistical` looks at more of them.
+settings.register_profile("same-examples", examples(40, 100), derandomize=True)
 settings.load_profile("same-examples")
 
 # A JVM of a test lives for minutes and runs each query a few times: to compile it twice costs more
@@ -40,13 +41,26 @@ _BEGUN_EARLY = (
     *("tests/tuning/test_crash_table.py", "tests/tuning/test_machine.py"),
 )
 
+# They read the source of the package, which takes seconds to parse: one process does it for all.
+_SOURCE = "source"
+_OF_SOURCE = frozenset(
+    (
+        *("tests/test_architecture.py", "tests/test_arguments.py", "tests/test_assumptions.py"),
+        *("tests/test_findings.py", "tests/test_house_rules.py", "tests/test_one_protocol.py"),
+        *("tests/test_packaging.py", "tests/test_theory.py", "tests/formats/test_codec.py"),
+    )
+)
+
 _LONGEST_ID = 80
+_ALLOCATIONS_BETWEEN_COLLECTIONS = 100_000
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Trees, arrays and ten thousand tests are looked through again and again for little garbage.
+    gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     # Older ones leave the sockets of collected rows to the garbage collector.
     if tuple(map(int, version("pyspark").split(".")[:2])) < (4, 1):
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
@@ -69,6 +83,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
         # What needs Spark shares a session; the other tests of a module share what it prepares.
         groups[item] = module = item.nodeid.partition("::")[0]
+        if module in _OF_SOURCE:
+            groups[item] = _SOURCE
         if item.get_closest_marker("spark") is not None:
             groups[item] = _BY_THE_CLOCK if module.startswith(_CLOCKED) else _SPARK
         item.add_marker(pytest.mark.xdist_group(groups[item]))
@@ -88,6 +104,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             return group not in (_SPARK, _BY_THE_CLOCK), group not in early, -sizes[group]
 
         items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """The tests themselves stay to the end: they are no garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

@@ -21,9 +21,9 @@ from tests.factories import a_profile
 from tests.planner.jobs import SLIDING, windowed
 from tests.planner.test_dstreams import FITTED, profiled
 from tests.planner.test_real_time import a_query
+from tests.sources import ROOT, modules
 
-PACKAGE = Path(headway.__file__).parent
-BATCH = PACKAGE.parent / "examples/nightly-totals.profile.yaml"
+BATCH = ROOT / "examples/nightly-totals.profile.yaml"
 WORD_COUNT = BATCH.with_name("word-count.profile.yaml")
 KEYS = KeyCounts(keys=("a", "b"), num_rows=(2.0, 1.0))
 TRACE = RateTrace(times_s=(0.0,), rates_per_s=(1000.0,), end_s=60.0)
@@ -162,9 +162,9 @@ def test_the_library_names_arguments_and_the_command_line_options(
     assert said.removesuffix("\n").isprintable()
 
 
-def _raised_texts(path: Path) -> Iterator[tuple[int, str]]:
+def _raised_texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """The literal parts of everything that a module raises."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Raise) and node.exc is not None:
             for part in ast.walk(node.exc):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
@@ -174,10 +174,10 @@ def _raised_texts(path: Path) -> Iterator[tuple[int, str]]:
 def test_no_message_of_the_library_names_an_option() -> None:
     """A whole command, such as 'headway plan FILE --json', may be named."""
     faults = [
-        f"{path.relative_to(PACKAGE)}:{line}: {text!r}; name the argument: errors.argument"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if path.parent.name != "cli"
-        for line, text in _raised_texts(path)
+        f"{name}:{line}: {text!r}; name the argument: errors.argument"
+        for name, tree in modules().items()
+        if not name.startswith("cli/")
+        for line, text in _raised_texts(tree)
         if re.search(r"--[a-z]", text) and "headway " not in text
     ]
     assert not faults, "\n".join(faults)

@@ -303,7 +303,7 @@ def test_xdist_sees_the_groups_of_tests(request: pytest.FixtureRequest) -> None:
     """It lost them once, in silence: each process then started a Spark of its own."""
     if not getattr(request.config.option, "loadgroup", False):
         pytest.skip("only `make tests` has groups")
-    assert request.node.nodeid.endswith("@tests/test_house_rules.py")
+    assert request.node.nodeid.endswith("@source")
 
 
 def test_what_is_begun_early_is_there() -> None:

@@ -7,9 +7,7 @@ by hand. This list only becomes shorter.
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -21,8 +19,8 @@ from headway.errors import InputError
 from headway.planner.enumeration import best_of
 from tests.factories import load_application_profile
 from tests.planner.test_dstreams import FITTED, profiled
+from tests.sources import ROOT, modules
 
-ROOT = Path(__file__).parents[1] / "headway"
 KINDS = frozenset(
     (
         *("JobProfile", "ApplicationProfile", "DStreamsProfile", "StreamingJob", "BatchJob"),
@@ -39,10 +37,10 @@ ALLOWED = {
 }
 
 
-def switches(text: str) -> list[int]:
+def switches(tree: ast.AST) -> list[int]:
     """Lines that ask for the class of a job or of an answer."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree):
         asked: list[ast.AST] = []
         if (
             isinstance(node, ast.Call)
@@ -60,12 +58,7 @@ def switches(text: str) -> list[int]:
 
 
 def test_no_room_asks_for_the_class_of_a_job_or_an_answer() -> None:
-    counts = Counter(
-        {
-            str(path.relative_to(ROOT)): len(switches(path.read_text(encoding="utf-8")))
-            for path in ROOT.rglob("*.py")
-        }
-    )
+    counts = {name: len(switches(tree)) for name, tree in modules().items()}
     found = {name: count for name, count in counts.items() if count}
     assert found == {name: count for name, (count, _) in ALLOWED.items()}
 
@@ -80,14 +73,14 @@ def test_no_room_asks_for_the_class_of_a_job_or_an_answer() -> None:
     ],
 )
 def test_a_switch_is_found_however_it_is_written(text: str) -> None:
-    assert switches(text)
+    assert switches(ast.parse(text))
 
 
 def test_other_questions_are_not() -> None:
-    assert not switches("isinstance(path, str | Path)\nplan.feasible")
+    assert not switches(ast.parse("isinstance(path, str | Path)\nplan.feasible"))
 
 
-EXAMPLES = ROOT.parent / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 def answers() -> Iterator[Answer]:

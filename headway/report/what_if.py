@@ -101,7 +101,9 @@ def grid_of(profile: JobProfile, question: Question, tell: Callable[[str, float]
         tell("predicting other configurations", number / len(nodes))
         for trigger_s in triggers_s:
             setting = replace(base, executors=count * executors_per_node, trigger_s=trigger_s)
-            predictions += predictions_at(profile, setting, profile.arrivals, rates_per_s)
+            predictions += predictions_at(
+                profile, setting, profile.arrivals, rates_per_s, metrics=(question.target.metric,)
+            )
     return Grid(
         base=base,
         executors_per_node=executors_per_node,

@@ -6,7 +6,7 @@ import difflib
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.emitters.patch import patch
@@ -14,6 +14,7 @@ from headway.emitters.submission import Submission
 from headway.errors import InputError
 from headway.formats.yaml_patch import documents_of, patched
 from tests.factories import a_plan
+from tests.seeds import examples
 
 KUBEFLOW = """\
 # Deployed by hand, see runbook.
@@ -171,7 +172,7 @@ def merged(tree: object, changes: object) -> object:
     return {**tree, **{key: merged(tree.get(key), value) for key, value in changes.items()}}
 
 
-@settings(max_examples=150)
+@examples(50, 150)
 @given(tree=TREES.filter(bool), changes=TREES, flow=st.sampled_from([None, False, True]))
 def test_a_patched_text_says_what_was_asked(
     tree: object, changes: object, flow: bool | None

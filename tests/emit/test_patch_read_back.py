@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.cli.main import run
@@ -16,6 +16,7 @@ from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from tests.emit.test_patch import BUNDLE, KUBEFLOW
 from tests.factories import a_plan
+from tests.seeds import examples
 
 FLOW = """\
 apiVersion: sparkoperator.k8s.io/v1beta2
@@ -225,7 +226,7 @@ def manifests(draw: st.DrawFn) -> str:
     return f"{head}  executor: {executor}  driver: {{cores: 1}}{comment()}\n"
 
 
-@settings(max_examples=200)
+@examples(60, 200)
 @given(text=manifests(), newline=st.sampled_from(["\n", "\r\n"]))
 def test_comments_stay_and_values_are_read_back(text: str, newline: str) -> None:
     text = text.replace("\n", newline)

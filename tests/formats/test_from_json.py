@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.domain import (
@@ -24,6 +24,7 @@ from headway.planner.space import SearchSpace
 from tests.factories import a_plan, a_profile
 from tests.planner.enumeration import random_case
 from tests.planner.jobs import with_memory
+from tests.seeds import examples
 
 
 def text_of(found: StreamAnswer) -> str:
@@ -106,7 +107,7 @@ def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 PLACES = places(json.loads(text_of(SAMPLE)))
 
 
-@settings(max_examples=150)
+@examples(50, 150)
 @given(
     place=st.sampled_from(PLACES),
     value=st.sampled_from([None, True, -1, 0, 3.5, "x", [], {}, [1], {"a": 1}, "delete"]),

@@ -37,10 +37,11 @@ from headway.formats.yaml_text import plain_data
 from headway.limits import LONGEST_S
 from tests.domain.test_application_profile import a_batch_application, a_dstreams_application
 from tests.factories import a_configuration, a_profile
+from tests.seeds import examples
 
 GOOD = dump_profile(a_profile()) + "notes: []\n"
 
-fast = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fast = settings(examples(20, 60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 amounts = st.floats(min_value=0, max_value=1e15)
 seconds = st.floats(min_value=0, max_value=LONGEST_S)
 positive = st.floats(min_value=1e-9, max_value=1e15)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headway
@@ -20,6 +20,7 @@ from headway.formats.profile_file import load_any_profile
 from headway.limits import LARGEST_NUMBER, MOST_LONG
 from tests.factories import a_profile
 from tests.formats.profile_mutations import profile_mutations
+from tests.seeds import examples
 from tests.spec.test_mutations import PLACED
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -68,7 +69,7 @@ NUMBERS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20, 60)
 @given(place=st.integers(0, 10**6), number=NUMBERS, text=st.sampled_from([JOB, APPLICATION]))
 def test_any_number_anywhere(
     place: int, number: float, text: str, tmp_path_factory: pytest.TempPathFactory

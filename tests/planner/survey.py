@@ -46,6 +46,20 @@ def random_question(seed: int) -> Question:
     )
 
 
+@cache
+def fewest_of(seed: int) -> int | None:
+    """The nodes that the question takes; None if it is infeasible."""
+    return fewest_nodes(random_question(seed)).nodes
+
+
+@cache
+def chosen_of(seed: int) -> Candidates:
+    """The setting to run on them."""
+    nodes = fewest_of(seed)
+    assert nodes is not None
+    return chosen_at(random_question(seed), nodes)
+
+
 def calibrated(settings: Candidates) -> BoolArray:
     """Which settings the profile can speak for at the asked rate."""
     question = settings.question
@@ -78,13 +92,12 @@ def survey(seeds: Iterable[int]) -> Counter[str]:
     """How many plans are what nobody would choose, and how many of them need not be."""
     counts: Counter[str] = Counter()
     for seed in seeds:
-        question = random_question(seed)
-        nodes = fewest_nodes(question).nodes
+        question, nodes = random_question(seed), fewest_of(seed)
         if nodes is None:
             counts["infeasible"] += 1
             continue
         counts["plans"] += 1
-        chosen = chosen_at(question, nodes)
+        chosen = chosen_of(seed)
         every = all_candidates(question, (nodes,))
         met = every.take(every.meets_by_moments(question.rate_per_s))
         inside, filled = calibrated(met), fills_slots(met)

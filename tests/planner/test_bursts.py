@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.cli.main import cli
@@ -33,6 +33,7 @@ from headway.planner.recovery import Passage, passage
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
+from tests.seeds import examples
 
 SPACE = SearchSpace(max_nodes=24, cores_per_executor=2)
 RATE_PER_S = 5000.0
@@ -129,7 +130,7 @@ def passed(trigger_s: float, burst: Burst, rate_per_s: float = 10_000.0) -> Pass
     return passage(model, rate_per_s, trigger_s, 1.0, burst, usual)
 
 
-@settings(max_examples=60)
+@examples(20, 60)
 @given(
     trigger_s=st.sampled_from([0.0, 0.5, 2.0, 10.0]),
     rate_per_s=st.floats(11_000.0, 120_000.0),

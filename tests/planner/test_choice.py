@@ -11,12 +11,18 @@ from headway.domain import Arrivals, Target
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.choice import as_fast_as_possible
 from headway.planner.explained_setting import ExplainedSetting
-from headway.planner.fewest import fewest_nodes
-from headway.planner.question import Question
-from headway.planner.search import chosen_at, plan
+from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_configuration, a_profile
-from tests.planner.survey import calibrated, fills_slots, is_calm, random_question, survey
+from tests.planner.survey import (
+    calibrated,
+    chosen_of,
+    fewest_of,
+    fills_slots,
+    is_calm,
+    random_question,
+    survey,
+)
 
 SEEDS = range(60)
 
@@ -31,16 +37,15 @@ def merits(settings: Candidates) -> list[tuple[bool, ...]]:
 
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_the_order_of_preference_holds_against_enumeration(first: int) -> None:
-    questions = map(random_question, range(first, first + 20))
-    planned = [(one, nodes) for one in questions if (nodes := fewest_nodes(one).nodes) is not None]
+    planned = [seed for seed in range(first, first + 20) if fewest_of(seed) is not None]
     assert len(planned) >= 5
-    for question, nodes in planned:
-        check_preference(question, nodes)
+    for seed in planned:
+        check_preference(seed)
 
 
-def check_preference(question: Question, nodes: int) -> None:
-    chosen = chosen_at(question, nodes)
-    every = all_candidates(question, (nodes,))
+def check_preference(seed: int) -> None:
+    question, chosen = random_question(seed), chosen_of(seed)
+    every = all_candidates(question, (int(chosen.nodes[0]),))
     met = every.take(every.meets_by_moments(question.rate_per_s))
     assert chosen.meets(question.rate_per_s)[0]
     (own,), others = merits(chosen), merits(met)
@@ -57,8 +62,7 @@ def check_preference(question: Question, nodes: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_preference_takes_no_node_more(seed: int) -> None:
-    question = random_question(seed)
-    needed = fewest_nodes(question).nodes
+    question, needed = random_question(seed), fewest_of(seed)
     answer = plan(
         question.profile,
         question.profile.arrivals,

@@ -162,14 +162,13 @@ def test_with_a_recovery_promised_too_the_nearest_are_those_of_enumeration() -> 
 
 
 def test_the_random_questions_give_way_on_every_side() -> None:
-    found = {
-        one.gives_way
-        for seed in range(40)
-        for answer in [infeasible_plan(seed)]
-        if answer is not None
-        for one in answer.nearest
-    }
-    assert {"limit", "rate", "confidence", "statistic"} <= found
+    expected, found = {"limit", "rate", "confidence", "statistic"}, set[str]()
+    for seed in range(40):
+        answer = infeasible_plan(seed)
+        found |= {one.gives_way for one in answer.nearest} if answer is not None else set()
+        if expected <= found:
+            break
+    assert expected <= found
 
 
 def test_the_nearest_number_of_nodes_is_that_of_enumeration() -> None:

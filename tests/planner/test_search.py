@@ -118,7 +118,7 @@ def test_a_laxer_target_never_takes_more_nodes(seed: int) -> None:
     assert needed == sorted(needed, reverse=True)
 
 
-@pytest.mark.parametrize("seed", seeds(12, 30))
+@pytest.mark.parametrize("seed", seeds(8, 30))
 def test_every_plan_keeps_its_word(seed: int) -> None:
     case = random_case(seed)
     answer = answer_of(seed)

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.domain import EventTimeWindow, StatefulOperator, WindowKind
 from headway.profiler.plan_text import PlanShape, read_plan
 from headway.runtime.ordered.bucket import BUCKET, ROWS
+from tests.seeds import examples
 from tests.shared_data import KAFKA_LOG, RECORDED, lines_of_recorded, needs
 
 if TYPE_CHECKING:
@@ -430,7 +431,7 @@ FRAGMENTS = [
 ]
 
 
-@settings(max_examples=300)
+@examples(100, 300)
 @given(
     st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=30), max_size=12).map("".join),
     st.integers(0, 5000),

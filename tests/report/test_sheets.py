@@ -69,7 +69,8 @@ def test_text_has_some_rows_of_a_long_table_and_the_marked_one() -> None:
     lines = sheet_text(a_sheet(Section(rows=rows, marks=marks, text_rows=10))).splitlines()
     assert [line.split()[-1] for line in lines[2:6]] == ["0", "5", "7", "10"]
     assert len(lines) == 13
-    assert all(f">{row}<" in sheet_page(a_sheet(Section(rows=rows))) for (row,) in rows)
+    page = sheet_page(a_sheet(Section(rows=rows)))
+    assert all(f">{row}<" in page for (row,) in rows)
 
 
 def test_bars_take_what_is_left_of_a_line() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.api.plan import plan
@@ -35,6 +35,7 @@ from headway.spec.declared import declared_profile
 from headway.spec.forms.quantities import COST, Quantity
 from headway.spec.kinds.jobs import DeclaredStream
 from tests.oracles.list_scheduling import list_scheduling_makespan
+from tests.seeds import examples
 
 TARGET_S = 2.0
 RATE_PER_S = 100_000.0
@@ -233,7 +234,7 @@ def test_an_existing_checkpoint_needs_its_partitions_stated(
     assert json.loads(capsys.readouterr().out)["configuration"]["shuffle_partitions"] == 16
 
 
-@settings(max_examples=200)
+@examples(60, 200)
 @given(
     mid_s=st.floats(1e-9, 1e3),
     below=st.floats(0.0, 1.0),

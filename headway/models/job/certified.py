@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from headway.assumptions.predictions import (
 )
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.batch_chain import BatchChain, batch_chain
-from headway.models.batches.microbatch import BoolArray, state_at
+from headway.models.batches.microbatch import BoolArray, SteadyState, state_at
 from headway.models.job.setting import SettingLaw
 
 _NEAREST = HIGHEST_QUOTED_UTILIZATION_RATIO.value
@@ -45,13 +45,18 @@ class CertifiedLaw(SettingLaw):
 
         Beyond it, small errors change latencies a lot, or a mean is dominated by rare events.
         """
+        return np.maximum(self.saturation_but_for_gain, self._gain_excess)
+
+    @property
+    def _gain_excess(self) -> Array:
+        """How far the gain of errors, which requires two further chains, is beyond that range."""
         # Grids of two settings differ: a gain close to zero may be computed as negative.
         gain = np.maximum(self.amplification_ratio, _LEAST_BEYOND)
-        return np.maximum(self.saturation_but_for_gain, np.log(gain / _MOST_AMPLIFICATION))
+        return np.log(gain / _MOST_AMPLIFICATION)
 
     @property
     def saturation_but_for_gain(self) -> Array:
-        """The same by the load and by rare events only: the gain requires a second chain."""
+        """The same by the load and by rare events only."""
         rows, batches = (
             1.0 - share_within(np.where(self.is_stable, mean_s, 1.0))
             for share_within, mean_s in (
@@ -75,7 +80,10 @@ class CertifiedLaw(SettingLaw):
     def is_quotable(self) -> BoolArray:
         """Whether small errors change latencies little, and no mean is dominated by rare events."""
         quotable = np.asarray(self.saturation_but_for_gain <= 0.0)
-        return np.asarray(self.saturation_excess <= 0.0) if np.any(quotable) else quotable
+        but_for_gain = np.flatnonzero(quotable)
+        if len(but_for_gain):
+            quotable[but_for_gain] = self.take(but_for_gain)._gain_excess <= 0.0
+        return quotable
 
     def batch_duration_cdf(self, x_s: Numeric) -> Array:
         """Share of batches that take at most ``x_s``; 0 where unstable."""
@@ -107,6 +115,14 @@ class CertifiedLaw(SettingLaw):
         return CertifiedLaw(
             state_at(self.state, selection), tuple(self.chains[index] for index in indices)
         )
+
+    def with_others(self, others: CertifiedLaw) -> CertifiedLaw:
+        """The distributions at these settings, then those at some others."""
+        names = [field.name for field in fields(SteadyState)]
+        values = (
+            np.append(getattr(self.state, name), getattr(others.state, name)) for name in names
+        )
+        return CertifiedLaw(SteadyState(*values), self.chains + others.chains)
 
     def _chained(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 
@@ -19,6 +19,7 @@ from headway.domain import (
     Interval,
     JobProfile,
     LatencyDistribution,
+    Metric,
     Prediction,
 )
 from headway.domain.later import with_changes
@@ -95,6 +96,7 @@ def predictions_at(
     rates_per_s: Sequence[float],
     *,
     jvm_age_s: float | None = None,
+    metrics: Collection[Metric] = tuple(Metric),
 ) -> tuple[Prediction, ...]:
     """A setting at several rates: the predictions of `predict`, computed together.
 
@@ -104,6 +106,8 @@ def predictions_at(
         The stream, at any rate.
     rates_per_s : sequence of float, > 0
         Input rates, at least one. [records/s]
+    metrics : collection of Metric
+        Latencies to predict, besides that of tuples; the others are None.
     profile, configuration, jvm_age_s
         As for `predict`.
 
@@ -135,14 +139,17 @@ def predictions_at(
     rates, model = np.array(rates_per_s, dtype=np.float64), capacity.model
     rows = settled_batch_rows(model, rates, configuration.trigger_s, age_factor)
     law = _law_at(rates, profile, configuration, model, age_factor)
-    ends = np.arange(3)[:, np.newaxis] * len(rates)
-    laws = [law.take(ends[:, 0] + index) for index in range(len(rates))]
+    expected = certified(law.take(np.arange(len(rates))))
+    laws = [expected.take(np.array([index])) for index in range(len(rates))]
     drafts = [
         _draft(capacity.at_rate(rate_per_s), laws[index], float(rows[index]))
         for index, rate_per_s in enumerate(rates_per_s)
     ]
     quoted = np.flatnonzero([is_quoted for _, is_quoted in drafts])
-    latencies = _latencies(profile, law.take((ends + quoted).ravel())) if len(quoted) else {}
+    latencies: Mapping[str, Sequence[LatencyDistribution]] = {}
+    if len(quoted):
+        ends = certified(law.take(np.concatenate([len(rates) + quoted, 2 * len(rates) + quoted])))
+        latencies = _latencies(profile, expected.take(quoted).with_others(ends), metrics)
     predictions = [prediction for prediction, _ in drafts]
     for rank, index in enumerate(quoted.tolist()):
         predictions[index] = with_changes(
@@ -157,10 +164,7 @@ def predictions_at(
 
 
 def _draft(capacity: Capacity, law: SettingLaw, settled_rows: float) -> tuple[Prediction, bool]:
-    """A prediction without its latencies, and whether it has any.
-
-    The law is of the setting, and of its durations at the low and the high end of 90%.
-    """
+    """A prediction without its latencies, and whether it has any."""
     profile, configuration = capacity.profile, capacity.configuration
     arrivals = profile.arrivals
     growth = () if profile.growth is None else profile.growth.findings
@@ -192,7 +196,9 @@ def _draft(capacity: Capacity, law: SettingLaw, settled_rows: float) -> tuple[Pr
     return prediction, is_quoted
 
 
-def _latencies(profile: JobProfile, law: SettingLaw) -> Mapping[str, Sequence[LatencyDistribution]]:
+def _latencies(
+    profile: JobProfile, law: SettingLaw, metrics: Collection[Metric]
+) -> Mapping[str, Sequence[LatencyDistribution]]:
     """By field of a prediction, the distributions at settings in a row.
 
     The law is of these settings, then of the low ends of their durations, then of the high ends.
@@ -201,10 +207,15 @@ def _latencies(profile: JobProfile, law: SettingLaw) -> Mapping[str, Sequence[La
     num_settings = len(law.is_stable) // 3
     has_high = law.take(np.arange(2 * num_settings, 3 * num_settings)).is_quotable
     laws: dict[str, _Law] = {
-        "batch_duration": lambda law: (law.batch_duration_mean_s(), law.batch_duration_quantile_s),
-        "tuple_latency": lambda law: (law.tuple_latency_mean_s(), law.tuple_latency_quantile_s),
+        "tuple_latency": lambda law: (law.tuple_latency_mean_s(), law.tuple_latency_quantile_s)
     }
-    if profile.shape.windows and why_no_window_law(profile) is None:
+    if Metric.BATCH in metrics:
+        laws["batch_duration"] = lambda law: (
+            law.batch_duration_mean_s(),
+            law.batch_duration_quantile_s,
+        )
+    has_windows = Metric.WINDOW in metrics and bool(profile.shape.windows)
+    if has_windows and why_no_window_law(profile) is None:
         laws["window_latency"] = partial(_of_windows, profile)
     return {name: _distributions(law, of_law, has_high) for name, of_law in laws.items()}
 
@@ -259,7 +270,7 @@ def _law_at(
                 factor=factor[end],
             )
         )
-    return certified(_joined(laws))
+    return _joined(laws)
 
 
 def _joined(laws: Sequence[SettingLaw]) -> SettingLaw:

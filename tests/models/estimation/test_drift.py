@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.domain import DurationNoise
@@ -19,6 +19,7 @@ from headway.models.estimation.drift import (
 from headway.models.estimation.run_level import news_of
 from headway.models.laws.normal import ndtr
 from tests.models.estimation.batches import correlated_scores
+from tests.seeds import examples
 
 # The design study: simulated mean run lengths without and with a shift of one.
 SIMULATED = {(0.5, 4.0): (333, 8.4), (0.5, 5.0): (919, 10.6), (0.25, 8.0): (732, 11.3)}
@@ -77,7 +78,7 @@ def test_run_lengths_hold_in_simulated_scores() -> None:
     assert np.mean(lengths) == pytest.approx(exact, rel=0.025)
 
 
-@settings(max_examples=100)
+@examples(40, 100)
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=40), st.floats(0.0, 2.0))
 def test_the_sum_is_page_s_recursion(values: list[float], allowance: float) -> None:
     total, expected = 0.0, []
@@ -107,7 +108,7 @@ def test_two_sides_halve_the_time_between_false_alarms() -> None:
     assert float(one) == pytest.approx(2.0 * float(two))
 
 
-@settings(max_examples=60)
+@examples(25, 60)
 @given(st.floats(10, 1e7), st.floats(0.0, 1.5), st.booleans())
 def test_a_threshold_gives_its_run_length(wished: float, allowance: float, both: bool) -> None:
     threshold = cusum_threshold(wished, allowance, two_sided=both)

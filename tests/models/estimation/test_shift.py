@@ -6,12 +6,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.arrays import Array
 from headway.models.estimation.shift import ShiftKind, shift_since
 from tests.models.estimation.batches import FIXED_S, PER_ROW_S, lognormal
+from tests.seeds import examples
 
 NOISE = 0.1
 CHANGED = {
@@ -62,7 +63,7 @@ def test_amounts_come_back() -> None:
     assert both.ratio == pytest.approx(1.5)
 
 
-@settings(max_examples=100)
+@examples(40, 100)
 @given(
     st.lists(st.tuples(st.floats(0, 1e6), st.floats(1e-3, 1e3)), min_size=1, max_size=9),
     st.floats(0.01, 1.0),

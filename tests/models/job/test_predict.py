@@ -383,7 +383,7 @@ def test_without_cost_per_row_every_rate_is_sustained() -> None:
     assert ask(straight(stages=(free,)), 10000.0).sustainable_rate_per_s >= 1e11
 
 
-@examples(50, 100)
+@examples(25, 100)
 @given(question=st.fixed_dictionaries(SETTINGS))
 def test_every_prediction_is_ordered_complete_and_finite(question: dict[str, Any]) -> None:
     _, prediction = ask_any(question)
@@ -411,7 +411,7 @@ def test_every_prediction_is_ordered_complete_and_finite(question: dict[str, Any
     assert min(prediction.phases_s.values()) >= 0
 
 
-@examples(30, 60)
+@examples(15, 60)
 @given(question=st.fixed_dictionaries(SETTINGS), growth=st.floats(1.0, 4.0))
 def test_latency_never_falls_with_the_rate(question: dict[str, Any], growth: float) -> None:
     profile, slow = ask_any(question)
@@ -430,7 +430,7 @@ def near_saturation(profile: JobProfile, prediction: Prediction) -> bool:
     return prediction.arrivals.rate_per_s > 0.9 * prediction.sustainable_rate_per_s
 
 
-@examples(20, 40)
+@examples(10, 40)
 @given(question=st.fixed_dictionaries(SETTINGS), more=st.integers(1, 4))
 def test_more_slots_never_predict_slower(question: dict[str, Any], more: int) -> None:
     profile, few = ask_any(question)
@@ -584,3 +584,15 @@ def test_several_rates_are_predicted_as_each_alone(trigger_s: float, of_windows:
                         interval.high, rel=within
                     )
         assert prediction.phases_s == pytest.approx(alone.phases_s, rel=1e-6, abs=1e-9)
+
+
+def test_latencies_that_are_not_asked_for_change_no_other() -> None:
+    profile = windowed(windows=(SLIDING,), output_mode="update")
+    rates_per_s = np.geomspace(50.0, 3e6, 12).tolist()
+    whole = predictions_at(profile, profile.baseline, profile.arrivals, rates_per_s)
+    asked = predictions_at(
+        profile, profile.baseline, profile.arrivals, rates_per_s, metrics=(Metric.WINDOW,)
+    )
+    assert any(prediction.batch_duration is not None for prediction in whole)
+    for prediction, other in zip(asked, whole, strict=True):
+        assert prediction == replace(other, batch_duration=None)

@@ -103,7 +103,7 @@ def test_an_interval_is_open_where_a_plan_refuses_its_upper_end() -> None:
 
 
 @pytest.mark.parametrize("name", PROFILES)
-@examples(16, 40)
+@examples(8, 40)
 @given(
     distance=st.floats(1e-6, 0.4),
     trigger_s=st.sampled_from([0.0, 0.5, 2.0, 10.0]),

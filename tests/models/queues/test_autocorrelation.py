@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.queues.autocorrelation import autocorrelated_service_wait
@@ -16,6 +16,7 @@ from headway.models.queues.queue_increments import clocked_increment, lognormal_
 from headway.models.queues.queueing import WaitMoments
 from headway.models.queues.random_walk import shifted_gamma_wait
 from tests.oracles.queue import correlated_lognormal_s, simulate_queue
+from tests.seeds import examples
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_correlated_services_wait_as_simulated(phi: float) -> None:
     assert float(independent.mean_s) < 0.95 * trace.mean_s
 
 
-@settings(max_examples=60)
+@examples(20, 60)
 @given(st.floats(0.2, 0.99), st.floats(0.02, 1.5), st.floats(0.0, 0.9))
 def test_waits_grow_with_autocorrelation(rho: float, cv: float, phi: float) -> None:
     wait = autocorrelated_service_wait(1.0, rho, cv, phi)

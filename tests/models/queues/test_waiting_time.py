@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headway.models.queues.lattice import (
@@ -25,6 +25,7 @@ from tests.oracles.queue import (
     observed_time,
     simulate_queue,
 )
+from tests.seeds import examples
 
 # The design study: clocked arrivals of period 1, lognormal service; mean of the lattice there,
 # simulated mean, probability of no wait and p99.
@@ -239,7 +240,7 @@ def test_the_method_follows_from_what_is_known() -> None:
     assert (rare.method, rare.in_range) == (WaitMethod.LATTICE, False)
 
 
-@settings(max_examples=60)
+@examples(20, 60)
 @given(st.floats(0.05, 1.5), st.floats(0.0, 3.0), st.floats(0.0, 3.0), st.integers(0, 3))
 @example(0.99999, 1.0, 0.0, 3)
 def test_never_nan_and_unbounded_from_full_utilization(
@@ -256,7 +257,7 @@ def test_never_nan_and_unbounded_from_full_utilization(
     assert 0.0 <= wait.wait_prob <= 1.0
 
 
-@settings(max_examples=25)
+@examples(10, 25)
 @given(st.floats(0.3, 0.9), st.floats(1.01, 1.1), st.floats(0.05, 1.5))
 def test_grows_with_load(rho: float, factor: float, cv: float) -> None:
     light = queue_wait(constant_time(1.0), lognormal_time(rho, cv))

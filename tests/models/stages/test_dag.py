@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.laws.order_statistics import max_lognormal, max_normal
@@ -13,6 +13,7 @@ from headway.models.stages.joining import Moment, latest
 from headway.models.stages.makespan import makespan_moments, mean_first_idle
 from headway.models.stages.pooling import JobStage, pooled_stages
 from tests.oracles.stage_dag import StageDagTrace, simulated_lognormal_stage_dag
+from tests.seeds import examples
 
 Shape = tuple[tuple[int, float, float, tuple[int, ...]], ...]
 # A two-sided join with an aggregation, a diamond, chains beside each other, a broadcast, a fan-in.
@@ -111,7 +112,7 @@ def test_bounds_of_constant_stages_are_grahams() -> None:
     assert lower <= simulated(dag, 4, 1).run_time_s[0] <= upper
 
 
-@settings(max_examples=60)
+@examples(20, 60)
 @given(st.integers(0, 10_000), st.sampled_from([1, 3, 8, 32]), st.sampled_from([0.0, 0.3, 1.0]))
 def test_run_times_are_within_bounds_and_grow_with_delays(
     seed: int, num_cores: int, cv: float
@@ -129,7 +130,7 @@ def test_run_times_are_within_bounds_and_grow_with_delays(
     assert run_time(dag, 100 * num_cores).mean_s <= time.mean_s * 1.03
 
 
-@settings(max_examples=25)
+@examples(10, 25)
 @given(st.integers(0, 10_000), st.sampled_from([2, 6]))
 def test_means_keep_their_bounds(seed: int, num_cores: int) -> None:
     dag = random_job(seed, num_cores, [0.1, 1.0])

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.laws.order_statistics import max_lognormal
@@ -15,6 +15,7 @@ from tests.oracles.list_scheduling import (
     list_scheduling_makespan,
     simulated_lognormal_makespans,
 )
+from tests.seeds import examples
 
 # Simulated means of the design study, for 0.5, 1, 1.5, 2, 4, 10 and 50 tasks per core.
 TASKS_PER_CORE = (0.5, 1.0, 1.5, 2.0, 4.0, 10.0, 50.0)
@@ -98,7 +99,7 @@ def test_nearby_cvs_share_a_result() -> None:
     assert makespan_moments(40, 8, 0.30004) == makespan_moments(40, 8, 0.3)
 
 
-@settings(max_examples=150)
+@examples(50, 150)
 @given(st.integers(1, 400), st.integers(1, 200), st.floats(0.0, 3.0))
 def test_never_nan_and_never_below_the_bound(num_tasks: int, num_cores: int, cv: float) -> None:
     moments = makespan_moments(num_tasks, num_cores, cv)

@@ -27,6 +27,8 @@ from headway.profiler.logs.unpacking import Unpacked, unpack
 from tests.profiler.event_log import write_plain, write_rolling
 
 STARTS_WITHIN_S = 60.0
+# It answers a few times: neither compiled twice nor collected beside.
+QUICK_TO_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 def text_of(folder: Path) -> str:
@@ -70,6 +72,7 @@ def history_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "spark.history.fs.logDirectory": folder.as_uri(),
         "spark.history.fs.update.interval": "1s",
     }
+    java_options = (*(f"-D{key}={to}" for key, to in options.items()), *QUICK_TO_START)
     with (folder.parent / "history-server.log").open("wb") as output:
         server = subprocess.Popen(
             [home / "bin" / "spark-class", "org.apache.spark.deploy.history.HistoryServer"],
@@ -77,7 +80,7 @@ def history_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             | {
                 "SPARK_HOME": str(home),
                 "SPARK_LOCAL_IP": "127.0.0.1",
-                "SPARK_HISTORY_OPTS": " ".join(f"-D{key}={to}" for key, to in options.items()),
+                "SPARK_HISTORY_OPTS": " ".join(java_options),
             },
             stdout=output,
             stderr=subprocess.STDOUT,
