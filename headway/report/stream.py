@@ -221,21 +221,23 @@ def _legend(plan: StreamAnswer, points: Iterable[tuple[FrontierPoint, bool]]) ->
 
 
 def _phases(prediction: Prediction) -> Iterator[Section]:
-    """The phases of the mean latency, then what the stages among them compute."""
+    """The phases of the mean latency."""
     phases_s = prediction.phases_s
     total_s = sum(phases_s.values())
     if total_s > 0:
         yield Section(
             title=f"mean {METRIC_NAMES[Metric.TUPLE]} by phase",
             rows=tuple(
-                (name, format_duration(value_s), percent(value_s / total_s))
+                (
+                    prediction.phase_called(name),
+                    format_duration(value_s),
+                    percent(value_s / total_s),
+                )
                 for name, value_s in phases_s.items()
             ),
             right=(1, 2),
             bar_share=tuple(value_s / total_s for value_s in phases_s.values()),
         )
-        for name, work in prediction.stage_work.items():
-            yield Section(lead=f"  {name}", texts=(work,), close=True)
 
 
 def needs_section(plan: StreamAnswer) -> Section:
