@@ -16,7 +16,6 @@ from tests.profiler.event_log import (
     EPOCH_S,
     AppLog,
     DStreams,
-    Event,
     Query,
     Work,
     write_gzip,
@@ -29,29 +28,35 @@ ROOT = Path(__file__).parents[2]
 TARGET = ("--rate", "5k/s", "--target", "p99 <= 3s")
 
 
-def streaming() -> list[Event]:
+@pytest.fixture(autouse=True)
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names are short there, so that no line is wrapped."""
+    monkeypatch.chdir(tmp_path)
+
+
+def streaming() -> list[str]:
     return AppLog().add(Query(num_batches=40, noise=0.1)).lines
 
 
-def batch() -> list[Event]:
+def batch() -> list[str]:
     log = AppLog()
     ended_s = log.add_job([Work(task_s=(1.0, 2.0), rows=(100, 200))], EPOCH_S + 30.0)
     return log.end(ended_s + 2).lines
 
 
-def dstreams() -> list[Event]:
+def dstreams() -> list[str]:
     return AppLog().add_dstreams(DStreams(num_batches=40)).lines
 
 
-def rolling(lines: list[Event], place: Path) -> Path:
+def rolling(lines: list[str], place: Path) -> Path:
     place.mkdir()
     write_rolling(lines, place / "eventlog_v2_app")
     return place
 
 
-def described(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, list[str]]:
+def described(file: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, list[str]]:
     """What a file is, and the commands that are named."""
-    assert run([str(file)]) == 0, capsys.readouterr()
+    assert run([file]) == 0, capsys.readouterr()
     first, _, lines = capsys.readouterr().out.partition("\n")
     commands = re.findall(r"^  headway (\w+) ", lines, re.MULTILINE)
     assert commands
@@ -70,15 +75,14 @@ def described(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, list
     ],
 )
 def test_event_logs_of_every_kind_in_every_form(
-    lines: Callable[[], list[Event]],
+    lines: Callable[[], list[str]],
     what: str,
     commands: list[str],
-    write: Callable[[list[Event], Path], Path],
-    tmp_path: Path,
+    write: Callable[[list[str], Path], Path],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    write(lines(), tmp_path / "log")
-    assert described(tmp_path / "log", capsys) == (what, commands)
+    write(lines(), Path("log"))
+    assert described("log", capsys) == (what, commands)
 
 
 @pytest.mark.parametrize(
@@ -92,35 +96,35 @@ def test_event_logs_of_every_kind_in_every_form(
     ],
 )
 def test_files_of_our_own(
-    name: str, what: str, first: str, capsys: pytest.CaptureFixture[str]
+    name: str,
+    what: str,
+    first: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    description, commands = described(ROOT / name, capsys)
+    monkeypatch.chdir(ROOT)
+    description, commands = described(name, capsys)
     assert what in description
     assert commands[0] == first
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_spec_files_of_every_kind(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "spec.yaml"
-    file.write_text(scaffold(kind, "example"))
-    description, commands = described(file, capsys)
+def test_spec_files_of_every_kind(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("spec.yaml").write_text(scaffold(kind, name="example", file="spec.yaml"))
+    description, commands = described("spec.yaml", capsys)
     assert description == f"a spec file of the kind {kind}"
     assert commands[-1] == "validate"
 
 
-def test_results_and_states(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_and_states(capsys: pytest.CaptureFixture[str]) -> None:
     profile = str(ROOT / "examples/word-count.profile.yaml")
-    plan, prediction = tmp_path / "plan.json", tmp_path / "prediction.json"
-    for file, command in ((plan, ["plan", profile, *TARGET]), (prediction, ["predict", profile])):
+    for name, command in (("plan", ["plan", profile, *TARGET]), ("other", ["predict", profile])):
         assert run([*command, "--json"]) == 0
-        file.write_text(capsys.readouterr().out)
-    state = tmp_path / "exploration.json"
-    save_state(ExplorationState(rate_per_s=4000.0, target="p99 <= 3.00 s"), state)
-    assert described(plan, capsys) == ("a plan that Headway wrote", ["explain", "emit", "report"])
-    assert described(prediction, capsys) == ("a prediction that Headway wrote", ["report"])
-    assert described(state, capsys) == ("an exploration that Headway wrote", ["explore"])
+        Path(name).write_text(capsys.readouterr().out)
+    save_state(ExplorationState(rate_per_s=4000.0, target="p99 <= 3.00 s"), Path("state"))
+    assert described("plan", capsys) == ("a plan that Headway wrote", ["explain", "emit", "report"])
+    assert described("other", capsys) == ("a prediction that Headway wrote", ["report"])
+    assert described("state", capsys) == ("an exploration that Headway wrote", ["explore"])
 
 
 @pytest.mark.parametrize(
@@ -132,13 +136,10 @@ def test_results_and_states(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         "apiVersion: sparkoperator.k8s.io/v1beta2\nkind: SparkApplication\n",
     ],
 )
-def test_what_is_none_of_these_is_refused(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "other"
-    file.write_text(text)
-    assert run([str(file)]) == 2
+def test_what_is_none_of_these_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("other").write_text(text)
+    assert run(["other"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"headway: {file}: not a file that Headway reads; expected an event log")
+    assert err.startswith("headway: other: not a file that Headway reads; expected an event log")
     assert len(err.splitlines()) == 1
