@@ -134,14 +134,6 @@ def plan(
             answer = replace(answer, optimality=replace(answer.optimality, relaxed_nodes=relaxed))
         return answer, refused
 
-    def at_rate(rate_per_s: float) -> PlannedRate:
-        offers, _ = offered(replace(job, arrivals=replace(arrivals, rate_per_s=rate_per_s)))
-        enumeration = enumerated_if_feasible([_OfQuery(offer=offer) for offer in offers], objective)
-        if enumeration is None:
-            return PlannedRate(rate_per_s=rate_per_s)
-        setting = settled_on(enumeration.size, enumeration.fewest.optimality, checkpoint)
-        return _planned_rate(as_plan(setting, objective, checkpoint, ()))
-
     job = replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals)
     if job.growth is not None and job.growth.is_foreseeable:
         answer, refused = planned(with_growth_ahead(job))
@@ -152,6 +144,14 @@ def plan(
     if job.growth is not None:
         return as_plan(while_growing(answer, job.growth), objective, checkpoint, refused)
     plan_at_rate = as_plan(answer, objective, checkpoint, refused)
+
+    def at_rate(rate_per_s: float) -> PlannedRate:
+        offers, _ = offered(replace(job, arrivals=replace(arrivals, rate_per_s=rate_per_s)))
+        enumeration = enumerated_if_feasible([_OfQuery(offer=offer) for offer in offers], objective)
+        if enumeration is None:
+            return PlannedRate(rate_per_s=rate_per_s)
+        setting = settled_on(enumeration.size, enumeration.fewest.optimality, checkpoint)
+        return _planned_rate(as_plan(setting, objective, checkpoint, ()))
 
     def rates() -> tuple[PlannedRate, ...]:
         bursts = filter(None, map(burst_of, further_targets))

@@ -61,7 +61,8 @@ def _brief_sheet(plan: StreamAnswer) -> Sheet:
 
 
 def _plan_sheet(plan: Plan) -> Sheet:
-    all_notes = [note for note in notes(plan) if note not in map(words_of, _shown_first(plan))]
+    shown_first = set(map(words_of, _shown_first(plan)))
+    all_notes = [note for note in notes(plan) if note not in shown_first]
     return Sheet(
         about="Headway plan",
         headline=headline(plan),
