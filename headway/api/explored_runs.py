@@ -19,12 +19,12 @@ from headway.units import format_duration
 
 def measured_p99_s(recording: Path, query_id: str) -> float | None:
     """The p99 of the tuple latency in a run [s]; None if no two of its batches are consecutive."""
-    with reading([recording], LogsQuestion(engine=LogEngine.IN_PROCESS)) as logs_read:
-        runs = runs_of_job(logs_read.collected, logs_read.logs, (query_id,)).runs
-        try:
+    try:
+        with reading([recording], LogsQuestion(engine=LogEngine.IN_PROCESS)) as logs_read:
+            runs = runs_of_job(logs_read.collected, logs_read.logs, (query_id,)).runs
             return observed_latency(runs[0]).p99_s
-        except EventLogError:
-            return None
+    except EventLogError:
+        return None
 
 
 def predicted_p99_s(job_profile: JobProfile, observed: ObservedSetting) -> float | None:

@@ -31,7 +31,6 @@ from headway.report.wording import (
 )
 from headway.units import format_duration, format_rate
 
-
 _STATISTICS = ("mean", "p50", "p95", "p99")
 
 
