@@ -63,6 +63,7 @@ def _brief_sheet(plan: StreamAnswer) -> Sheet:
 def _plan_sheet(plan: Plan) -> Sheet:
     shown_first = set(map(words_of, _shown_first(plan)))
     all_notes = [note for note in notes(plan) if note not in shown_first]
+    num_notes = 0 if plan.rates else min(_MOST_NOTES, len(all_notes))  # the table takes their room
     return Sheet(
         about="Headway plan",
         headline=headline(plan),
@@ -74,8 +75,11 @@ def _plan_sheet(plan: Plan) -> Sheet:
             *skew_sections(plan),
             _settings(plan),
             Section(title="rejected node types", texts=plan.refused_node_types),
-            Section(lead="note", texts=tuple(all_notes[:_MOST_NOTES])),
-            Section(texts=(_further(plan, len(all_notes) - _MOST_NOTES),), close=bool(all_notes)),
+            Section(lead="note", texts=tuple(all_notes[:num_notes])),
+            Section(
+                texts=(_further(plan, len(all_notes) - num_notes),),
+                close=num_notes > 0 or bool(plan.rates),
+            ),
         ),
     )
 
@@ -118,7 +122,8 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     if not plan.rates:
         yield "max rate", max_rate_text(plan)
     yield from relaxation_fact(plan)
-    yield "stability", stability_text(plan.prediction)
+    if not plan.rates:
+        yield "stability", stability_text(plan.prediction)
     if plan.after_start is not None and plan.after_start.evidence is not Evidence.UNAVAILABLE:
         yield from after_start_fact(plan)
     run = plan.prediction.next_run
