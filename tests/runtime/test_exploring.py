@@ -170,7 +170,7 @@ def test_the_jvm_is_warmed_up_before_the_first_run_that_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_recorded = [False]
-    played: list[tuple[bool, float]] = []
+    runs: list[tuple[bool, float]] = []
 
     @contextmanager
     def recorded(_spark: object, path: Path, **_: Any) -> Iterator[None]:
@@ -179,15 +179,15 @@ def test_the_jvm_is_warmed_up_before_the_first_run_that_counts(
         yield
         is_recorded[0] = False
 
-    def played_at(*_: Any, run_s: float, enough_batches: float = math.inf) -> str:
+    def run_at(*_: Any, run_s: float, enough_batches: float = math.inf) -> str:
         assert run_s == 7.0
-        played.append((is_recorded[0], enough_batches))
+        runs.append((is_recorded[0], enough_batches))
         return "id"
 
     stand_ins = {
         "session_slots": lambda _spark: a_configuration(executors=1, cores_per_executor=2),
         "record": recorded,
-        "run_setting": played_at,
+        "run_setting": run_at,
         "require_followed": lambda _setting, _observed: None,
         "profile": lambda *_, **__: a_profile(),
         "measured_p99_s": lambda _path, _query_id: 1.2,
@@ -205,7 +205,7 @@ def test_the_jvm_is_warmed_up_before_the_first_run_that_counts(
         folder=tmp_path / "found",
         lesson=lessons.append,
     )
-    assert played == [(False, 60), *[(True, math.inf)] * 4]
+    assert runs == [(False, 60), *[(True, math.inf)] * 4]
     assert explored.num_runs == 4
     assert [text.partition(" (")[0] for text in lessons] == ["run 1", "run 2", "run 3", "run 4"]
     assert "p99 1.20 s measured, not predicted before; p99 at 4k/s " in lessons[0]
