@@ -356,9 +356,7 @@ def _target_of_profile(job: JobProfile, space: SearchSpace, confidence: float) -
     return target
 
 
-def _not_asked(
-    question: PlanQuestion, answer: StreamAnswer, job: JobProfile
-) -> Iterator[Finding]:
+def _not_asked(question: PlanQuestion, answer: StreamAnswer, job: JobProfile) -> Iterator[Finding]:
     """What of the question is that of the profiled run."""
     if question.rate_per_s is None:
         numbers = {"rate_per_s": answer.rate_per_s}

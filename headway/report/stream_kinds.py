@@ -62,20 +62,23 @@ def _brief_sheet(plan: StreamAnswer) -> Sheet:
 
 def _plan_sheet(plan: Plan) -> Sheet:
     shown_first = set(map(words_of, _shown_first(plan)))
-    all_notes = [note for note in notes(plan) if note not in shown_first]
+    all_notes = notes(plan)
     num_notes = 0 if plan.rates else min(_MOST_NOTES, len(all_notes))  # the table takes their room
     return Sheet(
         about="Headway plan",
         headline=headline(plan),
         verdict=True,
-        cautions=(*cautions(plan), *caution_texts(plan.prediction)),
+        cautions=(
+            *(caution for caution in cautions(plan) if caution not in shown_first),
+            *caution_texts(plan.prediction),
+        ),
         facts=tuple(_facts(plan)),
         sections=(
             replace(rates_section(plan), title="") if plan.rates else _latencies(plan),
             *skew_sections(plan),
             _settings(plan),
             Section(title="rejected node types", texts=plan.refused_node_types),
-            Section(lead="note", texts=tuple(all_notes[:num_notes])),
+            Section(lead="note", texts=all_notes[:num_notes]),
             Section(
                 texts=(_further(plan, len(all_notes) - num_notes),),
                 close=num_notes > 0 or bool(plan.rates),
@@ -133,11 +136,11 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def _today_text(plan: Plan, finding: Finding) -> str:
     """What the profiled setting does today, of which the plan is to do the same."""
-    limit = f"up to {format_duration(plan.target.limit_s)} including the safety margin"
+    limit = f"up to {format_duration(plan.target.limit_s)} with the safety margin"
     predicted_s = finding.numbers.get("predicted_s")
     if predicted_s is not None:
         limit = f"{format_duration(predicted_s)} predicted, {limit}"
-    return f"p99 {limit}: planned for the same"
+    return f"p99 {limit}: planned for that"
 
 
 def _latencies(plan: Plan) -> Section:

@@ -48,9 +48,7 @@ def test_each_row_is_the_plan_for_its_rate(
     assert ratios == pytest.approx([0.5, 1.0, 1.5, 2.0, 3.0], rel=0.05)
     assert plan.rates[1].rate_per_s == profiled_per_s
     for row in plan.rates:
-        asked = headway.plan(
-            profile, rate=row.rate_per_s, target=target, node_types=node_types
-        )
+        asked = headway.plan(profile, rate=row.rate_per_s, target=target, node_types=node_types)
         assert asked.feasible
         assert asked.rates == ()
         assert in_short(asked) == (
@@ -91,7 +89,9 @@ def test_files_have_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["nodes"] for row in data["rates"]] == [1] * 5
     assert set(data["rates"][0]["predicted_s"]) == {"mean", "p50", "p95", "p99", "interval90"}
     read_back = parse_plan(text, name="plan.json")
-    assert [row.rate_per_s for row in read_back.rates] == [row["rate_per_s"] for row in data["rates"]]
+    assert [row.rate_per_s for row in read_back.rates] == [
+        row["rate_per_s"] for row in data["rates"]
+    ]
     del data["rates"]
     assert parse_plan(json.dumps(data), name="plan.json").rates == ()
 

@@ -237,9 +237,7 @@ def test_a_run_says_what_it_showed() -> None:
 
     wide, narrow = answer(1.2, 5.0), answer(1.53, 3.41)
     rate = format_rate(wide.rate_per_s)
-    assert lesson_text(
-        measured_p99_s=1.2, predicted_p99_s=1.34, before=wide, after=narrow
-    ) == (
+    assert lesson_text(measured_p99_s=1.2, predicted_p99_s=1.34, before=wide, after=narrow) == (
         f"p99 1.20 s measured, 1.34 s predicted before; p99 at {rate} 1.53 s to 3.41 s, was "
         "1.20 s to 5.00 s (90% interval)"
     )
