@@ -77,8 +77,8 @@ def command(
 
     \b
     headway plan eventlog_v2_app-1 --rate 50k/s --target 'p99 <= 3s'
-    headway plan eventlog_v2_app-1          what the job meets today, and at other rates
-    headway plan orders.yaml                a spec file; 'headway init' writes one
+    headway plan eventlog_v2_app-1    what it meets today, and at other rates
+    headway plan orders.yaml          a spec file; 'headway init' writes one
 
     Targets: 'p99 <= 3s', 'mean < 1s', 'window p95 <= 20s', 'batch p99 <= 2s'; for jobs that end
     'deadline <= 10m'. Exits with 3 if no setting meets them.

@@ -156,7 +156,7 @@ class JobQuestion(SettingQuestion):
 
     queries: tuple[str, ...] = argument_of(
         QUERIES,
-        "Query of an event log; all of its queries by default. Repeatable.",
+        "Query of an event log; all by default. Repeatable.",
         option="--query",
         default=(),
         not_for=_not_for(),
@@ -204,7 +204,7 @@ class PlanQuestion(JobQuestion):
 
     rate_per_s: float | None = argument_of(
         RATE,
-        "Input rate, e.g. 50k/s; by default that of the profile, and other rates beside it.",
+        "Input rate, e.g. 50k/s; as profiled by default.",
         name="rate",
         not_for={JobKind.ENDING: _DEADLINE},
         is_first=True,

@@ -118,13 +118,16 @@ def test_spec_files_of_every_kind(kind: str, capsys: pytest.CaptureFixture[str])
 
 def test_results_and_states(capsys: pytest.CaptureFixture[str]) -> None:
     profile = str(ROOT / "examples/word-count.profile.yaml")
-    for name, command in (("plan", ["plan", profile, *TARGET]), ("other", ["predict", profile])):
+    for name, command in (("a.json", ["plan", profile, *TARGET]), ("b.json", ["predict", profile])):
         assert run([*command, "--json"]) == 0
         Path(name).write_text(capsys.readouterr().out)
-    save_state(ExplorationState(rate_per_s=4000.0, target="p99 <= 3.00 s"), Path("state"))
-    assert described("plan", capsys) == ("a plan that Headway wrote", ["explain", "emit", "report"])
-    assert described("other", capsys) == ("a prediction that Headway wrote", ["report"])
-    assert described("state", capsys) == ("an exploration that Headway wrote", ["explore"])
+    save_state(ExplorationState(rate_per_s=4000.0, target="p99 <= 3.00 s"), Path("c.json"))
+    assert described("a.json", capsys) == (
+        "a plan that Headway wrote",
+        ["explain", "emit", "report"],
+    )
+    assert described("b.json", capsys) == ("a prediction that Headway wrote", ["report"])
+    assert described("c.json", capsys) == ("an exploration that Headway wrote", ["explore"])
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -51,10 +52,11 @@ def test_help_of_a_command_fits_one_screen(
 
 
 def options_of(help_text: str) -> set[str]:
-    """The options that a help lists, in each of their spellings."""
+    """The options that a help lists under its headings, in each of their spellings."""
+    listed = re.split(r"^[A-Z][a-z ]+:$", help_text, maxsplit=1, flags=re.MULTILINE)[1]
     return {
         word.rstrip(",")
-        for line in help_text.splitlines()
+        for line in listed.splitlines()
         if line.startswith("  -")
         for word in line.strip().split("  ")[0].split()
         if word.startswith("-")

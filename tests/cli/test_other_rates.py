@@ -101,7 +101,7 @@ def test_the_page_has_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[st
     page = tmp_path / "plan.html"
     assert run(["plan", str(PROFILE), "--target", "p99 <= 2s", "-q", "-o", str(page)]) == 0
     capsys.readouterr()
-    assert "nodes for other rates within p99 &lt;= 2.00 s" in page.read_text()
+    assert "Nodes for other rates within p99 &lt;= 2.00 s" in page.read_text()
 
 
 @pytest.mark.parametrize("nodes", [[], ["--node-type", NODE]])

@@ -122,7 +122,7 @@ def test_the_log_of_a_table_is_never_the_source(tmp_path: Path, scans: tuple[str
 def test_every_output_names_the_stages(joined: headway.JobProfile, tmp_path: Path) -> None:
     prediction = headway.predict(joined, rate="20k/s")
     assert prediction.stage_work["stage 1"] == "read parquet"
-    assert "  stage 1 (read parquet) " in as_text(prediction)
+    assert "stage 1 (read parquet) " in as_text(prediction)
     assert prediction.to_dict()["stage_work"] == dict(prediction.stage_work)
     assert prediction.phase_called("stage 0+stage 1").endswith("+stage 1 (read parquet)")
     assert prediction.phase_called("wait") == "wait"
