@@ -156,9 +156,9 @@ def plan(
     def rates() -> tuple[PlannedRate, ...]:
         bursts = filter(None, map(burst_of, further_targets))
         below_per_s = min((burst.rate_per_s for burst in bursts), default=math.inf)
-        own = _planned_rate(plan_at_rate)
+        planned_rate = _planned_rate(plan_at_rate)
         return tuple(
-            own if rate_per_s == own.rate_per_s else at_rate(rate_per_s)
+            planned_rate if rate_per_s == arrivals.rate_per_s else at_rate(rate_per_s)
             for rate_per_s in _round_rates(arrivals.rate_per_s, rate_ratios)
             if rate_per_s < below_per_s
         )
