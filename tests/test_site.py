@@ -74,7 +74,7 @@ def test_command_lines_name_commands_and_options_that_there_are(page: Path) -> N
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
         known = {spelling for each in command.params for spelling in each.opts}
-        known |= {"--help", "-h"}
+        known |= {"--help", "--help-all", "-h"}
         used = {word.partition("=")[0] for word in words[2:] if re.match(r"--?[a-zA-Z]", word)}
         assert not used - known, line
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -12,6 +12,12 @@ from runpy import run_path
 from typing import TYPE_CHECKING, cast
 
 from headway.api.arguments import arrivals_from, promises_from
+from headway.api.explored_runs import (
+    measured_p99_s,
+    predicted_p99_s,
+    setting_words,
+    width_ratio,
+)
 from headway.api.plan import plan
 from headway.api.profile import profile
 from headway.assumptions.advice import (
@@ -22,15 +28,17 @@ from headway.assumptions.advice import (
     PILOT_SHARES,
     PILOT_TRIGGER_S,
     SHORTEST_EXPLORED_RUN_S,
+    WARM_UP_BATCHES,
 )
-from headway.domain import Configuration, Explored, Interval, JobProfile, QuerySetting, StreamAnswer
+from headway.domain import Configuration, Explored, JobProfile, ObservedSetting, QuerySetting
 from headway.domain.argument_values import Duration
-from headway.errors import EventLogError, InputError
+from headway.errors import EventLogError, HeadwayError, InputError
 from headway.formats.exploration_file import ExplorationState, ExploredRun, load_state, save_state
 from headway.formats.profile_file import save_profile
 from headway.models.job.advice import AskedSetting, advised_runs
 from headway.profiler.recording.recorder import record
 from headway.profiler.spark.session import embedded_session
+from headway.report.advice import lesson_text
 from headway.runtime.exploring import Build, require_followed, run_setting, session_slots
 from headway.spec.kinds.exploration import Exploration
 from headway.spec.spec_file import load_spec_of
@@ -52,12 +60,14 @@ def explore(
     run: float | str | None = None,
     seed: int = 1,
     progress: Callable[[str], None] | None = None,
+    lesson: Callable[[str], None] | None = None,
 ) -> Explored:
     """Profile a query by the runs that narrow the answer to a question most.
 
-    The first runs are slow ones; from then on the settings that `headway profile --advise` names
-    are run, each twice, in blocks of random order, until the answer is narrow enough or the budget
-    is spent. If it was killed, a call with the same folder continues where it stopped.
+    The JVM is warmed up first. The first runs are slow ones; from then on the settings that
+    `headway profile --advise` names are run, each twice, in blocks of random order, until the
+    answer is narrow enough or the budget is spent. If it was killed, a call with the same folder
+    continues where it stopped.
 
     Parameters
     ----------
@@ -70,7 +80,8 @@ def explore(
     question : str
         A target and a rate: ``"p99 <= 3s at 50k/s"``.
     budget : float or str
-        How long all runs may take, seconds or e.g. ``"10m"``.
+        How long all runs may take, seconds or e.g. ``"10m"``; the warm-up, which is shorter than a
+        run, comes before.
     folder : path
         For recordings, state and profile; created if it is missing.
     run : float or str, optional
@@ -80,6 +91,8 @@ def explore(
         Of the random order.
     progress : callable, optional
         Called with what is being done.
+    lesson : callable, optional
+        Called after each run with what it measured, what had been predicted, and the answer so far.
 
     Raises
     ------
@@ -108,19 +121,27 @@ def explore(
         run_s=run_s,
         random=Random(seed),
         tell=progress or (lambda _text: None),
+        lesson=lesson or (lambda _text: None),
     )
     exploring.folder.mkdir(parents=True, exist_ok=True)
+    is_warm = False
     state = load_state(
         exploring.folder / STATE_FILE, ExplorationState(rate_per_s=rate_per_s, target=target)
     )
+    explored = exploring.so_far(state)
     while state.spent_s + run_s <= budget_s or not state.runs:
         if not state.queue:
-            if state.runs and exploring.outcome(state).is_answered:
+            if explored is not None and explored.is_answered:
                 break
             state = replace(state, queue=exploring.next_block(state))
             if not state.queue:
                 break
-        state = exploring.after_one_run(state)
+        if not is_warm:
+            exploring.warm_up(state)
+            is_warm = True
+        state, observed = exploring.after_one_run(state)
+        explored_before, explored = explored, exploring.so_far(state)
+        exploring.tell_lesson(state.runs, observed, explored_before, explored)
     return exploring.outcome(state)
 
 
@@ -130,6 +151,7 @@ def explore_spec(
     folder: str | Path = "exploration",
     budget: float | str | None = None,
     progress: Callable[[str], None] | None = None,
+    lesson: Callable[[str], None] | None = None,
 ) -> Explored:
     """As :func:`explore`, for a spec file of the kind Exploration and on an embedded Spark.
 
@@ -137,7 +159,7 @@ def explore_spec(
     ----------
     path : path
         The file.
-    folder, progress
+    folder, progress, lesson
         As for :func:`explore`.
     budget : float or str, optional
         As for :func:`explore`; by default that of the file.
@@ -160,6 +182,7 @@ def explore_spec(
             folder=folder,
             run=exploration.run_s,
             progress=progress,
+            lesson=lesson,
         )
 
 
@@ -209,6 +232,22 @@ class _Exploring:
     run_s: float
     random: Random
     tell: Callable[[str], None]
+    lesson: Callable[[str], None]
+
+    def warm_up(self, state: ExplorationState) -> None:
+        """Run batches without a pause, and record none, until the JVM has compiled what they run.
+
+        The first counted run would otherwise be slower than all others at the same setting.
+        """
+        self.tell("warming up")
+        setting, _ = self._pilot(state)
+        run_setting(
+            self.spark,
+            self.build,
+            replace(setting, checkpoint=str(self.folder / "checkpoint")),
+            run_s=self.run_s,
+            enough_batches=WARM_UP_BATCHES.value,
+        )
 
     def next_block(self, state: ExplorationState) -> tuple[QuerySetting, ...]:
         """The settings to run next, in blocks.
@@ -220,12 +259,15 @@ class _Exploring:
         blocks = [self.random.sample(settings, len(settings)) for _ in range(ADVISED_REPEATS.value)]
         return tuple(setting for block in blocks for setting in block)
 
-    def after_one_run(self, state: ExplorationState) -> ExplorationState:
-        """The state after the first setting of the queue was run; it is written at once."""
+    def after_one_run(self, state: ExplorationState) -> tuple[ExplorationState, ObservedSetting]:
+        """The state after the first setting of the queue was run, and how it ran.
+
+        The state is written at once.
+        """
         setting, *queue = state.queue
         recording = f"run-{len(state.runs) + 1:03}.jsonl"
         path = self.folder / recording
-        self.tell(f"run {len(state.runs) + 1}: {_words(setting)}")
+        self.tell(f"run {len(state.runs) + 1}: {setting_words(setting)}")
         checkpointed_setting = replace(setting, checkpoint=str(self.folder / "checkpoint"))
         path.unlink(missing_ok=True)  # of a run that was killed
         began_s = time.monotonic()
@@ -246,7 +288,24 @@ class _Exploring:
         )
         state_after = replace(state, runs=(*state.runs, explored_run), queue=tuple(queue))
         save_state(state_after, self.folder / STATE_FILE)
-        return state_after
+        return state_after, profiled_setting
+
+    def tell_lesson(
+        self,
+        runs: Sequence[ExploredRun],
+        observed: ObservedSetting,
+        before: Explored | None,
+        after: Explored | None,
+    ) -> None:
+        """Say what the last run measured, what had been predicted, and what the answer is now."""
+        path, query_id = self.folder / runs[-1].recording, runs[-1].query_id
+        text = lesson_text(
+            measured_p99_s=measured_p99_s(path, query_id),
+            predicted_p99_s=None if before is None else predicted_p99_s(before.profile, observed),
+            before=None if before is None else before.plan,
+            after=None if after is None else after.plan,
+        )
+        self.lesson(f"run {len(runs)} ({setting_words(runs[-1].setting)}): {text}")
 
     def profile(self, state: ExplorationState) -> JobProfile:
         """The profile of all runs, which is also written to a file."""
@@ -258,8 +317,17 @@ class _Exploring:
         save_profile(job_profile, self.folder / PROFILE_FILE)
         return job_profile
 
+    def so_far(self, state: ExplorationState) -> Explored | None:
+        """The outcome if it ended now; None if the runs do not suffice for an answer."""
+        if not state.runs:
+            return None
+        try:
+            return self.outcome(state)
+        except HeadwayError:
+            return None
+
     def outcome(self, state: ExplorationState) -> Explored:
-        """What is known so far."""
+        """What is known after the runs."""
         job_profile = self.profile(state)
         answer = plan(job_profile, rate=state.rate_per_s, target=state.target)
         return Explored(
@@ -268,7 +336,7 @@ class _Exploring:
             plan=answer,
             num_runs=len(state.runs),
             spent_s=state.spent_s,
-            width_ratio=_width_ratio(answer),
+            width_ratio=width_ratio(answer),
         )
 
     def _pilot(self, state: ExplorationState) -> list[QuerySetting]:
@@ -309,25 +377,3 @@ class _Exploring:
     ) -> QuerySetting:
         limited = replace(configuration, max_offsets_per_trigger=max(math.ceil(num_rows), 1))
         return QuerySetting(configuration=limited, rate_per_s=rate_per_s)
-
-
-def _width_ratio(answer: StreamAnswer) -> float:
-    latency = answer.prediction.latency(answer.target.metric)
-    statistic = "mean" if answer.target.quantile is None else "p99"
-    interval: Interval | None = None if latency is None else latency.intervals90_s.get(statistic)
-    if interval is None or math.isinf(interval.high):
-        return math.inf
-    return (interval.high - interval.low) / (interval.high + interval.low)
-
-
-def _words(setting: QuerySetting) -> str:
-    configuration = setting.configuration
-    pace = (
-        f"trigger {format_duration(configuration.trigger_s)}"
-        if configuration.trigger_s
-        else "as fast as possible"
-    )
-    return (
-        f"{pace}, {configuration.shuffle_partitions} shuffle partitions, "
-        f"{setting.rate_per_s or 0.0:,.0f} rows/s"
-    )

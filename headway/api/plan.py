@@ -22,6 +22,7 @@ from headway.api.arguments import (
 )
 from headway.api.file_kinds import is_pipeline
 from headway.api.predict import JobOptions, at_source_partitions, with_next_run
+from headway.assumptions.planning import RATES_SHOWN
 from headway.domain import (
     Deadline,
     Finding,
@@ -152,7 +153,7 @@ def plan(profile: Any, **options: Any) -> Any:
         Names or ids of the queries of event logs; all by default.
     rate : float or str
         Input rate to plan a query for, records per second or e.g. ``"50k/s"``; by default that of
-        the profiled run.
+        the profiled run, and ``rates`` of the plan says what other rates need.
     target : Target, Deadline or str, or several
         The target, e.g. ``"p99 <= 3s"``, ``"window p95 <= 20s"``, for a batch job ``"deadline <=
         10m"``. If there are several, for instance also ``"catch_up <= 15m after 30m"``, all must be
@@ -330,11 +331,12 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         checkpoint=question.checkpoint,
         relaxation=question.relaxation,
         from_start=question.from_start,
+        rate_ratios=RATES_SHOWN.value if question.rate_per_s is None else (),
     )
     return with_changes(
         answer,
         prediction=with_next_run(answer.prediction, job, first),
-        findings=(*_not_asked(question, answer), *answer.findings),
+        findings=(*_not_asked(question, answer, job), *answer.findings),
         skew=later(lambda: _skew(answer, job, counts)),
     )
 
@@ -354,14 +356,18 @@ def _target_of_profile(job: JobProfile, space: SearchSpace, confidence: float) -
     return target
 
 
-def _not_asked(question: PlanQuestion, answer: StreamAnswer) -> Iterator[Finding]:
+def _not_asked(question: PlanQuestion, answer: StreamAnswer, job: JobProfile) -> Iterator[Finding]:
     """What of the question is that of the profiled run."""
     if question.rate_per_s is None:
         numbers = {"rate_per_s": answer.rate_per_s}
         yield Finding(code=FindingCode.RATE_OF_PROFILE, numbers=numbers)
     if not question.targets:
+        from headway.models.job.predict import predict
+
+        today = predict(job, job.baseline, answer.arrivals).tuple_latency
+        numbers = {} if today is None else {"predicted_s": today.p99_s}
         names = {"target": str(answer.target)}
-        yield Finding(code=FindingCode.TARGET_OF_PROFILE, names=names)
+        yield Finding(code=FindingCode.TARGET_OF_PROFILE, numbers=numbers, names=names)
 
 
 def _skew(answer: StreamAnswer, job: JobProfile, counts: KeyCounts | None) -> PlannedSkew | None:

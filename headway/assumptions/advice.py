@@ -244,6 +244,13 @@ ADVISED_TRIGGERS_S = Assumption(
     source="judgement: round values, close enough to each other",
     influences="headway profile --advise",
 )
+WARM_UP_BATCHES = Assumption(
+    name="Batches that warm the JVM up before the first run of an exploration",
+    value=60,
+    unit="batches",
+    source="judgement: as in the demonstration; compiled is what has run often",
+    influences="what headway explore runs before its first run; at most as long as a run takes",
+)
 BATCHES_OF_A_RUN = Assumption(
     name="Batches after which a run of headway explore is long enough",
     value=8,

@@ -17,6 +17,12 @@ MOST_NODES_OF_PLAN = Assumption(
     source="judgement: a larger maximum can be stated",
     influences="whether a target that needs more nodes is called infeasible",
 )
+RATES_SHOWN = Assumption(
+    name="Rates of the table that a plan shows if no rate was given, over the profiled one",
+    value=(0.5, 1.0, 1.5, 2.0, 3.0),
+    source="judgement: from half of the traffic to three times as much",
+    influences="the table of rates of headway plan",
+)
 TRIGGERS_S = Assumption(
     name="Trigger intervals from which a plan chooses",
     value=(0.0, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0),

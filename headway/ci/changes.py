@@ -84,7 +84,8 @@ def what_grew(then: AnyLocked, predicted: Prediction | None) -> str:
     for part in parts(then.phases_s, predicted.phases_s):
         if part.change_s > 0:
             before, after = map(format_duration, (part.before_s or 0.0, part.after_s or 0.0))
-            return f" (most of it in {part.name}: {after}, was {before})"
+            name = predicted.phase_called(part.name)
+            return f" (most of it in {name}: {after}, was {before})"
     return ""
 
 

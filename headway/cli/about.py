@@ -15,8 +15,10 @@ from headway.cli.jobs import profiled
 from headway.cli.options import Command
 from headway.cli.terminal import show
 from headway.domain.argument import JobKind
+from headway.errors import InputError
 from headway.formats.own_files import read_text
 from headway.formats.profile_file import load_any_profile
+from headway.redaction import one_line
 from headway.report.columns import aligned
 from headway.report.profiles import profile_origin
 from headway.units import format_rate
@@ -31,6 +33,8 @@ _OF_SPECS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "CapacityPlan": (("capacity {file}", "the cheapest capacity for its jobs"),),
     "QuerySchedule": (("schedule {file}", "whether its queries should take turns"),),
     "Exploration": (("explore {file}", "run the most informative settings"),),
+    "NodeCatalog": (("plan LOG --catalog {file} --node-type NAME", "choose from its node types"),),
+    "SharedWindows": (("windows LOG --queries {file}", "whether sharing their windows pays"),),
     "Tuning": (("tune {file}", "keep the running query within its target"),),
     "MicroBatchPipeline": (
         ("predict {file}", "latency as described"),
@@ -46,15 +50,26 @@ _OF_PLANS = (
     ("report {file} -o plan.html", "a page to share"),
 )
 _OF_LOCKS = (("check SPEC --baseline {file}", "compare jobs with this baseline"),)
-_OF_SCHEMAS = {"plan": _OF_PLANS, "deadline-plan": _OF_PLANS, "lock": _OF_LOCKS}
+_OF_EXPLORATIONS = (("explore SPEC --folder FOLDER", "continue it, in its folder"),)
+_OF_SCHEMAS = {
+    "plan": _OF_PLANS,
+    "deadline-plan": _OF_PLANS,
+    "lock": _OF_LOCKS,
+    "exploration": _OF_EXPLORATIONS,
+}
 _OF_RESULTS = (("report {file} -o result.html", "a page to share"),)
 _OF_ENDING_JOBS = (
     ("plan {file} --target 'deadline <= 10m'", "the fewest nodes for a deadline"),
     ("report {file} -o profile.html", "its stages as a page"),
+    ("diff {file} OTHER", "what differs from another run, and why"),
 )
 _KIND = re.compile(r"(?m)^kind:\s*['\"]?(\w+)")
 _HEAD_CHARS = 4096
 _SCHEMA = re.compile(r"headway\.([a-z-]+)/v\d+")
+_OF_HEADWAY = re.compile(r"(?m)^apiVersion:\s*['\"]?headway/")
+_EXPECTED = (
+    "an event log, a profile, a spec file, a lock file, or what a command printed with --json"
+)
 
 
 @click.command("headway", cls=Command)
@@ -73,15 +88,19 @@ def command(file: str) -> None:
 
 
 def _of_file(file: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    text = read_text(Path(file), expected="an event log, a profile, a spec file or a result")
+    text = read_text(Path(file), expected=_EXPECTED)
     schema, kind = _SCHEMA.search(text[:_HEAD_CHARS]), _KIND.search(text)
-    if schema is None and kind is not None:
-        of_kind = _OF_SPECS.get(_ALIKE.get(kind[1], kind[1]), ())
-        return f"a spec file of the kind {kind[1]}", (*of_kind, *_OF_ANY_SPEC)
-    if schema is None or schema[1] in ("profile", "application-profile"):
+    of_kind = None if kind is None else _OF_SPECS.get(_ALIKE.get(kind[1], kind[1]))
+    if schema is None and kind is not None and (of_kind or _OF_HEADWAY.search(text)):
+        return f"a spec file of the kind {kind[1]}", (*(of_kind or ()), *_OF_ANY_SPEC)
+    if schema is None:
+        raise InputError(f"{one_line(file)}: not a file that Headway reads; expected {_EXPECTED}")
+    if schema[1] in ("profile", "application-profile"):
         job: Any = load_any_profile(file)
         return f"the profile of {job.called}\n{profile_origin(job)}", _of_job(job)
-    return f"what Headway wrote, a {schema[1]}", _OF_SCHEMAS.get(schema[1], _OF_RESULTS)
+    words = schema[1].replace("-", " ")
+    article = "an" if words[0] in "aeiou" else "a"
+    return f"{article} {words} that Headway wrote", _OF_SCHEMAS.get(schema[1], _OF_RESULTS)
 
 
 def _of_job(job: Any) -> tuple[tuple[str, str], ...]:

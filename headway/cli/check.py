@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from headway.cli.options import PERCENT, Command, given, json_option, one_format, refuse
+from headway.cli.options import PERCENT, Command, Option, given, json_option, one_format, refuse
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, suggest
-from headway.domain.argument import read_question
+from headway.domain.argument import Topic, read_question
 from headway.domain.fleet_questions import Limits
 from headway.errors import ExitCode
 from headway.formats.lock_file import lock_beside
@@ -24,6 +24,8 @@ _FOR_PEOPLE = ("text", "markdown")
 @click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
 @click.option(
     "--baseline",
+    cls=Option,
+    topic=Topic.QUESTION,
     metavar="LOCK",
     help="Lock file to compare with.  [default: the headway.lock beside each SPEC, or that of the "
     "working folder]",
@@ -39,6 +41,8 @@ _FOR_PEOPLE = ("text", "markdown")
 @options_of(Limits)
 @click.option(
     "--quiet-below",
+    cls=Option,
+    is_rare=True,
     type=PERCENT,
     help="Print nothing if all passed, and no cost, number of nodes or planned time changed by "
     "more than this; for text and markdown.",
@@ -58,13 +62,16 @@ def command(
     headway check orders.yaml
     headway check jobs/*.yaml --format github
     headway check jobs/*.yaml --format junit > headway.xml
-    headway check jobs/*.yaml --baseline ci/headway.lock --format markdown --quiet-below 2%
 
     The locked setting is judged first, by the current rate, targets and profile; then the plan that
     would be made now. A plan that costs more names its cause: the rate, the target, the costs of
     the job, or the price of a node, at its line. Exits with 3 if a target cannot be met, 4 if the
     locked setting misses a target or a plan is worse than locked, 5 outside the calibrated range
     with --strict, and 2 if a file is invalid.
+    \f
+
+    \b
+    headway check jobs/*.yaml --baseline ci/headway.lock --format markdown --quiet-below 2%
     """
     from headway.api.check import check
     from headway.ci.formats import FORMATS

@@ -10,7 +10,7 @@ from headway.api.explore import explore_spec
 from headway.cli.options import DURATION, Command, json_option
 from headway.cli.outputs import OUTPUT_FOLDER
 from headway.cli.progress import Progress
-from headway.cli.terminal import answer, suggest
+from headway.cli.terminal import answer, remark, suggest
 from headway.errors import ExitCode
 
 
@@ -36,13 +36,15 @@ def command(spec: str, folder: Path, budget: float | None, as_json: bool) -> int
     headway explore orders.explore.yaml --budget 20m --folder orders/
 
     SPEC is a spec file of the kind Exploration ('headway init FILE --kind Exploration'): the
-    question, and a Python file with a function build(spark, setting) that starts the query. Each
-    setting is run twice, in random order, until the 90% interval of the answer is narrow enough or
-    the budget is spent. After a stop or a kill, the same command continues. Exits with 3 if no
-    setting meets the target.
+    question, and a Python file with a function build(spark, setting) that starts the query. After a
+    warm-up each setting is run twice, in random order, until the 90% interval of the answer is
+    narrow enough or the budget is spent; after each run a line says what it showed. After a stop or
+    a kill, the same command continues. Exits with 3 if no setting meets the target.
     """
-    with Progress() as progress:
-        exploration = explore_spec(spec, folder=folder, budget=budget, progress=progress.step)
+    with Progress(plain=True) as progress:
+        exploration = explore_spec(
+            spec, folder=folder, budget=budget, progress=progress.step, lesson=remark
+        )
     answer(exploration, as_json=as_json)
     if not as_json:
         suggest(f"headway predict {folder / 'profile.yaml'} --rate 50k/s")

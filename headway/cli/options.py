@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -9,11 +10,13 @@ import click
 
 from headway.cli.terminal import fitted_help
 from headway.domain import parse_promise
+from headway.domain.argument import Topic
 from headway.domain.argument_values import parse_seconds, parse_share
 from headway.errors import ExitCode, HeadwayError, InputError, RefusedArgumentError
 from headway.units import parse_rate_per_s
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_HELP_ALL = "headway.help_all"
 
 
 # Generic since click 8.4, and not to be subscripted before.
@@ -47,12 +50,72 @@ def _confidence(text: str) -> float:
     return level
 
 
+class Option(click.Option):
+    """An option of which help knows what it is about, and whether only the full help has it."""
+
+    def __init__(
+        self, *names: Any, topic: Topic = Topic.OUTPUT, is_rare: bool = False, **details: Any
+    ) -> None:
+        super().__init__(*names, **details)
+        self.topic = topic
+        self.is_rare = is_rare
+
+
+def _show_all(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        context.meta[_HELP_ALL] = True
+        click.echo(context.get_help(), color=context.color)
+        context.exit()
+
+
+_help_all_option = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+    help="Show all options and examples.",
+)
+
+
 class Command(click.Command):
-    """A command whose options may be given only once, since one of two values would be ignored."""
+    """A command whose options may be given only once, since one of two values would be ignored.
+
+    Its help fits one screen: rare options, and what its docstring has after a form feed, are shown
+    by ``--help-all`` only.
+    """
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters, and before the short help the full one."""
+        *params, short_help = super().get_params(ctx)
+        return [*params, _help_all_option, short_help]
 
     def get_help(self, ctx: click.Context) -> str:
         """The help in the available width."""
         return fitted_help(super().get_help(ctx))
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What the command does; the full help has all of it."""
+        text, _, more = inspect.cleandoc(self.help or "").partition("\f")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(text + more if _HELP_ALL in ctx.meta else text)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options by topic; the rare ones in the full help only."""
+        params = self.get_params(ctx)
+        rare = set(filter(_is_rare, params))
+        left_out: set[click.Parameter] = set() if _HELP_ALL in ctx.meta else rare
+        if not rare and "\f" not in (self.help or ""):
+            left_out = {_help_all_option}  # there is no more to show
+        options = [
+            param for param in params if isinstance(param, click.Option) and param not in left_out
+        ]
+        topics = [topic for topic in Topic if topic in map(_topic, options)]
+        for topic in topics:
+            records = [option.get_help_record(ctx) for option in options if _topic(option) is topic]
+            with formatter.section(str(topic) if len(topics) > 1 else "Options"):
+                formatter.write_dl(list(filter(None, records)))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; errors of the library then name its options instead of arguments."""
@@ -88,6 +151,14 @@ class Command(click.Command):
 
         parser.parse_args = parse_once  # type: ignore[method-assign]  # of this one parser
         return parser
+
+
+def _is_rare(parameter: click.Parameter) -> bool:
+    return isinstance(parameter, Option) and parameter.is_rare
+
+
+def _topic(option: click.Option) -> Topic:
+    return option.topic if isinstance(option, Option) else Topic.OUTPUT
 
 
 def was_given(name: str) -> bool:
@@ -137,5 +208,9 @@ TARGET = Parsed("target", parse_promise)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 strict_option = click.option(
-    "--strict", is_flag=True, help="Exit with 5 if the answer is outside the calibrated range."
+    "--strict",
+    cls=Option,
+    is_rare=True,
+    is_flag=True,
+    help="Exit with 5 if the answer is outside the calibrated range.",
 )

@@ -14,6 +14,7 @@ from headway.cli.jobs import profile_option, profiled
 from headway.cli.kinds_of_jobs import NEXT_STEP, configuration_formats, refuse_outputs
 from headway.cli.options import (
     Command,
+    Option,
     exit_code,
     given,
     json_option,
@@ -46,7 +47,8 @@ _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan
     type=click.Choice([_TEXT, _JSON, "spark-defaults", "spark-submit", "pyspark"]),
     default=_TEXT,
     show_default=True,
-    help="Output format.",
+    metavar="FORMAT",
+    help="Output format: text, json, spark-defaults, spark-submit or pyspark.",
 )
 @click.option(
     "-o", "--output", type=OUTPUT_FILE, help="Also write an HTML page with charts and what-if."
@@ -54,7 +56,9 @@ _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan
 @click.option(
     "-v", "--verbose", is_flag=True, help="Print all details, and the explanation of the plan."
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print the answer only.")
+@click.option(
+    "-q", "--quiet", cls=Option, is_rare=True, is_flag=True, help="Print the answer only."
+)
 @strict_option
 @json_option
 def command(
@@ -69,13 +73,19 @@ def command(
     as_json: bool,
     **_: Any,
 ) -> int:
-    """Find the fewest nodes that meet a latency target, and their Spark configuration.
+    """Find the fewest nodes that meet a latency target, and their configuration.
 
     \b
     headway plan eventlog_v2_app-1 --rate 50k/s --target 'p99 <= 3s'
-    headway plan eventlog_v2_app-1                what the job meets today, at today's rate
+    headway plan eventlog_v2_app-1    what it meets today, and at other rates
+    headway plan orders.yaml          a spec file; 'headway init' writes one
+
+    Targets: 'p99 <= 3s', 'mean < 1s', 'window p95 <= 20s', 'batch p99 <= 2s'; for jobs that end
+    'deadline <= 10m'. Exits with 3 if no setting meets them.
+    \f
+
+    \b
     headway plan job.profile.yaml --rate 50k/s --target 'mean < 1s' --format spark-defaults
-    headway plan orders.yaml                      a spec file; 'headway init' writes one
     headway plan pipeline.yaml --target 'p99 <= 3s'
     headway plan orders.yaml --rate 90k/s         what if: options count instead of the file
     headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s' --checkpoint existing
@@ -84,12 +94,10 @@ def command(
         --node-type m6i.xlarge:cores=4,memory=14g,price=0.192 \\
         --node-type m7g.xlarge:cores=4,memory=14g,price=0.163,speed=1.1
 
-    Targets for streaming jobs: 'p99 <= 3s', 'mean < 1s', 'window p95 <= 20s', 'batch p99 <= 2s';
-    together with one of these also 'p99 <= 9s during 150k/s for 2m' and 'catch_up <= 1m after
-    150k/s for 2m' (bursts) and 'catch_up <= 15m after 30m' (an outage). For batch jobs, and for
-    streaming queries that read a backlog and end (Trigger.AvailableNow): 'deadline <= 10m'. Use
-    --partitions and --trigger to fix a setting. If the targets cannot be met, prints the nearest
-    feasible plan and exits with 3.
+    Together with a latency also 'p99 <= 9s during 150k/s for 2m' and 'catch_up <= 1m after 150k/s
+    for 2m' (bursts) and 'catch_up <= 15m after 30m' (an outage); all targets must be met. Jobs that
+    end are batch jobs, and streaming queries that read a backlog (Trigger.AvailableNow). If the
+    targets cannot be met, the nearest feasible plan is printed.
     """
     output_format = one_format(as_json, output_format)
     if quiet and verbose:

@@ -9,12 +9,13 @@ from typing import Any
 import click
 
 from headway.api.profile import Survey, profile, profile_and_tables, survey
-from headway.cli.options import RATE, TARGET, Command, given, json_option, refuse
+from headway.cli.options import RATE, TARGET, Command, Option, given, json_option, refuse
 from headway.cli.outputs import OUTPUT_FILE_OR_FOLDER, OUTPUT_FOLDER, is_folder
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import remark, show, suggest
 from headway.domain import ApplicationProfile, JobProfile, Promise, parse_promise
+from headway.domain.argument import Topic
 from headway.domain.log_questions import LogsQuestion, ProfileQuestion
 from headway.errors import EventLogError, InputError
 from headway.formats.profile_file import dump_profile, save_profile
@@ -30,21 +31,39 @@ from headway.redaction import one_line
     help="YAML file to write; a folder (ending in /) gets one profile per application.",
 )
 @click.option(
-    "--check", is_flag=True, help="Only report what the logs contain and what is missing."
+    "--check",
+    cls=Option,
+    topic=Topic.QUESTION,
+    is_flag=True,
+    help="Only report what the logs contain and what is missing.",
 )
 @click.option(
-    "--advise", is_flag=True, help="Recommend the runs to record next, with the reason for each."
+    "--advise",
+    cls=Option,
+    topic=Topic.QUESTION,
+    is_flag=True,
+    help="Recommend the runs to record next, with the reason for each.",
 )
-@click.option("--rate", type=RATE, help="With --advise: input rate of the question, e.g. 50k/s.")
+@click.option(
+    "--rate",
+    cls=Option,
+    topic=Topic.QUESTION,
+    type=RATE,
+    help="With --advise: input rate of the question, e.g. 50k/s.",
+)
 @click.option(
     "--target",
     "targets",
+    cls=Option,
+    topic=Topic.QUESTION,
     type=TARGET,
     multiple=True,
     help="With --advise: target of the question, e.g. 'p99 <= 3s'; repeatable.",
 )
 @click.option(
     "--tables",
+    cls=Option,
+    is_rare=True,
     type=OUTPUT_FOLDER,
     metavar="FOLDER",
     help="Write applications, queries, batches, jobs, stages, tasks and plans as Parquet.",
@@ -67,18 +86,21 @@ def command(
     \b
     headway profile eventlog_v2_app-1 -o job.profile.yaml
     headway profile logs/ --query orders -o orders.profile.yaml
-    headway profile run1.zstd run2.zstd -o job.profile.yaml    # one job in two configurations
-    headway profile logs/ -o profiles/                         # one profile per application
-    headway profile http://history:18080/history/app-1 --check
-    headway profile 's3a://logs/app-1*' --conf spark.jars.packages=...:hadoop-aws:3.5.0
-    headway profile run1.zstd --advise                         # which runs to record next
-    headway profile run1.zstd --advise --rate 50k/s --target 'p99 <= 3s'    # for one question
-    headway profile run1.zstd -o job.profile.yaml --tables t/  # also write tables
+    headway profile run1.zstd --advise                      # which runs to record next
 
     A SOURCE is an event log (a file, a rolling log folder, a folder of logs, a zip, a glob
     pattern, an application's URL on a History Server, or any path that Hadoop reads) or a file
     written by headway.record; plain or compressed (zstd, gzip, lz4, snappy, lzf). Runs of the same
     job in several configurations make one better profile. Without -o the profile is printed.
+    \f
+
+    \b
+    headway profile run1.zstd run2.zstd -o job.profile.yaml    # one job in two configurations
+    headway profile logs/ -o profiles/                         # one profile per application
+    headway profile http://history:18080/history/app-1 --check
+    headway profile 's3a://logs/app-1*' --conf spark.jars.packages=...:hadoop-aws:3.5.0
+    headway profile run1.zstd --advise --rate 50k/s --target 'p99 <= 3s'    # for one question
+    headway profile run1.zstd -o job.profile.yaml --tables t/  # also write tables
     """
     each_into = Path(output) if output is not None and is_folder(output) else None
     if as_json and not (check or advise):

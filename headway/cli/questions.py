@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from headway.cli.options import DURATION, LEVEL, Function, Parsed, was_given
+from headway.cli.options import DURATION, LEVEL, Function, Option, Parsed, was_given
 from headway.domain.argument import Argument, Question, arguments_of
 from headway.domain.argument_values import (
     CONFIDENCE_LEVEL,
@@ -50,6 +50,8 @@ def _option(declared: Argument, spelling: str) -> Callable[[Function], Function]
         "help": declared.about,
         "required": declared.is_required,
         "metavar": declared.metavar,
+        "topic": declared.topic,
+        "is_rare": declared.is_rare,
     }
     if isinstance(declared.value, Flag):
         details["is_flag"] = True
@@ -61,7 +63,7 @@ def _option(declared: Argument, spelling: str) -> Callable[[Function], Function]
         details["type"] = _type_of(
             getattr(declared.value, "member_value", declared.value), spelling.lstrip("-")
         )
-    return click.option(spelling, declared.name, **details)
+    return click.option(spelling, declared.name, cls=Option, **details)
 
 
 def _default_text(declared: Argument) -> object:

@@ -39,8 +39,6 @@ def command(plan: str, output: str | None, as_json: bool, **_: Any) -> int:
     \b
     headway simulate plan.json --rate-trace day.csv -o day.html
     headway simulate plan.json --rate-trace burst.csv --outage '5m at 1h'
-    headway simulate plan.json --rate-trace day.csv --policy headway,hpa,static --profile p.yaml
-    headway simulate pipeline.yaml                a MicroBatchPipeline or OrderedPipeline
 
     PLAN is what 'headway plan --json' printed. The trace is a CSV file with a line for each change
     of the rate, e.g. 'time,rate', '0s,20k/s', '10m,60k/s', '15m,20k/s'. It ends with its last line,
@@ -48,6 +46,11 @@ def command(plan: str, output: str | None, as_json: bool, **_: Any) -> int:
 
     The verdict is that of the plan's targets under this trace. Exits with 3 if one is missed, or if
     the backlog still grows at the end; with --policy, if no policy meets the target.
+    \f
+
+    \b
+    headway simulate plan.json --rate-trace day.csv --policy headway,hpa,static --profile p.yaml
+    headway simulate pipeline.yaml                a MicroBatchPipeline or OrderedPipeline
     """
     options = given_options(SimulateQuestion)
     simulation = simulation_of(plan, options)

@@ -10,7 +10,15 @@ from headway.domain.finding import NOT_QUOTED, Finding, FindingCode
 from headway.domain.growth import DurationGrowth, GrowthCause, WarmUp, WarmUpPoint
 from headway.domain.job import Answer, Job
 from headway.domain.node_type import PLATFORMS, NodeType, Objective
-from headway.domain.plan import Change, FrontierPoint, InfeasiblePlan, Plan, Rejection, StreamAnswer
+from headway.domain.plan import (
+    Change,
+    FrontierPoint,
+    InfeasiblePlan,
+    Plan,
+    PlannedRate,
+    Rejection,
+    StreamAnswer,
+)
 from headway.domain.plan_parts import (
     Advice,
     AfterStart,
@@ -139,9 +147,10 @@ __all__ = [
     "LatencyDistribution", "LevelTime", "MemoryPlan", "MemoryProfile", "Metric", "Narrowing",
     "NearestTarget", "NodeType",
     "Objective", "ObservedArrivals", "ObservedSetting", "Optimality", "OtherStages", "Outage",
-    "Pins", "Plan", "PlannedBacklog", "PlannedDurations", "PlannedSetting", "Playback", "Policy",
-    "Prediction", "Promise", "PromiseNeed", "Provenance", "QueryReport", "QuerySetting",
-    "QueryShape", "QueryState", "RateTrace", "RecordSplits", "RecordedStage", "Recovery",
+    "Pins", "Plan", "PlannedBacklog", "PlannedDurations", "PlannedRate", "PlannedSetting",
+    "Playback", "Policy", "Prediction", "Promise", "PromiseNeed", "Provenance", "QueryReport",
+    "QuerySetting", "QueryShape",
+    "QueryState", "RateTrace", "RecordSplits", "RecordedStage", "Recovery",
     "Rejection", "RowsLaw", "RuleOfThumb", "RunShares", "ScheduleReport", "ScheduledQuery",
     "Sensitivity", "Separation", "Share", "SimulatedTarget", "SourceTasks", "Spread", "StageMemory",
     "StageObserved", "StageProfile", "StageResources", "StageRows", "StageTerm", "StageVolume",

@@ -17,6 +17,7 @@ from headway.domain.declared import DeclaredWork, Provenance
 from headway.domain.profile import APPLICATION_PROFILE_SCHEMA, Application, ApplicationKind
 from headway.domain.recorded import Coverage, MemoryProfile
 from headway.domain.result import Result
+from headway.domain.stage import stage_called
 from headway.domain.target import AnyPromise, Deadline
 from headway.errors import InputError, argument
 from headway.limits import MOST_INT
@@ -148,7 +149,7 @@ class RecordedStage:
     @property
     def called(self) -> str:
         """Its number, and what it computes."""
-        return f"stage {self.id}" if self.work is None else f"stage {self.id} ({self.work})"
+        return stage_called(f"stage {self.id}", self.work)
 
     @property
     def task_time_s(self) -> float:

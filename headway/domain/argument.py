@@ -27,6 +27,15 @@ class JobKind(StrEnum):
     PIPELINE = "pipeline"
 
 
+class Topic(StrEnum):
+    """What arguments are about: the headings under which help lists their options, in order."""
+
+    QUESTION = "What you ask"
+    FIXED = "What is fixed"
+    NODES = "The nodes"
+    OUTPUT = "Output"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """What a command asks: a field for each argument, and the names of those that were given.
@@ -69,6 +78,8 @@ class Argument:
     is_required: bool
     is_first: bool
     metavar: str | None
+    topic: Topic
+    is_rare: bool
 
 
 def argument_of(
@@ -83,6 +94,8 @@ def argument_of(
     is_required: bool = False,
     is_first: bool = False,
     metavar: str | None = None,
+    topic: Topic = Topic.QUESTION,
+    is_rare: bool = False,
 ) -> Any:
     """A field of a question: how its ``value`` is read, and ``about`` as its help.
 
@@ -91,12 +104,13 @@ def argument_of(
     if it has none. ``default`` is its value when it is not given, ``not_for`` says for which kinds
     of jobs it means nothing, and why. Its option may be given several times if ``is_repeatable``,
     and its value is a list then; it must be given if ``is_required``. It comes before all others in
-    help and reference if ``is_first``; ``metavar`` is what the help calls its value.
+    help and reference if ``is_first``; ``metavar`` is what the help calls its value. Help lists it
+    under its ``topic``, and only the full help does if it ``is_rare``.
     """
     declared = Argument(
         field_name="", name=name or "", option=option, value=value, about=about, default=default,
         not_for=not_for or {}, is_repeatable=is_repeatable, is_required=is_required,
-        is_first=is_first, metavar=metavar,
+        is_first=is_first, metavar=metavar, topic=topic, is_rare=is_rare,
     )  # fmt: skip
     return field(default=default, metadata={"argument": declared})
 

@@ -64,14 +64,18 @@ class LogsQuestion(Question):
         "Reader of the logs. 'auto' uses Spark for remote addresses, with --master or --conf, and "
         "above 8 GB of events. Only 'spark' needs Java.",
         default=LogEngine.AUTO,
+        is_rare=True,
     )
-    master: str = argument_of(Text(), "Spark master for reading the logs.", default=DEFAULT_MASTER)
+    master: str = argument_of(
+        Text(), "Spark master for reading the logs.", default=DEFAULT_MASTER, is_rare=True
+    )
     conf: tuple[tuple[str, str], ...] = argument_of(
         Properties(),
         "Spark property for the session that reads the logs, as for spark-submit. Repeatable.",
         default=(),
         is_repeatable=True,
         metavar="NAME=VALUE",
+        is_rare=True,
     )
     session: Any = argument_of(Anything(), "A running session that reads them.", option=None)
     progress: Any = argument_of(Anything(), "Called with what is being done.", option=None)

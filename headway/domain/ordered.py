@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -211,11 +212,13 @@ class OrderedPlan(Result):
     ``serial_s`` is the time that the rows of the hottest key take per batch: no number of
     partitions makes the stage faster. ``num_keys`` are those of the file; ``known_share`` is their
     share of all rows. ``num_map_tasks`` combine rows of a key before the stage, as aggregations do;
-    shares then refer to the combined rows, and 0 tasks combine nothing.
+    shares then refer to the combined rows, and 0 tasks combine nothing. ``stage_work`` says what
+    the stages of the query compute, as far as it is known.
     """
 
     result_kind = "keys"
     stage: str
+    stage_work: Mapping[str, str] = field(default_factory=dict)
     rate_per_s: float
     trigger_s: float
     batch_rows: float = field(metadata={"key": "stage_rows"})

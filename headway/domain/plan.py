@@ -27,7 +27,7 @@ from headway.domain.plan_parts import (
     Sensitivity,
     Verdict,
 )
-from headway.domain.prediction import Prediction
+from headway.domain.prediction import LatencyDistribution, Prediction
 from headway.domain.result import Result
 from headway.domain.target import AnyPromise, Promise, Target
 from headway.errors import InputError
@@ -45,6 +45,22 @@ class FrontierPoint:
     configuration: Configuration | None
     calibrated: bool
     cost_per_hour: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRate:
+    """What a plan for another rate would be; without nodes if none meets the targets there.
+
+    ``predicted`` is the distribution of the latency that the target is about.
+    """
+
+    rate_per_s: float = field(metadata={"exact": True})
+    nodes: int | None = None
+    node_type: str | None = None
+    cost_per_hour: float | None = None
+    configuration: Configuration | None = None
+    predicted: LatencyDistribution | None = field(default=None, metadata={"key": "predicted_s"})
+    planned_latency_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +84,8 @@ class Change:
 
 
 @made_when_asked(
-    "frontier", "binding", "sensitivities", "advice", "chosen", "kept_probability", "skew"
+    *("frontier", "binding", "sensitivities", "advice", "chosen", "kept_probability", "skew"),
+    "rates",
 )
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _StreamAnswer(Result):
@@ -84,7 +101,7 @@ class _StreamAnswer(Result):
     ``declared`` are the figures of a plan that was not made from a profiled run. ``findings`` are
     cautions and notes about it. ``kept_probability`` is that of all targets together (P23); None in
     files of earlier versions. ``skew`` is the effect of the heaviest key on its stage, None if no
-    key is known to be heavy.
+    key is known to be heavy. ``rates`` are plans for other rates in short, if no rate was given.
     """
 
     result_kind = "plan"
@@ -119,6 +136,7 @@ class _StreamAnswer(Result):
     declared: DeclaredCosts | None = None
     kept_probability: float | None = None
     skew: PlannedSkew | None = None
+    rates: tuple[PlannedRate, ...] = ()
 
     @property
     def verdict(self) -> Verdict | None:

@@ -255,7 +255,8 @@ class PlannedSkew:
     the shortest p99, ``placed`` with the heaviest ``num_placed`` keys placed. Keys are known from a
     file; without one only the recorded share of the largest task is known, and neither
     ``hottest_key`` nor ``placed``. The rows of the heaviest key take ``serial_s`` per batch on any
-    cluster; ``keeps_up`` says whether that leaves time within the trigger interval.
+    cluster; ``keeps_up`` says whether that leaves time within the trigger interval. ``work`` is
+    what the stage computes, if it is known.
     """
 
     stage: str
@@ -269,6 +270,7 @@ class PlannedSkew:
     hottest_share: float
     serial_s: float
     keeps_up: bool
+    work: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

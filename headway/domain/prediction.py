@@ -11,6 +11,7 @@ from headway.domain.declared import Provenance
 from headway.domain.finding import NOT_QUOTED, Finding, FindingCode
 from headway.domain.later import made_when_asked
 from headway.domain.result import Result
+from headway.domain.stage import stage_called
 from headway.domain.target import Metric
 
 
@@ -138,6 +139,11 @@ class Prediction(Result):
         if metric is Metric.BATCH:
             return self.batch_duration
         return self.window_latency if metric is Metric.WINDOW else self.tuple_latency
+
+    def phase_called(self, phase: str) -> str:
+        """A phase by its name; stages, of which several may run at a time, with what they do."""
+        stages = phase.split("+")
+        return "+".join(stage_called(stage, self.stage_work.get(stage)) for stage in stages)
 
     @property
     def is_quotable(self) -> bool:

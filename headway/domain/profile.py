@@ -329,6 +329,11 @@ class JobProfile(Result):
         return self.settings[-1].configuration
 
     @property
+    def stage_work(self) -> Mapping[str, str]:
+        """What its stages compute, by their names, as far as it is known."""
+        return {stage.name: stage.work for stage in self.stages if stage.work is not None}
+
+    @property
     def todays_partitions(self) -> int | None:
         """Current shuffle partitions of the query; None if they were not declared."""
         if self.declared is not None and not self.declared.partitions_are_stated:

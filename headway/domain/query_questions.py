@@ -42,6 +42,7 @@ class WindowsQuestion(RunQuestion):
     num_keys: int | None = argument_of(
         Count(maximum=MOST_LONG),
         "Number of distinct keys in the stream. By default it grows with the rows as profiled.",
+        is_rare=True,
     )
 
 
@@ -123,6 +124,7 @@ class SimulateQuestion(Question):
         "the highest rate needs.",
         not_for=_OF_POLICIES,
         metavar="MIN..MAX",
+        is_rare=True,
     )
     triggers_s: tuple[float, ...] = argument_of(
         Each(Duration(), expected="a list of durations such as '1s'"),
@@ -132,23 +134,27 @@ class SimulateQuestion(Question):
         default=(),
         not_for=_OF_POLICIES,
         is_repeatable=True,
+        is_rare=True,
     )
     runs: int | None = argument_of(
         Count(maximum=1000),
         "Number of simulated runs.  [default: 16; 2 of each policy, 2 of a pipeline]",
         not_for={Simulated.OPERATORS: _WITHOUT_CHANCE},
+        is_rare=True,
     )
     rate_per_s: float | None = argument_of(
         RATE,
         "Input rate of a pipeline; as its file says by default.",
         name="rate",
         not_for=dict.fromkeys((Simulated.PLAN, Simulated.POLICIES), _BY_RATE_TRACE),
+        is_rare=True,
     )
     seed: int = argument_of(
         Count(minimum=0, maximum=MOST_INT),
         "Random seed.",
         default=1,
         not_for={Simulated.OPERATORS: _WITHOUT_CHANCE},
+        is_rare=True,
     )
 
     def num_runs(self, kind: Simulated) -> int:

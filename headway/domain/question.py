@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.assumptions.resources import LEAST_HEAP_BYTES
-from headway.domain.argument import JobKind, Question, argument_of
+from headway.domain.argument import JobKind, Question, Topic, argument_of
 from headway.domain.argument_values import (
     BURSTS,
     CONFIDENCE_LEVEL,
@@ -67,6 +68,12 @@ class KeyType(StrEnum):
     LONG = "long"
 
 
+# Where help lists an option, and whether it does so only if all of them are asked for.
+_fixed = partial(argument_of, topic=Topic.FIXED)
+_rarely_fixed = partial(argument_of, topic=Topic.FIXED, is_rare=True)
+_of_nodes = partial(argument_of, topic=Topic.NODES)
+_rarely_of_nodes = partial(argument_of, topic=Topic.NODES, is_rare=True)
+_rare = partial(argument_of, is_rare=True)
 _MODE: Choice[Mode] = Choice(Mode)
 # With less Spark does not start.
 _HEAP = InRange(
@@ -111,24 +118,24 @@ _SHUFFLE_OF_DSTREAMS = "in DStreams the application's own code sets the number o
 class SettingQuestion(Question):
     """A setting of any job, of which a plan may fix a part."""
 
-    trigger_s: float | None = argument_of(
+    trigger_s: float | None = _fixed(
         TRIGGER,
         "Trigger interval; 0s means as fast as possible.",
         name="trigger",
         not_for=_not_for(ending=_DEADLINE),
     )
-    cores: int | None = argument_of(
+    cores: int | None = _fixed(
         Count(maximum=MOST_CORES),
         "Cores per executor; local[n] is one executor with n cores.",
         not_for=_not_for(),
     )
-    shuffle_partitions: int | None = argument_of(
+    shuffle_partitions: int | None = _fixed(
         Count(maximum=MOST_PARTITIONS),
         "Shuffle partitions.",
         name="partitions",
         not_for=_not_for(ending=_DEADLINE, dstreams=_SHUFFLE_OF_DSTREAMS),
     )
-    task_cpus: TaskCores | None = argument_of(
+    task_cpus: TaskCores | None = _rarely_fixed(
         TASK_CORES, "Cores per task (spark.task.cpus); as profiled by default.", not_for=_not_for()
     )
 
@@ -140,9 +147,7 @@ class RunQuestion(SettingQuestion):
     rate_per_s: float | None = argument_of(
         RATE, "Input rate, e.g. 50k/s.", name="rate", is_first=True
     )
-    executors: int | None = argument_of(
-        Count(maximum=MOST_EXECUTORS), "Executors.", not_for=_not_for()
-    )
+    executors: int | None = _fixed(Count(maximum=MOST_EXECUTORS), "Executors.", not_for=_not_for())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,32 +156,31 @@ class JobQuestion(SettingQuestion):
 
     queries: tuple[str, ...] = argument_of(
         QUERIES,
-        "Query of an event log, which is profiled first; all of its queries by default. "
-        "Repeatable.",
+        "Query of an event log; all by default. Repeatable.",
         option="--query",
         default=(),
         not_for=_not_for(),
         is_repeatable=True,
         metavar="NAME_OR_ID",
     )
-    source_partitions: int | None = argument_of(
+    source_partitions: int | None = _rarely_fixed(
         Count(maximum=MOST_PARTITIONS),
         "Number of source partitions (or input splits); as profiled by default.",
         not_for=_not_for(ending=_DEADLINE, dstreams=_SOURCE_OF_DSTREAMS),
     )
-    mode: Mode = argument_of(
+    mode: Mode = _rarely_fixed(
         _MODE,
         "Execution mode of the query; in Real-Time Mode --trigger is the batch length.",
         default=Mode.MICRO_BATCH,
         not_for=_not_for(),
     )
-    path_s: float | None = argument_of(
+    path_s: float | None = _rarely_fixed(
         Duration(),
         "Real-Time Mode: time of a row from the source and to the sink; 2ms by default.",
         name="path",
         not_for=_not_for(query=_ONLY_REAL_TIME, dstreams=_ONLY_REAL_TIME, ending=_ONLY_REAL_TIME),
     )
-    concurrent_jobs: int | None = argument_of(
+    concurrent_jobs: int | None = _rarely_fixed(
         Count(maximum=MOST_CONCURRENT_JOBS),
         "DStreams: jobs that run at a time (spark.streaming.concurrentJobs).",
         not_for=_not_for(query=_ONLY_DSTREAMS, real_time=_ONLY_DSTREAMS, ending=_DEADLINE),
@@ -200,21 +204,21 @@ class PlanQuestion(JobQuestion):
 
     rate_per_s: float | None = argument_of(
         RATE,
-        "Input rate to plan for, e.g. 50k/s; that of the profiled run by default.",
+        "Input rate, e.g. 50k/s; as profiled by default.",
         name="rate",
         not_for={JobKind.ENDING: _DEADLINE},
         is_first=True,
     )
     targets: tuple[AnyPromise, ...] = argument_of(
         Promises(),
-        "Target to meet, e.g. 'p99 <= 3s'; repeatable, and all must be met. By default the lowest "
-        "p99 that the profiled setting meets.",
+        "Target, e.g. 'p99 <= 3s'; repeatable. By default the lowest p99 that the profiled setting "
+        "meets.",
         name="target",
         default=(),
         is_repeatable=True,
         is_first=True,
     )
-    backlog_rows: float | None = argument_of(
+    backlog_rows: float | None = _rare(
         ROWS,
         "With a deadline: backlog that a streaming query reads, e.g. 40M; as profiled by default.",
         name="rows",
@@ -224,50 +228,50 @@ class PlanQuestion(JobQuestion):
             dstreams=_ONLY_DEADLINE,
         ),
     )
-    max_nodes: int = argument_of(
+    max_nodes: int = _of_nodes(
         Count(maximum=MOST_NODES), "Maximum number of nodes.", default=MOST_NODES_OF_PLAN.value
     )
-    node_cores: int | None = argument_of(
+    node_cores: int | None = _rarely_of_nodes(
         Count(maximum=MOST_CORES),
         "Cores per node; those of an executor by default.",
         not_for=_not_for(),
     )
-    node_types: tuple[NodeType | str, ...] = argument_of(
+    node_types: tuple[NodeType | str, ...] = _of_nodes(
         ListOf(
             members=NodeType,
             expected="a list of names, or of texts such as "
             "'m6i.xlarge:cores=4,memory=14g,price=0.192'",
         ),
-        "Node type to choose from: a name in the catalogue, or figures as shown above; repeatable.",
+        "Node type: a name in the catalogue, or name:cores=4,memory=14g,price=0.192; repeatable.",
         option="--node-type",
         default=(),
         not_for=_not_for(),
         is_repeatable=True,
     )
-    catalog: str | Path | None = argument_of(
+    catalog: str | Path | None = _rarely_of_nodes(
         Anything(),
         "Node catalogue (a spec file of kind NodeCatalog); Headway's own by default.",
         not_for=_not_for(),
     )
-    platform: Platform = argument_of(
+    platform: Platform = _rarely_of_nodes(
         Choice(Platform),
         "Platform that runs Spark; it reserves part of each catalogue node.",
         default=Platform.KUBERNETES,
         not_for=_not_for(),
     )
-    objective: Objective = argument_of(
+    objective: Objective = _rarely_of_nodes(
         Choice(Objective),
         "Quantity to minimise.",
         default=Objective.NODES,
         not_for=_not_for(),
     )
-    budget_per_hour: float | None = argument_of(
+    budget_per_hour: float | None = _rarely_of_nodes(
         Positive(words="a positive price per hour"),
         "Maximum price of all nodes per hour.",
         name="budget",
         not_for=_not_for(),
     )
-    checkpoint: Checkpoint | None = argument_of(
+    checkpoint: Checkpoint | None = _fixed(
         Choice(Checkpoint),
         "Start from the existing checkpoint, which fixes the shuffle partitions, or from a new "
         "one.",
@@ -277,7 +281,7 @@ class PlanQuestion(JobQuestion):
             dstreams="what checkpoints of DStreams fix is not modelled",
         ),
     )
-    bursts: tuple[Burst, ...] = argument_of(
+    bursts: tuple[Burst, ...] = _rare(
         BURSTS,
         "Burst during which the target must be met: RATE:DURATION[:EVERY]; repeatable.",
         option="--burst",
@@ -291,7 +295,7 @@ class PlanQuestion(JobQuestion):
         ),
         is_repeatable=True,
     )
-    relaxation: bool = argument_of(
+    relaxation: bool = _rare(
         Flag(),
         "Also compute the lower bound on nodes by convex relaxation; slower.",
         default=False,
@@ -301,7 +305,7 @@ class PlanQuestion(JobQuestion):
             dstreams="there is no such bound for DStreams",
         ),
     )
-    lower_memory: bool = argument_of(
+    lower_memory: bool = _rarely_of_nodes(
         Flag(),
         "Allow less heap than in the profiled run, down to the measured peak plus headroom.",
         default=False,
@@ -310,7 +314,7 @@ class PlanQuestion(JobQuestion):
     executor_memory_bytes: int | None = argument_of(
         _HEAP, "Heap of an executor, if it is fixed.", option=None, not_for=_not_for()
     )
-    from_start: bool = argument_of(
+    from_start: bool = _rare(
         Flag(),
         "Plan for the batch durations of a freshly started JVM.",
         default=False,
@@ -318,22 +322,22 @@ class PlanQuestion(JobQuestion):
             ending=_DEADLINE, real_time=_WARM_UP_REAL_TIME, dstreams=_WARM_UP_DSTREAMS
         ),
     )
-    keys: KeyCounts | str | Path | None = argument_of(
+    keys: KeyCounts | str | Path | None = _rare(
         Anything(is_path=True),
         "How often each key occurs, as for headway ordered; all rows of a key go to one task.",
         not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )
-    key_type: KeyType | None = argument_of(
+    key_type: KeyType | None = _rare(
         Choice(KeyType),
         "Spark's type of the key column; by default long for numbers in JSON, else string.",
         not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )
-    total_rows: float | None = argument_of(
+    total_rows: float | None = _rare(
         TOTAL_ROWS,
         "Rows of all keys, if the file has only the most frequent ones.",
         not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )
-    confidence: float = argument_of(
+    confidence: float = _rare(
         CONFIDENCE_LEVEL,
         "Confidence level at which the targets must be met, e.g. 0.95 or 95%.",
         default=CONFIDENCE.value,
@@ -352,7 +356,7 @@ class PredictQuestion(JobQuestion, RunQuestion):
     4
     """
 
-    max_offsets: int | None = argument_of(
+    max_offsets: int | None = _fixed(
         Count(maximum=MOST_LONG),
         "Rate limit: maximum records per batch (maxOffsetsPerTrigger).",
         not_for=_not_for(
@@ -360,7 +364,7 @@ class PredictQuestion(JobQuestion, RunQuestion):
             dstreams="DStreams limit rows per second, in the Spark configuration that plan prints",
         ),
     )
-    jvm_age_s: float | None = argument_of(
+    jvm_age_s: float | None = _rarely_fixed(
         Duration(),
         "Age of the executor JVMs, e.g. 2min.",
         name="jvm_age",

@@ -58,7 +58,8 @@ class RealTimePrediction(Result):
     Its mean is the sum of ``path_s``, of ``stage_mean_s`` by stage, which includes the wait in the
     shuffle before it, and of ``gap_mean_s``. ``busy_ratio`` is that of the busiest task of each
     stage, ``num_slots_needed`` the tasks of all stages, ``gap_s`` the time between two batches in
-    which nothing is read, and ``gap_share`` the share of the rows that it delays.
+    which nothing is read, and ``gap_share`` the share of the rows that it delays. ``stage_work``
+    says what the stages compute, as far as it is known.
     """
 
     result_kind = "real-time-prediction"
@@ -74,6 +75,7 @@ class RealTimePrediction(Result):
     gap_share: float
     busy_ratio: Mapping[str, float] = field(metadata={"key": "busy"})
     setting: RealTimeSetting = field(metadata={"key": "configuration"})
+    stage_work: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def calibrated(self) -> bool:

@@ -11,6 +11,17 @@ from headway.domain.source_tasks import Coalescing, SourceTasks
 from headway.limits import MOST_INT, MOST_RATIO
 
 
+def stage_called(stage: str, work: str | None) -> str:
+    """A stage by its name and what it computes, if that is known.
+
+    Examples
+    --------
+    >>> stage_called("stage 1", "aggregate by word"), stage_called("stage 1", None)
+    ('stage 1 (aggregate by word)', 'stage 1')
+    """
+    return stage if work is None else f"{stage} ({work})"
+
+
 class TasksRule(StrEnum):
     """What determines the number of tasks of a stage.
 
@@ -198,7 +209,7 @@ class StageProfile:
     @property
     def called(self) -> str:
         """Its name, and what it computes."""
-        return self.name if self.work is None else f"{self.name} ({self.work})"
+        return stage_called(self.name, self.work)
 
     @property
     def reads_source(self) -> bool:

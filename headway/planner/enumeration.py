@@ -81,18 +81,37 @@ def enumerated(offers: Sequence[Offered[Sized]], objective: Objective) -> Enumer
 
     Each offer has its own fewest nodes; the objective decides between them: theory.md (P11).
     """
-    searches = [(index, offer, offer.fewest()) for index, offer in enumerate(offers)]
-    feasible = [
-        Enumerated(index, offer.size(fewest.nodes, objective), fewest)
-        for index, offer, fewest in searches
-        if fewest.nodes is not None
+    all_fewest = [offer.fewest() for offer in offers]
+    feasible = _best_feasible(offers, all_fewest, objective)
+    if feasible is not None:
+        return feasible
+    missed = [
+        Enumerated(index, offer.nearest(), fewest)
+        for index, (offer, fewest) in enumerate(zip(offers, all_fewest, strict=True))
     ]
-    if feasible:
-        best = best_of([choice.size for choice in feasible], objective)
-        return next(choice for choice in feasible if choice.size is best)
-    missed = [Enumerated(index, offer.nearest(), fewest) for index, offer, fewest in searches]
     # Of those over capacity, the one with the most room.
     return min(missed, key=lambda choice: (choice.size.planned_s, -offers[choice.place].most_slots))
+
+
+def enumerated_if_feasible(
+    offers: Sequence[Offered[Sized]], objective: Objective
+) -> Enumerated[Sized] | None:
+    """The same, or None if none is feasible, which is quicker than finding the nearest one."""
+    return _best_feasible(offers, [offer.fewest() for offer in offers], objective)
+
+
+def _best_feasible(
+    offers: Sequence[Offered[Sized]], all_fewest: Sequence[Fewest], objective: Objective
+) -> Enumerated[Sized] | None:
+    feasible = [
+        Enumerated(index, offer.size(fewest.nodes, objective), fewest)
+        for index, (offer, fewest) in enumerate(zip(offers, all_fewest, strict=True))
+        if fewest.nodes is not None
+    ]
+    if not feasible:
+        return None
+    best = best_of([choice.size for choice in feasible], objective)
+    return next(choice for choice in feasible if choice.size is best)
 
 
 def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:

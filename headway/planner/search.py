@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,10 +12,12 @@ from headway.domain import (
     JobProfile,
     NodeType,
     Objective,
+    PlannedRate,
     Promise,
     StreamAnswer,
     Target,
 )
+from headway.domain.later import later, with_changes
 from headway.domain.question import Checkpoint
 from headway.errors import InputError
 from headway.planner.after_start import for_fresh_jvm
@@ -22,14 +25,19 @@ from headway.planner.answer import FoundSetting, as_plan
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.checkpoint import held_by
 from headway.planner.choice import Buy, chosen_setting
-from headway.planner.enumeration import Fewest, enumerated, require_prices
+from headway.planner.enumeration import (
+    Fewest,
+    enumerated,
+    enumerated_if_feasible,
+    require_prices,
+)
 from headway.planner.explain.explained import nearest_there_is, settled_on
 from headway.planner.explain.infeasible import lowest_latency_in_reach
 from headway.planner.fewest import fewest_nodes
 from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
 from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
-from headway.planner.question import Question
+from headway.planner.question import Question, burst_of
 from headway.planner.space import SearchSpace
 
 
@@ -48,6 +56,7 @@ def plan(
     checkpoint: Checkpoint | None = None,
     relaxation: bool = False,
     from_start: bool = False,
+    rate_ratios: Sequence[float] = (),
 ) -> StreamAnswer:
     """The fewest nodes, lowest cost or lowest latency that meet the targets, and the setting.
 
@@ -79,6 +88,8 @@ def plan(
         Also state the bound of the convex relaxation, which loads cvxpy.
     from_start : bool
         Plan with batch durations that remain those of a fresh JVM.
+    rate_ratios : sequence of float
+        Other rates, over that of the arrivals, that the plan shows with what they need. [-]
 
     Returns
     -------
@@ -98,15 +109,18 @@ def plan(
     none is feasible (P27).
     """
 
-    def planned(job: JobProfile) -> tuple[FoundSetting, tuple[str, ...]]:
+    def offered(job: JobProfile) -> tuple[list[Offer], tuple[str, ...]]:
         question = question_of(job, target, space, confidence, further_targets, checkpoint)
         require_prices(objective, node_types, budget_per_hour)
-        offers, refused = offers_of(
+        return offers_of(
             question,
             node_types,
             cores_per_executor=cores_per_executor,
             budget_per_hour=budget_per_hour,
         )
+
+    def planned(job: JobProfile) -> tuple[FoundSetting, tuple[str, ...]]:
+        offers, refused = offered(job)
         enumeration = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
         buy, fewest = enumeration.size, enumeration.fewest
         if enumeration.feasible:
@@ -128,8 +142,48 @@ def plan(
             return as_plan(lasting, objective, checkpoint, refused)
     answer, refused = planned(job)
     if job.growth is not None:
-        answer = while_growing(answer, job.growth)
-    return as_plan(answer, objective, checkpoint, refused)
+        return as_plan(while_growing(answer, job.growth), objective, checkpoint, refused)
+    plan_at_rate = as_plan(answer, objective, checkpoint, refused)
+
+    def at_rate(rate_per_s: float) -> PlannedRate:
+        offers, _ = offered(replace(job, arrivals=replace(arrivals, rate_per_s=rate_per_s)))
+        enumeration = enumerated_if_feasible([_OfQuery(offer=offer) for offer in offers], objective)
+        if enumeration is None:
+            return PlannedRate(rate_per_s=rate_per_s)
+        setting = settled_on(enumeration.size, enumeration.fewest.optimality, checkpoint)
+        return _planned_rate(as_plan(setting, objective, checkpoint, ()))
+
+    def rates() -> tuple[PlannedRate, ...]:
+        bursts = filter(None, map(burst_of, further_targets))
+        below_per_s = min((burst.rate_per_s for burst in bursts), default=math.inf)
+        planned_rate = _planned_rate(plan_at_rate)
+        return tuple(
+            planned_rate if rate_per_s == arrivals.rate_per_s else at_rate(rate_per_s)
+            for rate_per_s in _round_rates(arrivals.rate_per_s, rate_ratios)
+            if rate_per_s < below_per_s
+        )
+
+    return with_changes(plan_at_rate, rates=later(rates)) if rate_ratios else plan_at_rate
+
+
+def _round_rates(rate_per_s: float, ratios: Sequence[float]) -> list[float]:
+    """Other rates in two digits, and the rate itself as it is."""
+    return [rate_per_s if ratio == 1.0 else float(f"{ratio * rate_per_s:.2g}") for ratio in ratios]
+
+
+def _planned_rate(plan: StreamAnswer) -> PlannedRate:
+    """A plan in short."""
+    if not plan.feasible:
+        return PlannedRate(rate_per_s=plan.rate_per_s)
+    return PlannedRate(
+        rate_per_s=plan.rate_per_s,
+        nodes=plan.nodes,
+        node_type=None if plan.node_type is None else plan.node_type.name,
+        cost_per_hour=plan.cost_per_hour,
+        configuration=plan.configuration,
+        predicted=plan.prediction.latency(plan.target.metric),
+        planned_latency_s=plan.planned_latency_s,
+    )
 
 
 def question_of(

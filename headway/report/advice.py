@@ -20,6 +20,7 @@ from headway.domain import (
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.codec import data_of
+from headway.report.wording import interval_text
 from headway.units import counted, format_duration, format_rate
 from headway.words import certainty_text
 
@@ -76,6 +77,43 @@ def narrowing_text(
         f"{format_duration(run.duration_s)} at {format_rate(run.rate_per_s)} "
         f"{pace}{with_others}{_times(run)}, would {_gain_text(run.narrowing, with_interval_now)}"
     )
+
+
+def asked_interval(answer: StreamAnswer) -> tuple[str, Interval | None]:
+    """The statistic that a target is about, and its 90% interval; of other percentiles the p99's.
+
+    The interval is None if no latency can be quoted.
+    """
+    statistic = "mean" if answer.target.quantile is None else "p99"
+    latency = answer.prediction.latency(answer.target.metric)
+    return statistic, None if latency is None else latency.intervals90_s.get(statistic)
+
+
+def lesson_text(
+    *,
+    measured_p99_s: float | None,
+    predicted_p99_s: float | None,
+    before: StreamAnswer | None,
+    after: StreamAnswer | None,
+) -> str:
+    """What a run showed, beside what had been predicted, and how it changed the answer."""
+    measured, predicted = "p99 unknown", "not predicted before"
+    if measured_p99_s is not None:
+        measured = f"p99 {format_duration(measured_p99_s)} measured"
+    if predicted_p99_s is not None:
+        predicted = f"{format_duration(predicted_p99_s)} predicted before"
+    return f"{measured}, {predicted}; {_answer_text(before, after)}"
+
+
+def _answer_text(before: StreamAnswer | None, after: StreamAnswer | None) -> str:
+    """The interval of the latency in question after a run, and the one before."""
+    statistic, interval = ("", None) if after is None else asked_interval(after)
+    if after is None or interval is None:
+        return "no answer yet"
+    text = f"{statistic} at {format_rate(after.rate_per_s)} {interval_text(interval)}"
+    interval_before = None if before is None else asked_interval(before)[1]
+    was = "" if interval_before is None else f", was {interval_text(interval_before)}"
+    return f"{text}{was} (90% interval)"
 
 
 def exploration_sheet(exploration: Explored) -> Sheet:

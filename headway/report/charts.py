@@ -185,7 +185,10 @@ def latency_charts(prediction: Prediction) -> tuple[PhaseBar, ...]:
     latency = prediction.tuple_latency
     if not prediction.is_quotable or latency is None:
         return ()
-    parts_s = {PHASES.get(name, name): value_s for name, value_s in prediction.phases_s.items()}
+    parts_s = {
+        PHASES.get(name, prediction.phase_called(name)): value_s
+        for name, value_s in prediction.phases_s.items()
+    }
     above_s = latency.p99_s - latency.mean_s
     segments = phase_segments({**parts_s, BEYOND_THE_MEAN: above_s} if above_s > 0 else parts_s)
     return (PhaseBar(segments=segments),) if segments else ()

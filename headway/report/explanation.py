@@ -186,17 +186,18 @@ def _latency(plan: StreamAnswer) -> list[str]:
     lines = paragraphs(f"{METRIC_NAMES[plan.target.metric]}: {_FORMULAS[plan.target.metric]}.")
     if not plan.prediction.is_quotable:
         return lines
-    levels = {level.name for level in plan.durations.levels} if plan.durations else set()
+    name_of, phases_s = plan.prediction.phase_called, plan.prediction.phases_s
+    levels = {name_of(level.name) for level in plan.durations.levels} if plan.durations else set()
 
     def source(name: str) -> str:
         if name == "wait":
             return "half of the mean interval seen by a row; (P1)"
         if name in levels:
-            work = plan.prediction.stage_work.get(name)
-            return ("" if work is None else f"{work}: ") + "makespan of its tasks; (T2)"
+            return "makespan of its tasks; (T2)"
         return "measured on the driver" if plan.declared is None else "declared"
 
-    return lines + part_lines("Mean tuple latency by phase", plan.prediction.phases_s, source)
+    named_s = {name_of(phase): value_s for phase, value_s in phases_s.items()}
+    return lines + part_lines("Mean tuple latency by phase", named_s, source)
 
 
 def part_lines(title: str, parts_s: Mapping[str, float], source: Callable[[str], str]) -> list[str]:

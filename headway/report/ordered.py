@@ -10,6 +10,7 @@ from headway.assumptions.planning import WORTH_PLACING_RATIO
 from headway.domain.ordered import KeyPlacement, OrderedPlan
 from headway.domain.plan_parts import PartitionChoice, PlannedSkew
 from headway.domain.sheet import Kind, Section, Sheet
+from headway.domain.stage import stage_called
 from headway.formats.codec import EXACT, data_of
 from headway.redaction import printable
 from headway.units import counted, format_duration, format_rate
@@ -110,7 +111,7 @@ def skew_section(skew: PlannedSkew) -> Section:
         placed = f"{counted(skew.num_placed, 'key')} placed, by headway ordered"
         rows.append(_row(skew.placed, placed))
     return Section(
-        title=f"skew of {_stage_named(skew.stage)}",
+        title=f"skew of {_stage_named(skew.stage, skew.work)}",
         texts=(f"{subject} alone needs {needs} per batch{consequence}",),
         head=_HEAD,
         rows=tuple(rows),
@@ -121,7 +122,8 @@ def skew_section(skew: PlannedSkew) -> Section:
 def _headline(plan: OrderedPlan) -> tuple[str, str]:
     """The answer, and what it is compared with."""
     placed, best, today = plan.placed.choice, plan.best, plan.today
-    lead = f"{_stage_named(plan.stage)} at {format_rate(plan.rate_per_s)}: p99 "
+    stage = _stage_named(plan.stage, plan.stage_work.get(plan.stage))
+    lead = f"{stage} at {format_rate(plan.rate_per_s)}: p99 "
     today_text = f"today {format_duration(today.p99_s)} on {today.shuffle_partitions}"
     if best.p99_s < WORTH_PLACING_RATIO.value * placed.p99_s:
         partitions = counted(best.shuffle_partitions, "shuffle partition")
@@ -191,7 +193,7 @@ def _reasons(plan: OrderedPlan) -> Iterator[str]:
     slots = plan.real_time
     if slots is not None:
         tasks = ", ".join(
-            f"{number} of stage {name}"
+            f"{number} of {_stage_named(name, plan.stage_work.get(name))}"
             for name, number in zip(slots.stages, slots.num_tasks, strict=True)
         )
         yield (
@@ -201,8 +203,8 @@ def _reasons(plan: OrderedPlan) -> Iterator[str]:
         )
 
 
-def _stage_named(name: str) -> str:
-    return name if name.startswith("stage ") else f"stage {name}"
+def _stage_named(name: str, work: str | None) -> str:
+    return stage_called(name if name.startswith("stage ") else f"stage {name}", work)
 
 
 def _named(key: str | int) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from headway.domain import Interval
 from headway.domain.real_time import RealTimePlan, RealTimePrediction, RealTimeSetting
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
+from headway.domain.stage import stage_called
 from headway.formats.as_json import real_time_plan_json, real_time_prediction_json
 from headway.report.facts import purchase_facts
 from headway.report.wording import executors_text, interval_text, nodes_meet, percent
@@ -158,7 +159,11 @@ def _parts(prediction: RealTimePrediction) -> Section:
     parts = [
         ("source and sink", prediction.path_s, "-"),
         *(
-            (name, seconds, percent(prediction.busy_ratio[name]))
+            (
+                stage_called(name, prediction.stage_work.get(name)),
+                seconds,
+                percent(prediction.busy_ratio[name]),
+            )
             for name, seconds in prediction.stage_mean_s.items()
         ),
         ("gaps between batches", prediction.gap_mean_s, "-"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from headway.domain import FrontierPoint, Metric, Prediction, StreamAnswer
+from headway.domain import FrontierPoint, Metric, PlannedRate, Prediction, StreamAnswer
 from headway.domain.sheet import Section, Sheet, setting_lines
 from headway.report.advice import next_run_texts
 from headway.report.facts import facts, memory_rows, nearest_rows
@@ -18,6 +18,7 @@ from headway.report.wording import (
     changes_section,
     cost_text,
     headline,
+    interval_text,
     latencies,
     notes,
     percent,
@@ -26,8 +27,11 @@ from headway.report.wording import (
     rejection_rows,
     setting_text,
     stability_text,
+    trigger_text,
 )
 from headway.units import format_duration, format_rate
+
+_STATISTICS = ("mean", "p50", "p95", "p99")
 
 
 def prediction_sheet(prediction: Prediction) -> Sheet:
@@ -84,6 +88,7 @@ def reason_sections(plan: StreamAnswer) -> tuple[Section, ...]:
         Section(texts=(stability_text(plan.prediction), *caution_texts(plan.prediction))),
         latency_section(plan.prediction),
         Section(texts=next_run_texts(plan.prediction), close=True),
+        rates_section(plan),
         Section(title="binding constraints", texts=plan.binding),
         *skew_sections(plan),
         needs_section(plan),
@@ -118,7 +123,48 @@ def latency_section(prediction: Prediction) -> Section:
             highs = {name: format_duration(interval.high) for name, interval in intervals.items()}
             rows.append(("90% low", *(lows.get(statistic, "") for statistic in figures_s)))
             rows.append(("90% high", *(highs.get(statistic, "") for statistic in figures_s)))
-    return Section(head=("", "mean", "p50", "p95", "p99"), rows=tuple(rows), right=(1, 2, 3, 4))
+    return Section(head=("", *_STATISTICS), rows=tuple(rows), right=(1, 2, 3, 4))
+
+
+def rates_section(plan: StreamAnswer) -> Section:
+    """What other rates need for the same targets, if no rate was given; the plan is marked."""
+    # Of other percentiles only the upper end is known, which is the target at most.
+    statistics = [name for name in _STATISTICS if name in ("mean", plan.target.statistic, "p99")]
+    has_cost = any(planned.cost_per_hour is not None for planned in plan.rates)
+    cost = ("cost/h",) if has_cost else ()
+    head = ("nodes", *cost, "trigger", *statistics, "90% interval of p99")
+    return Section(
+        title=f"nodes for other rates within {' and '.join(map(str, plan.promises))}",
+        head=(f"{METRIC_NAMES[plan.target.metric]} at", *head),
+        rows=tuple(_rate_row(plan, planned, statistics, has_cost) for planned in plan.rates),
+        right=tuple(range(1, len(head))),
+        marks=tuple(">" if _is_of(plan, planned) else "" for planned in plan.rates),
+        indent=0,
+    )
+
+
+def _is_of(plan: StreamAnswer, planned: PlannedRate) -> bool:
+    return planned.rate_per_s == plan.rate_per_s
+
+
+def _rate_row(
+    plan: StreamAnswer, planned: PlannedRate, statistics: Sequence[str], has_cost: bool
+) -> tuple[str, ...]:
+    """A rate with the nodes, the trigger interval and the predicted latency of its plan."""
+    rate = format_rate(planned.rate_per_s) + (" (profiled)" if _is_of(plan, planned) else "")
+    cost = (cost_text(planned.cost_per_hour),) if has_cost else ()
+    if planned.nodes is None or planned.configuration is None or planned.predicted is None:
+        return (rate, "none", *cost, *("-" for _ in ("trigger", *statistics, "interval")))
+    values_s = planned.predicted.statistics_s
+    interval = planned.predicted.intervals90_s.get("p99")
+    return (
+        rate,
+        f"{planned.nodes:,}",
+        *cost,
+        trigger_text(planned.configuration.trigger_s),
+        *(format_duration(values_s[name]) for name in statistics),
+        "-" if interval is None else interval_text(interval),
+    )
 
 
 def frontier_sections(plan: StreamAnswer) -> tuple[Section, Section]:
@@ -174,21 +220,23 @@ def _legend(plan: StreamAnswer, points: Iterable[tuple[FrontierPoint, bool]]) ->
 
 
 def _phases(prediction: Prediction) -> Iterator[Section]:
-    """The phases of the mean latency, then what the stages among them compute."""
+    """The phases of the mean latency."""
     phases_s = prediction.phases_s
     total_s = sum(phases_s.values())
     if total_s > 0:
         yield Section(
             title=f"mean {METRIC_NAMES[Metric.TUPLE]} by phase",
             rows=tuple(
-                (name, format_duration(value_s), percent(value_s / total_s))
+                (
+                    prediction.phase_called(name),
+                    format_duration(value_s),
+                    percent(value_s / total_s),
+                )
                 for name, value_s in phases_s.items()
             ),
             right=(1, 2),
             bar_share=tuple(value_s / total_s for value_s in phases_s.values()),
         )
-        for name, work in prediction.stage_work.items():
-            yield Section(lead=f"  {name}", texts=(work,), close=True)
 
 
 def needs_section(plan: StreamAnswer) -> Section:

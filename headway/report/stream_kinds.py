@@ -9,6 +9,8 @@ from headway.domain import (
     Applies,
     Change,
     Evidence,
+    Finding,
+    FindingCode,
     InfeasiblePlan,
     Metric,
     Plan,
@@ -26,6 +28,7 @@ from headway.report.stream import (
     nearest_section,
     needs_section,
     prediction_sheet,
+    rates_section,
     relaxation_fact,
     skew_sections,
 )
@@ -41,6 +44,7 @@ from headway.report.wording import (
     stability_text,
 )
 from headway.units import counted, format_duration
+from headway.words import words_of
 
 _MOST_NOTES = 1
 _MOST_REASONS_OF_OBSTACLES, _MOST_NOTES_OF_OBSTACLES = 4, 2
@@ -57,20 +61,28 @@ def _brief_sheet(plan: StreamAnswer) -> Sheet:
 
 
 def _plan_sheet(plan: Plan) -> Sheet:
+    shown_first = set(map(words_of, _shown_first(plan)))
     all_notes = notes(plan)
+    num_notes = 0 if plan.rates else min(_MOST_NOTES, len(all_notes))  # the table takes their room
     return Sheet(
         about="Headway plan",
         headline=headline(plan),
         verdict=True,
-        cautions=(*cautions(plan), *caution_texts(plan.prediction)),
+        cautions=(
+            *(caution for caution in cautions(plan) if caution not in shown_first),
+            *caution_texts(plan.prediction),
+        ),
         facts=tuple(_facts(plan)),
         sections=(
-            _latencies(plan),
+            replace(rates_section(plan), title="") if plan.rates else _latencies(plan),
             *skew_sections(plan),
             _settings(plan),
             Section(title="rejected node types", texts=plan.refused_node_types),
-            Section(lead="note", texts=all_notes[:_MOST_NOTES]),
-            Section(texts=(_further(plan, len(all_notes) - _MOST_NOTES),), close=bool(all_notes)),
+            Section(lead="note", texts=all_notes[:num_notes]),
+            Section(
+                texts=(_further(plan, len(all_notes) - num_notes),),
+                close=num_notes > 0 or bool(plan.rates),
+            ),
         ),
     )
 
@@ -93,20 +105,42 @@ def _obstacles_sheet(plan: InfeasiblePlan) -> Sheet:
     )
 
 
+def _shown_first(plan: Plan) -> Iterator[Finding]:
+    """What was not asked, which a fact and the table of rates say."""
+    for finding in plan.findings:
+        is_rate = finding.code is FindingCode.RATE_OF_PROFILE and plan.rates
+        if is_rate or finding.code is FindingCode.TARGET_OF_PROFILE:
+            yield finding
+
+
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
+    for finding in _shown_first(plan):
+        if finding.code is FindingCode.TARGET_OF_PROFILE:
+            yield "profiled setting", _today_text(plan, finding)
     yield f"planned {plan.target.statistic}", promise_text(plan)
     yield from purchase_fact(plan)
     if plan.also:
         yield "also met", " and ".join(map(str, plan.also))
     yield "binding constraint", plan.binding[-1]
-    yield "max rate", max_rate_text(plan)
+    if not plan.rates:
+        yield "max rate", max_rate_text(plan)
     yield from relaxation_fact(plan)
-    yield "stability", stability_text(plan.prediction)
+    if not plan.rates:
+        yield "stability", stability_text(plan.prediction)
     if plan.after_start is not None and plan.after_start.evidence is not Evidence.UNAVAILABLE:
         yield from after_start_fact(plan)
     run = plan.prediction.next_run
     if run is not None and run.narrowing is not None:
         yield "next run", narrowing_text(run, plan.configuration, with_interval_now=False)
+
+
+def _today_text(plan: Plan, finding: Finding) -> str:
+    """What the profiled setting does today, of which the plan is to do the same."""
+    limit = f"up to {format_duration(plan.target.limit_s)} with the safety margin"
+    predicted_s = finding.numbers.get("predicted_s")
+    if predicted_s is not None:
+        limit = f"{format_duration(predicted_s)} predicted, {limit}"
+    return f"p99 {limit}: planned for that"
 
 
 def _latencies(plan: Plan) -> Section:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import shutil
 import time
 from collections.abc import Callable
@@ -57,7 +58,14 @@ def session_slots(spark: SparkSession) -> Configuration:
     )
 
 
-def run_setting(spark: SparkSession, build: Build, setting: QuerySetting, *, run_s: float) -> str:
+def run_setting(
+    spark: SparkSession,
+    build: Build,
+    setting: QuerySetting,
+    *,
+    run_s: float,
+    enough_batches: float = math.inf,
+) -> str:
     """Run a query at a setting for a given time; returns the id of the query.
 
     Parameters
@@ -70,6 +78,8 @@ def run_setting(spark: SparkSession, build: Build, setting: QuerySetting, *, run
         Setting passed to it.
     run_s : float, > 0
         Duration of the run. [s]
+    enough_batches : float, > 0
+        Number of batches, at most a hundred, after which it ends earlier.
 
     Raises
     ------
@@ -84,7 +94,7 @@ def run_setting(spark: SparkSession, build: Build, setting: QuerySetting, *, run
         query = build(spark, setting)
         require_built_query(query)
         try:
-            _wait(query, run_s)
+            _wait(query, run_s, enough_batches)
         finally:
             with contextlib.suppress(Exception):
                 query.stop()
@@ -142,10 +152,10 @@ def _ignored(requested: str, actual: str) -> None:
     raise InputError(f"the query ignores its setting: asked for {requested}, it ran with {actual}")
 
 
-def _wait(query: StreamingQuery, run_s: float) -> None:
+def _wait(query: StreamingQuery, run_s: float, enough_batches: float) -> None:
     """Wait for a given time after its first batch, and longer if it has had few batches by then.
 
-    The first batch may take as long as the start of a session.
+    The first batch may take as long as the start of a session. Enough batches end it at once.
     """
     ends_s = time.monotonic() + FIRST_BATCH_WITHIN_S.value
     longest_s: float | None = None
@@ -161,6 +171,8 @@ def _wait(query: StreamingQuery, run_s: float) -> None:
         if longest_s is None and query.lastProgress:
             ends_s = time.monotonic() + run_s
             longest_s = ends_s + LONGEST_RUN_RATIO.value * run_s
+        if enough_batches < math.inf and _num_batches(query) >= enough_batches:
+            return
         time.sleep(_POLL_EVERY_S)
     if longest_s is None:
         raise HeadwayError(

@@ -63,6 +63,15 @@ def _growth_ends(finding: Finding) -> str:
     )
 
 
+def _target_of_profile(finding: Finding) -> str:
+    predicted_s = finding.numbers.get("predicted_s")
+    predicted = "" if predicted_s is None else f", {format_duration(predicted_s)} predicted"
+    return (
+        f"{finding.names['target']} is the lowest p99 that the profiled setting meets{predicted}: "
+        "no other target was given"
+    )
+
+
 def _idle_slots(finding: Finding) -> str:
     tasks, slots = round(finding.numbers["source_tasks"]), round(finding.numbers["slots"])
     return (
@@ -191,10 +200,7 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         f"{format_rate(finding.numbers['rate_per_s'])} is the rate of the profiled run: no other "
         "was given"
     ),
-    FindingCode.TARGET_OF_PROFILE: lambda finding: (
-        f"{finding.names['target']} is the lowest p99 that the profiled setting meets: no other "
-        "target was given"
-    ),
+    FindingCode.TARGET_OF_PROFILE: _target_of_profile,
     FindingCode.RATE_LIMIT_OF_KAFKA_ONLY: lambda finding: (
         f"only direct Kafka streams use {finding.names['key']}"
     ),

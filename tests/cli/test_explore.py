@@ -100,3 +100,32 @@ def test_a_target_that_may_be_met_is_not_called_missed(
         width_ratio=0.3,
     )
     assert f"p99 <= 1 ms at 5k/s: {outcome}" in as_text(explored)
+
+
+def test_what_each_run_showed_stays_on_stderr(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def two_runs(spec: str, *, progress: Any, lesson: Any, folder: Path, **_: Any) -> Explored:
+        progress("warming up")
+        for number in (1, 2):
+            progress(f"run {number}: as fast as possible")
+            lesson(f"run {number} (as fast as possible): p99 1.20 s measured")
+        return Explored(
+            folder=folder,
+            profile=a_profile(),
+            plan=a_plan(),
+            num_runs=2,
+            spent_s=60.0,
+            width_ratio=0.3,
+        )
+
+    monkeypatch.setattr("headway.cli.explore.explore_spec", two_runs)
+    assert run(["explore", "spec.yaml", "--folder", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    lines = err.splitlines()
+    assert [line for line in lines if line.startswith("run ")] == [
+        "run 1 (as fast as possible): p99 1.20 s measured",
+        "run 2 (as fast as possible): p99 1.20 s measured",
+    ]
+    assert "warming up" in lines[0]
+    assert out.startswith("2 runs in ")

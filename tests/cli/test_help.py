@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
+import click
 import pytest
 
 from headway import __version__
-from headway.cli.main import _COMMANDS, run
+from headway.cli.main import _COMMANDS, cli, run
+from headway.cli.options import Option
+from headway.report.columns import USUAL_WIDTH, set_width
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
@@ -27,6 +31,64 @@ def test_help_of_a_command_has_purpose_and_example(
     assert max(map(len, out.splitlines())) <= 100
     assert "\x1b" not in out
     assert "\b" not in out
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_help_of_a_command_fits_one_screen(
+    name: str,
+    columns: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("headway.cli.terminal.is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    try:
+        assert run([name, "--help"]) == 0
+    finally:
+        set_width(USUAL_WIDTH)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40, "\n".join(lines)
+
+
+def options_of(help_text: str) -> set[str]:
+    """The options that a help lists under its headings, in each of their spellings."""
+    listed = re.split(r"^[A-Z][a-z ]+:$", help_text, maxsplit=1, flags=re.MULTILINE)[1]
+    return {
+        word.rstrip(",")
+        for line in listed.splitlines()
+        if line.startswith("  -")
+        for word in line.strip().split("  ")[0].split()
+        if word.startswith("-")
+    }
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_the_full_help_has_every_option_and_the_short_one_all_but_the_rare(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    options = [param for param in command.params if isinstance(param, click.Option)]
+    rare = [option for option in options if isinstance(option, Option) and option.is_rare]
+    assert run([name, "--help"]) == 0
+    short = capsys.readouterr().out
+    assert run([name, "--help-all"]) == 0
+    full = capsys.readouterr().out
+    listed = {spelling for option in options for spelling in option.opts}
+    hidden = {spelling for option in rare for spelling in option.opts}
+    assert options_of(full) - {"-h", "--help", "--help-all"} == listed
+    assert options_of(short) - {"-h", "--help", "--help-all"} == listed - hidden
+    assert ("--help-all" in options_of(short)) == (short != full)
+
+
+def test_options_stand_under_what_they_are_about(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "--help"]) == 0
+    text = capsys.readouterr().out
+    order = ["What you ask:", "--target ", "What is fixed:", "--trigger ", "The nodes:",
+             "--node-type ", "Output:", "--json "]  # fmt: skip
+    places = [text.rindex(part) for part in order]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"]])

@@ -212,7 +212,8 @@ def test_what_is_neither_a_command_nor_a_file_is_no_command(
     assert "did you mean 'headway plan'" in capsys.readouterr().err
     (tmp_path / "notes.txt").write_text("hello\n")
     assert run([str(tmp_path / "notes.txt")]) == 2
-    assert "expected a profile" in capsys.readouterr().err
+    expected = "notes.txt: not a file that Headway reads; expected an event log, a profile, a spec"
+    assert expected in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert run(["plan", str(tmp_path / "empty"), *ASKED]) == 2
     assert "no event log there" in capsys.readouterr().err

@@ -75,6 +75,7 @@ MORE_KEYS = {
     "kept_probability",
     "verdict",
     "skew",
+    "rates",
 }
 CONFIGURATION_KEYS = {
     "executors",

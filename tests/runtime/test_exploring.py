@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +15,17 @@ import pytest
 
 import headway
 from headway.api import explore as door
-from headway.domain import ObservedSetting, QuerySetting
+from headway.domain import Interval, ObservedSetting, QuerySetting, StreamAnswer
+from headway.domain.later import with_changes
 from headway.errors import HeadwayError, InputError
 from headway.formats.exploration_file import ExplorationState, load_state, save_state
 from headway.formats.profile_file import dump_profile
+from headway.report.advice import lesson_text
+from headway.runtime import exploring
 from headway.runtime.exploring import require_followed, run_setting, session_slots
 from headway.runtime.word_count import word_count
-from tests.factories import a_configuration, a_profile
+from headway.units import format_rate
+from tests.factories import a_configuration, a_plan, a_profile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +61,7 @@ def test_an_exploration_that_was_killed_goes_on_and_leaves_a_profile(
 
     def killed_at_the_third(session: SparkSession, setting: QuerySetting) -> StreamingQuery:
         asked.append(setting)
-        if len(asked) == 3:
+        if len(asked) == 4:  # the warm-up is the first
             raise Killed
         return build(session, setting)
 
@@ -158,10 +166,89 @@ def test_a_state_of_another_question_or_none_at_all_is_refused(tmp_path: Path) -
             load_state(path, asked)
 
 
+def test_the_jvm_is_warmed_up_before_the_first_run_that_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_recorded = [False]
+    runs: list[tuple[bool, float]] = []
+
+    @contextmanager
+    def recorded(_spark: object, path: Path, **_: Any) -> Iterator[None]:
+        path.write_text("")
+        is_recorded[0] = True
+        yield
+        is_recorded[0] = False
+
+    def run_at(*_: Any, run_s: float, enough_batches: float = math.inf) -> str:
+        assert run_s == 7.0
+        runs.append((is_recorded[0], enough_batches))
+        return "id"
+
+    stand_ins = {
+        "session_slots": lambda _spark: a_configuration(executors=1, cores_per_executor=2),
+        "record": recorded,
+        "run_setting": run_at,
+        "require_followed": lambda _setting, _observed: None,
+        "profile": lambda *_, **__: a_profile(),
+        "measured_p99_s": lambda _path, _query_id: 1.2,
+        "width_ratio": lambda _plan: 0.05,
+    }
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setattr(door, name, stand_in)
+    lessons: list[str] = []
+    explored = headway.explore(
+        FakeSession(),  # type: ignore[arg-type]
+        build,
+        "p99 <= 9s at 4k/s",
+        budget="1m",
+        run="7s",
+        folder=tmp_path / "found",
+        lesson=lessons.append,
+    )
+    assert runs == [(False, 60), *[(True, math.inf)] * 4]
+    assert explored.num_runs == 4
+    assert [text.partition(" (")[0] for text in lessons] == ["run 1", "run 2", "run 3", "run 4"]
+    assert "p99 1.20 s measured, not predicted before; p99 at 4k/s " in lessons[0]
+    assert " predicted before; p99 at 4k/s " in lessons[1]
+    assert ", was " in lessons[1]
+
+
+def test_a_run_ends_when_it_has_had_enough_batches() -> None:
+    class FakeQuery:
+        isActive = True  # noqa: N815  # as Spark spells it
+        lastProgress = {"numInputRows": 5}  # noqa: N815, RUF012
+
+        @property
+        def recentProgress(self) -> list[dict[str, int]]:  # noqa: N802
+            return [{"numInputRows": 5}] * 3 + [{"numInputRows": 0}] * 9
+
+    began_s = time.monotonic()
+    exploring._wait(FakeQuery(), 60.0, 3)  # type: ignore[arg-type]
+    assert time.monotonic() - began_s < 10.0
+
+
+def test_a_run_says_what_it_showed() -> None:
+    def answer(low_s: float, high_s: float) -> StreamAnswer:
+        plan = a_plan()
+        latency = plan.prediction.tuple_latency
+        assert latency is not None
+        interval = replace(latency, interval90_p99_s=Interval(low=low_s, high=high_s))
+        return with_changes(plan, prediction=replace(plan.prediction, tuple_latency=interval))
+
+    wide, narrow = answer(1.2, 5.0), answer(1.53, 3.41)
+    rate = format_rate(wide.rate_per_s)
+    assert lesson_text(measured_p99_s=1.2, predicted_p99_s=1.34, before=wide, after=narrow) == (
+        f"p99 1.20 s measured, 1.34 s predicted before; p99 at {rate} 1.53 s to 3.41 s, was "
+        "1.20 s to 5.00 s (90% interval)"
+    )
+    first = lesson_text(measured_p99_s=None, predicted_p99_s=None, before=None, after=None)
+    assert first == "p99 unknown, not predicted before; no answer yet"
+
+
 def test_a_block_holds_each_setting_once_in_an_order_of_its_own(tmp_path: Path) -> None:
     from random import Random
 
-    exploring = door._Exploring(
+    exploration = door._Exploring(
         spark=None,  # type: ignore[arg-type]
         build=build,
         slots=a_configuration(executors=1, cores_per_executor=2),
@@ -169,7 +256,8 @@ def test_a_block_holds_each_setting_once_in_an_order_of_its_own(tmp_path: Path) 
         run_s=7.0,
         random=Random(1),
         tell=lambda _text: None,
+        lesson=lambda _text: None,
     )
-    settings = exploring.next_block(ExplorationState(rate_per_s=4000.0, target="p99 <= 3s"))
+    settings = exploration.next_block(ExplorationState(rate_per_s=4000.0, target="p99 <= 3s"))
     assert len(settings) == 4
     assert set(map(repr, settings[:2])) == set(map(repr, settings[2:]))

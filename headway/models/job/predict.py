@@ -191,7 +191,7 @@ def _draft(capacity: Capacity, law: SettingLaw, settled_rows: float) -> tuple[Pr
         else 0.0,
         findings=(*findings, *reasons, *_findings_of_windows(profile)),
         provenance=profile.provenance,
-        stage_work={stage.name: stage.work for stage in profile.stages if stage.work is not None},
+        stage_work=profile.stage_work,
     )
     return prediction, is_quoted
 

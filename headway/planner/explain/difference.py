@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
 from headway.assumptions.advice import SHOWN_CHANGE_RATIO
-from headway.domain import AnyAnswer, Applies
+from headway.domain import AnyAnswer, Applies, Prediction
 from headway.domain.result import Result
 from headway.planner.explain.causes import (
     UNCHANGED_RATIO,
@@ -151,7 +151,7 @@ def plan_difference(
         figures=tuple(_figures(before, after)),
         values=tuple(_changed_values(before, after)),
         causes=plan_causes if both_feasible else (),
-        parts=parts(_parts_s(before), _parts_s(after)),
+        parts=_plan_parts(before, after),
         parts_of=quantity if is_comparable else f"{quantity}, each in its own configuration",
     )
 
@@ -239,8 +239,23 @@ def _node_name(plan: AnyAnswer) -> str:
     return "-" if plan.node_type is None else plan.node_type.name
 
 
+def _plan_parts(before: AnyAnswer, after: AnyAnswer) -> tuple[Part, ...]:
+    if before.ends or after.ends:
+        return parts(_parts_s(before), _parts_s(after))
+    return phase_parts(before.prediction, after.prediction)
+
+
 def _parts_s(plan: AnyAnswer) -> Mapping[str, float]:
     return plan.parts_s if plan.ends else plan.prediction.phases_s
+
+
+def phase_parts(before: Prediction, after: Prediction) -> tuple[Part, ...]:
+    """The phases that changed; stages are named by what they compute in the later one."""
+    named = replace(after, stage_work={**before.stage_work, **after.stage_work})
+    return tuple(
+        replace(part, name=named.phase_called(part.name))
+        for part in parts(before.phases_s, after.phases_s)
+    )
 
 
 def parts(before_s: Mapping[str, float], after_s: Mapping[str, float]) -> tuple[Part, ...]:

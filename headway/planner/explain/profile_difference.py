@@ -8,7 +8,14 @@ from itertools import zip_longest
 from headway.assumptions.advice import SHOWN_CHANGE_RATIO
 from headway.domain import ApplicationProfile, JobProfile, Prediction, StageProfile
 from headway.models.job.predict import predict
-from headway.planner.explain.difference import ChangedValue, Difference, Figure, Unit, parts
+from headway.planner.explain.difference import (
+    ChangedValue,
+    Difference,
+    Figure,
+    Unit,
+    parts,
+    phase_parts,
+)
 from headway.planner.kinds.batch_run_time import expected_run_time_s
 from headway.sparkconf import KNOBS
 from headway.units import spark_trigger_text
@@ -40,7 +47,7 @@ def profile_difference(
         names=names,
         figures=(*figures, *_stage_figures(before.stages, after.stages)),
         values=tuple(_changed(_facts(before), _facts(after))),
-        parts=parts(then.phases_s, now.phases_s),
+        parts=phase_parts(then, now),
         parts_of="mean tuple latency, both in the last profiled configuration of B",
     )
 
@@ -62,7 +69,7 @@ def _stage_figures(
         assert stage is not None
         for basis, field in (("per task", "task_fixed_s"), ("per row", "task_per_row_s")):
             figure = Figure(
-                name=f"{stage.name}, {basis}",
+                name=f"{stage.called}, {basis}",
                 unit=Unit.SECONDS,
                 before=None if then is None else getattr(then, field),
                 after=None if now is None else getattr(now, field),

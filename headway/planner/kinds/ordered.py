@@ -100,6 +100,7 @@ def plan_ordered(
     hottest = counts.num_rows[0] / all_rows
     return OrderedPlan(
         stage=stage.name,
+        stage_work=job.stage_work,
         rate_per_s=rate_per_s,
         trigger_s=configuration.trigger_s,
         batch_rows=rows,
@@ -184,6 +185,7 @@ def plan_skew(
         ordered_plan = plan_ordered(job, configuration, rate_per_s, counts)
         return PlannedSkew(
             stage=ordered_plan.stage,
+            work=ordered_plan.stage_work.get(ordered_plan.stage),
             batch_rows=ordered_plan.batch_rows,
             num_slots=ordered_plan.num_slots,
             planned=ordered_plan.today,
@@ -207,6 +209,7 @@ def plan_skew(
     serial_s = _serial_s(stage, rows, share)
     return PlannedSkew(
         stage=stage.name,
+        work=stage.work,
         batch_rows=rows,
         num_slots=num_slots,
         planned=choices[configuration.shuffle_partitions],

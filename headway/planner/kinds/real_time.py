@@ -90,6 +90,7 @@ def predicted(
         gap_s=gap_s,
         gap_share=gap_probability(highest, setting.batch_length_s, gap_s) if highest < 1.0 else 1.0,
         busy_ratio=dict(zip(names, busy, strict=True)),
+        stage_work=profile.stage_work,
         sustainable_rate_per_s=sustainable_rate_per_s(
             stages, trigger_s=setting.batch_length_s, gap_s=gap_s
         ),

@@ -156,8 +156,8 @@ class _Search:
             if stage.hot_share_ratio and self._busy(_MANY)[name] > max_busy_ratio:
                 cure = "the rows of its hottest key alone are too many"
             yield (
-                f"{name}: the busiest of {num_tasks} {partition_kind} is busy for {busy:.0%} "
-                f"of the time, more than {max_busy_ratio:.0%}; {cure}"
+                f"{stage.called}: the busiest of {num_tasks} {partition_kind} is busy for "
+                f"{busy:.0%} of the time, more than {max_busy_ratio:.0%}; {cure}"
             )
         space = self.space
         if setting.executors > space.max_nodes * space.executors_per_node:

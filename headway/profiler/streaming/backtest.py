@@ -120,14 +120,14 @@ def _judged(run: QueryRun, profile: JobProfile) -> HeldOut:
         label=run.label,
         num_batches=len(run.batches),
         prediction=prediction,
-        observed_latency=_observed_latency(run),
+        observed_latency=observed_latency(run),
         observed_duration=LatencyDistribution.of(
             float(durations_s.mean()), np.quantile(durations_s, QUOTED_PROBABILITIES)
         ),
     )
 
 
-def _observed_latency(run: QueryRun) -> LatencyDistribution:
+def observed_latency(run: QueryRun) -> LatencyDistribution:
     """Latency of rows from batches: theory.md (B7). No row waits for what follows the commit."""
     timed = [batch for batch in run.batches if batch.interval_s is not None]
     if not timed:

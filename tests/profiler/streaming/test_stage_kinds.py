@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from headway.profiler.streaming.stage_kinds import (
     levels_of_kinds,
     stage_work,
 )
+from headway.report.charts import latency_charts
 from tests.factories import a_stage_sample
 from tests.profiler.event_log import AppLog, Query, Stage, write_plain
 
@@ -120,8 +122,31 @@ def test_the_log_of_a_table_is_never_the_source(tmp_path: Path, scans: tuple[str
 def test_every_output_names_the_stages(joined: headway.JobProfile, tmp_path: Path) -> None:
     prediction = headway.predict(joined, rate="20k/s")
     assert prediction.stage_work["stage 1"] == "read parquet"
-    assert "stage 1: read parquet" in as_text(prediction)
+    assert "stage 1 (read parquet) " in as_text(prediction)
     assert prediction.to_dict()["stage_work"] == dict(prediction.stage_work)
+    assert prediction.phase_called("stage 0+stage 1").endswith("+stage 1 (read parquet)")
+    assert prediction.phase_called("wait") == "wait"
+    (bar,) = latency_charts(prediction)
+    slower = replace(
+        joined,
+        stages=tuple(
+            replace(stage, task_per_row_s=2.0 * stage.task_per_row_s, task_fixed_s=0.5)
+            for stage in joined.stages
+        ),
+    )
+    difference = headway.diff(joined, slower)
+    of_stages = [
+        name
+        for name in (
+            *(segment.name for segment in bar.segments),
+            *(part.name for part in difference.parts),
+            *(figure.name for figure in difference.figures),
+        )
+        if name.startswith("stage ")
+    ]
+    assert len(of_stages) > 5
+    # What the last stage computes is not in the log.
+    assert all(re.match(r"stage 2|stage \d \(.+\)", name) for name in of_stages), of_stages
     place = tmp_path / "joined.profile.yaml"
     joined.save(place)
     read_back = headway.load_profile(place)
