@@ -232,3 +232,8 @@ def test_the_site_can_be_built_without_a_warning(tmp_path: Path) -> None:
     assert "Five minutes" in page
     loaded = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?://[^"]+)"', page)
     assert not [address for address in loaded if "canonical" not in address]
+    # Search of a page that was opened as a file: the index as a script, and what runs the worker.
+    index = (tmp_path / "search" / "search_index.js").read_text(encoding="utf-8")
+    assert index.startswith("var __index = ")
+    assert "how-to/my-stream-lags.html" in index
+    assert page.index("assets/iframe-worker.js") < page.index("assets/javascripts/bundle")
