@@ -154,7 +154,7 @@ def models_page() -> str:
     lines = [
         "# Models",
         "",
-        "The functions that compute Headway's answers, and the commands that use them, or the calls",
+        "The functions that compute the answers, and the commands that use them, or the calls",
         "of the library where no command does. Their equations are in the [theory](theory.md);",
         "`headway explain --equation` prints one:",
         "",

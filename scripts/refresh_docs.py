@@ -55,7 +55,7 @@ def cli_page() -> str:
     lines = [
         "# Command line",
         "",
-        "What `--help` says of each command. Results go to stdout, progress and messages to stderr.",
+        "What `--help` says of each command. Results go to stdout, messages to stderr.",
         "",
         f"```text\n{_help()}\n```",
     ]
