@@ -1,7 +1,7 @@
 """Runs the examples of the README and writes what they print, or checks that it still does.
 
-A ``console`` block is ``$ command``, on several lines if they end with a backslash, and its
-A ``console`` block is ``$ command``, whose lines may end with a backslash, and its output;
+A ``console`` block is ``$ command``, whose lines may end with a backslash, and its output; a
+``python`` block is run, and what it prints stands in the ``text`` block behind it. Blocks of
 other languages are left alone.
 
     python scripts/refresh_readme.py            # rewrite
