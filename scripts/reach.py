@@ -154,9 +154,11 @@ def models_page() -> str:
     lines = [
         "# Models",
         "",
-        "Every function of `headway/models` and the commands that reach its module, or the calls",
-        "of the library where no command does, made of the code by `scripts/refresh_docs.py`. No",
-        "model stands on the shelf (`tests/test_models_asked.py`); equations: [theory](theory.md).",
+        "The functions that compute the answers, and the commands that use them, or the calls",
+        "of the library where no command does. Their equations are in the [theory](theory.md);",
+        "`headway explain --equation` prints one:",
+        "",
+        "```console\n$ headway explain --equation M1\n```",
         "",
         "| module | functions | commands and calls |",
         "|---|---|---|",
@@ -174,6 +176,6 @@ def models_page() -> str:
         asked_by = [name for name, found in by_command.items() if module in found]
         asked_by = asked_by or [f"`{name}`" for name, found in by_call.items() if module in found]
         lines.append(f"| `{short}` | {' '.join(public)} | {' '.join(asked_by)} |")
-    lines += ["", "\\* not asked itself; tests hold the function that is asked against it:", ""]
+    lines += ["", "\\* the other side of a function that is used:", ""]
     lines += [f"* `{name}`: {why}" for name, why in OTHER_SIDES.items()]
     return "\n".join([*lines, ""])

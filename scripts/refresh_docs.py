@@ -23,12 +23,12 @@ from unittest import mock
 from equations import theory_page
 from notebook import refreshed_notebook
 from reach import models_page
-from refresh_readme import refreshed
+from refresh_readme import WIDTH, refreshed
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 #: Its commands solve for a quarter of a minute: it is checked by `make test-statistical`.
-_SLOW = frozenset(("capacity.md",))
+_SLOW = frozenset(("many-streams.md",))
 _BEGIN, _END = "<!-- made by scripts/refresh_docs.py -->", "<!-- end of what is made -->"
 
 
@@ -38,7 +38,7 @@ def pages(left_out: frozenset[str]) -> dict[Path, str]:
     found = {docs / "cli.md": cli_page(), docs / "spec.md": spec_page(docs / "spec.md")}
     found[docs / "assumptions.md"] = assumptions_page()
     found[docs / "theory.md"] = theory_page()
-    found[docs / "models.md"] = models_page()
+    found[docs / "models.md"] = refreshed(models_page())
     for path in sorted(docs.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         if path not in found and path.name not in left_out and "```console" in text:
@@ -63,6 +63,20 @@ def cli_page() -> str:
     ]
     for name in _COMMANDS:
         lines += ["", f"## headway {name}", "", f"```text\n{_help(name)}\n```"]
+    lines += [
+        "",
+        "## Completion with the Tab key",
+        "",
+        "Put one line into the file that your shell reads at its start:",
+        "",
+        "<!-- run by tests/cli/test_help.py -->",
+        "",
+        "```sh",
+        'eval "$(_HEADWAY_COMPLETE=bash_source headway)"      # bash, ~/.bashrc',
+        'eval "$(_HEADWAY_COMPLETE=zsh_source headway)"       # zsh, ~/.zshrc',
+        "_HEADWAY_COMPLETE=fish_source headway | source       # fish, config.fish",
+        "```",
+    ]
     return "\n".join([*lines, ""])
 
 
@@ -96,7 +110,7 @@ def _help(*command: str) -> str:
     from headway.cli.main import run
 
     printed = io.StringIO()
-    with mock.patch.dict(os.environ, COLUMNS="100"), contextlib.redirect_stdout(printed):
+    with mock.patch.dict(os.environ, COLUMNS=WIDTH), contextlib.redirect_stdout(printed):
         assert run([*command, "--help-all" if command else "--help"]) == 0
     return "\n".join(line.rstrip() for line in printed.getvalue().rstrip().splitlines())
 

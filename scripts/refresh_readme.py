@@ -1,7 +1,8 @@
 """Runs the examples of the README and writes what they print, or checks that it still does.
 
-A ``console`` block is a line ``$ command`` and its output; a ``python`` block is run, and what it
-prints stands in the ``text`` block behind it. Blocks of other languages are left alone.
+A ``console`` block is ``$ command``, whose lines may end with a backslash, and its output; a
+``python`` block is run, and what it prints stands in the ``text`` block behind it. Blocks of
+other languages are left alone.
 
     python scripts/refresh_readme.py            # rewrite
     python scripts/refresh_readme.py --check    # exit 1 and show the difference
@@ -18,7 +19,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-_CONSOLE = re.compile(r"```console\n\$ (?P<command>[^\n]+)\n(?P<output>.*?)```\n", re.DOTALL)
+#: Columns of what commands print: a block of code of the site has room for 95.
+WIDTH = "92"
+_CONSOLE = re.compile(
+    r"```console\n\$ (?P<command>(?:[^\n]*\\\n)*[^\n]+)\n(?P<output>.*?)```\n", re.DOTALL
+)
 _PYTHON = re.compile(
     r"```python\n(?P<code>.*?)```\n(?P<between>\s*)```text\n(?P<output>.*?)```\n", re.DOTALL
 )
@@ -45,7 +50,7 @@ def _printed(command: list[str]) -> str:
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "COLUMNS": WIDTH},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -28,9 +28,9 @@ def is_terminal() -> bool:
 
 
 def fit_width() -> None:
-    """Print in the width of the terminal; in files and pipes in the usual width."""
+    """Print in the terminal's width; in files and pipes in that of COLUMNS, or the usual one."""
     columns = USUAL_WIDTH
-    if is_terminal():
+    if is_terminal() or "COLUMNS" in os.environ:
         import shutil  # it brings what unpacks archives, for nothing where nobody looks
 
         columns = shutil.get_terminal_size((USUAL_WIDTH, 24)).columns
