@@ -266,8 +266,9 @@ java:
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "headway needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@$(PYTHON) -m venv $(VENV)
+	@sh scripts/telling.sh "installing Headway and what it needs into $(VENV) (1.6 GB)" \
+	  $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 $(DELTA_READY): pyproject.toml
