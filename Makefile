@@ -239,8 +239,9 @@ backlogs-page: $(READY)  ## the page about it, from the committed results -> doc
 goldens: $(READY)  ## what commands and calls print, on record -> tests/goldens/record; look at the difference
 	$(BIN)/python -m tests.goldens.write
 
-docs: $(READY)  ## pages made of help texts, schemas and commands: docs/cli.md and others
+docs: $(READY)  ## pages made of help texts, schemas and commands: docs/cli.md and others; the notebooks
 	$(BIN)/python scripts/refresh_docs.py
+	$(BIN)/python scripts/refresh_notebooks.py
 
 site: $(READY)  ## the documentation site, no broken link -> build/site/index.html
 	$(BIN)/python -m pip install --quiet --editable '.[dev,site]'

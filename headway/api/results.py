@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from headway.api.arguments import job_from
 from headway.api.result_kinds import brief_of, headline_of, kind_of
+from headway.domain import JobProfile
 from headway.domain.result import Result
 from headway.errors import InputError, require_packages
 from headway.formats.as_json import json_text
@@ -49,28 +51,60 @@ def _without_empty(data: Any) -> Any:
     return [_without_empty(value) for value in data] if isinstance(data, list) else data
 
 
-def as_table(result: Result) -> Any:
-    """The main table of a result."""
+def as_table(
+    result: Result, table: str = "", *, profile: JobProfile | str | Path | None = None
+) -> Any:
+    """A table of a result, by default its main one."""
     require_packages("logs", "a table for pandas", "pandas")
     from pandas import DataFrame  # type: ignore[import-untyped]
 
-    return DataFrame(list(_rows(result)))
+    return DataFrame([flat(row) for row in _rows(result, table, profile)])
 
 
-def _rows(result: Result) -> Iterable[Mapping[str, object]]:
-    """The rows of the main table; nested values have names with a dot."""
+def _rows(
+    result: Result, table: str, profile: JobProfile | str | Path | None
+) -> Iterable[Mapping[str, object]]:
+    """The rows of a table."""
     kind = kind_of(result)
-    if callable(kind.main):
-        return [flat(row) for row in kind.main(result)]
-    node: Any = kind.data(result)
-    if not kind.main:
-        figures = flat(node).items()
+    if table in kind.tables:
+        return kind.tables[table](result, None if profile is None else job_from(profile))
+    if profile is not None:
+        raise InputError("profile: only the table 'what_if' of a streaming job's plan needs one")
+    path = table or kind.main
+    if callable(path):
+        return path(result)
+    content = kind.data(result)
+    if not path:
+        figures = flat(content).items()
         return [{"name": name, "value": value} for name, value in figures if value != []]
-    for key in kind.main.split("."):
-        node = node.get(key) or {}
+    node: Any = content
+    for key in path.split("."):
+        node = (node.get(key) or {}) if isinstance(node, Mapping) else {}
+    if table and not _is_table(node):
+        names = (*kind.tables, *_table_names(content))
+        raise InputError(f"table: {table!r}; expected one of {', '.join(dict.fromkeys(names))}")
     if isinstance(node, Mapping):
-        node = [{"name": name, **row} for name, row in node.items()]
-    return [flat(row) for row in node]
+        return [
+            {"name": name, **(row if isinstance(row, Mapping) else {"value": row})}
+            for name, row in node.items()
+        ]
+    return node
+
+
+def _is_table(node: object) -> bool:
+    """Whether a part of a result's data has rows: figures by name, or a list of such."""
+    if isinstance(node, Mapping):
+        return bool(node)
+    return isinstance(node, list) and any(isinstance(row, Mapping) for row in node)
+
+
+def _table_names(content: Mapping[str, object], prefix: str = "") -> Iterator[str]:
+    """The paths of all parts that have rows."""
+    for key, node in content.items():
+        if _is_table(node):
+            yield f"{prefix}{key}"
+        if isinstance(node, Mapping):
+            yield from _table_names(node, f"{prefix}{key}.")
 
 
 def flat(row: Mapping[str, object], prefix: str = "") -> dict[str, object]:
@@ -85,10 +119,11 @@ def flat(row: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 
 
 def first_screen(result: Result) -> str:
-    """The answer, its facts and its main table, as HTML without a style of its own."""
+    """The answer, its facts, its main table and a chart, as HTML for a notebook."""
     from headway.report.page import sheet_screen
 
-    return sheet_screen(brief_of(result))
+    charts = kind_of(result).charts
+    return sheet_screen(brief_of(result), () if charts is None else charts(result))
 
 
 def save(result: Result, path: str | Path) -> Path:
