@@ -80,7 +80,7 @@ def _rows(
     node: Any = content
     for key in path.split("."):
         node = (node.get(key) or {}) if isinstance(node, Mapping) else {}
-    if table and not _is_table(node):
+    if table and not (node and isinstance(node, Mapping)) and not _is_list_of_rows(node):
         names = (*kind.tables, *_table_names(content))
         raise InputError(f"table: {table!r}; expected one of {', '.join(dict.fromkeys(names))}")
     if isinstance(node, Mapping):
@@ -91,17 +91,15 @@ def _rows(
     return node
 
 
-def _is_table(node: object) -> bool:
-    """Whether a part of a result's data has rows: figures by name, or a list of such."""
-    if isinstance(node, Mapping):
-        return bool(node)
-    return isinstance(node, list) and any(isinstance(row, Mapping) for row in node)
+def _is_list_of_rows(node: object) -> bool:
+    """Whether a part of a result's data is a list of figures by name; it may be empty."""
+    return isinstance(node, list) and all(isinstance(row, Mapping) for row in node)
 
 
 def _table_names(content: Mapping[str, object], prefix: str = "") -> Iterator[str]:
-    """The paths of all parts that have rows."""
+    """The paths of all lists that have rows."""
     for key, node in content.items():
-        if _is_table(node):
+        if node and _is_list_of_rows(node):
             yield f"{prefix}{key}"
         if isinstance(node, Mapping):
             yield from _table_names(node, f"{prefix}{key}.")
