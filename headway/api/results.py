@@ -79,7 +79,8 @@ def _rows(
         return [{"name": name, "value": value} for name, value in figures if value != []]
     node: Any = content
     for key in path.split("."):
-        node = (node.get(key) or {}) if isinstance(node, Mapping) else {}
+        node = node.get(key) if isinstance(node, Mapping) else None
+        node = {} if node is None else node
     if table and not (node and isinstance(node, Mapping)) and not _is_list_of_rows(node):
         names = (*kind.tables, *_table_names(content))
         raise InputError(f"table: {table!r}; expected one of {', '.join(dict.fromkeys(names))}")
