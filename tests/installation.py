@@ -29,7 +29,8 @@ def required(*extras: str) -> set[str]:
     lists = [PROJECT["optional-dependencies"][extra] for extra in extras]
     requirements = [each for one in lists or [PROJECT["dependencies"]] for each in one]
     names = [re.split(r"[<>=\[]", each)[0] for each in requirements]
-    return {NAMES.get(name, name) for name in names} - {"headway"}  # an extra that contains another
+    # An extra may contain another.
+    return {NAMES.get(name, name) for name in names} - {"headway"}
 
 
 _WITHOUT = """

@@ -144,4 +144,3 @@ def test_a_plain_installation_profiles_however_much_there_is(
     log = write_plain(AppLog().add(Query()).lines, tmp_path / "log")
     monkeypatch.setattr("headway.profiler.reading.IN_PROCESS_BYTES", 1000)
     assert run(["profile", str(log), "-o", str(tmp_path / "job.profile.yaml")]) == 0
-

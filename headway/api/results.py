@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from headway.api.arguments import job_from
 from headway.api.result_kinds import brief_of, headline_of, kind_of
-from headway.domain import JobProfile
 from headway.domain.result import Result
 from headway.errors import InputError, require_packages
 from headway.formats.as_json import json_text
@@ -17,6 +15,9 @@ from headway.formats.codec import data_of
 from headway.formats.profile_file import save_profile
 from headway.redaction import printable
 from headway.report.sheet_text import sheet_text
+
+if TYPE_CHECKING:
+    from headway.domain import JobProfile
 
 
 def in_short(result: Result) -> str:
@@ -67,6 +68,8 @@ def _rows(
     """The rows of a table."""
     kind = kind_of(result)
     if table in kind.tables:
+        from headway.api.arguments import job_from
+
         return kind.tables[table](result, None if profile is None else job_from(profile))
     if profile is not None:
         raise InputError("profile: only the table 'what_if' of a streaming job's plan needs one")

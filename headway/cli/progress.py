@@ -20,8 +20,8 @@ class Progress:
     """Shows the current step and its progress.
 
     On a terminal it appears after half a second: shorter steps show nothing, and load nothing for
-    it. ``plain`` also prints a line per step without a terminal, and every 15 seconds of it, for commands
-    that take minutes; short commands print nothing there.
+    it. ``plain`` also prints a line per step without a terminal, and again every 15 seconds, for
+    commands that take minutes; short commands print nothing there.
     """
 
     def __init__(self, text: str = "", *, plain: bool = False) -> None:

@@ -63,7 +63,8 @@ def answers(missing: set[str], commands: Commands, folder: Path) -> list[tuple[i
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+    answered = map(json.loads, done.stdout.splitlines())
+    return [(code, printed, errors) for code, printed, errors in answered]
 
 
 def about(job: str, options: Sequence[str], setting: Sequence[str]) -> Commands:
@@ -135,7 +136,7 @@ JOBS: dict[str, Commands] = {
 def test_a_plain_installation_answers_as_one_with_all_extras(job: str, tmp_path: Path) -> None:
     plain, whole = (
         answers(missing, JOBS[job], tmp_path / name)
-        for name, missing in (("plain", required(*EXTRAS)), ("whole", set()))
+        for name, missing in (("plain", required(*EXTRAS)), ("whole", set[str]()))
     )
     assert [answer for answer in plain if answer[0] not in (0, 3)] == []
     assert plain == whole

@@ -135,7 +135,19 @@ def _inverse(shape: Array, prob: Array) -> Array:
 
 
 def gammaln(shape: Numeric) -> Array:
-    """Logarithm of the gamma function, by the C library (D10).
+    """Logarithm of the gamma function, by the C library.
+
+    Parameters
+    ----------
+    shape : float or array, > 0
+
+    Returns
+    -------
+    array
+
+    Notes
+    -----
+    theory.md (D10).
 
     Examples
     --------
@@ -146,12 +158,25 @@ def gammaln(shape: Numeric) -> Array:
 
 
 def log_excess(ratio: Numeric) -> Array:
-    """``(t - log(1 + t)) / t^2``, which is 1/2 at zero (D10).
+    """``(t - log(1 + t)) / t^2``, which is 1/2 at zero.
+
+    Parameters
+    ----------
+    ratio : float or array, > -1
+
+    Returns
+    -------
+    array
+
+    Notes
+    -----
+    theory.md (D10): half the square of eta in Temme's expansion, over the square of the distance from
+    the mean in means.
 
     Examples
     --------
-    >>> log_excess(np.array([0.0, 1.0]))
-    array([0.5       , 0.30685282])
+    >>> float(log_excess(0.0)), float(log_excess(1.0))  # 1 - ln 2
+    (0.5, 0.306853)
     """
     ratios = np.asarray(ratio, dtype=np.float64)
     is_small = np.abs(ratios) < _SMALL_RATIO
