@@ -71,7 +71,7 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
     InputError
         If Spark is described although its engine is not used.
     SparkUnavailableError, MissingPackagesError
-        If only Spark can read them, and there is no Java, or no package of ``headway[logs]``.
+        If only Spark can read them, and there is no Java, or no package of ``headway[spark]``.
     """
     engine, master, session = question.engine, question.master, question.session
     conf, limits = dict(question.conf), UnpackLimits()

@@ -167,12 +167,14 @@ def _frontier_data(plan: StreamAnswer) -> Iterator[Mapping[str, object]]:
         yield {**data_of(point), "is_plan": is_plan}
 
 
-def _what_if_data(plan: StreamAnswer, profile: JobProfile | None) -> Iterator[Mapping[str, object]]:
+def _what_if_data(
+    plan: StreamAnswer, profile: JobProfile | None
+) -> Iterator[Mapping[str, object]]:
     """Its job with other numbers of nodes, triggers and rates."""
     from headway.report.what_if import Question, grid_of, grid_rows
 
     if profile is None:
-        raise InputError("profile: missing; what_if predicts the job again, from its profile or log")
+        raise InputError("profile: missing; what_if predicts the job again, by its profile or log")
     question = Question.of(plan)
     return grid_rows(question, grid_of(profile, question, lambda *_: None))
 

@@ -170,7 +170,7 @@ def log_excess(ratio: Numeric) -> Array:
 
     Notes
     -----
-    theory.md (D10): half the square of eta in Temme's expansion, over the square of the distance from
+    theory.md (D10): half the square of eta in Temme's expansion, over that of the distance from
     the mean in means.
 
     Examples
