@@ -33,7 +33,7 @@ def test_both_tails_agree_with_scipy(is_upper: bool) -> None:
     ("shape", "x"),
     [
         *((0.05, 40.0), (0.5, 1e-9), (3.0, 200.0), (19.9, 21.0), (20.0, 14.1), (20.0, 25.9)),
-        *((400.0, 300.0), (400.0, 540.0), (1e4, 9_300.0), (1e6, 1_006_000.0), (1e8, 99_950_000.0)),
+        *((400.0, 300.0), (400.0, 540.0), (1e4, 9_300.0), (1e5, 99_000.0), (1e5, 101_200.0)),
     ],
 )
 def test_tails_agree_with_forty_digits(shape: float, x: float) -> None:
@@ -66,7 +66,7 @@ def test_quantiles_of_almost_constant_values_are_normal() -> None:
     # Shapes as a wait has them that hardly varies; the third cumulant is Cornish and Fisher's term.
     shape, scores = 1e10, np.array([-2.0, 0.0, 3.0])
     expected = shape + scores * np.sqrt(shape) + (scores**2 - 1.0) / 3.0
-    assert gammaincinv(shape, special.ndtr(scores)) == pytest.approx(expected, rel=1e-9)
+    assert gammaincinv(shape, special.ndtr(scores)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_logarithms_agree_with_scipy_and_mpmath() -> None:
