@@ -168,8 +168,7 @@ def require_packages(extra: str, feature: str, *packages: str) -> None:
         are = "is" if len(missing) == 1 else "are"
         names = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
         raise MissingPackagesError(
-            f"{feature} needs {names}, which {are} not installed: "
-            f"pip install 'headway[{extra}]'"
+            f"{feature} needs {names}, which {are} not installed: pip install 'headway[{extra}]'"
         )
 
 

@@ -47,6 +47,4 @@ def explain(plan: AnyAnswer | str | Path) -> Explanation:
         If the file cannot be read or is no such plan.
     """
     answer = load_any_plan(plan) if isinstance(plan, str | Path) else plan
-    return Explanation(
-        batch_explanation_text(answer) if answer.ends else explanation_text(answer)
-    )
+    return Explanation(batch_explanation_text(answer) if answer.ends else explanation_text(answer))

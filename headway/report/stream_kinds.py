@@ -167,9 +167,7 @@ def _frontier_data(plan: StreamAnswer) -> Iterator[Mapping[str, object]]:
         yield {**data_of(point), "is_plan": is_plan}
 
 
-def _what_if_data(
-    plan: StreamAnswer, profile: JobProfile | None
-) -> Iterator[Mapping[str, object]]:
+def _what_if_data(plan: StreamAnswer, profile: JobProfile | None) -> Iterator[Mapping[str, object]]:
     """Its job with other numbers of nodes, triggers and rates."""
     from headway.report.what_if import Question, grid_of, grid_rows
 

@@ -131,7 +131,6 @@ JOBS: dict[str, Commands] = {
 }
 
 
-
 @pytest.mark.parametrize("job", JOBS)
 def test_a_plain_installation_answers_as_one_with_all_extras(job: str, tmp_path: Path) -> None:
     plain, whole = (

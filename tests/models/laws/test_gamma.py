@@ -52,7 +52,7 @@ def test_the_ends_are_certain() -> None:
 
 
 def test_quantiles_agree_with_scipy() -> None:
-    shapes = np.concatenate([np.geomspace(0.01, 1e6, 81), [20.0]])
+    shapes = np.concatenate([np.geomspace(0.01, 1e5, 81), [20.0]])
     probs = np.concatenate([np.geomspace(1e-12, 0.5, 25), 1.0 - np.geomspace(1e-11, 0.5, 25)])
     shape, prob = np.meshgrid(shapes, probs)
     expected = special.gammaincinv(shape, prob)
