@@ -47,6 +47,8 @@ def put_files_into(folder: Path) -> None:
     counts, totals = profile.stages
     hot = replace(totals, hot_share_ratio=0.3, task_per_row_s=1e-5)
     headway.save_profile(replace(profile, stages=(counts, hot)), folder / "hot.profile.yaml")
+    kafka = replace(profile.shape, sources=("KafkaV2[Subscribe[orders]]",))
+    headway.save_profile(replace(profile, shape=kafka), folder / "kafka.profile.yaml")
 
 
 def answers(missing: set[str], commands: Commands, folder: Path) -> list[tuple[int, str, str]]:
@@ -90,8 +92,8 @@ JOBS: dict[str, Commands] = {
     ],
     "stream with hot keys": about("hot.profile.yaml", STREAM, ["--rate", "30k/s"]),
     "Real-Time Mode": [
-        ["plan", str(EXAMPLES / "word-count.profile.yaml"), *STREAM, "--mode", "real-time"],
-        ["predict", str(EXAMPLES / "word-count.profile.yaml"), "--mode", "real-time"],
+        ["plan", "kafka.profile.yaml", *STREAM, "--mode", "real-time"],
+        ["predict", "kafka.profile.yaml", "--mode", "real-time"],
     ],
     "event log": [
         ["profile", "eventlog_v2_app-1", "-o", "job.profile.yaml"],
