@@ -47,7 +47,7 @@ def put_files_into(folder: Path) -> None:
     counts, totals = profile.stages
     hot = replace(totals, hot_share_ratio=0.3, task_per_row_s=1e-5)
     headway.save_profile(replace(profile, stages=(counts, hot)), folder / "hot.profile.yaml")
-    kafka = replace(profile.shape, sources=("KafkaV2[Subscribe[orders]]",))
+    kafka = replace(profile.shape, sources=("KafkaV2[Subscribe[orders]]",), sink="console")
     headway.save_profile(replace(profile, shape=kafka), folder / "kafka.profile.yaml")
 
 
