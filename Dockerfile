@@ -1,4 +1,4 @@
-# Everything but the demonstration and logs read by Spark: those need Java and 700 MB of PySpark.
+# Everything but what extras need: Spark itself, and the solver for many jobs.
 #   docker build -t headway .
 #   docker run --rm -v "$PWD:/work" headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s'
 # Versions are those of constraints.txt, with which the tests run.
@@ -9,9 +9,8 @@ RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /dist /s
 
 FROM python:3.12-slim
 COPY --from=build /source/constraints.txt /dist/
-RUN pip install --no-cache-dir --constraint /dist/constraints.txt click jinja2 msgspec numpy pyyaml rich scipy zstandard
 COPY --from=build /dist /dist
-RUN pip install --no-cache-dir --no-deps /dist/headway-*.whl && rm -r /dist && useradd --create-home headway
+RUN pip install --no-cache-dir --constraint /dist/constraints.txt /dist/headway-*.whl && rm -r /dist && useradd --create-home headway
 USER headway
 WORKDIR /work
 ENTRYPOINT ["headway"]

@@ -14,6 +14,10 @@ ORDINARY ?= ../headway-ordinary
 FROZEN_RULE ?= 99ba9d956b44bf5b66543e2257a38aff30690a50
 SEEN_RULE ?= 26e8b2f44de7dbe05efb5504329c53e927ee9716
 
+# What .ci/run sets to know how much processor time each part takes.
+CPU ?=
+MEASURED = $(if $(CPU),$(CPU) $@)
+
 # Tests and pages start hundreds of processes: what they load is compiled by the first of them.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -36,20 +40,20 @@ test: lint  ## everything CI runs; types and imports are looked at beside the te
 	@$(MAKE) --no-print-directory -j2 tests types imports
 
 lint: $(READY)
-	$(BIN)/ruff check .
+	$(MEASURED) $(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 types: $(READY)
-	$(BIN)/mypy
+	$(MEASURED) $(BIN)/mypy
 
 imports: $(READY)
-	$(BIN)/lint-imports
+	$(MEASURED) $(BIN)/lint-imports
 
 # Of three processes on two cores one mostly waits for Spark, whose sessions tests share by the groups
 # of tests/conftest.py. Modules are compiled once, not by each process.
 tests: $(READY) java
 	$(BIN)/python -m compileall -q headway benchmarks scripts
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not statistical and not robustness"
+	$(MEASURED) $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not statistical and not robustness"
 
 test-statistical: $(READY) java  ## seeded simulations and all random cases, minutes
 	HEADWAY_ALL_EXAMPLES=1 $(BIN)/python -m pytest -m "(statistical or hypothesis) and not robustness"
@@ -239,8 +243,9 @@ backlogs-page: $(READY)  ## the page about it, from the committed results -> doc
 goldens: $(READY)  ## what commands and calls print, on record -> tests/goldens/record; look at the difference
 	$(BIN)/python -m tests.goldens.write
 
-docs: $(READY)  ## pages made of help texts, schemas and commands: docs/cli.md and others
+docs: $(READY)  ## pages made of help texts, schemas and commands: docs/cli.md and others; the notebooks
 	$(BIN)/python scripts/refresh_docs.py
+	$(BIN)/python scripts/refresh_notebooks.py
 
 site: $(READY)  ## the documentation site, no broken link -> build/site/index.html
 	$(BIN)/python -m pip install --quiet --editable '.[dev,site]'
@@ -266,8 +271,9 @@ java:
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "headway needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@$(PYTHON) -m venv $(VENV)
+	@sh scripts/telling.sh "installing Headway and what it needs into $(VENV) (1.6 GB)" \
+	  $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 $(DELTA_READY): pyproject.toml

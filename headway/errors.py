@@ -166,9 +166,9 @@ def require_packages(extra: str, feature: str, *packages: str) -> None:
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         are = "is" if len(missing) == 1 else "are"
+        names = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
         raise MissingPackagesError(
-            f"{feature} needs {' and '.join(missing)}, which {are} not installed: "
-            f"pip install 'headway[{extra}]'"
+            f"{feature} needs {names}, which {are} not installed: pip install 'headway[{extra}]'"
         )
 
 

@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
-_FOR_USERS = ("capacity", "logs")
+_FOR_USERS = ("capacity", "logs", "spark")
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)>=(?P<lowest>[0-9.]+)(,<[0-9.]+)?")
 
 
@@ -22,7 +22,7 @@ def constraints(pyproject: str) -> list[str]:
     found = []
     for requirement in (
         *project["dependencies"],
-        *(each for name in _FOR_USERS for each in extras[name]),
+        *(each for name in _FOR_USERS for each in extras[name] if "[" not in each),
     ):
         stated = _REQUIREMENT.fullmatch(requirement)
         if stated is None:

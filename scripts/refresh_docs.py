@@ -21,7 +21,6 @@ from typing import Any
 from unittest import mock
 
 from equations import theory_page
-from notebook import refreshed_notebook
 from reach import models_page
 from refresh_readme import WIDTH, refreshed
 
@@ -43,8 +42,6 @@ def pages(left_out: frozenset[str]) -> dict[Path, str]:
         text = path.read_text(encoding="utf-8")
         if path not in found and path.name not in left_out and "```console" in text:
             found[path] = refreshed(text)
-    for path in sorted((ROOT / "examples").glob("*.ipynb")):
-        found[path] = refreshed_notebook(path)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -233,3 +234,18 @@ def test_a_plan_names_the_value_it_cannot_use(call: dict[str, Any], named: str) 
     asked: dict[str, Any] = {"rate": "1k/s", "target": "p99 <= 3s"}
     with pytest.raises(headway.HeadwayError, match=named):
         headway.plan(a_profile(), **(asked | call))
+
+
+def test_editors_and_type_checkers_see_each_name_where_it_is_loaded_from() -> None:
+    tree = ast.parse(Path(headway.__file__).read_text(encoding="utf-8"))
+    (typed,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        (statement.module, name.name)
+        for statement in typed.body
+        if isinstance(statement, ast.ImportFrom)
+        for name in statement.names
+    }
+    loaded = {(home, name) for home, names in headway._HOMES.items() for name in names.split()}
+    assert seen == loaded
+    assert {name for _, name in loaded} == {*headway.__all__} - {"__version__"}
+    assert (Path(headway.__file__).parent / "py.typed").exists()

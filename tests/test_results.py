@@ -138,6 +138,69 @@ def test_the_table_of_a_plan_has_its_own_row_as_its_text_and_page_do(
     assert len(frontier) == len(list(frontier_rows(plan)))
 
 
+def test_a_plan_and_a_prediction_have_a_chart(results: dict[str, Result]) -> None:
+    for name in ("plan", "infeasible plan", "prediction", "simulation"):
+        screen = results[name]._repr_html_()
+        assert screen.count("<figure") == 1, name
+        # The rules hold within the result: a notebook has tables and charts of others.
+        assert screen.partition("<style>")[2].strip().startswith(".headway {"), name
+    nodes = {f">{point.nodes}</text>" for point in cast(Plan, results["plan"]).frontier}
+    assert all(text in results["plan"]._repr_html_() for text in nodes)
+
+
+def test_other_tables_have_names(results: dict[str, Result]) -> None:
+    plan, profile = results["plan"], results["profile"]
+    assert plan.to_pandas("frontier").equals(plan.to_pandas())
+    sensitivities = plan.to_pandas("sensitivities")
+    assert list(sensitivities["change"]) == [one.change for one in cast(Plan, plan).sensitivities]
+    phases = plan.to_pandas("prediction.phases_s").set_index("name")["value"]
+    expected_s = cast(Plan, plan).prediction.phases_s
+    assert phases.to_dict() == pytest.approx(dict(expected_s), rel=1e-4)
+    assert list(profile.to_pandas("settings")["query_name"]) == ["word-count-1", "word-count-2"]
+    with pytest.raises(InputError, match=r"table: 'colours'; expected one of frontier, what_if, "):
+        plan.to_pandas("colours")
+    with pytest.raises(InputError, match="profile: only the table 'what_if'"):
+        plan.to_pandas("sensitivities", profile=PROFILE)
+    with pytest.raises(InputError, match="profile: missing; what_if predicts the job again"):
+        plan.to_pandas("what_if")
+
+
+def test_the_what_if_has_the_plan_and_what_is_predicted_elsewhere(
+    results: dict[str, Result],
+) -> None:
+    plan = cast(Plan, results["plan"])
+    grid = plan.to_pandas("what_if", profile=PROFILE)
+    (own,) = grid[grid["is_plan"]].to_dict("records")
+    assert (own["nodes"], own["rate_per_s"]) == (plan.nodes, plan.rate_per_s)
+    assert own["met"]
+    row = grid[~grid["is_plan"] & grid["p99_s"].notna()].iloc[-1]
+    again = headway.predict(
+        PROFILE,
+        rate=row["rate_per_s"],
+        trigger=row["trigger_s"],
+        executors=int(row["executors"]),
+        cores=plan.cores_per_executor,
+        partitions=plan.configuration.shuffle_partitions,
+    )
+    assert again.tuple_latency is not None
+    assert again.tuple_latency.interval90_p99_s is not None
+    assert row["p99_s"] == pytest.approx(again.tuple_latency.p99_s, rel=1e-3)
+    assert row["p99_high_s"] == pytest.approx(again.tuple_latency.interval90_p99_s.high, rel=1e-3)
+    assert row["met"] == (row["p99_high_s"] <= 2.0)
+    # Where the backlog grows there is no latency, and no target is met.
+    assert not grid[grid["p99_s"].isna()]["met"].any()
+
+
+def test_what_is_text_shows_itself(results: dict[str, Result]) -> None:
+    plan = cast(Plan, results["plan"])
+    explanation = headway.explain(plan)
+    assert repr(explanation) == str(explanation)
+    assert "p99 &lt;= 2.00 s" in explanation._repr_html_()
+    emitted = headway.emit(plan, format="spark-submit")
+    assert str(emitted) == emitted.text
+    assert repr(emitted) == f"<Emitted: {len(emitted.text.splitlines())} lines>"
+
+
 def words_of(text: str) -> set[str]:
     return {word.strip(":;,.").casefold() for word in text.split()}
 

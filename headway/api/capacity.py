@@ -93,7 +93,7 @@ def capacity(
     growth = question.growth_ratio or 1.0
     file = load_spec(path)
     spec = spec_of(file, CapacityPlan)
-    require_packages("capacity", "planning capacity", "cvxpy", "highspy")
+    require_packages("capacity", "planning capacity", "cvxpy", "highspy", "scipy")
     maker = _Maker(file.metadata.name, spec, tell)
     tell("solving")
     planned = maker.planned(growth)

@@ -18,20 +18,36 @@ from headway.errors import InputError
 from headway.formats.from_json import load_any_plan, parse_any_plan
 from headway.formats.own_files import read_text
 from headway.sparkconf import parse_properties, property_lines
+from headway.units import counted
 from headway.version import __version__
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Emitted:
-    """The text of a file, and what the file itself does not contain, such as explanations."""
+    """The text of a file, and what the file itself does not contain, such as explanations.
+
+    Printed, it is the text.
+    """
 
     text: str
     beside: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Emitted: {counted(len(self.text.splitlines()), 'line')}>"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        """The text, for notebooks."""
+        from markupsafe import escape
+
+        return f"<pre>{escape(self.text)}</pre>"
+
 
 def emit(
     plan: Answer | str | Path,
-    output_format: str,
+    format: str,  # noqa: A002  # as the command line has it
     *,
     submission: Mapping[str, str] | None = None,
     diff_from: str | Path | None = None,
@@ -42,7 +58,7 @@ def emit(
     ----------
     plan : Plan, DeadlinePlan or path
         A plan, the file that ``headway plan --json`` printed, or a job's spec, which is planned.
-    output_format : str
+    format : str
         One of ``headway.emitters.ALL_FORMATS``.
     submission : mapping, optional
         What is submitted besides the plan, by the fields of ``Submission``, e.g. ``name``.
@@ -61,13 +77,11 @@ def emit(
     ...
     headway.errors.InputError: no/such.json: no such file; expected a plan as 'headway plan...
     """
-    if output_format not in ALL_FORMATS:
-        raise InputError(
-            f"{output_format!r} is no format; expected one of {', '.join(ALL_FORMATS)}"
-        )
+    if format not in ALL_FORMATS:
+        raise InputError(f"{format!r} is no format; expected one of {', '.join(ALL_FORMATS)}")
     answer, full_submission = plan_and_submission(plan, submission)
     current = None if diff_from is None else current_settings(diff_from)
-    return emitted(answer, output_format, full_submission, current)
+    return emitted(answer, format, full_submission, current)
 
 
 def emitted(

@@ -10,7 +10,29 @@ from headway.report.batch_explanation import batch_explanation_text
 from headway.report.explanation import explanation_text
 
 
-def explain(plan: AnyAnswer | str | Path) -> str:
+class Explanation(str):
+    r"""A plan in words: text, which shows itself in an interpreter as it is printed.
+
+    Examples
+    --------
+    >>> Explanation("Answer\n  1 node")
+    Answer
+      1 node
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """As it is printed, for notebooks."""
+        from markupsafe import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def explain(plan: AnyAnswer | str | Path) -> Explanation:
     """The binding constraint, the effect of each change, and every number with its source.
 
     Parameters
@@ -25,4 +47,4 @@ def explain(plan: AnyAnswer | str | Path) -> str:
         If the file cannot be read or is no such plan.
     """
     answer = load_any_plan(plan) if isinstance(plan, str | Path) else plan
-    return batch_explanation_text(answer) if answer.ends else explanation_text(answer)
+    return Explanation(batch_explanation_text(answer) if answer.ends else explanation_text(answer))

@@ -107,20 +107,7 @@ def plan_evidence(
     tell: Tell = lambda *_: None,
 ) -> tuple[Section, ...]:
     """The charts that a profile adds to the page of its plan."""
-    highest_rate_per_s = max((point.sustainable_rate_per_s for point in plan.frontier), default=0.0)
-    cost = plan.cost_per_hour
-    return evidence_of(
-        profile,
-        Question(
-            prediction=plan.prediction,
-            target=plan.target,
-            nodes=plan.nodes,
-            highest_rate_per_s=highest_rate_per_s,
-            cost_per_node_hour=None if cost is None else cost / plan.nodes,
-            profile_file=profile_file,
-        ),
-        tell=tell,
-    )
+    return evidence_of(profile, Question.of(plan, profile_file), tell=tell)
 
 
 def _profile_evidence(profile: JobProfile, profile_file: str, tell: Tell) -> tuple[Section, ...]:

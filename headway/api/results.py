@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.api.result_kinds import brief_of, headline_of, kind_of
 from headway.domain.result import Result
@@ -15,6 +15,9 @@ from headway.formats.codec import data_of
 from headway.formats.profile_file import save_profile
 from headway.redaction import printable
 from headway.report.sheet_text import sheet_text
+
+if TYPE_CHECKING:
+    from headway.domain import JobProfile
 
 
 def in_short(result: Result) -> str:
@@ -49,28 +52,61 @@ def _without_empty(data: Any) -> Any:
     return [_without_empty(value) for value in data] if isinstance(data, list) else data
 
 
-def as_table(result: Result) -> Any:
-    """The main table of a result."""
+def as_table(
+    result: Result, table: str = "", *, profile: JobProfile | str | Path | None = None
+) -> Any:
+    """A table of a result, by default its main one."""
     require_packages("logs", "a table for pandas", "pandas")
     from pandas import DataFrame  # type: ignore[import-untyped]
 
-    return DataFrame(list(_rows(result)))
+    return DataFrame([flat(row) for row in _rows(result, table, profile)])
 
 
-def _rows(result: Result) -> Iterable[Mapping[str, object]]:
-    """The rows of the main table; nested values have names with a dot."""
+def _rows(
+    result: Result, table: str, profile: JobProfile | str | Path | None
+) -> Iterable[Mapping[str, object]]:
+    """The rows of a table."""
     kind = kind_of(result)
-    if callable(kind.main):
-        return [flat(row) for row in kind.main(result)]
-    node: Any = kind.data(result)
-    if not kind.main:
-        figures = flat(node).items()
+    if table in kind.tables:
+        from headway.api.arguments import job_from
+
+        return kind.tables[table](result, None if profile is None else job_from(profile))
+    if profile is not None:
+        raise InputError("profile: only the table 'what_if' of a streaming job's plan needs one")
+    path = table or kind.main
+    if callable(path):
+        return path(result)
+    content = kind.data(result)
+    if not path:
+        figures = flat(content).items()
         return [{"name": name, "value": value} for name, value in figures if value != []]
-    for key in kind.main.split("."):
-        node = node.get(key) or {}
+    node: Any = content
+    for key in path.split("."):
+        node = node.get(key) if isinstance(node, Mapping) else None
+        node = {} if node is None else node
+    if table and not (node and isinstance(node, Mapping)) and not _is_list_of_rows(node):
+        names = (*kind.tables, *_table_names(content))
+        raise InputError(f"table: {table!r}; expected one of {', '.join(dict.fromkeys(names))}")
     if isinstance(node, Mapping):
-        node = [{"name": name, **row} for name, row in node.items()]
-    return [flat(row) for row in node]
+        return [
+            {"name": name, **(row if isinstance(row, Mapping) else {"value": row})}
+            for name, row in node.items()
+        ]
+    return node
+
+
+def _is_list_of_rows(node: object) -> bool:
+    """Whether a part of a result's data is a list of figures by name; it may be empty."""
+    return isinstance(node, list) and all(isinstance(row, Mapping) for row in node)
+
+
+def _table_names(content: Mapping[str, object], prefix: str = "") -> Iterator[str]:
+    """The paths of all lists that have rows."""
+    for key, node in content.items():
+        if node and _is_list_of_rows(node):
+            yield f"{prefix}{key}"
+        if isinstance(node, Mapping):
+            yield from _table_names(node, f"{prefix}{key}.")
 
 
 def flat(row: Mapping[str, object], prefix: str = "") -> dict[str, object]:
@@ -85,10 +121,11 @@ def flat(row: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 
 
 def first_screen(result: Result) -> str:
-    """The answer, its facts and its main table, as HTML without a style of its own."""
+    """The answer, its facts, its main table and a chart, as HTML for a notebook."""
     from headway.report.page import sheet_screen
 
-    return sheet_screen(brief_of(result))
+    charts = kind_of(result).charts
+    return sheet_screen(brief_of(result), () if charts is None else charts(result))
 
 
 def save(result: Result, path: str | Path) -> Path:

@@ -46,7 +46,7 @@ class Result:
         return text
 
     def _repr_html_(self) -> str:
-        """The first screen of its page, for notebooks."""
+        """The first screen of its page with its chart, for notebooks."""
         text: str = _find("first_screen")(self)
         return text
 
@@ -55,15 +55,26 @@ class Result:
         content: dict[str, Any] = _find("as_data")(self)
         return content
 
-    def to_pandas(self) -> Any:
-        """Its main table as a DataFrame: the frontier of a plan, the stages of a profile.
+    def to_pandas(self, table: str = "", *, profile: Any = None) -> Any:
+        """A table of it as a DataFrame: the frontier of a plan, the stages of a profile.
+
+        Parameters
+        ----------
+        table : str
+            Its main table by default; else the name of another list in `to_dict`, such as
+            ``"sensitivities"``, with dots for what is nested. ``"what_if"`` of a plan is its job
+            with other numbers of nodes, triggers and rates.
+        profile : JobProfile or path
+            For ``"what_if"``: the profile, or the log, that the plan was made from.
 
         Raises
         ------
+        InputError
+            If there is no such table; the message names those that there are.
         MissingPackagesError
             If pandas is not installed.
         """
-        return _find("as_table")(self)
+        return _find("as_table")(self, table, profile=profile)
 
     def save(self, path: str | Path) -> Path:
         """Write it to a file: JSON, a page (``.html``), for a profile YAML; returns the path.

@@ -93,13 +93,19 @@ class Kind:
     ``headline`` is that of the sheet, for sheets that take long; ``brief`` is a sheet for
     terminals, by default the sheet without its details. ``main`` is the path of keys to the list
     in the data that is the table, or the function that makes the rows; empty if every figure is a
-    row. With ``is_read_back`` the data become a result again; those of others contain the sheet, so
-    that a page is made from it.
+    row. ``tables`` are further ones by name, made of a result and of the profile behind it, None if
+    it was not given. ``charts`` are drawn in notebooks, where the sheet has none. With
+    ``is_read_back`` the data become a result again; those of others contain the sheet, so that a
+    page is made from it.
     """
 
     sheet: Callable[[Any], Sheet]
     data: Callable[[Any], Mapping[str, object]]
     main: str | Callable[[Any], Iterable[Mapping[str, object]]] = ""
+    tables: Mapping[str, Callable[[Any, Any], Iterable[Mapping[str, object]]]] = field(
+        default_factory=dict
+    )
+    charts: Callable[[Any], tuple[Any, ...]] | None = None
     headline: Callable[[Any], str] | None = None
     brief: Callable[[Any], Sheet] | None = None
     is_read_back: bool = False

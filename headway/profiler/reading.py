@@ -15,7 +15,11 @@ from headway.domain.log_questions import DEFAULT_MASTER, LogEngine, LogsQuestion
 from headway.errors import InputError, MissingPackagesError, SparkUnavailableError
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.engines.in_process import read_in_process
-from headway.profiler.engines.on_spark import local_session_conf, read_on_spark, require_arrow
+from headway.profiler.engines.on_spark import (
+    local_session_conf,
+    read_on_spark,
+    require_spark_packages,
+)
 from headway.profiler.logs.event_logs import nothing_read
 from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import EventLog, LogFailure, find_event_logs
@@ -67,7 +71,7 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
     InputError
         If Spark is described although its engine is not used.
     SparkUnavailableError, MissingPackagesError
-        If only Spark can read them, and there is no Java, or no package of ``headway[logs]``.
+        If only Spark can read them, and there is no Java, or no package of ``headway[spark]``.
     """
     engine, master, session = question.engine, question.master, question.session
     conf, limits = dict(question.conf), UnpackLimits()
@@ -151,7 +155,7 @@ def _started(
 ) -> SparkSession | None:
     """A session; None if Java or packages for one are missing and processes here are sufficient."""
     try:
-        require_arrow()
+        require_spark_packages()
         tell("starting Spark")
         return stack.enter_context(
             spark_session.embedded_session(

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
@@ -100,8 +100,12 @@ def sheet_page(
     )
 
 
-def sheet_screen(sheet: Sheet) -> str:
-    """The answer, facts, first table and what to copy, as HTML without a style of its own."""
+def sheet_screen(sheet: Sheet, charts: Sequence[Any] = ()) -> str:
+    """The answer, facts, first table, a chart and what to copy, as HTML for a notebook.
+
+    The chart is the first of ``charts`` or, if there are none, of the sheet.
+    """
+    charts = charts or [chart for section in sheet.sections for chart in section.charts]
     tables = (section for section in sheet.sections if section.rows and not section.only_on_pages)
     main = next(tables, Section())
     num_more = len(main.rows) - _MOST_ROWS
@@ -111,9 +115,15 @@ def sheet_screen(sheet: Sheet) -> str:
         _html_table((), sheet.facts),
         _html_table(main.head, main.rows[:_MOST_ROWS]),
         f"<p>{num_more} more rows</p>" if num_more > 0 else "",
+        _chart_html(charts[0]) if charts else "",
         f"<pre>{escape(code)}</pre>" if code else "",
     ]
     return f'<div class="headway">{"".join(parts)}</div>'
+
+
+def _chart_html(chart: Any) -> str:
+    html = environment().get_template("screen.html.jinja").render(chart=chart)
+    return "\n".join(filter(None, map(str.strip, html.splitlines())))
 
 
 def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from headway.domain import (
     Applies,
@@ -12,12 +13,14 @@ from headway.domain import (
     Finding,
     FindingCode,
     InfeasiblePlan,
+    JobProfile,
     Metric,
     Plan,
     Prediction,
     StreamAnswer,
 )
 from headway.domain.sheet import Kind, Section, Sheet
+from headway.errors import InputError
 from headway.formats.as_json import prediction_json, stream_json
 from headway.formats.codec import data_of
 from headway.report.advice import narrowing_text
@@ -45,6 +48,9 @@ from headway.report.wording import (
 )
 from headway.units import counted, format_duration
 from headway.words import words_of
+
+if TYPE_CHECKING:
+    from headway.report.charts import FrontierChart, PhaseBar
 
 _MOST_NOTES = 1
 _MOST_REASONS_OF_OBSTACLES, _MOST_NOTES_OF_OBSTACLES = 4, 2
@@ -195,6 +201,28 @@ def _frontier_data(plan: StreamAnswer) -> Iterator[Mapping[str, object]]:
         yield {**data_of(point), "is_plan": is_plan}
 
 
+def _what_if_data(plan: StreamAnswer, profile: JobProfile | None) -> Iterator[Mapping[str, object]]:
+    """Its job with other numbers of nodes, triggers and rates."""
+    from headway.report.what_if import Question, grid_of, grid_rows
+
+    if profile is None:
+        raise InputError("profile: missing; what_if predicts the job again, by its profile or log")
+    question = Question.of(plan)
+    return grid_rows(question, grid_of(profile, question, lambda *_: None))
+
+
+def _frontier_charts(plan: StreamAnswer) -> tuple[FrontierChart, ...]:
+    from headway.report.charts import frontier_charts
+
+    return frontier_charts(plan)
+
+
+def _latency_charts(prediction: Prediction) -> tuple[PhaseBar, ...]:
+    from headway.report.charts import latency_charts
+
+    return latency_charts(prediction)
+
+
 def _statistics(prediction: Prediction) -> Iterator[Mapping[str, object]]:
     """The quoted latencies, a row for each statistic."""
     for statistic in ("mean", "p50", "p95", "p99"):
@@ -221,6 +249,8 @@ KINDS = {
         brief=_brief_sheet,
         data=stream_json,
         main=_frontier_data,
+        tables={"frontier": lambda plan, _: _frontier_data(plan), "what_if": _what_if_data},
+        charts=_frontier_charts,
         is_read_back=True,
     ),
     "prediction": Kind(
@@ -228,6 +258,7 @@ KINDS = {
         sheet=prediction_sheet,
         data=prediction_json,
         main=_statistics,
+        charts=_latency_charts,
         is_read_back=True,
     ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from headway.domain import (
     LatencyDistribution,
     Metric,
     Prediction,
+    StreamAnswer,
     Target,
 )
 from headway.models.job.predict import predict, predictions_at
@@ -41,6 +42,21 @@ class Question:
     highest_rate_per_s: float
     cost_per_node_hour: float | None = None
     profile_file: str = "job.profile.yaml"
+
+    @classmethod
+    def of(cls, plan: StreamAnswer, profile_file: str = "job.profile.yaml") -> Question:
+        """The question that a plan answers."""
+        cost = plan.cost_per_hour
+        return cls(
+            prediction=plan.prediction,
+            target=plan.target,
+            nodes=plan.nodes,
+            highest_rate_per_s=max(
+                (point.sustainable_rate_per_s for point in plan.frontier), default=0.0
+            ),
+            cost_per_node_hour=None if cost is None else cost / plan.nodes,
+            profile_file=profile_file,
+        )
 
     @property
     def configuration(self) -> Configuration:
@@ -112,6 +128,31 @@ def grid_of(profile: JobProfile, question: Question, tell: Callable[[str, float]
         triggers_s=triggers_s,
         predictions=tuple(predictions),
     )
+
+
+def grid_rows(question: Question, grid: Grid) -> Iterator[dict[str, object]]:
+    """The grid as a table, in which the configuration in question is marked at its rate."""
+    planned = (question.nodes, question.configuration.trigger_s, question.rate_per_s)
+    high = f"{question.statistic}_high_s"
+    for nodes in grid.nodes:
+        for trigger_s in grid.triggers_s:
+            row = zip(grid.rates_per_s, grid.at(nodes, trigger_s), strict=True)
+            for rate_per_s, prediction in row:
+                latency = question.latency(prediction)
+                quoted_s = {} if latency is None else latency.statistics_s
+                high_s = None if latency is None else upper_s(latency, question.statistic)
+                yield {
+                    "nodes": nodes,
+                    "executors": prediction.configuration.executors,
+                    "trigger_s": trigger_s,
+                    "rate_per_s": rate_per_s,
+                    "utilization": prediction.utilization_ratio,
+                    **{f"{name}_s": quoted_s.get(name) for name in ("mean", "p50", "p95", "p99")},
+                    high: high_s,
+                    "met": high_s is not None and high_s <= question.target.limit_s,
+                    "calibrated": prediction.calibrated,
+                    "is_plan": (nodes, trigger_s, rate_per_s) == planned,
+                }
 
 
 def rate_stops(rate_per_s: float, highest_rate_per_s: float) -> tuple[float, ...]:

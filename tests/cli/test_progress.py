@@ -49,3 +49,21 @@ def test_off_a_terminal_long_commands_tell_each_step(capsys: pytest.CaptureFixtu
     with Progress() as shown:
         shown.step("planning")
     assert capsys.readouterr().err == "[    0 s] starting Spark\n"
+
+
+def test_off_a_terminal_a_step_that_lasts_is_told_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_REPEATED_AFTER_S", 0.05)
+    printed = ""
+    with Progress(plain=True) as shown:
+        shown.step("running warm-up")
+        shown.share(0.5)
+        until_s = time.monotonic() + 10.0
+        while printed.count("\n") < 3 and time.monotonic() < until_s:
+            time.sleep(0.01)
+            printed += capsys.readouterr().err
+    assert printed.splitlines()[:3] == [
+        "[    0 s] running warm-up",
+        *["[    0 s] running warm-up, 50%"] * 2,
+    ]

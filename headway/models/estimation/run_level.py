@@ -11,6 +11,7 @@ from headway.assumptions.live import MOST_SCORE
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
 from headway.models.estimation.batch_noise import noise_ratio_at
+from headway.models.laws.gamma import gammaincinv
 
 
 def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> tuple[Array, Array]:
@@ -102,8 +103,6 @@ def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> fl
     >>> [round(noise_at_most(0.06, num_free, 0.01), 3) for num_free in (9, 99, 9999)]
     [0.125, 0.072, 0.061]
     """
-    from scipy.special import gammaincinv
-
     if not (batch_ratio > 0.0 and num_free > 0.0 and 0.0 < probability < 1.0):
         raise ValueError("need noise above 0, num_free above 0 and a probability in (0, 1)")
     chi_squared = 2.0 * float(gammaincinv(0.5 * num_free, probability))

@@ -17,6 +17,7 @@ from headway.models.arrays import Array, Numeric
 from headway.models.job.bends import Bend, bends_through, rows_of_bends, without_falls
 from headway.models.stages.coalescing import num_tasks_at, usual_tasks
 from headway.models.stages.makespan import makespan_moments
+from headway.models.stages.skew import hot_start_makespan
 
 _NEAR_SIZES = (0.8, 1.0, 1.25)
 
@@ -366,9 +367,6 @@ def _hot_makespan(num_tasks: int, num_slots: int, hot_share_ratio: float) -> flo
     """Time until the last task ends, over the time that all rows would take in sequence."""
     if hot_share_ratio == 0.0:
         return 0.0
-    # Loads scipy; plans of jobs without hot keys start faster without it.
-    from headway.models.stages.skew import hot_start_makespan
-
     shares = np.full(num_tasks, (1.0 - hot_share_ratio) / num_tasks)
     shares[0] += hot_share_ratio
     return float(hot_start_makespan(shares, num_slots))

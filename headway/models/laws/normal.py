@@ -1,9 +1,7 @@
-"""The normal distribution without the time that scipy takes to load.
+"""The normal distribution without scipy, which takes longer to load than a plan to compute.
 
-Loading ``scipy.special`` takes longer than computing a whole plan. Arrays of up to some ten
-thousand elements use the C library's ``erfc``, element by element; larger ones, for which that
-would take longer than the loading, use scipy. Both are accurate to the last digits. The search,
-which needs millions of values in pieces, uses a table.
+The C library's ``erfc`` is accurate to the last digits. The search, which needs millions of values
+in pieces, uses a table.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from headway.models.arrays import Array, Numeric
 
 #: Standard deviation of normal values over their median absolute deviation.
 MAD_TO_SD = 1.4826
-_LARGE = 50_000
 _HUNDREDS = 200
 _PER_UNIT, _FARTHEST = 256, 9  # nodes of the table per unit of the score, and its end
 _HALF_ROOT = math.sqrt(0.5)
@@ -47,10 +44,6 @@ def ndtr(score: Numeric) -> Array:
     (0.5, 0.95)
     """
     scores = np.asarray(score, dtype=np.float64)
-    if scores.size > _LARGE:
-        from scipy.special import ndtr as of_large
-
-        return np.asarray(of_large(scores))
     return 0.5 * np.asarray(_erfc(-_HALF_ROOT * scores), dtype=np.float64)
 
 
@@ -131,10 +124,6 @@ def ndtri(prob: Numeric) -> Array:
     1.64485
     """
     probs = np.asarray(prob, dtype=np.float64)
-    if probs.size > _LARGE:
-        from scipy.special import ndtri as of_large
-
-        return np.asarray(of_large(probs))
     return np.asarray(_inverse(probs), dtype=np.float64)
 
 

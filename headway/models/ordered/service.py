@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammainc, gammaincinv
 
 from headway.models.arrays import Array
+from headway.models.laws.gamma import gammainc, gammaincinv
 
 _NEGLIGIBLE = 1e-11
 _FINE, _COARSE = 6000, 3000

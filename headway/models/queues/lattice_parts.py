@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammainc, gammaincinv
 
 from headway.models.arrays import Array, Numeric, open_probability
+from headway.models.laws.gamma import gammainc, gammaincinv
 from headway.models.queues.lattice import LatticeLaw, lattice_law
 from headway.models.queues.queueing import WaitMoments
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaincc, ndtr
 
 from headway.models.arrays import Array
+from headway.models.laws.gamma import gammaincc
+from headway.models.laws.normal import ndtr
 
 _NORMAL_SHAPE = 1e6  # from this shape on, a gamma is taken as normal
 

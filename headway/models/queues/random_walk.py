@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammainc, gammaincc, gammaln, ndtr
 
 from headway.models.arrays import Array
 from headway.models.laws.distributions import gauss_legendre
+from headway.models.laws.gamma import gammainc, gammaincc, gammaln, log_excess
+from headway.models.laws.normal import ndtr
 from headway.models.queues.positive_parts import spitzer_terms
 from headway.models.queues.queue_increments import Increment
 from headway.models.queues.queueing import WaitMoments
@@ -19,8 +20,7 @@ _LAST_EXPONENT = 36.0
 _TAIL_NODES, _TAIL_WEIGHTS = gauss_legendre(96)
 # From this shape on a gamma is taken as normal; its incomplete gamma function would lose digits.
 _NORMAL_SHAPE = 1e12
-# From this shape on Temme's expansion is exact to 1e-9, while scipy's series with 2000 terms is
-# not.
+# From this shape on the first term of Temme's expansion is exact to 1e-9.
 _TEMME_SHAPE = 1e4
 _SMALL_TILT = 1e-2
 _SERIES_ORDERS = np.arange(2.0, 10.0)
@@ -111,7 +111,7 @@ def _spitzer_sums(beta: float, skewness: float) -> tuple[float, float, float]:
     if tilt <= -1.0:
         return 0.0, 0.0, 0.0  # the reflected gamma ends below zero
     # P(S_n > 0) falls off like exp(-n rate): Chernoff's bound of the shifted gamma.
-    rate = beta * beta * _log_excess(tilt)
+    rate = beta * beta * float(log_excess(tilt))
     last = 1.0 + _LAST_EXPONENT / rate
     num_terms = int(min(_NUM_EXACT_TERMS, np.ceil(last)))
     count, weight = spitzer_terms(num_terms, last, _TAIL_NODES, _TAIL_WEIGHTS)
@@ -153,7 +153,7 @@ def _gamma_partial_moments(
         - 1.0 / (360.0 * large_shape**3)
         + 1.0 / (1260.0 * large_shape**5)
     )
-    exponent = count * beta * beta * _log_excess(tilt)
+    exponent = count * beta * beta * float(log_excess(tilt))
     log_density = np.where(
         large,
         -exponent - stirling + 0.5 * np.log(large_shape / (2.0 * np.pi)),
@@ -170,16 +170,9 @@ def _gamma_partial_moments(
     return positive, first, scale * scale * second
 
 
-def _log_excess(tilt: float) -> float:
-    """(t - log(1 + t)) / t^2, which is 1/2 at zero."""
-    if abs(tilt) < _SMALL_TILT:
-        return float(np.sum((-tilt) ** (_SERIES_ORDERS - 2.0) / _SERIES_ORDERS))
-    return float((tilt - np.log1p(tilt)) / tilt**2)
-
-
 def _temme_term(tilt: float) -> float:
     """1/t - 1/eta with eta^2 / 2 = t - log(1 + t), which is -1/3 at zero."""
-    root = float(np.sqrt(2.0 * _log_excess(tilt)))
+    root = float(np.sqrt(2.0 * log_excess(tilt)))
     if abs(tilt) < _SMALL_TILT:
         orders = _SERIES_ORDERS[1:]
         slope = -2.0 * float(np.sum((-tilt) ** (orders - 3.0) / orders))

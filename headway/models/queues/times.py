@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import gammainc, gammaincinv
 
 from headway.models.arrays import Array
 from headway.models.laws.distributions import lognormal_cdf, lognormal_quantile
+from headway.models.laws.gamma import gammainc, gammaincinv
 from headway.models.queues.lattice import LatticeLaw, lattice_law, lattice_sample
 from headway.models.queues.queue_increments import (
     gamma_third_central_s3,

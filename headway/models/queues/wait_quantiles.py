@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaincinv
 
 from headway.models.arrays import Array, Numeric
+from headway.models.laws.gamma import gammaincinv
 from headway.models.queues.queue_increments import Increment
 from headway.models.queues.queueing import WaitMoments
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import exprel
 
 from headway.models.arrays import Array, Numeric
 
@@ -69,10 +68,10 @@ def zipf_key_shares(num_keys: int, exponent: float, *, num_top_keys: int = 2000)
         num_edges = int(np.log(num_keys / top[-1]) / np.log(_TAIL_RATIO)) + 2
         edge = np.unique(np.rint(np.geomspace(top[-1], num_keys, num_edges)))
     low, high = np.log(edge[:-1] + 0.5), np.log(edge[1:] + 0.5)
-    # The midpoint rule for the sum of k^-s; exprel is (e^x - 1)/x, at s = 1 too.
+    # The midpoint rule for the sum of k^-s.
     power, width = 1.0 - exponent, high - low
     count = np.concatenate([np.ones_like(top), np.diff(edge)])
-    tail = np.exp(power * low) * width * exprel(power * width)
+    tail = np.exp(power * low) * (np.expm1(power * width) / power if power else width)
     mass = np.concatenate([top**-exponent, tail])
     share = mass / count / mass.sum()
     return KeyShares(np.minimum.accumulate(share), count)

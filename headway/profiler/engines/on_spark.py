@@ -34,9 +34,9 @@ def local_session_conf() -> dict[str, str]:
     }
 
 
-def require_arrow() -> None:
-    """Fail early without the packages that PySpark's ``mapInArrow`` requires."""
-    require_packages("logs", "reading logs through Spark", "pandas", "pyarrow")
+def require_spark_packages() -> None:
+    """Fail early without PySpark, and the packages that its ``mapInArrow`` requires."""
+    require_packages("spark", "reading logs through Spark", "pyspark", "pandas", "pyarrow")
 
 
 def read_on_spark(spark: SparkSession, orders: Sequence[Order]) -> Iterator[Result]:
@@ -44,7 +44,7 @@ def read_on_spark(spark: SparkSession, orders: Sequence[Order]) -> Iterator[Resu
 
     The nodes of the session must see the files and have Headway installed.
     """
-    require_arrow()
+    require_spark_packages()
     num_tasks = min(len(orders), _TASKS_PER_CORE * _num_cores(spark))
     # Neighbours stay together, since they are mostly of one log.
     per_task = -(-len(orders) // num_tasks)

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway.errors import SparkUnavailableError
+from headway.errors import SparkUnavailableError, require_packages
 from headway.processes import python_environment
 from headway.profiler.spark.jvm import complaint, running_jvm
 from headway.profiler.work_folder import signals_end_the_block, work_folder
@@ -94,9 +94,12 @@ def embedded_session(
 
     Raises
     ------
+    MissingPackagesError
+        If PySpark is not installed.
     SparkUnavailableError
         If there is no Java, a session is open already, or Spark does not start.
     """
+    require_packages("spark", "running Spark", "pyspark")
     _require_no_other_session()
     java_home = require_java()
     local = master.startswith("local")
@@ -142,7 +145,7 @@ def _spark_home(*, local: bool) -> Path:
     if named:
         return Path(named)
     raise SparkUnavailableError(
-        "the installed PySpark has no Spark in it: pip install pyspark, or set SPARK_HOME"
+        "the installed PySpark has no Spark in it: pip install 'headway[spark]', or set SPARK_HOME"
     )
 
 

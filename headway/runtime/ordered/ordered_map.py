@@ -62,7 +62,7 @@ def ordered_map(
     InputError
         If a number is out of range, or a column of ``output`` cannot be created from Python values.
     """
-    require_packages("logs", "ordered_map", "pandas", "pyarrow")
+    require_packages("spark", "ordered_map", "pandas", "pyarrow")
     buffer_rows = _BUFFERED_PER_CALL * at_once if buffer is None else buffer
     if at_once < 1 or buffer_rows < at_once or retries < 0:
         raise InputError(

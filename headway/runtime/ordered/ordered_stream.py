@@ -172,7 +172,7 @@ def ordered(
 
 def _require_packages(*, streaming: bool) -> None:
     """Require pandas and PyArrow; for a stream, versions with which Spark can pass state."""
-    require_packages("logs", "ordered", "pandas", "pyarrow")
+    require_packages("spark", "ordered", "pandas", "pyarrow")
     release = tuple(map(int, version("pyspark").split(".")[:2]))
     if not streaming or release >= _FIRST_WITH_NEWER:
         return

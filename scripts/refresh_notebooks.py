@@ -1,17 +1,26 @@
-"""Runs the code of a notebook and writes what it shows into it, as Jupyter would.
+"""Runs the notebooks of ``examples/notebooks`` and writes what they show, or checks that they do.
 
 Nothing but Python is needed: a cell is run in the notebook's folder, its last expression is shown
-by its ``repr`` and ``_repr_html_``.
+by its ``repr`` and ``_repr_html_``, as Jupyter would.
+
+    python scripts/refresh_notebooks.py            # rewrite
+    python scripts/refresh_notebooks.py --check    # exit 1 and show the difference
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import difflib
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
 
 def refreshed_notebook(path: Path) -> str:
@@ -54,3 +63,21 @@ def _outputs(code: str, names: dict[str, Any], number: int) -> list[dict[str, An
             }
         )
     return outputs
+
+
+def main() -> int:
+    """Rewrite or check; the exit code."""
+    stale = 0
+    for path in NOTEBOOKS:
+        old, new = path.read_text(encoding="utf-8"), refreshed_notebook(path)
+        if old != new and "--check" in sys.argv:
+            stale = 1
+            lines = (text.splitlines(keepends=True) for text in (old, new))
+            sys.stdout.writelines(difflib.unified_diff(*lines, path.name, "as it is now"))
+        elif old != new:
+            path.write_text(new, encoding="utf-8")
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(main())
