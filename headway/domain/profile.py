@@ -174,6 +174,13 @@ class Application:
         """Whether driver and executors were one process, by the name that Spark gave it."""
         return self.id.startswith("local-")
 
+    @property
+    def release(self) -> tuple[int, int]:
+        """Major and minor number of its Spark version; zeros if unknown."""
+        major, _, tail = self.spark_version.partition(".")
+        minor = tail.partition(".")[0]
+        return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedArrivals:

@@ -330,4 +330,5 @@ def _shape(report: Record, plan: PlanShape) -> QueryShape:
         joins=plan.joins,
         python_operators=plan.python_operators,
         deals_out_buckets=plan.deals_out_buckets,
+        checkpoint_store=plan.checkpoint_store,
     )
