@@ -67,7 +67,7 @@ def _locked_stream(planned: PlannedJob) -> Locked:
         promises=tuple(map(KeptPromise.of, plan.promises)),
         rate_per_s=plan.arrivals.rate_per_s,
         nodes=plan.nodes,
-        cost_per_hour=plan.cost_per_hour,
+        cost_per_hour=plan.cost,
         planned_latency_s=plan.planned_latency_s if plan.feasible else None,
         batch_duration_s=None if duration is None else duration.mean_s,
         kept_probability=later(lambda: plan.kept_probability),

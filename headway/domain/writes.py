@@ -31,6 +31,8 @@ class CheckpointStore(StrEnum):
         return _STORE_OF_SCHEME.get(scheme)
 
 
+#: Their names.
+STORES = tuple(map(str, CheckpointStore))
 _STORE_OF_SCHEME = {
     **dict.fromkeys(("s3", "s3a", "s3n"), CheckpointStore.S3),
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), CheckpointStore.ADLS),

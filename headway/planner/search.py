@@ -16,12 +16,13 @@ from headway.domain import (
     Target,
 )
 from headway.domain.question import Checkpoint
+from headway.domain.writes import StorePrice
 from headway.errors import InputError
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.answer import FoundSetting, as_plan
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.checkpoint import held_by
-from headway.planner.choice import Buy, chosen_setting
+from headway.planner.choice import Buy, cheapest, chosen_setting
 from headway.planner.enumeration import Fewest, enumerated, require_prices
 from headway.planner.explain.explained import nearest_there_is, settled_on
 from headway.planner.explain.infeasible import lowest_latency_in_reach
@@ -29,7 +30,7 @@ from headway.planner.fewest import fewest_nodes
 from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
 from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
-from headway.planner.question import Question
+from headway.planner.question import Charges, Question
 from headway.planner.space import SearchSpace
 
 
@@ -46,6 +47,7 @@ def plan(
     cores_per_executor: int | None = None,
     budget_per_hour: float | None = None,
     checkpoint: Checkpoint | None = None,
+    store_price: StorePrice | None = None,
     relaxation: bool = False,
     from_start: bool = False,
 ) -> StreamAnswer:
@@ -72,9 +74,12 @@ def plan(
     cores_per_executor : int or None, >= 1
         Cores of executors on these nodes; None lets the planner choose.
     budget_per_hour : float or None, > 0
-        Maximum cost of all nodes.
+        Maximum cost of all nodes, and of write requests if their price is known.
     checkpoint : Checkpoint or None
         Whether an existing checkpoint fixes settings; None prefers today's setting.
+    store_price : StorePrice or None
+        Price of write requests at the store of the checkpoint, which are part of the cost and of
+        the budget; None leaves them out.
     relaxation : bool
         Also state the bound of the convex relaxation, which loads cvxpy.
     from_start : bool
@@ -100,6 +105,13 @@ def plan(
 
     def planned(job: JobProfile) -> tuple[FoundSetting, tuple[str, ...]]:
         question = question_of(job, target, space, confidence, further_targets, checkpoint)
+        if store_price is not None:
+            charges = Charges(
+                price=store_price,
+                budget_per_hour=budget_per_hour,
+                are_minimised=objective is Objective.COST,
+            )
+            question = replace(question, charges=charges)
         require_prices(objective, node_types, budget_per_hour)
         offers, refused = offers_of(
             question,
@@ -192,6 +204,8 @@ class _OfQuery:
         return fewest_nodes(self.offer.question)
 
     def size(self, fewest: int, objective: Objective) -> Buy:
+        if objective is Objective.COST and self.offer.question.charges is not None:
+            return cheapest(self.offer, fewest)
         if objective is not Objective.LATENCY:
             return Buy(offer=self.offer, nodes=fewest)
         question, fastest = self.offer.question, self.nearest()
