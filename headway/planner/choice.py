@@ -10,6 +10,7 @@ import numpy as np
 
 from headway.assumptions.planning import CALM_TRIGGER_S, CHOICES_CERTIFIED, ROOM_RATIO, SELDOM_RATIO
 from headway.assumptions.predictions import HIGHEST_QUOTED_OVERRUN_RATIO
+from headway.digits import format_money
 from headway.domain import Advice, TasksRule
 from headway.models.job.calibration import is_calibrated
 from headway.models.job.setting import duration_model, settled_batch_rows
@@ -20,7 +21,7 @@ from headway.planner.fewest import first_meeting
 from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.purchase import Offer
-from headway.units import counted, format_duration
+from headway.units import HOURS_PER_MONTH, counted, format_duration
 
 
 def chosen_setting(at_nodes: Candidates) -> Candidates:
@@ -205,6 +206,10 @@ def as_fast_as_possible(setting: ExplainedSetting) -> Iterator[Advice]:
         f"errors in batch durations would count {_gain(fastest):.1f} times in the latency instead "
         f"of {_gain(planned):.1f} times"
     )
+    if question.charges is not None and question.charges.price.price_per_write:
+        bills = [float(bill_per_hour(settings)[0]) for settings in (fastest, planned)]
+        then, now = (format_money(bill * HOURS_PER_MONTH) for bill in bills)
+        text += f"; the bill would be {then} per month instead of {now}"
     yield Advice(text=text, latency_s=fastest_s)
 
 

@@ -29,7 +29,7 @@ _CHECKSUMS_SINCE = (4, 1)
 # A stream-stream join keeps rows and their numbers, of both sides.
 _STORES_OF_JOIN = 4
 _FILE_SOURCE, _FILE_SINK = "FileStreamSource", "FileSink"
-_SINKS_WITHOUT_FILES = ("Kafka", "Console", "Memory", "Noop")
+_SINKS_WITHOUT_FILES = ("kafka", "console", "memory", "noop")
 
 
 class Files(NamedTuple):
@@ -110,10 +110,11 @@ def store_files(commits: CommitFiles, interval_s: Numeric) -> Files:
     Notes
     -----
     **(F1)** Files of a state store. A commit writes a file of changes, and maintenance a snapshot
-    every `M` at most and after `k` commits at least: `s = min(1/k, T/M)` snapshots per batch. With
-    a snapshot come `t` files of RocksDB's own, and with `h = 1` a checksum beside each file that
-    is not one of those: `(1+h)(1+s) + st` files. Without changes every commit is a snapshot:
-    `1+h+t`. The default store has `t = 0`.
+    every `M` at most and after `k` commits at least: `s = min(1/k, T/M)` snapshots per batch.
+    The default store counts commits when it is maintained: `s = T/(M ceil(kT/M))`. With a snapshot
+    come `t` files of RocksDB's own, and with `h = 1` a checksum beside each file that is not one of
+    those: `(1+h)(1+s) + st` files. Without changes every commit is a snapshot: `1+h+t`. The default
+    store has `t = 0`.
 
     Source: Spark's ``HDFSBackedStateStoreProvider``, ``RocksDB`` and ``RocksDBFileManager`` (4.3,
     2026).
@@ -121,13 +122,18 @@ def store_files(commits: CommitFiles, interval_s: Numeric) -> Files:
     Examples
     --------
     >>> default = CommitFiles(True, 0.0, 11, 60.0, checksums=0)
-    >>> float(store_files(default, 1.0).total.round(3)), float(store_files(default, 6.6).total)
-    (1.017, 1.0909090909090908)
+    >>> float(store_files(default, 1.0).total.round(3)), float(store_files(default, 10.0).total)
+    (1.017, 1.0833333333333333)
     """
     interval = np.asarray(interval_s, dtype=np.float64)
-    snapshots = np.ones_like(interval)
-    if commits.keeps_changes:
-        snapshots = np.minimum(1.0 / commits.commits_per_snapshot, interval / commits.maintenance_s)
+    per_interval = interval / commits.maintenance_s
+    commits_needed = commits.commits_per_snapshot
+    if not commits.keeps_changes:
+        snapshots = np.ones_like(interval)
+    elif commits.tables:
+        snapshots = np.minimum(1.0 / commits_needed, per_interval)
+    else:
+        snapshots = per_interval / np.ceil(commits_needed * per_interval)
     num_named = snapshots + (1.0 if commits.keeps_changes else 0.0)
     return Files((1.0 + commits.checksums) * num_named, commits.tables * snapshots)
 
@@ -202,7 +208,7 @@ def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:
     writers = np.asarray(num_writers, dtype=np.float64)
     if profile.shape.sink.startswith(_FILE_SINK):
         return Files(np.ones_like(writers), writers)
-    if profile.shape.sink.startswith(_SINKS_WITHOUT_FILES):
+    if profile.shape.sink.lower().startswith(_SINKS_WITHOUT_FILES):
         return Files(np.zeros_like(writers), np.zeros_like(writers))
     return None
 
