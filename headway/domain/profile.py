@@ -134,7 +134,9 @@ class Drift:
 class ObservedSetting:
     """One query run that the profile was fitted to.
 
-    ``updated_rows`` is the mean number of state rows that a batch of it wrote.
+    ``updated_rows`` is the mean number of state rows that a batch of it wrote,
+    ``written_files_per_batch`` that of files that the actions of `foreachBatch` wrote, if the log
+    shows it.
     """
 
     query_id: str
@@ -150,6 +152,7 @@ class ObservedSetting:
     batch_duration_sd_s: float
     modelled_duration_mean_s: float
     updated_rows: float | None = None
+    written_files_per_batch: float | None = None
 
     def __post_init__(self) -> None:
         if not self.rate_per_s > 0 or self.num_batches < 1:

@@ -194,8 +194,9 @@ def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:
     -----
     **(F3)** Files of the sink: each task of the last stage writes a file at least, one for each
     partition of the table of which it has rows, and the log of Spark's own file sink gets one more.
-    Sinks such as Kafka write none. What foreachBatch or the sink of another project writes is not
-    in the log.
+    Sinks such as Kafka write none. Files that actions of foreachBatch wrote are on record; their
+    number is in proportion to the tasks of the last stage. Of sinks of other projects nothing is
+    known.
 
     Source: Spark's ``FileStreamSink``, ``FileFormatWriter`` (4.3, 2026).
 
@@ -210,7 +211,11 @@ def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:
         return Files(np.ones_like(writers), writers)
     if profile.shape.sink.lower().startswith(_SINKS_WITHOUT_FILES):
         return Files(np.zeros_like(writers), np.zeros_like(writers))
-    return None
+    written = profile.settings[-1].written_files_per_batch if profile.settings else None
+    if written is None:
+        return None
+    profiled_writers = profile.stages[-1].num_tasks(profile.baseline.shuffle_partitions)
+    return Files(written / profiled_writers * writers, np.zeros_like(writers))
 
 
 def commit_files(profile: JobProfile) -> CommitFiles:

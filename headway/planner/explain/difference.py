@@ -163,7 +163,8 @@ def sized(plan: AnyAnswer) -> Sized:
         rate_per_s=plan.rate_per_s,
         promises=plan.promises,
         nodes=plan.nodes,
-        cost_per_hour=None if plan.ends else plan.cost,
+        cost_per_hour=None if plan.ends else plan.cost_per_hour,
+        requests_cost_per_hour=None if plan.ends else _requests_cost(plan),
     )
 
 

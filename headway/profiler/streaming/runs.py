@@ -190,6 +190,7 @@ def steady_part(
         or None,
         state_store=state_store if last["stateful_operators"] else None,
         mean_file=_mean_file(reports, facts),
+        written_files=_mean_written(reports, facts),
         is_gated=2 * len(gated) > len(steady),
         adaptive=adaptive_settings(facts.properties, facts.spark_version)
         if plan.is_adaptive or is_replanned(steady)
@@ -296,6 +297,13 @@ def _mean_file(reports: Sequence[Record], facts: ApplicationFacts) -> tuple[floa
             num_files += facts.files[batch][0]
             size_bytes += facts.files[batch][1]
     return (num_rows / num_files, size_bytes / num_files) if num_files else None
+
+
+def _mean_written(reports: Sequence[Record], facts: ApplicationFacts) -> float | None:
+    """Mean number of files that the actions of a batch wrote; None if the log shows no writer."""
+    batches = (schema.BatchOf(report["run_id"] or "", report["batch_id"]) for report in reports)
+    counts = [facts.written_files[batch] for batch in batches if batch in facts.written_files]
+    return sum(counts) / len(counts) if counts else None
 
 
 def _shuffle_partitions(report: Record, stages: Sequence[Record]) -> int:

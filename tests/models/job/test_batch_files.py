@@ -143,6 +143,17 @@ def test_files_of_sinks() -> None:
     assert of("FileSink[#12345678]") == 7.0
     assert of("KafkaTable") == 0.0
     assert of("ForeachBatchSink") is None
+    (setting,) = profile.settings
+    setting = replace(setting, written_files_per_batch=24.0)
+    # Three files of each of the eight tasks on record.
+    logged = replace(
+        profile,
+        settings=(setting,),
+        shape=replace(profile.shape, sink="ForeachBatchSink"),
+    )
+    files = sink_files(logged, 6)
+    assert files is not None
+    assert float(files.total) == 18.0
 
 
 def test_requests_depend_on_how_a_file_gets_its_name() -> None:
