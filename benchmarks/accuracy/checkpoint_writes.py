@@ -135,8 +135,6 @@ def _started(spark: SparkSession, shape: Shape, folder: Path) -> StreamingQuery:
     return writer.format("parquet").start(str(folder / "sink"))
 
 
-
-
 def _appending_to(folder: Path) -> Callable[[DataFrame, int], None]:
     def append(batch: DataFrame, _batch_id: int) -> None:
         batch.write.mode("append").parquet(str(folder))

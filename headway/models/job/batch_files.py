@@ -111,9 +111,9 @@ def store_files(commits: CommitFiles, interval_s: Numeric) -> Files:
     -----
     **(F1)** Files of a state store. A commit writes a file of changes, and maintenance a snapshot
     every `M` at most and after `k` commits at least: `s = min(1/k, T/M)` snapshots per batch.
-    The default store counts commits when it is maintained: `s = T/(M ceil(kT/M))`. With a snapshot
+    The default store counts commits when it is maintained: `s = T/(M ⌈k T/M⌉)`. With a snapshot
     come `t` files of RocksDB's own, and with `h = 1` a checksum beside each file that is not one of
-    those: `(1+h)(1+s) + st` files. Without changes every commit is a snapshot: `1+h+t`. The default
+    those: `(1+h) (1+s) + s t` files. Without changes every commit is a snapshot: `1+h+t`. The default
     store has `t = 0`.
 
     Source: Spark's ``HDFSBackedStateStoreProvider``, ``RocksDB`` and ``RocksDBFileManager`` (4.3,
