@@ -204,11 +204,14 @@ class _OfQuery:
         return fewest_nodes(self.offer.question)
 
     def size(self, fewest: int, objective: Objective) -> Buy:
-        if objective is Objective.COST and self.offer.question.charges is not None:
+        question = self.offer.question
+        if objective is Objective.COST and question.charges is not None:
             return cheapest(self.offer, fewest)
         if objective is not Objective.LATENCY:
-            return Buy(offer=self.offer, nodes=fewest)
-        question, fastest = self.offer.question, self.nearest()
+            # The bill depends on the setting, which is then searched once.
+            sought = None if question.charges is None else chosen_at(question, fewest)
+            return Buy(offer=self.offer, nodes=fewest, sought=sought)
+        fastest = self.nearest()
         if (
             fastest.planned_s > question.target.limit_s
             or not fastest.setting.meets(question.rate_per_s)[0]
