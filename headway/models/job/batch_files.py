@@ -28,6 +28,7 @@ _CHECKSUMS = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
 _CHECKSUMS_SINCE = (4, 1)
 # A stream-stream join keeps rows and their numbers, of both sides.
 _STORES_OF_JOIN = 4
+_SHORTEST_S = 1e-3
 _FILE_SOURCE, _FILE_SINK = "FileStreamSource", "FileSink"
 _SINKS_WITHOUT_FILES = ("kafka", "console", "memory", "noop")
 
@@ -113,8 +114,8 @@ def store_files(commits: CommitFiles, interval_s: Numeric) -> Files:
     every `M` at most and after `k` commits at least: `s = min(1/k, T/M)` snapshots per batch.
     The default store counts commits when it is maintained: `s = T/(M ⌈k T/M⌉)`. With a snapshot
     come `t` files of RocksDB's own, and with `h = 1` a checksum beside each file that is not one of
-    those: `(1+h) (1+s) + s t` files. Without changes every commit is a snapshot: `1+h+t`. The default
-    store has `t = 0`.
+    those: `(1+h) (1+s) + s t` files. Without changes every commit is a snapshot: `1+h+t`. The
+    default store has `t = 0`.
 
     Source: Spark's ``HDFSBackedStateStoreProvider``, ``RocksDB`` and ``RocksDBFileManager`` (4.3,
     2026).
@@ -246,12 +247,12 @@ def commit_files(profile: JobProfile) -> CommitFiles:
     has_changelog = properties.get(f"{_STATE}.rocksdb.changelogCheckpointing.enabled") == "true"
     stated = properties.get(_CHECKSUMS)
     commits = properties.get(f"{_STATE}.minDeltasForSnapshot", "")
+    num_commits = max(int(commits), 1) if commits.isdecimal() else COMMITS_PER_SNAPSHOT.value
     return CommitFiles(
         keeps_changes=has_changelog or not is_rocksdb,
         tables=TABLES_PER_SNAPSHOT.value if is_rocksdb else 0.0,
         # The default store wants more changes than stated, RocksDB as many.
-        commits_per_snapshot=(int(commits) if commits.isdigit() else COMMITS_PER_SNAPSHOT.value)
-        + (0 if is_rocksdb else 1),
+        commits_per_snapshot=num_commits + (0 if is_rocksdb else 1),
         maintenance_s=_duration_s(properties.get(f"{_STATE}.maintenanceInterval")),
         checksums=int(
             application.release >= _CHECKSUMS_SINCE if stated is None else stated == "true"
@@ -302,9 +303,8 @@ def _duration_s(text: str | None) -> float:
     """A time of Spark's settings, which is in milliseconds without a unit; else the default."""
     if text is None:
         return MAINTENANCE_INTERVAL_S.value
-    if text.isdigit():
-        return ms_to_s(int(text))
     try:
-        return parse_duration_s(text)
+        stated_s = ms_to_s(int(text)) if text.isdecimal() else parse_duration_s(text)
     except InputError:
         return MAINTENANCE_INTERVAL_S.value
+    return max(stated_s, _SHORTEST_S)
