@@ -1,7 +1,4 @@
-"""Files that a micro-batch writes to its checkpoint and its sink, and how many requests they are.
-
-Counted on real runs of Spark 4.3, shape by shape: docs/checkpoint-writes.md.
-"""
+"""Files that a micro-batch writes to its checkpoint and its sink, and how many requests they are."""
 
 from __future__ import annotations
 
