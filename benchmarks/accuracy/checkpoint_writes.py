@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 RESULTS = Path(__file__).parent / "results" / "checkpoint-writes.jsonl"
-NUM_BATCHES, MOST_S = 90, 180.0
+NUM_BATCHES, MOST_S = 60, 120.0
 TRIGGER = "250 milliseconds"
 BATCH_ROWS, SOURCE_PARTITIONS, NUM_KEYS, NUM_DAYS = 400, 2, 100, 3
 ALLOWED_RATIO = 0.05

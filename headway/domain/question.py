@@ -283,9 +283,7 @@ class PlanQuestion(JobQuestion):
     checkpoint_store: CheckpointStore | None = argument_of(
         Choice(CheckpointStore),
         "Store of the checkpoint, whose write requests count in the cost; by default as logged.",
-        not_for=_not_for(
-            ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS
-        ),
+        not_for=_not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
     )
     bursts: tuple[Burst, ...] = argument_of(
         BURSTS,

@@ -39,7 +39,7 @@ class Locked:
     targets, ``verdict`` the verdict at the confidence of the plan. ``core_speed_ratio`` is present
     if cores are not as fast as the profiled ones, ``from_start`` if the plan is for batches of a
     fresh JVM, ``requests_cost_per_hour`` if write requests have a price. Jobs of any kind are
-    compared by ``cost`` and ``planned_s``, and ``cost_of`` and ``planned_of`` say of what these are.
+    compared by ``cost`` and ``planned_s``; ``cost_of`` and ``planned_of`` say of what these are.
     """
 
     ends: ClassVar[Literal[False]] = False

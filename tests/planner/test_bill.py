@@ -13,7 +13,7 @@ import pytest
 import headway
 from headway.api.results import as_text
 from headway.cli.main import run
-from headway.domain import JobProfile, Target
+from headway.domain import JobProfile, NodeType, Target
 from headway.domain.writes import CheckpointStore
 from headway.errors import InputError
 from headway.formats.from_json import parse_plan
@@ -123,7 +123,7 @@ def test_cost_takes_the_lowest_bill_of_all_numbers_of_nodes() -> None:
     space = SearchSpace(
         max_nodes=8,
         cores_per_executor=4,
-        node_type=headway.NodeType.parse(NODE),
+        node_type=NodeType.parse(NODE),
         executor_memory_bytes=2**30,
     )
     profile = a_profile()
@@ -161,7 +161,7 @@ def test_a_budget_is_for_nodes_and_requests_together() -> None:
     assert planned(**fixed, budget=bill * 1.001).feasible
     too_small = planned(**fixed, budget=bill * 0.999)
     assert not too_small.feasible
-    assert too_small.binding[0].startswith("the lowest bill that meets p99 <= 3 s is ")
+    assert too_small.binding[0].startswith("the lowest bill that meets p99 <= ")
     # The nodes alone are within it, and a longer trigger is, too.
     assert planned(**(fixed | {"checkpoint_store": None}), budget=bill * 0.999).feasible
     longer = planned(partitions=8, checkpoint_store="s3", budget=bill * 0.999)
@@ -220,11 +220,11 @@ def test_own_prices_replace_those_of_the_catalogue(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["real-time"])
 def test_kinds_whose_writes_are_not_modelled_refuse_the_store(kind: str) -> None:
-    with pytest.raises(InputError, match="checkpoint_store.*not modelled"):
+    with pytest.raises(InputError, match=r"checkpoint_store.*not modelled"):
         planned(mode=kind, checkpoint_store="s3")
 
 
 def test_an_unknown_store_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = "plan examples/word-count.profile.yaml --checkpoint-store floppy".split()
+    arguments = ["plan", "examples/word-count.profile.yaml", "--checkpoint-store", "floppy"]
     assert run(arguments) == 2
     assert "s3" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Files that a micro-batch writes to its checkpoint and its sink, and how many requests they are."""
+"""Files that a micro-batch writes to its checkpoint and its sink, and the requests for them."""
 
 from __future__ import annotations
 
