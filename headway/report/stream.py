@@ -129,7 +129,7 @@ def frontier_sections(plan: StreamAnswer) -> tuple[Section, Section]:
     requested_rate_per_s = plan.arrivals.rate_per_s
     has_cost = any(point.cost_per_hour is not None for point in plan.frontier)
     points = list(frontier_rows(plan))
-    rows: list[tuple[str, float | None]] = [
+    rows = [
         (
             f"{point.nodes:,}",
             f"{rate_text(point)}{'*' if _is_extrapolated(point) else ' '}",
@@ -199,7 +199,7 @@ def writes_section(plan: StreamAnswer) -> Section:
     writes = plan.writes
     if writes is None:
         return Section()
-    rows = [
+    rows: list[tuple[str, float | None]] = [
         ("files of the checkpoint", writes.checkpoint_files_per_batch),
         ("files of the sink", writes.sink_files_per_batch),
     ]

@@ -22,7 +22,6 @@ from headway.units import ms_to_s, parse_duration_s
 
 _STATE = "spark.sql.streaming.stateStore"
 _CHECKSUMS = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
-_CHECKSUMS_SINCE = (4, 1)
 # A stream-stream join keeps rows and their numbers, of both sides.
 _STORES_OF_JOIN = 4
 _SHORTEST_S = 1e-3
@@ -230,7 +229,7 @@ def commit_files(profile: JobProfile) -> CommitFiles:
 
     Notes
     -----
-    theory.md (F1). Spark writes checksums since 4.1.
+    theory.md (F1). Checksums count if the log shows that they are on: runs of Spark 4.3 wrote none.
 
     Examples
     --------
@@ -238,11 +237,9 @@ def commit_files(profile: JobProfile) -> CommitFiles:
     >>> commit_files(load_profile("examples/word-count.profile.yaml")).tables
     0.0
     """
-    application = profile.application
-    properties = application.properties
+    properties = profile.application.properties
     is_rocksdb = "rocksdb" in (profile.pins.state_store or "").lower()
     has_changelog = properties.get(f"{_STATE}.rocksdb.changelogCheckpointing.enabled") == "true"
-    stated = properties.get(_CHECKSUMS)
     commits = properties.get(f"{_STATE}.minDeltasForSnapshot", "")
     num_commits = max(int(commits), 1) if commits.isdecimal() else COMMITS_PER_SNAPSHOT.value
     return CommitFiles(
@@ -251,9 +248,7 @@ def commit_files(profile: JobProfile) -> CommitFiles:
         # The default store wants more changes than stated, RocksDB as many.
         commits_per_snapshot=num_commits + (0 if is_rocksdb else 1),
         maintenance_s=_duration_s(properties.get(f"{_STATE}.maintenanceInterval")),
-        checksums=int(
-            application.release >= _CHECKSUMS_SINCE if stated is None else stated == "true"
-        ),
+        checksums=int(properties.get(_CHECKSUMS) == "true"),
     )
 
 

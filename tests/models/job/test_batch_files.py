@@ -19,7 +19,6 @@ from headway.models.job.batch_files import (
 from tests.factories import a_profile
 
 STATE = "spark.sql.streaming.stateStore"
-NO_CHECKSUMS = {"spark.sql.streaming.checkpoint.fileChecksum.enabled": "false"}
 
 
 def a_stateful_profile(*stores: int, store: str | None = None, **properties: str) -> JobProfile:
@@ -29,7 +28,7 @@ def a_stateful_profile(*stores: int, store: str | None = None, **properties: str
         StateOperatorProfile(name="s", rows=1, memory_bytes=1, num_stores=number, commit_s=0.1)
         for number in stores
     )
-    application = replace(profile.application, properties=NO_CHECKSUMS | properties)
+    application = replace(profile.application, properties=properties)
     return replace(
         profile,
         applications=(application,),
@@ -120,12 +119,10 @@ def test_settings_of_the_job_count() -> None:
     )
 
 
-@pytest.mark.parametrize(("version", "files"), [("3.5.1", 10), ("4.0.0", 10), ("4.1.0", 18)])
-def test_spark_adds_checksums_since_4_1(version: str, files: int) -> None:
-    profile = a_stateful_profile(8)
-    application = replace(profile.application, spark_version=version, properties={})
-    profile = replace(profile, applications=(application,))
-    assert float(checkpoint_files(profile, 8, 0.001).total) == pytest.approx(files, rel=0.001)
+def test_checksums_count_if_they_are_on() -> None:
+    on = {"spark.sql.streaming.checkpoint.fileChecksum.enabled": "true"}
+    files = checkpoint_files(a_stateful_profile(8, **on), 8, 0.001)
+    assert float(files.total) == pytest.approx(18, rel=0.001)
 
 
 def test_a_source_of_files_has_a_log_too() -> None:
