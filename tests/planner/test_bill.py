@@ -30,8 +30,8 @@ from tests.factories import a_profile
 
 NODE = "roomy:cores=4,memory=64g,price=0.2"
 HOURS_PER_MONTH = 720
-# One batch per second at eight partitions: offsets, commits, and eight times a file of changes, plus
-# a snapshot a minute; at S3 each of them is a PUT and a COPY.
+# One batch per second at eight partitions: offsets, commits, and of each of eight stores a file of
+# changes, and once a minute a snapshot; at S3 each of them is a PUT and a COPY.
 REQUESTS_PER_S = 2 * (2 + 8 * (1 + 1 / 60))
 COST_PER_HOUR = 3600 * REQUESTS_PER_S * 5e-6
 
