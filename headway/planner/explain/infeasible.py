@@ -92,7 +92,8 @@ def why_infeasible(
             f"{counted(nodes, 'node')} {verb} {saturation_text(nearest, question.rate_per_s)}"
         ]
     elif (over_budget := _over_budget(question)) is not None:
-        reasons = [over_budget]
+        # At a higher price the targets are met, so that nothing else is a reason.
+        return (over_budget,)
     elif floor_s <= target.limit_s:
         reasons = [
             (
