@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest \
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
-        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs scalla scalla-costs \
+        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
@@ -118,6 +118,9 @@ ordinary-page: $(READY)  ## the page about them, from the committed results -> d
 
 run-pairs: $(READY)  ## each recorded run predicted from each other one -> docs/run-pairs.md
 	$(BIN)/python benchmarks/run.py run_pairs --output docs/run-pairs.md
+
+checkpoint-writes: $(READY) java  ## files that real queries write per batch, beside the prediction -> docs/checkpoint-writes.md
+	$(BIN)/python benchmarks/run.py checkpoint_writes --output docs/checkpoint-writes.md
 
 recorded-accuracy: $(READY) java  ## predicted against runs that others recorded -> docs/recorded-accuracy.md
 	$(BIN)/python benchmarks/run.py ground_truth $(GROUND_TRUTH) --output docs/recorded-accuracy.md

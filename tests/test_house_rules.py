@@ -54,7 +54,7 @@ MOST_EMPTY_NAMES = {
 
 UNITS = (
     *("_s", "_per_s", "_per_hour", "_per_run", "_bytes", "_bytes_per_row", "_rows", "_keys"),
-    *("_ratio", "_share", "_probability", "rows_per_batch"),
+    *("_ratio", "_share", "_probability", "_per_batch", "_per_write"),
 )
 # They have no unit and need none: powers, probabilities, correlations.
 PURE_NUMBERS = {

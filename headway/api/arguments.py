@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from headway.domain.ordered import KeyCounts
     from headway.domain.query_questions import OrderedQuestion
     from headway.domain.question import PlanQuestion, SettingQuestion
+    from headway.domain.writes import StorePrice
 
 
 def require_room_for_tasks(cores: int, task_cpus: float) -> None:
@@ -183,7 +184,8 @@ def node_types_of(question: PlanQuestion) -> list[NodeType]:
     if not any(
         isinstance(node_type, str) and ":" not in node_type for node_type in question.node_types
     ):
-        for name in ("platform", "catalog"):
+        unused = ("platform",) if question.checkpoint_store else ("platform", "catalog")
+        for name in unused:
             if name in question.named_arguments:
                 raise RefusedArgumentError(
                     f"{argument(name)}: it applies to node types of the catalogue; give "
@@ -207,6 +209,19 @@ def node_types_of(question: PlanQuestion) -> list[NodeType]:
             "own number of cores"
         )
     return types
+
+
+def store_price_of(question: PlanQuestion, job: JobProfile) -> StorePrice | None:
+    """What the store of the checkpoint charges; None if the store is unknown, or its price."""
+    store = question.checkpoint_store or job.shape.checkpoint_store
+    if store is None:
+        return None
+    from headway.spec.kinds.catalog import NodeCatalog
+    from headway.spec.parts import store_price
+    from headway.spec.spec_file import load_spec_of
+
+    path = question.catalog
+    return store_price(store, None if path is None else load_spec_of(Path(path), NodeCatalog))
 
 
 def _catalogued(name: str, catalog: str | Path | None, platform: Platform) -> NodeType:

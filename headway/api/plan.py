@@ -18,6 +18,7 @@ from headway.api.arguments import (
     node_types_of,
     promises_from,
     require_room_for_tasks,
+    store_price_of,
     stream_job,
 )
 from headway.api.file_kinds import is_pipeline
@@ -63,6 +64,7 @@ class PlanOptions(JobOptions, total=False):
     objective: Objective | str | None
     budget: float | None
     checkpoint: str | None
+    checkpoint_store: str | None
     bursts: Any
     relaxation: bool
     lower_memory: bool
@@ -178,11 +180,15 @@ def plan(profile: Any, **options: Any) -> Any:
     catalog : path
         A spec file of the kind NodeCatalog; by default the one that comes with Headway.
     budget : float
-        Maximum price of all nodes per hour.
+        Maximum cost per hour: of the nodes, and of write requests if their price is known.
     checkpoint : str
         ``"existing"`` starts from the checkpoint, which fixes the shuffle partitions; ``"new"``
         does not; by default the current number is preferred, and a change is marked as needing a
         new checkpoint.
+    checkpoint_store : str
+        ``"s3"``, ``"gcs"``, ``"adls"``, ``"hdfs"`` or ``"disk"``: where the checkpoint is, and so
+        what its write requests cost; by default the store in the log. They count in ``budget``,
+        and in what ``objective="cost"`` minimises.
     source_partitions : int
         Number of source partitions, or input splits, to plan for; as profiled by default.
     task_cpus : float
@@ -329,6 +335,7 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         cores_per_executor=question.cores,
         budget_per_hour=question.budget_per_hour,
         checkpoint=question.checkpoint,
+        store_price=store_price_of(question, job),
         relaxation=question.relaxation,
         from_start=question.from_start,
         rate_ratios=RATES_SHOWN.value if question.rate_per_s is None else (),

@@ -74,6 +74,7 @@ def _plan_job(
         "trigger": job.pinned.trigger_s,
         "confidence": job.confidence,
         "checkpoint": job.checkpoint,
+        "checkpoint_store": job.checkpoint_store,
         "from_start": job.from_start,
     }
     answer: StreamAnswer = plan(profile, **{**arguments, **_cluster_said(job), **changes})

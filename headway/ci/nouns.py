@@ -123,7 +123,7 @@ class Held:
         """Additional cost per month compared with the lock; 0 if unknown, as for costs per run."""
         if self.then is None or self.now.ends or self.then.ends:
             return 0.0
-        after, before = self.now.cost_per_hour, self.then.cost_per_hour
+        after, before = self.now.cost, self.then.cost
         return 0.0 if after is None or before is None else (after - before) * HOURS_PER_MONTH
 
     @property

@@ -30,6 +30,7 @@ from headway.domain.plan_parts import (
 from headway.domain.prediction import LatencyDistribution, Prediction
 from headway.domain.result import Result
 from headway.domain.target import AnyPromise, Promise, Target
+from headway.domain.writes import PlannedWrites
 from headway.errors import InputError
 
 
@@ -102,6 +103,8 @@ class _StreamAnswer(Result):
     cautions and notes about it. ``kept_probability`` is that of all targets together (P23); None in
     files of earlier versions. ``skew`` is the effect of the heaviest key on its stage, None if no
     key is known to be heavy. ``rates`` are plans for other rates in short, if no rate was given.
+    ``cost_per_hour`` is that of the nodes; ``writes`` are the files that the query writes and what
+    their requests cost, None if the setting is not stable, or in files of earlier versions.
     """
 
     result_kind = "plan"
@@ -137,6 +140,7 @@ class _StreamAnswer(Result):
     kept_probability: float | None = None
     skew: PlannedSkew | None = None
     rates: tuple[PlannedRate, ...] = ()
+    writes: PlannedWrites | None = None
 
     @property
     def verdict(self) -> Verdict | None:
@@ -179,8 +183,11 @@ class _StreamAnswer(Result):
 
     @property
     def cost(self) -> float | None:
-        """Of an hour."""
-        return self.cost_per_hour
+        """The bill of an hour: the nodes, and write requests if they are priced."""
+        requests_per_hour = None if self.writes is None else self.writes.cost_per_hour
+        if self.cost_per_hour is None or requests_per_hour is None:
+            return self.cost_per_hour
+        return self.cost_per_hour + requests_per_hour
 
     @property
     def calibrated(self) -> bool:

@@ -135,7 +135,9 @@ class Drift:
 class ObservedSetting:
     """One query run that the profile was fitted to.
 
-    ``updated_rows`` is the mean number of state rows that a batch of it wrote.
+    ``updated_rows`` is the mean number of state rows that a batch of it wrote,
+    ``written_files_per_batch`` that of files that the actions of `foreachBatch` wrote, if the log
+    shows it.
     """
 
     query_id: str
@@ -151,6 +153,7 @@ class ObservedSetting:
     batch_duration_sd_s: float
     modelled_duration_mean_s: float
     updated_rows: float | None = None
+    written_files_per_batch: float | None = None
 
     def __post_init__(self) -> None:
         if not self.rate_per_s > 0 or self.num_batches < 1:
@@ -174,6 +177,13 @@ class Application:
     def is_local(self) -> bool:
         """Whether driver and executors were one process, by the name that Spark gave it."""
         return self.id.startswith("local-")
+
+    @property
+    def release(self) -> tuple[int, int]:
+        """Major and minor number of its Spark version; zeros if unknown."""
+        major, _, tail = self.spark_version.partition(".")
+        minor = tail.partition(".")[0]
+        return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,7 @@ from headway.domain.argument_values import (
 from headway.domain.configuration import TaskCores
 from headway.domain.node_type import NodeType, Objective, Platform
 from headway.domain.target import AnyPromise, Burst
+from headway.domain.writes import CheckpointStore
 from headway.errors import argument
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
 from headway.units import spark_memory_text
@@ -110,6 +111,8 @@ _LARGEST_TASK = "in Real-Time Mode the recorded share of the largest task is use
 _KEYS_OF_DSTREAMS = "keys of DStreams are not modelled"
 _WARM_UP_REAL_TIME = "the warm-up of Real-Time Mode is not modelled"
 _WARM_UP_DSTREAMS = "the warm-up of DStreams batches is not modelled"
+_WRITES_REAL_TIME = "what Real-Time Mode writes to its checkpoint is not modelled"
+_WRITES_DSTREAMS = "what DStreams write to checkpoints is not modelled"
 _SOURCE_OF_DSTREAMS = "the tasks that read DStreams are as profiled"
 _SHUFFLE_OF_DSTREAMS = "in DStreams the application's own code sets the number of shuffle tasks"
 
@@ -267,7 +270,7 @@ class PlanQuestion(JobQuestion):
     )
     budget_per_hour: float | None = _rarely_of_nodes(
         Positive(words="a positive price per hour"),
-        "Maximum price of all nodes per hour.",
+        "Maximum cost per hour: nodes, and write requests if their price is known.",
         name="budget",
         not_for=_not_for(),
     )
@@ -280,6 +283,11 @@ class PlanQuestion(JobQuestion):
             real_time="in Real-Time Mode state is kept in format 2, which needs a new checkpoint",
             dstreams="what checkpoints of DStreams fix is not modelled",
         ),
+    )
+    checkpoint_store: CheckpointStore | None = _rare(
+        Choice(CheckpointStore),
+        "Store of the checkpoint, whose write requests count in the cost; by default as logged.",
+        not_for=_not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
     )
     bursts: tuple[Burst, ...] = _rare(
         BURSTS,

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from headway.domain.checks import require_count, require_not_negative, require_spread
 from headway.domain.source_tasks import Coalescing, SourceTasks
+from headway.domain.writes import CheckpointStore
 from headway.limits import MOST_INT, MOST_RATIO
 
 
@@ -322,7 +323,8 @@ class QueryShape:
     """The parts of a query; what is not recorded is None or empty.
 
     ``chain`` are its stateful operators, each after those that it reads. ``deals_out_buckets`` says
-    whether `headway.ordered` distributes its rows to buckets.
+    whether `headway.ordered` distributes its rows to buckets, ``checkpoint_store`` where its state
+    is saved.
     """
 
     sources: tuple[str, ...]
@@ -337,6 +339,7 @@ class QueryShape:
     joins: tuple[str, ...] = ()
     python_operators: tuple[str, ...] = ()
     deals_out_buckets: bool = False
+    checkpoint_store: CheckpointStore | None = None
 
     @property
     def last_aggregation(self) -> StatefulOperator | None:

@@ -67,6 +67,7 @@ def stream_json(plan: StreamAnswer) -> dict[str, object]:
         "prediction": prediction_json(plan.prediction),
         "also": [str(promise) for promise in plan.also],
         "promises": promises_json(plan.promises),
+        "bill_per_hour": data_of(plan.cost),
         "verdict": data_of(plan.verdict),
     }
 

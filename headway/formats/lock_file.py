@@ -38,8 +38,8 @@ class Locked:
     ``rate_per_s``, ``phases_s`` how the mean latency was split. ``kept_probability`` is that of its
     targets, ``verdict`` the verdict at the confidence of the plan. ``core_speed_ratio`` is present
     if cores are not as fast as the profiled ones, ``from_start`` if the plan is for batches of a
-    fresh JVM. Jobs of any kind are compared by ``cost`` and ``planned_s``, and ``cost_of`` and
-    ``planned_of`` say of what these are.
+    fresh JVM, ``requests_cost_per_hour`` if write requests have a price. Jobs of any kind are
+    compared by ``cost`` and ``planned_s``; ``cost_of`` and ``planned_of`` say of what these are.
     """
 
     ends: ClassVar[Literal[False]] = False
@@ -51,6 +51,7 @@ class Locked:
     rate_per_s: float
     nodes: int
     cost_per_hour: float | None = None
+    requests_cost_per_hour: float | None = None
     planned_latency_s: float | None = None
     batch_duration_s: float | None = None
     kept_probability: float | None = None
@@ -79,7 +80,9 @@ class Locked:
 
     @property
     def cost(self) -> float | None:
-        return self.cost_per_hour
+        if self.cost_per_hour is None:
+            return None
+        return self.cost_per_hour + (self.requests_cost_per_hour or 0.0)
 
     @property
     def planned_s(self) -> float | None:

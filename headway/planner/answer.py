@@ -36,6 +36,7 @@ from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.declared import figures_at
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
+from headway.planner.bill import planned_writes
 from headway.planner.checkpoint import changes_from_today, planned_settings
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.memory import memory_plan, overhead_bytes
@@ -134,6 +135,7 @@ def as_plan(
         spark_version=profile.application.spark_version,
         declared=profile.declared,
         kept_probability=setting.kept_probability,
+        writes=planned_writes(explained.under(question)) if prediction.stable else None,
     )
     if setting.floor_s is None:
         return Plan(

@@ -99,7 +99,7 @@ def new_checkpoint_advice(
         return
     pinned = counted(question.space.shuffle_partitions or 0, "shuffle partition")
     text = f"the checkpoint fixes {pinned}; a new one with {partitions} {gain}"
-    if _release(question.profile) >= _REPARTITION_SINCE:
+    if question.profile.application.release >= _REPARTITION_SINCE:
         text += "; Spark 4.2 and newer can also repartition the state of the stopped query"
     yield Advice(text=text, latency_s=best_s)
 
@@ -191,12 +191,6 @@ def _applies(knob: Knob, profile: JobProfile) -> Applies:
         # An unknown version is taken to fix the same settings as the oldest one.
         spark_version=version if version[:1].isdigit() else "2.0",
     )
-
-
-def _release(profile: JobProfile) -> tuple[int, ...]:
-    major, _, tail = profile.applications[-1].spark_version.partition(".")
-    minor = tail.partition(".")[0]
-    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
 
 
 def _in_words(name: str, value: float | None, *, is_before: bool) -> str:

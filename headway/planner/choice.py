@@ -10,16 +10,18 @@ import numpy as np
 
 from headway.assumptions.planning import CALM_TRIGGER_S, CHOICES_CERTIFIED, ROOM_RATIO, SELDOM_RATIO
 from headway.assumptions.predictions import HIGHEST_QUOTED_OVERRUN_RATIO
+from headway.digits import format_money
 from headway.domain import Advice, TasksRule
 from headway.models.job.calibration import is_calibrated
 from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.planner.bill import bill_per_hour, within_budget
 from headway.planner.candidates import BoolArray, Candidates, all_candidates, candidates_at
 from headway.planner.explained_setting import ExplainedSetting, is_worthwhile
 from headway.planner.fewest import first_meeting
 from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.purchase import Offer
-from headway.units import counted, format_duration
+from headway.units import HOURS_PER_MONTH, counted, format_duration
 
 
 def chosen_setting(at_nodes: Candidates) -> Candidates:
@@ -34,7 +36,8 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     partition for every slot, since a checkpoint fixes these for good; those with a trigger of 0.5 s
     or more that batches of the expected duration overrun at most one time in ten; those that would
     sustain 1.25 times the rate. Of the remaining settings it takes today's partitions, then the
-    longest trigger, then the fewest partitions; if none sustains 1.25 times the rate, it takes the
+    longest trigger, then the fewest partitions, or before these, if write requests are priced and
+    the cost is minimised, the lowest bill (F4); if none sustains 1.25 times the rate, it takes the
     setting with the highest rate. The number of nodes is minimised before any of these preferences.
     If the plan has a trigger and would be faster without, it states by how much, and for both the
     share of slot time in which tasks run and the time between batches. If no setting meets the
@@ -45,7 +48,8 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     the range, which the plan states.
     """
     rate_per_s = at_nodes.question.rate_per_s
-    possible = at_nodes.take(noise_free_rate_per_s(at_nodes) >= rate_per_s)
+    is_possible = noise_free_rate_per_s(at_nodes) >= rate_per_s
+    possible = at_nodes.take(is_possible & within_budget(at_nodes))
     meeting = possible.take(possible.meets_by_moments(rate_per_s))
     preferred = []
     for _ in range(CHOICES_CERTIFIED.value):
@@ -77,8 +81,12 @@ class Buy:
 
     @property
     def cost(self) -> float | None:
-        """Cost of the nodes per hour; None without prices."""
-        return self.offer.question.space.cost_per_hour(self.nodes)
+        """Cost per hour of the nodes, and of write requests if priced; None without prices."""
+        question = self.offer.question
+        cost_per_hour = question.space.cost_per_hour(self.nodes)
+        if cost_per_hour is None or question.charges is None:
+            return cost_per_hour
+        return float(bill_per_hour(self.setting)[0])
 
     @property
     def setting(self) -> Candidates:
@@ -98,6 +106,23 @@ class Buy:
         node_type = self.offer.node_type
         nodes = counted(self.nodes, "node")
         return nodes if node_type is None else f"{nodes} of {node_type.name}"
+
+
+def cheapest(offer: Offer, fewest: int) -> Buy:
+    """The nodes with the lowest bill, from the fewest that meet the targets on: theory.md (F4)."""
+    question = offer.question
+    best, best_per_hour = Buy(offer=offer, nodes=fewest), math.inf
+    for nodes in range(fewest, question.space.max_nodes + 1):
+        nodes_per_hour = question.space.cost_per_hour(nodes)
+        if nodes_per_hour is None or nodes_per_hour >= best_per_hour:
+            break
+        setting = chosen_setting(all_candidates(question, (nodes,)))
+        cost_per_hour = float(bill_per_hour(setting)[0])
+        is_good = cost_per_hour < best_per_hour and within_budget(setting)[0]
+        if is_good and setting.meets(question.rate_per_s)[0]:
+            best = Buy(offer=offer, nodes=nodes, sought=setting)
+            best_per_hour = cost_per_hour
+    return best
 
 
 def _is_setting(settings: Candidates, setting: Candidates) -> BoolArray:
@@ -120,7 +145,9 @@ def _most_preferred(best: Candidates) -> Candidates:
     costs_checkpoint = roomy.partitions != question.profile.todays_partitions
     if question.starts_anew:
         costs_checkpoint = np.zeros_like(costs_checkpoint)
-    order = np.lexsort((roomy.partitions, -roomy.trigger_s, costs_checkpoint))
+    is_billed = question.charges is not None and question.charges.are_minimised
+    bill = bill_per_hour(roomy) if is_billed else np.zeros(len(roomy))
+    order = np.lexsort((roomy.partitions, -roomy.trigger_s, costs_checkpoint, bill))
     return roomy.take(order[:1])
 
 
@@ -179,6 +206,10 @@ def as_fast_as_possible(setting: ExplainedSetting) -> Iterator[Advice]:
         f"errors in batch durations would count {_gain(fastest):.1f} times in the latency instead "
         f"of {_gain(planned):.1f} times"
     )
+    if question.charges is not None and question.charges.price.price_per_write:
+        bills = [float(bill_per_hour(settings)[0]) for settings in (fastest, planned)]
+        then, now = (format_money(bill * HOURS_PER_MONTH) for bill in bills)
+        text += f"; the bill would be {then} per month instead of {now}"
     yield Advice(text=text, latency_s=fastest_s)
 
 

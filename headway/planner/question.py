@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headway.domain import Burst, CatchUp, DuringBurst, JobProfile, Metric, Promise, Target
+from headway.domain.writes import StorePrice
 from headway.models.job.declared import figures_at
 from headway.models.laws.normal import ndtri
 from headway.planner.space import SearchSpace
@@ -15,12 +16,26 @@ _ANY_LATENCY = Target(metric=Metric.TUPLE, quantile=None, limit_s=NO_LIMIT_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Charges:
+    """What write requests cost, and what the bill may be.
+
+    ``budget_per_hour`` is for nodes and requests together, None without one; ``are_minimised`` says
+    whether the lowest bill is sought.
+    """
+
+    price: StorePrice
+    budget_per_hour: float | None = None
+    are_minimised: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One question to the search; the profile carries the arrivals that are planned for.
 
     Declared figures in it are at the end of their ranges for the confidence. ``also`` are further
     targets; a setting meets the question if it meets all of them. If the query ``starts_anew``,
-    without its checkpoint, today's partitions are not preferred.
+    without its checkpoint, today's partitions are not preferred. ``charges`` are None if the
+    price of requests is unknown.
     """
 
     profile: JobProfile
@@ -29,6 +44,7 @@ class Question:
     confidence: float
     also: tuple[Promise, ...] = ()
     starts_anew: bool = False
+    charges: Charges | None = None
 
     def __post_init__(self) -> None:
         if not 0.5 <= self.confidence < 1:
@@ -54,10 +70,10 @@ class Question:
         )
 
     def of_alone(self, promise: Promise) -> Question:
-        """The same job and space with one target only."""
+        """The same job and space with one target only, whatever the requests cost."""
         if isinstance(promise, Target):
-            return replace(self, target=promise, also=())
-        return replace(self, target=_ANY_LATENCY, also=(promise,))
+            return replace(self, target=promise, also=(), charges=None)
+        return replace(self, target=_ANY_LATENCY, also=(promise,), charges=None)
 
     @property
     def latency_targets(self) -> tuple[Target, ...]:

@@ -19,12 +19,13 @@ from headway.domain import (
 )
 from headway.domain.later import later, with_changes
 from headway.domain.question import Checkpoint
+from headway.domain.writes import StorePrice
 from headway.errors import InputError
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.answer import FoundSetting, as_plan
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.checkpoint import held_by
-from headway.planner.choice import Buy, chosen_setting
+from headway.planner.choice import Buy, cheapest, chosen_setting
 from headway.planner.enumeration import (
     Fewest,
     enumerated,
@@ -37,7 +38,7 @@ from headway.planner.fewest import fewest_nodes
 from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
 from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
-from headway.planner.question import Question, burst_of
+from headway.planner.question import Charges, Question, burst_of
 from headway.planner.space import SearchSpace
 
 
@@ -54,6 +55,7 @@ def plan(
     cores_per_executor: int | None = None,
     budget_per_hour: float | None = None,
     checkpoint: Checkpoint | None = None,
+    store_price: StorePrice | None = None,
     relaxation: bool = False,
     from_start: bool = False,
     rate_ratios: Sequence[float] = (),
@@ -81,9 +83,12 @@ def plan(
     cores_per_executor : int or None, >= 1
         Cores of executors on these nodes; None lets the planner choose.
     budget_per_hour : float or None, > 0
-        Maximum cost of all nodes.
+        Maximum cost of all nodes, and of write requests if their price is known.
     checkpoint : Checkpoint or None
         Whether an existing checkpoint fixes settings; None prefers today's setting.
+    store_price : StorePrice or None
+        Price of write requests at the store of the checkpoint, which are part of the cost and of
+        the budget; None leaves them out.
     relaxation : bool
         Also state the bound of the convex relaxation, which loads cvxpy.
     from_start : bool
@@ -111,6 +116,13 @@ def plan(
 
     def offered(job: JobProfile) -> tuple[list[Offer], tuple[str, ...]]:
         question = question_of(job, target, space, confidence, further_targets, checkpoint)
+        if store_price is not None:
+            charges = Charges(
+                price=store_price,
+                budget_per_hour=budget_per_hour,
+                are_minimised=objective is Objective.COST,
+            )
+            question = replace(question, charges=charges)
         require_prices(objective, node_types, budget_per_hour)
         return offers_of(
             question,
@@ -246,9 +258,14 @@ class _OfQuery:
         return fewest_nodes(self.offer.question)
 
     def size(self, fewest: int, objective: Objective) -> Buy:
+        question = self.offer.question
+        if objective is Objective.COST and question.charges is not None:
+            return cheapest(self.offer, fewest)
         if objective is not Objective.LATENCY:
-            return Buy(offer=self.offer, nodes=fewest)
-        question, fastest = self.offer.question, self.nearest()
+            # The bill depends on the setting, which is then searched once.
+            sought = None if question.charges is None else chosen_at(question, fewest)
+            return Buy(offer=self.offer, nodes=fewest, sought=sought)
+        fastest = self.nearest()
         if (
             fastest.planned_s > question.target.limit_s
             or not fastest.setting.meets(question.rate_per_s)[0]

@@ -61,6 +61,7 @@ class ApplicationFacts:
     plans: Mapping[str, str]
     queries: Mapping[str, QueryLife]
     files: Mapping[schema.BatchOf, tuple[int, int]]
+    written_files: Mapping[schema.BatchOf, int]
     num_attempts: int
     num_attempts_ended: int
     num_tasks_of_ended: int
@@ -242,6 +243,7 @@ def _application_facts(
         started_s=seconds(gathered.started_ms),
         ended_s=seconds(gathered.ended_ms),
         files=gathered.files.of_batches(),
+        written_files=gathered.files.written_by_batch(),
         queries=dict(sorted(gathered.queries.items())),
         plans={run_id: text for run_id, (_, _, text) in gathered.plans.items()},
         num_attempts=len(stage_runs),

@@ -1,4 +1,4 @@
-"""Files read by micro-batches: the operators that count them, and the driver's counts."""
+"""Files that micro-batches read and write: operators that count them, and the driver's counts."""
 
 from __future__ import annotations
 
@@ -13,20 +13,30 @@ from headway.profiler.schema import BatchOf, DriverUpdates
 # Bounds memory regardless of how long a query ran.
 _MOST_SCANS, _MOST_VALUES = 5_000, 50_000
 _METRICS = ("number of files read", "size of files read")
+_WRITTEN = "number of written files"
 
 
 class FilesRead(msgspec.Struct):
-    """Operators that read files in the batches, and values of the driver's accumulators by id.
+    """Operators that read or write files in batches, and values of the driver's accumulators by id.
 
-    ``scans`` are the accumulators of the number of files and of their bytes, and the batch.
+    ``scans`` are the accumulators of the number of files and of their bytes, and the batch;
+    ``writers`` those of the number of files that actions in `foreachBatch` write.
     """
 
     scans: set[tuple[int, int, BatchOf]] = set()
+    writers: set[tuple[int, BatchOf]] = set()
     values: dict[int, int] = {}
 
-    def note_scan(self, plan: PlanNode, batch: BatchOf) -> None:
-        """The plan of a batch, whose operators may read files."""
-        self.scans |= {(*ids, batch) for ids in _file_metrics(plan)}
+    def note_plan(self, plan: PlanNode, batch: BatchOf) -> None:
+        """The plan of a batch, whose operators may read or write files."""
+        for ids in _metrics_of_operators(plan):
+            num_files_id, size_bytes_id, num_written_id = (
+                ids.get(name) for name in (*_METRICS, _WRITTEN)
+            )
+            if num_files_id is not None and size_bytes_id is not None:
+                self.scans.add((num_files_id, size_bytes_id, batch))
+            if num_written_id is not None:
+                self.writers.add((num_written_id, batch))
 
     def note_values(self, updates: DriverUpdates) -> None:
         accumulator_values = self.values
@@ -41,6 +51,7 @@ class FilesRead(msgspec.Struct):
     def add(self, other: FilesRead) -> None:
         """Data from another part of the log."""
         self.scans |= other.scans
+        self.writers |= other.writers
         for accumulator_id, value in other.values.items():
             self.values[accumulator_id] = max(value, self.values.get(accumulator_id, value))
         self.leave_out_old()
@@ -49,6 +60,8 @@ class FilesRead(msgspec.Struct):
         """Keep the latest; ids increase."""
         if len(self.scans) > _MOST_SCANS:
             self.scans = set(sorted(self.scans)[-_MOST_SCANS:])
+        if len(self.writers) > _MOST_SCANS:
+            self.writers = set(sorted(self.writers)[-_MOST_SCANS:])
         if len(self.values) > _MOST_VALUES:
             self.values = dict(sorted(self.values.items())[-_MOST_VALUES:])
 
@@ -64,15 +77,16 @@ class FilesRead(msgspec.Struct):
         }
         return {batch: files for batch, files in sorted(files_by_batch.items()) if min(files) > 0}
 
+    def written_by_batch(self) -> dict[BatchOf, int]:
+        """Number of files that the actions of each batch wrote."""
+        num_files = Counter[BatchOf]()
+        for num_written_id, batch in sorted(self.writers):
+            num_files[batch] += self.values.get(num_written_id, 0)
+        return dict(num_files)
 
-def _file_metrics(plan: PlanNode) -> Iterator[tuple[int, int]]:
-    """The accumulators of each operator that reads files: number of files, and their bytes."""
+
+def _metrics_of_operators(plan: PlanNode) -> Iterator[dict[str | None, int | None]]:
+    """The accumulators of each operator, by the name of the metric."""
     for node, _ in in_pre_order(plan):
-        ids = {
-            metric.name: metric.accumulator_id
-            for metric in node.metrics or ()
-            if metric is not None
-        }
-        num_files_id, size_bytes_id = (ids.get(name) for name in _METRICS)
-        if num_files_id is not None and size_bytes_id is not None:
-            yield num_files_id, size_bytes_id
+        if node.metrics:
+            yield {metric.name: metric.accumulator_id for metric in node.metrics if metric}

@@ -175,7 +175,7 @@ class Gatherer:
             if tree is not None:
                 self._gathered.operators.note_plan(tree, is_replanned=False)
                 if batch is not None and batch.is_sampled:
-                    self._gathered.files.note_scan(tree, batch)
+                    self._gathered.files.note_plan(tree, batch)
         reads_plan = batch is not None and names_stages(batch)
         if batch is None or reads_plan:
             self._gathered.writes.note_start(event, reads_plan=reads_plan)

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 
 from headway.domain import EventTimeWindow, StatefulOperator
+from headway.domain.writes import CheckpointStore
 from headway.profiler.plan_chain import stateful_chain
 from headway.profiler.plan_nodes import is_join
 from headway.profiler.plan_tree import PrintedOperator, printed_operators
@@ -46,6 +47,8 @@ class PlanShape:
     count the rows that they drop."""
     packs_rows: bool = False
     """Whether it packs them before its exchange, so that the exchange does not move single rows."""
+    checkpoint_store: CheckpointStore | None = None
+    """Where its state is saved, by the scheme of the address."""
 
 
 _SINK_MODE = re.compile(
@@ -57,6 +60,7 @@ _JOIN_KIND = re.compile(
 )
 _STATE_PARTITIONS = re.compile(r", numPartitions = (\d{1,9})\]")
 _STATEFUL_EXCHANGE = re.compile(r", (\d{1,9})\), REQUIRED_BY_STATEFUL_OPERATOR")
+_CHECKPOINT = re.compile(r"state info \[ checkpoint = (\w{1,10})://")
 _BUCKETS = "hashpartitioning(_headway_bucket#"
 _PACKED = re.compile(r"\[_headway_bucket#\d+, _headway_rows#\d+\]")
 _PUSHED = re.compile(r"\bPushedFilters: \[(.)")
@@ -106,6 +110,7 @@ def read_plan(text: str) -> PlanShape:
             operator.name.endswith("MapInArrow") and _PACKED.search(operator.detail)
             for operator in operators
         ),
+        checkpoint_store=_checkpoint_store(operators),
     )
 
 
@@ -160,6 +165,13 @@ def _keeps_mode_of_query(operator: PrintedOperator) -> bool:
 def _mode(operator: PrintedOperator) -> str | None:
     modes = _MODE.findall(_outside_brackets(operator.arguments))
     return modes[-1] if modes else None
+
+
+def _checkpoint_store(operators: list[PrintedOperator]) -> CheckpointStore | None:
+    for operator in operators:
+        if (address := _CHECKPOINT.search(operator.arguments)) is not None:
+            return CheckpointStore.of_scheme(address[1])
+    return None
 
 
 def _state_partitions(operators: list[PrintedOperator]) -> int | None:

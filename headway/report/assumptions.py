@@ -55,6 +55,10 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
     yield from _of_promises(plan)
     if plan.memory is not None:
         yield from _of_memory(plan)
+    if plan.writes is not None and plan.writes.cost_per_hour:
+        yield resources.COMMITS_PER_SNAPSHOT
+        yield resources.MAINTENANCE_INTERVAL_S
+        yield resources.TABLES_PER_SNAPSHOT
     if plan.feasible and plan.rules:
         yield resources.BACKLOG_TIMEOUT_S
     if plan.sensitivities:

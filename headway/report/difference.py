@@ -126,6 +126,8 @@ def _figure(figure: Figure, value: float | None) -> str:
         return percent(value)
     if figure.unit is Unit.COUNT:
         return f"{value:,.0f}"
+    if figure.unit is Unit.PER_HOUR:
+        return f"{value:,.0f} {figure.unit}"
     return f"{format_money(value)} {figure.unit}"
 
 

@@ -20,7 +20,7 @@ from headway.redaction import printable
 from headway.report.advice import narrowing_text
 from headway.report.assumptions import assumption_lines
 from headway.report.columns import aligned, paragraphs
-from headway.report.facts import after_start_lines, memory_rows, nearest_rows
+from headway.report.facts import after_start_lines, bill_fact, memory_rows, nearest_rows
 from headway.report.frontier import max_rate_text, needs_rows
 from headway.report.sheet_text import section_lines
 from headway.report.wording import (
@@ -106,6 +106,7 @@ def _answer(plan: StreamAnswer) -> list[str]:
         if plan.cost_per_hour is not None:
             price = f", {cost_text(plan.cost_per_hour)} per hour"
         texts.append(f"Nodes: {counted(plan.nodes, 'node')} of {plan.node_type.name}{price}.")
+    texts += [f"{label.capitalize()}: {text}." for label, text in bill_fact(plan)]
     return paragraphs(*texts, stability_text(plan.prediction))
 
 

@@ -54,6 +54,19 @@ def purchase_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
         by_month = format_money(plan.cost_per_hour * HOURS_PER_MONTH, currency=currency)
         bought += f", {by_hour} per hour, {by_month} per month"
     yield "nodes", bought
+    yield from bill_fact(plan)
+
+
+def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
+    """The month's bill in parts, if write requests are priced and cost something."""
+    node_type, writes = plan.node_type, plan.writes
+    if node_type is None or plan.cost is None or writes is None or not writes.cost_per_hour:
+        return
+    parts = (plan.cost, plan.cost - writes.cost_per_hour, writes.cost_per_hour)
+    bill, nodes, requests = (
+        format_money(part * HOURS_PER_MONTH, currency=node_type.currency) for part in parts
+    )
+    yield "bill", f"{bill} per month: nodes {nodes}, write requests to {writes.store} {requests}"
 
 
 def purchase_facts(

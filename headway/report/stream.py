@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from headway.digits import format_money
 from headway.domain import FrontierPoint, Metric, PlannedRate, Prediction, StreamAnswer
 from headway.domain.sheet import Section, Sheet, setting_lines
+from headway.domain.writes import PlannedWrites
 from headway.report.advice import next_run_texts
 from headway.report.facts import facts, memory_rows, nearest_rows
 from headway.report.frontier import another_carries_more, frontier_rows, needs_rows, rate_text
@@ -29,7 +31,7 @@ from headway.report.wording import (
     stability_text,
     trigger_text,
 )
-from headway.units import format_duration, format_rate
+from headway.units import HOURS_PER_MONTH, format_duration, format_rate
 
 _STATISTICS = ("mean", "p50", "p95", "p99")
 
@@ -90,6 +92,7 @@ def reason_sections(plan: StreamAnswer) -> tuple[Section, ...]:
         Section(texts=next_run_texts(plan.prediction), close=True),
         rates_section(plan),
         Section(title="binding constraints", texts=plan.binding),
+        writes_section(plan),
         *skew_sections(plan),
         needs_section(plan),
         nearest_section(plan),
@@ -237,6 +240,59 @@ def _phases(prediction: Prediction) -> Iterator[Section]:
             right=(1, 2),
             bar_share=tuple(value_s / total_s for value_s in phases_s.values()),
         )
+
+
+def writes_section(plan: StreamAnswer) -> Section:
+    """Files that the query writes, and the requests and the money that they take."""
+    writes = plan.writes
+    if writes is None:
+        return Section()
+    rows: list[tuple[str, float | None]] = [
+        ("files of the checkpoint", writes.checkpoint_files_per_batch),
+        ("files of the sink", writes.sink_files_per_batch),
+    ]
+    if writes.requests_per_hour is not None:
+        per_batch = writes.requests_per_hour / writes.batches_per_hour
+        rows.append((f"write requests to {writes.store}", per_batch))
+    return Section(
+        title="files and write requests",
+        head=("", "per batch", "per hour"),
+        rows=(
+            ("batches", "", _number(writes.batches_per_hour)),
+            *(
+                (name, "unknown", "unknown")
+                if number is None
+                else (name, _number(number), _number(number * writes.batches_per_hour))
+                for name, number in rows
+            ),
+        ),
+        right=(1, 2),
+        texts=tuple(_about_writes(plan, writes)),
+    )
+
+
+def _about_writes(plan: StreamAnswer, writes: PlannedWrites) -> Iterator[str]:
+    if writes.store is None:
+        yield (
+            "Write requests are not priced, since the store of the checkpoint is not in the log: "
+            "give --checkpoint-store."
+        )
+    elif writes.cost_per_hour is not None:
+        currency = "" if plan.node_type is None else plan.node_type.currency
+        by_month = format_money(writes.cost_per_hour * HOURS_PER_MONTH, currency=currency)
+        yield f"Write requests cost {by_month} per month, at prices of {writes.prices_of}."
+    if writes.sink_files_per_batch:
+        yield (
+            "The sink gets a file from each task of the last stage, or one for each partition of "
+            "the table that the task has rows of."
+        )
+    elif writes.sink_files_per_batch is None:
+        yield "The log does not show how many files the sink gets."
+
+
+def _number(number: float) -> str:
+    """Three digits, without an exponent."""
+    return f"{float(f'{number:.3g}'):,.10g}"
 
 
 def needs_section(plan: StreamAnswer) -> Section:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.domain import Deadline, NodeType
+from headway.domain.writes import CheckpointStore, StorePrice
 from headway.errors import InputError
 from headway.formats.profile_file import load_any_profile, load_profile
 from headway.spec.declared import declared_profile
@@ -169,6 +170,32 @@ def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntr
     """What a platform reserves on a node, None for a platform without nodes of its own."""
     stated_reserve = None if catalog is None else catalog.reserve_of(platform)
     return stated_reserve or built_in_catalog().reserve_of(platform)
+
+
+def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> StorePrice | None:
+    """What a store charges for writes: by a catalogue, or by the one that comes with Headway.
+
+    None if only the latter has the store, in another currency.
+
+    Examples
+    --------
+    >>> store_price(CheckpointStore.DISK).price_per_write
+    0.0
+    """
+    for known_catalog in (catalog or built_in_catalog(), built_in_catalog()):
+        entry = next((entry for entry in known_catalog.stores if entry.name == store), None)
+        if entry is not None:
+            return StorePrice(
+                store=store,
+                price_per_write=entry.price_per_million_writes / 1e6,
+                requests_in_place=entry.requests_in_place,
+                requests_renamed=entry.requests_renamed,
+                date=known_catalog.date,
+                currency=known_catalog.currency,
+            )
+        if known_catalog.currency != built_in_catalog().currency:
+            return None
+    return None
 
 
 def _node_type(

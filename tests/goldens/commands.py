@@ -53,6 +53,7 @@ COMMANDS = {
     "stream-submit": f"{_STREAM} --format spark-submit",
     "stream-pyspark": f"{_STREAM} --format pyspark",
     "stream-nodes": f"{_STREAM}{_NODES}",
+    "stream-bill": f"{_STREAM}{_NODES} --checkpoint-store s3 --verbose",
     "stream-bursts": f"{_STREAM} --burst 80k/s:2m:1h --target 'catch_up <= 15m after 5m'",
     "stream-infeasible": _OUT_OF_REACH,
     "stream-infeasible-json": f"{_OUT_OF_REACH} --json",

@@ -99,3 +99,20 @@ def test_plans_of_any_depth_and_kind_stop_nothing(depth: int) -> None:
     assert not one.files.scans
     # What is deeper than any JSON is no line at all.
     assert (one.num_damaged, sum(one.counts.values())) == ((1, 0) if depth == 5000 else (0, 1))
+
+
+def test_a_profile_has_what_the_actions_of_a_batch_wrote(tmp_path: Path) -> None:
+    log = AppLog().add(QUERY)
+    updates = log.of("DriverAccumUpdates")
+    # Two actions, of three files and of four.
+    for event, update in zip(scans(log), updates, strict=True):
+        first_id = update["accumUpdates"][0][0]
+        for more, num_files in ((4, 3), (5, 4)):
+            metric = {"name": "number of written files", "accumulatorId": first_id + more}
+            writer = {"nodeName": "Execute Insert", "children": [], "metrics": [metric]}
+            event["sparkPlanInfo"]["children"].append(writer)
+            update["accumUpdates"].append([first_id + more, num_files])
+    written = headway.profile(write_plain(log.lines, tmp_path / "log")).settings[0]
+    assert written.written_files_per_batch == 7.0
+    unknown = headway.profile(write_plain(AppLog().add(QUERY).lines, tmp_path / "none"))
+    assert unknown.settings[0].written_files_per_batch is None

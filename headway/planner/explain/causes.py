@@ -27,6 +27,7 @@ class Why(StrEnum):
     TARGET = "target"
     RATE = "rate"
     NODE_PRICE = "price of a node"
+    REQUESTS = "write requests"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +69,13 @@ Needs = Callable[[float | None, tuple[AnyPromise, ...]], int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
-    """A question and the resulting size; ``cost`` is per hour, for all nodes."""
+    """A question and the resulting size; costs are per hour, for all nodes and write requests."""
 
     rate_per_s: float | None
     promises: tuple[AnyPromise, ...]
     nodes: int
     cost_per_hour: float | None = None
+    requests_cost_per_hour: float | None = None
 
     @property
     def node_price(self) -> float | None:
@@ -96,7 +98,11 @@ def causes(before: Sized, after: Sized, needs: Needs) -> tuple[Cause, ...]:
     costs of the job: 3 nodes instead of 2, +144 per month
     rate 10k/s -> 20k/s: 5 nodes instead of 3, +288 per month
     """
-    return (*_of_price(before, after), *_of_size(before, after, needs))
+    return (
+        *_of_price(before, after),
+        *_of_requests(before, after),
+        *_of_size(before, after, needs),
+    )
 
 
 def _of_price(before: Sized, after: Sized) -> Iterator[Cause]:
@@ -108,6 +114,18 @@ def _of_price(before: Sized, after: Sized) -> Iterator[Cause]:
         before=format_money(then),
         after=f"{format_money(now)} per hour",
         cost_per_month=(now - then) * before.nodes * HOURS_PER_MONTH,
+    )
+
+
+def _of_requests(before: Sized, after: Sized) -> Iterator[Cause]:
+    then, now = before.requests_cost_per_hour or 0.0, after.requests_cost_per_hour or 0.0
+    if math.isclose(then, now, rel_tol=UNCHANGED_RATIO):
+        return
+    yield Cause(
+        whys=(Why.REQUESTS,),
+        before=format_money(then),
+        after=f"{format_money(now)} per hour",
+        cost_per_month=(now - then) * HOURS_PER_MONTH,
     )
 
 

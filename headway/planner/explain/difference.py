@@ -34,6 +34,7 @@ class Unit(StrEnum):
     PER_S = "rows/s"
     COUNT = "count"
     PER_MONTH = "per month"
+    PER_HOUR = "per hour"
     PER_RUN = "per run"
     SHARE = "share"
 
@@ -162,7 +163,8 @@ def sized(plan: AnyAnswer) -> Sized:
         rate_per_s=plan.rate_per_s,
         promises=plan.promises,
         nodes=plan.nodes,
-        cost_per_hour=None if plan.ends else plan.cost,
+        cost_per_hour=None if plan.ends else plan.cost_per_hour,
+        requests_cost_per_hour=None if plan.ends else _requests_cost(plan),
     )
 
 
@@ -194,11 +196,17 @@ def _quantities(before: Any, after: Any) -> list[_Quantity]:
         ("rate", Unit.PER_S, lambda plan: plan.rate_per_s),
         ("nodes", Unit.COUNT, lambda plan: plan.nodes),
         ("cost", Unit.PER_MONTH, lambda plan: per_month(plan.cost)),
+        ("write requests", Unit.PER_MONTH, lambda plan: per_month(_requests_cost(plan))),
+        ("files", Unit.PER_HOUR, lambda plan: plan.writes and plan.writes.files_per_hour),
         *latencies,
         ("utilisation", Unit.SHARE, lambda plan: plan.prediction.utilization_ratio),
         ("max rate within target", Unit.PER_S, lambda plan: plan.max_rate_per_s),
         ("stable up to", Unit.PER_S, lambda plan: plan.prediction.sustainable_rate_per_s),
     ]
+
+
+def _requests_cost(plan: Any) -> float | None:
+    return None if plan.writes is None else plan.writes.cost_per_hour
 
 
 def _finite(value_s: float) -> float | None:

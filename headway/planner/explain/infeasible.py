@@ -10,7 +10,9 @@ from itertools import groupby
 import numpy as np
 
 from headway.assumptions.planning import CLOSE_TO_FLOOR_RATIO, NODE_COUNTS_TRIED
+from headway.digits import format_money
 from headway.domain import FrontierPoint, Promise, Target
+from headway.planner.bill import bill_per_hour
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.explain.reasons import broken_promise, saturation_text
 from headway.planner.fewest import first_to_meet
@@ -89,6 +91,9 @@ def why_infeasible(
         reasons = [
             f"{counted(nodes, 'node')} {verb} {saturation_text(nearest, question.rate_per_s)}"
         ]
+    elif (over_budget := _over_budget(question)) is not None:
+        # At a higher price the targets are met, so that nothing else is a reason.
+        return (over_budget,)
     elif floor_s <= target.limit_s:
         reasons = [
             (
@@ -118,6 +123,28 @@ def why_infeasible(
         else f"no rate meets {joined(question.promises)} with up to {counted(nodes, 'node')}"
     )
     return tuple(reasons)
+
+
+def _over_budget(question: Question) -> str | None:
+    """Why the bill prevents a plan; None if the targets are not met for more money either."""
+    charges = question.charges
+    if charges is None or charges.budget_per_hour is None:
+        return None
+    lax = replace(question, charges=replace(charges, budget_per_hour=None))
+    settings = all_candidates(lax, counts_to_look_at(lax))
+    bills = bill_per_hour(settings)
+    cheapest = first_to_meet(
+        settings, np.argsort(bills, kind="stable").tolist(), question.rate_per_s
+    )
+    if cheapest is None:
+        return None
+    currency, nodes = charges.price.currency, int(settings.nodes[cheapest])
+    return (
+        f"the lowest bill that meets {joined(question.promises)} is "
+        f"{format_money(float(bills[cheapest]), currency=currency)} per hour for "
+        f"{counted(nodes, 'node')} and write requests, more than the budget of "
+        f"{format_money(charges.budget_per_hour, currency=currency)}"
+    )
 
 
 def _delays(question: Question) -> str:

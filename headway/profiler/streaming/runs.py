@@ -190,6 +190,7 @@ def steady_part(
         or None,
         state_store=state_store if last["stateful_operators"] else None,
         mean_file=_mean_file(reports, facts),
+        written_files=_mean_written(reports, facts),
         is_gated=2 * len(gated) > len(steady),
         adaptive=adaptive_settings(facts.properties, facts.spark_version)
         if plan.is_adaptive or is_replanned(steady)
@@ -298,6 +299,13 @@ def _mean_file(reports: Sequence[Record], facts: ApplicationFacts) -> tuple[floa
     return (num_rows / num_files, size_bytes / num_files) if num_files else None
 
 
+def _mean_written(reports: Sequence[Record], facts: ApplicationFacts) -> float | None:
+    """Mean number of files that the actions of a batch wrote; None if the log shows no writer."""
+    batches = (schema.BatchOf(report["run_id"] or "", report["batch_id"]) for report in reports)
+    counts = [facts.written_files[batch] for batch in batches if batch in facts.written_files]
+    return sum(counts) / len(counts) if counts else None
+
+
 def _shuffle_partitions(report: Record, stages: Sequence[Record]) -> int:
     """Shuffle partitions of the state, fixed by the checkpoint; without state, of the session.
 
@@ -330,4 +338,5 @@ def _shape(report: Record, plan: PlanShape) -> QueryShape:
         joins=plan.joins,
         python_operators=plan.python_operators,
         deals_out_buckets=plan.deals_out_buckets,
+        checkpoint_store=plan.checkpoint_store,
     )

@@ -197,7 +197,8 @@ class QueryRun:
     nothing, in a JVM that has run for a while, mostly the first of a query. ``resources`` are those
     of stages with a resource profile other than the usual one, by its id. ``is_gated``: most
     batches were started by a gate, not by the trigger. ``drain`` is the backlog that it read, if it
-    did nothing else. ``mean_file`` are the mean rows and bytes of a file of its source.
+    did nothing else. ``mean_file`` are the mean rows and bytes of a file of its source,
+    ``written_files`` the mean number of files that the actions of a batch wrote.
     """
 
     query_id: str
@@ -211,6 +212,7 @@ class QueryRun:
     source_partitions: int | None
     state_store: str | None = None
     mean_file: tuple[float, float] | None = None
+    written_files: float | None = None
     is_gated: bool = False
     drain: Drain | None = None
     adaptive: AdaptiveSettings | None = None

@@ -196,6 +196,7 @@ def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
         batch_duration_sd_s=float(durations_s.std()),
         modelled_duration_mean_s=modelled_s,
         updated_rows=mean_updated_rows(run.batches),
+        written_files_per_batch=run.written_files,
     )
 
 

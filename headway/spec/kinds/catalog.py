@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headway.domain.writes import STORES
 from headway.spec.forms import entry, require_different_names
-from headway.spec.forms.kinds import ListOf, Nested, Text
+from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text, Whole
 from headway.spec.forms.quantities import CORES, NAME, PRICE, RATIO, SIZE
 from headway.spec.kinds.reserves import ReserveEntry
+
+_REQUESTS = Whole(low=1, high=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +50,29 @@ class NodeEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoreEntry:
+    """What writes to one store of checkpoints cost."""
+
+    name: str = entry(Choice(STORES), "The store.")
+    price_per_million_writes: float = entry(
+        Number(words="a price per million write requests, 0 or more", high=1e6),
+        "Price of a million write requests, in the catalogue's currency.",
+    )
+    requests_in_place: int = entry(
+        _REQUESTS, "Write requests that a file takes. Default 1.", default=1
+    )
+    requests_renamed: int = entry(
+        _REQUESTS,
+        "Write requests that a file takes which is renamed when it is complete, as most files of a "
+        "checkpoint are. Default 1.",
+        default=1,
+    )
+    source: str | None = entry(Text(), "Where the price is from.", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCatalog:
-    """Kinds of nodes with their prices, at a date."""
+    """Kinds of nodes with their prices, and of stores, at a date."""
 
     date: str = entry(
         Text(pattern=r"\d{4}-\d{2}-\d{2}", words="a date, e.g. 2026-11-21"), "Date of the prices."
@@ -67,6 +91,12 @@ class NodeCatalog:
         "Headway.",
         default=(),
     )
+    stores: tuple[StoreEntry, ...] = entry(
+        ListOf(item=Nested(StoreEntry)),
+        "What writes to stores of checkpoints cost. Default: as in the catalogue that comes with "
+        "Headway.",
+        default=(),
+    )
 
     def reserve_of(self, platform: str) -> ReserveEntry | None:
         """What a platform reserves on a node, if it is stated here."""
@@ -75,3 +105,4 @@ class NodeCatalog:
     def __post_init__(self) -> None:
         fault = "the node {!r} occurs twice; expected each name once"
         require_different_names(self.nodes, fault)
+        require_different_names(self.stores, fault.replace("node", "store"))

@@ -9,6 +9,7 @@ from typing import Any
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain import Promise, Target
 from headway.domain.checks import LABEL_PATTERN, LABEL_WORDS, SUBDOMAIN_PATTERN, SUBDOMAIN_WORDS
+from headway.domain.writes import STORES
 from headway.spec.forms import entry
 from headway.spec.forms.kinds import (
     Choice,
@@ -192,6 +193,12 @@ class StreamingJob:
         Choice(("new", "existing")),
         "Whether the query starts from its checkpoint, which fixes the shuffle partitions. "
         "Default: the current number is preferred, not fixed.",
+        default=None,
+    )
+    checkpoint_store: str | None = entry(
+        Choice(STORES),
+        "Store of the checkpoint, whose write requests are then part of the cost. Default: as in "
+        "the profile.",
         default=None,
     )
     pinned: Pinned = entry(Nested(Pinned), "Settings that are fixed.", default=Pinned())

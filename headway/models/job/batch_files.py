@@ -1,0 +1,302 @@
+"""Files that a micro-batch writes to its checkpoint and its sink, and the requests for them."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.assumptions.resources import (
+    COMMITS_PER_SNAPSHOT,
+    MAINTENANCE_INTERVAL_S,
+    TABLES_PER_SNAPSHOT,
+)
+from headway.domain import JobProfile
+from headway.domain.writes import StorePrice
+from headway.errors import InputError
+from headway.models.arrays import Array, Numeric
+from headway.models.job.duration import DurationModel
+from headway.models.job.setting import settled_batch_rows
+from headway.units import ms_to_s, parse_duration_s
+
+_STATE = "spark.sql.streaming.stateStore"
+_CHECKSUMS = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
+# A stream-stream join keeps rows and their numbers, of both sides.
+_STORES_OF_JOIN = 4
+_SHORTEST_S = 1e-3
+_FILE_SOURCE, _FILE_SINK = "FileStreamSource", "FileSink"
+_SINKS_WITHOUT_FILES = ("kafka", "console", "memory", "noop")
+
+
+class Files(NamedTuple):
+    """Files per batch by how they come to be: named when they are complete, or written in place."""
+
+    renamed: Array
+    in_place: Array
+
+    @property
+    def total(self) -> Array:
+        """All of them."""
+        return self.renamed + self.in_place
+
+    def requests(self, price: StorePrice) -> Array:
+        """Write requests that they take at a store."""
+        return price.requests_renamed * self.renamed + price.requests_in_place * self.in_place
+
+
+class CommitFiles(NamedTuple):
+    """How a state store commits a batch.
+
+    ``keeps_changes`` is whether a commit writes a file of its changes, so that snapshots are made
+    by maintenance only, every ``maintenance_s`` at most and after ``commits_per_snapshot`` at
+    least; otherwise every commit is a snapshot. With each snapshot come new ``tables``, the files
+    of RocksDB itself; ``checksums`` are the files beside each file that is renamed, 0 or 1.
+    """
+
+    keeps_changes: bool
+    tables: float
+    commits_per_snapshot: int
+    maintenance_s: float
+    checksums: int
+
+
+def batch_interval_s(model: DurationModel, rate_per_s: Numeric, trigger_s: Numeric) -> Array:
+    """Expected time between the starts of two batches [s].
+
+    Parameters
+    ----------
+    model : DurationModel
+        Mean duration by rows.
+    rate_per_s, trigger_s : float or (n,) array
+
+    Returns
+    -------
+    array
+
+    Notes
+    -----
+    theory.md (T3), and no batch without a row: `T = max(B, D, 1/λ)`.
+
+    Examples
+    --------
+    >>> float(batch_interval_s(DurationModel(0.2, ()), 1000.0, 1.0))
+    1.0
+    >>> float(batch_interval_s(DurationModel(0.2, ()), 1000.0, 0.0))
+    0.2
+    """
+    rows = settled_batch_rows(model, rate_per_s, trigger_s)
+    busy_s = np.maximum(model.mean_s(rows), trigger_s)
+    return np.asarray(np.maximum(busy_s, 1.0 / np.asarray(rate_per_s)))
+
+
+def store_files(commits: CommitFiles, interval_s: Numeric) -> Files:
+    """Files that one state store writes per batch.
+
+    Parameters
+    ----------
+    commits : CommitFiles
+        How it commits.
+    interval_s : float or (n,) array, > 0
+        Time between two batches.
+
+    Returns
+    -------
+    Files
+
+    Notes
+    -----
+    **(F1)** Files of a state store. A commit writes a file of changes, and maintenance a snapshot
+    every `M` at most and after `k` commits at least: `s = min(1/k, T/M)` snapshots per batch.
+    The default store counts commits when it is maintained: `s = T/(M ⌈k T/M⌉)`. With a snapshot
+    come `t` files of RocksDB's own, and with `h = 1` a checksum beside each file that is not one of
+    those: `(1+h) (1+s) + s t` files. Without changes every commit is a snapshot: `1+h+t`. The
+    default store has `t = 0`.
+
+    Source: Spark's ``HDFSBackedStateStoreProvider``, ``RocksDB`` and ``RocksDBFileManager`` (4.3,
+    2026).
+
+    Examples
+    --------
+    >>> default = CommitFiles(True, 0.0, 11, 60.0, checksums=0)
+    >>> float(store_files(default, 1.0).total.round(3)), float(store_files(default, 10.0).total)
+    (1.017, 1.0833333333333333)
+    """
+    interval = np.asarray(interval_s, dtype=np.float64)
+    per_interval = interval / commits.maintenance_s
+    commits_needed = commits.commits_per_snapshot
+    if not commits.keeps_changes:
+        snapshots = np.ones_like(interval)
+    elif commits.tables:
+        snapshots = np.minimum(1.0 / commits_needed, per_interval)
+    else:
+        snapshots = per_interval / np.ceil(commits_needed * per_interval)
+    num_named = snapshots + (1.0 if commits.keeps_changes else 0.0)
+    return Files((1.0 + commits.checksums) * num_named, commits.tables * snapshots)
+
+
+def checkpoint_files(
+    profile: JobProfile, shuffle_partitions: Numeric, interval_s: Numeric
+) -> Files:
+    """Files that a batch writes to the checkpoint.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job: its state, its sources, and the settings of its state store.
+    shuffle_partitions, interval_s : float or (n,) array, > 0
+
+    Returns
+    -------
+    Files
+
+    Notes
+    -----
+    **(F2)** Files of the checkpoint: one of offsets, one of commits, one of each source of files,
+    and those of every state store (F1). An operator has a store in each shuffle partition, as many
+    as recorded: four for a stream-stream join in the default store. An aggregation without keys has
+    one in all.
+
+    Source: Spark's ``MicroBatchExecution``, ``StatefulOperator`` (4.3, 2026).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> files = checkpoint_files(profile, 8, 2.0)
+    >>> bool(files.total > checkpoint_files(profile, 4, 2.0).total > 6)
+    True
+    """
+    of_store = store_files(commit_files(profile), interval_s)
+    stores = num_state_stores(profile, shuffle_partitions)
+    num_logs = 2 + sum(source.startswith(_FILE_SOURCE) for source in profile.shape.sources)
+    return Files(num_logs + stores * of_store.renamed, stores * of_store.in_place)
+
+
+def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:
+    """Files that a batch writes to its sink; None if the log does not show what the sink writes.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job, by its sink.
+    num_writers : float or (n,) array
+        Tasks of the stage that writes.
+
+    Returns
+    -------
+    Files or None
+
+    Notes
+    -----
+    **(F3)** Files of the sink: each task of the last stage writes a file at least, one for each
+    partition of the table of which it has rows, and the log of Spark's own file sink gets one more.
+    Sinks such as Kafka write none. Files that actions of foreachBatch wrote are on record; their
+    number is in proportion to the tasks of the last stage. Of sinks of other projects nothing is
+    known.
+
+    Source: Spark's ``FileStreamSink``, ``FileFormatWriter`` (4.3, 2026).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> float(sink_files(load_profile("examples/word-count.profile.yaml"), 4).total)
+    0.0
+    """
+    writers = np.asarray(num_writers, dtype=np.float64)
+    if profile.shape.sink.startswith(_FILE_SINK):
+        return Files(np.ones_like(writers), writers)
+    if profile.shape.sink.lower().startswith(_SINKS_WITHOUT_FILES):
+        return Files(np.zeros_like(writers), np.zeros_like(writers))
+    written = profile.settings[-1].written_files_per_batch if profile.settings else None
+    if written is None:
+        return None
+    profiled_writers = profile.stages[-1].num_tasks(profile.baseline.shuffle_partitions)
+    return Files(written / profiled_writers * writers, np.zeros_like(writers))
+
+
+def commit_files(profile: JobProfile) -> CommitFiles:
+    """How the state stores of a job commit, by the settings on record and Spark's defaults.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+
+    Returns
+    -------
+    CommitFiles
+
+    Notes
+    -----
+    theory.md (F1). Checksums count if the log shows that they are on: runs of Spark 4.3 wrote none.
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> commit_files(load_profile("examples/word-count.profile.yaml")).tables
+    0.0
+    """
+    properties = profile.application.properties
+    is_rocksdb = "rocksdb" in (profile.pins.state_store or "").lower()
+    has_changelog = properties.get(f"{_STATE}.rocksdb.changelogCheckpointing.enabled") == "true"
+    commits = properties.get(f"{_STATE}.minDeltasForSnapshot", "")
+    num_commits = max(int(commits), 1) if commits.isdecimal() else COMMITS_PER_SNAPSHOT.value
+    return CommitFiles(
+        keeps_changes=has_changelog or not is_rocksdb,
+        tables=TABLES_PER_SNAPSHOT.value if is_rocksdb else 0.0,
+        # The default store wants more changes than stated, RocksDB as many.
+        commits_per_snapshot=num_commits + (0 if is_rocksdb else 1),
+        maintenance_s=_duration_s(properties.get(f"{_STATE}.maintenanceInterval")),
+        checksums=int(properties.get(_CHECKSUMS) == "true"),
+    )
+
+
+def num_state_stores(profile: JobProfile, shuffle_partitions: Numeric) -> Array:
+    """State stores of a job, over all operators and partitions.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job: the stores of its operators on record.
+    shuffle_partitions : float or (n,) array, > 0
+
+    Returns
+    -------
+    array
+
+    Notes
+    -----
+    theory.md (F2).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> float(num_state_stores(profile, 16))
+    16.0
+    """
+    partitions = np.asarray(shuffle_partitions, dtype=np.float64)
+    operators = () if profile.state is None else profile.state.operators
+    if not operators:
+        return partitions * sum(
+            _STORES_OF_JOIN if "Join" in name else 1 for name in profile.shape.stateful_operators
+        )
+    profiled = profile.pins.state_partitions or profile.baseline.shuffle_partitions
+    num_stores = np.zeros_like(partitions)
+    for operator in operators:
+        is_single = operator.num_stores < profiled
+        per_partition = math.ceil(operator.num_stores / profiled)
+        num_stores = num_stores + (operator.num_stores if is_single else per_partition * partitions)
+    return np.asarray(num_stores)
+
+
+def _duration_s(text: str | None) -> float:
+    """A time of Spark's settings, which is in milliseconds without a unit; else the default."""
+    if text is None:
+        return MAINTENANCE_INTERVAL_S.value
+    try:
+        stated_s = ms_to_s(int(text)) if text.isdecimal() else parse_duration_s(text)
+    except InputError:
+        return MAINTENANCE_INTERVAL_S.value
+    return max(stated_s, _SHORTEST_S)

@@ -1,0 +1,93 @@
+"""The bill of settings: their nodes, and the write requests of the checkpoint and the sink."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from headway.domain.writes import PlannedWrites
+from headway.models.arrays import Array
+from headway.models.job.batch_files import (
+    Files,
+    batch_interval_s,
+    checkpoint_files,
+    sink_files,
+)
+from headway.models.stages.coalescing import num_tasks_at
+from headway.planner.candidates import BoolArray, Candidates, candidates_at
+from headway.units import S_PER_HOUR
+
+
+def bill_per_hour(settings: Candidates) -> Array:
+    """Cost of the nodes and of the write requests of settings, as far as prices are known.
+
+    Notes
+    -----
+    **(F4)** The bill of an hour: nodes times their price, and `3600/T` batches times the write
+    requests of their files (F2), (F3) times the price of one. A file that is renamed when it is
+    complete takes more requests than one that is written in place: at S3 a PUT and a COPY. `T` is
+    the expected time between batches, so a trigger interval is a lever of money, and so are shuffle
+    partitions: both enter the choice of a setting if the cost is minimised, and a budget is for the
+    whole bill. More nodes are tried as long as they alone cost less than the lowest bill so far.
+    """
+    question = settings.question
+    nodes_per_hour = settings.nodes * (question.space.cost_per_hour(1) or 0.0)
+    charges = question.charges
+    if charges is None or charges.price.price_per_write == 0:
+        return np.asarray(nodes_per_hour)
+    interval_s, checkpoint, sink = _files(settings)
+    num_requests = checkpoint.requests(charges.price)
+    if sink is not None:
+        num_requests = num_requests + sink.requests(charges.price)
+    requests_per_hour = S_PER_HOUR / interval_s * num_requests
+    return np.asarray(nodes_per_hour + requests_per_hour * charges.price.price_per_write)
+
+
+def within_budget(settings: Candidates) -> BoolArray:
+    """Which settings have a bill within the budget; all without one."""
+    charges = settings.question.charges
+    if charges is None or charges.budget_per_hour is None or not len(settings):
+        return np.ones(len(settings), dtype=bool)
+    return np.asarray(bill_per_hour(settings) <= charges.budget_per_hour * (1.0 + 1e-9))
+
+
+def planned_writes(setting: Candidates) -> PlannedWrites:
+    """Files and requests of one setting that is stable: theory.md (F2)-(F4)."""
+    charges = setting.question.charges
+    interval_s, checkpoint, sink = _files(setting)
+    writes = PlannedWrites(
+        batches_per_hour=S_PER_HOUR / float(interval_s[0]),
+        checkpoint_files_per_batch=float(checkpoint.total[0]),
+        sink_files_per_batch=None if sink is None else float(sink.total[0]),
+    )
+    if charges is None:
+        return writes
+    num_requests = float(checkpoint.requests(charges.price)[0])
+    num_requests += 0.0 if sink is None else float(sink.requests(charges.price)[0])
+    requests_per_hour = writes.batches_per_hour * num_requests
+    return replace(
+        writes,
+        requests_per_hour=requests_per_hour,
+        cost_per_hour=requests_per_hour * charges.price.price_per_write,
+        store=charges.price.store,
+        prices_of=charges.price.date,
+    )
+
+
+def _files(settings: Candidates) -> tuple[Array, Files, Files | None]:
+    """Expected time between batches [s], and what each writes to the checkpoint and the sink."""
+    question = settings.question
+    if question.profile.declared is not None:
+        # Requests are counted for expected durations, not for those that are planned with.
+        settings = candidates_at(question.at_confidence(0.5), settings.settings())
+    interval_s = batch_interval_s(
+        settings.durations.model(num_axes=1), question.rate_per_s, settings.trigger_s
+    )
+    last_stage, rows = question.profile.stages[-1], interval_s * question.rate_per_s
+    columns = rows.tolist(), settings.num_slots.tolist(), settings.partitions.tolist()
+    writers = [num_tasks_at(last_stage, *setting) for setting in zip(*columns, strict=True)]
+    checkpoint = checkpoint_files(
+        question.profile, settings.partitions.astype(np.float64), interval_s
+    )
+    return interval_s, checkpoint, sink_files(question.profile, np.array(writers, dtype=float))

@@ -1,0 +1,230 @@
+"""The bill of a plan: nodes and write requests, which budget and objective count together."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headway
+from headway.api.results import as_text
+from headway.cli.main import run
+from headway.domain import JobProfile, NodeType, Target
+from headway.domain.writes import CheckpointStore
+from headway.errors import InputError
+from headway.formats.from_json import parse_plan
+from headway.planner.bill import bill_per_hour
+from headway.planner.candidates import all_candidates
+from headway.planner.choice import chosen_setting
+from headway.planner.question import Charges, Question
+from headway.planner.space import SearchSpace
+from headway.profiler.plan_text import read_plan
+from headway.report.sheet_text import sheet_text
+from headway.report.stream import stream_sheet
+from headway.spec.parts import store_price
+from tests.factories import a_profile
+
+NODE = "roomy:cores=4,memory=64g,price=0.2"
+HOURS_PER_MONTH = 720
+# One batch per second at eight partitions: offsets, commits, and of each of eight stores a file of
+# changes, and once a minute a snapshot; at S3 each of them is a PUT and a COPY.
+REQUESTS_PER_S = 2 * (2 + 8 * (1 + 1 / 60))
+COST_PER_HOUR = 3600 * REQUESTS_PER_S * 5e-6
+
+
+def planned(profile: JobProfile | None = None, **options: Any) -> Any:
+    question = {
+        "rate": 2000.0,
+        "target": "p99 <= 3s",
+        "node_types": [NODE],
+        "cores": 4,
+        "max_nodes": 8,
+        "executor_memory_bytes": 2**30,
+    }
+    return headway.plan(profile or a_profile(), **(question | options))
+
+
+def test_requests_follow_files_batches_and_the_price() -> None:
+    plan = planned(trigger="1s", partitions=8, checkpoint_store="s3")
+    assert plan.writes.batches_per_hour == pytest.approx(3600.0)
+    assert plan.writes.requests_per_hour == pytest.approx(3600 * REQUESTS_PER_S)
+    assert plan.writes.cost_per_hour == pytest.approx(COST_PER_HOUR)
+    assert plan.cost == pytest.approx(plan.nodes * 0.2 + COST_PER_HOUR)
+    text = as_text(plan)
+    by_month = COST_PER_HOUR * HOURS_PER_MONTH
+    assert f"write requests to s3 {by_month:.0f}" in text
+    assert len(text.splitlines()) <= 25
+    assert plan.to_dict()["bill_per_hour"] == pytest.approx(plan.cost, rel=1e-5)
+    assert plan.to_dict()["cost_per_hour"] == pytest.approx(plan.nodes * 0.2)
+
+
+@pytest.mark.parametrize(
+    ("store", "requests"), [("s3", 2), ("gcs", 2), ("adls", 4), ("hdfs", 1), ("disk", 1)]
+)
+def test_each_store_has_its_price_and_requests_per_file(store: str, requests: int) -> None:
+    price = store_price(CheckpointStore(store))
+    assert price is not None
+    assert price.requests_renamed == requests
+    writes = planned(trigger="1s", partitions=8, checkpoint_store=store).writes
+    assert writes.requests_per_hour == pytest.approx(3600 * REQUESTS_PER_S / 2 * requests)
+    assert bool(writes.cost_per_hour) == (store not in ("hdfs", "disk"))
+
+
+def test_without_a_store_files_are_counted_and_not_priced() -> None:
+    plan = planned(trigger="1s", partitions=8)
+    assert plan.writes.files_per_hour == pytest.approx(3600 * REQUESTS_PER_S / 2)
+    assert (plan.writes.requests_per_hour, plan.writes.cost_per_hour) == (None, None)
+    assert plan.cost == plan.cost_per_hour
+    assert "bill" not in as_text(plan)
+    assert "--checkpoint-store" in sheet_text(stream_sheet(plan))
+
+
+def test_free_requests_change_no_plan() -> None:
+    free, unknown = planned(checkpoint_store="disk"), planned()
+    assert (free.configuration, free.nodes) == (unknown.configuration, unknown.nodes)
+    assert free.cost == unknown.cost
+
+
+def test_the_logged_store_is_priced_unless_another_is_given() -> None:
+    profile = a_profile()
+    logged = replace(profile, shape=replace(profile.shape, checkpoint_store=CheckpointStore.GCS))
+    assert planned(logged).writes.store is CheckpointStore.GCS
+    assert planned(logged, checkpoint_store="adls").writes.store is CheckpointStore.ADLS
+
+
+@pytest.mark.parametrize(
+    ("address", "store"),
+    [
+        ("s3a://bucket/c/state", CheckpointStore.S3),
+        ("abfss://c@account.dfs.core.windows.net/state", CheckpointStore.ADLS),
+        ("hdfs://name:8020/c/state", CheckpointStore.HDFS),
+        ("file:/c/state", None),
+        ("<unknown>", None),
+    ],
+)
+def test_a_log_shows_the_store_by_the_scheme(address: str, store: CheckpointStore | None) -> None:
+    text = (
+        "== Physical Plan ==\n"
+        f"StateStoreSave [k#2L], state info [ checkpoint = {address}, runId = r, opId = 0, "
+        "ver = 3, numPartitions = 2], Update, 0, 2\n"
+        "+- LocalTableScan [k#2L]\n"
+    )
+    assert read_plan(text).checkpoint_store is store
+
+
+def test_cost_takes_the_lowest_bill_of_all_numbers_of_nodes() -> None:
+    plan = planned(objective="cost", checkpoint_store="s3")
+    price = store_price(CheckpointStore.S3)
+    assert price is not None
+    space = SearchSpace(
+        max_nodes=8,
+        cores_per_executor=4,
+        node_type=NodeType.parse(NODE),
+        executor_memory_bytes=2**30,
+    )
+    profile = a_profile()
+    question = Question(
+        profile=replace(profile, arrivals=replace(profile.arrivals, rate_per_s=2000.0)),
+        target=Target(quantile=0.99, limit_s=3.0),
+        space=space,
+        confidence=plan.confidence,
+        charges=Charges(price=price, are_minimised=True),
+    ).at_confidence(plan.confidence)
+    bills = []
+    for nodes in range(1, 9):
+        setting = chosen_setting(all_candidates(question, (nodes,)))
+        if setting.meets(2000.0)[0]:
+            bills.append(float(bill_per_hour(setting)[0]))
+    assert plan.cost == pytest.approx(min(bills))
+    assert plan.cost < planned(checkpoint_store="s3").cost
+    # With fewer files per batch: fewer shuffle partitions than the profiled eight.
+    assert plan.configuration.shuffle_partitions < 8
+
+
+def test_a_bill_falls_with_the_trigger_interval() -> None:
+    bills = [
+        planned(trigger=trigger, partitions=8, checkpoint_store="s3").writes.cost_per_hour
+        for trigger in ("0s", "500ms", "1s", "2s")
+    ]
+    assert bills == sorted(bills, reverse=True)
+    assert bills[1] == pytest.approx(2 * bills[2], rel=0.05)
+    assert np.all(np.diff(bills) < 0)
+
+
+def test_a_budget_is_for_nodes_and_requests_together() -> None:
+    fixed = {"trigger": "1s", "partitions": 8, "checkpoint_store": "s3"}
+    bill = planned(**fixed).cost
+    assert planned(**fixed, budget=bill * 1.001).feasible
+    too_small = planned(**fixed, budget=bill * 0.999)
+    assert not too_small.feasible
+    assert too_small.binding[0].startswith("the lowest bill that meets p99 <= ")
+    # The nodes alone are within it, and a longer trigger is, too.
+    assert planned(**(fixed | {"checkpoint_store": None}), budget=bill * 0.999).feasible
+    longer = planned(partitions=8, checkpoint_store="s3", budget=bill * 0.999)
+    assert longer.feasible
+    assert longer.cost <= bill * 0.999
+
+
+def test_a_plan_is_read_back_with_its_writes() -> None:
+    plan = planned(checkpoint_store="s3")
+    read = parse_plan(json.dumps(plan.to_dict()), name="plan.json")
+    assert read.writes is not None
+    assert read.writes.cost_per_hour == pytest.approx(plan.writes.cost_per_hour, rel=1e-5)
+    assert read.cost == pytest.approx(plan.cost, rel=1e-5)
+    earlier = plan.to_dict()
+    del earlier["writes"]
+    assert parse_plan(json.dumps(earlier), name="plan.json").writes is None
+
+
+def test_a_difference_shows_requests_and_files() -> None:
+    before = planned(trigger="1s", partitions=8, checkpoint_store="s3")
+    after = planned(trigger="2s", partitions=8, checkpoint_store="s3")
+    difference = headway.diff(before, after)
+    requests = difference.figure("write requests")
+    files = difference.figure("files")
+    assert requests is not None
+    assert files is not None
+    assert requests.change_ratio == pytest.approx(-0.5, abs=0.01)
+    assert files.before == pytest.approx(3600 * REQUESTS_PER_S / 2)
+    assert "write requests" in as_text(difference)
+
+
+CATALOGUE = """\
+apiVersion: headway/v1
+kind: NodeCatalog
+metadata: {name: own}
+spec:
+  date: 2026-01-02
+  currency: USD
+  nodes: [{name: roomy, cores: 4, memory: 64Gi, price_per_hour: 0.2}]
+  stores: [{name: s3, price_per_million_writes: 50, requests_renamed: 1}]
+"""
+
+
+def test_own_prices_replace_those_of_the_catalogue(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(CATALOGUE)
+    fixed = {"trigger": "1s", "partitions": 8, "catalog": path}
+    writes = planned(**fixed, checkpoint_store="s3").writes
+    assert writes.cost_per_hour == pytest.approx(3600 * REQUESTS_PER_S / 2 * 50e-6)
+    assert writes.prices_of == "2026-01-02"
+    # What it lacks is as in Headway's own, if that has the same currency.
+    assert planned(**fixed, checkpoint_store="gcs").writes.cost_per_hour > 0
+    path.write_text(CATALOGUE.replace("USD", "EUR"))
+    assert planned(**fixed, checkpoint_store="gcs").writes.cost_per_hour is None
+
+
+@pytest.mark.parametrize("kind", ["real-time"])
+def test_kinds_whose_writes_are_not_modelled_refuse_the_store(kind: str) -> None:
+    with pytest.raises(InputError, match=r"checkpoint_store.*not modelled"):
+        planned(mode=kind, checkpoint_store="s3")
+
+
+def test_an_unknown_store_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["plan", "examples/word-count.profile.yaml", "--checkpoint-store", "floppy"]
+    assert run(arguments) == 2
+    assert "s3" in capsys.readouterr().err
