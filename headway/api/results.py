@@ -92,7 +92,8 @@ def _rows(
             {"name": name, **(row if isinstance(row, Mapping) else {"value": row})}
             for name, row in node.items()
         ]
-    return node
+    rows: Iterable[Mapping[str, object]] = node
+    return rows
 
 
 def _is_list_of_rows(node: object) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import headway
 from headway.cli.main import run
-from headway.domain import JobProfile, Plan
+from headway.domain import InfeasiblePlan, JobProfile, Plan
 from headway.formats.from_json import parse_plan
 from headway.formats.profile_file import load_profile, save_profile
 from headway.units import format_duration
@@ -22,6 +23,11 @@ NODE = "a.large:cores=4,memory=14g,price=0.192"
 @pytest.fixture(scope="module")
 def profile() -> JobProfile:
     return load_profile(PROFILE)
+
+
+def planned(profile: JobProfile, **question: Any) -> Plan | InfeasiblePlan:
+    plan: Plan | InfeasiblePlan = headway.plan(profile, **question)
+    return plan
 
 
 def in_short(plan: Plan) -> tuple[object, ...]:
@@ -41,14 +47,14 @@ def in_short(plan: Plan) -> tuple[object, ...]:
 def test_each_row_is_the_plan_for_its_rate(
     target: str, node_types: list[str], profile: JobProfile
 ) -> None:
-    plan = headway.plan(profile, target=target, node_types=node_types)
+    plan = planned(profile, target=target, node_types=node_types)
     profiled_per_s = profile.arrivals.rate_per_s
     ratios = [row.rate_per_s / profiled_per_s for row in plan.rates]
     # Two digits are at most a twentieth off.
     assert ratios == pytest.approx([0.5, 1.0, 1.5, 2.0, 3.0], rel=0.05)
     assert plan.rates[1].rate_per_s == profiled_per_s
     for row in plan.rates:
-        asked = headway.plan(profile, rate=row.rate_per_s, target=target, node_types=node_types)
+        asked = planned(profile, rate=row.rate_per_s, target=target, node_types=node_types)
         assert asked.feasible
         assert asked.rates == ()
         assert in_short(asked) == (
@@ -60,24 +66,24 @@ def test_rates_that_no_setting_meets_have_no_nodes(
     profile: JobProfile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ("--target", "p99 <= 2s", "--max-nodes", "1")
-    most = headway.plan(profile, target="p99 <= 2s", max_nodes=1).frontier[0].sustainable_rate_per_s
+    most = planned(profile, target="p99 <= 2s", max_nodes=1).frontier[0].sustainable_rate_per_s
     busy = replace(profile, arrivals=replace(profile.arrivals, rate_per_s=0.6 * most))
     save_profile(busy, tmp_path / "busy.yaml")
-    plan = headway.plan(busy, target="p99 <= 2s", max_nodes=1)
+    plan = planned(busy, target="p99 <= 2s", max_nodes=1)
     assert [row.nodes for row in plan.rates] == [1, 1, 1, None, None]
     assert run(["plan", str(tmp_path / "busy.yaml"), *options]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert sum(row[1:2] == ["none"] for row in rows) == 2
     # Where even the profiled rate is too high, lower ones are still planned.
     over = replace(profile, arrivals=replace(profile.arrivals, rate_per_s=1.6 * most))
-    infeasible = headway.plan(over, target="p99 <= 2s", max_nodes=1)
+    infeasible = planned(over, target="p99 <= 2s", max_nodes=1)
     assert not infeasible.feasible
     assert [row.nodes for row in infeasible.rates] == [1, None, None, None, None]
 
 
 def test_a_burst_is_above_every_rate(profile: JobProfile) -> None:
     burst_per_s = 2.5 * profile.arrivals.rate_per_s
-    plan = headway.plan(profile, target="p99 <= 5s", bursts=[f"{burst_per_s}/s:1m"])
+    plan = planned(profile, target="p99 <= 5s", bursts=[f"{burst_per_s}/s:1m"])
     assert len(plan.rates) == 4
     assert all(row.rate_per_s < burst_per_s for row in plan.rates)
 

@@ -37,7 +37,7 @@ COST_PER_HOUR = 3600 * REQUESTS_PER_S * 5e-6
 
 
 def planned(profile: JobProfile | None = None, **options: Any) -> Any:
-    question = {
+    question: dict[str, Any] = {
         "rate": 2000.0,
         "target": "p99 <= 3s",
         "node_types": [NODE],
@@ -156,7 +156,7 @@ def test_a_bill_falls_with_the_trigger_interval() -> None:
 
 
 def test_a_budget_is_for_nodes_and_requests_together() -> None:
-    fixed = {"trigger": "1s", "partitions": 8, "checkpoint_store": "s3"}
+    fixed: dict[str, Any] = {"trigger": "1s", "partitions": 8, "checkpoint_store": "s3"}
     bill = planned(**fixed).cost
     assert planned(**fixed, budget=bill * 1.001).feasible
     too_small = planned(**fixed, budget=bill * 0.999)
@@ -208,7 +208,7 @@ spec:
 def test_own_prices_replace_those_of_the_catalogue(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
     path.write_text(CATALOGUE)
-    fixed = {"trigger": "1s", "partitions": 8, "catalog": path}
+    fixed: dict[str, Any] = {"trigger": "1s", "partitions": 8, "catalog": path}
     writes = planned(**fixed, checkpoint_store="s3").writes
     assert writes.cost_per_hour == pytest.approx(3600 * REQUESTS_PER_S / 2 * 50e-6)
     assert writes.prices_of == "2026-01-02"

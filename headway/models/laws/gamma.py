@@ -183,7 +183,7 @@ def log_excess(ratio: Numeric) -> Array:
     apart = np.where(is_small, 1.0, ratios)
     small = np.where(is_small, ratios, 0.0)[..., np.newaxis]
     series = np.sum((-small) ** (_SERIES_ORDERS - 2.0) / _SERIES_ORDERS, axis=-1)
-    return np.where(is_small, series, (apart - np.log1p(apart)) / apart**2)
+    return np.asarray(np.where(is_small, series, (apart - np.log1p(apart)) / apart**2))
 
 
 def _tails(shape: Numeric, x: Numeric) -> tuple[Array, Array]:

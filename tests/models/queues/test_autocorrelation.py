@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import mpmath  # type: ignore[import-untyped]
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given

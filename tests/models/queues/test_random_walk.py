@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import factorial
 
-import mpmath  # type: ignore[import-untyped]
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
