@@ -24,6 +24,7 @@ _FOR_PEOPLE = ("text", "markdown")
 @click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
 @click.option(
     "--baseline",
+    type=click.Path(),
     metavar="LOCK",
     help="Lock file to compare with.  [default: the headway.lock beside each SPEC, or that of the "
     "working folder]",

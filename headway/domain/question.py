@@ -245,7 +245,7 @@ class PlanQuestion(JobQuestion):
         is_repeatable=True,
     )
     catalog: str | Path | None = argument_of(
-        Anything(),
+        Anything(is_path=True),
         "Node catalogue (a spec file of kind NodeCatalog); Headway's own by default.",
         not_for=_not_for(),
     )
