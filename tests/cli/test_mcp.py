@@ -234,10 +234,6 @@ def test_the_calls_of_the_page_are_answered_as_it_says(folder: Path) -> None:
     async def talk(_client: Any, ask: Ask) -> None:
         reply = await ask("plan", **call)
         assert {key: reply.data[key] for key in answer} == answer
-        assert (await ask("profile", sources=["../jobs"])).data["messages"] != []
-        assert (await ask("profile", sources=["../secret.yaml"])).data == {
-            **refusal,
-            "messages": [refusal["messages"][0].replace("../jobs", "../secret.yaml")],
-        }
+        assert (await ask("predict", profile="../other.yaml")).data == refusal
 
     in_a_session(folder, talk)

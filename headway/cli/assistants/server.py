@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from headway.cli.assistants.calls import Answer
 from headway.cli.assistants.tool import all_tools
 from headway.cli.assistants.worker import Worker
+from headway.profiler.work_folder import signals_end_the_block, work_folder
 from headway.version import __version__
 
 INSTRUCTIONS = """\
@@ -28,8 +28,8 @@ def serve(folder: Path) -> None:
     # Loaded here: other commands come without the SDK.
     import anyio
 
-    with tempfile.TemporaryDirectory(prefix="headway-mcp-") as scratch:
-        worker = Worker(folder, Path(scratch).resolve())
+    with signals_end_the_block(), work_folder("mcp") as scratch:
+        worker = Worker(folder, scratch.resolve())
         try:
             anyio.run(_serve, worker)
         finally:

@@ -95,8 +95,8 @@ class Tool:
             value = arguments.get(name)
             if value is not None:
                 values = value if _is_list(param) and isinstance(value, list) else [value]
-                is_text = bool if _is_flag(param) else str | int | float
-                if not all(isinstance(text, is_text) for text in values):
+                types: tuple[type, ...] = (bool,) if _is_flag(param) else (str, int, float)
+                if not all(isinstance(text, types) for text in values):
                     expected = "true or false" if _is_flag(param) else "a text or a number"
                     expected += ", or a list" if _is_list(param) else ""
                     raise InputError(f"{name} is {value!r}; expected {expected}")

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ class Worker:
             if line:
                 return Answer(**json.loads(line))
             self._process = None
-            ended_by = -process.wait()
+            ended_by = -_ended(process)
         if ended_by == signal.SIGALRM:
             why = f"took longer than {self._longest_call_s} s; ask for less, or use a terminal"
         else:
@@ -65,7 +66,7 @@ class Worker:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-            process.wait()
+            _ended(process)
 
     def _started(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -75,6 +76,13 @@ class Worker:
             env=self._environment,
             start_new_session=True,
         )
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of a process, whose pipes are closed."""
+    with suppress(BrokenPipeError), process:
+        pass
+    return process.wait()
 
 
 def main() -> None:
