@@ -1,4 +1,4 @@
-"""The GitHub action and the GitLab template: their own scripts, run with other tools instead of the network."""
+"""The scripts of the GitHub action and the GitLab template, run without GitHub and GitLab."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ACTION = yaml.safe_load((CI / "github" / "action.yml").read_text(encoding="utf-8
 WORKFLOW = yaml.safe_load((CI / "github" / "workflow.yml").read_text(encoding="utf-8"))
 TEMPLATE = yaml.safe_load((CI / "gitlab.yml").read_text(encoding="utf-8"))["headway"]
 
-# It notes how it was called, with the body of the comment, and answers with the comment that is there.
+# It notes its arguments and the body of the comment, and answers with the comments that there are.
 _FAKE = """\
 #!/bin/sh
 echo "$(basename "$0") $*" >> "$CALLS"
@@ -168,7 +168,8 @@ def test_a_comment_is_taken_back_once_nothing_changes(runner: Runner) -> None:
     assert on_gitlab(runner, **GITLAB, HEADWAY_TOKEN="a-token").returncode == 0
     on_github_line, on_gitlab_line = runner.changes
     assert on_github_line == "gh api --method DELETE repos/acme/jobs/issues/comments/11"
-    assert on_gitlab_line.endswith("--request DELETE https://gitlab.example.com/api/v4/projects/3/merge_requests/7/notes/12")
+    notes = "https://gitlab.example.com/api/v4/projects/3/merge_requests/7/notes"
+    assert on_gitlab_line.endswith(f"--request DELETE {notes}/12")
 
 
 def test_a_higher_rate_fails_and_is_commented(runner: Runner) -> None:
@@ -181,7 +182,8 @@ def test_a_higher_rate_fails_and_is_commented(runner: Runner) -> None:
     assert headline.startswith("**Headway: 280 per month (+140); ")
     assert table.splitlines()[0].startswith("| job | cost | planned | target |")
     assert "| orders | 140 -> 280 per month | 1.5" in table
-    assert table.index("140 per month: 0.384 an hour, was 0.192") < table.index("the locked setting (")
+    cost, latency = "140 per month: 0.384 an hour, was 0.192", "the locked setting ("
+    assert table.index(cost) < table.index(latency)
     assert (runner.folder.parent / "summary").read_text("utf-8") == text[: text.index("</sub>") + 7]
 
 

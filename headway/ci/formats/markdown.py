@@ -1,4 +1,4 @@
-"""A report as Markdown for the comment of a pull request: the cost, then latency, then what changed."""
+"""A report as Markdown for the comment of a pull request: cost, latency, then what changed."""
 
 from __future__ import annotations
 

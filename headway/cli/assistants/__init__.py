@@ -1,1 +1,1 @@
-"""Commands as tools of assistants: their arguments, their calls, and the folder that they may read."""
+"""Commands as tools of assistants: their arguments, their calls, and their folder."""

@@ -1,7 +1,8 @@
 """The folder that tools may read, and nothing outside it.
 
-Each path that a call names is resolved and must be inside. Spec files name further files, and folders of logs may
-contain links, so an audit hook looks at all that the process opens, as a second line of defence.
+Each path that a call names is resolved and must be inside. Spec files name further files, and
+folders of logs may contain links, so an audit hook looks at all that the process opens, as a second
+line of defence.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Commands as tools: the JSON Schema of their arguments, and the command line of a call.
 
-The arguments of a tool are those of its command, which has them from its question, and no option is declared here. What
-chooses the output, writes a file or needs a running Spark is left out.
+The arguments of a tool are those of its command, which has them from its question: no option is
+declared here. What chooses the output, writes a file or needs a running Spark is left out.
 """
 
 from __future__ import annotations

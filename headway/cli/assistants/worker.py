@@ -1,6 +1,6 @@
 """The process that answers calls: confined to a folder, and ended if a call takes too long.
 
-It reads a call from each line of its standard input, and answers each on a line of its standard output.
+It reads a call from each line of its standard input, and answers it on a line of its output.
 """
 
 from __future__ import annotations
