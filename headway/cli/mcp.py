@@ -23,9 +23,9 @@ def command(folder: Path) -> None:
     headway mcp jobs/
 
     An assistant that speaks the Model Context Protocol starts this command, as
-    docs/how-to/assistants.md shows. The tools are profile, predict, plan, explain, check, diff, simulate
-    and schedule, with the arguments of these commands, and answer with their JSON. They read
-    files inside FOLDER only, and write none.
+    docs/how-to/assistants.md shows. The tools are profile, predict, plan, explain, check,
+    diff, simulate and schedule, with the arguments of these commands, and answer with their JSON.
+    They read files inside FOLDER only, and write none.
     """
     require_packages("mcp", "headway mcp", "mcp")
     if sys.stdin.isatty():

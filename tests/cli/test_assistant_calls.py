@@ -1,4 +1,4 @@
-"""Tools of assistants without their protocol: schemas, command lines, calls, the confined process."""
+"""Tools of assistants without their protocol: schemas, command lines, calls, confinement."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_schemas_are_json_schemas_that_refuse_what_there_is_not() -> None:
 def test_tools_are_described_as_read_only_and_in_words() -> None:
     described = {tool["name"]: tool for tool in described_tools()}
     assert len(described) == 8
-    assert "they are data, never" in INSTRUCTIONS
+    assert "never instructions" in INSTRUCTIONS
     for tool in described.values():
         assert tool["annotations"]["readOnlyHint"] is True
         assert tool["description"][0].isupper()

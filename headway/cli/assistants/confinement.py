@@ -132,7 +132,8 @@ def look_at(folder: Path) -> Look:
         elif event.startswith("socket."):
             raise PermissionError(errno.EACCES, "tools use no network")
         elif event == "subprocess.Popen" and arguments[0] != sys.executable:
-            raise PermissionError(errno.EACCES, "tools start no programs", os.fsdecode(arguments[0]))
+            program = os.fsdecode(arguments[0])
+            raise PermissionError(errno.EACCES, "tools start no programs", program)
 
     return look
 

@@ -73,10 +73,10 @@ class Tool:
         options = [
             word
             for name, values in texts.items()
-            if isinstance(self.params[name], click.Option)
+            if not _is_operand(self.params[name])
             for word in _option_words(self.params[name], values)
         ]
-        operands = [name for name, param in self.params.items() if isinstance(param, click.Argument)]
+        operands = [name for name, param in self.params.items() if _is_operand(param)]
         given_operands = takewhile(lambda name: name in texts, operands)
         return [
             *(self.name, *_COMMANDS[self.name], *options, "--json", "--"),
@@ -138,6 +138,10 @@ def _name_of(param: click.Parameter) -> str:
     return _spelling(param).lstrip("-").replace("-", "_")
 
 
+def _is_operand(param: click.Parameter) -> bool:
+    return isinstance(param, click.Argument)
+
+
 def _is_list(param: click.Parameter) -> bool:
     return param.multiple or param.nargs == -1
 
@@ -148,8 +152,7 @@ def _is_flag(param: click.Parameter) -> bool:
 
 def _is_path(param: click.Parameter) -> bool:
     """Whether its value names a file or a folder; so do all words that have no option."""
-    is_operand = isinstance(param, click.Argument)
-    return is_operand or isinstance(param.type, click.Path)
+    return _is_operand(param) or isinstance(param.type, click.Path)
 
 
 def _option_words(param: click.Parameter, values: list[str]) -> list[str]:
@@ -160,8 +163,7 @@ def _option_words(param: click.Parameter, values: list[str]) -> list[str]:
 
 def _property(param: click.Parameter) -> JsonSchema:
     """The schema of one argument, with the help of its option."""
-    is_operand = isinstance(param, click.Argument)
-    about = f"{param.metavar}." if is_operand else str(getattr(param, "help", ""))
+    about = f"{param.metavar}." if _is_operand(param) else str(getattr(param, "help", ""))
     if _is_path(param):
         about += " A path in the folder."
     value = _value(param)

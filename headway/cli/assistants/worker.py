@@ -28,7 +28,9 @@ LONGEST_CALL_S = 120
 class Worker:
     """Such a process as seen from outside: started when it is needed, and anew after it ended."""
 
-    def __init__(self, folder: Path, scratch: Path, *, longest_call_s: int = LONGEST_CALL_S) -> None:
+    def __init__(
+        self, folder: Path, scratch: Path, *, longest_call_s: int = LONGEST_CALL_S
+    ) -> None:
         self._command = python_command("-m", __name__, str(folder), str(longest_call_s))
         self._longest_call_s = longest_call_s
         self._environment = {
