@@ -74,13 +74,12 @@ def _answered(tool_name: str, result: dict[str, Any], exit_code: int) -> Answer:
     text = _compact(result)
     size_bytes = len(text.encode())
     if size_bytes > LARGEST_ANSWER_BYTES:
-        return refusal(
-            [
-                f"the answer has {size_bytes / 1024:.0f} KiB, more than the "
-                f"{LARGEST_ANSWER_BYTES / 1024:.0f} KiB of a tool; ask for less, or run "
-                f"'headway {tool_name} --json' in a terminal"
-            ]
+        why = (
+            f"the answer has {size_bytes / 1024:.0f} KiB, more than the "
+            f"{LARGEST_ANSWER_BYTES / 1024:.0f} KiB of a tool; ask for less, or run "
+            f"'headway {tool_name} --json' in a terminal"
         )
+        return refusal([why])
     if tool_name == "plan":
         text = _compact({**result, "stored_as": _store(text)})
     return Answer(text=text, exit_code=exit_code)

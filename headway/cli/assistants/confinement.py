@@ -54,8 +54,8 @@ class Folder:
         """
         if is_address(name):
             raise InputError(
-                f"{without_secrets(name)}: an address; expected a path inside the folder, since "
-                "tools use no network"
+                f"an address: {without_secrets(name)}; expected a path inside the folder, since tools "
+                "use no network"
             )
         try:
             # Not even the names of files outside are looked at.
@@ -77,7 +77,7 @@ class Folder:
     def _require_inside(self, path: str, name: str) -> None:
         if not (self.path / path).resolve().is_relative_to(self.path):
             raise InputError(
-                f"{one_line(name)}: outside the folder that tools may read; expected a path inside "
+                f"outside the folder that tools may read: {one_line(name)}; expected a path inside "
                 "it, or start headway mcp with another folder"
             )
 
