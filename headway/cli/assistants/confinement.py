@@ -54,8 +54,8 @@ class Folder:
         """
         if is_address(name):
             raise InputError(
-                f"an address: {without_secrets(name)}; expected a path inside the folder, since tools "
-                "use no network"
+                f"an address: {without_secrets(name)}; expected a path inside the folder, since "
+                "tools use no network"
             )
         try:
             # Not even the names of files outside are looked at.
@@ -120,7 +120,8 @@ def look_at(folder: Path) -> Look:
     reads parts of large logs that this process has opened before.
     """
     scratch = os.path.realpath(tempfile.gettempdir())
-    readable = {os.path.realpath(root) for root in (folder, scratch, *_of_python(), *_TIME_ZONES)}
+    roots = (str(folder), scratch, *_of_python(), *_TIME_ZONES)
+    readable = {os.path.realpath(root) for root in roots}
 
     def look(event: str, arguments: tuple[Any, ...]) -> None:
         if event in _WITH_A_PATH:
