@@ -516,8 +516,9 @@ def test_a_call_that_takes_too_long_is_ended_and_the_next_one_is_answered(
     worker = Worker(folder.path, tmp_path / "scratch", longest_call_s=3)
     try:
         stored = json.loads(worker.answer("plan", PLAN).text)["stored_as"]
-        endless = {"plan": stored, "rate_trace": "burst.csv", "runs": 1000, "for": "300d"}
-        reply = worker.answer("simulate", endless)
+        # 1.5 million batches, which take ten seconds or more.
+        long = {"plan": stored, "rate_trace": "burst.csv", "runs": 1000}
+        reply = worker.answer("simulate", long)
         assert reply.is_error
         assert "simulate: took longer than 3 s" in reply.text
         assert not worker.answer("predict", {"profile": PLAN["profile"]}).is_error
