@@ -404,8 +404,8 @@ def test_a_plan_is_stored_for_other_tools(folder: Folder) -> None:
     compared = asked(folder, "diff", before=names[0], after=names[1])
     assert compared["schema"] == "headway.diff/v1"
     assert str(folder.path.parent) not in json.dumps(compared)
-    played = asked(folder, "simulate", plan=names[0], rate_trace="burst.csv", runs=1)
-    assert played["schema"] == "headway.playback/v1"
+    simulated = asked(folder, "simulate", plan=names[0], rate_trace="burst.csv", runs=1)
+    assert simulated["schema"] == "headway.playback/v1"
     assert not list(folder.path.glob("answered-*"))
 
 

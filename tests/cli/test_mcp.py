@@ -147,8 +147,8 @@ def test_a_long_session_has_the_numbers_of_the_command_line(folder: Path) -> Non
             num_equal += 1
         for plan_name in of_word_counts[:4]:
             reply = await ask("simulate", plan=plan_name, rate_trace="burst.csv", runs=1)
-            played = headway.simulate(plan_name, "burst.csv", runs=1)
-            assert reply.data == of_library(played)
+            simulated = headway.simulate(plan_name, "burst.csv", runs=1)
+            assert reply.data == of_library(simulated)
             num_equal += 1
         reply = await ask("profile", sources=["log"])
         assert reply.data == of_library(headway.profile("log"))
