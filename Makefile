@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # The newest Spark that Delta Lake supports has an environment of its own.
 DELTA_READY := .venv-delta/.ready
+# The SDK of assistants brings many packages, which no other test needs.
+MCP_READY := .venv-mcp/.ready
 GROUND_TRUTH ?= ../shared/data/groundtruth
 PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
@@ -21,7 +23,7 @@ MEASURED = $(if $(CPU),$(CPU) $@)
 # Tests and pages start hundreds of processes: what they load is compiled by the first of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest \
+.PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest test-mcp \
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
         ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
@@ -67,6 +69,9 @@ fuzz: $(READY)  ## damaged files, options and calls through the whole command li
 
 test-versions: java  ## the profiler's tests on each supported PySpark, in environments of their own
 	sh scripts/test-versions.sh $(PYTHON)
+
+test-mcp: $(MCP_READY)  ## headway mcp, asked by the client of the protocol's SDK
+	.venv-mcp/bin/python -m pytest tests/cli/test_mcp.py
 
 test-lowest:  ## the tests without Spark on the lowest version of each requirement
 	sh scripts/test-lowest.sh python3.11
@@ -284,6 +289,11 @@ $(DELTA_READY): pyproject.toml
 	.venv-delta/bin/python -m pip install --quiet 'pyspark==4.2.0' --editable '.[logs]'
 	@touch $@
 
+$(MCP_READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-mcp
+	.venv-mcp/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test,mcp]'
+	@touch $@
+
 constraints:  ## the newest versions of what tests need -> constraints.txt; then: make clean test
 	rm -rf .venv-newest
 	$(PYTHON) -m venv .venv-newest
@@ -302,4 +312,4 @@ audit:  ## the pinned versions, against known vulnerabilities (network)
 	  --requirement constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-newest .venv-audit .venv-delta .venv-pyspark-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-newest .venv-audit .venv-delta .venv-mcp .venv-pyspark-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
-_FOR_USERS = ("capacity", "logs", "spark")
+_FOR_USERS = ("capacity", "logs", "mcp", "spark")
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)>=(?P<lowest>[0-9.]+)(,<[0-9.]+)?")
 
 

@@ -11,7 +11,7 @@ environment=.venv-lowest
 if ! cmp -s "$environment.txt" "$environment/constraints.txt"; then
     rm -rf "$environment"
     "$python" -m venv "$environment"
-    "$environment/bin/python" -m pip install --quiet --constraint "$environment.txt" --editable '.[test]'
+    "$environment/bin/python" -m pip install --quiet --constraint "$environment.txt" --editable '.[test,mcp]'
     mv "$environment.txt" "$environment/constraints.txt"
 fi
 rm -f "$environment.txt"

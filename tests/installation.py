@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from tests.sources import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EXTRAS = ("capacity", "logs", "spark")
+EXTRAS = ("capacity", "logs", "mcp", "spark")
 # Imported under another name than they are installed by.
 NAMES = {"pyyaml": "yaml"}
 

@@ -1,4 +1,4 @@
-"""Pages made of what the program says of itself are fresh, and examples for CI run."""
+"""Pages made of what the program says of itself are fresh, and hooks name what there is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import yaml
 from headway.cli.main import run
 
 ROOT = Path(__file__).parents[1]
-WORKFLOW = ROOT / "examples" / "ci" / "headway.yml"
 
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.statistical)])
@@ -28,21 +27,6 @@ def test_the_pages_are_fresh(every: bool) -> None:
         cwd=ROOT, env=shell, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def commands() -> list[str]:
-    """The Headway commands of the example workflow."""
-    steps = yaml.safe_load(WORKFLOW.read_text())["jobs"]["gate"]["steps"]
-    runs = [step["run"].split("|")[0].strip() for step in steps if "run" in step]
-    return [line for line in runs if line.startswith("headway ")]
-
-
-@pytest.mark.parametrize("line", commands())
-def test_the_steps_of_the_example_run(
-    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(ROOT)
-    assert run(shlex.split(line)[1:]) == 0, capsys.readouterr()
 
 
 def test_the_hooks_name_commands_that_exist() -> None:

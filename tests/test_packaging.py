@@ -17,7 +17,7 @@ from tests.profiler.event_log import AppLog, Query, write_plain
 from tests.sources import ROOT, imported, modules
 
 # What comes with a requirement, and what a requirement asks for.
-BROUGHT_BY = {"py4j": "pyspark", "markupsafe": "jinja2"}
+BROUGHT_BY = {"py4j": "pyspark", "markupsafe": "jinja2", "anyio": "mcp"}
 ASKED_FOR_BY = {"highspy": "cvxpy"}
 PROFILE = "examples/word-count.profile.yaml"
 PLAN = ("plan", PROFILE, "--rate", "24k/s", "--target", "p99 <= 2s")
@@ -112,8 +112,9 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
         (["explore", "examples/exploring/counts.yaml"], "running Spark needs pyspark", "spark"),
         (["profile", "LZ4", "-o", "PROFILE"], "unpacking lz4 needs pyarrow", "logs"),
         (["profile", "SNAPPY", "-o", "PROFILE"], "unpacking snappy needs pyarrow", "logs"),
+        (["mcp", "."], "headway mcp needs mcp", "mcp"),
     ],
-    ids=["capacity", "relaxation", "tables", "spark", "demo", "explore", "lz4", "snappy"],
+    ids=["capacity", "relaxation", "tables", "spark", "demo", "explore", "lz4", "snappy", "mcp"],
 )
 @pytest.mark.usefixtures("plain")
 def test_what_needs_an_extra_names_it(

@@ -20,7 +20,7 @@ from tests.installation import EXTRAS, FEW_SETTINGS, PROJECT, required, without
 from tests.profiler.event_log import AppLog, Query, write_plain
 from tests.sources import ROOT
 
-WORKFLOW = ROOT / "examples" / "ci" / "headway.yml"
+ACTION = ROOT / "examples" / "ci" / "github" / "action.yml"
 PROFILE = "examples/word-count.profile.yaml"
 _NO_NETWORK = ("Temporary failure in name resolution", "Network is unreachable", "No matching")
 
@@ -47,14 +47,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         os.chdir(here)
 
 
-def steps() -> list[str]:
-    jobs = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]
-    return [step["run"] for step in jobs["gate"]["steps"] if "run" in step]
+def steps() -> dict[str, str]:
+    """The scripts of the action by the names of their steps."""
+    action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
+    return {step["name"]: step["run"] for step in action["runs"]["steps"]}
 
 
 @pytest.fixture(scope="module")
 def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The variables of an empty environment into which the workflow installs the wheel."""
+    """The variables of an empty environment into which the action installs the wheel."""
     folder = tmp_path_factory.mktemp("empty")
     try:
         venv.create(folder, with_pip=True)
@@ -65,20 +66,26 @@ def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
     # Of options that begin with "no", pip takes a false value for yes.
     env = {**os.environ, "PATH": path, "HEADWAY": str(wheel), "PIP_NO_COMPILE": "false"}
     env.pop("PYTHONPATH", None)
-    (install,) = [step for step in steps() if "pip install" in step]
-    found = done(install, env)
+    found = done(steps()["install"], env)
     if found.returncode and any(text in found.stderr for text in _NO_NETWORK):
         pytest.skip("no package index to install from")
     assert found.returncode == 0, found.stderr
     return env
 
 
-def test_the_steps_of_the_workflow_run_on_the_wheel_alone(empty: Mapping[str, str]) -> None:
-    lines = [step.split("|")[0] for step in steps() if step.startswith("headway ")]
-    assert lines
-    for line in lines:
-        found = done(line, empty)
-        assert found.returncode == 0, found.stdout + found.stderr
+def test_the_action_checks_on_the_wheel_alone(empty: Mapping[str, str], tmp_path: Path) -> None:
+    written = {name: str(tmp_path / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    script = steps()["check"].replace("headway.md", str(tmp_path / "headway.md"))
+    inputs = {
+        "SPECS": "configs/orders.yaml configs/sensors-daily.yaml",
+        "BASELINE": "configs/headway.lock",
+        "ARGUMENTS": "--max-cost 10%",
+        "QUIET_BELOW": "2%",
+    }
+    found = done(["bash", "-eo", "pipefail", "-c", script], {**empty, **written, **inputs})
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "2 jobs: every target is met" in found.stdout
+    assert Path(written["GITHUB_OUTPUT"]).read_text(encoding="utf-8") == "exit-code=0\n"
 
 
 def test_the_commands_of_the_first_page_run_on_the_wheel_alone(empty: Mapping[str, str]) -> None:
@@ -115,7 +122,10 @@ def test_the_hooks_run_on_the_wheel_alone(empty: Mapping[str, str]) -> None:
 
 
 def test_the_version_in_texts_is_that_of_the_wheel(wheel: Path) -> None:
-    for name in ("examples/ci/headway.yml", "docs/ci.md", "docs/start.md", "README.md"):
+    for name in (
+        *("examples/ci/github/workflow.yml", "examples/ci/gitlab.yml"),
+        *("docs/ci.md", "docs/start.md", "README.md"),
+    ):
         named = re.findall(r"headway-[\d.]+-py3-none-any\.whl", (ROOT / name).read_text("utf-8"))
         assert set(named) == {wheel.name}, name
 

@@ -127,6 +127,12 @@ class Held:
         return 0.0 if after is None or before is None else (after - before) * HOURS_PER_MONTH
 
     @property
+    def cost_per_month(self) -> float | None:
+        """Cost per month; None for a job that ends, and if its nodes have no price."""
+        cost_per_hour = None if self.now.ends else self.now.cost_per_hour
+        return None if cost_per_hour is None else cost_per_hour * HOURS_PER_MONTH
+
+    @property
     def change_ratio(self) -> float:
         """The largest change of its cost, nodes or planned time; infinite if it is new."""
         if self.then is None:
@@ -204,18 +210,26 @@ class Report(Result):
 
         Locked settings that miss their target come first, then the additional cost per month.
         """
-        parts = []
-        missing = [job.name for job in self.jobs if job.locked_today and not job.locked_today.met]
-        if missing:
-            settings = "setting misses its" if len(missing) == 1 else "settings miss their"
-            parts.append(f"the locked {settings} target today: {', '.join(missing)}")
-        added = sum(job.change_per_month for job in self.jobs)
-        if abs(added) >= 0.005:
-            parts.append(f"{format_money(added, sign=True)} per month")
-        return "; ".join([*parts, self._outcome])
+        change = self.change_per_month
+        added_cost = f"{format_money(change, sign=True)} per month" if change else ""
+        return "; ".join(filter(None, (self.missing_today, added_cost, self.outcome)))
 
     @property
-    def _outcome(self) -> str:
+    def change_per_month(self) -> float:
+        """Additional cost of all jobs per month; 0 if it is less than a hundredth."""
+        added = sum(job.change_per_month for job in self.jobs)
+        return added if abs(added) >= 0.005 else 0.0
+
+    @property
+    def missing_today(self) -> str:
+        """The jobs whose locked setting misses its target; empty if none does."""
+        missing = [job.name for job in self.jobs if job.locked_today and not job.locked_today.met]
+        settings = "setting misses its" if len(missing) == 1 else "settings miss their"
+        return f"the locked {settings} target today: {', '.join(missing)}" if missing else ""
+
+    @property
+    def outcome(self) -> str:
+        """How many jobs failed, or that every target is met."""
         num_jobs, num_failed = len(self.jobs), sum(job.failed for job in self.jobs)
         jobs = f"{num_jobs} job" if num_jobs == 1 else f"{num_jobs} jobs"
         if num_failed:

@@ -26,6 +26,7 @@ _FOR_PEOPLE = ("text", "markdown")
     "--baseline",
     cls=Option,
     topic=Topic.QUESTION,
+    type=click.Path(),
     metavar="LOCK",
     help="Lock file to compare with.  [default: the headway.lock beside each SPEC, or that of the "
     "working folder]",

@@ -6,15 +6,17 @@ import click
 
 from headway.api.explain import explain
 from headway.cli.jobs import profiled
-from headway.cli.options import Command, refuse
+from headway.cli.options import Command, json_option, refuse
 from headway.cli.terminal import show, suggest
+from headway.formats.as_json import json_text
 from headway.report.equations import equation_text
 
 
 @click.command("explain", cls=Command)
 @click.argument("source", metavar="[PLAN|LOG]", required=False)
 @click.option("--equation", metavar="NUMBER", help="Show an equation instead, e.g. P2.")
-def command(source: str | None, equation: str | None) -> int:
+@json_option
+def command(source: str | None, equation: str | None, as_json: bool) -> int:
     """Explain a plan: binding constraints, effect of every change, formula and source of numbers.
 
     \b
@@ -30,16 +32,23 @@ def command(source: str | None, equation: str | None) -> int:
     if source is not None and equation is not None:
         refuse(["--equation"], "shows an equation and explains no plan; give one of them")
     if source is None:
-        show(equation_text(equation or ""))
-        suggest("headway explain plan.json")
-        return 0
+        text, next_step = equation_text(equation or ""), "headway explain plan.json"
+    else:
+        text, next_step = _explained(source)
+    if as_json:
+        click.echo(json_text({"schema": "headway.explanation/v1", "text": text}))
+    else:
+        show(text)
+        suggest(next_step)
+    return 0
+
+
+def _explained(source: str) -> tuple[str, str]:
+    """The explanation of a plan or of the plan of a log, and what to type next."""
     profile = profiled(source)
     if isinstance(profile, str):
-        show(explain(profile))
-        suggest(f"headway emit {source} --format spark-defaults")
-        return 0
+        return explain(profile), f"headway emit {source} --format spark-defaults"
     from headway.api.plan import plan
 
-    show(explain(plan(profile)))
-    suggest(f"headway plan {source} --rate 50k/s --target 'p99 <= 3s' --verbose")
-    return 0
+    again = f"headway plan {source} --rate 50k/s --target 'p99 <= 3s' --verbose"
+    return explain(plan(profile)), again

@@ -44,6 +44,7 @@ _COMMANDS = {
         "Check spec files and report every error with its position.",
     ),
     "schema": ("headway.cli.schema", "Print the JSON Schema of spec files."),
+    "mcp": ("headway.cli.mcp", "Offer read-only commands as tools to an assistant."),
 }
 _INTERRUPTED = 130
 _ALLOCATIONS_PER_COLLECTION = 100_000

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from headway.api.profile import Survey, profile, profile_and_tables, survey
+from headway.api.results import as_data
 from headway.cli.options import RATE, TARGET, Command, Option, given, json_option, refuse
 from headway.cli.outputs import OUTPUT_FILE_OR_FOLDER, OUTPUT_FOLDER, is_folder
 from headway.cli.progress import Progress
@@ -18,6 +19,7 @@ from headway.domain import ApplicationProfile, JobProfile, Promise, parse_promis
 from headway.domain.argument import Topic
 from headway.domain.log_questions import LogsQuestion, ProfileQuestion
 from headway.errors import EventLogError, InputError
+from headway.formats.as_json import json_text
 from headway.formats.profile_file import dump_profile, save_profile
 from headway.redaction import one_line
 
@@ -91,7 +93,8 @@ def command(
     A SOURCE is an event log (a file, a rolling log folder, a folder of logs, a zip, a glob
     pattern, an application's URL on a History Server, or any path that Hadoop reads) or a file
     written by headway.record; plain or compressed (zstd, gzip, lz4, snappy, lzf). Runs of the same
-    job in several configurations make one better profile. Without -o the profile is printed.
+    job in several configurations make one better profile. Without -o the profile is printed,
+    as YAML or with --json as JSON.
     \f
 
     \b
@@ -104,7 +107,7 @@ def command(
     """
     each_into = Path(output) if output is not None and is_folder(output) else None
     if as_json and not (check or advise):
-        raise InputError("--json works with --check and --advise only; the profile itself is YAML")
+        refuse(given("output", "tables"), "writes files, and --json prints; leave one of them out")
     if advise:
         refuse(
             given("check", "tables", "output"),
@@ -137,7 +140,8 @@ def command(
             sources, tables, progress=progress.tell, **given_options(ProfileQuestion)
         )
     if output is None:
-        click.echo(dump_profile(job_profile), nl=False)
+        text = json_text(as_data(job_profile)) + "\n" if as_json else dump_profile(job_profile)
+        click.echo(text, nl=False)
         return
     save_profile(job_profile, output)
     remark(profile_summary(job_profile))

@@ -252,7 +252,7 @@ class PlanQuestion(JobQuestion):
         is_repeatable=True,
     )
     catalog: str | Path | None = _rarely_of_nodes(
-        Anything(),
+        Anything(is_path=True),
         "Node catalogue (a spec file of kind NodeCatalog); Headway's own by default.",
         not_for=_not_for(),
     )

@@ -199,7 +199,8 @@ def test_a_comment_is_written_only_for_a_change_that_is_large_enough(
     assert run([*words, "5%"]) == 0
     assert capsys.readouterr().out == ""
     assert run([*words, "2%", "--format", "markdown"]) == 0
-    assert "**Headway: +4.32 per month; 1 job: every target is met**" in capsys.readouterr().out
+    headline = "**Headway: 148 per month (+4.32); 1 job: every target is met**"
+    assert headline in capsys.readouterr().out
     path.write_text(SPEC.replace("price_per_hour: 0.2", "price_per_hour: 0.4"))
     assert run([*words, "900%"]) == 4
     assert "FAILED" in capsys.readouterr().out

@@ -106,7 +106,7 @@ def test_junit_is_xml_whatever_the_text() -> None:
 
 def test_markdown_starts_with_its_marker_and_stays_one_table() -> None:
     text = FORMATS["markdown"](a_report(AWKWARD))
-    assert text.startswith(f"{MARKER}\n**Headway: +144 per month; 1 of 1 job failed**")
+    assert text.startswith(f"{MARKER}\n**Headway: 432 per month (+144); 1 of 1 job failed**")
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 3
     assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1

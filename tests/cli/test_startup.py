@@ -14,7 +14,7 @@ from headway.formats.profile_file import dump_profile
 from tests.factories import a_profile
 from tests.profiler.event_log import AppLog, Query, write_rolling
 
-HEAVY = ("pyspark", "pandas", "cvxpy", "scipy", "matplotlib", "rich")
+HEAVY = ("pyspark", "pandas", "cvxpy", "scipy", "matplotlib", "rich", "mcp", "anyio")
 # Earlier releases load all that they have.
 OF_NUMPY = ("numpy.polynomial", "numpy.random") if version("numpy") >= "2" else ()
 _LISTING = """
@@ -105,7 +105,7 @@ def test_logs_are_profiled_without_heavy_packages(tmp_path: Path) -> None:
     "command",
     [
         *((), ("predict",), ("plan",), ("profile",), ("demo",), ("emit",), ("check",), ("lock",)),
-        *(("validate",), ("capacity",), ("init",), ("schema",)),
+        *(("validate",), ("capacity",), ("init",), ("schema",), ("mcp",)),
     ],
 )
 def test_help_comes_without_numbers_and_schemas(command: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ from headway.ci.nouns import Finding, Held
 from headway.digits import format_money
 from headway.formats.lock_file import AnyLocked
 from headway.redaction import harmless
-from headway.units import format_duration
+from headway.units import HOURS_PER_MONTH, format_duration
 
 #: The columns of `job_row`.
 HEAD = ("job", "target", "nodes", "cost", "planned", "locked setting")
@@ -33,6 +33,18 @@ def rows(held: Held) -> list[tuple[str, str, str, str]]:
         figure_rows.append(("cost", now.cost_of, _of(then, _cost), _cost(now)))
     figure_rows.append(("planned", now.planned_of, _of(then, _planned), _planned(now)))
     return figure_rows
+
+
+def cost_text(held: Held) -> str:
+    """The cost per month, or of a run of a job that ends; a dash if its nodes have no price."""
+    then, now = held.then, held.now
+    per, num_hours = ("a run", 1.0) if now.ends else ("per month", HOURS_PER_MONTH)
+    before, after = (
+        "-" if locked is None or locked.cost is None else format_money(locked.cost * num_hours)
+        for locked in (None if then is None or then.ends != now.ends else then, now)
+    )
+    figures = changed(before, after)
+    return figures if figures == "-" else f"{figures} {per}"
 
 
 def locked_today_text(held: Held) -> str:

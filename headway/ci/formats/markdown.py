@@ -1,32 +1,37 @@
-"""A report as Markdown for the comment of a pull request."""
+"""A report as Markdown for the comment of a pull request: cost, latency, then what changed."""
 
 from __future__ import annotations
 
 import re
 
-from headway.ci.formats.figures import HEAD, job_row
-from headway.ci.nouns import Finding, Held, Level, Report
+from headway.ci.formats.figures import cost_text, job_row
+from headway.ci.nouns import Finding, Held, Level, Report, Rule
+from headway.digits import format_money
 from headway.redaction import harmless
 from headway.version import __version__
 
 #: Marks the comment as ours: whoever posts it finds the one to replace.
 MARKER = "<!-- headway:check -->"
+_HEAD = ("job", "cost", "planned", "target", "locked setting", "nodes")
 _SIGNS = {Level.ERROR: "❌", Level.WARNING: "⚠️", Level.NOTE: "ℹ️"}
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#])")
+_OF_LATENCY = frozenset((Rule.LOCKED, Rule.TARGET, Rule.LATENCY, Rule.DRIFT, Rule.CALIBRATION))
 
 
 def markdown_text(report: Report) -> str:
     """The outcome, a table of the jobs, what was found, and a hidden marker on top."""
-    lines = [MARKER, f"**Headway: {_escaped(report.headline)}**", ""]
+    headline = filter(None, (_cost_in_all(report), report.missing_today, report.outcome))
+    lines = [MARKER, f"**Headway: {_escaped('; '.join(headline))}**", ""]
     if report.jobs:
         lines += [
-            f"| {' | '.join(HEAD)} | |",
+            f"| {' | '.join(_HEAD)} | |",
             "|---|---|---|---|---|---|---|",
             *map(_row, report.jobs),
             "",
         ]
-    bad = [finding for finding in report.findings if finding.level is not Level.NOTE]
-    notes = [finding for finding in report.findings if finding.level is Level.NOTE]
+    findings = sorted(report.findings, key=_rank)
+    bad = [finding for finding in findings if finding.level is not Level.NOTE]
+    notes = [finding for finding in findings if finding.level is Level.NOTE]
     lines += [_item(finding) for finding in bad]
     if bad:
         lines.append("")
@@ -38,8 +43,27 @@ def markdown_text(report: Report) -> str:
     return "\n".join(lines)
 
 
+def _cost_in_all(report: Report) -> str:
+    """The cost of all jobs with a price per month, and its change; empty if there is none."""
+    costs = [held.cost_per_month for held in report.jobs if held.cost_per_month is not None]
+    change = report.change_per_month
+    if not costs:
+        return ""
+    changed = f" ({format_money(change, sign=True)})" if change else ""
+    return f"{format_money(sum(costs))} per month{changed}"
+
+
 def _row(held: Held) -> str:
-    return f"| {' | '.join(map(_escaped, job_row(held)))} | {'❌' if held.failed else '✅'} |"
+    name, targets, nodes, _, planned, locked_setting = job_row(held)
+    cells = (name, cost_text(held), planned, targets, locked_setting, nodes)
+    return f"| {' | '.join(map(_escaped, cells))} | {'❌' if held.failed else '✅'} |"
+
+
+def _rank(finding: Finding) -> int:
+    """The place of a finding in the comment: cost, latency, all else."""
+    if finding.rule is Rule.COST:
+        return 0
+    return 1 if finding.rule in _OF_LATENCY else 2
 
 
 def _item(finding: Finding) -> str:

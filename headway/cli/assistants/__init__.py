@@ -1,0 +1,1 @@
+"""Commands as tools of assistants: their arguments, their calls, and their folder."""
