@@ -22,8 +22,8 @@ def command(folder: Path) -> None:
     \b
     headway mcp jobs/
 
-    An assistant that speaks the Model Context Protocol starts this command, as
-    docs/how-to/assistants.md shows. The tools are profile, predict, plan, explain, check,
+    docs/how-to/assistants.md shows how an assistant that speaks the Model Context Protocol starts
+    this command. The tools are profile, predict, plan, explain, check,
     diff, simulate and schedule, with the arguments of these commands, and answer with their JSON.
     They read files inside FOLDER only, and write none.
     """
