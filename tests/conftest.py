@@ -23,6 +23,8 @@ settings.load_profile("same-examples")
 # A JVM of a test lives for minutes and runs each query a few times: to compile it twice costs more
 # than it is worth. No garbage collector here: a JVM refuses a second one, and readers name theirs.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+# Processes of pytest-xdist have a width, which what people read from a pipe would follow.
+os.environ.pop("COLUMNS", None)
 # Nor are the matrices worth a second thread, which would take the core of another process.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

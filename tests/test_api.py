@@ -180,12 +180,12 @@ def test_public_names_are_few_and_exist() -> None:
 
 
 def test_what_a_command_does_a_call_of_its_name_does() -> None:
-    # The demonstration is a session of its own; a schema and its pages are no calls.
+    # The demonstration is a session of its own; a schema, its pages and a server are no calls.
     # Of a report the call is `page`: `headway.report` is a package.
     # `headway.ordered` keeps the order of a running stream; its plan is `ordered_plan`.
     named = {"report": "page", "ordered": "ordered_plan"}
     calls = {named.get(name, name) for name in _COMMANDS}
-    assert calls - {"demo", "schema"} <= set(headway.__all__)
+    assert calls - {"demo", "mcp", "schema"} <= set(headway.__all__)
 
 
 def test_import_is_light() -> None:

@@ -10,6 +10,7 @@ from headway.domain.finding import NOT_QUOTED, Finding, FindingCode
 from headway.domain.growth import DurationGrowth, GrowthCause, WarmUp, WarmUpPoint
 from headway.domain.job import Answer, Job
 from headway.domain.node_type import PLATFORMS, NodeType, Objective
+from headway.domain.observed import EventTimeLag, ObservedArrivals, ObservedSetting
 from headway.domain.plan import (
     Change,
     FrontierPoint,
@@ -51,10 +52,7 @@ from headway.domain.profile import (
     Drift,
     DriverPhase,
     DurationNoise,
-    EventTimeLag,
     JobProfile,
-    ObservedArrivals,
-    ObservedSetting,
     Pins,
 )
 from headway.domain.recorded import (

@@ -44,23 +44,33 @@ def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
 
 
 def purchase_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
-    """The nodes of a plan and what they cost; nothing if no node type was given."""
-    if plan.node_type is None:
-        return
-    bought = f"{counted(plan.nodes, 'node')} of {plan.node_type.name}"
-    if plan.cost_per_hour is not None:
-        currency = plan.node_type.currency
-        by_hour = format_money(plan.cost_per_hour, currency=currency)
-        by_month = format_money(plan.cost_per_hour * HOURS_PER_MONTH, currency=currency)
-        bought += f", {by_hour} per hour, {by_month} per month"
-    yield "nodes", bought
+    """The nodes of a plan, if a type was given, and the bill."""
+    if plan.node_type is not None:
+        yield "nodes", _bought_text(plan, plan.node_type)
     yield from bill_fact(plan)
 
 
+def _bought_text(plan: StreamAnswer, node_type: NodeType) -> str:
+    bought = f"{counted(plan.nodes, 'node')} of {node_type.name}"
+    if plan.cost_per_hour is not None:
+        currency = node_type.currency
+        by_hour = format_money(plan.cost_per_hour, currency=currency)
+        by_month = format_money(plan.cost_per_hour * HOURS_PER_MONTH, currency=currency)
+        bought += f", {by_hour} per hour, {by_month} per month"
+    return bought
+
+
 def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
-    """The month's bill in parts, if write requests are priced and cost something."""
+    """The month's bill in parts, if write requests are priced and cost something.
+
+    Without a price of nodes it is that of the requests.
+    """
     node_type, writes = plan.node_type, plan.writes
-    if node_type is None or plan.cost is None or writes is None or not writes.cost_per_hour:
+    if writes is None or not writes.cost_per_hour:
+        return
+    if node_type is None or plan.cost is None:
+        requests = format_money(writes.cost_per_hour * HOURS_PER_MONTH, currency="")
+        yield "bill", f"write requests to {writes.store} {requests} per month; nodes not priced"
         return
     parts = (plan.cost, plan.cost - writes.cost_per_hour, writes.cost_per_hour)
     bill, nodes, requests = (

@@ -341,6 +341,8 @@ SLOW = {
 NOT_TRIED = {
     *(("demo", option) for option in ("--quick", "--output")),
     *(("report", option) for option in ("--output", "--profile", "--log")),
+    # It serves until its input ends; tests/cli/test_mcp.py asks it.
+    ("mcp", ""),
     # It starts Spark; tests/cli/test_explore.py tries them.
     *(("explore", option) for option in ("--folder", "--budget", "--json")),
     # They follow a query that runs; tests/cli/test_watch.py and tests/tuning try them.

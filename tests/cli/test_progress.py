@@ -51,7 +51,7 @@ def test_off_a_terminal_long_commands_tell_each_step(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == "[    0 s] starting Spark\n"
 
 
-def test_off_a_terminal_a_step_that_lasts_is_told_again(
+def test_off_a_terminal_a_step_that_lasts_is_printed_again(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "_REPEATED_AFTER_S", 0.05)

@@ -27,7 +27,7 @@ from headway.redaction import one_line, without_secrets
 from headway.units import parse_size_bytes
 
 LARGEST_LOGS_BYTES = parse_size_bytes("1g")
-MOST_FILES = 100_000
+MOST_FILES_OF_FOLDER = 100_000
 _DEVICES = ("/dev/null", "/dev/urandom")
 _TIME_ZONES = ("/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/etc/localtime", "/etc/timezone")
 _WITH_A_PATH = ("open", "os.listdir", "os.scandir")
@@ -70,7 +70,7 @@ class Folder:
     def _named(self, name: str) -> Iterator[str]:
         if glob.has_magic(name) and not (self.path / name).exists():
             matches = glob.iglob(name, root_dir=self.path, recursive=True)  # noqa: PTH207
-            yield from islice(matches, MOST_FILES)
+            yield from islice(matches, MOST_FILES_OF_FOLDER)
         else:
             yield name
 
@@ -85,10 +85,10 @@ class Folder:
         total_bytes = 0
         for num_files, size_bytes in enumerate(self._sizes_bytes(paths)):
             total_bytes += size_bytes
-            if total_bytes > LARGEST_LOGS_BYTES or num_files > MOST_FILES:
+            if total_bytes > LARGEST_LOGS_BYTES or num_files > MOST_FILES_OF_FOLDER:
                 raise InputError(
                     f"{one_line(name)}: more than {LARGEST_LOGS_BYTES / 2**30:g} GiB or "
-                    f"{MOST_FILES:,} files, the most that a tool reads; profile these logs with "
+                    f"{MOST_FILES_OF_FOLDER:,} files, the most a tool reads; profile them with "
                     "'headway profile', and give the profile"
                 )
 

@@ -19,7 +19,7 @@ from headway.models.laws.distributions import (
 
 _NUM_NODES = 24
 _MOST_PHASES = 32  # more positions on the trigger grid are as good as a uniform one
-_MOST_STEPS = 8  # lags that vary over more of these positions are, too
+_MOST_PASSED = 8  # lags that vary over more of these positions are, too
 _TICKS_PER_S = 1e3  # Spark keeps triggers, watermarks and windows in whole milliseconds
 _ROUNDING_S = 1e-7
 _MOST_SKIPPED = 0.99
@@ -262,7 +262,7 @@ def _grid(trigger: Array, slide_s: Numeric, delay: Array, lags: Lags) -> _Grid:
     passed = np.floor((delay[..., np.newaxis] + lags.lag_s + _ROUNDING_S) / step)
     first = passed.min(axis=-1, keepdims=True)
     further = passed - first
-    is_on_grid = is_on_grid & (further.max(axis=-1) < _MOST_STEPS)
+    is_on_grid = is_on_grid & (further.max(axis=-1) < _MOST_PASSED)
     further = np.where(is_on_grid[..., np.newaxis], further, 0.0)
     steps = np.arange(further.max() + 1.0)
     share = (lags.share[:, np.newaxis] * (further[..., np.newaxis] == steps)).sum(axis=-2)

@@ -24,7 +24,7 @@ _STATE = "spark.sql.streaming.stateStore"
 _CHECKSUMS = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
 # A stream-stream join keeps rows and their numbers, of both sides.
 _STORES_OF_JOIN = 4
-_SHORTEST_S = 1e-3
+_LEAST_INTERVAL_S = 1e-3
 _FILE_SOURCE, _FILE_SINK = "FileStreamSource", "FileSink"
 _SINKS_WITHOUT_FILES = ("kafka", "console", "memory", "noop")
 
@@ -299,4 +299,4 @@ def _duration_s(text: str | None) -> float:
         stated_s = ms_to_s(int(text)) if text.isdecimal() else parse_duration_s(text)
     except InputError:
         return MAINTENANCE_INTERVAL_S.value
-    return max(stated_s, _SHORTEST_S)
+    return max(stated_s, _LEAST_INTERVAL_S)

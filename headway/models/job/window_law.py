@@ -187,7 +187,8 @@ def newest_row_lags(arrivals: ObservedArrivals, more_s: float = 0.0) -> Lags:
     ...     counted="rows", rate_p05_per_s=16e3, rate_p50_per_s=16e3, rate_p95_per_s=16e3,
     ...     rate_max_per_s=16e3, event_time_lag_s=0.0,
     ...     event_time_lags=(
-    ...         EventTimeLag(lag_s=0.0, share=0.7), EventTimeLag(lag_s=0.001, share=0.3)
+    ...         EventTimeLag(lag_s=0.0, batch_share=0.7),
+    ...         EventTimeLag(lag_s=0.001, batch_share=0.3),
     ...     ),
     ... )
     >>> newest_row_lags(arrivals, 1.0).lag_s.tolist()
@@ -195,7 +196,7 @@ def newest_row_lags(arrivals: ObservedArrivals, more_s: float = 0.0) -> Lags:
     """
     lags = arrivals.lags
     lag_s = np.array([lag.lag_s for lag in lags]) - _HALF_A_MILLISECOND_S + more_s
-    share = np.array([lag.share for lag in lags])
+    share = np.array([lag.batch_share for lag in lags])
     return Lags(lag_s, share / share.sum())
 
 

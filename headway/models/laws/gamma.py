@@ -19,9 +19,9 @@ _LARGEST = 1e300  # stands for infinity, of which differences have no value
 # and of eta are exact.
 _TEMME_SHAPE, _TEMME_RATIO = 20.0, 0.3
 _NUM_ORDERS, _NUM_POWERS = 10, 18
-_SMALL_RATIO = 1e-2
+_SERIES_BELOW = 1e-2
 _SERIES_ORDERS = np.arange(2.0, 10.0)
-_MOST_STEPS = 200
+_MOST_NEWTON_STEPS = 200
 _SMALLEST_LOG = -700.0  # e to this power is hardly above the smallest number
 _lgamma = np.frompyfunc(math.lgamma, 1, 1)
 
@@ -123,7 +123,7 @@ def _inverse(shape: Array, prob: Array) -> Array:
     below = np.maximum(np.exp((log_tail + gammaln(shape + 1.0)) / shape), shape - sway)
     start = np.where(is_lower, below, shape + sway - log_tail)
     log_x = np.log(np.maximum(start, math.exp(_SMALLEST_LOG)))
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MOST_NEWTON_STEPS):
         lower, upper, density = _tails_and_density(shape, np.exp(log_x))
         tail = np.where(is_lower, lower, upper)
         step = (np.log(tail) - log_tail) * tail / density * np.where(is_lower, -1.0, 1.0)
@@ -179,7 +179,7 @@ def log_excess(ratio: Numeric) -> Array:
     (0.5, 0.306853)
     """
     ratios = np.asarray(ratio, dtype=np.float64)
-    is_small = np.abs(ratios) < _SMALL_RATIO
+    is_small = np.abs(ratios) < _SERIES_BELOW
     apart = np.where(is_small, 1.0, ratios)
     small = np.where(is_small, ratios, 0.0)[..., np.newaxis]
     series = np.sum((-small) ** (_SERIES_ORDERS - 2.0) / _SERIES_ORDERS, axis=-1)
@@ -252,7 +252,7 @@ def _continued_fraction(shape: Array, x: Array) -> Array:
     inverse = 1.0 / denominator
     value = inverse.copy()
     numerator_part = np.full(x.shape, np.inf)
-    for order in range(1, _MOST_STEPS * 10):
+    for order in range(1, _MOST_NEWTON_STEPS * 10):
         coefficient = order * (shape - order)
         denominator = denominator + 2.0
         inverse = 1.0 / (coefficient * inverse + denominator)

@@ -32,13 +32,13 @@ def event_time_lags(runs: Sequence[QueryRun]) -> tuple[EventTimeLag, ...]:
     if not lags_of_runs_s:
         return ()
     weights = [np.full(len(lags_s), 1.0 / len(lags_s)) for lags_s in lags_of_runs_s]
-    lag_s, places = np.unique(np.concatenate(lags_of_runs_s), return_inverse=True)
-    weight = np.bincount(places, np.concatenate(weights))
+    lag_s, lag_index = np.unique(np.concatenate(lags_of_runs_s), return_inverse=True)
+    weight = np.bincount(lag_index, np.concatenate(weights))
     share = np.asarray(weight / weight.sum())
     if len(lag_s) > _MOST_LAGS:
         lag_s, share = _in_groups(lag_s, share)
     return tuple(
-        EventTimeLag(lag_s=lag_of_group_s, share=min(share_of_group, 1.0))
+        EventTimeLag(lag_s=lag_of_group_s, batch_share=min(share_of_group, 1.0))
         for lag_of_group_s, share_of_group in zip(lag_s.tolist(), share.tolist(), strict=True)
     )
 

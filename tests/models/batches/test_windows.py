@@ -309,7 +309,7 @@ def test_refusals() -> None:
             append_window_latency(
                 batches(2.0, 0.3, 0.1, trigger_s), MINUTE_S, 1.0, 0.0, skipped_trigger_ratio=ratio
             )
-    with pytest.raises(ValueError, match="last_lag_s"):
+    with pytest.raises(ValueError, match="lag_s"):
         update_window_latency(WORKED, MINUTE_S, np.inf)
     with pytest.raises(ValueError, match="q must"):
         update_window_latency(WORKED, MINUTE_S, 0.5).quantile_s(1.0)

@@ -33,7 +33,7 @@ def a_run(lags_s: Sequence[float | None], trigger_s: float = 2.0) -> QueryRun:
 
 
 def law(*runs: QueryRun) -> dict[float, float]:
-    return {lag.lag_s: lag.share for lag in event_time_lags(runs)}
+    return {lag.lag_s: lag.batch_share for lag in event_time_lags(runs)}
 
 
 def test_runs_weigh_the_same_however_many_batches_they_have() -> None:
