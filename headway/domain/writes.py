@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from headway.units import S_PER_HOUR
@@ -64,26 +64,18 @@ class PlannedWrites:
 
     ``checkpoint_files_per_batch`` are files of offsets, commits and state. What is unknown is None:
     ``sink_files_per_batch`` if the log does not show what the sink writes, the requests without a
-    store, their cost without a price. All follow the trigger
-    interval.
+    store, their cost without a price. ``files_per_hour`` are those of the checkpoint and, as far as
+    known, of the sink. All follow the trigger interval.
     """
 
     batches_per_hour: float
     checkpoint_files_per_batch: float
-    sink_files_per_batch: float | None = field(
-        default=None, metadata={"then": {"files_per_hour": "files_per_hour"}}
-    )
+    sink_files_per_batch: float | None = None
+    files_per_hour: float
     requests_per_hour: float | None = None
     cost_per_hour: float | None = None
     store: CheckpointStore | None = None
     prices_of: str | None = None
-
-    @property
-    def files_per_hour(self) -> float:
-        """Files of the checkpoint and, as far as known, of the sink."""
-        return self.batches_per_hour * (
-            self.checkpoint_files_per_batch + (self.sink_files_per_batch or 0.0)
-        )
 
     @property
     def interval_s(self) -> float:
@@ -91,7 +83,9 @@ class PlannedWrites:
 
         Examples
         --------
-        >>> PlannedWrites(batches_per_hour=1800.0, checkpoint_files_per_batch=10.0).interval_s
+        >>> PlannedWrites(
+        ...     batches_per_hour=1800.0, checkpoint_files_per_batch=10.0, files_per_hour=18e3
+        ... ).interval_s
         2.0
         """
         return S_PER_HOUR / self.batches_per_hour

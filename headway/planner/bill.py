@@ -56,10 +56,14 @@ def planned_writes(setting: Candidates) -> PlannedWrites:
     """Files and requests of one setting that is stable: theory.md (F2)-(F4)."""
     charges = setting.question.charges
     interval_s, checkpoint, sink = _files(setting)
+    batches_per_hour = S_PER_HOUR / float(interval_s[0])
+    of_checkpoint = float(checkpoint.total[0])
+    of_sink = None if sink is None else float(sink.total[0])
     writes = PlannedWrites(
-        batches_per_hour=S_PER_HOUR / float(interval_s[0]),
-        checkpoint_files_per_batch=float(checkpoint.total[0]),
-        sink_files_per_batch=None if sink is None else float(sink.total[0]),
+        batches_per_hour=batches_per_hour,
+        checkpoint_files_per_batch=of_checkpoint,
+        sink_files_per_batch=of_sink,
+        files_per_hour=batches_per_hour * (of_checkpoint + (of_sink or 0.0)),
     )
     if charges is None:
         return writes

@@ -263,7 +263,7 @@ def test_logs_that_are_too_large_are_refused(
     for path in ("logs", "logs/*"):
         (refused,) = messages(folder, "profile", sources=[path])
         assert refused.startswith(f"{path}: more than ")
-        assert "profile these logs with 'headway profile'" in refused
+        assert "profile them with 'headway profile'" in refused
 
 
 @pytest.mark.parametrize(

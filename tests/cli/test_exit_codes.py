@@ -86,8 +86,9 @@ WRITES_FOLDERS: list[list[str]] = [
     ["explore", "MISSING", "--folder", "OUTPUT"],
 ]
 #: Commands that read no file, or write none.
-NO_INPUT = {"demo", "init", "schema"}
+NO_INPUT = {"demo", "init", "mcp", "schema"}
 NO_OUTPUT = {
+    "mcp",
     "watch",
     "tune",
     "windows",

@@ -132,8 +132,14 @@ JOBS: dict[str, Commands] = {
     ],
 }
 
+SLOW = "pipelines"
 
-@pytest.mark.parametrize("job", JOBS)
+
+@pytest.mark.parametrize(
+    "job",
+    # Pipelines take a minute.
+    [*(job for job in JOBS if job != SLOW), pytest.param(SLOW, marks=pytest.mark.statistical)],
+)
 def test_a_plain_installation_answers_as_one_with_all_extras(job: str, tmp_path: Path) -> None:
     plain, whole = (
         answers(missing, JOBS[job], tmp_path / name)

@@ -88,7 +88,7 @@ COMMANDS: dict[str, tuple[Sequence[str], int]] = {
     "demo": (("demo",), 0),
 }
 #: Their answer is a file for others, as wide as it is: no line of it may be broken.
-OF_OTHERS = ("emit", "init", "report", "schema")
+OF_OTHERS = ("emit", "init", "mcp", "report", "schema")
 #: What takes long and does not depend on the width, computed once for all widths.
 HEAVY = (
     "headway.cli.plan.plan_job",

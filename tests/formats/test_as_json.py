@@ -42,6 +42,8 @@ PLAN_KEYS = {
     "prediction",
 }
 MORE_KEYS = {
+    "writes",
+    "bill_per_hour",
     "target",
     "rate_per_s",
     "arrivals",

@@ -22,6 +22,9 @@ _WRITES = re.compile(r"\.write_(?:text|bytes)\(|\bopen\([^)]*[\"'][wax+]b?[\"']"
 _OWN_FOLDERS = {
     # The lock of a tuner must be new, and lines are added to its log.
     "formats/tuner_files.py",
+    # Plans of a session of tools, for its later calls; the other is click's, and prints help.
+    "cli/assistants/calls.py",
+    "cli/options.py",
     "profiler/logs/history_server.py",
     "profiler/logs/unpacking.py",
     "profiler/spark/jvm.py",
