@@ -26,8 +26,8 @@ from refresh_readme import WIDTH, refreshed
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-#: Its commands solve for a quarter of a minute: it is checked by `make test-statistical`.
-_SLOW = frozenset(("many-streams.md",))
+#: Their commands take a quarter of a minute: they are checked by `make test-statistical`.
+_SLOW = frozenset(("how-many-executors.md", "many-streams.md"))
 _BEGIN, _END = "<!-- made by scripts/refresh_docs.py -->", "<!-- end of what is made -->"
 
 
