@@ -13,5 +13,5 @@ from _pytest.doctest import DoctestModule
 def pytest_collect_file(file_path: Path) -> Generator[None, list[object], list[object]]:
     collectors = yield
     if file_path.suffix == ".py" and ">>> " not in file_path.read_text(encoding="utf-8"):
-        return [one for one in collectors if not isinstance(one, DoctestModule)]
+        return [collector for collector in collectors if not isinstance(collector, DoctestModule)]
     return collectors

@@ -22,7 +22,8 @@ def constraints(pyproject: str) -> list[str]:
     found = []
     for requirement in (
         *project["dependencies"],
-        *(each for name in _FOR_USERS for each in extras[name] if "[" not in each),
+        # An extra in brackets is another of these.
+        *(needed for name in _FOR_USERS for needed in extras[name] if "[" not in needed),
     ):
         stated = _REQUIREMENT.fullmatch(requirement)
         if stated is None:

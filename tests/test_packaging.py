@@ -36,7 +36,7 @@ def test_extras_hold_what_a_plain_installation_does_not() -> None:
     together, *others = PROJECT["optional-dependencies"]["all"]
     assert together == f"headway[{','.join(EXTRAS)}]"
     # The plugin imports it, in a process that pytest started.
-    assert [each.partition(">")[0] for each in others] == ["pytest"]
+    assert [requirement.partition(">")[0] for requirement in others] == ["pytest"]
 
 
 def files_of_the_package() -> set[str]:
@@ -132,7 +132,7 @@ def test_what_needs_an_extra_names_it(
     words = [str(tmp_path / word) if word.isupper() else word for word in arguments]
     assert run(words) == 1
     # The demonstration first says whether the machine is busy.
-    (line,) = (one for one in capsys.readouterr().err.splitlines() if "note:" not in one)
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if "note:" not in line)
     assert what in line
     assert line.endswith(f"not installed: pip install 'headway[{extra}]'")
     assert not any((tmp_path / name).exists() for name in ("PROFILE", "DEMO"))

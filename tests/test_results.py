@@ -152,7 +152,9 @@ def test_other_tables_have_names(results: dict[str, Result]) -> None:
     plan, profile = results["plan"], results["profile"]
     assert plan.to_pandas("frontier").equals(plan.to_pandas())
     sensitivities = plan.to_pandas("sensitivities")
-    assert list(sensitivities["change"]) == [one.change for one in cast(Plan, plan).sensitivities]
+    assert list(sensitivities["change"]) == [
+        sensitivity.change for sensitivity in cast(Plan, plan).sensitivities
+    ]
     phases = plan.to_pandas("prediction.phases_s").set_index("name")["value"]
     expected_s = cast(Plan, plan).prediction.phases_s
     assert phases.to_dict() == pytest.approx(dict(expected_s), rel=1e-4)

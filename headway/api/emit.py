@@ -40,9 +40,9 @@ class Emitted:
 
     def _repr_html_(self) -> str:
         """The text, for notebooks."""
-        from markupsafe import escape
+        from headway.report.page import preformatted
 
-        return f"<pre>{escape(self.text)}</pre>"
+        return preformatted(self.text)
 
 
 def emit(

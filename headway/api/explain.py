@@ -27,9 +27,9 @@ class Explanation(str):
 
     def _repr_html_(self) -> str:
         """As it is printed, for notebooks."""
-        from markupsafe import escape
+        from headway.report.page import preformatted
 
-        return f"<pre>{escape(str(self))}</pre>"
+        return preformatted(self)
 
 
 def explain(plan: AnyAnswer | str | Path) -> Explanation:

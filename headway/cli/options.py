@@ -96,10 +96,10 @@ class Command(click.Command):
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """What the command does; the full help has all of it."""
-        text, _, more = inspect.cleandoc(self.help or "").partition("\f")
+        text, _, for_experts = inspect.cleandoc(self.help or "").partition("\f")
         formatter.write_paragraph()
         with formatter.indentation():
-            formatter.write_text(text + more if _HELP_ALL in ctx.meta else text)
+            formatter.write_text(text + for_experts if _HELP_ALL in ctx.meta else text)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by topic; the rare ones in the full help only."""

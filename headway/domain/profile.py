@@ -164,6 +164,11 @@ class Pins:
     source_partitions: int | None = None
     state_store: str | None = None
 
+    @property
+    def is_rocksdb(self) -> bool:
+        """Whether RocksDB is known to keep the state."""
+        return "rocksdb" in (self.state_store or "").lower()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JobProfile(Result):

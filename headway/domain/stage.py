@@ -247,13 +247,16 @@ class StageProfile:
     def with_fewer_waits(self, idle_ratio: float) -> StageProfile:
         """The stage on a machine of which that share of the slots is not used: theory.md (T10)."""
         wait_ratio = 0.0 if self.observed is None else self.observed.shared_wait_ratio or 0.0
-        factor = 1.0 - wait_ratio * idle_ratio
+        return self.with_task_times(1.0 - wait_ratio * idle_ratio)
+
+    def with_task_times(self, ratio: float) -> StageProfile:
+        """The stage with the times of its tasks multiplied."""
         return replace(
             self,
-            task_fixed_s=factor * self.task_fixed_s,
-            task_per_row_s=factor * self.task_per_row_s,
-            task_per_partition_s=factor * self.task_per_partition_s,
-            task_per_state_row_s=factor * self.task_per_state_row_s,
+            task_fixed_s=ratio * self.task_fixed_s,
+            task_per_row_s=ratio * self.task_per_row_s,
+            task_per_partition_s=ratio * self.task_per_partition_s,
+            task_per_state_row_s=ratio * self.task_per_state_row_s,
         )
 
     def row_makespan_ratio(self, num_tasks: int, num_slots: int) -> float | None:  # noqa: ARG002

@@ -15,7 +15,6 @@ from headway.errors import InputError, argument
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.planner.candidates import Candidates
-from headway.planner.tasks import with_task_times
 
 _MINUTE_S = 60.0
 _MOST_BATCHES = 3000
@@ -43,7 +42,7 @@ def for_fresh_jvm(profile: JobProfile) -> JobProfile:
             replace(phase, mean_s=ratio * phase.mean_s, sd_s=ratio * phase.sd_s)
             for phase in profile.driver_phases
         ),
-        stages=tuple(with_task_times(stage, ratio) for stage in profile.stages),
+        stages=tuple(stage.with_task_times(ratio) for stage in profile.stages),
         # No batch after the first is slower than that.
         drift=replace(profile.drift, exponent=0.0, driver_exponent=0.0),
         warm_up=replace(warm_up, points=()),

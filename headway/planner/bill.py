@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from headway.domain.writes import PlannedWrites
+from headway.domain.writes import PlannedWrites, StorePrice
 from headway.models.arrays import Array
 from headway.models.job.batch_files import (
     Files,
@@ -37,10 +37,7 @@ def bill_per_hour(settings: Candidates) -> Array:
     if charges is None or charges.price.price_per_write == 0:
         return np.asarray(nodes_per_hour)
     interval_s, checkpoint, sink = _files(settings)
-    num_requests = checkpoint.requests(charges.price)
-    if sink is not None:
-        num_requests = num_requests + sink.requests(charges.price)
-    requests_per_hour = S_PER_HOUR / interval_s * num_requests
+    requests_per_hour = S_PER_HOUR / interval_s * _num_requests(checkpoint, sink, charges.price)
     return np.asarray(nodes_per_hour + requests_per_hour * charges.price.price_per_write)
 
 
@@ -67,9 +64,8 @@ def planned_writes(setting: Candidates) -> PlannedWrites:
     )
     if charges is None:
         return writes
-    num_requests = float(checkpoint.requests(charges.price)[0])
-    num_requests += 0.0 if sink is None else float(sink.requests(charges.price)[0])
-    requests_per_hour = writes.batches_per_hour * num_requests
+    num_requests = _num_requests(checkpoint, sink, charges.price)
+    requests_per_hour = batches_per_hour * float(num_requests[0])
     return replace(
         writes,
         requests_per_hour=requests_per_hour,
@@ -77,6 +73,12 @@ def planned_writes(setting: Candidates) -> PlannedWrites:
         store=charges.price.store,
         prices_of=charges.price.date,
     )
+
+
+def _num_requests(checkpoint: Files, sink: Files | None, price: StorePrice) -> Array:
+    """Write requests per batch; of a sink of which nothing is known, none."""
+    num_requests = checkpoint.requests(price)
+    return num_requests if sink is None else num_requests + sink.requests(price)
 
 
 def _files(settings: Candidates) -> tuple[Array, Files, Files | None]:

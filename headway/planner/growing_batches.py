@@ -11,7 +11,6 @@ from headway.planner.answer import FoundSetting
 from headway.planner.explain.infeasible import physical_floor_s
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.state_growth import first_missed_s
-from headway.planner.tasks import with_task_times
 from headway.units import format_duration
 
 #: Causes that grow by the batch; the others grow by the rows that arrive.
@@ -125,7 +124,7 @@ def _with_longer_part(profile: JobProfile, ratio: float) -> JobProfile:
             for phase in profile.driver_phases
         ),
         stages=tuple(
-            with_task_times(stage, ratio) if stage.called == growth.part else stage
+            stage.with_task_times(ratio) if stage.called == growth.part else stage
             for stage in profile.stages
         ),
     )

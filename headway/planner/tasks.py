@@ -113,17 +113,6 @@ def with_source_partitions(profile: JobProfile, source_partitions: int) -> JobPr
     return replace(profile, stages=stages)
 
 
-def with_task_times(stage: StageProfile, ratio: float) -> StageProfile:
-    """The stage with the times of its tasks multiplied."""
-    return replace(
-        stage,
-        task_fixed_s=ratio * stage.task_fixed_s,
-        task_per_row_s=ratio * stage.task_per_row_s,
-        task_per_partition_s=ratio * stage.task_per_partition_s,
-        task_per_state_row_s=ratio * stage.task_per_state_row_s,
-    )
-
-
 def with_usual_tasks(profile: JobProfile) -> JobProfile:
     """The job with as many tasks as in the profiled runs where they follow the rows of a batch.
 

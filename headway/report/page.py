@@ -116,9 +116,14 @@ def sheet_screen(sheet: Sheet, charts: Sequence[Any] = ()) -> str:
         _html_table(main.head, main.rows[:_MOST_ROWS]),
         f"<p>{num_more} more rows</p>" if num_more > 0 else "",
         _chart_html(charts[0]) if charts else "",
-        f"<pre>{escape(code)}</pre>" if code else "",
+        preformatted(code) if code else "",
     ]
     return f'<div class="headway">{"".join(parts)}</div>'
+
+
+def preformatted(text: str) -> str:
+    """Text as it is printed, as HTML for a notebook."""
+    return f"<pre>{escape(text)}</pre>"
 
 
 def _chart_html(chart: Any) -> str:

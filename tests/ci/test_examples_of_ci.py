@@ -145,7 +145,7 @@ GITLAB: dict[str, Any] = {
 
 def test_the_workflow_names_inputs_that_the_action_has() -> None:
     given = WORKFLOW["jobs"]["gate"]["steps"][-1]["with"]
-    required = {name for name, each in ACTION["inputs"].items() if each.get("required")}
+    required = {name for name, declared in ACTION["inputs"].items() if declared.get("required")}
     assert required <= set(given) <= set(ACTION["inputs"])
     assert WORKFLOW["permissions"]["pull-requests"] == "write"
 

@@ -82,24 +82,26 @@ def messages(folder: Folder, tool: str, **arguments: Any) -> list[str]:
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_tool_has_the_arguments_of_its_question(name: str) -> None:
     properties = all_tools()[name].schema["properties"]
-    declared = [each for each in arguments_of(QUESTIONS[name]) if each.option is not None]
+    declared = [
+        argument for argument in arguments_of(QUESTIONS[name]) if argument.option is not None
+    ]
     assert len(declared) > 2
-    for each in declared:
-        assert each.option is not None
-        key = each.option.lstrip("-").replace("-", "_")
+    for argument in declared:
+        assert argument.option is not None
+        key = argument.option.lstrip("-").replace("-", "_")
         if key in OF_SPARK:
             assert key not in properties
             continue
         stated = properties[key]
-        assert stated["description"].startswith(each.about)
-        assert (stated["type"] == "array") == each.is_repeatable
-        if isinstance(each.value, Count):
+        assert stated["description"].startswith(argument.about)
+        assert (stated["type"] == "array") == argument.is_repeatable
+        if isinstance(argument.value, Count):
             assert (stated["minimum"], stated["maximum"]) == (
-                each.value.minimum,
-                each.value.maximum,
+                argument.value.minimum,
+                argument.value.maximum,
             )
-        if isinstance(each.value, Choice):
-            assert stated["enum"] == [str(member) for member in each.value.members]
+        if isinstance(argument.value, Choice):
+            assert stated["enum"] == [str(member) for member in argument.value.members]
 
 
 def test_every_option_of_a_command_is_offered_or_left_out_for_a_reason() -> None:

@@ -165,7 +165,7 @@ def test_the_random_questions_give_way_on_every_side() -> None:
     expected, found = {"limit", "rate", "confidence", "statistic"}, set[str]()
     for seed in range(40):
         answer = infeasible_plan(seed)
-        found |= {one.gives_way for one in answer.nearest} if answer is not None else set()
+        found |= {nearest.gives_way for nearest in answer.nearest} if answer is not None else set()
         if expected <= found:
             break
     assert expected <= found

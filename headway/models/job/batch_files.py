@@ -238,7 +238,7 @@ def commit_files(profile: JobProfile) -> CommitFiles:
     0.0
     """
     properties = profile.application.properties
-    is_rocksdb = "rocksdb" in (profile.pins.state_store or "").lower()
+    is_rocksdb = profile.pins.is_rocksdb
     has_changelog = properties.get(f"{_STATE}.rocksdb.changelogCheckpointing.enabled") == "true"
     commits = properties.get(f"{_STATE}.minDeltasForSnapshot", "")
     num_commits = max(int(commits), 1) if commits.isdecimal() else COMMITS_PER_SNAPSHOT.value
