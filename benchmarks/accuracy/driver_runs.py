@@ -30,7 +30,7 @@ import zstandard
 from result_lines import keep, lines_of, this_machine
 
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
-from headway.runtime.measure import begun_epoch_s
+from headway.runtime.measure import begun_epoch_s, progress_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -137,7 +137,7 @@ def _measured(run: DriverRun, settings: Mapping[str, Any], folder: Path) -> Line
         after = application.usage()
         heap_bytes = application.heap_after_gc_bytes()
         failures = [str(query.exception()) for query in queries if not query.isActive]
-        progress = [[json.loads(event.json) for event in query.recentProgress] for query in queries]
+        progress = [progress_events(query) for query in queries]
         for query in queries:
             query.stop()
     if failures:
@@ -222,8 +222,7 @@ class _Application:
         time.sleep(self._settings["warm_up_s"])
         num_batches = 0
         for query in queries:
-            last = query.lastProgress
-            num_batches += 0 if last is None else last.batchId + 1
+            num_batches += max((event["batchId"] + 1 for event in progress_events(query)), default=0)
             query.stop()
         return num_batches
 
@@ -262,13 +261,9 @@ def _cpu_s(stat: Path) -> float:
 def _thread_cpu_s(before: _Usage, after: _Usage) -> dict[str, float]:
     """CPU time by the first seven letters of the threads' names, of which Linux keeps few."""
     used_s: Counter[str] = Counter()
+    earlier_s = {number: cpu_s for (number, _name), cpu_s in before.cpu_s_by_thread.items()}
     for (number, name), cpu_s in after.cpu_s_by_thread.items():
-        earlier = [
-            cpu_s
-            for (other, _name), cpu_s in before.cpu_s_by_thread.items()
-            if other == number
-        ]
-        used_s[name[:7].strip()] += cpu_s - sum(earlier)
+        used_s[name[:7].strip()] += cpu_s - earlier_s.get(number, 0.0)
     return {name: round(cpu_s, 2) for name, cpu_s in used_s.most_common() if cpu_s > _LEAST_CPU_S}
 
 
