@@ -185,3 +185,83 @@ class DurationGrowth:
                 names={"part": self.part, "causes": " ".join(self.causes)},
             ),
         )
+
+
+class SlowMeasure(StrEnum):
+    """What grows slowly: a phase of the driver, its longer turn every few batches, or the state."""
+
+    PHASE = "phase"
+    COMPACTION = "compaction"
+    STATE_ROWS = "state_rows"
+    STATE_BYTES = "state_bytes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowGrowth:
+    """Growth that a long run shows and a short one hides: theory.md (E52).
+
+    From ``first`` to ``last`` in ``span_s`` until ``ended``, by ``per_day`` with a 90% interval:
+    seconds of a phase of the driver, for the same rows; seconds by which a phase is longer in the
+    batches that compact a log, one of ``every_batches``; rows or bytes of the state. ``cause`` is
+    what makes a phase longer, if that is known.
+
+    Examples
+    --------
+    >>> growth = SlowGrowth(
+    ...     measure=SlowMeasure.PHASE, part="latest_offset", first=0.1, last=0.13, span_s=259200.0,
+    ...     per_day=0.01, per_day_low=0.009, per_day_high=0.011, ended="2026-11-29T00:00:00Z",
+    ... )
+    >>> growth.is_certain, growth.finding.numbers["per_day"]
+    (True, 0.01)
+    """
+
+    measure: SlowMeasure
+    part: str
+    first: float
+    last: float
+    span_s: float
+    per_day: float
+    per_day_low: float
+    per_day_high: float
+    ended: str
+    every_batches: int = 1
+    cause: GrowthCause | None = None
+
+    def __post_init__(self) -> None:
+        if not self.span_s > 0 or self.every_batches < 1:
+            raise ValueError(
+                f"slow growth of {self.part}: in {self.span_s:g} s, every {self.every_batches} "
+                "batches; expected a positive time and at least 1"
+            )
+        if not self.per_day_low <= self.per_day <= self.per_day_high:
+            raise ValueError(
+                f"slow growth of {self.part}: {self.per_day:g} a day, between "
+                f"{self.per_day_low:g} and {self.per_day_high:g}; expected an interval around it"
+            )
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the whole interval is growth."""
+        return self.per_day_low > 0.0
+
+    @property
+    def is_of_time(self) -> bool:
+        """Whether batches take longer by it, rather than that the state gets larger."""
+        return self.measure in (SlowMeasure.PHASE, SlowMeasure.COMPACTION)
+
+    @property
+    def finding(self) -> Finding:
+        """How much it grows in a day."""
+        return Finding(
+            code=FindingCode.SLOW_GROWTH,
+            numbers={
+                "first": self.first,
+                "last": self.last,
+                "span_s": self.span_s,
+                "per_day": self.per_day,
+                "per_day_low": self.per_day_low,
+                "per_day_high": self.per_day_high,
+                "every_batches": float(self.every_batches),
+            },
+            names={"part": self.part, "measure": str(self.measure)},
+        )

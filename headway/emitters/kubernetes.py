@@ -27,7 +27,10 @@ def kubeflow_executor(plan: Answer) -> dict[str, Tree]:
 def render_kubeflow(plan: Answer, *, version: str, submission: Submission) -> str:
     """The manifest for the operator of kubeflow, ``v1beta2``."""
     plan = with_kubernetes_overhead(plan)
-    driver: dict[str, Tree] = {"cores": 1, "memory": "2g"}
+    driver: dict[str, Tree] = {
+        "cores": int(plan.spark_conf.get("spark.driver.cores", 1)),
+        "memory": plan.spark_conf.get("spark.driver.memory", "2g"),
+    }
     if submission.service_account is not None:
         driver["serviceAccount"] = submission.service_account
     spec: dict[str, Tree] = {
@@ -39,7 +42,11 @@ def render_kubeflow(plan: Answer, *, version: str, submission: Submission) -> st
         "mainApplicationFile": submission.main or _MAIN,
         **({"arguments": list(submission.arguments)} if submission.arguments else {}),
         "restartPolicy": {"type": "Never" if plan.ends else "Always"},
-        "sparkConf": other_conf(plan),
+        "sparkConf": {
+            key: value
+            for key, value in other_conf(plan).items()
+            if key not in ("spark.driver.cores", "spark.driver.memory")
+        },
         "driver": driver,
         "executor": kubeflow_executor(plan),
     }

@@ -43,6 +43,8 @@ REASONS: Mapping[str, str] = MappingProxyType(
         CORES_MAX_KEY: "cores of all executors of the plan",
         LIMIT_CORES_KEY: "not below the cores of an executor",
         REQUEST_CORES_KEY: "the cores of an executor",
+        "spark.driver.cores": "cores that the queries need of their driver",
+        "spark.driver.memory": "heap that the driver needs for its queries",
         **dict.fromkeys(OVERHEAD_KEYS, "memory besides the heap that the plan assumes"),
         **dict.fromkeys(_DYNAMIC_KEYS, "the plan assumes a fixed number of executors"),
     }
