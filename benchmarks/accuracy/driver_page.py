@@ -1,0 +1,255 @@
+"""How many queries a driver carries: predicted from runs of few, beside runs of up to 40.
+
+    python benchmarks/run.py driver_page --folder FOLDER    # profiles of the event logs, once
+    python benchmarks/run.py driver_page --output docs/driver.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from driver_runs import RESULTS, Split
+from pages import headed, on_days
+from result_lines import keep, lines_of
+
+import headway
+from headway.assumptions.resources import DRIVER_CPU_RATIO, LAUNCHES_PER_S
+from headway.digits import size_text
+from headway.domain import JobProfile
+from headway.domain.driver import PlannedDriver
+from headway.formats.profile_file import dump_profile, load_profile
+from headway.models.job.driver_load import driver_work, live_heap_bytes, planned_driver
+from headway.units import counted, format_duration
+
+PROFILES = Path(__file__).parent / "results" / "driver-profiles.jsonl"
+QUERY = "query-00"
+LEAST_ON_TIME_RATIO = 0.95
+"""Share of the batches that triggers would start, below which a run is saturated."""
+_TASK_THREADS, _COMPILER_THREADS = ("Executo",), ("C1 Comp", "C2 Comp")
+
+Line = dict[str, Any]
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """The results, and the folder with event logs if they are to be profiled."""
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--profiles", type=Path, default=PROFILES)
+    parser.add_argument("--folder", type=Path, help="profile the logs of the fitted runs in it")
+
+
+def text(given: argparse.Namespace) -> str | None:
+    """The page; with a folder, only the profiles."""
+    lines = lines_of(given.results)
+    if given.folder is not None:
+        keep_profiles(_fitted(lines), given.folder, given.profiles)
+        return None
+    profiles = {line["run"]: line["profile"] for line in lines_of(given.profiles)}
+    return "\n".join(_page(lines, profiles)) + "\n"
+
+
+def keep_profiles(lines: Sequence[Line], folder: Path, profiles: Path) -> None:
+    """Profile a query of each run, by its log, and keep what is not kept yet."""
+    done = {line["run"] for line in lines_of(profiles)}
+    for line in lines:
+        if line["run"] not in done:
+            profile = headway.profile(folder / line["log"], queries=[QUERY])
+            keep(profiles, {"run": line["run"], "profile": dump_profile(profile)})
+
+
+def _fitted(lines: Sequence[Line]) -> list[Line]:
+    fitted = Split().settings["fitted"]
+    return [line for line in lines if line["num_queries"] in fitted]
+
+
+def predicted_driver(profile: JobProfile, line: Line) -> PlannedDriver:
+    """The driver of a run's queries by the profile of one of them: theory.md (U1)-(U3)."""
+    baseline, trigger_s = profile.baseline, line["trigger_s"]
+    work = driver_work(
+        profile,
+        batch_rows=profile.arrivals.rate_per_s * trigger_s,
+        num_slots=baseline.num_slots,
+        shuffle_partitions=baseline.shuffle_partitions,
+        interval_s=trigger_s,
+    )
+    return planned_driver([work] * line["num_queries"], line["cores"])
+
+
+def measured_knee(lines: Sequence[Line]) -> float | None:
+    """Queries whose batches the saturated runs would have started at their triggers.
+
+    Saturated runs start as many batches in a second, however many queries they have.
+
+    Examples
+    --------
+    >>> runs = [{"on_time_ratio": 1.0, "batches_per_s": 8.0, "trigger_s": 1.0},
+    ...         {"on_time_ratio": 0.8, "batches_per_s": 19.0, "trigger_s": 1.0},
+    ...         {"on_time_ratio": 0.5, "batches_per_s": 21.0, "trigger_s": 1.0}]
+    >>> measured_knee(runs)
+    20.0
+    """
+    saturated = [line for line in lines if line["on_time_ratio"] < LEAST_ON_TIME_RATIO]
+    if not saturated:
+        return None
+    return mean(line["batches_per_s"] * line["trigger_s"] for line in saturated)
+
+
+def driver_cpu_s(line: Line) -> float:
+    """Core time of a batch outside of tasks and of the compiler [s].
+
+    Examples
+    --------
+    >>> threads = {"Executo": 2.0, "C2 Comp": 1.0, "stream": 3.0}
+    >>> driver_cpu_s({"jvm_cpu_s": 7.0, "thread_cpu_s": threads, "num_batches": 100})
+    0.04
+    """
+    threads: Mapping[str, float] = line["thread_cpu_s"]
+    others_s = sum(threads.get(name, 0.0) for name in (*_TASK_THREADS, *_COMPILER_THREADS))
+    return float((line["jvm_cpu_s"] - others_s) / line["num_batches"])
+
+
+def fitted_cpu_ratio(profile: JobProfile, line: Line) -> float:
+    """Core time of the driver over the time of its phases in a run: `κ` of theory.md (U1)."""
+    num_tasks = line["num_tasks"] / line["num_batches"]
+    phases_s = sum(phase.mean_s for phase in profile.driver_phases)
+    return (driver_cpu_s(line) - num_tasks / LAUNCHES_PER_S.value) / phases_s
+
+
+def _page(lines: Sequence[Line], profiles: Mapping[str, str]) -> Iterator[str]:
+    yield "# How many queries a driver carries\n"
+    if not lines:
+        yield "Not measured yet: `make driver-runs` on a quiet machine, 15 minutes."
+        return
+    settings = Split().settings
+    yield (
+        "Made by `make driver-page` from `benchmarks/accuracy/results/driver-runs.jsonl`, which "
+        f"`make driver-runs` measured {on_days(line['day'] for line in lines)} on a machine of "
+        f"{counted(lines[0]['machine_cores'], 'core')}.\n"
+    )
+    yield (
+        f"Each run is an application on Spark 4.3 with `local[{settings['cores']}]`, whose JVM is "
+        f"warmed up for {settings['warm_up_s']} s by other queries, and then has 1 to "
+        f"{max(settings['judged'])} queries: each counts {settings['rows_per_batch']} rows by key "
+        f"on a trigger of {format_duration(settings['trigger_s'])}, with "
+        f"{counted(settings['shuffle_partitions'], 'shuffle partition')}. The batches of "
+        f"{settings['window_s']} s count. In this mode the tasks run in the driver's JVM: the "
+        "model adds their core time (U1). Which runs a prediction may use is in "
+        "`benchmarks/accuracy/driver-split.json`, committed before the first run.\n"
+    )
+    yield from _knee(lines, profiles, settings["allowed_ratio"])
+    yield "## The runs\n"
+    yield (
+        "*On time* are the batches over those that the triggers would start; *busy* are cores that "
+        "the JVM kept busy, of which *driver* is without tasks and the compiler, per batch.\n"
+    )
+    yield from headed(
+        "| queries | run | on time | batches/s | median batch | p95 | busy | driver | tasks/s |"
+    )
+    for line in sorted(lines, key=lambda line: (line["num_queries"], line["repeat"])):
+        yield _run_row(line)
+    yield ""
+    yield from _heap(lines)
+    yield (
+        "Left out: a driver of its own on a cluster, other sources and sinks, other Spark versions, "
+        "and queries that collect rows to the driver."
+    )
+
+
+def _knee(
+    lines: Sequence[Line], profiles: Mapping[str, str], allowed_ratio: float
+) -> Iterator[str]:
+    judged = [line for line in lines if line["num_queries"] in Split().settings["judged"]]
+    measured = measured_knee(judged)
+    yield "## The knee\n"
+    if measured is None:
+        most = max((line["num_queries"] for line in judged), default=0)
+        yield f"No judged run is saturated, so the knee is above {most} queries.\n"
+        return
+    saturated = [line for line in judged if line["on_time_ratio"] < LEAST_ON_TIME_RATIO]
+    yield (
+        f"Runs of {', '.join(str(line['num_queries']) for line in saturated)} queries were "
+        f"saturated: they started {measured:.1f} batches in each trigger interval, which is the "
+        "number of queries that would just keep their triggers.\n"
+    )
+    yield from headed("| predicted from | knee | 90% interval | measured | error |")
+    errors = []
+    for line in _fitted(lines):
+        if line["run"] not in profiles:
+            continue
+        driver = predicted_driver(_loaded(profiles[line["run"]]), line)
+        errors.append(driver.knee_queries / measured - 1.0)
+        queries = counted(line["num_queries"], "query", "queries")
+        yield (
+            f"| a run of {queries}{' (repeat)' if line['repeat'] > 1 else ''} "
+            f"| {driver.knee_queries:.1f} | {driver.knee_low_queries:.1f} to "
+            f"{driver.knee_high_queries:.1f} | {measured:.1f} | {errors[-1]:+.1%} |"
+        )
+    yield ""
+    if not errors:
+        yield "No run of few queries is profiled yet.\n"
+        return
+    num_within = sum(abs(error) <= allowed_ratio for error in errors)
+    yield (
+        f"{num_within} of {len(errors)} within {allowed_ratio:.0%}; the median error is "
+        f"{median(map(abs, errors)):.1%}.\n"
+    )
+    ratios = [
+        fitted_cpu_ratio(_loaded(profiles[line["run"]]), line)
+        for line in _fitted(lines)
+        if line["run"] in profiles
+    ]
+    yield (
+        "The core time of the driver over the time of its phases, which the model takes as "
+        f"{DRIVER_CPU_RATIO.value:g}, was {' and '.join(f'{ratio:.2f}' for ratio in ratios)} in "
+        "these runs. Where batches of several queries start at the same instant on few cores, each "
+        "waits for the others, so their phases take longer than their work, and a knee that is "
+        "predicted from them is too low.\n"
+    )
+
+
+def _run_row(line: Line) -> str:
+    queries = [query for query in line["queries"] if query["num_batches"]]
+    cells = (
+        str(line["num_queries"]),
+        str(line["repeat"]),
+        f"{line['on_time_ratio']:.0%}",
+        f"{line['batches_per_s']:.1f}",
+        format_duration(median(query["p50_s"] for query in queries)),
+        format_duration(median(query["p95_s"] for query in queries)),
+        f"{line['jvm_cpu_s'] / line['window_s']:.2f}",
+        format_duration(driver_cpu_s(line)),
+        f"{line['tasks_per_s']:.0f}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _heap(lines: Sequence[Line]) -> Iterator[str]:
+    yield "## Heap\n"
+    yield (
+        "Live heap after full collections, by (U4) and measured. It contains what the status store "
+        "keeps of the last 1,000 executions of all queries, those of the warm-up among them.\n"
+    )
+    yield from headed("| queries | executions | by the model | measured | error |")
+    for line in sorted(lines, key=lambda line: (line["num_queries"], line["repeat"])):
+        modelled = live_heap_bytes(line["num_queries"], line["num_batches_ever"])
+        cells = (
+            str(line["num_queries"]),
+            f"{line['num_batches_ever']:,}",
+            size_text(modelled),
+            size_text(line["heap_bytes"]),
+            f"{modelled / line['heap_bytes'] - 1.0:+.0%}",
+        )
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def _loaded(profile: str) -> JobProfile:
+    """A profile from the text of its file."""
+    with tempfile.NamedTemporaryFile("w", suffix=".profile.yaml", encoding="utf-8") as file:
+        file.write(profile)
+        file.flush()
+        return load_profile(file.name)
