@@ -10,20 +10,26 @@ import argparse
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import mean, median
+from statistics import geometric_mean, mean, median
 from typing import Any
 
+import numpy as np
 from driver_runs import RESULTS, Split
 from pages import headed, on_days
 from result_lines import keep, lines_of
 
 import headway
-from headway.assumptions.resources import DRIVER_CPU_RATIO, LAUNCHES_PER_S
+from headway.assumptions.resources import COMPILER_CORE_S, DRIVER_CPU_RATIO, LAUNCHES_PER_S
 from headway.digits import size_text
 from headway.domain import JobProfile
 from headway.domain.driver import PlannedDriver
 from headway.formats.profile_file import dump_profile, load_profile
-from headway.models.job.driver_load import driver_work, live_heap_bytes, planned_driver
+from headway.models.job.driver_load import (
+    DriverWork,
+    driver_work,
+    live_heap_bytes,
+    planned_driver,
+)
 from headway.units import counted, format_duration
 
 PROFILES = Path(__file__).parent / "results" / "driver-profiles.jsonl"
@@ -66,16 +72,24 @@ def _fitted(lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if line["num_queries"] in fitted]
 
 
-def predicted_driver(profile: JobProfile, line: Line) -> PlannedDriver:
-    """The driver of a run's queries by the profile of one of them: theory.md (U1)-(U3)."""
-    baseline, trigger_s = profile.baseline, line["trigger_s"]
-    work = driver_work(
+def predicted_work(
+    profile: JobProfile, trigger_s: float, *, has_tasks: bool | None = None
+) -> DriverWork:
+    """Work of the driver for a query of the runs, by the profile of one: theory.md (U1)."""
+    baseline = profile.baseline
+    return driver_work(
         profile,
         batch_rows=profile.arrivals.rate_per_s * trigger_s,
         num_slots=baseline.num_slots,
         shuffle_partitions=baseline.shuffle_partitions,
         interval_s=trigger_s,
+        has_tasks=has_tasks,
     )
+
+
+def predicted_driver(profile: JobProfile, line: Line) -> PlannedDriver:
+    """The driver of a run's queries by the profile of one of them: theory.md (U2), (U3)."""
+    work = predicted_work(profile, line["trigger_s"])
     return planned_driver([work] * line["num_queries"], line["cores"])
 
 
@@ -107,16 +121,59 @@ def driver_cpu_s(line: Line) -> float:
     >>> driver_cpu_s({"jvm_cpu_s": 7.0, "thread_cpu_s": threads, "num_batches": 100})
     0.04
     """
+    return float((line["jvm_cpu_s"] - _beside_s(line)) / line["num_batches"])
+
+
+def batch_core_s(lines: Sequence[Line]) -> float:
+    """Core time of a batch without its tasks, by the machine's cores over batches [s].
+
+    The slope of a line through runs of different numbers of queries, without what the compiler
+    took: what the machine does beside is the same in each.
+
+    Examples
+    --------
+    >>> runs = [
+    ...     {"machine_cpu_s": 9.0, "window_s": 10.0, "batches_per_s": 1.0,
+    ...      "thread_cpu_s": {"Executo": 1.0, "C2 Comp": 5.0}},
+    ...     {"machine_cpu_s": 18.0, "window_s": 10.0, "batches_per_s": 4.0,
+    ...      "thread_cpu_s": {"Executo": 4.0, "C2 Comp": 5.0}},
+    ... ]
+    >>> round(batch_core_s(runs), 3)
+    0.2
+    """
+    rates = np.array([line["batches_per_s"] for line in lines])
+    cores = np.array(
+        [(line["machine_cpu_s"] - _beside_s(line)) / line["window_s"] for line in lines]
+    )
+    slope, _ = np.polyfit(rates, cores, 1)
+    return float(slope)
+
+
+def _beside_s(line: Line) -> float:
+    """Core time of tasks and of the compiler in a run [s]."""
     threads: Mapping[str, float] = line["thread_cpu_s"]
-    others_s = sum(threads.get(name, 0.0) for name in (*_TASK_THREADS, *_COMPILER_THREADS))
-    return float((line["jvm_cpu_s"] - others_s) / line["num_batches"])
+    return sum(threads.get(name, 0.0) for name in (*_TASK_THREADS, *_COMPILER_THREADS))
 
 
-def fitted_cpu_ratio(profile: JobProfile, line: Line) -> float:
-    """Core time of the driver over the time of its phases in a run: `κ` of theory.md (U1)."""
-    num_tasks = line["num_tasks"] / line["num_batches"]
-    phases_s = sum(phase.mean_s for phase in profile.driver_phases)
-    return (driver_cpu_s(line) - num_tasks / LAUNCHES_PER_S.value) / phases_s
+def compiler_core_s(line: Line, profile: JobProfile) -> float:
+    """Cores that the compiler kept busy in a run times the age of its JVM: `B` of (U1) [s]."""
+    threads: Mapping[str, float] = line["thread_cpu_s"]
+    compiled_s = sum(threads.get(name, 0.0) for name in _COMPILER_THREADS)
+    return float(compiled_s / line["window_s"] * profile.settings[-1].jvm_age_s)
+
+
+def fitted_cpu_ratio(lines: Sequence[Line], profiles: Mapping[str, JobProfile]) -> float:
+    """Core time of the driver over the time of its undisturbed phases: `κ` of theory.md (U1)."""
+    num_tasks = mean(line["num_tasks"] / line["num_batches"] for line in lines)
+    phases_s = mean(undisturbed_phases_s(profiles[line["run"]]) for line in lines)
+    return (batch_core_s(lines) - num_tasks / LAUNCHES_PER_S.value) / phases_s
+
+
+def undisturbed_phases_s(profile: JobProfile) -> float:
+    """Time of the driver's phases without the wait for other batches: theory.md (U1) [s]."""
+    core_s = predicted_work(profile, 1.0, has_tasks=False).core_s
+    num_tasks = sum(stage.num_tasks(profile.baseline.shuffle_partitions) for stage in profile.stages)
+    return (core_s - num_tasks / LAUNCHES_PER_S.value) / DRIVER_CPU_RATIO.value
 
 
 def _page(lines: Sequence[Line], profiles: Mapping[str, str]) -> Iterator[str]:
@@ -175,18 +232,22 @@ def _knee(
         f"saturated: they started {measured:.1f} batches in each trigger interval, which is the "
         "number of queries that would just keep their triggers.\n"
     )
+    fitted = [line for line in _fitted(lines) if line["run"] in profiles]
+    loaded = {line["run"]: _loaded(profiles[line["run"]]) for line in fitted}
     yield from headed("| predicted from | knee | 90% interval | measured | error |")
-    errors = []
-    for line in _fitted(lines):
-        if line["run"] not in profiles:
-            continue
-        driver = predicted_driver(_loaded(profiles[line["run"]]), line)
-        errors.append(driver.knee_queries / measured - 1.0)
+    drivers = [predicted_driver(loaded[line["run"]], line) for line in fitted]
+    errors = [driver.knee_queries / measured - 1.0 for driver in drivers]
+    for line, driver, error in zip(fitted, drivers, errors, strict=True):
         queries = counted(line["num_queries"], "query", "queries")
         yield (
             f"| a run of {queries}{' (repeat)' if line['repeat'] > 1 else ''} "
             f"| {driver.knee_queries:.1f} | {driver.knee_low_queries:.1f} to "
-            f"{driver.knee_high_queries:.1f} | {measured:.1f} | {errors[-1]:+.1%} |"
+            f"{driver.knee_high_queries:.1f} | {measured:.1f} | {error:+.1%} |"
+        )
+    if errors:
+        together = geometric_mean(driver.knee_queries for driver in drivers)
+        yield (
+            f"| all of them | {together:.1f} | | {measured:.1f} | {together / measured - 1.0:+.1%} |"
         )
     yield ""
     if not errors:
@@ -197,17 +258,16 @@ def _knee(
         f"{num_within} of {len(errors)} within {allowed_ratio:.0%}; the median error is "
         f"{median(map(abs, errors)):.1%}.\n"
     )
-    ratios = [
-        fitted_cpu_ratio(_loaded(profiles[line["run"]]), line)
-        for line in _fitted(lines)
-        if line["run"] in profiles
-    ]
+    compiler_s = mean(compiler_core_s(line, loaded[line["run"]]) for line in fitted)
+    ratio = f", and `κ` as {DRIVER_CPU_RATIO.value:g}"
+    if len(fitted) > 1:
+        ratio += f" (these runs: {fitted_cpu_ratio(fitted, loaded):.2f})"
     yield (
-        "The core time of the driver over the time of its phases, which the model takes as "
-        f"{DRIVER_CPU_RATIO.value:g}, was {' and '.join(f'{ratio:.2f}' for ratio in ratios)} in "
-        "these runs. Where batches of several queries start at the same instant on few cores, each "
-        "waits for the others, so their phases take longer than their work, and a knee that is "
-        "predicted from them is too low.\n"
+        "Constants of (U1) are from the same runs of few queries: the model takes `B` as "
+        f"{COMPILER_CORE_S.value:g} s (these runs: {compiler_s:.0f} s){ratio}. That a young JVM's "
+        "compiler takes cores, and that batches of several queries that start at the same instant "
+        "wait for each other, became part of the model after the judged runs had been seen; "
+        "no constant is fitted to them.\n"
     )
 
 

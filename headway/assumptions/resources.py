@@ -209,6 +209,14 @@ DRIVER_CPU_RATIO = Assumption(
     source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
     influences="how busy the driver is, and how many queries saturate it (U1)-(U3)",
 )
+COMPILER_CORE_S = Assumption(
+    name="Core time of the compiler of a driver, as cores times the age of its JVM",
+    value=21.0,
+    unit="s",
+    source="runs of 1 to 4 queries on Spark 4.3, whose JVMs were a minute old: docs/driver.md; "
+    "beyond, judgement: what is left to compile falls with the age",
+    influences="how busy a young driver is, and how many queries saturate it (U1)-(U3)",
+)
 DRIVER_CPU_SPREAD_RATIO = Assumption(
     name="Spread of the core time of a driver, as a standard deviation of its logarithm",
     value=0.15,

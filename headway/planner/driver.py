@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from headway.assumptions.resources import DRIVER_CORES, DRIVER_HEAP_BYTES
+from headway.assumptions.resources import DRIVER_HEAP_BYTES
 from headway.domain import Application
 from headway.domain.driver import PlannedDriver
-from headway.models.job.driver_load import driver_work, planned_driver
+from headway.models.job.driver_load import driver_cores, driver_work, planned_driver
 from headway.planner.explained_setting import ExplainedSetting
 from headway.sparkconf.container import memory_setting_bytes
 from headway.units import spark_memory_text
@@ -51,14 +51,6 @@ def driver_conf(application: Application, driver: PlannedDriver) -> dict[str, st
     if driver.heap_bytes > driver_heap_bytes(application):
         conf[HEAP_KEY] = spark_memory_text(driver.heap_bytes)
     return conf
-
-
-def driver_cores(application: Application) -> int:
-    """Cores of the driver of an application by its settings; Spark's default if it was local."""
-    stated = application.properties.get(CORES_KEY, "").strip()
-    if application.is_local or not (stated.isdecimal() and int(stated) > 0):
-        return DRIVER_CORES.value
-    return int(stated)
 
 
 def driver_heap_bytes(application: Application) -> int:

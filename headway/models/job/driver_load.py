@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from headway.assumptions.resources import (
+    COMPILER_CORE_S,
+    DRIVER_CORES,
     DRIVER_CPU_RATIO,
     DRIVER_CPU_SPREAD_RATIO,
     DRIVER_EXECUTION_BYTES,
@@ -18,7 +20,7 @@ from headway.assumptions.resources import (
     MOST_DRIVER_RATIO,
     RETAINED_EXECUTIONS,
 )
-from headway.domain import Z90, JobProfile
+from headway.domain import Z90, Application, JobProfile
 from headway.domain.driver import PlannedDriver
 from headway.domain.stage import StageObserved
 from headway.models.stages.coalescing import num_tasks_at
@@ -27,17 +29,20 @@ from headway.units import parse_size_bytes
 _MIB = parse_size_bytes("1m")
 _LEAST_INTERVAL_S = 1e-3
 _LEAST_BUSY_CORES = 1e-9
+_MOST_COMPILER_CORES = 0.5
 
 
 class DriverWork(NamedTuple):
     """What the batches of a query take of the driver: core time of one, and time between two [s].
 
     ``has_tasks``: the tasks, whose time is then included, run in the driver's JVM.
+    ``compiler_cores`` are those that its compiler keeps busy at the age of the JVM.
     """
 
     core_s: float
     interval_s: float
     has_tasks: bool = False
+    compiler_cores: float = 0.0
 
     @property
     def busy_cores(self) -> float:
@@ -72,13 +77,15 @@ def driver_work(
 
     Notes
     -----
-    **(U1)** Core time of the driver for a batch: `c = κ d + k/μ`, with `d` the time of its phases
-    outside of stages, `k` the tasks of the batch, `μ` the tasks that one core launches in a second,
-    and `κ` the core time of all threads of the driver over `d`. While a phase waits for files, no
-    core is busy; the threads of the scheduler, of listeners and of the garbage collector work
-    beside it. Where the tasks run in the same JVM (`local[n]`), their own core time is added: the
-    time of each times the recorded share that it was on a processor, or all of it if none is
-    recorded.
+    **(U1)** Core time of the driver for a batch: `c = κ d min(1, (C - b)/m) + k/μ`, with `d` the
+    time of its phases outside of stages, `k` the tasks of the batch, `μ` the tasks that one core
+    launches in a second, and `κ` the core time of all threads of the driver, and of the system for
+    its files, over `d`. If `m` batches of the profiled application ran at once on average, more
+    than it had cores, their phases took longer than their work; where the tasks ran elsewhere, only
+    the share of a batch that is not in stages counts for `m`. `C` are the cores of the profiled
+    driver, `b = B/A` those of its compiler at the age `A` of the JVM. Where tasks run in the same
+    JVM (`local[n]`), their own core time is added: the time of each times the recorded share that
+    it was on a processor, or all of it if none is recorded.
     """
     tasks = [
         (stage, num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions))
@@ -86,7 +93,9 @@ def driver_work(
     ]
     num_tasks = sum(count for _, count in tasks)
     phases_s = sum(phase.mean_s for phase in profile.driver_phases)
-    core_s = DRIVER_CPU_RATIO.value * phases_s + num_tasks / LAUNCHES_PER_S.value
+    compiler_cores = _compiler_cores(profile)
+    core_s = DRIVER_CPU_RATIO.value * phases_s * _undisturbed_ratio(profile, phases_s)
+    core_s += num_tasks / LAUNCHES_PER_S.value
     has_tasks = profile.application.is_local if has_tasks is None else has_tasks
     if has_tasks:
         core_s += sum(
@@ -98,7 +107,46 @@ def driver_work(
             )
             for stage, count in tasks
         )
-    return DriverWork(core_s, interval_s, has_tasks)
+    return DriverWork(core_s, interval_s, has_tasks, compiler_cores)
+
+
+def _compiler_cores(profile: JobProfile) -> float:
+    """Cores of the compiler at the age of the JVM in the last profiled run; half of one at most."""
+    if not profile.settings or not profile.settings[-1].jvm_age_s > 0.0:
+        return 0.0
+    return min(COMPILER_CORE_S.value / profile.settings[-1].jvm_age_s, _MOST_COMPILER_CORES)
+
+
+def _undisturbed_ratio(profile: JobProfile, phases_s: float) -> float:
+    """Time of driver phases without other batches at the same time, over the recorded time."""
+    last = profile.settings[-1] if profile.settings else None
+    if last is None or last.batches_at_once is None:
+        return 1.0
+    at_once, cores = last.batches_at_once, driver_cores(profile.application)
+    if profile.application.is_local:
+        cores = profile.baseline.num_slots
+    else:
+        share = min(phases_s / last.batch_duration_mean_s, 1.0) if last.batch_duration_mean_s else 1
+        at_once = 1.0 + (at_once - 1.0) * share
+    return min((cores - _compiler_cores(profile)) / at_once, 1.0)
+
+
+def driver_cores(application: Application) -> int:
+    """Cores of the driver of an application by its settings; Spark's default if it was local.
+
+    Notes
+    -----
+    theory.md (U1).
+
+    Examples
+    --------
+    >>> driver_cores(Application(id="app-1", name="a", spark_version="4.0.1"))
+    1
+    """
+    stated = application.properties.get("spark.driver.cores", "").strip()
+    if application.is_local or not (stated.isdecimal() and int(stated) > 0):
+        return DRIVER_CORES.value
+    return int(stated)
 
 
 def _on_processor_ratio(observed: StageObserved | None) -> float:
@@ -118,13 +166,13 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
 
     Notes
     -----
-    **(U2)** Utilisation of the driver: `u = Σ c_q/(C I_q)` over its queries, with `c_q` of (U1),
-    `I_q` the time between two batches and `C` the cores of the driver. It needs the fewest cores
-    for which `u e^(1.645 s) ≤ 0.7`, with `s` the spread of `κ`: the rest is for batches of several
-    queries that start at the same instant of the trigger grid, for the garbage collector and for
-    the compiler.
+    **(U2)** Utilisation of the driver: `u = (Σ c_q/I_q + b)/C` over its queries, with `c_q` of
+    (U1), `I_q` the time between two batches, `C` the cores of the driver and `b` those of its
+    compiler, at the age of the profiled JVM. It needs the fewest cores for which `u ≤ 0.7`
+    with `c_q e^(1.645 s)`, `s` being the spread of `κ`: the rest is for batches of several queries
+    that start at the same instant of the trigger grid.
 
-    **(U3)** The knee: `N^* = N/u` queries in the same proportions saturate the driver, in the limit
+    **(U3)** The knee: `N^* = N (C - b)/(Σ c_q/I_q)` queries in the same proportions saturate the driver, in the limit
     of operational analysis (Denning and Buzen 1978, doi:10.1145/356733.356735): with fewer, every
     batch starts at its trigger; with `N > N^*`, the time between two batches of each query is
     `N/N^*` times as long. The 90% interval is `N^* e^(±1.645 s)`.
@@ -138,13 +186,16 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
     (0.1, 40.0, 1)
     """
     busy_cores = sum(work.busy_cores for work in works)
+    compiler_cores = max((work.compiler_cores for work in works), default=0.0)
     margin = math.exp(Z90 * DRIVER_CPU_SPREAD_RATIO.value)
-    needed_cores = max(math.ceil(busy_cores * margin / MOST_DRIVER_RATIO.value), 1)
+    highest_cores = busy_cores * margin + compiler_cores
+    needed_cores = max(math.ceil(highest_cores / MOST_DRIVER_RATIO.value), 1)
     given_cores = needed_cores if cores is None else cores
-    knee_queries = given_cores * len(works) / max(busy_cores, _LEAST_BUSY_CORES)
+    queries_per_core = len(works) / max(busy_cores, _LEAST_BUSY_CORES)
+    knee_queries = (given_cores - compiler_cores) * queries_per_core
     return PlannedDriver(
         num_queries=len(works),
-        busy_cores=busy_cores,
+        busy_cores=busy_cores + compiler_cores,
         cores=given_cores,
         needed_cores=needed_cores,
         knee_queries=knee_queries,
