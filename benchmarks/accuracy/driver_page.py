@@ -290,8 +290,10 @@ def _run_row(line: Line) -> str:
 def _heap(lines: Sequence[Line]) -> Iterator[str]:
     yield "## Heap\n"
     yield (
-        "Live heap after full collections, by (U4) and measured. It contains what the status store "
-        "keeps of the last 1,000 executions of all queries, those of the warm-up among them.\n"
+        "Heap right after full collections, by (U4) and measured. It contains what the status store "
+        "keeps of the last 1,000 executions of all queries, those of the warm-up among them. The "
+        "queries go on meanwhile: what their batches allocate until the heap is read is measured, "
+        "too, so the measured heap is an upper bound of what is live.\n"
     )
     yield from headed("| queries | executions | by the model | measured | error |")
     for line in sorted(lines, key=lambda line: (line["num_queries"], line["repeat"])):

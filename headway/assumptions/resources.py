@@ -217,6 +217,13 @@ COMPILER_CORE_S = Assumption(
     "beyond, judgement: what is left to compile falls with the age",
     influences="how busy a young driver is, and how many queries saturate it (U1)-(U3)",
 )
+MOST_COMPILER_CORES = Assumption(
+    name="Maximum cores of the compiler of a driver",
+    value=0.5,
+    unit="cores",
+    source="runs of 1 to 4 queries on Spark 4.3: 0.31 to 0.5; docs/driver.md",
+    influences="how busy a young driver is (U1)-(U3)",
+)
 DRIVER_CPU_SPREAD_RATIO = Assumption(
     name="Spread of the core time of a driver, as a standard deviation of its logarithm",
     value=0.15,
@@ -240,7 +247,7 @@ RETAINED_EXECUTIONS = Assumption(
 )
 DRIVER_SPARK_BYTES = Assumption(
     name="Heap of a driver without queries",
-    value=parse_size_bytes("100m"),
+    value=parse_size_bytes("70m"),
     unit="bytes",
     source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
     influences="the heap that a plan gives the driver (U4)",
@@ -254,7 +261,7 @@ DRIVER_QUERY_BYTES = Assumption(
 )
 DRIVER_EXECUTION_BYTES = Assumption(
     name="Heap of a driver for an execution in its status store",
-    value=parse_size_bytes("60k"),
+    value=parse_size_bytes("40k"),
     unit="bytes",
     source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
     influences="the heap that a plan gives the driver (U4)",

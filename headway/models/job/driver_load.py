@@ -17,6 +17,7 @@ from headway.assumptions.resources import (
     DRIVER_QUERY_BYTES,
     DRIVER_SPARK_BYTES,
     LAUNCHES_PER_S,
+    MOST_COMPILER_CORES,
     MOST_DRIVER_RATIO,
     RETAINED_EXECUTIONS,
 )
@@ -29,7 +30,6 @@ from headway.units import parse_size_bytes
 _MIB = parse_size_bytes("1m")
 _LEAST_INTERVAL_S = 1e-3
 _LEAST_BUSY_CORES = 1e-9
-_MOST_COMPILER_CORES = 0.5
 
 
 class DriverWork(NamedTuple):
@@ -111,10 +111,10 @@ def driver_work(
 
 
 def _compiler_cores(profile: JobProfile) -> float:
-    """Cores of the compiler at the age of the JVM in the last profiled run; half of one at most."""
+    """Cores of the compiler at the age of the JVM in the last profiled run."""
     if not profile.settings or not profile.settings[-1].jvm_age_s > 0.0:
         return 0.0
-    return min(COMPILER_CORE_S.value / profile.settings[-1].jvm_age_s, _MOST_COMPILER_CORES)
+    return min(COMPILER_CORE_S.value / profile.settings[-1].jvm_age_s, MOST_COMPILER_CORES.value)
 
 
 def _undisturbed_ratio(profile: JobProfile, phases_s: float) -> float:
@@ -172,9 +172,9 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
     with `c_q e^(1.645 s)`, `s` being the spread of `κ`: the rest is for batches of several queries
     that start at the same instant of the trigger grid.
 
-    **(U3)** The knee: `N^* = N (C - b)/(Σ c_q/I_q)` queries in the same proportions saturate the driver, in the limit
-    of operational analysis (Denning and Buzen 1978, doi:10.1145/356733.356735): with fewer, every
-    batch starts at its trigger; with `N > N^*`, the time between two batches of each query is
+    **(U3)** The knee: `N^* = N (C - b)/(Σ c_q/I_q)` queries in the same proportions saturate the
+    driver, in the limit of operational analysis (Denning and Buzen 1978,
+    doi:10.1145/356733.356735): with fewer, every batch starts at its trigger; with `N > N^*`, the time between two batches of each query is
     `N/N^*` times as long. The 90% interval is `N^* e^(±1.645 s)`.
 
     Examples

@@ -23,6 +23,13 @@ class BatchesOfApplication:
     ----------
     reports : sequence of Record
         Progress of all queries of the application, of which that without times is left out.
+
+    Examples
+    --------
+    >>> phases_s = {"triggerExecution": 2.0}
+    >>> reports = [{"started_s": start_s, "phases_s": phases_s} for start_s in (0.0, 1.0)]
+    >>> float(BatchesOfApplication(reports)._until(np.array(2.0)))
+    3.0
     """
 
     def __init__(self, reports: Sequence[Record]) -> None:
