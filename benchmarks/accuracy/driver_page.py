@@ -1,7 +1,7 @@
 """How many queries a driver carries: predicted from runs of few, beside runs of up to 40.
 
-    python benchmarks/run.py driver_page --folder FOLDER    # profiles of the event logs, once
-    python benchmarks/run.py driver_page --output docs/driver.md
+python benchmarks/run.py driver_page --folder FOLDER    # profiles of the event logs, once
+python benchmarks/run.py driver_page --output docs/driver.md
 """
 
 from __future__ import annotations
@@ -172,7 +172,9 @@ def fitted_cpu_ratio(lines: Sequence[Line], profiles: Mapping[str, JobProfile]) 
 def undisturbed_phases_s(profile: JobProfile) -> float:
     """Time of the driver's phases without the wait for other batches: theory.md (U1) [s]."""
     core_s = predicted_work(profile, 1.0, has_tasks=False).core_s
-    num_tasks = sum(stage.num_tasks(profile.baseline.shuffle_partitions) for stage in profile.stages)
+    num_tasks = sum(
+        stage.num_tasks(profile.baseline.shuffle_partitions) for stage in profile.stages
+    )
     return (core_s - num_tasks / LAUNCHES_PER_S.value) / DRIVER_CPU_RATIO.value
 
 
@@ -211,8 +213,8 @@ def _page(lines: Sequence[Line], profiles: Mapping[str, str]) -> Iterator[str]:
     yield ""
     yield from _heap(lines)
     yield (
-        "Left out: a driver of its own on a cluster, other sources and sinks, other Spark versions, "
-        "and queries that collect rows to the driver."
+        "Left out: a driver of its own on a cluster, other sources and sinks, other Spark "
+        "versions, and queries that collect rows to the driver."
     )
 
 
@@ -227,10 +229,18 @@ def _knee(
         yield f"No judged run is saturated, so the knee is above {most} queries.\n"
         return
     saturated = [line for line in judged if line["on_time_ratio"] < LEAST_ON_TIME_RATIO]
+    on_time = [line["num_queries"] for line in judged if line not in saturated]
+    started = [line["batches_per_s"] * line["trigger_s"] for line in saturated]
+    numbers = ", ".join(map(str, sorted({line["num_queries"] for line in saturated})))
     yield (
-        f"Runs of {', '.join(str(line['num_queries']) for line in saturated)} queries were "
-        f"saturated: they started {measured:.1f} batches in each trigger interval, which is the "
-        "number of queries that would just keep their triggers.\n"
+        f"Runs of {numbers} queries were saturated: they started {measured:.1f} batches in each "
+        f"trigger interval, from {min(started):.1f} to {max(started):.1f} by run, and that is the "
+        "number of queries that would just keep their triggers. "
+        + (
+            f"The run of {counted(max(on_time), 'query', 'queries')} kept them.\n"
+            if on_time
+            else "\n"
+        )
     )
     fitted = [line for line in _fitted(lines) if line["run"] in profiles]
     loaded = {line["run"]: _loaded(profiles[line["run"]]) for line in fitted}
@@ -246,9 +256,8 @@ def _knee(
         )
     if errors:
         together = geometric_mean(driver.knee_queries for driver in drivers)
-        yield (
-            f"| all of them | {together:.1f} | | {measured:.1f} | {together / measured - 1.0:+.1%} |"
-        )
+        error = together / measured - 1.0
+        yield f"| all of them | {together:.1f} | | {measured:.1f} | {error:+.1%} |"
     yield ""
     if not errors:
         yield "No run of few queries is profiled yet.\n"
@@ -290,12 +299,12 @@ def _run_row(line: Line) -> str:
 def _heap(lines: Sequence[Line]) -> Iterator[str]:
     yield "## Heap\n"
     yield (
-        "Heap right after full collections, by (U4) and measured. It contains what the status store "
-        "keeps of the last 1,000 executions of all queries, those of the warm-up among them. The "
+        "Heap right after full collections, by (U4) and measured. It contains what the status "
+        "store keeps of the last 1,000 executions of all queries, also those of the warm-up. The "
         "queries go on meanwhile: what their batches allocate until the heap is read is measured, "
         "too, so the measured heap is an upper bound of what is live.\n"
     )
-    yield from headed("| queries | executions | by the model | measured | error |")
+    yield from headed("| queries | executions | by the model | measured |")
     for line in sorted(lines, key=lambda line: (line["num_queries"], line["repeat"])):
         modelled = live_heap_bytes(line["num_queries"], line["num_batches_ever"])
         cells = (
@@ -303,7 +312,6 @@ def _heap(lines: Sequence[Line]) -> Iterator[str]:
             f"{line['num_batches_ever']:,}",
             size_text(modelled),
             size_text(line["heap_bytes"]),
-            f"{modelled / line['heap_bytes'] - 1.0:+.0%}",
         )
         yield f"| {' | '.join(cells)} |"
     yield ""

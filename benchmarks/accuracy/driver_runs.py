@@ -89,7 +89,9 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--minutes", type=float, help="begin only runs that end within so long")
     parser.add_argument("--count", action="store_true", help="print what is left, and run nothing")
-    parser.add_argument("--trial", action="store_true", help="two queries for seconds; keep nothing")
+    parser.add_argument(
+        "--trial", action="store_true", help="two queries for seconds; keep nothing"
+    )
 
 
 def run(given: argparse.Namespace) -> None:
@@ -222,7 +224,9 @@ class _Application:
         time.sleep(self._settings["warm_up_s"])
         num_batches = 0
         for query in queries:
-            num_batches += max((event["batchId"] + 1 for event in progress_events(query)), default=0)
+            num_batches += max(
+                (event["batchId"] + 1 for event in progress_events(query)), default=0
+            )
             query.stop()
         return num_batches
 

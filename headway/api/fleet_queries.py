@@ -82,8 +82,8 @@ class QueriesNeeds(FleetJob):
         driver = self._driver(speed, scale, end)
         if driver.is_saturated:
             return Refusal(
-                why=f"{queries} saturate a driver of {counted(driver.cores, 'core')}, on any number "
-                f"of executors: they take {driver.busy_cores:.3g} cores of it",
+                why=f"{queries} saturate a driver of {counted(driver.cores, 'core')} on any "
+                f"number of executors: they take {driver.busy_cores:.3g} cores of it",
                 instead=f"driver_cores: {driver.needed_cores}",
             )
         return Refusal(

@@ -205,13 +205,13 @@ DRIVER_HEAP_BYTES = Assumption(
 )
 DRIVER_CPU_RATIO = Assumption(
     name="Core time of a driver, over the time of its phases outside of stages",
-    value=0.8,
+    value=0.9,
     source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
     influences="how busy the driver is, and how many queries saturate it (U1)-(U3)",
 )
 COMPILER_CORE_S = Assumption(
     name="Core time of the compiler of a driver, as cores times the age of its JVM",
-    value=21.0,
+    value=20.0,
     unit="s",
     source="runs of 1 to 4 queries on Spark 4.3, whose JVMs were a minute old: docs/driver.md; "
     "beyond, judgement: what is left to compile falls with the age",

@@ -292,7 +292,7 @@ class PlanQuestion(JobQuestion):
     )
     retention_s: float | None = _rare(
         Duration(),
-        "How long the source keeps rows, e.g. 7d for retention.ms of Kafka: which outages lose none.",
+        "How long the source keeps rows, e.g. 7d (retention.ms of Kafka): which outages lose none.",
         name="retention",
         not_for=_not_for(ending=_DEADLINE, real_time=_OUTAGES, dstreams=_OUTAGES),
     )

@@ -8,6 +8,7 @@ from headway.emitters.wording import comment_lines, reasons
 from headway.formats.yaml_lines import Tree, yaml_document
 from headway.redaction import printable
 from headway.sparkconf import KNOBS
+from headway.sparkconf.conflicts import DRIVER_CORES_KEY, DRIVER_HEAP_KEY
 from headway.sparkconf.container import OVERHEAD_KEY
 
 _MAIN = "local:///opt/app/app.py"
@@ -28,8 +29,8 @@ def render_kubeflow(plan: Answer, *, version: str, submission: Submission) -> st
     """The manifest for the operator of kubeflow, ``v1beta2``."""
     plan = with_kubernetes_overhead(plan)
     driver: dict[str, Tree] = {
-        "cores": int(plan.spark_conf.get("spark.driver.cores", 1)),
-        "memory": plan.spark_conf.get("spark.driver.memory", "2g"),
+        "cores": int(plan.spark_conf.get(DRIVER_CORES_KEY, 1)),
+        "memory": plan.spark_conf.get(DRIVER_HEAP_KEY, "2g"),
     }
     if submission.service_account is not None:
         driver["serviceAccount"] = submission.service_account
@@ -45,7 +46,7 @@ def render_kubeflow(plan: Answer, *, version: str, submission: Submission) -> st
         "sparkConf": {
             key: value
             for key, value in other_conf(plan).items()
-            if key not in ("spark.driver.cores", "spark.driver.memory")
+            if key not in (DRIVER_CORES_KEY, DRIVER_HEAP_KEY)
         },
         "driver": driver,
         "executor": kubeflow_executor(plan),

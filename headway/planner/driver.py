@@ -7,10 +7,9 @@ from headway.domain import Application
 from headway.domain.driver import PlannedDriver
 from headway.models.job.driver_load import driver_cores, driver_work, planned_driver
 from headway.planner.explained_setting import ExplainedSetting
+from headway.sparkconf.conflicts import DRIVER_CORES_KEY, DRIVER_HEAP_KEY
 from headway.sparkconf.container import memory_setting_bytes
 from headway.units import spark_memory_text
-
-CORES_KEY, HEAP_KEY = "spark.driver.cores", "spark.driver.memory"
 
 
 def driver_of(setting: ExplainedSetting) -> PlannedDriver:
@@ -47,13 +46,13 @@ def driver_conf(application: Application, driver: PlannedDriver) -> dict[str, st
     """
     conf = {}
     if driver.needed_cores > driver_cores(application):
-        conf[CORES_KEY] = str(driver.needed_cores)
+        conf[DRIVER_CORES_KEY] = str(driver.needed_cores)
     if driver.heap_bytes > driver_heap_bytes(application):
-        conf[HEAP_KEY] = spark_memory_text(driver.heap_bytes)
+        conf[DRIVER_HEAP_KEY] = spark_memory_text(driver.heap_bytes)
     return conf
 
 
 def driver_heap_bytes(application: Application) -> int:
     """Heap of the driver of an application by its settings, or by default [bytes]."""
-    stated = memory_setting_bytes(application.properties.get(HEAP_KEY))
+    stated = memory_setting_bytes(application.properties.get(DRIVER_HEAP_KEY))
     return DRIVER_HEAP_BYTES.value if application.is_local or stated is None else stated

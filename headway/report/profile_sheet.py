@@ -73,7 +73,9 @@ def profile_sheet(
         key_figures=tuple(keys),
         sections=(
             Section(lead="note", texts=(*profile.notes, *prediction_notes(prediction))),
-            Section(texts=tuple(as_sentence(words_of(growth.finding)) for growth in profile.slow_growth)),
+            Section(
+                texts=tuple(as_sentence(words_of(growth.finding)) for growth in profile.slow_growth)
+            ),
             *evidence,
             Section(
                 title="expected latency in the profiled configuration",

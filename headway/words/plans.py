@@ -81,8 +81,9 @@ def _slow_growth(finding: Finding) -> str:
 
 def _slow_growth_ends(finding: Finding) -> str:
     return (
-        f"caution: if what grows slowly goes on, the target is missed from {finding.names['until']} "
-        f"on, {format_duration(finding.numbers['held_s'])} after the profiled run: see the notes"
+        "caution: if what grows slowly goes on, the target is missed from "
+        f"{finding.names['until']} on, {format_duration(finding.numbers['held_s'])} after "
+        "the profiled run: see the notes"
     )
 
 
@@ -93,8 +94,8 @@ def _outage_survived(finding: Finding) -> str:
 def _retention_loses(finding: Finding) -> str:
     planned = format_duration(finding.numbers["planned_outage_s"])
     return (
-        f"caution: an outage of {planned} loses rows, one of at most {_longest_outage(finding)} does "
-        f"not: {_why_lost(finding)}; keep rows for longer (retention.ms of the topic)"
+        f"caution: an outage of {planned} loses rows, one of at most {_longest_outage(finding)} "
+        f"does not: {_why_lost(finding)}; keep rows for longer (retention.ms of the topic)"
     )
 
 

@@ -1,4 +1,4 @@
-"""The driver of plans, of queries of one application, and of fleets: what it gets, and its limit."""
+"""The driver of plans, of queries of one application, and of fleets: what it gets."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_a_busy_driver_gets_cores_and_says_why(tmp_path: Path) -> None:
     assert plan.driver is not None
     assert plan.driver.needed_cores == 2
     assert plan.spark_conf["spark.driver.cores"] == "2"
-    text = headway.emit(plan, "spark-defaults")
+    text = str(headway.emit(plan, "spark-defaults"))
     assert "cores that the queries need of their driver" in text
-    manifest = yaml.safe_load(headway.emit(plan, "kubeflow"))
+    manifest = yaml.safe_load(str(headway.emit(plan, "kubeflow")))
     assert manifest["spec"]["driver"]["cores"] == 2
     assert "spark.driver.cores" not in manifest["spec"]["sparkConf"]
 
@@ -74,9 +74,7 @@ def test_a_driver_that_had_more_keeps_it() -> None:
     assert not [key for key in plan.spark_conf if key.startswith("spark.driver")]
     # The settings of a local run are those of its executor.
     local = with_driver(a_profile(), 12.0, **properties)
-    application = Application(
-        id="local-1", name="a", spark_version="4.3.0", properties=properties
-    )
+    application = Application(id="local-1", name="a", spark_version="4.3.0", properties=properties)
     of_local = planned(replace(local, applications=(application,)))
     assert of_local.spark_conf["spark.driver.cores"] == "2"
 

@@ -174,8 +174,9 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
 
     **(U3)** The knee: `N^* = N (C - b)/(Σ c_q/I_q)` queries in the same proportions saturate the
     driver, in the limit of operational analysis (Denning and Buzen 1978,
-    doi:10.1145/356733.356735): with fewer, every batch starts at its trigger; with `N > N^*`, the time between two batches of each query is
-    `N/N^*` times as long. The 90% interval is `N^* e^(±1.645 s)`.
+    doi:10.1145/356733.356735): with fewer, every batch starts at its trigger;
+    with `N > N^*`, the time between two batches of each query is `N/N^*` times as long. The 90%
+    interval is `N^* e^(±1.645 s)`.
 
     Examples
     --------

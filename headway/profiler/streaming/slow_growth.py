@@ -129,7 +129,9 @@ def _compaction(
     every = COMPACTION_BATCHES.value
     remainders = np.array([batch.batch_id % every for batch in run.batches])
     medians_s = [
-        float(np.median(times_s[remainders == remainder])) if np.any(remainders == remainder) else 0.0
+        float(np.median(times_s[remainders == remainder]))
+        if np.any(remainders == remainder)
+        else 0.0
         for remainder in range(every)
     ]
     compacts = remainders == int(np.argmax(medians_s))

@@ -75,8 +75,8 @@ class QuerySchedule:
     cores: int = entry(CORES, "Cores of all executors together.")
     driver_cores: int | None = entry(
         CORES,
-        "Cores of the driver (`spark.driver.cores`). Default: as many as the queries need, which the "
-        "answer states.",
+        "Cores of the driver (`spark.driver.cores`). Default: as many as the queries need, which "
+        "the answer states.",
         default=None,
     )
     cores_per_node: int | None = entry(

@@ -47,9 +47,7 @@ def test_every_tenth_batch_of_a_file_sink_is_seen_to_compact_its_log(tmp_path: P
         query.stop()
     profile = headway.profile(log)
     assert profile.settings[0].num_batches >= NUM_BATCHES // 2
-    (compaction,) = (
-        one for one in profile.slow_growth if one.measure is SlowMeasure.COMPACTION
-    )
+    (compaction,) = (one for one in profile.slow_growth if one.measure is SlowMeasure.COMPACTION)
     assert compaction.part == "add_batch"
     assert compaction.cause is GrowthCause.SINK_LOG
     # Each compaction rewrites all entries so far, of which a batch adds 24.
