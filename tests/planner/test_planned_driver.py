@@ -27,7 +27,7 @@ spec:
 """
 QUERY = (
     "  - {{name: q{at}, declared: {{source_partitions: 1, task_per_row: 1us, task_fixed: 5ms, "
-    "driver: 100ms}}, rate: 1k/s, target: p99 <= 30s, trigger: 1s}}\n"
+    "driver: {driver}ms}}, rate: 1k/s, target: p99 <= 30s, trigger: 1s}}\n"
 )
 
 
@@ -90,10 +90,12 @@ def test_the_driver_of_a_plan_is_read_back_and_may_be_missing() -> None:
     assert parse_plan(json_text(without), name="plan.json").driver is None
 
 
-def a_schedule(folder: Path, num_queries: int, driver_cores: int | None = None) -> str:
+def a_schedule(
+    folder: Path, num_queries: int, driver_cores: int | None = None, *, driver_ms: int = 400
+) -> str:
     file = folder / "many.yaml"
     given = "" if driver_cores is None else f"  driver_cores: {driver_cores}\n"
-    queries = "".join(QUERY.format(at=at) for at in range(num_queries))
+    queries = "".join(QUERY.format(at=at, driver=driver_ms) for at in range(num_queries))
     file.write_text(f"{HEAD}{given}  queries:\n{queries}")
     return str(file)
 
@@ -101,12 +103,12 @@ def a_schedule(folder: Path, num_queries: int, driver_cores: int | None = None) 
 def test_queries_of_one_application_share_its_driver(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["schedule", a_schedule(tmp_path, 4), "--policy", "fcfs", "--json"]
+    arguments = ["schedule", a_schedule(tmp_path, 2, driver_ms=100), "--policy", "fcfs", "--json"]
     run(arguments)
     driver = json.loads(capsys.readouterr().out)["driver"]
-    run(["schedule", a_schedule(tmp_path, 8), *arguments[2:]])
+    run(["schedule", a_schedule(tmp_path, 4, driver_ms=100), *arguments[2:]])
     twice = json.loads(capsys.readouterr().out)["driver"]
-    assert driver["num_queries"] == 4
+    assert driver["num_queries"] == 2
     assert twice["busy_cores"] == pytest.approx(2.0 * driver["busy_cores"])
     assert driver["needed_cores"] == 1
 
@@ -114,11 +116,11 @@ def test_queries_of_one_application_share_its_driver(
 def test_a_schedule_says_that_the_driver_is_saturated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(["schedule", a_schedule(tmp_path, 16, driver_cores=1), "--policy", "fcfs"])
+    run(["schedule", a_schedule(tmp_path, 4, driver_cores=1), "--policy", "fcfs"])
     printed = " ".join(capsys.readouterr().out.split())
-    assert "The driver is saturated: 16 queries take 1" in printed
+    assert "The driver is saturated: 4 queries take 1" in printed
     assert "spark.driver.cores=" in printed
-    run(["schedule", a_schedule(tmp_path, 16), "--policy", "fcfs"])
+    run(["schedule", a_schedule(tmp_path, 4), "--policy", "fcfs"])
     assert "saturated:" not in capsys.readouterr().out
 
 
@@ -126,7 +128,7 @@ def test_a_fleet_refuses_an_application_whose_driver_is_too_small(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("cvxpy")
-    a_schedule(tmp_path, 16, driver_cores=1)
+    a_schedule(tmp_path, 4, driver_cores=1)
     fleet = tmp_path / "fleet.yaml"
     fleet.write_text(
         "apiVersion: headway/v1\nkind: CapacityPlan\nmetadata: {name: fleet}\nspec:\n"
@@ -137,5 +139,5 @@ def test_a_fleet_refuses_an_application_whose_driver_is_too_small(
     )
     assert run(["capacity", str(fleet)]) == 3
     printed = " ".join(capsys.readouterr().out.split())
-    assert "16 queries saturate a driver of 1 core" in printed
+    assert "4 queries saturate a driver of 1 core" in printed
     assert "driver_cores: " in printed

@@ -19,9 +19,9 @@ from headway.formats.profile_file import load_profile, save_profile
 from headway.words import words_of
 from tests.profiler.event_log import AppLog, Query
 
-DAY_S, TRIGGER_S, NUM_DAYS = 86_400.0, 900.0, 4
+DAY_S, TRIGGER_S, NUM_DAYS = 86_400.0, 1800.0, 4
 NUM_BATCHES = int(NUM_DAYS * DAY_S / TRIGGER_S)
-LONG = Query(name="orders", rate_per_s=100.0, trigger_s=TRIGGER_S, num_batches=NUM_BATCHES, seed=7)
+LONG = Query(name="orders", rate_per_s=50.0, trigger_s=TRIGGER_S, num_batches=NUM_BATCHES, seed=7)
 Change = Callable[[dict[str, Any], int], None]
 
 
@@ -93,12 +93,12 @@ def test_one_day_is_too_short_to_tell(tmp_path: Path) -> None:
 
 def test_a_daily_cycle_of_the_load_is_no_growth(tmp_path: Path) -> None:
     hours = np.arange(1, NUM_DAYS * 24)
-    load = tuple((3600.0 * hour, 100.0 - 60.0 * np.cos(2 * np.pi * hour / 24)) for hour in hours)
+    load = tuple((3600.0 * hour, 50.0 - 30.0 * np.cos(2 * np.pi * hour / 24)) for hour in hours)
 
     def commits_follow_rows(progress: dict[str, Any], _: int) -> None:
         longer(progress, "commitOffsets", progress["sources"][0]["numInputRows"] / 2000.0)
 
-    query = replace(LONG, rate_per_s=40.0, load=load)
+    query = replace(LONG, rate_per_s=20.0, load=load)
     assert profiled(tmp_path, query, commits_follow_rows).slow_growth == ()
 
 
@@ -144,8 +144,8 @@ def test_the_profile_file_carries_it(tmp_path: Path) -> None:
 
 def test_the_plan_names_the_day_and_a_later_log_agrees(tmp_path: Path) -> None:
     profile = profiled(tmp_path, LONG, checkpoint_grows)
-    asked: dict[str, Any] = {"rate": 100.0, "cores": 4, "max_nodes": 1, "trigger": "900s"}
-    batch_s = headway.predict(profile, rate=100.0, trigger="900s").batch_duration
+    asked: dict[str, Any] = {"rate": 50.0, "cores": 4, "max_nodes": 1, "trigger": "1800s"}
+    batch_s = headway.predict(profile, rate=50.0, trigger="1800s").batch_duration
     assert batch_s is not None
     # The growth of half a year on top of today's batches.
     limit_s = 1.3 * batch_s.statistics_s["p99"] + 0.005 * 180
@@ -176,7 +176,7 @@ def test_the_plan_names_the_day_and_a_later_log_agrees(tmp_path: Path) -> None:
 
 def test_a_target_that_a_year_does_not_reach_has_no_day(tmp_path: Path) -> None:
     profile = profiled(tmp_path, LONG, checkpoint_grows)
-    plan = headway.plan(profile, rate=100.0, target="batch p99 <= 60s", cores=4, max_nodes=1)
+    plan = headway.plan(profile, rate=50.0, target="batch p99 <= 60s", cores=4, max_nodes=1)
     codes = [finding.code for finding in plan.findings]
     assert FindingCode.SLOW_GROWTH in codes
     assert FindingCode.SLOW_GROWTH_ENDS_PROMISE not in codes
@@ -186,7 +186,7 @@ def test_commands_print_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     profile = profiled(tmp_path, LONG, checkpoint_grows)
     path = tmp_path / "job.profile.yaml"
     save_profile(profile, path)
-    assert run(["plan", str(path), "--rate", "100/s", "--target", "p99 <= 1h", "--json"]) == 0
+    assert run(["plan", str(path), "--rate", "50/s", "--target", "p99 <= 1h", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     (growth,) = (one for one in found["findings"] if one["code"] == "slow_growth")
     assert growth["numbers"]["per_day"] == pytest.approx(0.005, rel=0.1)
