@@ -44,8 +44,8 @@ class FindingCode(StrEnum):
     """``span_s`` of the profiled growth, ``part_rise_ratio``, ``held_s`` after the run, and
     ``is_missed`` after that (1), or not known (0); named: ``part``, ``until``."""
     SLOW_GROWTH = "slow_growth"
-    """``first``, ``last``, ``span_s`` between them, ``per_day`` with the ends of its 90% interval,
-    ``per_day_low`` and ``per_day_high``, ``every_batches``; named: ``part``, ``measure``."""
+    """``span_s`` in which it was seen, ``rise_per_day`` with the ends of its 90% interval,
+    ``rise_low_per_day`` and ``rise_high_per_day``, ``every_batches``; named: ``part``, ``measure``."""
     SLOW_GROWTH_ENDS_PROMISE = "slow_growth_ends_promise"
     """``held_s`` after the profiled run; named: ``until``, the day."""
     OUTAGE_SURVIVED = "outage_survived"

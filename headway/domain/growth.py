@@ -200,7 +200,7 @@ class SlowMeasure(StrEnum):
 class SlowGrowth:
     """Growth that a long run shows and a short one hides: theory.md (E52).
 
-    From ``first`` to ``last`` in ``span_s`` until ``ended``, by ``per_day`` with a 90% interval:
+    Seen in ``span_s`` until ``ended``: by ``rise_per_day``, with the ends of its 90% interval, of
     seconds of a phase of the driver, for the same rows; seconds by which a phase is longer in the
     batches that compact a log, one of ``every_batches``; rows or bytes of the state. ``cause`` is
     what makes a phase longer, if that is known.
@@ -208,21 +208,19 @@ class SlowGrowth:
     Examples
     --------
     >>> growth = SlowGrowth(
-    ...     measure=SlowMeasure.PHASE, part="latest_offset", first=0.1, last=0.13, span_s=259200.0,
-    ...     per_day=0.01, per_day_low=0.009, per_day_high=0.011, ended="2026-11-29T00:00:00Z",
+    ...     measure=SlowMeasure.PHASE, part="latest_offset", span_s=259200.0,
+    ...     rise_per_day=0.01, rise_low_per_day=0.009, rise_high_per_day=0.011, ended="2026-11-29T00:00:00Z",
     ... )
-    >>> growth.is_certain, growth.finding.numbers["per_day"]
+    >>> growth.is_certain, growth.finding.numbers["rise_per_day"]
     (True, 0.01)
     """
 
     measure: SlowMeasure
     part: str
-    first: float
-    last: float
     span_s: float
-    per_day: float
-    per_day_low: float
-    per_day_high: float
+    rise_per_day: float
+    rise_low_per_day: float
+    rise_high_per_day: float
     ended: str
     every_batches: int = 1
     cause: GrowthCause | None = None
@@ -233,16 +231,16 @@ class SlowGrowth:
                 f"slow growth of {self.part}: in {self.span_s:g} s, every {self.every_batches} "
                 "batches; expected a positive time and at least 1"
             )
-        if not self.per_day_low <= self.per_day <= self.per_day_high:
+        if not self.rise_low_per_day <= self.rise_per_day <= self.rise_high_per_day:
             raise ValueError(
-                f"slow growth of {self.part}: {self.per_day:g} a day, between "
-                f"{self.per_day_low:g} and {self.per_day_high:g}; expected an interval around it"
+                f"slow growth of {self.part}: {self.rise_per_day:g} a day, between "
+                f"{self.rise_low_per_day:g} and {self.rise_high_per_day:g}; expected an interval around it"
             )
 
     @property
     def is_certain(self) -> bool:
         """Whether the whole interval is growth."""
-        return self.per_day_low > 0.0
+        return self.rise_low_per_day > 0.0
 
     @property
     def is_of_time(self) -> bool:
@@ -255,12 +253,10 @@ class SlowGrowth:
         return Finding(
             code=FindingCode.SLOW_GROWTH,
             numbers={
-                "first": self.first,
-                "last": self.last,
                 "span_s": self.span_s,
-                "per_day": self.per_day,
-                "per_day_low": self.per_day_low,
-                "per_day_high": self.per_day_high,
+                "rise_per_day": self.rise_per_day,
+                "rise_low_per_day": self.rise_low_per_day,
+                "rise_high_per_day": self.rise_high_per_day,
                 "every_batches": float(self.every_batches),
             },
             names={"part": self.part, "measure": str(self.measure)},

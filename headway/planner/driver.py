@@ -47,12 +47,12 @@ def driver_conf(application: Application, driver: PlannedDriver) -> dict[str, st
     conf = {}
     if driver.needed_cores > driver_cores(application):
         conf[DRIVER_CORES_KEY] = str(driver.needed_cores)
-    if driver.heap_bytes > driver_heap_bytes(application):
+    if driver.heap_bytes > _profiled_heap_bytes(application):
         conf[DRIVER_HEAP_KEY] = spark_memory_text(driver.heap_bytes)
     return conf
 
 
-def driver_heap_bytes(application: Application) -> int:
+def _profiled_heap_bytes(application: Application) -> int:
     """Heap of the driver of an application by its settings, or by default [bytes]."""
     stated = memory_setting_bytes(application.properties.get(DRIVER_HEAP_KEY))
     return DRIVER_HEAP_BYTES.value if application.is_local or stated is None else stated

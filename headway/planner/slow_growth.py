@@ -64,7 +64,7 @@ def _after(
     for growth in growths:
         is_listing = growth.cause is GrowthCause.LISTING
         ratio = rate_ratio if is_listing and growth.measure is SlowMeasure.PHASE else faster
-        extra_s = growth.per_day_high * ratio * elapsed_s / S_PER_DAY
+        extra_s = growth.rise_high_per_day * ratio * elapsed_s / S_PER_DAY
         phase = phases[growth.part]
         share = _share_of_batches(growth, setting)
         phases[growth.part] = replace(phase, mean_s=phase.mean_s + share * extra_s)

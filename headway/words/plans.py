@@ -67,16 +67,16 @@ def _growth_ends(finding: Finding) -> str:
 def _slow_growth(finding: Finding) -> str:
     numbers, measure = finding.numbers, finding.names["measure"]
     amount = {"state_rows": rows_text, "state_bytes": size_text}.get(measure, format_duration)
-    part, low = finding.names["part"], numbers["per_day_low"]
+    part, low = finding.names["part"], numbers["rise_low_per_day"]
     if measure == "compaction":
         every = round(numbers["every_batches"])
         part = f"the compaction of a log in every {every}th batch, which is part of {part},"
     elif measure != "phase":
         part = f"the {part}"
-    interval = f"{amount(max(low, 0.0))} to {amount(numbers['per_day_high'])}"
+    interval = f"{amount(max(low, 0.0))} to {amount(numbers['rise_high_per_day'])}"
     if low <= 0.0:
-        return f"{part} does not grow for certain: by up to {amount(numbers['per_day_high'])} a day"
-    return f"{part} grows by {amount(numbers['per_day'])} a day (90% interval {interval})"
+        return f"{part} does not grow for certain: by up to {amount(numbers['rise_high_per_day'])} a day"
+    return f"{part} grows by {amount(numbers['rise_per_day'])} a day (90% interval {interval})"
 
 
 def _slow_growth_ends(finding: Finding) -> str:

@@ -75,6 +75,10 @@ def driver_work(
     has_tasks : bool or None
         Whether the tasks run in the JVM of the driver; None if they do as they did when profiled.
 
+    Returns
+    -------
+    DriverWork
+
     Notes
     -----
     **(U1)** Core time of the driver for a batch: `c = κ d min(1, (C - b)/m) + k/μ`, with `d` the
@@ -86,6 +90,16 @@ def driver_work(
     driver, `b = B/A` those of its compiler at the age `A` of the JVM. Where tasks run in the same
     JVM (`local[n]`), their own core time is added: the time of each times the recorded share that
     it was on a processor, or all of it if none is recorded.
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> work = driver_work(
+    ...     profile, batch_rows=0.0, num_slots=2, shuffle_partitions=8, interval_s=1.0
+    ... )
+    >>> 0.0 < work.busy_cores < 2.0
+    True
     """
     tasks = [
         (stage, num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions))
@@ -120,9 +134,9 @@ def _compiler_cores(profile: JobProfile) -> float:
 def _undisturbed_ratio(profile: JobProfile, phases_s: float) -> float:
     """Time of driver phases without other batches at the same time, over the recorded time."""
     last = profile.settings[-1] if profile.settings else None
-    if last is None or last.batches_at_once is None:
+    if last is None or last.concurrent_batches is None:
         return 1.0
-    at_once, cores = last.batches_at_once, driver_cores(profile.application)
+    at_once, cores = last.concurrent_batches, driver_cores(profile.application)
     if profile.application.is_local:
         cores = profile.baseline.num_slots
     else:
@@ -133,6 +147,15 @@ def _undisturbed_ratio(profile: JobProfile, phases_s: float) -> float:
 
 def driver_cores(application: Application) -> int:
     """Cores of the driver of an application by its settings; Spark's default if it was local.
+
+    Parameters
+    ----------
+    application : Application
+        Its settings.
+
+    Returns
+    -------
+    int
 
     Notes
     -----
@@ -163,6 +186,10 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
         The queries of the application, at least one.
     cores : int or None, >= 1
         Cores of the driver; None for as many as it needs.
+
+    Returns
+    -------
+    PlannedDriver
 
     Notes
     -----

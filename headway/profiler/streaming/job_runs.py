@@ -92,7 +92,7 @@ def runs_of_job(
         is_first = _started_s(chosen_runs[key]) <= first_s[key.app]
         at_once = of_application[key.app].mean_at_once(part.run.batches)
         early = part.run.early if is_first else ()
-        return part._replace(run=replace(part.run, early=early, batches_at_once=at_once))
+        return part._replace(run=replace(part.run, early=early, concurrent_batches=at_once))
 
     parts = {key: part_of(key) for key in chosen_runs}
     of_job: list[str] = []

@@ -199,7 +199,7 @@ def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
         modelled_duration_mean_s=modelled_s,
         updated_rows=mean_updated_rows(run.batches),
         written_files_per_batch=run.written_files,
-        batches_at_once=run.batches_at_once,
+        concurrent_batches=run.concurrent_batches,
     )
 
 

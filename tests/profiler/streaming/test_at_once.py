@@ -29,24 +29,24 @@ def profiled(folder: Path, *queries: Query) -> JobProfile:
 
 
 def test_a_query_alone_has_no_others(tmp_path: Path) -> None:
-    assert profiled(tmp_path, FIRST).settings[0].batches_at_once is None
+    assert profiled(tmp_path, FIRST).settings[0].concurrent_batches is None
     later = replace(OTHER, started_s=FIRST.started_s + 3600.0)
-    assert profiled(tmp_path, FIRST, later).settings[0].batches_at_once is None
+    assert profiled(tmp_path, FIRST, later).settings[0].concurrent_batches is None
 
 
 def test_batches_on_the_same_grid_run_at_once(tmp_path: Path) -> None:
     alike = profiled(tmp_path, FIRST, OTHER).settings[0]
-    assert alike.batches_at_once == pytest.approx(2.0, rel=0.05)
+    assert alike.concurrent_batches == pytest.approx(2.0, rel=0.05)
     # Half as many batches of the other: one of two has company.
     seldom = replace(OTHER, trigger_s=2.0, num_batches=15, rate_per_s=FIRST.rate_per_s / 2)
-    assert profiled(tmp_path, FIRST, seldom).settings[0].batches_at_once == pytest.approx(
+    assert profiled(tmp_path, FIRST, seldom).settings[0].concurrent_batches == pytest.approx(
         1.5, rel=0.07
     )
 
 
 def core_s(profile: JobProfile, at_once: float | None, age_s: float, **properties: str) -> float:
     application = replace(profile.application, properties=properties)
-    setting = replace(profile.settings[0], batches_at_once=at_once, jvm_age_s=age_s)
+    setting = replace(profile.settings[0], concurrent_batches=at_once, jvm_age_s=age_s)
     return driver_work(
         replace(profile, applications=(application,), settings=(setting,)),
         batch_rows=0.0,
