@@ -200,16 +200,17 @@ class SlowMeasure(StrEnum):
 class SlowGrowth:
     """Growth that a long run shows and a short one hides: theory.md (E52).
 
-    Seen in ``span_s`` until ``ended``: by ``rise_per_day``, with the ends of its 90% interval, of
-    seconds of a phase of the driver, for the same rows; seconds by which a phase is longer in the
-    batches that compact a log, one of ``every_batches``; rows or bytes of the state. ``cause`` is
+    It was seen in ``span_s`` until ``ended``. ``rise_per_day``, with the ends of its 90% interval,
+    are seconds by which a phase of the driver gets longer for the same rows, or longer in the
+    batches that compact a log, one of ``every_batches``; or rows or bytes of the state. ``cause`` is
     what makes a phase longer, if that is known.
 
     Examples
     --------
     >>> growth = SlowGrowth(
     ...     measure=SlowMeasure.PHASE, part="latest_offset", span_s=259200.0,
-    ...     rise_per_day=0.01, rise_low_per_day=0.009, rise_high_per_day=0.011, ended="2026-11-29T00:00:00Z",
+    ...     rise_per_day=0.01, rise_low_per_day=0.009, rise_high_per_day=0.011,
+    ...     ended="2026-11-29T00:00:00Z",
     ... )
     >>> growth.is_certain, growth.finding.numbers["rise_per_day"]
     (True, 0.01)
@@ -234,7 +235,8 @@ class SlowGrowth:
         if not self.rise_low_per_day <= self.rise_per_day <= self.rise_high_per_day:
             raise ValueError(
                 f"slow growth of {self.part}: {self.rise_per_day:g} a day, between "
-                f"{self.rise_low_per_day:g} and {self.rise_high_per_day:g}; expected an interval around it"
+                f"{self.rise_low_per_day:g} and {self.rise_high_per_day:g}; expected an interval "
+                "around it"
             )
 
     @property

@@ -94,7 +94,7 @@ def _growth(
     cause: GrowthCause | None = None,
 ) -> SlowGrowth:
     span_s = float(at_s[-1])
-    per_day, low, high = (
+    per_day, low_per_day, high_per_day = (
         rise * S_PER_DAY / span_s for rise in (trend.rise, trend.rise_low, trend.rise_high)
     )
     return SlowGrowth(
@@ -102,8 +102,8 @@ def _growth(
         part=part,
         span_s=span_s,
         rise_per_day=per_day,
-        rise_low_per_day=min(low, per_day),
-        rise_high_per_day=max(high, per_day),
+        rise_low_per_day=min(low_per_day, per_day),
+        rise_high_per_day=max(high_per_day, per_day),
         ended=ended,
         every_batches=every_batches,
         cause=cause,
