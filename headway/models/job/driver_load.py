@@ -88,7 +88,7 @@ def driver_work(
     than it had cores, their phases took longer than their work; where the tasks ran elsewhere, only
     the share of a batch that is not in stages counts for `m`. `C` are the cores of the profiled
     driver, `b = B/A` those of its compiler at the age `A` of the JVM. Where tasks run in the same
-    JVM (`local[n]`), their own core time is added: the time of each times the recorded share that
+    JVM, in local mode, their own core time is added: the time of each times the recorded share that
     it was on a processor, or all of it if none is recorded.
 
     Examples
