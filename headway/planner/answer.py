@@ -79,6 +79,7 @@ class FoundSetting:
     limit: RateLimit = field(default_factory=RateLimit)
     after_start: AfterStart | None = None
     kept_probability: float | None = None
+    most_on_nodes: FrontierPoint | None = None
 
 
 def as_plan(
@@ -109,6 +110,7 @@ def as_plan(
         planned_latency_s=explained.latency_s,
         frontier=setting.frontier,
         chosen=setting.chosen,
+        most_on_nodes=setting.most_on_nodes,
         findings=(
             *setting.findings,
             *_resource_findings(offer, memory, configuration),

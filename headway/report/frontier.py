@@ -56,8 +56,11 @@ def another_carries_more(plan: StreamAnswer) -> FrontierPoint | None:
     planned_point = plan.chosen
     if planned_point is None or not plan.feasible:
         return None
-    of_nodes = (point for point in plan.frontier if point.nodes == planned_point.nodes)
-    return next((point for point in of_nodes if not _is_own(plan, point)), None)
+    point = plan.most_on_nodes
+    if point is None:
+        of_nodes = (point for point in plan.frontier if point.nodes == planned_point.nodes)
+        point = next(of_nodes, None)
+    return None if point is None or _is_own(plan, point) else point
 
 
 def _is_own(plan: StreamAnswer, point: FrontierPoint) -> bool:

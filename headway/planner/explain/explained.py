@@ -67,6 +67,21 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
         return own_point(setting, configuration)
 
     @cache
+    def searched() -> Iterator[FrontierPoint]:
+        return with_own(frontier_around(question, nodes, nodes), plan_point())
+
+    @cache
+    def up_to_own() -> tuple[FrontierPoint, ...]:
+        points: list[FrontierPoint] = []
+        while not points or points[-1].nodes < nodes:
+            points.append(next(searched()))
+        return tuple(points)
+
+    @cache
+    def frontier() -> tuple[FrontierPoint, ...]:
+        return (*up_to_own(), *searched())
+
+    @cache
     def neighbours() -> list[Neighbour]:
         return retuned(explained)
 
@@ -84,8 +99,9 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
         offer=offer,
         explained=explained,
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
-        frontier=later(lambda: with_own(frontier_around(question, nodes, nodes), plan_point())),
+        frontier=later(frontier),
         chosen=later(plan_point),
+        most_on_nodes=later(lambda: up_to_own()[-1]),
         findings=(*state_findings(setting), *_idle_slots(explained)),
         binding=later(lambda: binding_constraints(question, setting, rejected())),
         rejected=later(rejected),
@@ -121,7 +137,9 @@ def nearest_there_is(
 
     offer, floor_s, question = buy.offer, buy.lowest_s, buy.offer.question
     max_nodes = question.space.max_nodes
-    frontier = frontier_around(question, max_nodes, max_nodes + 1, counts_to_look_at(question))
+    frontier = tuple(
+        frontier_around(question, max_nodes, max_nodes + 1, counts_to_look_at(question))
+    )
     highest = tuple(
         frontier[-1] if tried_offer is offer else _highest(tried_offer.question)
         for tried_offer in offers
