@@ -45,19 +45,23 @@ def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
 
 def purchase_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
     """The nodes of a plan, if a type was given, and the bill."""
-    if plan.node_type is not None:
-        yield "nodes", _bought_text(plan, plan.node_type)
+    yield from nodes_fact(plan.nodes, plan.node_type, plan.cost_per_hour)
     yield from bill_fact(plan)
 
 
-def _bought_text(plan: StreamAnswer, node_type: NodeType) -> str:
-    bought = f"{counted(plan.nodes, 'node')} of {node_type.name}"
-    if plan.cost_per_hour is not None:
+def nodes_fact(
+    nodes: int, node_type: NodeType | None, cost_per_hour: float | None
+) -> Iterator[tuple[str, str]]:
+    """The nodes to buy, if a type was given, and their price, if it is known."""
+    if node_type is None:
+        return
+    bought = f"{counted(nodes, 'node')} of {node_type.name}"
+    if cost_per_hour is not None:
         currency = node_type.currency
-        by_hour = format_money(plan.cost_per_hour, currency=currency)
-        by_month = format_money(plan.cost_per_hour * HOURS_PER_MONTH, currency=currency)
+        by_hour = format_money(cost_per_hour, currency=currency)
+        by_month = format_money(cost_per_hour * HOURS_PER_MONTH, currency=currency)
         bought += f", {by_hour} per hour, {by_month} per month"
-    return bought
+    yield "nodes", bought
 
 
 def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
@@ -77,18 +81,6 @@ def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
         format_money(part * HOURS_PER_MONTH, currency=node_type.currency) for part in parts
     )
     yield "bill", f"{bill} per month: nodes {nodes}, write requests to {writes.store} {requests}"
-
-
-def purchase_facts(
-    max_rate_per_s: float | None, node_type: NodeType | None, cost_per_hour: float | None
-) -> Iterator[tuple[str, str]]:
-    """What a plan carries, on which nodes, at what cost; only what is known."""
-    if max_rate_per_s is not None:
-        yield "max rate within target", format_rate(max_rate_per_s)
-    if node_type is not None:
-        yield "node type", node_type.name
-    if cost_per_hour is not None:
-        yield "cost per hour", format_money(cost_per_hour)
 
 
 def after_start_fact(plan: Plan) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ from headway.domain.real_time import RealTimePlan, RealTimePrediction, RealTimeS
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.domain.stage import stage_called
 from headway.formats.as_json import real_time_plan_json, real_time_prediction_json
-from headway.report.facts import purchase_facts
+from headway.report.facts import nodes_fact
 from headway.report.wording import executors_text, interval_text, nodes_meet, percent
 from headway.units import counted, format_duration, format_rate
 
@@ -58,7 +57,8 @@ def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
                 f"planned {plan.target.statistic}",
                 f"{format_duration(plan.planned_s)} with {plan.confidence:.0%} confidence",
             ),
-            *purchase_facts(plan.max_rate_per_s, plan.node_type, plan.cost),
+            *_max_rate_fact(plan),
+            *nodes_fact(plan.nodes, plan.node_type, plan.cost),
         ),
         sections=(
             Section(
@@ -72,6 +72,11 @@ def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
             Section(title="in the query", rows=_in_the_query(plan.setting)),
         ),
     )
+
+
+def _max_rate_fact(plan: RealTimePlan) -> Iterator[tuple[str, str]]:
+    if plan.max_rate_per_s is not None:
+        yield "max rate within target", format_rate(plan.max_rate_per_s)
 
 
 def real_time_headline(plan: RealTimePlan) -> str:
@@ -145,11 +150,7 @@ def _latency(prediction: RealTimePrediction) -> Section:
 
 
 def _ends(interval: Interval | None) -> str:
-    if interval is None:
-        return "-"
-    if math.isinf(interval.high):
-        return f"from {format_duration(interval.low)}"
-    return interval_text(interval)
+    return "-" if interval is None else interval_text(interval)
 
 
 def _parts(prediction: RealTimePrediction) -> Section:

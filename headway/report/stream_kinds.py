@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headway.domain import (
-    Applies,
-    Change,
     Evidence,
     Finding,
     FindingCode,
@@ -28,6 +26,7 @@ from headway.report.facts import after_start_fact, purchase_fact
 from headway.report.frontier import frontier_rows, max_rate_text
 from headway.report.stream import (
     answer_sheet,
+    longer_triggers_section,
     nearest_section,
     needs_section,
     prediction_sheet,
@@ -44,6 +43,7 @@ from headway.report.wording import (
     latencies,
     notes,
     promise_text,
+    settings_section,
     stability_text,
 )
 from headway.units import counted, format_duration
@@ -54,11 +54,6 @@ if TYPE_CHECKING:
 
 _MOST_NOTES = 1
 _MOST_REASONS_OF_OBSTACLES, _MOST_NOTES_OF_OBSTACLES = 4, 2
-_WHEN = {
-    Applies.RESTART: "at a restart",
-    Applies.NEW_APPLICATION: "with a new application",
-    Applies.NEW_CHECKPOINT: "only with a new checkpoint",
-}
 
 
 def _brief_sheet(plan: StreamAnswer) -> Sheet:
@@ -81,8 +76,9 @@ def _plan_sheet(plan: Plan) -> Sheet:
         facts=tuple(_facts(plan)),
         sections=(
             replace(rates_section(plan), title="") if plan.rates else _latencies(plan),
+            longer_triggers_section(plan),
             *skew_sections(plan),
-            _settings(plan),
+            settings_section(plan),
             Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=all_notes[:num_notes]),
             Section(
@@ -162,30 +158,6 @@ def _latencies(plan: Plan) -> Section:
     return Section(head=head, rows=tuple(rows), right=(1, 2, 3, 4))
 
 
-def _settings(plan: Plan) -> Section:
-    """Every setting by the name that Spark has for it, and which of them change."""
-    changes = {change.setting: change for change in plan.changes}
-    rows = []
-    for setting in plan.settings:
-        change = changes.pop(setting.setting, None)
-        where = "query option, " if setting.key in plan.query_options else ""
-        rows.append(_row(setting.key, setting.value, change, where))
-    # What is set no longer.
-    rows += [_row(change.setting, change.after, change) for change in changes.values()]
-    return Section(
-        title="configuration" + (" (~ differs from the profiled run)" if plan.changes else ""),
-        rows=tuple(cells for cells, _ in rows),
-        marks=tuple(mark for _, mark in rows),
-    )
-
-
-def _row(
-    name: str, value: str, change: Change | None, where: str = ""
-) -> tuple[tuple[str, str, str], str]:
-    """The cells of a setting, and its mark."""
-    if change is None:
-        return (name, value, ""), ""
-    return (name, f"{change.before} -> {value}", f"{where}{_WHEN[change.applies]}"), "~"
 
 
 def _further(plan: Plan, num_notes_left: int) -> str:
