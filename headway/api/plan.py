@@ -253,9 +253,7 @@ def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]
         return JobKind.ENDING, any_job(profile, queries).for_deadline(deadline, num_rows)
     job: Job = (stream_job if has_target else any_job)(profile, queries)
     if not has_target and (is_real_time or job.job_kind is not JobKind.QUERY):
-        raise InputError(
-            f"{argument('target')} is missing; expected {_expected_target(job)}"
-        )
+        raise InputError(f"{argument('target')} is missing; expected {_expected_target(job)}")
     if job.job_kind is JobKind.ENDING:
         job.require_can_promise(promises_from(target)[0])
     return job.job_kind, job

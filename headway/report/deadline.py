@@ -102,7 +102,9 @@ def _plan_sections(plan: BatchAnswer) -> tuple[Section, ...]:
         Section(title="rejected node types", texts=plan.refused_node_types),
         Section(lead="note", texts=notes[:_MOST_NOTES]),
         Section(
-            texts=(f"--verbose shows {further}the run time by nodes, and the source of every number",),
+            texts=(
+                f"--verbose shows {further}the run time by nodes, and the source of every number",
+            ),
             close=len(notes) > 0,
         ),
     )

@@ -158,8 +158,6 @@ def _latencies(plan: Plan) -> Section:
     return Section(head=head, rows=tuple(rows), right=(1, 2, 3, 4))
 
 
-
-
 def _further(plan: Plan, num_notes_left: int) -> str:
     """What is printed with ``--verbose`` only."""
     notes_left = f"{counted(num_notes_left, 'more note')}, " if num_notes_left > 0 else ""

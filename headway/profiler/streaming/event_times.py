@@ -32,9 +32,7 @@ def event_time_lags(runs: Sequence[QueryRun]) -> Lags:
     """
     lags_of_runs_s = [_lags_s(run) for run in runs]
     on_trigger_s = [
-        lags_s
-        for run, lags_s in zip(runs, lags_of_runs_s, strict=True)
-        if _trigger_s(run) > 0
+        lags_s for run, lags_s in zip(runs, lags_of_runs_s, strict=True) if _trigger_s(run) > 0
     ]
     last_s = lags_of_runs_s[-1]
     typical_s = float(np.median(last_s)) if len(last_s) else None
