@@ -9,7 +9,7 @@ from headway.digits import format_rate_down
 from headway.domain.dstreams import DStreamsPlan, DStreamsPrediction, DStreamsSetting
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.formats.as_json import dstreams_plan_json, dstreams_prediction_json
-from headway.report.facts import nodes_fact
+from headway.report.facts import nodes_fact, profiled_nodes
 from headway.report.wording import changes_section, executors_text, nodes_meet, settings_section
 from headway.units import counted, format_duration, format_rate
 from headway.words import all_words, as_sentence
@@ -56,7 +56,7 @@ def dstreams_plan_sheet(plan: DStreamsPlan) -> Sheet:
                 f"{planned} with {plan.confidence:.0%} confidence, {expected} expected",
             ),
             *_max_rate_fact(plan),
-            *nodes_fact(plan.nodes, plan.node_type, plan.cost),
+            *nodes_fact(plan.nodes, plan.node_type, plan.cost, profiled_nodes(plan)),
         ),
         sections=(
             Section(texts=(_verdict(plan.expected),)),
@@ -114,7 +114,7 @@ def _brief_facts(plan: DStreamsPlan) -> Iterator[tuple[str, str]]:
         yield f"planned {statistic}", f"{planned} {of_limit}"
     else:
         yield f"lowest possible {statistic}", f"{planned}, with {_setting(plan.setting)}"
-    yield from nodes_fact(plan.nodes, plan.node_type, plan.cost)
+    yield from nodes_fact(plan.nodes, plan.node_type, plan.cost, profiled_nodes(plan))
     for reason in plan.binding[1:]:
         yield "binding constraint", reason
     if plan.feasible:

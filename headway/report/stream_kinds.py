@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from headway.formats.as_json import prediction_json, stream_json
 from headway.formats.codec import data_of
 from headway.report.advice import narrowing_text
 from headway.report.facts import after_start_fact, purchase_fact
-from headway.report.frontier import frontier_rows, max_rate_text
+from headway.report.frontier import NO_RATE, frontier_rows, max_rate_text
 from headway.report.stream import (
     answer_sheet,
     longer_triggers_section,
@@ -37,6 +38,7 @@ from headway.report.stream import (
 from headway.report.wording import (
     METRIC_NAMES,
     caution_texts,
+    changed_section,
     cautions,
     headline,
     interval_text,
@@ -77,8 +79,8 @@ def _plan_sheet(plan: Plan) -> Sheet:
         sections=(
             replace(rates_section(plan), title="") if plan.rates else _latencies(plan),
             longer_triggers_section(plan),
-            *skew_sections(plan),
-            settings_section(plan),
+            *map(_briefly, skew_sections(plan)),
+            changed_section(plan) if plan.rates else settings_section(plan),
             Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=all_notes[:num_notes]),
             Section(
@@ -90,14 +92,19 @@ def _plan_sheet(plan: Plan) -> Sheet:
 
 
 def _obstacles_sheet(plan: InfeasiblePlan) -> Sheet:
-    """Why no setting meets the targets, and the cheapest ways out."""
+    """Why no setting meets the targets, and the cheapest ways out, each said once."""
+    answer, reasons = answer_sheet(plan), plan.binding
+    if plan.target.limit_s < plan.floor_s < math.inf and len(reasons) > 1:
+        # The first one is the lowest possible value, which is a fact.
+        reasons = reasons[1:]
     return replace(
-        answer_sheet(plan),
+        answer,
+        facts=tuple((label, text) for label, text in answer.facts if text != NO_RATE),
         sections=(
             nearest_section(plan),
             needs_section(plan),
-            Section(title="binding constraints", texts=plan.binding[:_MOST_REASONS_OF_OBSTACLES]),
-            *skew_sections(plan),
+            Section(title="binding constraints", texts=reasons[:_MOST_REASONS_OF_OBSTACLES]),
+            *map(_briefly, skew_sections(plan)),
             Section(
                 title="other improvements", texts=tuple(advice.text for advice in plan.advice[:1])
             ),
@@ -105,6 +112,11 @@ def _obstacles_sheet(plan: InfeasiblePlan) -> Sheet:
             Section(texts=("--verbose shows the nearest plan in full, and the frontier",)),
         ),
     )
+
+
+def _briefly(skew: Section) -> Section:
+    """Skew without its table, if this compares nothing."""
+    return replace(skew, head=(), rows=(), right=()) if len(skew.rows) == 1 else skew
 
 
 def _shown_first(plan: Plan) -> Iterator[Finding]:
@@ -142,7 +154,7 @@ def _today_text(plan: Plan, finding: Finding) -> str:
     predicted_s = finding.numbers.get("predicted_s")
     if predicted_s is not None:
         limit = f"{format_duration(predicted_s)} predicted, {limit}"
-    return f"p99 {limit}: planned for that"
+    return f"p99 {limit}, which is the target"
 
 
 def _latencies(plan: Plan) -> Section:

@@ -40,6 +40,7 @@ _WHEN = {
     Applies.NEW_APPLICATION: "with a new application",
     Applies.NEW_CHECKPOINT: "only with a new checkpoint",
 }
+_AS_FAST_AS_POSSIBLE = {"0 seconds": "0 seconds (as fast as possible)"}
 METRIC_NAMES = {
     Metric.TUPLE: "tuple latency",
     Metric.BATCH: "batch duration",
@@ -292,10 +293,10 @@ def likely_text(probability: float | None) -> str:
     if probability is None:
         return ""
     if probability > _ALL_BUT_SURE:
-        return f"; met with more than {_ALL_BUT_SURE:.0%} probability"
+        return f"; more than {_ALL_BUT_SURE:.0%} certain"
     if probability < 1.0 - _ALL_BUT_SURE:
-        return f"; met with less than {1.0 - _ALL_BUT_SURE:.0%} probability"
-    return f"; met with {probability:.0%} probability"
+        return f"; less than {1.0 - _ALL_BUT_SURE:.0%} certain"
+    return f"; {probability:.0%} certain"
 
 
 def notes(plan: StreamAnswer) -> tuple[str, ...]:
@@ -350,13 +351,25 @@ def settings_section(plan: Answer) -> Section:
     )
 
 
+def changed_section(plan: Answer) -> Section:
+    """Only the settings that change."""
+    settings = settings_section(plan)
+    changes = [cells for cells, mark in zip(settings.rows, settings.marks, strict=True) if mark]
+    if not changes:
+        return Section(texts=("The configuration is that of the profiled run.",))
+    marks = ("~",) * len(changes)
+    return Section(title="changes against the profiled run", rows=tuple(changes), marks=marks)
+
+
 def _setting_row(
     name: str, value: str, change: Change | None, where: str = ""
 ) -> tuple[tuple[str, str, str], str]:
     """The cells of a setting, and its mark."""
+    value = _AS_FAST_AS_POSSIBLE.get(value, value)
     if change is None:
         return (name, value, ""), ""
-    return (name, f"{change.before} -> {value}", f"{where}{_WHEN[change.applies]}"), "~"
+    before = _AS_FAST_AS_POSSIBLE.get(change.before, change.before)
+    return (name, f"{before} -> {value}", f"{where}{_WHEN[change.applies]}"), "~"
 
 
 def cost_text(cost_per_hour: float | None) -> str:
