@@ -80,7 +80,7 @@ def _plan_sheet(plan: Plan) -> Sheet:
             replace(rates_section(plan), title="") if plan.rates else _latencies(plan),
             longer_triggers_section(plan),
             *map(_briefly, skew_sections(plan)),
-            changed_section(plan) if plan.rates else settings_section(plan),
+            changed_section(plan) if plan.rates and plan.changes else settings_section(plan),
             Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=all_notes[:num_notes]),
             Section(

@@ -355,8 +355,6 @@ def changed_section(plan: Answer) -> Section:
     """Only the settings that change."""
     settings = settings_section(plan)
     changes = [cells for cells, mark in zip(settings.rows, settings.marks, strict=True) if mark]
-    if not changes:
-        return Section(texts=("The configuration is that of the profiled run.",))
     marks = ("~",) * len(changes)
     return Section(title="changes against the profiled run", rows=tuple(changes), marks=marks)
 
