@@ -15,7 +15,7 @@ PLANS = [
     for name, command in COMMANDS.items()
     # Pipelines list their rules of thumb.
     if command.startswith("plan ") and "pipelines/" not in command
-    if not any(option in command for option in LONG)
+    if not name.endswith("refused") and not any(option in command for option in LONG)
 ]
 
 
