@@ -40,7 +40,7 @@ from headway.domain.argument_values import ROWS
 from headway.domain.later import later, with_changes
 from headway.domain.question import Mode, PlanQuestion, mode_of
 from headway.errors import InputError, argument
-from headway.units import format_rate
+from headway.units import format_duration, format_rate
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePlan
@@ -251,14 +251,22 @@ def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]
         rows = options.get("rows")
         num_rows = None if rows is None else ROWS.read(rows, "rows")
         return JobKind.ENDING, any_job(profile, queries).for_deadline(deadline, num_rows)
-    job = stream_job(profile, queries)
+    job: Job = (stream_job if has_target else any_job)(profile, queries)
     if not has_target and (is_real_time or job.job_kind is not JobKind.QUERY):
-        raise InputError(
-            f"{argument('target')} is missing; expected what is to be met, e.g. 'p99 <= 3s'"
-        )
+        raise InputError(f"{argument('target')} is missing; expected {_expected_target(job)}")
     if job.job_kind is JobKind.ENDING:
         job.require_can_promise(promises_from(target)[0])
     return job.job_kind, job
+
+
+def _expected_target(job: Any) -> str:
+    """What to give for a job that has no target of its own, with an example."""
+    if job.job_kind is not JobKind.ENDING:
+        return "what is to be met, e.g. 'p99 <= 3s'"
+    return (
+        "the time that a run of this batch job may take, e.g. 'deadline <= 10m'; the profiled run "
+        f"took {format_duration(job.duration_s)}"
+    )
 
 
 def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:

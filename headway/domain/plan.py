@@ -59,9 +59,15 @@ class PlannedRate:
     nodes: int | None = None
     node_type: str | None = None
     cost_per_hour: float | None = None
+    bill_per_hour: float | None = None
     configuration: Configuration | None = None
     predicted: LatencyDistribution | None = field(default=None, metadata={"key": "predicted_s"})
     planned_latency_s: float | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """The bill of an hour: nodes and, where they are priced, write requests."""
+        return self.cost_per_hour if self.bill_per_hour is None else self.bill_per_hour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,12 +41,16 @@ def bill_per_hour(settings: Candidates) -> Array:
     return np.asarray(nodes_per_hour + requests_per_hour * charges.price.price_per_write)
 
 
-def within_budget(settings: Candidates) -> BoolArray:
-    """Which settings have a bill within the budget; all without one."""
+def within_budget(settings: Candidates, bills_per_hour: Array | None = None) -> BoolArray:
+    """Which settings have a bill within the budget; all without one.
+
+    ``bills_per_hour`` are their bills, if these are known already.
+    """
     charges = settings.question.charges
     if charges is None or charges.budget_per_hour is None or not len(settings):
         return np.ones(len(settings), dtype=bool)
-    return np.asarray(bill_per_hour(settings) <= charges.budget_per_hour * (1.0 + 1e-9))
+    bills = bill_per_hour(settings) if bills_per_hour is None else bills_per_hour
+    return np.asarray(bills <= charges.budget_per_hour * (1.0 + 1e-9))
 
 
 def planned_writes(setting: Candidates) -> PlannedWrites:

@@ -192,6 +192,7 @@ def _planned_rate(plan: StreamAnswer) -> PlannedRate:
         nodes=plan.nodes,
         node_type=None if plan.node_type is None else plan.node_type.name,
         cost_per_hour=plan.cost_per_hour,
+        bill_per_hour=plan.cost,
         configuration=plan.configuration,
         predicted=plan.prediction.latency(plan.target.metric),
         planned_latency_s=plan.planned_latency_s,
