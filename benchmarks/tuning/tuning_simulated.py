@@ -46,10 +46,10 @@ RESULTS = Path(__file__).parent / "results" / "tuning-simulated.jsonl"
 TRIGGER_S, CORES, PARTITIONS, MOST = 1.5, 4, 48, 12
 TARGET = "p99 <= 3s"
 CONSTANTS: dict[str, tuple[float, ...]] = {
+    FIXED: tuple(float(one) for one in range(1, MOST + 1)),
     "hpa": (0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8),
     "flink": (0.4, 0.5, 0.6, 0.7, 0.8),
     "ds2": (1.0, 1.2, 1.4, 1.7, 2.0),
-    FIXED: tuple(float(one) for one in range(1, MOST + 1)),
 }
 SEEDS = (1, 2)
 
@@ -197,15 +197,15 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def units_of(frozen: str, seen: str) -> Iterator[Unit]:
-    """All policies on all traces, Headway's rule on each of them first."""
+    """All policies on all traces, Headway's rule first."""
     seed, seen_seed = int(frozen[:8], 16), int(seen[:8], 16)
     parts = {
         ("fixed beforehand", None): fixed_traces(),
         ("drawn for the rule before", seen_seed): drawn_traces(seen_seed),
         ("drawn for this rule", seed): [*drawn_traces(seed), *long_traces(seed)],
     }
-    policies = [("headway", None), (OPTIMUM, None)]
-    policies += [(name, value) for name, values in CONSTANTS.items() for value in values]
+    constants = [(name, value) for name, values in CONSTANTS.items() for value in values]
+    policies = [("headway", None), *constants, (OPTIMUM, None)]
     for policy, constant in policies:
         rule = frozen[:8] if policy == "headway" else None
         for (part, part_seed), traces in parts.items():
