@@ -96,6 +96,13 @@ MOST_BUDGET_USED = Assumption(
     source="judgement: rows that are late stay late; more nodes do not change that",
     influences="the rate to prepare for (A6)",
 )
+MOST_FORECAST_ERROR_RATIO = Assumption(
+    name="Maximum spread of the forecast that counts when a size is chosen",
+    value=0.25,
+    source="judgement: larger errors are those of single bins; over the minutes in which rows become "
+    "late they average out",
+    influences="the rows to expect late at a size (A21)",
+)
 STEP_UP_RATIO = Assumption(
     name="Late rows to expect of a size until a step up, over those of a step up and a step down",
     value=0.5,

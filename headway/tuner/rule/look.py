@@ -14,6 +14,7 @@ from headway.assumptions.live import (
     LEAST_IDLE_S,
     LEAST_KEPT_S,
     LONGEST_OUTLOOK_S,
+    MOST_FORECAST_ERROR_RATIO,
     MOST_STEP_DOWN_RATIO,
     STEP_UP_RATIO,
 )
@@ -103,7 +104,7 @@ class Look:
             max(estimate.forecast_per_s, estimate.rate_per_s),
             estimate.cost_ratio,
             math.hypot(
-                estimate.error_ratio,
+                min(estimate.error_ratio, MOST_FORECAST_ERROR_RATIO.value),
                 memory.cost_error_ratio(self.table, executors, self.trigger_s),
             ),
         )
@@ -171,6 +172,9 @@ class Look:
     def up(self, memory: Memory) -> Proposal | Reason:
         """Step up to what the forecast or the backlog needs, or why there is none."""
         after, reason = self.executors, Reason.HOLD
+        if memory.forecast.num_outside > 0:
+            # The next bin shows whether the rate has jumped, and how far: one step, not two.
+            return Reason.CONFIRMING
         is_confirmed = self._is_confirmed(memory)
         if is_confirmed or self.is_behind:
             after = max(self.needed, after)
@@ -203,6 +207,8 @@ class Look:
             self.bounds.min_executors,
             math.ceil(self.executors * (1.0 - MOST_STEP_DOWN_RATIO.value)),
         )
+        changed_s = memory.changes_s[-1] if memory.changes_s else -math.inf
+        is_kept_long_enough = self.signal.at_s - changed_s >= LEAST_KEPT_S.value
         weighed, best = [], None
         for size in self.table.sizes[self.trigger_s]:
             if not least <= size < self.executors or size < self.needed:
@@ -223,7 +229,7 @@ class Look:
             )
             calms_s = memory.calms_s.get(size, ())
             is_worth = is_worth_leaving(num_idle, idle_s, purse, calms_s)
-            if best is None and is_worth and self._is_allowed_again(memory, size):
+            if best is None and is_worth and is_kept_long_enough:
                 best = weighed[-1]
         if best is None:
             return Reason.HOLD
@@ -233,16 +239,6 @@ class Look:
         """Cost of going down to a size and coming back: theory.md (A8)."""
         up_late_s = min(memory.costs.up_late_s, self._return_late_s(memory, size))
         return purse_node_s(self._down_late_s(memory, size), up_late_s, self.table.quantile)
-
-    def _is_allowed_again(self, memory: Memory, size: int) -> bool:
-        """Whether the late rows of a step down and a step up fit into the budget since then."""
-        if not memory.changes_s:
-            return True
-        changes_late_s = self._down_late_s(memory, size) + self._late_s(
-            ChangeKind.ADD, size, self.trigger_s
-        )
-        least_s = max(changes_late_s * late_price(self.table.quantile), LEAST_KEPT_S.value)
-        return self.signal.at_s - memory.changes_s[-1] >= least_s
 
     def _down_late_s(self, memory: Memory, size: int) -> float:
         return learned_late_s(

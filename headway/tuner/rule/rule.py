@@ -37,7 +37,8 @@ def decide(
     the worth of the expected late rows, among those with `g` at most `1-q`; the largest if there
     is none. Up: to `C`, if it is larger than the current size, once the late seconds `Σ g t` that
     the current size is expected to cause since then are half of those of the step up and of a
-    step down, or after a jump, and once the spread is known. With a backlog of `n` rows beyond the
+    step down, or after a jump, and once the spread is known; not while one bin alone is above the
+    band (A2), since the next one shows whether the rate has jumped, and how far. With a backlog of `n` rows beyond the
     usual, to `C`, and at least to the size at which `n/(0.85/(b f)-λ)` is within the time to catch
     up, with `1/(bf)` the rows per second of large batches. Here `n` is the backlog when the
     executors become available, including arrivals until then beyond what the current executors
