@@ -11,10 +11,10 @@ GROUND_TRUTH ?= ../shared/data/groundtruth
 PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
 ORDINARY ?= ../headway-ordinary
-# The git tree of headway/planner/live; traces drawn afterwards have it as random seed. The commit of
-# the rule before, whose drawn traces are seen.
+# The git tree of headway/tuner/rule; traces drawn afterwards have it as random seed. That of the rule
+# before, whose drawn traces are seen, when the folder was headway/planner/live.
 FROZEN_RULE ?= 99ba9d956b44bf5b66543e2257a38aff30690a50
-SEEN_RULE ?= 26e8b2f44de7dbe05efb5504329c53e927ee9716
+SEEN_RULE ?= 99ba9d956b44bf5b66543e2257a38aff30690a50
 
 # What .ci/run sets to know how much processor time each part takes.
 CPU ?=
@@ -189,7 +189,7 @@ speed-planning: $(READY)  ## plans of few and of a thousand nodes, in process ->
 speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours -> docs/capacity-speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py capacity --output docs/capacity-speed.md
 
-tuning-simulated: $(READY)  ## Headway and other rules under simulated load, minutes -> docs/tuning-simulated.md
+tuning-simulated: $(READY)  ## Headway and other rules under simulated load, half an hour; resumes -> docs/tuning-simulated.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py tuning_simulated --frozen $(FROZEN_RULE) --seen $(SEEN_RULE) --output docs/tuning-simulated.md
 
 tuning-real: $(READY) java  ## steps of load under the tuner, two parts of 95 minutes on a quiet machine; resumes where it stopped
