@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from headway.runtime.ordered.bucket import BucketState, OrderedStep, run_bucket
-from headway.runtime.ordered.kept_state import as_bytes, as_table
+from headway.runtime.ordered.pieces import as_bytes, as_table
 
 Row: TypeAlias = tuple[str | None, datetime | None, int, int | None, str]
 """Key, event time, offset, a number, a text."""

@@ -26,7 +26,8 @@ from headway.runtime.ordered.bucket import (
     run_bucket,
     unpacked,
 )
-from headway.runtime.ordered.kept_state import KeptStates, StateForm, as_table
+from headway.runtime.ordered.kept_state import KeptStates, StateForm
+from headway.runtime.ordered.pieces import as_table
 from headway.runtime.ordered.kept_values import keeping
 from tests.runtime.ordered.ordered_cases import (
     COLUMNS,
