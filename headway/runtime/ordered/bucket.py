@@ -76,7 +76,7 @@ class BucketState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketBatch:
-    """Result of a batch for a bucket, which is to be called again once the time has passed wakes_ms.
+    """Result of a batch for a bucket, to be called again once the time has passed ``wakes_ms``.
 
     ``output`` is an Arrow table, or None.
 

@@ -99,6 +99,7 @@ def on_table(by_bucket: DataFrame, ordered_step: OrderedStep) -> DataFrame:
     """Output of the buckets of a table, packed: each is one batch, without initial state."""
 
     def on_bucket(frame: pd.DataFrame) -> pd.DataFrame:
-        return packed_frame(run_bucket(ordered_step, unpacked_tables([frame]), BucketState()).output)
+        batch = run_bucket(ordered_step, unpacked_tables([frame]), BucketState())
+        return packed_frame(batch.output)
 
     return by_bucket.groupBy(BUCKET).applyInPandas(on_bucket, f"{ROWS} binary")

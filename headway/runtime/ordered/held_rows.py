@@ -58,12 +58,12 @@ def parted(
     rows = pa.concat_tables(still_held) if still_held else None
     if rows is None or not len(rows):
         return HeldRows(due=due, num_late=num_late, num_untimed=num_untimed)
-    accepted = None if arrived is None else still_held[-1]
-    num_stored = (0 if stored is None else len(stored)) + (0 if accepted is None else len(accepted))
-    if logged and may_grow(waiting, num_stored, len(rows)):
-        pieces = (*waiting, as_bytes(accepted)) if accepted is not None and len(accepted) else waiting
+    accepted = rows.slice(0, 0) if arrived is None else still_held[-1]
+    num_stored = len(accepted) + (0 if stored is None else len(stored))
+    if not logged or not may_grow(waiting, num_stored, len(rows)):
+        pieces: Pieces = (as_bytes(rows),)
     else:
-        pieces = (as_bytes(rows),)
+        pieces = (*waiting, as_bytes(accepted)) if len(accepted) else waiting
     return HeldRows(
         due=due,
         waiting=pieces,

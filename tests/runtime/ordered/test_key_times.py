@@ -1,4 +1,4 @@
-"""Timers and the time to live of keys: random cases beside a serial program, and what is refused."""
+"""Timers and the time to live of keys: random cases beside a serial program, and refusals."""
 
 from __future__ import annotations
 

@@ -160,5 +160,5 @@ def test_what_is_said_about_time_is_checked(
     module = "headway.runtime.ordered.ordered_stream"
     monkeypatch.setattr(f"{module}._spark_release", lambda: (4, 0))
     monkeypatch.setattr(f"{module}._TOO_NEW", {})
-    with pytest.raises(MissingPackagesError, match=r"has its state in pieces.*expected PySpark 4\.3"):
+    with pytest.raises(MissingPackagesError, match=r"state in pieces.*expected PySpark 4\.3"):
         headway.ordered(marked, **timed)
