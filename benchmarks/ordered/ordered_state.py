@@ -277,8 +277,8 @@ def verdicts(lines: _Lines) -> Iterator[str]:
     if in_pieces is not None and in_one is not None:
         ratio = in_pieces / in_one
         yield (
-            f"| buckets in pieces write at most {GOAL_BYTES_RATIO:.0%} of the bytes per batch, 1% of "
-            f"{NUM_KEYS:,} keys | {ratio:.1%} | | "
+            f"| buckets in pieces write at most {GOAL_BYTES_RATIO:.0%} of the bytes per batch, 1% "
+            f"of {NUM_KEYS:,} keys | {ratio:.1%} | | "
             f"{'met' if ratio <= GOAL_BYTES_RATIO else 'missed'} |"
         )
 
@@ -299,7 +299,7 @@ def section(lines: _Lines) -> Iterator[str]:
     )
     yield ""
     yield from headed(
-        f"| way | store | bytes per batch, {FEW_ROWS:,} keys of {NUM_KEYS:,} | of these by snapshots"
+        f"| way | store | bytes per batch, {FEW_ROWS:,} keys of {NUM_KEYS:,} | by snapshots"
         f" | batch of {FEW_ROWS:,} rows | batch of {ALL_ROWS:,} rows | repeats |"
     )
     for name, way in WAYS.items():

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.errors import InputError
 from headway.runtime.ordered.held_rows import HeldRows, parted
 from headway.runtime.ordered.kept_state import KeptStates, StateForm, maker_of
 from headway.runtime.ordered.key_times import KeyTimes, PassingTime, returned

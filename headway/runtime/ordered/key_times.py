@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
 from headway.errors import InputError
-from headway.runtime.ordered.kept_state import NEVER_US, Key, KeptStates, StateForm, maker_of
+from headway.runtime.ordered.kept_state import NEVER_US, KeptStates, Key, StateForm, maker_of
 
 Clock: TypeAlias = Literal["event", "processing"]
 OnTimer: TypeAlias = Callable[[Any, Any], tuple[Any, Iterable[tuple[Any, ...]]]]

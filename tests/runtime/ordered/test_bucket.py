@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -26,6 +27,7 @@ from headway.runtime.ordered.bucket import (
     run_bucket,
     unpacked,
 )
+from headway.runtime.ordered.held_rows import parted
 from headway.runtime.ordered.kept_state import KeptStates, StateForm
 from headway.runtime.ordered.kept_values import keeping
 from headway.runtime.ordered.pieces import MOST_PIECES, added, as_table
@@ -170,10 +172,10 @@ def test_nothing_is_kept_in_the_process(tmp_path: Path) -> None:
     [
         (bucket, "_in_order", lambda table, by: table),
         (held_rows, "times_us", lambda column: column.cast(pa.int64()).fill_null(0)),
-        (held_rows, "may_grow", lambda pieces, num_stored, num_needed: True),
+        (bucket, "parted", lambda *rows, **marks: parted(*rows, **(marks | {"passed_us": None}))),
         (StateForm, "kept", lambda form, state: form.of(state)),
         (KeptStates, "after", lambda states, changes, last_rows_us: ()),
-        (KeptStates, "_is_unchanged", lambda states, changed: [True] * len(states._table)),
+        (KeptStates, "_is_unchanged", lambda states, _: np.ones(len(states._table), dtype=bool)),
     ],
 )
 def test_the_cases_find_what_is_wrong(

@@ -82,9 +82,7 @@ def test_a_timed_stream_is_the_serial_program(spark: SparkSession, tmp_path: Pat
     assert (layout.get("logged"), layout["clock"], layout["forgets"]) == (True, "event", True)
     rows = spark.read.parquet(str(tmp_path / "out")).selectExpr("k", "n", "unix_micros(at)")
     expected = Counter(
-        (k, n, at and micros(at))
-        for rows in serial(timed).values()
-        for k, n, at in rows
+        (k, n, at and micros(at)) for rows in serial(timed).values() for k, n, at in rows
     )
     assert Counter(tuple(row) for row in rows.collect()) == expected
 
