@@ -75,7 +75,10 @@ def _require_timer(state: StructType, timer: str | None, on_timer: Any) -> None:
 
 
 def _duration_us(forget_after: str) -> int:
-    duration_us = round(parse_duration_s(forget_after) * _US_PER_S)
+    try:
+        duration_us = round(parse_duration_s(forget_after) * _US_PER_S)
+    except InputError as error:
+        raise InputError(f"forget_after: {error}") from None
     if duration_us <= 0:
         raise InputError(f"forget_after is {forget_after!r}; expected more than no time")
     return duration_us

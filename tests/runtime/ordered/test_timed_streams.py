@@ -139,7 +139,7 @@ def test_what_is_said_about_time_is_checked(
         (marked, "a query has one clock",
          {"clock": "processing", "wait": "watermark", "by": "at"}),
         (marked, "forget_after is '0s'; expected more than no time", {"forget_after": "0s"}),
-        (marked, "not a duration", {"forget_after": "soon"}),
+        (marked, "forget_after: 'soon' is not a duration", {"forget_after": "soon"}),
         (plain, "needs one column with a watermark, and the stream has none", {}),
     ):  # fmt: skip
         with pytest.raises(InputError, match=message):
