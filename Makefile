@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
-        shedding-lives ordered-equality ordered-runs speed-ordered skewed-plans skewed-plans-page backlogs backlogs-page goldens \
+        shedding-lives ordered-equality ordered-runs ordered-state speed-ordered skewed-plans skewed-plans-page backlogs backlogs-page goldens \
         docs site figures wheel jars constraints audit java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
@@ -231,6 +231,9 @@ ordered-equality: $(READY) java  ## steps in order against one worker: 10,000 ra
 
 ordered-runs: $(READY) java  ## steps in order, by buckets, by key, with placed keys; hours on a quiet machine, resumes where it stopped
 	$(BIN)/python benchmarks/run.py ordered_speed --measure
+
+ordered-state: $(READY) java  ## bytes of state per batch at 100,000 keys, and its speed, ten minutes on a quiet machine; resumes where it stopped
+	$(BIN)/python benchmarks/run.py ordered_state --minutes 10
 
 speed-ordered: $(READY)  ## the page about it, from the committed results -> docs/ordered-speed.md
 	$(BIN)/python benchmarks/run.py ordered_speed --output docs/ordered-speed.md
