@@ -19,6 +19,7 @@ import numpy as np
 from headway.assumptions.turns import HEARTBEAT_WITHIN_S
 from headway.domain import Decision, Policy, QueryReport, QueryState, ScheduledQuery, ScheduleReport
 from headway.errors import InputError
+from headway.formats.event_lines import tell_event
 from headway.models.scheduling.order import MemoryReading, grant_order, next_due_s
 from headway.runtime.gate.ahead import Ahead
 from headway.runtime.gate.clock import GateClasses, replace_clock, require_classic, trigger_of
@@ -137,6 +138,7 @@ class Gate:
                 self._hub.join(number, query._jsq)
                 in_turn.join(self._hub, number, query)
             self._members[declared.name] = self._numbered[number] = member
+        tell_event("gate", "joined", f"{declared.name} takes turns", query=declared.name)
 
     def remove(self, name: str) -> None:
         """Remove a query, which then runs by its own trigger again."""
@@ -178,6 +180,7 @@ class Gate:
                 queries=(*(member.report() for member in self._members.values()), *self._gone),
                 num_reliefs=self._num_reliefs,
                 num_ahead=self._num_ahead,
+                num_queries=len(self._members),
             )
 
     def _run(self) -> None:
@@ -196,6 +199,7 @@ class Gate:
         self.opened_because = f"the arbiter failed: {type(error).__name__}: {error}"
         with contextlib.suppress(Exception):
             self._hub.open()
+        tell_event("gate", "opened", self.opened_because)
         _LOG.error("the gate is open, every query goes by its own trigger: %s", self.opened_because)
         with contextlib.suppress(Warning):
             warnings.warn(f"headway: the gate is open; {self.opened_because}", stacklevel=2)
@@ -247,6 +251,8 @@ class Gate:
                 member.declared.name,
                 member.lease_s(),
             )
+            why = f"its batch has run for more than {member.lease_s():.0f} s"
+            tell_event("gate", "lease ended", why, query=member.declared.name)
             member.end_lease()
         self._log.flush()
         return bool(hanging)
@@ -328,7 +334,10 @@ class Gate:
         used_bytes = sum(member.heap_state_bytes for member in self._members.values())
         before, self._memory = self._memory, self._memory.later(used_bytes, now_s)
         since_s = self._memory.relieving_since_s
-        self._num_reliefs += since_s is not None and since_s != before.relieving_since_s
+        if since_s is not None and since_s != before.relieving_since_s:
+            self._num_reliefs += 1
+            why = "state is above the limit: the query that frees the most goes first"
+            tell_event("gate", "memory short", why, used_bytes=used_bytes)
         return since_s is not None
 
     def _leave(self, member: Member) -> None:
@@ -343,3 +352,4 @@ class Gate:
             if executor is not None and not is_marked and member.query.isActive:
                 replace_clock(executor, own_clock, member.query)
         self._gone.append(member.report())
+        tell_event("gate", "left", "it takes no more turns", query=member.declared.name)
