@@ -5,10 +5,11 @@ Whoever decides says so once. Without a handler that takes them, events cost not
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 from typing import Self
+
+import msgspec
 
 from headway.errors import HeadwayError, InputError, first_line
 from headway.formats.appended_file import AppendedFile, FileInUseError
@@ -18,7 +19,7 @@ EVENTS = logging.getLogger("headway.events")
 _FACTS = "headway_facts"
 
 
-def tell_event(source: str, event: str, why: str, **facts: object) -> None:
+def tell_event(source: str, event: str, why: str, /, **facts: object) -> None:
     """Report a decision: who decided, what, why, and the numbers that it rests on.
 
     It never fails: whatever a handler does, the query goes on.
@@ -71,8 +72,8 @@ class EventFile(logging.Handler):
             return
         entry = {"schema": "headway.event/v1", "at_s": round(record.created, 3), **facts}
         try:
-            self._file.append(json.dumps(entry, default=str, allow_nan=True).encode() + b"\n")
-        except OSError as error:
+            self._file.append(msgspec.json.encode(entry, enc_hook=str) + b"\n")
+        except (OSError, TypeError, ValueError) as error:
             self.ended_because = f"{self._file.path}: cannot be written ({first_line(error)})"
             self.close()
 
