@@ -19,6 +19,7 @@ from headway.errors import HeadwayError, InputError
 from headway.formats.event_lines import EVENTS, EventFile, tell_event
 from headway.formats.open_metrics import CONTENT_TYPE, Metric, open_metrics_text, spark_lines
 from headway.formats.tuner_files import append_audit
+from headway.profiler import schema
 from headway.profiler.recording.shed_rows import ShedRows
 from headway.report.live_metrics import ABOUT, gate_metrics, recorder_metrics, shedding_metrics
 from headway.runtime.metrics.endpoint import Endpoint
@@ -131,7 +132,7 @@ def test_shed_rows_are_added_up_over_batches() -> None:
 
     def ended(name: str | None, metrics: object) -> None:
         progress = {"id": "1", "name": name, "observedMetrics": metrics}
-        shed._hand_over(lambda: {"Event": headway_progress(), "progress": progress})
+        shed._hand_over(lambda: {"Event": schema.QUERY_PROGRESS, "progress": progress})
 
     ended("orders", {"shedding": {"rows": 100, "shed": 20}, "ordered": {"tied": 1}})
     ended("orders", {"shedding": {"rows": 50, "shed": 0}})
@@ -145,10 +146,6 @@ def test_shed_rows_are_added_up_over_batches() -> None:
     assert samples['headway_shedding_shed_rows_total{query="orders",rule="shedding"}'] == 20.0
     shed.stop()
     assert session.listeners == []
-
-
-def headway_progress() -> str:
-    return "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
 
 
 def test_an_address_answers_scrapers_and_no_one_else() -> None:

@@ -42,7 +42,7 @@ class Endpoint:
                 try:
                     body = text().encode()
                 except Exception as error:  # the scraper is told, and the query goes on
-                    self.send_error(500, first_line(error))
+                    self.send_error(500, "no metrics", first_line(error))
                     return
                 self.send_response(200)
                 self.send_header("Content-Type", CONTENT_TYPE)

@@ -105,6 +105,9 @@ def _by_columns(
     watermarked: bool,
 ) -> tuple[DataFrame, WindowQuery]:
     expressions = Expressions(df.sparkSession)
+    for part in (*key, *(aggregates.values() if isinstance(aggregates, Mapping) else aggregates)):
+        if not isinstance(part, str):
+            expressions.of(part)  # refuses what is no column
     time_column, window_set = _time_and_windows(expressions, time, windows)
     key_columns = [_plain(part) if isinstance(part, str) else part for part in key]
     time_name, names, columns = _analysed(df, time_column, key_columns, aggregates)

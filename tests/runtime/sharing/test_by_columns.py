@@ -182,7 +182,8 @@ def test_a_writer_names_the_checkpoint_and_another_query_is_refused(
     assert counted(total).start().awaitTermination(60)
     kept = json.loads((checkpoint / GUARD_FILE).read_text())
     assert (kept["how"], len(kept["exchanges"])) == ("fused", 1)
-    assert kept["aggregates"][0].startswith("half = (sum(v) / 2)")
+    assert kept["aggregates"][0].startswith("half = ")
+    assert "sum(v)" in kept["aggregates"][0]
     # By hand: windows [-10, 10) to [30, 50) end before the watermark, 59 s - 2 s.
     halves = {
         (row.area, (row.window.end.astimezone(UTC) - START).total_seconds()): row.half
