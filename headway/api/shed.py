@@ -191,9 +191,7 @@ class SheddingBatches:
 
     def __init__(
         self,
-        split: Callable[
-            [DataFrame, int, Callable[[int, int], None]], tuple[DataFrame, DataFrame]
-        ],
+        split: Callable[[DataFrame, int, Callable[[int, int], None]], tuple[DataFrame, DataFrame]],
         keep: Callable[[DataFrame, int], None],
         give_up: Callable[[DataFrame, int], None],
     ) -> None:

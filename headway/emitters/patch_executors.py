@@ -8,7 +8,14 @@ from typing import Any
 
 from headway.errors import InputError
 from headway.formats.yaml_lines import Tree
-from headway.formats.yaml_patch import documents_of, items_of, patched, scalars_of, text_at, value_at
+from headway.formats.yaml_patch import (
+    documents_of,
+    items_of,
+    patched,
+    scalars_of,
+    text_at,
+    value_at,
+)
 
 _BYTE_ORDER_MARK = "\ufeff"
 _DYNAMIC = "spark.dynamicAllocation."

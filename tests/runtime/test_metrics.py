@@ -91,7 +91,10 @@ def a_report(**changes: Any) -> Any:
         "predicted_duration_mean_s": 0.5, "observed_duration_mean_s": None, "num_windows": 4,
         "num_windows_late": 1, "num_rows": 900,
     }  # fmt: skip
-    queries = QueryReport(name="orders", **query), QueryReport(name="orders", **query | {"num_rows": 1})
+    queries = (
+        QueryReport(name="orders", **query),
+        QueryReport(name="orders", **query | {"num_rows": 1}),
+    )
     return ScheduleReport(
         policy=Policy.FCFS, at_once=2, num_decisions=9, decision_p50_s=0.001, decision_p99_s=0.004,
         opened_because=None, queries=queries, num_ahead=5, num_queries=1,
@@ -169,13 +172,7 @@ def test_an_address_answers_scrapers_and_no_one_else() -> None:
 
 def test_a_gate_reaches_spark_a_file_and_an_address(spark: SparkSession, tmp_path: Path) -> None:
     file, events = tmp_path / "headway.prom", tmp_path / "events.jsonl"
-    jvm: Any = spark._jvm
-    system = jvm.org.apache.spark.SparkEnv.get().metricsSystem()
-    registry = next(
-        field_of(system, field)
-        for field in system.getClass().getDeclaredFields()
-        if str(field.getType().getSimpleName()) == "MetricRegistry"
-    )
+    registry = registry_of_sinks(spark._jvm)
 
     def names() -> set[str]:
         return {str(name).partition("driver.")[2] for name in registry.getGauges().keySet()}
@@ -198,9 +195,22 @@ def test_a_gate_reaches_spark_a_file_and_an_address(spark: SparkSession, tmp_pat
     assert line["why"] == "the arbiter failed: RuntimeError: tried"
 
 
-def field_of(owner: Any, field: Any) -> Any:
-    field.setAccessible(True)
-    return field.get(owner)
+def registry_of_sinks(jvm: Any) -> Any:
+    """Where Spark's sinks read; Py4J cannot look at SparkEnv, not all of whose types are there."""
+    lookup = jvm.java.lang.invoke.MethodHandles.publicLookup()
+    environment, system = (
+        jvm.java.lang.Class.forName(f"org.apache.spark.{name}")
+        for name in ("SparkEnv", "metrics.MetricsSystem")
+    )
+    kind = jvm.java.lang.invoke.MethodType.methodType
+    get = lookup.findStatic(environment, "get", kind(environment))
+    metrics = lookup.findVirtual(environment, "metricsSystem", kind(system))
+    found = metrics.invokeWithArguments([get.invokeWithArguments([])])
+    for field in system.getDeclaredFields():
+        if str(field.getType().getSimpleName()) == "MetricRegistry":
+            field.setAccessible(True)
+            return field.get(found)
+    raise AssertionError("Spark keeps its registry elsewhere")
 
 
 def test_events_of_the_tuner_have_the_reason_that_its_log_has(tmp_path: Path) -> None:
@@ -247,7 +257,7 @@ def test_a_recorder_that_ended_is_an_alarm() -> None:
 def test_arguments_out_of_range_are_refused(arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(InputError, match=why):
         headway.publish_metrics(**arguments)
-    with pytest.raises(InputError, match="expected what headway.schedule"):
+    with pytest.raises(InputError, match=r"expected what headway\.schedule"):
         headway.publish_metrics("gate")  # type: ignore[arg-type]
 
 
@@ -255,7 +265,9 @@ def names_that_exist() -> set[str]:
     """Of samples: those of what runs beside queries, and those of a watched query."""
     watched = (ROOT / "headway" / "report" / "watched.py").read_text()
     of_counters = {name: f"{name}_total" for name, (kind, _) in ABOUT.items() if kind == "counter"}
-    return {of_counters.get(name, name) for name in ABOUT} | {*re.findall(r'"(headway_\w+)"', watched)}
+    return {of_counters.get(name, name) for name in ABOUT} | {
+        *re.findall(r'"(headway_\w+)"', watched)
+    }
 
 
 def test_the_dashboard_queries_only_metrics_that_exist() -> None:

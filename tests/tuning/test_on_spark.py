@@ -318,7 +318,11 @@ def allocate(
     """As if the application had been started with dynamic allocation."""
     asked = spark.conf.get
     name = "spark.dynamicAllocation"
-    stated = {f"{name}.enabled": "true", f"{name}.minExecutors": least, f"{name}.maxExecutors": most}
+    stated = {
+        f"{name}.enabled": "true",
+        f"{name}.minExecutors": least,
+        f"{name}.maxExecutors": most,
+    }
     monkeypatch.setattr(
         type(spark.conf),
         "get",

@@ -49,8 +49,8 @@ class Gate:
     untouched. When the gate is left, is closed or fails, every query runs by its own trigger.
 
     The parameters are those of :func:`headway.schedule`. ``choose`` is that of
-    :class:`headway.runtime.gate.sizes.Sizes`, ``off`` the file that opens the gate, and ``heartbeat_within_s`` the maximum silence of the
-    arbiter before the gate opens [s].
+    :class:`headway.runtime.gate.sizes.Sizes`, ``off`` the file that opens the gate, and
+    ``heartbeat_within_s`` the maximum silence of the arbiter before the gate opens [s].
     """
 
     def __init__(

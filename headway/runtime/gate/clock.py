@@ -38,7 +38,12 @@ class GateClasses:
         )
 
     def clock(
-        self, hub: Any, number: int, query: StreamingQuery, trigger_s: float, pool: str | None = None
+        self,
+        hub: Any,
+        number: int,
+        query: StreamingQuery,
+        trigger_s: float,
+        pool: str | None = None,
     ) -> Any:
         """The clock of a participating query, with the trigger that it would use, and its pool."""
         trigger_ms = round(s_to_ms(trigger_s))

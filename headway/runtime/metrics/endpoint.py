@@ -35,7 +35,7 @@ class Endpoint:
             timeout = 10.0
             server_version, sys_version = "headway", ""
 
-            def do_GET(self) -> None:  # noqa: N802  # the name in http.server
+            def do_GET(self) -> None:  # the name in http.server
                 if self.path.partition("?")[0] != PATH:
                     self.send_error(404, f"expected {PATH}")
                     return

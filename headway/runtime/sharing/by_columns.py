@@ -133,7 +133,11 @@ def _by_columns(
         for name, part in zip(key_names, key, strict=True)
         if not isinstance(part, str) and _shown(part) != name
     }
-    described = {**made_keys, **dict(zip(aggregate_names, map(_shown, columns), strict=True))}
+    described = made_keys | {
+        # PySpark shows an aggregate without its DISTINCT.
+        name: calls.shown(calls.texts[name]) if name in calls.texts else _shown(column)
+        for name, column in zip(aggregate_names, columns, strict=True)
+    }
     return rows, replace(
         query, outputs=tuple(calls.outputs.items()), described=tuple(described.items())
     )
@@ -242,30 +246,36 @@ class AggregateCalls:
         expression = without_alias(self._expressions.of(column))
         call = self._expressions.aggregate(expression)
         if call is not None:
-            self.texts[name] = self._text(name, column, call)
+            self.texts[name] = self._text(name, call)
             self.outputs[name] = None
             return
-        merged = self._around_parts(name, column, expression)
+        merged = self._around_parts(name, expression)
         if merged is expression:
             raise InputError(
                 f"{name}: {_shown(column)} aggregates nothing; expected e.g. F.sum('price')"
             )
         self.outputs[name] = self._expressions.column(merged)
 
-    def _around_parts(self, name: str, column: Column, expression: Any) -> Any:
+    def shown(self, text: str) -> str:
+        """The text of an aggregate with its arguments as they were given."""
+        for name, column in self.arguments.items():
+            text = text.replace(quoted(name), _shown(column))
+        return text
+
+    def _around_parts(self, name: str, expression: Any) -> Any:
         """The expression with a column in place of each aggregate."""
         call = self._expressions.aggregate(expression)
         if call is not None:
             part = f"{_PART}{len(self.texts)}"
-            self.texts[part] = self._text(name, column, call)
+            self.texts[part] = self._text(name, call)
             return self._expressions.of(_plain(part))
         children = children_of(expression)
-        merged = [self._around_parts(name, column, child) for child in children]
+        merged = [self._around_parts(name, child) for child in children]
         if all(after is before for after, before in zip(merged, children, strict=True)):
             return expression
         return self._expressions.with_children(expression, merged)
 
-    def _text(self, name: str, column: Column, call: Call) -> str:
+    def _text(self, name: str, call: Call) -> str:
         arguments = ", ".join(map(self._argument, call.arguments))
         distinct = "DISTINCT " if call.is_distinct else ""
         text = f"{call.name}({distinct}{arguments})"
@@ -274,8 +284,7 @@ class AggregateCalls:
         try:
             read_aggregates({name: text})
         except InputError as error:
-            message = str(error).replace(repr(text), repr(_shown(column)))
-            raise InputError(message) from None
+            raise InputError(str(error).replace(repr(text), repr(self.shown(text)))) from None
         return text
 
     def _argument(self, expression: Any) -> str:

@@ -151,9 +151,8 @@ class Expressions:
         """Whether a function of Spark aggregates rows, mergeable or not."""
         if knows_aggregate(name):
             return True
-        identifier = self._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name)
-        entry = self._session.sessionState().functionRegistry().lookupFunction(identifier)
-        return bool(entry.isDefined()) and str(entry.get().getGroup()) == "agg_funcs"
+        entry = _value_of(self._session.sessionState().catalog().lookupBuiltinOrTempFunction(name))
+        return entry is not None and str(entry.getGroup()) == "agg_funcs"
 
 
 def kind_of(expression: Any) -> str:

@@ -144,9 +144,7 @@ def shared_windows(
     all_windows, all_keys = either("windows", window, windows), either("keys", keys, key)
 
     def counted(of: Aggregates) -> DataFrame:
-        rows, query = window_query(
-            df, time=time, key=all_keys, windows=all_windows, aggregates=of
-        )
+        rows, query = window_query(df, time=time, key=all_keys, windows=all_windows, aggregates=of)
         return _counted(rows, query, how, checkpoint)
 
     return WindowedRows(counted) if aggregates is None else counted(aggregates)

@@ -160,9 +160,7 @@ class SharedLog:
         self._checkpoint = ""
         self._query_id = ""
 
-    def add(
-        self, *, windows: Sequence[ColumnOrText], sink: Sink, name: str | None = None
-    ) -> None:
+    def add(self, *, windows: Sequence[ColumnOrText], sink: Sink, name: str | None = None) -> None:
         """Pass windows to another reader, from the next batch on.
 
         If it is added to a log that has run, it gets the windows that begin from then on. After a

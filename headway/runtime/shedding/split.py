@@ -62,8 +62,8 @@ def split_batch(
 
     The parameters are those of :func:`headway.shedding_batches`, with times in seconds;
     ``shed_cost_s`` is the time that a shed row adds, and ``now_s`` the start of the batch since the
-    epoch. ``count`` is called with the rows of a batch that is decided for the first time, and those
-    of them that are shed.
+    epoch. ``count`` is called for a batch that is decided for the first time: with the number of
+    its rows, and of those that are shed.
     """
     require_no_connect(batch, *_NO_CONNECT)
     require_columns(batch, arrived, cost)

@@ -334,7 +334,7 @@ def test_jobs_of_a_query_go_to_its_pool(
 
     query = queries.start("pooled", each=note)
     with schedule(spark, "fcfs") as gate:
-        with pytest.raises(InputError, match=r"runs with spark\.scheduler\.mode=FIFO, which has no"):
+        with pytest.raises(InputError, match=r"spark\.scheduler\.mode=FIFO, which has no"):
             gate.add(query, pool="orders")
         read = spark.conf.get
         monkeypatch.setattr(
