@@ -143,11 +143,7 @@ class PublishedMetrics:
         InputError
             If it is something else.
         """
-        if not isinstance(publisher, _KINDS):
-            raise InputError(
-                f"got {publisher!r}; expected what headway.schedule, tune, record, watch or "
-                "shedding_batches returns"
-            )
+        _require_publisher(publisher)
         self._publishers.append(publisher)
 
     def text(self) -> str:
@@ -208,6 +204,14 @@ class PublishedMetrics:
             self._source.put(metrics)
         if self._file is not None:
             write_text(self._file, prometheus_text(metrics), label="the metrics")
+
+
+def _require_publisher(publisher: object) -> None:
+    if not isinstance(publisher, _KINDS):
+        raise InputError(
+            f"got {publisher!r}; expected what headway.schedule, tune, record, watch or "
+            "shedding_batches returns"
+        )
 
 
 def _metrics_of(publisher: Publisher) -> Iterator[Metric]:

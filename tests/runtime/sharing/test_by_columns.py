@@ -14,7 +14,7 @@ import pytest
 import headway
 from headway.errors import HeadwayError, InputError
 from headway.runtime.sharing.at_start import checked_at_start
-from headway.runtime.sharing.shared_windows import GUARD_FILE, STRICT_KEY
+from headway.runtime.sharing.shared_windows import GUARD_FILE, STRICT_KEY, How
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -71,7 +71,8 @@ def test_columns_are_counted_as_spark_counts_them(spark: SparkSession) -> None:
     columns = ["where", "window", *direct.columns[2:]]
     expected = values_of(direct.select(*(F.col(f"`{name}`") for name in columns)))
     assert len(expected) > 20
-    for how in ("direct", "panes"):
+    ways: tuple[How, ...] = ("direct", "panes")
+    for how in ways:
         shared = headway.shared_windows(df, *windows(), keys=[key], how=how).agg(*aggregates())
         assert shared.columns == columns
         assert [field.dataType for field in shared.schema][2:] == [
