@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,8 +22,16 @@ from headway.formats.open_metrics import CONTENT_TYPE, Metric, open_metrics_text
 from headway.formats.tuner_files import append_audit
 from headway.profiler import schema
 from headway.profiler.recording.shed_rows import ShedRows
-from headway.report.live_metrics import ABOUT, gate_metrics, recorder_metrics, shedding_metrics
+from headway.report.live_metrics import (
+    ABOUT,
+    gate_metrics,
+    recorder_metrics,
+    shedding_metrics,
+    tuner_metrics,
+)
 from headway.runtime.metrics.endpoint import Endpoint
+from headway.tuner.tuner import TunerStatus
+from tests.factories import a_configuration
 from tests.sources import ROOT
 
 if TYPE_CHECKING:
@@ -232,6 +241,42 @@ def test_events_of_the_tuner_have_the_reason_that_its_log_has(tmp_path: Path) ->
     ]
     assert (lines[2]["shed"], lines[2]["odd"]) == (3, None)
     assert len(audit.read_text().splitlines()) == 4
+
+
+def test_a_tuner_says_its_phase_and_what_it_would_have() -> None:
+    then = a_configuration(executors=7)
+    tuner: Any = SimpleNamespace(
+        status=TunerStatus(
+            phase=Phase.HOLD,
+            why="learned",
+            configuration=a_configuration(executors=3, max_offsets_per_trigger=500),
+            num_changes=2,
+            cautions=("foreachBatch runs again",),
+            busy_s=1.5,
+            query="orders",
+        ),
+        recommendation=SimpleNamespace(then=then),
+    )
+    samples = samples_of(open_metrics_text(tuner_metrics(tuner)))
+    phases = {name: value for name, value in samples.items() if "phase" in name}
+    assert len(phases) == len(Phase)
+    assert [name for name, value in phases.items() if value] == [
+        'headway_tuner_phase{query="orders",phase="hold"}'
+    ]
+    others = {name.partition("{")[0]: value for name, value in samples.items() if name not in phases}
+    assert others == {
+        "headway_tuner_changes_total": 2.0,
+        "headway_tuner_executors": 3.0,
+        "headway_tuner_executors_recommended": 7.0,
+        "headway_tuner_trigger_seconds": 1.0,
+        "headway_tuner_shuffle_partitions": 8.0,
+        "headway_tuner_rate_limit_rows": 500.0,
+        "headway_tuner_busy_seconds_total": 1.5,
+        "headway_tuner_warnings": 1.0,
+    }
+    tuner.recommendation = None
+    samples = samples_of(open_metrics_text(tuner_metrics(tuner)))
+    assert samples['headway_tuner_executors_recommended{query="orders"}'] == 3.0
 
 
 class FullRecorder:
