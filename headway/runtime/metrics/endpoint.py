@@ -41,7 +41,7 @@ class Endpoint:
                     return
                 try:
                     body = text().encode()
-                except Exception as error:  # the scraper is told, and the query goes on
+                except Exception as error:  # the scraper gets an answer, and the query goes on
                     self.send_error(500, "no metrics", first_line(error))
                     return
                 self.send_response(200)
