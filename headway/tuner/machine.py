@@ -45,6 +45,8 @@ class TunerMachine(TunerChanges):
         Kinds of changes that are made only if they are allowed by name.
     is_quiet : callable
         Whether changes are forbidden at an instant.
+    cautions : sequence of str
+        Warnings from the start.
     """
 
     def __init__(
@@ -59,9 +61,10 @@ class TunerMachine(TunerChanges):
         is_quiet: Callable[[float], bool] = lambda _at_s: False,
         now: Callable[[], float] = time.time,
         at: At = nothing,
+        cautions: Sequence[str] = (),
     ) -> None:
         super().__init__(actuators, rule, state, path, mode=mode, now=now, at=at)
-        self.cautions: tuple[str, ...] = ()
+        self.cautions = tuple(cautions)
         self._allow, self._is_quiet = frozenset(allow), is_quiet
         self._said: tuple[str, ...] = ()
         self._ticked_s = self._saved_s = self._asked_s = now()
@@ -146,7 +149,7 @@ class TunerMachine(TunerChanges):
         if takes_each_batch_once(sink):
             self.actuators.may_cut = True
         if warning is not None and self._mode is Mode.ACT:
-            self.cautions = (warning,)
+            self.cautions = tuple(dict.fromkeys((*self.cautions, warning)))
             self.audit("warning", why=warning)
         self._to(Phase.HOLD, "learned")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from headway.errors import InputError, MissingPackagesError, require_packages
 from headway.formats.key_counts import read_shares
-from headway.runtime.given import folder_text, is_collated, require_no_connect
+from headway.runtime.given import column_name, folder_text, is_collated, require_no_connect
 from headway.runtime.ordered.arrow_types import (
     arrow_schema,
     arrow_type,
@@ -25,7 +25,7 @@ from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.panes import WATERMARK
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
     from headway.runtime.ordered.bucket import Step
@@ -46,8 +46,8 @@ _STORE = "spark.sql.streaming.stateStore.providerClass"
 def ordered(
     df: DataFrame,
     *,
-    key: str | Sequence[str],
-    by: str | Sequence[str],
+    key: str | Column | Sequence[str | Column],
+    by: str | Column | Sequence[str | Column],
     step: Step,
     state: str,
     output: str,
@@ -71,10 +71,10 @@ def ordered(
     ----------
     df : DataFrame
         A stream without an aggregation of its own, or a table.
-    key : str or sequence of str
+    key : str, Column, or sequence of them
         Columns that identify the key whose rows are kept in order; no doubles, which have no exact
         equality.
-    by : str or sequence of str
+    by : str, Column, or sequence of them
         Columns of the order, ascending, nulls last. Ties are broken by all other columns. For Kafka
         rows in the order of arrival: ``["partition", "offset"]``, of a topic with that key.
     step : callable
@@ -133,7 +133,7 @@ def ordered(
             "gives no access to the checkpoint, in which the buckets of a stream's keys are stored",
             "order the stream in its driver; tables and ordered_map work here, too",
         )
-    keys, order = _names(key), _names(by)
+    keys, order = _names("key", key), _names("by", by)
     _require_columns(df, keys, order)
     if wait not in get_args(Wait):
         raise InputError(f"wait is {wait!r}; expected one of {', '.join(get_args(Wait))}")
@@ -235,8 +235,10 @@ def _spark_release() -> tuple[int, ...]:
     return tuple(map(int, version("pyspark").split(".")[:2]))
 
 
-def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)
+def _names(parameter: str, columns: str | Column | Sequence[str | Column]) -> tuple[str, ...]:
+    if isinstance(columns, Sequence) and not isinstance(columns, str):
+        return tuple(column_name(parameter, column) for column in columns)
+    return (column_name(parameter, columns),)
 
 
 def _require_columns(df: DataFrame, keys: tuple[str, ...], order: tuple[str, ...]) -> None:
