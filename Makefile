@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest test-mcp \
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
-        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes scalla scalla-costs \
+        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes driver-runs driver-page scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
@@ -244,6 +244,13 @@ skewed-plans: $(READY) java  ## plans of four jobs with heavy keys, run for real
 skewed-plans-page: $(READY)  ## the page about it, from the committed results -> docs/skewed-plans.md
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
 	$(BIN)/python benchmarks/run.py skewed_plans --output docs/skewed-plans.md
+
+driver-runs: $(READY) java  ## small queries of one application, up to 40, 15 minutes on a quiet machine; resumes where it stopped
+	$(BIN)/python benchmarks/run.py driver_runs $(or $(DRIVER),build/driver-runs) $(QUIET)
+	$(BIN)/python benchmarks/run.py driver_page --folder $(or $(DRIVER),build/driver-runs)
+
+driver-page: $(READY)  ## how many queries a driver carries, from the committed results -> docs/driver.md
+	$(BIN)/python benchmarks/run.py driver_page --output docs/driver.md
 
 backlogs: $(READY) java  ## run times of queries that read a backlog and end, 20 minutes on a quiet machine; resumes where it stopped
 	$(BIN)/python benchmarks/run.py backlogs --measure

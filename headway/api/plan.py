@@ -65,6 +65,7 @@ class PlanOptions(JobOptions, total=False):
     budget: float | None
     checkpoint: str | None
     checkpoint_store: str | None
+    retention: float | str | None
     bursts: Any
     relaxation: bool
     lower_memory: bool
@@ -189,6 +190,9 @@ def plan(profile: Any, **options: Any) -> Any:
         ``"s3"``, ``"gcs"``, ``"adls"``, ``"hdfs"`` or ``"disk"``: where the checkpoint is, and so
         what its write requests cost; by default the store in the log. They count in ``budget``,
         and in what ``objective="cost"`` minimises.
+    retention : float or str
+        How long the source keeps rows, e.g. ``"7d"`` (``retention.ms`` of a Kafka topic): the plan
+        says which outages lose none, and refuses a target after one that does.
     source_partitions : int
         Number of source partitions, or input splits, to plan for; as profiled by default.
     task_cpus : float
@@ -344,6 +348,7 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         budget_per_hour=question.budget_per_hour,
         checkpoint=question.checkpoint,
         store_price=store_price_of(question, job),
+        retention_s=question.retention_s,
         relaxation=question.relaxation,
         from_start=question.from_start,
         rate_ratios=RATES_SHOWN.value if question.rate_per_s is None else (),

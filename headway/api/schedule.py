@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from headway.turns.arguments import (
     known_profile,
     row_and_window_target,
 )
-from headway.turns.query_work import query_work
+from headway.turns.query_work import query_work, shared_driver
 from headway.turns.scheduling import ALL_POLICIES, ASKED, Verdict, verdict
 
 if TYPE_CHECKING:
@@ -271,17 +272,20 @@ def schedule_verdict(
         else [_POLICY.read(name, "policies") for name in names]
     )
     query_schedule = load_spec_of(Path(path), QuerySchedule)
-    works = []
-    for job in query_schedule.queries:
-        profile = profile_of(job.name, job)
-        query = scheduled_query(job, profile)
-        works.append(query_work(profile, query, job.rate.mid, query_schedule.cores))
-    return verdict(
+    cores = query_schedule.cores
+    profiles = [profile_of(job.name, job) for job in query_schedule.queries]
+    works = [
+        query_work(profile, scheduled_query(job, profile), job.rate.mid, cores)
+        for job, profile in zip(query_schedule.queries, profiles, strict=True)
+    ]
+    judged = verdict(
         works,
-        float(query_schedule.cores),
+        float(cores),
         policies=[policy for policy in requested_policies if policy is not Policy.AUTO] or ASKED,
         cores_per_node=query_schedule.cores_per_node,
     )
+    driver = shared_driver(profiles, works, cores, query_schedule.driver_cores)
+    return replace(judged, driver=driver)
 
 
 def replay_decisions(path: str | Path) -> Replay:

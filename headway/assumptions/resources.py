@@ -189,3 +189,86 @@ TABLES_PER_SNAPSHOT = Assumption(
     source="counted on Spark 4.3, 2026-11-27, one aggregation: 16.7 files of 8 stores per batch",
     influences="files and write requests of a checkpoint (F1)",
 )
+DRIVER_CORES = Assumption(
+    name="Default cores of a driver",
+    value=1,
+    unit="cores",
+    source="Spark: spark.driver.cores",
+    influences="what a plan sets for the driver (U2)",
+)
+DRIVER_HEAP_BYTES = Assumption(
+    name="Default heap of a driver",
+    value=parse_size_bytes("1g"),
+    unit="bytes",
+    source="Spark: spark.driver.memory",
+    influences="what a plan sets for the driver (U4)",
+)
+DRIVER_CPU_RATIO = Assumption(
+    name="Core time of a driver, over the time of its phases outside of stages",
+    value=0.9,
+    source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
+    influences="how busy the driver is, and how many queries saturate it (U1)-(U3)",
+)
+COMPILER_CORE_S = Assumption(
+    name="Core time of the compiler of a driver, as cores times the age of its JVM",
+    value=20.0,
+    unit="s",
+    source="runs of 1 to 4 queries on Spark 4.3, whose JVMs were a minute old: docs/driver.md; "
+    "beyond, judgement: what is left to compile falls with the age",
+    influences="how busy a young driver is, and how many queries saturate it (U1)-(U3)",
+)
+MOST_COMPILER_CORES = Assumption(
+    name="Maximum cores of the compiler of a driver",
+    value=0.5,
+    unit="cores",
+    source="runs of 1 to 4 queries on Spark 4.3: 0.31 to 0.5; docs/driver.md",
+    influences="how busy a young driver is (U1)-(U3)",
+)
+DRIVER_CPU_SPREAD_RATIO = Assumption(
+    name="Spread of the core time of a driver, as a standard deviation of its logarithm",
+    value=0.15,
+    source="judgement: drivers with other versions of Spark, listeners and sinks differ more than "
+    "the runs of 1 to 4 queries of docs/driver.md",
+    influences="the interval of the number of queries that saturate a driver (U3)",
+)
+MOST_DRIVER_RATIO = Assumption(
+    name="Maximum planned utilisation of a driver",
+    value=0.7,
+    source="judgement: batches start together on the trigger grid, and a driver that is busier "
+    "delays all of them",
+    influences="the cores that a plan gives the driver (U2)",
+)
+RETAINED_EXECUTIONS = Assumption(
+    name="Executions that the status store of a driver keeps",
+    value=1000,
+    unit="executions",
+    source="Spark: spark.sql.ui.retainedExecutions",
+    influences="the heap that a plan gives the driver (U4)",
+)
+DRIVER_SPARK_BYTES = Assumption(
+    name="Heap of a driver without queries",
+    value=parse_size_bytes("70m"),
+    unit="bytes",
+    source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
+    influences="the heap that a plan gives the driver (U4)",
+)
+DRIVER_QUERY_BYTES = Assumption(
+    name="Heap of a driver for a query",
+    value=parse_size_bytes("2m"),
+    unit="bytes",
+    source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
+    influences="the heap that a plan gives the driver (U4)",
+)
+DRIVER_EXECUTION_BYTES = Assumption(
+    name="Heap of a driver for an execution in its status store",
+    value=parse_size_bytes("40k"),
+    unit="bytes",
+    source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
+    influences="the heap that a plan gives the driver (U4)",
+)
+DRIVER_LIVE_RATIO = Assumption(
+    name="Maximum share of a driver's heap that is live",
+    value=0.5,
+    source="judgement: a fuller heap is collected so often that batches wait",
+    influences="the heap that a plan gives the driver (U4)",
+)

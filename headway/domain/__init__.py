@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from headway.domain.configuration import Arrivals, Cluster, Configuration, Drain
 from headway.domain.declared import Z90, DeclaredCosts, DeclaredWork, Provenance, StatedRange
 from headway.domain.finding import NOT_QUOTED, Finding, FindingCode
-from headway.domain.growth import DurationGrowth, GrowthCause, WarmUp, WarmUpPoint
+from headway.domain.growth import (
+    DurationGrowth,
+    GrowthCause,
+    SlowGrowth,
+    SlowMeasure,
+    WarmUp,
+    WarmUpPoint,
+)
 from headway.domain.job import Answer, Job
 from headway.domain.node_type import PLATFORMS, NodeType, Objective
 from headway.domain.observed import EventTimeLag, ObservedArrivals, ObservedSetting
@@ -150,7 +157,8 @@ __all__ = [
     "QuerySetting", "QueryShape",
     "QueryState", "RateTrace", "RecordSplits", "RecordedStage", "Recovery",
     "Rejection", "RowsLaw", "RuleOfThumb", "RunShares", "ScheduleReport", "ScheduledQuery",
-    "Sensitivity", "Separation", "Share", "SimulatedTarget", "SourceTasks", "Spread", "StageMemory",
+    "Sensitivity", "Separation", "Share", "SimulatedTarget", "SlowGrowth", "SlowMeasure",
+    "SourceTasks", "Spread", "StageMemory",
     "StageObserved", "StageProfile", "StageResources", "StageRows", "StageTerm", "StageVolume",
     "StateOperatorProfile", "StateProfile", "StatedRange", "StatefulOperator", "StreamAnswer",
     "StreamBacklog", "Target", "TaskCounts", "TaskTimes", "TasksRule", "TraceStretch", "Verdict",

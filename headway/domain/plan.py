@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, TypeAlias
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import DeclaredCosts, Provenance
+from headway.domain.driver import PlannedDriver
 from headway.domain.finding import Finding
 from headway.domain.later import made_when_asked
 from headway.domain.node_type import NodeType, Objective
@@ -111,7 +112,8 @@ class _StreamAnswer(Result):
     files of earlier versions. ``skew`` is the effect of the heaviest key on its stage, None if no
     key is known to be heavy. ``rates`` are plans for other rates in short, if no rate was given.
     ``cost_per_hour`` is that of the nodes; ``writes`` are the files that the query writes and what
-    their requests cost, None if the setting is not stable, or in files of earlier versions.
+    their requests cost, and ``driver`` what the driver does and gets: both None if the setting is
+    not stable, or in files of earlier versions.
     """
 
     result_kind = "plan"
@@ -149,6 +151,7 @@ class _StreamAnswer(Result):
     rates: tuple[PlannedRate, ...] = ()
     most_on_nodes: FrontierPoint | None = field(default=None, metadata={"key": None})
     writes: PlannedWrites | None = None
+    driver: PlannedDriver | None = None
 
     @property
     def verdict(self) -> Verdict | None:

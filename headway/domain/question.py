@@ -113,6 +113,7 @@ _WARM_UP_REAL_TIME = "the warm-up of Real-Time Mode is not modelled"
 _WARM_UP_DSTREAMS = "the warm-up of DStreams batches is not modelled"
 _WRITES_REAL_TIME = "what Real-Time Mode writes to its checkpoint is not modelled"
 _WRITES_DSTREAMS = "what DStreams write to checkpoints is not modelled"
+_OUTAGES = "rows that outages lose are modelled for queries in micro-batches"
 _SOURCE_OF_DSTREAMS = "the tasks that read DStreams are as profiled"
 _SHUFFLE_OF_DSTREAMS = "in DStreams the application's own code sets the number of shuffle tasks"
 
@@ -288,6 +289,12 @@ class PlanQuestion(JobQuestion):
         Choice(CheckpointStore),
         "Store of the checkpoint, whose write requests count in the cost; by default as logged.",
         not_for=_not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
+    )
+    retention_s: float | None = _rare(
+        Duration(),
+        "How long the source keeps rows, e.g. 7d (retention.ms of Kafka): which outages lose none.",
+        name="retention",
+        not_for=_not_for(ending=_DEADLINE, real_time=_OUTAGES, dstreams=_OUTAGES),
     )
     bursts: tuple[Burst, ...] = _rare(
         BURSTS,

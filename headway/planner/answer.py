@@ -38,6 +38,7 @@ from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
 from headway.planner.bill import planned_writes
 from headway.planner.checkpoint import changes_from_today, planned_settings
+from headway.planner.driver import driver_conf, driver_of
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.memory import memory_plan, overhead_bytes
 from headway.planner.profiled_memory import profiled_memory
@@ -96,7 +97,10 @@ def as_plan(
     # Growth is a finding about the plan, which has it once.
     prediction = predict(replace(expected, growth=None), configuration, profile.arrivals)
     memory = memory_plan(profile, question.space, configuration.executors)
+    driver = driver_of(explained) if prediction.stable else None
     conf = _conf(profile, configuration, memory) | resource_settings(profile.application.properties)
+    if driver is not None:
+        conf |= driver_conf(profile.application, driver)
     if configuration.task_cpus != profile.baseline.task_cpus:
         # Even if it is Spark's default, since the job may still be submitted with another number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
@@ -138,6 +142,7 @@ def as_plan(
         declared=profile.declared,
         kept_probability=setting.kept_probability,
         writes=planned_writes(explained.under(question)) if prediction.stable else None,
+        driver=driver,
     )
     if setting.floor_s is None:
         return Plan(

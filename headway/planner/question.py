@@ -35,7 +35,7 @@ class Question:
     Declared figures in it are at the end of their ranges for the confidence. ``also`` are further
     targets; a setting meets the question if it meets all of them. If the query ``starts_anew``,
     without its checkpoint, today's partitions are not preferred. ``charges`` are None if the
-    price of requests is unknown.
+    price of requests is unknown, ``retention_s`` how long the source keeps rows if that is given.
     """
 
     profile: JobProfile
@@ -45,6 +45,7 @@ class Question:
     also: tuple[Promise, ...] = ()
     starts_anew: bool = False
     charges: Charges | None = None
+    retention_s: float | None = None
 
     def __post_init__(self) -> None:
         if not 0.5 <= self.confidence < 1:

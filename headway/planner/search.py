@@ -39,6 +39,7 @@ from headway.planner.growing_batches import until_a_date, while_growing, with_gr
 from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
 from headway.planner.question import Charges, Question, burst_of
+from headway.planner.retention import require_rows_kept
 from headway.planner.space import SearchSpace
 
 
@@ -56,6 +57,7 @@ def plan(
     budget_per_hour: float | None = None,
     checkpoint: Checkpoint | None = None,
     store_price: StorePrice | None = None,
+    retention_s: float | None = None,
     relaxation: bool = False,
     from_start: bool = False,
     rate_ratios: Sequence[float] = (),
@@ -89,6 +91,8 @@ def plan(
     store_price : StorePrice or None
         Price of write requests at the store of the checkpoint, which are part of the cost and of
         the budget; None leaves them out.
+    retention_s : float or None, > 0
+        How long the source keeps rows; None if that does not matter. [s]
     relaxation : bool
         Also state the bound of the convex relaxation, which loads cvxpy.
     from_start : bool
@@ -104,8 +108,8 @@ def plan(
     Raises
     ------
     InputError
-        If a target is on windows that are not in the profile, the question is contradictory, or no
-        node type has room for an executor.
+        If a target is on windows that are not in the profile, the question is contradictory, no
+        node type has room for an executor, or rows of an outage are not kept.
 
     Notes
     -----
@@ -116,6 +120,7 @@ def plan(
 
     def offered(job: JobProfile) -> tuple[list[Offer], tuple[str, ...]]:
         question = question_of(job, target, space, confidence, further_targets, checkpoint)
+        question = replace(question, retention_s=retention_s)
         if store_price is not None:
             charges = Charges(
                 price=store_price,
@@ -146,6 +151,7 @@ def plan(
             answer = replace(answer, optimality=replace(answer.optimality, relaxed_nodes=relaxed))
         return answer, refused
 
+    require_rows_kept(further_targets, retention_s)
     job = replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals)
     if job.growth is not None and job.growth.is_foreseeable:
         answer, refused = planned(with_growth_ahead(job))

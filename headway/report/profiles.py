@@ -78,6 +78,7 @@ def survey_as_json(logs: Sequence[LogSurvey], failures: Sequence[LogFailure]) ->
                 "why_not": log.why_not or None,
                 "notes": list(log.profile.notes) if log.profile else [],
                 "growth": plain_data(log.profile and log.profile.growth),
+                "slow_growth": plain_data(log.profile.slow_growth if log.profile else ()),
             }
             for log in logs
         ],
@@ -132,6 +133,7 @@ def _counted(counts: EventCounts) -> str:
 def _job_lines(profile: JobProfile) -> Iterator[str]:
     if profile.growth is not None:
         yield from (as_sentence(words_of(finding)) for finding in profile.growth.findings)
+    yield from (as_sentence(words_of(growth.finding)) for growth in profile.slow_growth)
     num_batches = sum(setting.num_batches for setting in profile.settings)
     rate = format_rate(profile.arrivals.rate_per_s)
     last = f"last at {rate}" if profile.drain is None else f"last reading a backlog at {rate}"

@@ -10,6 +10,7 @@ from headway.domain import FrontierPoint, Metric, PlannedRate, Prediction, Strea
 from headway.domain.sheet import Section, Sheet, setting_lines
 from headway.domain.writes import PlannedWrites
 from headway.report.advice import next_run_texts
+from headway.report.driver import driver_section
 from headway.report.facts import facts, memory_rows, nearest_rows
 from headway.report.frontier import another_carries_more, frontier_rows, needs_rows, rate_text
 from headway.report.wording import (
@@ -94,6 +95,7 @@ def reason_sections(plan: StreamAnswer) -> tuple[Section, ...]:
         longer_triggers_section(plan),
         Section(title="binding constraints", texts=plan.binding),
         writes_section(plan),
+        driver_section(plan.driver),
         *skew_sections(plan),
         needs_section(plan),
         nearest_section(plan),

@@ -97,6 +97,8 @@ KNOBS: Mapping[str, Knob] = MappingProxyType({knob.setting: knob for knob in _TA
 
 # What a plan sets beside its knobs.
 _BESIDE = (
+    Knob("driver_cores", "driver cores", "spark.driver.cores", "cores"),
+    Knob("driver_memory", "driver memory", "spark.driver.memory", "bytes"),
     Knob("dynamic_allocation", "dynamic allocation", "spark.dynamicAllocation.enabled", "flag"),
     Knob("overhead", "memory beside the heap", "spark.executor.memoryOverhead", "bytes"),
     Knob("python_memory", "Python workers", "spark.executor.pyspark.memory", "bytes"),

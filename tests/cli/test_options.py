@@ -357,6 +357,7 @@ VALUES: dict[str, Value] = {
     "--advise": None, "--baseline": "dear.lock", "--budget": "9", "--burst": "9k/s:1m",
     "--by": "2027-06", "--catalog": "catalog.yaml", "--check": None, "--checkpoint": "new",
     "--checkpoint-store": "s3",
+    "--retention": "7d",
     "--confidence": "0.7", "--conf": "spark.app.name=x", "--cores": "8", "--diff-from": "now.conf",
     "--engine": "in-process", "--executors": "3", "--files": "out", "--for": "30s",
     "--force": None, "--format": "json", "--from-start": None, "--growth": "4000x",

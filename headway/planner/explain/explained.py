@@ -47,6 +47,8 @@ from headway.planner.frontier import frontier_around, frontier_of, own_point, wi
 from headway.planner.purchase import Offer
 from headway.planner.question import Question
 from headway.planner.rate_limit import planned_rate_limit
+from headway.planner.retention import retention_findings
+from headway.planner.slow_growth import slow_growth_findings
 from headway.planner.state_growth import state_findings
 from headway.planner.tasks import short_of_tasks
 from headway.planner.verdict import kept_probability, settling_advice
@@ -102,7 +104,12 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
         frontier=later(frontier),
         chosen=later(plan_point),
         most_on_nodes=later(lambda: up_to_own()[-1]),
-        findings=(*state_findings(setting), *_idle_slots(explained)),
+        findings=(
+            *state_findings(setting),
+            *slow_growth_findings(setting),
+            *retention_findings(setting, configuration),
+            *_idle_slots(explained),
+        ),
         binding=later(lambda: binding_constraints(question, setting, rejected())),
         rejected=later(rejected),
         optimality=optimality,

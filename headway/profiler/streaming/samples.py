@@ -199,6 +199,8 @@ class QueryRun:
     batches were started by a gate, not by the trigger. ``drain`` is the backlog that it read, if it
     did nothing else. ``mean_file`` are the mean rows and bytes of a file of its source,
     ``written_files`` the mean number of files that the actions of a batch wrote.
+    ``concurrent_batches`` are those of all queries of its application that ran while its own did; None
+    if no other ran.
     """
 
     query_id: str
@@ -221,6 +223,7 @@ class QueryRun:
     batches: tuple[BatchSample, ...]
     early: tuple[EarlyBatch, ...] = ()
     without_rows: tuple[BatchSample, ...] = ()
+    concurrent_batches: float | None = None
 
     @property
     def label(self) -> str:

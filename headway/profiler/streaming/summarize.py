@@ -34,6 +34,7 @@ from headway.profiler.streaming.observations import (
     observe_state,
 )
 from headway.profiler.streaming.samples import QueryRun
+from headway.profiler.streaming.slow_growth import slow_growth_of
 from headway.profiler.streaming.source_rules import source_notes
 from headway.profiler.streaming.warm_up import warm_up_of
 
@@ -108,6 +109,7 @@ def profile_of_runs(
         drift=fit.drift,
         warm_up=warm_up_of(runs, fit),
         growth=growth_of(last, fit),
+        slow_growth=slow_growth_of(last),
         drain=last.drain,
         settings=tuple(
             _setting(run, modelled_s)
@@ -197,6 +199,7 @@ def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
         modelled_duration_mean_s=modelled_s,
         updated_rows=mean_updated_rows(run.batches),
         written_files_per_batch=run.written_files,
+        concurrent_batches=run.concurrent_batches,
     )
 
 

@@ -201,6 +201,12 @@ class StreamingJob:
         "the profile.",
         default=None,
     )
+    retention_s: float | None = entry(
+        DURATION,
+        "How long the source keeps rows, e.g. 7d for `retention.ms` of a Kafka topic. The plan "
+        "says which outages lose none; a `catch_up` after a longer one is refused.",
+        default=None,
+    )
     pinned: Pinned = entry(Nested(Pinned), "Settings that are fixed.", default=Pinned())
     from_start: bool = entry(
         Flag(),
