@@ -189,3 +189,50 @@ TABLES_PER_SNAPSHOT = Assumption(
     source="counted on Spark 4.3, 2026-11-27, one aggregation: 16.7 files of 8 stores per batch",
     influences="files and write requests of a checkpoint (F1)",
 )
+ROCKSDB_BITS_PER_KEY = Assumption(
+    name="Filter of RocksDB, per key",
+    value=10.0,
+    unit="bits",
+    source="RocksDB: BloomFilter, as Spark makes it",
+    influences="memory of RocksDB (U1)",
+)
+ROCKSDB_BLOCK_BYTES = Assumption(
+    name="Block of RocksDB",
+    value=parse_size_bytes("4k"),
+    unit="bytes",
+    source="Spark: spark.sql.streaming.stateStore.rocksdb.blockSizeKB",
+    influences="memory of RocksDB (U1)",
+)
+ROCKSDB_BUFFERED_ROW_BYTES = Assumption(
+    name="What a row in a write buffer of RocksDB takes beyond its own bytes",
+    value=64.0,
+    unit="bytes",
+    source="judgement: a node of a skip list, a sequence number and two lengths",
+    influences="memory of RocksDB (U1)",
+)
+ROCKSDB_FLUSH_RATIO = Assumption(
+    name="Share of RocksDB's write buffers at which it flushes",
+    value=7 / 8,
+    source="RocksDB: WriteBufferManager",
+    influences="memory of RocksDB (U1)",
+)
+ROCKSDB_LARGEST_BUFFER_BYTES = Assumption(
+    name="Write buffer of a store in RocksDB",
+    value=parse_size_bytes("64m"),
+    unit="bytes",
+    source="RocksDB: write_buffer_size, which Spark leaves as it is",
+    influences="memory of RocksDB (U1)",
+)
+ROCKSDB_LEAST_BUFFER_BYTES = Assumption(
+    name="Smallest write buffer of a store in RocksDB",
+    value=parse_size_bytes("1m"),
+    unit="bytes",
+    source="RocksDB: memory of write buffers is taken in blocks of 1 MiB",
+    influences="memory of RocksDB (U1)",
+)
+ROCKSDB_ROOM_RATIO = Assumption(
+    name="Memory reserved for RocksDB, over its bound",
+    value=1.25,
+    source="judgement: Spark does not make the bound strict (SPARK-44878)",
+    influences="memory of RocksDB (U1)",
+)

@@ -1,0 +1,146 @@
+"""Memory that RocksDB needs for the state of a query, outside of the heap of an executor."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+from headway.assumptions.resources import (
+    ROCKSDB_BITS_PER_KEY,
+    ROCKSDB_BLOCK_BYTES,
+    ROCKSDB_BUFFERED_ROW_BYTES,
+    ROCKSDB_FLUSH_RATIO,
+    ROCKSDB_LARGEST_BUFFER_BYTES,
+    ROCKSDB_LEAST_BUFFER_BYTES,
+    ROCKSDB_ROOM_RATIO,
+)
+from headway.units import parse_size_bytes
+
+_MIB = parse_size_bytes("1m")
+_PREFIX = "spark.sql.streaming.stateStore.rocksdb"
+_DIGITS = 3
+_ADDRESS_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateInRocksDb:
+    """State that the stores of one executor keep in RocksDB.
+
+    ``rows_per_batch`` are the rows that a batch writes, and ``batches_per_flush`` the batches until
+    what was written leaves the write buffers: 1, or with changelogs as many as there are between
+    two snapshots. ``data_hit_ratio`` is the share of the rows' own blocks that are found in memory.
+    """
+
+    rows: float
+    row_bytes: float
+    num_stores: int
+    rows_per_batch: float
+    batches_per_flush: int
+    data_hit_ratio: float
+
+    @property
+    def data_bytes(self) -> float:
+        """Its rows [bytes]."""
+        return self.rows * self.row_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RocksDbMemory:
+    """Memory of all stores of an executor: the bound given to RocksDB, and what it may take.
+
+    ``hit_ratio`` is the share of blocks found in memory as RocksDB counts it: with those of indexes
+    and filters.
+    """
+
+    bound_bytes: int
+    write_buffer_ratio: float
+    high_priority_ratio: float
+    native_bytes: int
+    hit_ratio: float
+
+    def as_dict(self) -> dict[str, float]:
+        """Its figures by their names."""
+        return asdict(self)
+
+    def spark_conf(self) -> dict[str, str]:
+        """Spark's settings of it.
+
+        Examples
+        --------
+        >>> memory = RocksDbMemory(
+        ...     bound_bytes=64 * 2**20, write_buffer_ratio=0.5, high_priority_ratio=0.1,
+        ...     native_bytes=80 * 2**20, hit_ratio=0.9,
+        ... )
+        >>> memory.spark_conf()["spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"]
+        '64'
+        """
+        return {
+            f"{_PREFIX}.boundedMemoryUsage": "true",
+            f"{_PREFIX}.maxMemoryUsageMB": str(self.bound_bytes // _MIB),
+            f"{_PREFIX}.writeBufferCacheRatio": f"{self.write_buffer_ratio:g}",
+            f"{_PREFIX}.highPriorityPoolRatio": f"{self.high_priority_ratio:g}",
+        }
+
+
+def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
+    """The memory that a state needs in RocksDB, on one executor.
+
+    Parameters
+    ----------
+    state : StateInRocksDb
+
+    Returns
+    -------
+    RocksDbMemory
+
+    Notes
+    -----
+    **(U1)** Memory of RocksDB. `S` stores of an executor share a bound of write buffers `W`,
+    indexes and filters `F`, and blocks of rows `C`. Of `n` state rows with `b` bytes, a batch
+    writes `u`, and they stay in the buffers for `k` batches: 1, or with changelogs as many as there
+    are between snapshots. So `W = 8/7 S min(max(k u (b + 64)/S, 1 MiB), 64 MiB)`, since RocksDB
+    flushes at 7/8 of its buffers, a buffered row takes 64 bytes more, and no store needs more than
+    one buffer of RocksDB's own size. `F = n (10/8 + b/4096 (b + 16))`: a filter of 10 bits per key,
+    and an entry of a key and an address for each block of 4 KiB. `C = h n b` for a share `h` of
+    rows that are found in memory. The bound is `M = W + F + C` in whole MiB; with it come
+    `writeBufferCacheRatio = W/M` and `highPriorityPoolRatio = F/M`. Spark does not let RocksDB
+    refuse memory beyond `M`, and memory that is freed is not returned at once, so 1.25 `M` is
+    reserved in the container. A lookup asks for a filter, an index and a block, so that RocksDB
+    counts a hit ratio of `(2 + h)/3`.
+
+    Examples
+    --------
+    >>> memory = rocksdb_memory(
+    ...     StateInRocksDb(
+    ...         rows=1e6, row_bytes=64, num_stores=4, rows_per_batch=50e3, batches_per_flush=1,
+    ...         data_hit_ratio=0.9,
+    ...     )
+    ... )
+    >>> memory.bound_bytes // 2**20, memory.write_buffer_ratio, round(memory.hit_ratio, 3)
+    (65, 0.108, 0.967)
+    """
+    buffer_bytes = (
+        state.batches_per_flush
+        * state.rows_per_batch
+        * (state.row_bytes + ROCKSDB_BUFFERED_ROW_BYTES.value)
+        / state.num_stores
+    )
+    least_bytes, most_bytes = ROCKSDB_LEAST_BUFFER_BYTES.value, ROCKSDB_LARGEST_BUFFER_BYTES.value
+    buffers_bytes = (
+        state.num_stores
+        * min(max(buffer_bytes, least_bytes), most_bytes)
+        / ROCKSDB_FLUSH_RATIO.value
+    )
+    entry_bytes = state.row_bytes + _ADDRESS_BYTES
+    index_bytes = state.rows * (
+        ROCKSDB_BITS_PER_KEY.value / 8 + state.row_bytes / ROCKSDB_BLOCK_BYTES.value * entry_bytes
+    )
+    blocks_bytes = state.data_hit_ratio * state.data_bytes
+    bound_bytes = _MIB * math.ceil((buffers_bytes + index_bytes + blocks_bytes) / _MIB)
+    return RocksDbMemory(
+        bound_bytes=bound_bytes,
+        write_buffer_ratio=round(buffers_bytes / bound_bytes, _DIGITS),
+        high_priority_ratio=round(index_bytes / bound_bytes, _DIGITS),
+        native_bytes=_MIB * math.ceil(ROCKSDB_ROOM_RATIO.value * bound_bytes / _MIB),
+        hit_ratio=(2.0 + state.data_hit_ratio) / 3.0,
+    )
