@@ -55,11 +55,11 @@ class Split:
         """Rows of each batch; None for the equal parts that bring every key once."""
         for _ in range(self.said["filling_batches"]):
             yield None
-        share = self.said["share_of_keys_in_a_batch_since_the_snapshot"]
+        usual = round(self.said["share_of_keys_in_a_batch"] * self.keys[size])
         for _ in range(self.said["batches_since_the_snapshot"]):
-            yield round(share * self.keys[size])
+            yield usual
         for _ in range(self.said["batches_after_the_restart"]):
-            yield int(self.said["rows_of_a_batch_after_the_restart"])
+            yield usual
 
 
 def write_input(folder: Path, num_keys: int, batches: Sequence[int | None]) -> list[Path]:
