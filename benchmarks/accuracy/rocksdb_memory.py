@@ -18,17 +18,20 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 from keyed_states import Line, Split, batch_facts, conf_of, deliver, remove, started, write_input
 from result_lines import keep, lines_of, this_machine
 
 from headway.assumptions.resources import COMMITS_PER_SNAPSHOT
+from headway.domain import RocksDbMemory
 from headway.errors import HeadwayError
-from headway.models.job.rocksdb_memory import RocksDbMemory, StateInRocksDb, rocksdb_memory
+from headway.models.job.rocksdb_memory import StateInRocksDb, rocksdb_memory
 from headway.planner.memory import overhead_bytes
 from headway.profiler.spark.session import embedded_session
 from headway.runtime.measure import Json, progress_events
+from headway.sparkconf.rocksdb import rocksdb_conf
 from headway.units import spark_memory_bytes
 
 RESULTS = Path(__file__).parent / "results" / "rocksdb-memory.jsonl"
@@ -104,7 +107,7 @@ def _measured(name: str, share: float, folder: Path) -> Line:
         "machine": this_machine(),
         "bound_bytes": bound,
         "heap_bytes": spark_memory_bytes(_SAID["heap"]),
-        "planned": planned().as_dict(),
+        "planned": asdict(planned()),
         "peak_bytes": watched.peak_bytes,
         "was_killed": watched.was_killed,
         "num_batches": len(events),
@@ -168,7 +171,7 @@ class Watched:
 
 def _run_within(bound: int, place: Path, num_batches: int) -> tuple[Watched, list[Json]]:
     """Run the query within a bound: what was watched, and the progress that it made."""
-    conf = conf_of("RocksDB, changelog", _SPLIT.said["partitions"], **planned().spark_conf())
+    conf = conf_of("RocksDB, changelog", _SPLIT.said["partitions"], **rocksdb_conf(planned()))
     watched: Watched | None = None
     events: list[Json] = []
     try:

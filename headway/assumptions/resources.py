@@ -236,3 +236,72 @@ ROCKSDB_ROOM_RATIO = Assumption(
     source="judgement: Spark does not make the bound strict (SPARK-44878)",
     influences="memory of RocksDB (U1)",
 )
+JVM_START_S = Assumption(
+    name="From the start of a process until Spark's executor is there",
+    value=2.5,
+    unit="s",
+    source="measured on Spark 4.3, local, 2 cores; a cluster adds its wait for containers",
+    influences="starting again (U2)",
+)
+LOADED_STORE_S = Assumption(
+    name="Opening a store of Spark's default kind",
+    value=0.05,
+    unit="s",
+    source="judgement: it lists its files and reads two",
+    influences="starting again, without a restart on record (U2)",
+)
+LOADED_ROW_S = Assumption(
+    name="Loading a row of a snapshot of Spark's default store",
+    value=1e-6,
+    unit="s/row",
+    source="judgement: a row is decompressed and put into a map",
+    influences="starting again, without a restart on record (U2)",
+)
+REPLAYED_ROW_S = Assumption(
+    name="Replaying a changed row of Spark's default store",
+    value=1e-6,
+    unit="s/row",
+    source="judgement: as a row of a snapshot",
+    influences="starting again, without a restart on record (U2)",
+)
+ROCKSDB_LOADED_STORE_S = Assumption(
+    name="Opening a store of RocksDB",
+    value=0.2,
+    unit="s",
+    source="judgement: it copies its files, and opens a database",
+    influences="starting again, without a restart on record (U2)",
+)
+ROCKSDB_LOADED_ROW_S = Assumption(
+    name="Loading a row of a snapshot of RocksDB",
+    value=1e-7,
+    unit="s/row",
+    source="judgement: files of some 50 bytes per row, copied at 500 MB/s",
+    influences="starting again, without a restart on record (U2)",
+)
+ROCKSDB_REPLAYED_ROW_S = Assumption(
+    name="Replaying a changed row of RocksDB",
+    value=4e-6,
+    unit="s/row",
+    source="judgement: a lookup and a write",
+    influences="starting again, without a restart on record (U2)",
+)
+ROCKSDB_CACHE_BYTES = Assumption(
+    name="Default cache of a store in RocksDB",
+    value=parse_size_bytes("8m"),
+    unit="bytes",
+    source="Spark: spark.sql.streaming.stateStore.rocksdb.blockCacheSizeMB",
+    influences="memory of RocksDB (U1)",
+)
+ROCKSDB_BOUND_BYTES = Assumption(
+    name="Default bound of all stores in RocksDB, if it is on",
+    value=parse_size_bytes("500m"),
+    unit="bytes",
+    source="Spark: spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB",
+    influences="memory of RocksDB (U1)",
+)
+ROCKSDB_WRITE_BUFFER_RATIO = Assumption(
+    name="Default share of the bound of RocksDB for write buffers",
+    value=0.5,
+    source="Spark: spark.sql.streaming.stateStore.rocksdb.writeBufferCacheRatio",
+    influences="memory of RocksDB (U1)",
+)

@@ -44,6 +44,7 @@ from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import Offer, reserve_findings
 from headway.planner.rate_limit import RateLimit
 from headway.sparkconf import KNOBS, query_options, resource_settings, spark_conf
+from headway.sparkconf.rocksdb import rocksdb_conf
 from headway.sparkconf.container import (
     OFF_HEAP_KEY,
     OFF_HEAP_SIZE_KEY,
@@ -166,6 +167,8 @@ def _conf(
     if memory.overhead_bytes > overhead_bytes(memory.heap_bytes, 0):
         # Spark's own computation ignores state outside the heap, and on some platforms Python.
         conf[OVERHEAD_KEY] = spark_memory_text(memory.overhead_bytes)
+    if memory.rocksdb is not None:
+        conf |= rocksdb_conf(memory.rocksdb)
     if memory.off_heap_bytes:
         conf[OFF_HEAP_KEY] = "true"
         conf[OFF_HEAP_SIZE_KEY] = spark_memory_text(memory.off_heap_bytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from headway.assumptions.resources import (
     ROCKSDB_BITS_PER_KEY,
@@ -14,10 +14,10 @@ from headway.assumptions.resources import (
     ROCKSDB_LEAST_BUFFER_BYTES,
     ROCKSDB_ROOM_RATIO,
 )
+from headway.domain import RocksDbMemory
 from headway.units import parse_size_bytes
 
 _MIB = parse_size_bytes("1m")
-_PREFIX = "spark.sql.streaming.stateStore.rocksdb"
 _DIGITS = 3
 _ADDRESS_BYTES = 16
 
@@ -33,7 +33,7 @@ class StateInRocksDb:
 
     rows: float
     row_bytes: float
-    num_stores: int
+    num_stores: float
     rows_per_batch: float
     batches_per_flush: int
     data_hit_ratio: float
@@ -42,44 +42,6 @@ class StateInRocksDb:
     def data_bytes(self) -> float:
         """Its rows [bytes]."""
         return self.rows * self.row_bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RocksDbMemory:
-    """Memory of all stores of an executor: the bound given to RocksDB, and what it may take.
-
-    ``hit_ratio`` is the share of blocks found in memory as RocksDB counts it: with those of indexes
-    and filters.
-    """
-
-    bound_bytes: int
-    write_buffer_ratio: float
-    high_priority_ratio: float
-    native_bytes: int
-    hit_ratio: float
-
-    def as_dict(self) -> dict[str, float]:
-        """Its figures by their names."""
-        return asdict(self)
-
-    def spark_conf(self) -> dict[str, str]:
-        """Spark's settings of it.
-
-        Examples
-        --------
-        >>> memory = RocksDbMemory(
-        ...     bound_bytes=64 * 2**20, write_buffer_ratio=0.5, high_priority_ratio=0.1,
-        ...     native_bytes=80 * 2**20, hit_ratio=0.9,
-        ... )
-        >>> memory.spark_conf()["spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"]
-        '64'
-        """
-        return {
-            f"{_PREFIX}.boundedMemoryUsage": "true",
-            f"{_PREFIX}.maxMemoryUsageMB": str(self.bound_bytes // _MIB),
-            f"{_PREFIX}.writeBufferCacheRatio": f"{self.write_buffer_ratio:g}",
-            f"{_PREFIX}.highPriorityPoolRatio": f"{self.high_priority_ratio:g}",
-        }
 
 
 def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
@@ -95,13 +57,13 @@ def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
 
     Notes
     -----
-    **(U1)** Memory of RocksDB. `S` stores of an executor share a bound of write buffers `W`,
-    indexes and filters `F`, and blocks of rows `C`. Of `n` state rows with `b` bytes, a batch
+    **(U1)** Memory of RocksDB. `m` stores of an executor share a bound of write buffers `W`,
+    indexes and filters `F`, and blocks of rows `C`. Of `S` state rows with `b` bytes, a batch
     writes `u`, and they stay in the buffers for `k` batches: 1, or with changelogs as many as there
-    are between snapshots. So `W = 8/7 S min(max(k u (b + 64)/S, 1 MiB), 64 MiB)`, since RocksDB
+    are between snapshots. So `W = 8/7 m min(max(k u (b + 64)/m, 1 MiB), 64 MiB)`, since RocksDB
     flushes at 7/8 of its buffers, a buffered row takes 64 bytes more, and no store needs more than
-    one buffer of RocksDB's own size. `F = n (10/8 + b/4096 (b + 16))`: a filter of 10 bits per key,
-    and an entry of a key and an address for each block of 4 KiB. `C = h n b` for a share `h` of
+    one buffer of RocksDB's own size. `F = S (10/8 + b/4096 (b + 16))`: a filter of 10 bits per key,
+    and an entry of a key and an address for each block of 4 KiB. `C = h S b` for a share `h` of
     rows that are found in memory. The bound is `M = W + F + C` in whole MiB; with it come
     `writeBufferCacheRatio = W/M` and `highPriorityPoolRatio = F/M`. Spark does not let RocksDB
     refuse memory beyond `M`, and memory that is freed is not returned at once, so 1.25 `M` is
@@ -117,7 +79,7 @@ def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
     ...     )
     ... )
     >>> memory.bound_bytes // 2**20, memory.write_buffer_ratio, round(memory.hit_ratio, 3)
-    (65, 0.108, 0.967)
+    (65, 0.107, 0.967)
     """
     buffer_bytes = (
         state.batches_per_flush

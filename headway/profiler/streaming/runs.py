@@ -200,6 +200,7 @@ def steady_part(
         batches=tuple(steady),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
         without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady, levels)),
+        first=_first(reports[0], stages, jvm_started_s, levels),
     )
     return SteadyPart(run, tuple(notes), has_changing_load)
 
@@ -243,6 +244,18 @@ def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> I
                 duration_s=report["phases_s"]["triggerExecution"],
                 num_rows=int(report["num_rows"]),
             )
+
+
+def _first(
+    report: Record,
+    stages: Mapping[int, Sequence[Record]],
+    jvm_started_s: float,
+    levels: Mapping[StageKind, int],
+) -> BatchSample | None:
+    of_batch = stages.get(report["batch_id"], ())
+    if not (is_timed(report) and known_rows(report) > 0 and is_usable(of_batch)):
+        return None
+    return batch_samples.batch_sample(report, of_batch, jvm_started_s, None, levels)
 
 
 def _gated_triggers_s(
