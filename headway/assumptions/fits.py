@@ -337,3 +337,9 @@ LEAST_SEPARATION_SD = Assumption(
     source="from this distance on, two normal densities have two peaks",
     influences="whether slow batches are modelled as a separate mode (E8)",
 )
+FULL_JOIN_RATIO = Assumption(
+    name="Share of its full state from which a join counts as full",
+    value=0.9,
+    source="judgement: rates and event times of a log are not even",
+    influences="state of a join that is not full in the log (U3)",
+)

@@ -44,6 +44,7 @@ from headway.planner.explain.reasons import (
 )
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.frontier import frontier_around, frontier_of, own_point, with_own
+from headway.planner.join_state import join_findings
 from headway.planner.purchase import Offer
 from headway.planner.question import Question
 from headway.planner.rate_limit import planned_rate_limit
@@ -86,7 +87,11 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
         frontier=later(lambda: with_own(frontier_around(question, nodes, nodes), plan_point())),
         chosen=later(plan_point),
-        findings=(*state_findings(setting), *_idle_slots(explained)),
+        findings=(
+            *state_findings(setting),
+            *join_findings(question.profile),
+            *_idle_slots(explained),
+        ),
         binding=later(lambda: binding_constraints(question, setting, rejected())),
         rejected=later(rejected),
         optimality=optimality,
