@@ -305,3 +305,9 @@ ROCKSDB_WRITE_BUFFER_RATIO = Assumption(
     source="Spark: spark.sql.streaming.stateStore.rocksdb.writeBufferCacheRatio",
     influences="memory of RocksDB (U1)",
 )
+ROCKSDB_LEAST_BLOCKS_RATIO = Assumption(
+    name="Least memory of RocksDB for blocks, over that for buffers and indexes",
+    value=0.05,
+    source="judgement: Spark refuses shares of the bound that leave nothing",
+    influences="memory of RocksDB (U1)",
+)

@@ -11,6 +11,7 @@ from headway.assumptions.resources import (
     ROCKSDB_BUFFERED_ROW_BYTES,
     ROCKSDB_FLUSH_RATIO,
     ROCKSDB_LARGEST_BUFFER_BYTES,
+    ROCKSDB_LEAST_BLOCKS_RATIO,
     ROCKSDB_LEAST_BUFFER_BYTES,
     ROCKSDB_ROOM_RATIO,
 )
@@ -64,7 +65,8 @@ def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
     flushes at 7/8 of its buffers, a buffered row takes 64 bytes more, and no store needs more than
     one buffer of RocksDB's own size. `F = S (10/8 + b/4096 (b + 16))`: a filter of 10 bits per key,
     and an entry of a key and an address for each block of 4 KiB. `C = h S b` for a share `h` of
-    rows that are found in memory. The bound is `M = W + F + C` in whole MiB; with it come
+    rows that are found in memory, and at least a twentieth of `W + F`, since Spark refuses shares
+    that add up to 1. The bound is `M = W + F + C` in whole MiB; with it come
     `writeBufferCacheRatio = W/M` and `highPriorityPoolRatio = F/M`. Spark does not let RocksDB
     refuse memory beyond `M`, and memory that is freed is not returned at once, so 1.25 `M` is
     reserved in the container. A lookup asks for a filter, an index and a block, so that RocksDB
@@ -97,7 +99,10 @@ def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
     index_bytes = state.rows * (
         ROCKSDB_BITS_PER_KEY.value / 8 + state.row_bytes / ROCKSDB_BLOCK_BYTES.value * entry_bytes
     )
-    blocks_bytes = state.data_hit_ratio * state.data_bytes
+    blocks_bytes = max(
+        state.data_hit_ratio * state.data_bytes,
+        ROCKSDB_LEAST_BLOCKS_RATIO.value * (buffers_bytes + index_bytes),
+    )
     bound_bytes = _MIB * math.ceil((buffers_bytes + index_bytes + blocks_bytes) / _MIB)
     return RocksDbMemory(
         bound_bytes=bound_bytes,
