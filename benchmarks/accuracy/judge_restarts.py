@@ -41,7 +41,7 @@ def run(given: argparse.Namespace) -> None:
             print(f"{store}: {profiled.name} is not on record, so nothing is predicted")
             continue
         build = replace(profiled, repeat=0)
-        logs = [given.folder / lines[one.name]["log"] for one in (build, profiled)]
+        logs = [given.folder / lines[restart.name]["log"] for restart in (build, profiled)]
         with_restart, without = headway.profile(logs), headway.profile(logs[0])
         assert isinstance(with_restart, JobProfile)
         assert isinstance(without, JobProfile)

@@ -94,7 +94,7 @@ def run(given: argparse.Namespace) -> None:
         if not any(other.query == restart.query for other in left):
             # The copies of its checkpoint are made; its logs stay.
             remove(_place(restart, given.folder.resolve()) / "checkpoint")
-    print(f"{num_run} runs, {len(left)} left: {', '.join(one.name for one in left) or 'none'}")
+    print(f"{num_run} runs, {len(left)} left: {', '.join(restart.name for restart in left) or 'none'}")
 
 
 def _place(restart: RestartRun, folder: Path) -> Path:
