@@ -237,10 +237,10 @@ ROCKSDB_ROOM_RATIO = Assumption(
     influences="memory of RocksDB (U1)",
 )
 JVM_START_S = Assumption(
-    name="From the start of a process until Spark's executor is there",
+    name="From the start of a process until the application begins",
     value=2.5,
     unit="s",
-    source="measured on Spark 4.3, local, 2 cores; a cluster adds its wait for containers",
+    source="measured on Spark 4.3, local, 2 cores",
     influences="starting again (U2)",
 )
 LOADED_STORE_S = Assumption(

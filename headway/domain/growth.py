@@ -61,6 +61,7 @@ class WarmUp:
     ``first_batch_extra_s`` what it took beyond its rows and its state: planning, and the loading of
     classes. ``points`` are for the batches after it, youngest first; from ``steady_age_s`` on the
     drift applies. ``loaded`` is the state that was loaded; None if that is not known.
+    ``executor_wait_s`` passed from the start of the application until its first executor was there.
     """
 
     start_age_s: float
@@ -68,9 +69,14 @@ class WarmUp:
     steady_age_s: float
     points: tuple[WarmUpPoint, ...] = ()
     loaded: StateLoad | None = None
+    executor_wait_s: float = 0.0
 
     def __post_init__(self) -> None:
-        require_not_negative("warm-up", first_batch_extra_s=self.first_batch_extra_s)
+        require_not_negative(
+            "warm-up",
+            first_batch_extra_s=self.first_batch_extra_s,
+            executor_wait_s=self.executor_wait_s,
+        )
         ages_s = [self.start_age_s, *(point.jvm_age_s for point in self.points), self.steady_age_s]
         if not self.start_age_s > 0 or ages_s != sorted(ages_s):
             raise ValueError("warm-up: expected positive ages, from start_age_s to steady_age_s")

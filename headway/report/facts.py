@@ -230,7 +230,7 @@ def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
     >>> for row in memory_rows(memory):
     ...     print(*row, sep=" | ")
     Spark | 300m | reserved
-    state | 100m | recorded
+    state | 100m | recorded, a lower bound
     headroom | 80m |
     heap needed | 480m | their sum
     heap planned | 1g | as requested
@@ -239,7 +239,8 @@ def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
     """
     peak = "peak of one JVM with the driver" if memory.is_measured_locally else "measured peak"
     # Without peaks, what is needed is known from the record of the state.
-    sources = {} if "tasks" in memory.parts else {"Spark": "reserved", "state": "recorded"}
+    bound = "recorded, a lower bound"
+    sources = {} if "tasks" in memory.parts else {"Spark": "reserved", "state": bound}
     rows = [
         (name, size_bytes, "" if name == "headroom" else sources.get(name, peak))
         for name, size_bytes in memory.parts.items()

@@ -184,7 +184,8 @@ def start_again(
     Notes
     -----
     **(U2)** Starting again: `R = a_J + a_S + L + f(D(n) + x)`, from the start of the process to the
-    end of the first batch. `a_J` is the time until an executor is there, `a_S` the recorded time
+    end of the first batch. `a_J` is the time until an executor is there: what a JVM takes until the
+    application begins, and the recorded wait for an executor after that. `a_S` is the recorded time
     from then to the first batch, which opens the session and plans the query; `n` are the rows that
     wait by then, `f` is the factor of (P4), and `x` what the recorded first batch took beyond its
     rows (E30) and its state. The state of `S` rows is in `P` partitions, with `m` stores together,
@@ -209,7 +210,7 @@ def start_again(
     if warm_up is None:
         return None
     extra = StartAgain(
-        JVM_START_S.value,
+        JVM_START_S.value + warm_up.executor_wait_s,
         warm_up.start_age_s,
         warm_up.first_batch_extra_s,
         np.zeros(()),

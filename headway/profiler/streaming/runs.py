@@ -201,6 +201,7 @@ def steady_part(
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
         without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady, levels)),
         first=_first(reports[0], stages, jvm_started_s, levels),
+        executor_wait_s=max(jvm_started_s - (facts.started_s or jvm_started_s), 0.0),
     )
     return SteadyPart(run, tuple(notes), has_changing_load)
 

@@ -67,4 +67,5 @@ def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
         steady_age_s=max(run.batches[0].jvm_age_s for run, _ in fresh_runs),
         points=points,
         loaded=loaded,
+        executor_wait_s=float(np.mean([run.executor_wait_s for run, _ in fresh_runs])),
     )
