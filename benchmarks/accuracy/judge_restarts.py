@@ -1,6 +1,6 @@
 """Predicts restarts from the logs of ``restart_runs``: of each store, from the profiled ones alone.
 
-    python benchmarks/run.py judge_restarts FOLDER
+python benchmarks/run.py judge_restarts FOLDER
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The page about restarts and the memory of RocksDB, from the committed results.
 
-    python benchmarks/run.py restart_page --output docs/restarts.md
+python benchmarks/run.py restart_page --output docs/restarts.md
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ def _restarts(rows: Sequence[Line]) -> Iterator[str]:
     num_within = sum(abs(error_of(row)) <= ALLOWED_RATIO for row in judged)
     usual = [abs(row["usual_s"] / row["measured_s"] - 1.0) for row in judged]
     said = _SPLIT.said
+    profiled_keys = _SPLIT.keys[said["profiled"]["size"]]
     yield "# Restarts: predicted and measured\n"
     yield (
-        "A query that is down starts a JVM, opens a session, loads its state and works through what "
+        "A query that was down starts a JVM, opens a session, loads its state and reads what "
         "has arrived by then. `headway plan` predicts this by (U2) of [theory](theory.md). Here "
         "queries that keep totals by key were stopped and started again, each in a JVM of its own, "
         f"on {said['cores']} cores of one machine with Spark's checkpoint on a local disk: "
@@ -63,9 +64,9 @@ def _restarts(rows: Sequence[Line]) -> Iterator[str]:
         "each.\n"
     )
     yield (
-        f"**What was known.** Of each store, one restart with {_SPLIT.keys[said['profiled']['size']]:,} "
-        "keys was profiled, and the run before it, which began with an empty state. The others were "
-        "predicted from these, with their number of keys, and with the batches since the snapshot as "
+        f"**What was known.** Of each store, one restart with {profiled_keys:,} "
+        "keys was profiled, and the run before it, which began without state. The others were "
+        "predicted from these, with their number of keys, and the batches since the snapshot as "
         "they were on the disk. What is profiled and what is judged was written down before the "
         "first run.\n"
     )
@@ -73,9 +74,9 @@ def _restarts(rows: Sequence[Line]) -> Iterator[str]:
         f"**Result.** {num_within} of {len(judged)} restarts that were not profiled took within "
         f"{ALLOWED_RATIO:.0%} of what was predicted; the largest error is "
         f"{max(abs(error_of(row)) for row in judged):.0%}. Without a restart on record, by the "
-        f"usual speeds of the stores, {sum(error <= ALLOWED_RATIO for error in usual)} are, and the "
-        f"largest error is {max(usual):.0%}. Most of a restart of a small state is the start of the "
-        "JVM, which does not depend on the state: the column on loading shows the part that does.\n"
+        f"usual speeds, {sum(error <= ALLOWED_RATIO for error in usual)} are, and the "
+        f"largest error is {max(usual):.0%}. Most of a restart of a small state is the start of "
+        "the JVM, whatever the state: the column on loading has the part that depends on it.\n"
     )
     yield from headed(
         "| store | keys | repeat | batches since the snapshot | snapshot | predicted | measured "

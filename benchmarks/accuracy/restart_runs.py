@@ -94,7 +94,9 @@ def run(given: argparse.Namespace) -> None:
         if not any(other.query == restart.query for other in left):
             # The copies of its checkpoint are made; its logs stay.
             remove(_place(restart, given.folder.resolve()) / "checkpoint")
-    print(f"{num_run} runs, {len(left)} left: {', '.join(restart.name for restart in left) or 'none'}")
+    print(
+        f"{num_run} runs, {len(left)} left: {', '.join(restart.name for restart in left) or 'none'}"
+    )
 
 
 def _place(restart: RestartRun, folder: Path) -> Path:
@@ -123,7 +125,9 @@ def _built(restart: RestartRun, folder: Path, files: list[Path]) -> Line:
     remove(own)
     num_filling = _SPLIT.said["filling_batches"]
     deliver(files[:num_filling], own / "read")
-    conf = conf_of(restart.store, _SPLIT.said["partitions"], **{f"{STATE}.maintenanceInterval": "2s"})
+    conf = conf_of(
+        restart.store, _SPLIT.said["partitions"], **{f"{STATE}.maintenanceInterval": "2s"}
+    )
     begun_s = time.time()
     with embedded_session(
         app_name=restart.name,
@@ -171,8 +175,8 @@ def _restarted(restart: RestartRun, folder: Path, files: list[Path]) -> Line:
     remove(place)
     if not (own / "checkpoint").exists():
         raise HeadwayError(
-            f"{own / 'checkpoint'}: no checkpoint of {restart.query}; give the folder in which it was "
-            f"built, or remove the line of its build from the results"
+            f"{own / 'checkpoint'}: no checkpoint of {restart.query}; give the folder in which it "
+            "was built, or remove the line of its build from the results"
         )
     shutil.copytree(own / "checkpoint", place / "checkpoint")
     files_at_start = state_files(place / "checkpoint")

@@ -1,4 +1,4 @@
-"""A query with its state in RocksDB within the memory that is planned for it, and within half of it.
+"""State in RocksDB within the memory that is planned for it, and within half of it.
 
 There is no control group that can be written here without touching what runs the machine: version
 2 has no memory controller, and systemd does not run. So the memory of the JVM and of every process

@@ -220,8 +220,8 @@ class MemoryPlan:
     use the overhead. ``off_heap_bytes`` is what Spark itself uses outside the heap
     (``spark.memory.offHeap.size``). ``profiled_heap_bytes`` is the heap of the profiled run, and
     ``profiled_heap`` its origin; ``reason`` explains ``heap_bytes``. ``is_measured_locally`` marks
-    peaks of a JVM that was both driver and executor. ``rocksdb`` bounds ``native_bytes``; None if its
-    rows are not recorded, or if there is none.
+    peaks of a JVM that was both driver and executor. ``rocksdb`` bounds ``native_bytes``; None if
+    its rows are not recorded, or if there is none.
     """
 
     heap_bytes: int

@@ -78,8 +78,8 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
     and the first takes longer by `f` times the recorded excess of a first batch and the loading of
     its state (U2). Batches start as in (B2), with the rate limit if there is one. For each minute,
     the target's statistic is computed over the rows of the batches that start in it, without noise.
-    Its excess over that of the steady batch is added to the planned latency, and with `f = 1` to the
-    expected latency. The target is met from the minute after the last one that misses it at `f`.
+    Its excess over that of the steady batch is added to the planned latency, and with `f = 1` to
+    the expected one. The target is met from the minute after the last one that misses it at `f`.
     Rows that accumulated while the query was down are not counted; they are subject to a separate
     target (P8). If no fresh JVM is recorded, this is unavailable. `--from-start` plans with all
     durations multiplied by `w` at the age of the first batch.

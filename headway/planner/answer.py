@@ -44,13 +44,13 @@ from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import Offer, reserve_findings
 from headway.planner.rate_limit import RateLimit
 from headway.sparkconf import KNOBS, query_options, resource_settings, spark_conf
-from headway.sparkconf.rocksdb import rocksdb_conf
 from headway.sparkconf.container import (
     OFF_HEAP_KEY,
     OFF_HEAP_SIZE_KEY,
     OVERHEAD_KEY,
     PYTHON_MEMORY_KEY,
 )
+from headway.sparkconf.rocksdb import rocksdb_conf
 from headway.units import spark_memory_text
 
 

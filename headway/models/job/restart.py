@@ -20,7 +20,6 @@ from headway.models.arrays import Array, Numeric
 from headway.models.job.batch_files import commit_files, num_state_stores
 from headway.models.job.setting import duration_model
 
-
 _LEAST_INTERVAL_S = 1e-3
 
 

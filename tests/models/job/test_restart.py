@@ -36,9 +36,7 @@ def started(
         profile,
         applications=(replace(profile.application, properties=conf or {}),),
         pins=Pins(state_partitions=8, state_store=store),
-        warm_up=WarmUp(
-            start_age_s=3.0, first_batch_extra_s=2.0, steady_age_s=60.0, loaded=loaded
-        ),
+        warm_up=WarmUp(start_age_s=3.0, first_batch_extra_s=2.0, steady_age_s=60.0, loaded=loaded),
     )
 
 

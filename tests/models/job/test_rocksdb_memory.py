@@ -39,7 +39,9 @@ def test_the_bound_is_buffers_and_indexes_and_blocks() -> None:
 def test_no_store_needs_more_than_a_buffer_of_its_own() -> None:
     one_buffer_each = 4 * 64 * MIB * 8 / 7
     memory = rocksdb_memory(replace(STATE, rows_per_batch=1e9))
-    assert memory.write_buffer_ratio * memory.bound_bytes == pytest.approx(one_buffer_each, rel=0.01)
+    assert memory.write_buffer_ratio * memory.bound_bytes == pytest.approx(
+        one_buffer_each, rel=0.01
+    )
     idle = rocksdb_memory(replace(STATE, rows_per_batch=0.0))
     assert idle.write_buffer_ratio * idle.bound_bytes == pytest.approx(4 * MIB * 8 / 7, rel=0.02)
 
