@@ -238,7 +238,7 @@ ROCKSDB_ROOM_RATIO = Assumption(
 )
 JVM_START_S = Assumption(
     name="From the start of a process until the application begins",
-    value=2.5,
+    value=2.7,
     unit="s",
     source="measured on Spark 4.3, local, 2 cores",
     influences="starting again (U2)",

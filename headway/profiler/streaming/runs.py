@@ -31,6 +31,9 @@ from headway.sparkconf import reader_limit, task_cpus_of
 from headway.units import format_duration
 
 
+_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+
 class SteadyPart(NamedTuple):
     """A run, or None if it is too short, notes about it, and whether its batches differ in rows."""
 
@@ -201,6 +204,7 @@ def steady_part(
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
         without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady, levels)),
         first=_first(reports[0], stages, jvm_started_s, levels),
+        has_changelog=facts.properties.get(_CHANGELOG) == "true",
         executor_wait_s=max(jvm_started_s - (facts.started_s or jvm_started_s), 0.0),
     )
     return SteadyPart(run, tuple(notes), has_changing_load)

@@ -69,6 +69,7 @@ def test_rocksdb_reports_what_loading_took(tmp_path: Path) -> None:
         WENT_ON,
         "app-2",
         rocksdbLoadLatencyMs=900,
+        rocksdbLoadFromSnapshotLatencyMs=300,
         rocksdbReplayChangeLogLatencyMs=500,
         rocksdbNumReplayChangelogFiles=28,
     )
@@ -97,3 +98,21 @@ def test_a_run_that_went_on_alone_tells_nothing_of_the_default_store(tmp_path: P
 
 def test_the_logs_begin_with_fresh_jvms() -> None:
     assert NEW.started_s - EPOCH_S < 30.0
+
+
+def test_a_store_that_was_loaded_before_says_nothing(tmp_path: Path) -> None:
+    """An aggregation loads its stores twice in a batch, and Spark reports the second time."""
+    reported = lines_of(
+        WENT_ON, "app-2", rocksdbLoadLatencyMs=85, rocksdbLoadFromSnapshotLatencyMs=0
+    )
+    warm_up = profiled(tmp_path, reported).warm_up
+    assert warm_up is not None
+    assert warm_up.loaded is None
+
+
+def test_what_is_less_than_loading_classes_takes_is_not_told_from_it(tmp_path: Path) -> None:
+    """Three and a half times as long instead of three times."""
+    somewhat = replace(WENT_ON, warm_up=(3.5,))
+    warm_up = profiled(tmp_path, lines_of(NEW, "app-1"), lines_of(somewhat, "app-2")).warm_up
+    assert warm_up is not None
+    assert warm_up.loaded is None
