@@ -42,7 +42,8 @@ def run(given: argparse.Namespace) -> None:
             continue
         build = replace(profiled, repeat=0)
         logs = [given.folder / lines[restart.name]["log"] for restart in (build, profiled)]
-        with_restart, without = headway.profile(logs), headway.profile(logs[0])
+        with_restart = headway.profile(logs, queries=["totals"])
+        without = headway.profile(logs[0])
         assert isinstance(with_restart, JobProfile)
         assert isinstance(without, JobProfile)
         for line in lines.values():
@@ -73,7 +74,6 @@ def _judged(line: Line, with_restart: JobProfile, without: JobProfile, profiled:
         "snapshot_bytes": snapshot_bytes(line),
         "measured_s": first["begun_s"] + first["phases_ms"]["triggerExecution"] / 1000.0,
         "begun_s": first["begun_s"],
-        "load_s": reported_load_s(first),
         "predicted": asdict(predicted),
         "predicted_s": predicted.total_s,
         "usual_s": usual.total_s,
@@ -114,10 +114,3 @@ def snapshot_bytes(line: Line) -> int:
         for kinds in line["state_files"]
         if (files := kinds.get("snapshot")) is not None
     )
-
-
-def reported_load_s(first: Line) -> float | None:
-    """Time of tasks to load the state, where the store reports it [s]."""
-    (operator,) = first["state"]
-    load_ms = operator["customMetrics"].get("rocksdbLoadLatencyMs")
-    return None if load_ms is None else load_ms / 1000.0

@@ -156,17 +156,31 @@ class Watched:
     def _memory_bytes(self) -> tuple[int, int]:
         """Resident memory of the processes now, and the peak of the JVM alone."""
         resident_bytes = jvm_peak_bytes = 0
+        leader = _command_of(self.session_id)
         for process in Path("/proc").iterdir():
             if process.name.isdigit():
                 with contextlib.suppress(OSError):
                     fields = (process / "stat").read_text().rpartition(")")[2].split()
-                    if int(fields[3]) == self.session_id:
+                    if int(fields[3]) == self.session_id and (
+                        # A child that the JVM is about to start still has the memory of the JVM,
+                        # and its command, and would count all of it twice.
+                        int(process.name) == self.session_id
+                        or _command_of(int(process.name)) != leader
+                    ):
                         resident_bytes += int(fields[21]) * _PAGE_BYTES
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/{self.session_id}/status").read_text().splitlines():
                 if line.startswith("VmHWM:"):
                     jvm_peak_bytes = 1024 * int(line.split()[1])
         return resident_bytes, jvm_peak_bytes
+
+
+def _command_of(pid: int) -> bytes:
+    """Its command line; empty if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _run_within(bound: int, place: Path, num_batches: int) -> tuple[Watched, list[Json]]:

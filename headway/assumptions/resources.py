@@ -247,42 +247,42 @@ LOADED_STORE_S = Assumption(
     name="Opening a store of Spark's default kind",
     value=0.05,
     unit="s",
-    source="judgement: it lists its files and reads two",
+    source="judgement: it lists its files and opens them",
     influences="starting again, without a restart on record (U2)",
 )
 LOADED_ROW_S = Assumption(
     name="Loading a row of a snapshot of Spark's default store",
-    value=1e-6,
+    value=3.5e-6,
     unit="s/row",
-    source="judgement: a row is decompressed and put into a map",
+    source="measured on Spark 4.3: 600,000 rows in 4 stores on 2 cores, 2026-11-29",
     influences="starting again, without a restart on record (U2)",
 )
 REPLAYED_ROW_S = Assumption(
     name="Replaying a changed row of Spark's default store",
-    value=1e-6,
+    value=3.5e-6,
     unit="s/row",
     source="judgement: as a row of a snapshot",
     influences="starting again, without a restart on record (U2)",
 )
 ROCKSDB_LOADED_STORE_S = Assumption(
     name="Opening a store of RocksDB",
-    value=0.2,
+    value=0.5,
     unit="s",
-    source="judgement: it copies its files, and opens a database",
+    source="measured on Spark 4.3: 4 stores on 2 cores, 2026-11-29",
     influences="starting again, without a restart on record (U2)",
 )
 ROCKSDB_LOADED_ROW_S = Assumption(
     name="Loading a row of a snapshot of RocksDB",
     value=1e-7,
     unit="s/row",
-    source="judgement: files of some 50 bytes per row, copied at 500 MB/s",
+    source="judgement: files of 30 bytes per row, copied at 300 MB/s",
     influences="starting again, without a restart on record (U2)",
 )
 ROCKSDB_REPLAYED_ROW_S = Assumption(
     name="Replaying a changed row of RocksDB",
-    value=4e-6,
+    value=5e-6,
     unit="s/row",
-    source="judgement: a lookup and a write",
+    source="measured on Spark 4.3: 210,000 rows in 4 stores on 2 cores, 2026-11-29",
     influences="starting again, without a restart on record (U2)",
 )
 ROCKSDB_CACHE_BYTES = Assumption(

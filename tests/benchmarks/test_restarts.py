@@ -48,7 +48,6 @@ def a_line(repeat: int, measured_s: float, *, profiled: bool = False) -> dict[st
         "replayed_batches": 6.0,
         "snapshot_bytes": 2**24,
         "measured_s": measured_s,
-        "load_s": None,
         "predicted": parts,
         "predicted_s": 10.0,
         "usual_s": 14.0,
