@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.assumptions.planning import MOST_BATCHES_TO_RECOVER, USUAL_BATCH_RATIO
 from headway.domain import Burst, JobProfile
@@ -13,6 +14,9 @@ from headway.models.arrays import Array, Numeric
 from headway.models.job.duration import DurationModel
 from headway.models.job.restart import start_again
 from headway.models.job.setting import settled_batch_rows
+
+Size: TypeAlias = "tuple[Numeric | NDArray[np.int_], Numeric | NDArray[np.int_]]"
+"""Task slots and shuffle partitions of a setting, or of several."""
 
 _SETTLED_RATIO = 1e-4
 # Start of the burst in an interval, as shares of it; the worst one counts.
@@ -35,7 +39,7 @@ NO_START = Start()
 def start_after_outage(
     profile: JobProfile,
     model: DurationModel,
-    size: tuple[Numeric, Numeric],
+    size: Size,
     trigger_s: Numeric,
     factor: Numeric,
     usual_rows: Numeric,
@@ -48,7 +52,7 @@ def start_after_outage(
     -----
     theory.md (U2).
     """
-    num_slots, partitions = size
+    num_slots, partitions = (np.asarray(count, dtype=np.float64) for count in size)
     start = start_again(
         profile,
         num_slots=num_slots,
@@ -64,7 +68,7 @@ def start_after_outage(
 def recovery_after_outage_s(
     profile: JobProfile,
     model: DurationModel,
-    size: tuple[Numeric, Numeric],
+    size: Size,
     rate_per_s: Numeric,
     trigger_s: Numeric,
     factor: Numeric,

@@ -70,7 +70,7 @@ def test_the_page_judges_only_restarts_that_were_not_profiled(tmp_path: Path) ->
     assert "the largest error is 20%" in page
     assert "largest error is 12%" in page
     assert "| -20% |" in page
-    assert "| default | 600,000 | 20 s | 12.5 s | -38% |" in page
+    assert "| default | 600,000 | 20.0 s | 12.5 s | -38% |" in page
     assert page.endswith("Made today.\n")
 
 

@@ -195,7 +195,7 @@ def start_again(
     proportional to the rows of a batch, and at most `S`. `l_0`, `l_1` and `l_2` are the usual ones
     of the kind of store, times a ratio from the first batch of a run that went on from a
     checkpoint: what RocksDB reports, if it reports any loading from a snapshot; else the time by
-    which the tasks behind exchanges exceeded the usual ones, minus the same of a first batch without
+    which the tasks behind exchanges exceeded the usual ones, minus the same of a batch without
     state, if that is the smaller part. The ratio is 1 if neither is on record.
 
     Examples
