@@ -341,5 +341,5 @@ FULL_JOIN_RATIO = Assumption(
     name="Share of its full state from which a join counts as full",
     value=0.9,
     source="judgement: rates and event times of a log are not even",
-    influences="state of a join that is not full in the log (U3)",
+    influences="state of a join that is not full in the log (Z3)",
 )

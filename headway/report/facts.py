@@ -154,7 +154,7 @@ def _restart_text(after_start: AfterStart) -> str:
     )
     listed = ", ".join(f"{format_duration(part_s)} {what}" for part_s, what in parts if part_s)
     total = format_duration(restart.total_s)
-    return f" Starting again takes up to {total}: {listed}; theory.md (U2)."
+    return f" Starting again takes up to {total}: {listed}; theory.md (Z2)."
 
 
 def _holds_text(after_start: AfterStart) -> str:
