@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
-        shedding-lives ordered-equality ordered-runs ordered-state speed-ordered skewed-plans skewed-plans-page backlogs backlogs-page goldens \
+        shedding-lives ordered-equality ordered-runs ordered-state speed-ordered skewed-plans skewed-plans-page backlogs backlogs-page restarts restarts-page goldens \
         docs site figures wheel jars constraints audit java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
@@ -257,6 +257,14 @@ backlogs: $(READY) java  ## run times of queries that read a backlog and end, 20
 
 backlogs-page: $(READY)  ## the page about it, from the committed results -> docs/backlogs.md
 	$(BIN)/python benchmarks/run.py backlogs --output docs/backlogs.md
+
+restarts: $(READY) java  ## restarts at three sizes of state, and RocksDB within a bound, 20 minutes on a quiet machine; resumes where it stopped
+	$(BIN)/python benchmarks/run.py restart_runs build/restarts --minutes 25
+	$(BIN)/python benchmarks/run.py rocksdb_memory build/restarts --minutes 10
+	$(BIN)/python benchmarks/run.py judge_restarts build/restarts
+
+restarts-page: $(READY)  ## the page about it, from the committed results -> docs/restarts.md
+	$(BIN)/python benchmarks/run.py restart_page --output docs/restarts.md
 
 goldens: $(READY)  ## what commands and calls print, on record -> tests/goldens/record; look at the difference
 	$(BIN)/python -m tests.goldens.write

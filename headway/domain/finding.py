@@ -31,6 +31,8 @@ class FindingCode(StrEnum):
     """``nodes`` from which the model says longer than for fewer, ``ratio`` by how much at most."""
     STATE_GROWS = "state_grows"
     """``growth_per_s``, ``state_rows``, ``batch_s_per_million_rows``."""
+    JOIN_NOT_FULL = "join_not_full"
+    """``state_rows`` in the log, ``full_state_rows`` that the plan is made for."""
     STATE_BREAKS_PROMISE = "state_breaks_promise"
     """``missed_after_s``, ``growth_per_s``, ``state_rows``, ``state_rows_then``."""
     BATCHES_GROW = "batches_grow"

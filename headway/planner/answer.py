@@ -51,6 +51,7 @@ from headway.sparkconf.container import (
     OVERHEAD_KEY,
     PYTHON_MEMORY_KEY,
 )
+from headway.sparkconf.rocksdb import rocksdb_conf
 from headway.units import spark_memory_text
 
 
@@ -173,6 +174,8 @@ def _conf(
     if memory.overhead_bytes > overhead_bytes(memory.heap_bytes, 0):
         # Spark's own computation ignores state outside the heap, and on some platforms Python.
         conf[OVERHEAD_KEY] = spark_memory_text(memory.overhead_bytes)
+    if memory.rocksdb is not None:
+        conf |= rocksdb_conf(memory.rocksdb)
     if memory.off_heap_bytes:
         conf[OFF_HEAP_KEY] = "true"
         conf[OFF_HEAP_SIZE_KEY] = spark_memory_text(memory.off_heap_bytes)

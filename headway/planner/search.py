@@ -36,6 +36,7 @@ from headway.planner.explain.explained import nearest_there_is, settled_on
 from headway.planner.explain.infeasible import lowest_latency_in_reach
 from headway.planner.fewest import fewest_nodes
 from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
+from headway.planner.join_state import with_full_join
 from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
 from headway.planner.question import Charges, Question, burst_of
@@ -153,6 +154,7 @@ def plan(
 
     require_rows_kept(further_targets, retention_s)
     job = replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals)
+    job = with_full_join(job)
     if job.growth is not None and job.growth.is_foreseeable:
         answer, refused = planned(with_growth_ahead(job))
         lasting = until_a_date(answer) if answer.floor_s is None else None

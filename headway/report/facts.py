@@ -115,7 +115,8 @@ def after_start_fact(plan: Plan) -> Iterator[tuple[str, str]]:
     expected = "" if expected_s is None else f"{format_duration(expected_s)}, "
     upper_end = format_duration(after_start.by_minute_s[0])
     first_minute = f"first minute {plan.target.statistic} {expected}up to {upper_end}"
-    yield _AFTER_START, f"{_holds_text(after_start)}; {first_minute}"
+    ready = _ready_text(after_start)
+    yield _AFTER_START, f"{_holds_text(after_start)}; {first_minute}{ready}"
 
 
 def after_start_lines(plan: Plan) -> list[str]:
@@ -140,10 +141,32 @@ def after_start_lines(plan: Plan) -> list[str]:
         *aligned(rows),
         *paragraphs(
             f"{_holds_text(after_start).capitalize()}: {after_start.reason}; theory.md (P20)."
-            f"{first_batch} headway plan --from-start plans with the batch durations of a fresh "
-            "JVM."
+            f"{first_batch}{_restart_text(after_start)} headway plan --from-start plans with the "
+            "batch durations of a fresh JVM."
         ),
     ]
+
+
+def _ready_text(after_start: AfterStart) -> str:
+    restart = after_start.restart
+    return "" if restart is None else f"; ready up to {format_duration(restart.total_s)} later"
+
+
+def _restart_text(after_start: AfterStart) -> str:
+    """How long starting again takes, by its parts; those that take nothing are left out."""
+    restart = after_start.restart
+    if restart is None:
+        return ""
+    parts = (
+        (restart.jvm_s, "until an executor is there"),
+        (restart.session_s, "until the first batch begins"),
+        (restart.load_s, "to load the snapshot of the state"),
+        (restart.replay_s, "to replay the changes since"),
+        (restart.first_batch_s, "for the rest of the first batch, with the rows that wait by then"),
+    )
+    listed = ", ".join(f"{format_duration(part_s)} {what}" for part_s, what in parts if part_s)
+    total = format_duration(restart.total_s)
+    return f" Starting again takes up to {total}: {listed}; theory.md (Z2)."
 
 
 def _holds_text(after_start: AfterStart) -> str:
@@ -219,7 +242,7 @@ def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
     >>> for row in memory_rows(memory):
     ...     print(*row, sep=" | ")
     Spark | 300m | reserved
-    state | 100m | recorded
+    state | 100m | recorded, a lower bound
     headroom | 80m |
     heap needed | 480m | their sum
     heap planned | 1g | as requested
@@ -228,7 +251,8 @@ def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
     """
     peak = "peak of one JVM with the driver" if memory.is_measured_locally else "measured peak"
     # Without peaks, what is needed is known from the record of the state.
-    sources = {} if "tasks" in memory.parts else {"Spark": "reserved", "state": "recorded"}
+    bound = "recorded, a lower bound"
+    sources = {} if "tasks" in memory.parts else {"Spark": "reserved", "state": bound}
     rows = [
         (name, size_bytes, "" if name == "headroom" else sources.get(name, peak))
         for name, size_bytes in memory.parts.items()

@@ -50,6 +50,15 @@ def _state_breaks(finding: Finding) -> str:
     )
 
 
+def _join_not_full(finding: Finding) -> str:
+    rows = rows_text(finding.numbers["state_rows"])
+    full_rows = rows_text(float(f"{finding.numbers['full_state_rows']:.3g}"))
+    return (
+        f"the state of the join was not full in the log: it had {rows}, and is planned with the "
+        f"{full_rows} that its watermark and range keep at this rate"
+    )
+
+
 def _growth_ends(finding: Finding) -> str:
     numbers, until = finding.numbers, finding.names["until"]
     per_hour_s = numbers["part_rise_ratio"] * S_PER_HOUR
@@ -244,6 +253,7 @@ def _skewed_stage(finding: Finding) -> str:
 OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.MORE_NODES_LESS_SURE: _less_sure,
     FindingCode.MODEL_RISES: _model_rises,
+    FindingCode.JOIN_NOT_FULL: _join_not_full,
     FindingCode.STATE_BREAKS_PROMISE: _state_breaks,
     FindingCode.GROWTH_ENDS_PROMISE: _growth_ends,
     FindingCode.SLOW_GROWTH: _slow_growth,

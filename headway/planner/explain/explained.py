@@ -44,6 +44,7 @@ from headway.planner.explain.reasons import (
 )
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.frontier import frontier_around, frontier_of, own_point, with_own
+from headway.planner.join_state import join_findings
 from headway.planner.purchase import Offer
 from headway.planner.question import Question
 from headway.planner.rate_limit import planned_rate_limit
@@ -106,6 +107,7 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
         most_on_nodes=later(lambda: up_to_own()[-1]),
         findings=(
             *state_findings(setting),
+            *join_findings(question.profile),
             *slow_growth_findings(setting),
             *retention_findings(setting, configuration),
             *_idle_slots(explained),
