@@ -65,6 +65,8 @@ class PlanOptions(JobOptions, total=False):
     budget: float | None
     checkpoint: str | None
     checkpoint_store: str | None
+    limit: Any
+    allow: Any
     bursts: Any
     relaxation: bool
     lower_memory: bool
@@ -189,6 +191,12 @@ def plan(profile: Any, **options: Any) -> Any:
         ``"s3"``, ``"gcs"``, ``"adls"``, ``"hdfs"`` or ``"disk"``: where the checkpoint is, and so
         what its write requests cost; by default the store in the log. They count in ``budget``,
         and in what ``objective="cost"`` minimises.
+    limit : FilesLimit or str, or several
+        Limit beside the targets: ``"files <= 500/h"`` is the maximum number of files that the query
+        writes to its checkpoint and, as far as known, to its sink.
+    allow : Switch or str, or several
+        Switches of Spark that the plan may turn, e.g. ``"changelog"``; findings say what became of
+        each.
     source_partitions : int
         Number of source partitions, or input splits, to plan for; as profiled by default.
     task_cpus : float
@@ -336,6 +344,8 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         budget_per_hour=question.budget_per_hour,
         checkpoint=question.checkpoint,
         store_price=store_price_of(question, job),
+        most_files_per_hour=question.most_files_per_hour,
+        allowed=question.allowed,
         relaxation=question.relaxation,
         from_start=question.from_start,
         rate_ratios=RATES_SHOWN.value if question.rate_per_s is None else (),

@@ -75,6 +75,8 @@ def _plan_job(
         "confidence": job.confidence,
         "checkpoint": job.checkpoint,
         "checkpoint_store": job.checkpoint_store,
+        "limit": job.limits,
+        "allow": job.allowed,
         "from_start": job.from_start,
     }
     answer: StreamAnswer = plan(profile, **{**arguments, **_cluster_said(job), **changes})

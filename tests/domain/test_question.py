@@ -43,7 +43,8 @@ from headway.domain.query_questions import (
     SimulateQuestion,
     WindowsQuestion,
 )
-from headway.domain.question import PlanQuestion, PredictQuestion
+from headway.domain.predict_question import PredictQuestion
+from headway.domain.question import PlanQuestion
 from headway.errors import InputError, RefusedArgumentError
 
 

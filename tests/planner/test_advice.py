@@ -21,9 +21,11 @@ from headway.domain import (
     TasksRule,
     WindowKind,
 )
+from headway.models.job.switches import without_coalescing
+from headway.models.job.switches import without_coalescing
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
-from headway.planner.tasks import with_source_partitions, without_coalescing
+from headway.planner.tasks import with_source_partitions
 from tests.factories import a_profile, a_stage_observed
 from tests.planner.jobs import windowed
 

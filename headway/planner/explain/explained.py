@@ -48,6 +48,7 @@ from headway.planner.purchase import Offer
 from headway.planner.question import Question
 from headway.planner.rate_limit import planned_rate_limit
 from headway.planner.state_growth import state_findings
+from headway.planner.switch_offers import findings_of_switches
 from headway.planner.tasks import short_of_tasks
 from headway.planner.verdict import kept_probability, settling_advice
 
@@ -86,7 +87,11 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
         frontier=later(lambda: with_own(frontier_around(question, nodes, nodes), plan_point())),
         chosen=later(plan_point),
-        findings=(*state_findings(setting), *_idle_slots(explained)),
+        findings=(
+            *state_findings(setting),
+            *_idle_slots(explained),
+            *findings_of_switches(offer, explained, checkpoint),
+        ),
         binding=later(lambda: binding_constraints(question, setting, rejected())),
         rejected=later(rejected),
         optimality=optimality,
@@ -160,7 +165,7 @@ def nearest_there_is(
             )
         ),
         kept_probability=probability,
-        findings=tuple(_idle_slots(explained)),
+        findings=(*_idle_slots(explained), *findings_of_switches(offer, explained, checkpoint)),
     )
 
 

@@ -109,6 +109,7 @@ def profile_of_runs(
         warm_up=warm_up_of(runs, fit),
         growth=growth_of(last, fit),
         drain=last.drain,
+        empty_batches=last.empty,
         settings=tuple(
             _setting(run, modelled_s)
             for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)
