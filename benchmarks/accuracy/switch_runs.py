@@ -110,8 +110,9 @@ def _run_pairs(
     until_s: float,
 ) -> None:
     """Run pairs in one JVM, as long as there is time."""
-    folder = given.folder.resolve()
-    with _session(session, folder) as (spark, lane):
+    # Checkpoints of each JVM are its own: the warm-up begins anew.
+    folder = given.folder.resolve() / f"{session.replace(' ', '-')}-{os.getpid()}"
+    with _session(session, folder, given.folder.resolve() / "log") as (spark, lane):
         warm_up(spark, WORKLOADS["aggregation"], folder, _WARM_UP_RATE_PER_S, _WARM_UP_S)
         for number, pair in left:
             if _room_s((number, pair), warm_s + measured_s, until_s) + _START_S < 0:
@@ -123,14 +124,14 @@ def _run_pairs(
 
 
 @contextmanager
-def _session(session: str, folder: Path) -> Iterator[tuple[SparkSession, Lane | None]]:
+def _session(session: str, folder: Path, log: Path) -> Iterator[tuple[SparkSession, Lane | None]]:
     with ExitStack() as stack:
         lane = stack.enter_context(running_lane(folder / "broker")) if session == "kafka" else None
         spark = stack.enter_context(
             embedded_session(
                 app_name=f"headway switches, {session}",
                 master=f"local[{CORES}]",
-                event_log_dir=folder / "log",
+                event_log_dir=log,
                 jars=[clock_source_jar(), *(connector_jars() if lane else ())],
                 extra_conf={
                     **({} if session == _SLOW_FILES else local_checkpoint_conf()),
