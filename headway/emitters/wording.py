@@ -101,7 +101,7 @@ def reasons(plan: Answer) -> dict[str, str]:
 def query_option_lines(plan: Answer, *, has_trigger: bool = False) -> list[str]:
     """Options of the query besides the configuration, for formats that cannot contain them.
 
-    A format that has a place for the trigger interval has only the rate limit left.
+    A format that has a place for the trigger interval has only the other options left.
     """
     options = plan.query_options
     if has_trigger:
