@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -156,6 +156,20 @@ def with_setting(profile: JobProfile, setting: SwitchSetting) -> JobProfile:
     if PROVIDER_KEY in setting.conf:
         pins = replace(pins, state_store=setting.conf[PROVIDER_KEY].rpartition(".")[2])
     return replace(profile, applications=(*profile.applications[:-1], changed), pins=pins)
+
+
+def with_switches_of(profile: JobProfile, settings: Mapping[str, str]) -> JobProfile:
+    """The job with the switches that settings turn, each with the least gain, as a plan counts it.
+
+    Settings are Spark's and those of the query, for instance of a plan on record.
+    """
+    for switch in Switch:
+        setting = setting_of(profile, switch)
+        if setting.settings.items() <= settings.items() and why_not(profile, switch) is None:
+            job = turned(profile, switch)
+            if not isinstance(job, str):
+                profile = with_setting(job.least, setting)
+    return profile
 
 
 def turned_ends(profile: JobProfile, switch: Switch) -> TurnedJob | str:

@@ -11,13 +11,13 @@ import pytest
 
 import headway
 from headway.cli.main import run
-from headway.domain import EmptyBatches, FindingCode, JobProfile
+from headway.domain import EmptyBatches, FindingCode, JobProfile, Metric
 from headway.domain.switches import Switch
 from headway.domain.writes import FilesLimit
 from headway.emitters import ALL_FORMATS
 from headway.errors import InputError
 from headway.formats.from_json import parse_plan
-from headway.planner.switches import variants, why_not
+from headway.planner.switches import variants, why_not, with_switches_of
 from headway.sparkconf.switches import switch_setting
 from headway.words import words_of
 from tests.factories import a_profile
@@ -77,7 +77,7 @@ def test_a_switch_is_turned_where_it_saves_a_node_and_not_otherwise() -> None:
 
 def test_a_plan_counts_on_the_least_gain() -> None:
     """Of 58 ms in the logs, e^-0.082 are saved: noise of 5% between runs, at 90%."""
-    variant = variants(to_kafka(), [Switch.ASYNC_PROGRESS], None, "tuple")[1]
+    variant = variants(to_kafka(), [Switch.ASYNC_PROGRESS], None, Metric.TUPLE)[1]
     left_s = sum(
         phase.mean_s
         for phase in variant.profile.driver_phases
@@ -100,7 +100,7 @@ def test_the_switch_that_saves_most_is_tried_first() -> None:
     )
     profile = replace(profile, applications=(application,), state=state)
     allowed = [Switch.KEEP_LOADED, Switch.CHANGELOG, Switch.ASYNC_PROGRESS]
-    tried = [variant.switches for variant in variants(profile, allowed, None, "tuple")]
+    tried = [variant.switches for variant in variants(profile, allowed, None, Metric.TUPLE)]
     assert tried == [(), ("changelog",), ("changelog", "keep-loaded")]
 
 
@@ -134,8 +134,8 @@ def test_an_existing_checkpoint_keeps_its_state_store() -> None:
 def test_a_target_on_windows_does_not_let_them_come_later() -> None:
     empty = EmptyBatches(num_per_batch=1.0, duration_s=0.1, emitted_share=0.5, ahead_s=1.0)
     profile = a_profile(empty_batches=empty)
-    assert len(variants(profile, [Switch.NO_EMPTY_BATCHES], None, "tuple")) == 2
-    assert len(variants(profile, [Switch.NO_EMPTY_BATCHES], None, "window")) == 1
+    assert len(variants(profile, [Switch.NO_EMPTY_BATCHES], None, Metric.TUPLE)) == 2
+    assert len(variants(profile, [Switch.NO_EMPTY_BATCHES], None, Metric.WINDOW)) == 1
 
 
 def test_advice_has_the_latency_then_with_its_interval() -> None:
@@ -278,3 +278,13 @@ def test_every_switch_has_settings_and_can_be_asked_about() -> None:
         setting = switch_setting(switch, (4, 3))
         assert setting.settings
         assert isinstance(why_not(a_profile(), switch), str | None)
+
+
+def test_a_plan_on_record_is_judged_with_what_it_turns() -> None:
+    profile = to_kafka()
+    as_planned = {"trigger": "0 seconds", "asyncProgressTrackingEnabled": "true"}
+    (_, variant) = variants(profile, [Switch.ASYNC_PROGRESS], None, Metric.TUPLE)
+    assert with_switches_of(profile, as_planned) == variant.profile
+    assert with_switches_of(profile, {"trigger": "0 seconds"}) == profile
+    # What is on in the log is not turned again.
+    assert with_switches_of(variant.profile, as_planned) == variant.profile
