@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -205,7 +206,14 @@ def switch_findings(
         cautions = filter(None, (setting_of(before, switch).caution for switch in switches))
         yield Finding(
             code=FindingCode.SWITCHES_TURNED,
-            numbers={"latency_without_s": latency_without_s, "latency_s": latency_s},
+            numbers={
+                "latency_s": latency_s,
+                **(
+                    {"latency_without_s": latency_without_s}
+                    if math.isfinite(latency_without_s)
+                    else {}
+                ),
+            },
             names={"switches": " and ".join(labels), "cautions": "; ".join(cautions)},
         )
     for switch in dict.fromkeys(question.allowed):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -193,8 +192,8 @@ def _skewed_stage(finding: Finding) -> str:
 
 def _switches_turned(finding: Finding) -> str:
     numbers, names = finding.numbers, finding.names
-    without_s = numbers["latency_without_s"]
-    without = "no latency" if math.isinf(without_s) else format_duration(without_s)
+    without_s = numbers.get("latency_without_s")
+    without = "none, over capacity" if without_s is None else format_duration(without_s)
     cautions = f"; {names['cautions']}" if names["cautions"] else ""
     return (
         f"the plan turns {names['switches']}: the planned latency is "
