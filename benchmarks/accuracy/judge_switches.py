@@ -1,6 +1,6 @@
 """Profiles the runs before a switch was turned from their event logs, for the page about them.
 
-    python benchmarks/run.py judge_switches build/switches
+python benchmarks/run.py judge_switches build/switches
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The page about switches of Spark: their gains, predicted from the run before, and measured.
 
-    python benchmarks/run.py switch_page --output docs/switches.md
+python benchmarks/run.py switch_page --output docs/switches.md
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def page_lines(
     yield (
         "A switch of Spark can move latency without a node more. Headway predicts what turning one "
         "gains, from the log of the run before alone, by (Y1)-(Y10) of [theory](theory.md); "
-        "`headway plan --allow` lets a plan [turn it](planning.md#switches). Here each query ran at "
-        f"one rate on `local[{CORES}]` for {split.measured_s:.0f} s after {split.warm_s:.0f} s, "
+        "`headway plan --allow` lets a plan [turn it](planning.md#switches). Here each query ran "
+        f"at one rate on `local[{CORES}]` for {split.measured_s:.0f} s after {split.warm_s:.0f} s, "
         "before and after one switch was turned, with everything else equal. What is judged was "
         "fixed before the first run: the change of the mean latency of rows, or of windows, "
         f"predicted within {split.allowed_ratio:.0%} of the measured change or within the noise of "

@@ -74,7 +74,8 @@ def run(given: argparse.Namespace) -> None:
 
 def _left(split: Split, session: str, given: argparse.Namespace) -> list[tuple[int, Pair]]:
     """Pairs of a kind of JVM that are not complete, with their numbers."""
-    done = {line["run"] for line in lines_of(given.results) if line["split"] == split_digest()}
+    lines = [line for line in lines_of(given.results) if line["split"] == split_digest()]
+    done = {line["run"] for line in lines if line["truth"]}
     return [
         (number, pair)
         for number, pair in enumerate(split.pairs)

@@ -118,9 +118,8 @@ class FindingCode(StrEnum):
     JOBS_FAILED = "jobs_failed"
     """``num_jobs`` of the profiled run."""
     SWITCHES_TURNED = "switches_turned"
-    """``latency_s`` of the plan, ``latency_without_s`` of the same setting without them if it has one;
-    named: the
-    ``switches``, and the ``cautions`` of what is given up, empty if nothing is."""
+    """``latency_s`` of the plan, ``latency_without_s`` of the same setting without them if it has
+    one; named: the ``switches``, and the ``cautions`` of what is given up, empty if nothing is."""
     SWITCH_NOT_TURNED = "switch_not_turned"
     """``gain_s`` of a batch, if it could be turned; named: ``switch``, ``why`` it could not."""
     SKEWED_STAGE = "skewed_stage"

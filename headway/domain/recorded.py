@@ -104,9 +104,9 @@ class StateProfile:
 class EmptyBatches:
     """Batches without rows in the last run, by which Spark closes windows once the watermark moved.
 
-    There were ``num_per_batch`` for each batch with rows, of a mean duration of ``duration_s``. They
-    emitted ``emitted_share`` of the rows of state that left it, on average ``ahead_s`` before the
-    next batch with rows was committed.
+    There were ``num_per_batch`` for each batch with rows, of a mean duration of ``duration_s``.
+    They emitted ``emitted_share`` of the rows of state that left it, on average ``ahead_s`` before
+    the next batch with rows was committed.
     """
 
     num_per_batch: float

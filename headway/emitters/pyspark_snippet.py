@@ -59,12 +59,11 @@ def write(writer):
 #     query = write(sink.option("checkpointLocation", "/path/to/checkpoint")).start()
 #     query.awaitTermination()
 '''
-_WRITE = '''    """Give `df.writeStream` the planned trigger; call before `.start()`."""
-    return writer.trigger(processingTime=TRIGGER)
-'''
-_WRITE_WITH_OPTIONS = '''    """Give `df.writeStream` the planned trigger and options; call before `.start()`."""
-    return writer.trigger(processingTime=TRIGGER).options(**WRITE_OPTIONS)
-'''
+# What takes the place of the first, where the writer has options beside its trigger.
+_WRITE_OPTIONS = (
+    "return writer.trigger(processingTime=TRIGGER)",
+    "return writer.trigger(processingTime=TRIGGER).options(**WRITE_OPTIONS)",
+)
 _BATCH_USE = """
 
 # In the job:
@@ -131,7 +130,7 @@ def render(plan: Answer, *, version: str, submission: Submission | None = None) 
     read_and_write = _READ_AND_WRITE
     if writer:
         lines += ["", *_dictionary("WRITE_OPTIONS", writer, why)]
-        read_and_write = read_and_write.replace(_WRITE, _WRITE_WITH_OPTIONS)
+        read_and_write = read_and_write.replace(*_WRITE_OPTIONS)
     return "\n".join(lines) + "\n" + _CONFIGURE + read_and_write
 
 

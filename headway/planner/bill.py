@@ -27,14 +27,14 @@ def bill_per_hour(settings: Candidates) -> Array:
 
     Notes
     -----
-    **(F4)** The bill of an hour: nodes times their price, and `3600 (1+e)/T` batches times the write
-    requests of their files (F2), (F3) times the price of one, with `e` the batches without rows for
-    each batch with rows, as recorded. A file that is renamed when it is
-    complete takes more requests than one that is written in place: at S3 a PUT and a COPY. `T` is
-    the expected time between batches, so a trigger interval is a lever of money, and so are shuffle
-    partitions: both enter the choice of a setting if the cost is minimised, and a budget is for the
-    whole bill. More nodes are tried as long as they alone cost less than the lowest bill so far. A
-    limit of files rules out settings that write more in an hour.
+    **(F4)** The bill of an hour: nodes times their price, and `3600 (1+e)/T` batches times the
+    write requests of their files (F2), (F3) times the price of one, with `e` the batches without
+    rows for each batch with rows, as recorded. A file that is renamed when it is complete takes
+    more requests than one that is written in place: at S3 a PUT and a COPY. `T` is the expected
+    time between batches, so a trigger interval is a lever of money, and so are shuffle partitions:
+    both enter the choice of a setting if the cost is minimised, and a budget is for the whole bill.
+    More nodes are tried as long as they alone cost less than the lowest bill so far. A limit of
+    files rules out settings that write more in an hour.
     """
     question = settings.question
     nodes_per_hour = settings.nodes * (question.space.cost_per_hour(1) or 0.0)
@@ -114,6 +114,8 @@ def _files(settings: Candidates) -> tuple[Array, Files, Files | None]:
     )
     empty = question.profile.empty_batches
     batches_per_hour = S_PER_HOUR / interval_s * (1.0 + (empty.num_per_batch if empty else 0.0))
-    return batches_per_hour, checkpoint, sink_files(
-        question.profile, np.array(writers, dtype=float)
+    return (
+        batches_per_hour,
+        checkpoint,
+        sink_files(question.profile, np.array(writers, dtype=float)),
     )

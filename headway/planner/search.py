@@ -120,8 +120,8 @@ def plan(
     Notes
     -----
     theory.md (P4)-(P14), (P33). Every setting with fewer nodes is compared with the target, or
-    ruled out by a bound that noise can only worsen. While batches grow, a plan holds until a date (P31), or
-    none is feasible (P27).
+    ruled out by a bound that noise can only worsen. While batches grow, a plan holds until a date
+    (P31), or none is feasible (P27).
     """
 
     def offered(job: JobProfile) -> tuple[list[Offer], tuple[str, ...]]:

@@ -94,8 +94,7 @@ def _reasons(profile: JobProfile, switch: Switch) -> Iterator[str]:
     properties, release = profile.application.properties, profile.application.release
     is_stateful, store = bool(profile.shape.stateful_operators), profile.shape.checkpoint_store
     if all(
-        properties.get(key) == value
-        for key, value in setting_of(profile, switch).settings.items()
+        properties.get(key) == value for key, value in setting_of(profile, switch).settings.items()
     ):
         yield "it is on already"
     match switch:

@@ -22,7 +22,6 @@ from headway.domain import (
     WindowKind,
 )
 from headway.models.job.switches import without_coalescing
-from headway.models.job.switches import without_coalescing
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.planner.tasks import with_source_partitions

@@ -19,6 +19,7 @@ from headway.errors import InputError
 from headway.formats.from_json import parse_plan
 from headway.planner.switches import variants, why_not, with_switches_of
 from headway.sparkconf.switches import switch_setting
+from headway.units import parse_duration_s
 from headway.words import words_of
 from tests.factories import a_profile
 from tests.models.job.test_switches import with_state
@@ -54,13 +55,28 @@ def findings_of(plan: Any, code: FindingCode) -> list[str]:
     return [words_of(finding) for finding in plan.findings if finding.code is code]
 
 
-def test_a_switch_is_turned_where_it_saves_a_node_and_not_otherwise() -> None:
+def limit_that_needs(profile: JobProfile, switch: Switch, **fixed: Any) -> str:
+    """A target between what one node is planned at without a switch and with it."""
+    lax = {**fixed, "target": "p99 <= 30s"}
+    (_, variant) = variants(profile, [switch], None, Metric.TUPLE)
+    without_s, with_s = (
+        planned(job, **lax).planned_latency_s for job in (profile, variant.profile)
+    )
+    assert with_s < 0.95 * without_s
+    return f"p99 <= {500 * (without_s + with_s):.0f}ms"
+
+
+ON_ONE_NODE: dict[str, Any] = {"trigger": "0s", "partitions": 8, "max_nodes": 1}
+
+
+def test_a_switch_is_turned_where_it_is_needed_and_not_otherwise() -> None:
     profile = to_kafka()
-    tight = {"target": "p99 <= 320ms", "trigger": "0s", "partitions": 8}
-    without = planned(profile, **tight)
+    tight = ON_ONE_NODE | {
+        "target": limit_that_needs(profile, Switch.ASYNC_PROGRESS, **ON_ONE_NODE)
+    }
+    assert not planned(profile, **tight).feasible
     turned = planned(profile, **tight, allow="async-progress")
     assert turned.feasible
-    assert not without.feasible or turned.nodes < without.nodes
     assert turned.query_options["asyncProgressTrackingEnabled"] == "true"
     assert "asyncProgressTrackingEnabled" not in turned.spark_conf
     (change,) = [one for one in turned.changes if one.setting == "asynchronous progress tracking"]
@@ -96,7 +112,8 @@ def test_the_switch_that_saves_most_is_tried_first() -> None:
     (operator,) = profile.state.operators  # type: ignore[union-attr]
     metrics = {**operator.store_metrics, "rocksdbLoadLatencyMs": 8 * 1.0}
     state = replace(
-        profile.state, operators=(replace(operator, store_metrics=metrics),)  # type: ignore[type-var]
+        profile.state,
+        operators=(replace(operator, store_metrics=metrics),),  # type: ignore[type-var]
     )
     profile = replace(profile, applications=(application,), state=state)
     allowed = [Switch.KEEP_LOADED, Switch.CHANGELOG, Switch.ASYNC_PROGRESS]
@@ -141,20 +158,18 @@ def test_a_target_on_windows_does_not_let_them_come_later() -> None:
 def test_advice_has_the_latency_then_with_its_interval() -> None:
     plan = planned(on_rocksdb(), trigger="0s", partitions=8)
     (advice,) = [one for one in plan.advice if "changelog checkpointing" in one.text]
-    found = re.search(
-        r"would lower p99 to ([\d.]+) ms \(90% interval ([\d.]+) ms to ([\d.]+) ms\)", advice.text
-    )
-    assert found is not None
-    latency_ms, low_ms, high_ms = map(float, found.groups())
-    assert low_ms < latency_ms < high_ms < 1000 * plan.planned_latency_s
+    stated = re.search(r"would lower p99 to (.+?) \(90% interval (.+?) to (.+?)\): ", advice.text)
+    assert stated is not None
+    latency_s, low_s, high_s = map(parse_duration_s, stated.groups())
+    assert low_s < latency_s < high_s < plan.planned_latency_s
     assert "headway plan --allow changelog" in advice.text
     # It is what the same setting would be planned at, with the expected gain.
-    assert advice.latency_s == pytest.approx(latency_ms / 1000, rel=0.01)
+    assert advice.latency_s == pytest.approx(latency_s, rel=0.01)
 
 
 def test_formats_say_where_a_switch_is_set() -> None:
-    tight = {"target": "p99 <= 320ms", "trigger": "0s", "partitions": 8}
-    plan = planned(to_kafka(), **tight, allow="async-progress")
+    limit = limit_that_needs(to_kafka(), Switch.ASYNC_PROGRESS, **ON_ONE_NODE)
+    plan = planned(to_kafka(), **ON_ONE_NODE, target=limit, allow="async-progress")
     snippet = headway.emit(plan, format="pyspark")
     assert '"asyncProgressTrackingEnabled": "true"' in snippet.partition("WRITE_OPTIONS = ")[2]
     assert "asyncProgressTrackingEnabled" not in snippet.partition("TRIGGER")[0]
@@ -168,13 +183,9 @@ def test_formats_say_where_a_switch_is_set() -> None:
 
 
 def test_a_turned_switch_stands_in_the_configuration_and_is_read_back() -> None:
-    # Only the changelog makes commits short enough for one node.
     profile = on_rocksdb()
-    question = {"trigger": "0s", "partitions": 8, "max_nodes": 1}
-    latency_s = planned(profile, **question).planned_latency_s
-    limit = f"p99 <= {0.9 * latency_s * 1000:.0f}ms"
-    assert not planned(profile, **question, target=limit).feasible
-    plan = planned(profile, **question, target=limit, allow="changelog")
+    limit = limit_that_needs(profile, Switch.CHANGELOG, **ON_ONE_NODE)
+    plan = planned(profile, **ON_ONE_NODE, target=limit, allow="changelog")
     key = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
     assert plan.feasible
     assert plan.spark_conf[key] == "true"

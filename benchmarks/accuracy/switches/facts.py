@@ -61,6 +61,7 @@ def _state(events: Sequence[Event]) -> dict[str, float]:
             for name in _SUMMED:
                 sums[name] += operator.get(name) or 0
             for name, amount in (operator.get("customMetrics") or {}).items():
-                if isinstance(amount, int | float):
+                # Some are of single stores, with a dot in their name.
+                if isinstance(amount, int | float) and "." not in name:
                     sums[name] += amount
     return {name: amount / len(events) for name, amount in sorted(sums.items())}

@@ -91,9 +91,7 @@ def read_split() -> Split:
     """The split as it was committed."""
     stated = json.loads(SPLIT.read_text(encoding="utf-8"))
     names = ("warm_s", "measured_s", "allowed_ratio", "required")
-    return Split(
-        pairs=tuple(map(_pair, stated["pairs"])), **{name: stated[name] for name in names}
-    )
+    return Split(pairs=tuple(map(_pair, stated["pairs"])), **{name: stated[name] for name in names})
 
 
 def split_digest() -> str:

@@ -354,9 +354,7 @@ def _operators_by_stage(
     if not operators:
         return _NO_STATE
     stages = [
-        index
-        for index, stage in enumerate(profile.stages)
-        if stage.tasks_rule is TasksRule.SHUFFLE
+        index for index, stage in enumerate(profile.stages) if stage.tasks_rule is TasksRule.SHUFFLE
     ]
     if len(stages) == 1:
         return [(operator, stages[0]) for operator in operators]

@@ -81,9 +81,7 @@ def turned_job(
             ),
         )
 
-    return TurnedJob(
-        with_times_saved(profile, expected), end(least, 1.0 / wider), end(most, wider)
-    )
+    return TurnedJob(with_times_saved(profile, expected), end(least, 1.0 / wider), end(most, wider))
 
 
 def _at_end(saved_s: float, gain_ratio: float) -> float:

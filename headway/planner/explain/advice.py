@@ -43,15 +43,16 @@ def advice_of(setting: ExplainedSetting) -> tuple[Advice, ...]:
     -----
     **(P14)** The effect of advice is computed if possible, for the plan with the watermark delay
     shortened by `(w+δ) mod B` and a millisecond (W7); with as many source tasks as slots; without
-    coalescing, if a coalesced stage (T7) has fewer tasks than slots and partitions; with each switch
-    that can be turned (Y1)-(Y8); without the times of the offset and commit logs, of state commits,
-    and of collections, which bounds what a faster store or a larger heap gains; and with overlapping
-    windows counted from shared panes, fused or from a log, whichever has the shortest batches. For a limit `L` on tuples, it is also
-    computed for a query that is started every `I = (L-S-f)/(1+ρ)` with an available-now trigger,
-    with `S` the time to start it, and `f` and `ρ` the fixed time and the load of batches of the
-    planned size: rows wait up to `I` and then `S+f+ρI`, during which the query uses the nodes.
-    Where an effect cannot be computed, only the measured number is stated: for skew, and a drift (the factor of durations by age) by which batches 30 s after a start
-    take a tenth longer than the plan covers.
+    coalescing, if a coalesced stage (T7) has fewer tasks than slots and partitions; with each
+    switch that can be turned (Y1)-(Y8); without the times of the offset and commit logs, of state
+    commits, and of collections, which bounds what a faster store or a larger heap gains; and with
+    overlapping windows counted from shared panes, fused or from a log, whichever has the shortest
+    batches. For a limit `L` on tuples, it is also computed for a query that is started every
+    `I = (L-S-f)/(1+ρ)` with an available-now trigger, with `S` the time to start it, and `f` and
+    `ρ` the fixed time and the load of batches of the planned size: rows wait up to `I` and then
+    `S+f+ρI`, during which the query uses the nodes. Where an effect cannot be computed, only the
+    measured number is stated: for skew, and a drift (the factor of durations by age) by which
+    batches 30 s after a start take a tenth longer than the plan covers.
     """
     return (
         *_lower_watermark(setting),

@@ -124,7 +124,7 @@ def test_windows_wait_for_the_next_batch_with_rows() -> None:
     assert empty.window_delay_s == pytest.approx(0.8)
     assert job(a_profile(empty_batches=empty), Switch.NO_EMPTY_BATCHES).expected == a_profile()
     assert "no batches without rows" in str(turned(a_profile(), Switch.NO_EMPTY_BATCHES))
-    with pytest.raises(ValueError, match="emitted_share is 1.2"):
+    with pytest.raises(ValueError, match=r"emitted_share is 1\.2"):
         replace(empty, emitted_share=1.2)
 
 
