@@ -11,7 +11,9 @@ from headway.assumptions.resources import (
     LEAST_PARTITION_BYTES,
 )
 from headway.assumptions.switches import (
-    LOCAL_FILE_LEFT_RATIO,
+    CHECKSUM_RATIO,
+    COMMIT_LEFT_RATIO,
+    LOG_LEFT_RATIO,
     ROCKSDB_ROW_S,
     ROCKSDB_TASK_S,
 )
@@ -186,47 +188,44 @@ def _file_manager(profile: JobProfile) -> TurnedJob | str:
     -----
     **(Y5)** Without Hadoop's native library, Spark's default file manager starts processes for each
     file that it writes to a local file system. The one that renames within a file system leaves a
-    share `η` of the time of a file: of `w`, of `c`, and of each commit of a state store.
+    share `η` of `w` and `c`, and a smaller one of each commit of a state store.
     """
     operators = _operators_by_stage(profile)
-    commits = () if isinstance(operators, str) else operators
-    if profile.shape.stateful_operators and not commits:
-        return str(operators)
+    if isinstance(operators, str) and profile.shape.stateful_operators:
+        return operators
     saved = []
-    for left_ratio in LOCAL_FILE_LEFT_RATIO.value:
-        phases_s = {
-            name: (1.0 - left_ratio) * mean_s for name, mean_s in _log_phases_s(profile).items()
-        }
-        tasks_s: dict[int, float] = {}
-        for operator, index in commits:
-            commit_s = operator.commit_s / max(operator.num_stores, 1)
-            tasks_s[index] = tasks_s.get(index, 0.0) + (
-                (1.0 - left_ratio) * commit_s * _stores_per_task(profile, operator)
-            )
-        saved.append(TimesSaved(phases_s, tasks_s))
-    low, expected, high = saved
-    return turned_job(profile, expected, high, low)
+    for log_ratio, commit_ratio in zip(
+        LOG_LEFT_RATIO.value, COMMIT_LEFT_RATIO.value, strict=True
+    ):
+        logs = TimesSaved(_log_phases_s(profile), {}).times(1.0 - log_ratio)
+        saved.append(logs._replace(tasks_s=_commits_s(profile, 1.0 - commit_ratio)))
+    most, expected, least = saved
+    return turned_job(profile, expected, least, most)
 
 
 def _no_checksums(profile: JobProfile) -> TurnedJob | str:
-    """Files without checksums beside them.
+    """Files of state without checksums beside them.
 
     Notes
     -----
-    **(Y6)** Spark writes a file and its checksum at the same time, so that without checksums the
-    batch is expected to take as long: the gain is 0, and at most half of the time of each file, if
-    the two do wait for each other. The files of the checkpoint become half as many (F1).
+    **(Y6)** Spark writes a file of state and its checksum at the same time, so that checksums take
+    a small share `κ` of a commit. The files of state become half as many (F1).
     """
+    low, expected, high = (
+        TimesSaved({}, _commits_s(profile, ratio)) for ratio in CHECKSUM_RATIO.value
+    )
+    return turned_job(profile, expected, low, high)
+
+
+def _commits_s(profile: JobProfile, ratio: float) -> dict[int, float]:
+    """A share of the commits of a task, by the index of its stage [s]."""
     operators = _operators_by_stage(profile)
     tasks_s: dict[int, float] = {}
     for operator, index in () if isinstance(operators, str) else operators:
         commit_s = operator.commit_s / max(operator.num_stores, 1)
-        more_s = 0.5 * commit_s * _stores_per_task(profile, operator)
+        more_s = ratio * commit_s * _stores_per_task(profile, operator)
         tasks_s[index] = tasks_s.get(index, 0.0) + more_s
-    most = TimesSaved(
-        {name: 0.5 * mean_s for name, mean_s in _log_phases_s(profile).items()}, tasks_s
-    )
-    return turned_job(profile, most.times(0.0), most.times(0.0), most)
+    return tasks_s
 
 
 def _keep_loaded(profile: JobProfile) -> TurnedJob | str:
