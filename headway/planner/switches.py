@@ -118,6 +118,8 @@ def _reasons(profile: JobProfile, switch: Switch) -> Iterator[str]:
             if profile.pins.is_rocksdb or PROVIDER_KEY in properties:
                 yield "the query has a state store of its own already"
         case Switch.FILE_MANAGER:
+            if not properties:
+                yield "the log shows no settings of the query"
             if FILE_MANAGER_KEY in properties:
                 yield "the query has a file manager of its own already"
             on_disk = store is CheckpointStore.DISK or (

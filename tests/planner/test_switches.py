@@ -126,7 +126,8 @@ def test_the_switch_that_saves_most_is_tried_first() -> None:
     [
         (a_profile(), "async-progress", "queries with state"),
         (a_profile(), "changelog", "does not show state in RocksDB"),
-        (a_profile(), "file-manager", "not known to be on a mounted disk"),
+        (a_profile(), "file-manager", "shows no settings of the query"),
+        (on_rocksdb(), "file-manager", "not known to be on a mounted disk"),
         (a_profile(), "no-checksums", "does not show that checksums are on"),
         (a_profile(), "keep-loaded", "does not show that state is unloaded"),
         (a_profile(), "rocksdb", "the log shows no state"),
