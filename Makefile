@@ -11,6 +11,7 @@ GROUND_TRUTH ?= ../shared/data/groundtruth
 PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
 ORDINARY ?= ../headway-ordinary
+SWITCHES ?= ../headway-switches
 # The git tree of headway/tuner/rule; traces drawn afterwards have it as random seed. That of the rule
 # before, whose drawn traces are seen, when the folder was headway/planner/live.
 FROZEN_RULE ?= 99ba9d956b44bf5b66543e2257a38aff30690a50
@@ -25,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest test-mcp \
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
-        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes driver-runs driver-page scalla scalla-costs \
+        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes driver-runs driver-page switch-runs switch-page scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
@@ -126,6 +127,12 @@ run-pairs: $(READY)  ## each recorded run predicted from each other one -> docs/
 
 checkpoint-writes: $(READY) java  ## files that real queries write per batch, beside the prediction -> docs/checkpoint-writes.md
 	$(BIN)/python benchmarks/run.py checkpoint_writes --output docs/checkpoint-writes.md
+
+switch-runs: $(READY) java  ## pairs of real runs with a switch of Spark off and on, 30 minutes on a quiet machine; resumes where it stopped
+	$(BIN)/python benchmarks/run.py switch_runs $(SWITCHES) $(QUIET)
+
+switch-page: $(READY)  ## gains of switches predicted from the runs before, beside the measured ones -> docs/switches.md
+	$(BIN)/python benchmarks/run.py switch_page --output docs/switches.md
 
 recorded-accuracy: $(READY) java  ## predicted against runs that others recorded -> docs/recorded-accuracy.md
 	$(BIN)/python benchmarks/run.py ground_truth $(GROUND_TRUTH) --output docs/recorded-accuracy.md

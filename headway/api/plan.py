@@ -66,6 +66,8 @@ class PlanOptions(JobOptions, total=False):
     checkpoint: str | None
     checkpoint_store: str | None
     retention: float | str | None
+    limit: Any
+    allow: Any
     bursts: Any
     relaxation: bool
     lower_memory: bool
@@ -193,6 +195,12 @@ def plan(profile: Any, **options: Any) -> Any:
     retention : float or str
         How long the source keeps rows, e.g. ``"7d"`` (``retention.ms`` of a Kafka topic): the plan
         says which outages lose none, and refuses a target after one that does.
+    limit : FilesLimit or str, or several
+        Limit beside the targets: ``"files <= 500/h"`` is the maximum number of files that the query
+        writes to its checkpoint and, as far as known, to its sink.
+    allow : Switch or str, or several
+        Switches of Spark that the plan may turn, e.g. ``"changelog"``; findings say what became of
+        each.
     source_partitions : int
         Number of source partitions, or input splits, to plan for; as profiled by default.
     task_cpus : float
@@ -349,6 +357,8 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         checkpoint=question.checkpoint,
         store_price=store_price_of(question, job),
         retention_s=question.retention_s,
+        most_files_per_hour=question.most_files_per_hour,
+        allowed=question.allowed,
         relaxation=question.relaxation,
         from_start=question.from_start,
         rate_ratios=RATES_SHOWN.value if question.rate_per_s is None else (),

@@ -67,6 +67,7 @@ from headway.domain.profile import (
 )
 from headway.domain.recorded import (
     Coverage,
+    EmptyBatches,
     MemoryProfile,
     Share,
     StateOperatorProfile,
@@ -149,7 +150,8 @@ __all__ = [
     "Burst", "CatchUp", "Change", "Cluster", "Coalescing", "ComingBack", "Configuration",
     "Coverage", "DStreamsProfile", "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision",
     "DeclaredCosts", "DeclaredWork", "DefaultParallelism", "Drain", "Drift", "DriverPhase",
-    "DurationGrowth", "DurationNoise", "DuringBurst", "EndingJob", "EventTimeLag",
+    "DurationGrowth", "DurationNoise", "DuringBurst", "EmptyBatches", "EndingJob",
+    "EventTimeLag",
     "EventTimeWindow", "Evidence", "Explored", "FileSplits", "Finding", "FindingCode",
     "FrontierPoint", "GrowthCause", "HeldOut", "InfeasiblePlan", "Interval", "Job", "JobProfile",
     "LatencyDistribution", "LevelTime", "MemoryPlan", "MemoryProfile", "Metric", "Narrowing",

@@ -24,6 +24,8 @@ class FindingCode(StrEnum):
     """``limit_rows``, ``passed_per_s``, ``rate_per_s``; ``enough_rows`` where any number is."""
     RATE_LIMIT_LEAVES_LITTLE = "rate_limit_leaves_little"
     """``limit_rows``, ``catch_up_ratio``."""
+    TRIGGERS_WAIT = "triggers_wait"
+    """``min_rows`` of a batch, ``trigger_s``, ``interval_s`` at which batches start."""
     MORE_NODES_LESS_SURE = "more_nodes_less_sure"
     """``nodes`` after which more promise no less, ``planned_s`` and ``mean_s`` there,
     ``lowest_mean_s`` of more, ``seen_slots``."""
@@ -127,6 +129,11 @@ class FindingCode(StrEnum):
     """``modelled_ratio``: the profiled run over the model of its stages."""
     JOBS_FAILED = "jobs_failed"
     """``num_jobs`` of the profiled run."""
+    SWITCHES_TURNED = "switches_turned"
+    """``latency_s`` of the plan, ``latency_without_s`` of the same setting without them if it has
+    one; named: the ``switches``, and the ``cautions`` of what is given up, empty if nothing is."""
+    SWITCH_NOT_TURNED = "switch_not_turned"
+    """``gain_s`` of a batch, if it could be turned; named: ``switch``, ``why`` it could not."""
     SKEWED_STAGE = "skewed_stage"
     """``stage_id``, ``longest_s`` and ``mean_s`` of its tasks."""
     EARLIER_WORDS = "earlier_words"

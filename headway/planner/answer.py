@@ -44,6 +44,7 @@ from headway.planner.memory import memory_plan, overhead_bytes
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import Offer, reserve_findings
 from headway.planner.rate_limit import RateLimit
+from headway.planner.switch_offers import changes_of_switches, settings_of_switches
 from headway.sparkconf import KNOBS, query_options, resource_settings, spark_conf
 from headway.sparkconf.container import (
     OFF_HEAP_KEY,
@@ -106,6 +107,9 @@ def as_plan(
         # Even if it is Spark's default, since the job may still be submitted with another number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
     options = query_options(configuration, setting.limit.option)
+    changes = changes_from_today(profile, configuration, conf) + changes_of_switches(offer)
+    switch_conf, switch_options = settings_of_switches(offer)
+    conf, options = conf | switch_conf, options | switch_options
     common = dict[str, Any](
         target=question.target,
         arrivals=profile.arrivals,
@@ -123,7 +127,7 @@ def as_plan(
             *(finding for finding in prediction.findings if finding.code.is_of_profile),
         ),
         binding=setting.binding,
-        changes=changes_from_today(profile, configuration, conf),
+        changes=changes,
         spark_conf=conf,
         query_options=options,
         confidence=question.confidence,

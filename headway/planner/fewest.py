@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from headway.assumptions.planning import SELDOM_RATIO
-from headway.planner.bill import within_budget
+from headway.planner.bill import within_limits
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.enumeration import Fewest, fewest_of
 from headway.planner.noise_free import most_rates_per_s, noise_free_rate_per_s
@@ -54,7 +54,7 @@ def first_meeting(candidates: Candidates) -> Candidates | None:
     """
     rate_per_s = candidates.question.rate_per_s
     is_possible = noise_free_rate_per_s(candidates) >= rate_per_s
-    candidates = candidates.take(is_possible & within_budget(candidates))
+    candidates = candidates.take(is_possible & within_limits(candidates))
     if len(candidates):
         candidates = candidates.take(candidates.could_meet(rate_per_s))
     if not len(candidates):

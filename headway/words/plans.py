@@ -249,6 +249,32 @@ def _skewed_stage(finding: Finding) -> str:
     )
 
 
+def _switches_turned(finding: Finding) -> str:
+    numbers, names = finding.numbers, finding.names
+    without_s = numbers.get("latency_without_s")
+    without = "none, over capacity" if without_s is None else format_duration(without_s)
+    cautions = f"; {names['cautions']}" if names["cautions"] else ""
+    return (
+        f"the plan turns {names['switches']}: the planned latency is "
+        f"{format_duration(numbers['latency_s'])} instead of {without}, counting the least gain of "
+        f"the 90% interval{cautions}"
+    )
+
+
+def _switch_not_turned(finding: Finding) -> str:
+    gain_s = finding.numbers.get("gain_s")
+    if gain_s is None:
+        why = finding.names["why"]
+    elif gain_s >= 0.0:
+        why = (
+            f"it is expected to save {format_duration(gain_s)} of the profiled batch, which lowers "
+            "neither the nodes nor the cost"
+        )
+    else:
+        why = f"it is expected to add {format_duration(-gain_s)} to the profiled batch"
+    return f"{finding.names['switch']} is allowed, but not part of the plan: {why}"
+
+
 #: By the code of a finding about a plan.
 OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.MORE_NODES_LESS_SURE: _less_sure,
@@ -292,5 +318,7 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.MODEL_FAR_OFF: _model_far_off,
     FindingCode.JOBS_FAILED: _jobs_failed,
     FindingCode.SKEWED_STAGE: _skewed_stage,
+    FindingCode.SWITCHES_TURNED: _switches_turned,
+    FindingCode.SWITCH_NOT_TURNED: _switch_not_turned,
     FindingCode.EARLIER_WORDS: lambda finding: finding.names["text"],
 }

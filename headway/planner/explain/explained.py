@@ -51,6 +51,7 @@ from headway.planner.rate_limit import planned_rate_limit
 from headway.planner.retention import retention_findings
 from headway.planner.slow_growth import slow_growth_findings
 from headway.planner.state_growth import state_findings
+from headway.planner.switch_offers import findings_of_switches
 from headway.planner.tasks import short_of_tasks
 from headway.planner.verdict import kept_probability, settling_advice
 
@@ -111,6 +112,7 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
             *slow_growth_findings(setting),
             *retention_findings(setting, configuration),
             *_idle_slots(explained),
+            *findings_of_switches(offer, explained, checkpoint),
         ),
         binding=later(lambda: binding_constraints(question, setting, rejected())),
         rejected=later(rejected),
@@ -187,7 +189,7 @@ def nearest_there_is(
             )
         ),
         kept_probability=probability,
-        findings=tuple(_idle_slots(explained)),
+        findings=(*_idle_slots(explained), *findings_of_switches(offer, explained, checkpoint)),
     )
 
 

@@ -111,6 +111,7 @@ def profile_of_runs(
         growth=growth_of(last, fit),
         slow_growth=slow_growth_of(last),
         drain=last.drain,
+        empty_batches=last.empty,
         settings=tuple(
             _setting(run, modelled_s)
             for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)
