@@ -154,6 +154,7 @@ def test_what_is_said_about_time_is_checked(
         headway.ordered(plain, **timed, clock="processing")
     guard = tmp_path / "checkpoint" / GUARD_FILE
     layout = json.loads(guard.read_text())
+    guard.with_name(f".{guard.name}.crc").unlink()
     guard.write_text(json.dumps(layout | {"logged": True}))
     module = "headway.runtime.ordered.ordered_stream"
     monkeypatch.setattr(f"{module}._spark_release", lambda: (4, 0))
