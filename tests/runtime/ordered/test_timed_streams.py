@@ -42,14 +42,15 @@ def a_timed_case() -> TimedCase:
     times = KeyTimes(timer="until", on_timer=on_timer, idle_us=900_000, row_time="at", by_row=True)
     for seed in range(1000):
         case = a_case(random.Random(seed))
-        if case.delay_ms is None or len(case.batches) < 5:
+        # Without a delay, the watermark is often at the very time of a row that waits.
+        if case.delay_ms != 0 or len(case.batches) not in (3, 4):
             continue
         timed = TimedCase(case, batches_of(case), times)
         rows = [row for rows in serial(timed).values() for row in rows]
         endless = TimedCase(case, timed.batches, KeyTimes(timer="until", on_timer=on_timer,
                                                           row_time="at", by_row=True))  # fmt: skip
         fired = sum(row[2] is not None for row in rows)
-        if fired > 4 and len(rows) > 15 and serial(endless) != serial(timed):
+        if fired > 2 and len(rows) > 10 and serial(endless) != serial(timed):
             return timed
     raise AssertionError("no such case")
 
