@@ -75,14 +75,18 @@ def with_pieces(by_bucket: DataFrame, call: BucketCall) -> DataFrame:
             batch, output = call.batch(frames, before, now_ms)
             _write(self.states, before.states, batch.after.states)
             _write(self.rows, before.rows, batch.after.rows)
-            new_head = (call.fingerprint, batch.after.passed_us, batch.wakes_ms)
+            next_ms = batch.wakes_ms
+            if next_ms is not None and next_ms == expired_ms:
+                # Spark called at the very time, not after it, and deletes this timer behind us.
+                next_ms += 1
+            new_head = (call.fingerprint, batch.after.passed_us, next_ms)
             if new_head != head:
                 self.head.update(new_head)
-            if batch.wakes_ms != wakes_ms:
+            if next_ms != wakes_ms:
                 if wakes_ms is not None and wakes_ms != expired_ms:
                     self.handle.deleteTimer(wakes_ms)
-                if batch.wakes_ms is not None:
-                    self.handle.registerTimer(batch.wakes_ms)
+                if next_ms is not None:
+                    self.handle.registerTimer(next_ms)
             return output
 
     by_key: Any = by_bucket.groupBy(BUCKET)

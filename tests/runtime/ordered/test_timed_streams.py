@@ -42,14 +42,15 @@ def a_timed_case() -> TimedCase:
     times = KeyTimes(timer="until", on_timer=on_timer, idle_us=900_000, row_time="at", by_row=True)
     for seed in range(1000):
         case = a_case(random.Random(seed))
-        if case.delay_ms is None or len(case.batches) < 5:
+        # Without a delay, the watermark is often at the very time of a row that waits.
+        if case.delay_ms != 0 or len(case.batches) not in (3, 4):
             continue
         timed = TimedCase(case, batches_of(case), times)
         rows = [row for rows in serial(timed).values() for row in rows]
         endless = TimedCase(case, timed.batches, KeyTimes(timer="until", on_timer=on_timer,
                                                           row_time="at", by_row=True))  # fmt: skip
         fired = sum(row[2] is not None for row in rows)
-        if fired > 4 and len(rows) > 15 and serial(endless) != serial(timed):
+        if fired > 2 and len(rows) > 10 and serial(endless) != serial(timed):
             return timed
     raise AssertionError("no such case")
 
@@ -154,6 +155,7 @@ def test_what_is_said_about_time_is_checked(
         headway.ordered(plain, **timed, clock="processing")
     guard = tmp_path / "checkpoint" / GUARD_FILE
     layout = json.loads(guard.read_text())
+    guard.with_name(f".{guard.name}.crc").unlink()
     guard.write_text(json.dumps(layout | {"logged": True}))
     module = "headway.runtime.ordered.ordered_stream"
     monkeypatch.setattr(f"{module}._spark_release", lambda: (4, 0))
