@@ -109,7 +109,7 @@ def measured_knee(lines: Sequence[Line]) -> float | None:
     saturated = [line for line in lines if line["on_time_ratio"] < LEAST_ON_TIME_RATIO]
     if not saturated:
         return None
-    return mean(line["batches_per_s"] * line["trigger_s"] for line in saturated)
+    return float(mean(line["batches_per_s"] * line["trigger_s"] for line in saturated))
 
 
 def driver_cpu_s(line: Line) -> float:
@@ -166,7 +166,7 @@ def fitted_cpu_ratio(lines: Sequence[Line], profiles: Mapping[str, JobProfile]) 
     """Core time of the driver over the time of its undisturbed phases: `κ` of theory.md (U1)."""
     num_tasks = mean(line["num_tasks"] / line["num_batches"] for line in lines)
     phases_s = mean(undisturbed_phases_s(profiles[line["run"]]) for line in lines)
-    return (batch_core_s(lines) - num_tasks / LAUNCHES_PER_S.value) / phases_s
+    return float((batch_core_s(lines) - num_tasks / LAUNCHES_PER_S.value) / phases_s)
 
 
 def undisturbed_phases_s(profile: JobProfile) -> float:

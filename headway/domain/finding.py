@@ -49,7 +49,8 @@ class FindingCode(StrEnum):
     ``is_missed`` after that (1), or not known (0); named: ``part``, ``until``."""
     SLOW_GROWTH = "slow_growth"
     """``span_s`` in which it was seen, ``rise_per_day`` with the ends of its 90% interval,
-    ``rise_low_per_day`` and ``rise_high_per_day``, ``every_batches``; named: ``part``, ``measure``."""
+    ``rise_low_per_day`` and ``rise_high_per_day``, ``every_batches``; named: ``part`` and
+    ``measure``."""
     SLOW_GROWTH_ENDS_PROMISE = "slow_growth_ends_promise"
     """``held_s`` after the profiled run; named: ``until``, the day."""
     OUTAGE_SURVIVED = "outage_survived"

@@ -235,8 +235,8 @@ class SlowGrowth:
 
     It was seen in ``span_s`` until ``ended``. ``rise_per_day``, with the ends of its 90% interval,
     are seconds by which a phase of the driver gets longer for the same rows, or longer in the
-    batches that compact a log, one of ``every_batches``; or rows or bytes of the state. ``cause`` is
-    what makes a phase longer, if that is known.
+    batches that compact a log, one of ``every_batches``; or rows or bytes of the state. ``cause``
+    is what makes a phase longer, if that is known.
 
     Examples
     --------

@@ -82,10 +82,10 @@ def _slow_growth(finding: Finding) -> str:
         part = f"the compaction of a log in every {every}th batch, which is part of {part},"
     elif measure != "phase":
         part = f"the {part}"
-    interval = f"{amount(max(low, 0.0))} to {amount(numbers['rise_high_per_day'])}"
+    rise, high = amount(numbers["rise_per_day"]), amount(numbers["rise_high_per_day"])
     if low <= 0.0:
-        return f"{part} does not grow for certain: by up to {amount(numbers['rise_high_per_day'])} a day"
-    return f"{part} grows by {amount(numbers['rise_per_day'])} a day (90% interval {interval})"
+        return f"{part} does not grow for certain: by up to {high} a day"
+    return f"{part} grows by {rise} a day (90% interval {amount(low)} to {high})"
 
 
 def _slow_growth_ends(finding: Finding) -> str:

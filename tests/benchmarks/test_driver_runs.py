@@ -124,8 +124,8 @@ def test_the_page_says_what_is_missing(tmp_path: Path) -> None:
 
 def test_the_page_is_that_of_the_committed_results() -> None:
     given = argparse.Namespace(
-        results=driver_page.RESULTS, profiles=driver_page.PROFILES, folder=None
+        results=driver_runs.RESULTS, profiles=driver_page.PROFILES, folder=None
     )
     assert (DOCS / "driver.md").read_text(encoding="utf-8") == driver_page.text(given)
     names = {run.name for run in Split().runs()}
-    assert {one["run"] for one in lines_of(driver_page.RESULTS)} <= names
+    assert {one["run"] for one in lines_of(driver_runs.RESULTS)} <= names

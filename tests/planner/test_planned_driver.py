@@ -11,7 +11,7 @@ import yaml
 
 import headway
 from headway.cli.main import run
-from headway.domain import Application, JobProfile
+from headway.domain import Application, JobProfile, Plan
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
 from headway.report.sheet_text import sheet_text
@@ -31,10 +31,8 @@ QUERY = (
 )
 
 
-def planned(profile: JobProfile, **options: object) -> headway.domain.Plan:
-    return kept(
-        headway.plan(profile, rate=5000.0, target="p99 <= 30s", cores=4, trigger="1s", **options)
-    )
+def planned(profile: JobProfile) -> Plan:
+    return kept(headway.plan(profile, rate=5000.0, target="p99 <= 30s", cores=4, trigger="1s"))
 
 
 def with_driver(profile: JobProfile, ratio: float, **properties: str) -> JobProfile:

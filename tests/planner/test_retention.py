@@ -120,7 +120,6 @@ def test_the_command_and_the_spec_file_say_the_same(
     assert any("an outage of at most 5.9" in text for text in by_command["warnings"])
 
 
-@pytest.mark.parametrize("mode", ["real-time"])
-def test_it_is_refused_where_losses_are_not_modelled(mode: str) -> None:
+def test_it_is_refused_where_losses_are_not_modelled() -> None:
     with pytest.raises(InputError, match=r"retention.*micro-batches"):
-        plan(a_profile(), rate=5000.0, target="p99 <= 1s", mode=mode, retention="6h")
+        plan(a_profile(), rate=5000.0, target="p99 <= 1s", mode="real-time", retention="6h")

@@ -204,8 +204,8 @@ class QueryRun:
     did nothing else. ``mean_file`` are the mean rows and bytes of a file of its source,
     ``written_files`` the mean number of files that the actions of a batch wrote. ``empty`` is
     what is known of its batches without rows.
-    ``concurrent_batches`` are those of all queries of its application that ran while its own did; None
-    if no other ran.
+    ``concurrent_batches`` are those of all queries of its application that ran while its own did;
+    None if no other ran.
     """
 
     query_id: str
