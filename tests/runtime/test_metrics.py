@@ -296,7 +296,7 @@ def test_a_recorder_that_ended_is_an_alarm() -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ({"every": "100ms"}, "a second or more"),
+        ({"interval": "100ms"}, "a second or more"),
         ({"port": -1}, "expected a number, e.g. 9464"),
         ({"port": "9464"}, "expected a number, e.g. 9464"),
     ],
