@@ -44,7 +44,7 @@ def publish_metrics(
     host: str = "127.0.0.1",
     file: str | Path | None = None,
     events: str | Path | None = None,
-    every: float | str = 10.0,
+    interval: float | str = 10.0,
 ) -> PublishedMetrics:
     """Publish what runs beside the queries: to Spark's metrics, at an address, in a file.
 
@@ -75,7 +75,7 @@ def publish_metrics(
     events : path, optional
         A file to which each decision is appended as a line of JSON, with its reason. The same
         events are those of the Python log ``headway.events``.
-    every : float or str
+    interval : float or str
         Time between two updates of Spark's metrics and of the file.
 
     Raises
@@ -85,12 +85,12 @@ def publish_metrics(
     HeadwayError
         If a port or a file cannot be used.
     """
-    every_s = Duration().read(every, "every")
-    if every_s < _SHORTEST_S:
-        raise InputError(f"every is {every!r}; expected a second or more")
+    interval_s = Duration().read(interval, "interval")
+    if interval_s < _SHORTEST_S:
+        raise InputError(f"interval is {interval!r}; expected a second or more")
     if port is not None and (not isinstance(port, int) or isinstance(port, bool) or port < 0):
         raise InputError(f"port is {port!r}; expected a number, e.g. 9464, or 0 for any")
-    metrics = PublishedMetrics(every_s)
+    metrics = PublishedMetrics(interval_s)
     try:
         for publisher in publishers:
             metrics.add(publisher)
@@ -104,7 +104,7 @@ def publish_metrics(
 class PublishedMetrics:
     """Metrics that are published until :meth:`close`; made by :func:`publish_metrics`."""
 
-    def __init__(self, every_s: float) -> None:
+    def __init__(self, interval_s: float) -> None:
         self._publishers: list[Publisher] = []
         self._collecting = threading.Lock()
         self._shed_rows: ShedRows | None = None
@@ -112,7 +112,7 @@ class PublishedMetrics:
         self._endpoint: Endpoint | None = None
         self._events: EventFile | None = None
         self._file: Path | None = None
-        self._updates = Repeated(self._update, every_s, "headway-metrics")
+        self._updates = Repeated(self._update, interval_s, "headway-metrics")
 
     def begin(
         self,

@@ -208,7 +208,7 @@ def _metrics(look: Look) -> Iterator[tuple[str, str, Mapping[Labels, float | Non
             look.utilization_ratio,
         ),
     ):
-        values = {
+        values: dict[Labels, float | None] = {
             (("source", "predicted"),): predicted_value,
             (("source", "measured"),): measured_value,
         }

@@ -263,7 +263,9 @@ def test_a_tuner_says_its_phase_and_what_it_would_have() -> None:
     assert [name for name, value in phases.items() if value] == [
         'headway_tuner_phase{query="orders",phase="hold"}'
     ]
-    others = {name.partition("{")[0]: value for name, value in samples.items() if name not in phases}
+    others = {
+        name.partition("{")[0]: value for name, value in samples.items() if name not in phases
+    }
     assert others == {
         "headway_tuner_changes_total": 2.0,
         "headway_tuner_executors": 3.0,
@@ -294,7 +296,7 @@ def test_a_recorder_that_ended_is_an_alarm() -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ({"every": "100ms"}, "a second or more"),
+        ({"interval": "100ms"}, "a second or more"),
         ({"port": -1}, "expected a number, e.g. 9464"),
         ({"port": "9464"}, "expected a number, e.g. 9464"),
     ],

@@ -45,24 +45,25 @@ def checked_at_start(
             if str(name).lower() == _CHECKPOINT.lower():
                 written[_CHECKPOINT] = value
 
-        _call_first(writer, "option", lambda key, value, **_: note(key, value))
-        _call_first(
-            writer, "options", lambda **given_options: [note(*o) for o in given_options.items()]
-        )
+        def note_all(**named: object) -> None:
+            for name, value in named.items():
+                note(name, value)
+
+        _call_first(writer, "option", note)
+        _call_first(writer, "options", note_all)
         for name in ("start", "toTable"):
-            setattr(writer, name, _checked_start(getattr(writer, name), written, note, spark))
+            setattr(writer, name, _checked_start(getattr(writer, name), written, note_all, spark))
         return writer
 
     def _checked_start(
         start: Callable[..., Any],
         written: Mapping[str, object],
-        note: Callable[[object, object], None],
+        note_all: Callable[..., None],
         spark: SparkSession,
     ) -> Callable[..., Any]:
         @functools.wraps(start)
         def start_checked(*args: Any, **kwargs: Any) -> Any:
-            for name, value in kwargs.items():
-                note(name, value)
+            note_all(**kwargs)
             with options_set(spark, options or {}):
                 checkpoint = written.get(_CHECKPOINT)
                 if checkpoint is not None:

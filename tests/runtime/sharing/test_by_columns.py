@@ -273,8 +273,9 @@ class Stream:
 def test_the_checkpoint_is_that_of_the_writer(begin: Callable[[Any], str]) -> None:
     checked: list[str] = []
     df: Any = Stream()
-    assert checked_at_start(df, checked.append) is df
-    assert isinstance(df, Stream)
+    checked_df: Any = checked_at_start(df, checked.append)
+    assert checked_df is df
+    assert isinstance(checked_df, Stream)
     assert begin(df.writeStream) == "query"
     assert checked == ["/ck"]
 
