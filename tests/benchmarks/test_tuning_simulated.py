@@ -46,8 +46,10 @@ def test_drawn_traces_differ_by_seed_only(drawn: Callable[[int], list[NamedTrace
 
 
 def test_traces_that_were_drawn_for_an_earlier_rule_are_drawn_again() -> None:
-    step = traces.drawn_traces(0x99BA9D95)[0].trace
-    assert (len(step.rates_per_s), step.edges_s[-1]) == (300, 5 * 3600.0)
+    # Node-hours of fixed sizes on the page of the rule before, by the executors of these sizes.
+    hours = {"random steps": 16 / 4, "ramp": 20 / 4, "spikes": 42 / 6, "outage": 24 / 3, "costs": 49 / 7}
+    drawn = {one.name: one.trace.edges_s[-1] for one in traces.drawn_traces(0x99BA9D95)}
+    assert {name: drawn[name] / 3600.0 for name in hours} == hours
 
 
 def test_long_traces_repeat_daily_but_for_the_height_of_a_day() -> None:
