@@ -263,7 +263,8 @@ def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]
         rows = options.get("rows")
         num_rows = None if rows is None else ROWS.read(rows, "rows")
         return JobKind.ENDING, any_job(profile, queries).for_deadline(deadline, num_rows)
-    job: Job = (stream_job if has_target else any_job)(profile, queries)
+    read: Callable[[Any, Any], Job] = stream_job if has_target else any_job
+    job = read(profile, queries)
     if not has_target and (is_real_time or job.job_kind is not JobKind.QUERY):
         raise InputError(f"{argument('target')} is missing; expected {_expected_target(job)}")
     if job.job_kind is JobKind.ENDING:

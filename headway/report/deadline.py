@@ -72,13 +72,13 @@ def _brief_sheet(plan: BatchAnswer) -> Sheet:
 
 def _brief_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
     expected, against = format_duration(plan.run.mean_s), _planned_text(plan)
-    likely = likely_text(plan.kept_probability)
     if plan.feasible:
-        yield "run time", f"{expected} expected, {against}, including the safety margin{likely}"
+        sure = f"including the safety margin{likely_text(plan.kept_probability)}"
+        yield "run time", f"{expected} expected, {against}, {sure}"
     else:
         nodes = counted(plan.nodes, "node")
         nearest = Deadline(limit_s=rounded_up(plan.run.planned_s))
-        yield "shortest run", f"{expected} expected, {against}, with {nodes}{likely}"
+        yield "shortest run", f"{expected} expected, {against}, with {nodes}"
         yield "nearest target", f"{nearest} with {nodes}, {configuration_text(plan)}"
     yield from backlog_facts(plan)
     yield from _cost_facts(plan)
@@ -113,13 +113,18 @@ def _plan_sections(plan: BatchAnswer) -> tuple[Section, ...]:
 def _obstacle_sections(plan: BatchAnswer) -> tuple[Section, ...]:
     """Why no number of nodes is enough; the first reason, the shortest run, is a fact."""
     table, legend = run_time_sections(plan)
+    if plan.run.cost_per_run is None:
+        rows = tuple(row[:-1] for row in table.rows)
+        table = replace(table, head=table.head[:-1], rows=rows, right=table.right[:-1])
+    # What the table shows is explained first.
+    findings = sorted(plan.findings, key=lambda finding: finding.code not in _ABOUT_OTHER_SIZES)
     return (
         Section(title="binding constraints", texts=plan.binding[1:]),
         Section(title="other improvements", texts=tuple(advice.text for advice in plan.advice)),
         Section(title="rejected node types", texts=plan.refused_node_types),
         replace(table, text_rows=_FEW_ROWS),
         legend,
-        Section(lead="note", texts=all_words(plan.findings)[:_MOST_NOTES]),
+        Section(lead="note", texts=all_words(findings[:_MOST_NOTES])),
         Section(texts=("--verbose shows the nearest plan in full",)),
     )
 

@@ -89,7 +89,11 @@ def _by_nodes(plan: DStreamsPlan) -> Section:
 def _brief_sheet(plan: DStreamsPlan) -> Sheet:
     """The plan on one screen."""
     all_notes, by_nodes = all_words(plan.findings), replace(_by_nodes(plan), text_rows=_FEW_ROWS)
-    further = "more notes, " if len(all_notes) > _MOST_NOTES else ""
+    further = [
+        *(["more notes"] if len(all_notes) > _MOST_NOTES else []),
+        *(["the latency by nodes"] if plan.feasible else []),
+        "all settings",
+    ]
     return replace(
         dstreams_plan_sheet(plan),
         facts=tuple(_brief_facts(plan)),
@@ -99,7 +103,7 @@ def _brief_sheet(plan: DStreamsPlan) -> Sheet:
             Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=all_notes[:_MOST_NOTES]),
             Section(
-                texts=(f"--verbose shows {further}the latency by nodes, and all settings",),
+                texts=(f"--verbose shows {', '.join(further)}",),
                 close=len(all_notes) > 0,
             ),
         ),

@@ -10,7 +10,6 @@ from headway.digits import format_max_rate, format_money
 from headway.domain import FrontierPoint, InfeasiblePlan, PromiseNeed, StreamAnswer
 from headway.units import counted, format_duration
 
-
 NO_RATE = "no rate"
 """The max rate of what meets no target at any rate."""
 

@@ -84,9 +84,7 @@ def _brief_sheet(plan: RealTimePlan) -> Sheet:
         sections=(
             Section(title="in the way", texts=() if plan.feasible else plan.binding),
             _latency_in_short(plan.expected),
-            Section(
-                title="configuration", code=setting_lines(settings) if plan.feasible else ()
-            ),
+            Section(title="configuration", code=setting_lines(settings) if plan.feasible else ()),
             Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=(_NOT_CALIBRATED,)),
             Section(texts=(f"--verbose shows {further}",), close=True),

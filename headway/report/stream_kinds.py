@@ -38,8 +38,8 @@ from headway.report.stream import (
 from headway.report.wording import (
     METRIC_NAMES,
     caution_texts,
-    changed_section,
     cautions,
+    changed_section,
     headline,
     interval_text,
     latencies,

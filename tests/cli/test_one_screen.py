@@ -1,4 +1,4 @@
-"""Plans of every kind of job fit one screen; the goldens say that the answers are those on record."""
+"""Plans of every kind of job fit one screen, as far as they are on record."""
 
 from __future__ import annotations
 

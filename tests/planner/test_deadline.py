@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import headway
 from headway.api.page import page as page_of
 from headway.api.result_kinds import sheet_of
-from headway.api.results import as_text
 from headway.cli.main import run
 from headway.domain import (
     ApplicationKind,
