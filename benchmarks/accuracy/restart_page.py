@@ -56,7 +56,7 @@ def _restarts(rows: Sequence[Line]) -> Iterator[str]:
     yield "# Restarts: predicted and measured\n"
     yield (
         "A query that was down starts a JVM, opens a session, loads its state and reads what "
-        "has arrived by then. `headway plan` predicts this by (U2) of [theory](theory.md). Here "
+        "has arrived by then. `headway plan` predicts this by (Z2) of [theory](theory.md). Here "
         "queries that keep totals by key were stopped and started again, each in a JVM of its own, "
         f"on {said['cores']} cores of one machine with Spark's checkpoint on a local disk: "
         f"{', '.join(f'{keys:,}' for keys in _SPLIT.keys.values())} keys in {said['partitions']} "
@@ -151,7 +151,7 @@ def _memory(rows: Sequence[Line]) -> Iterator[str]:
     yield "## The memory of RocksDB\n"
     yield (
         f"A query with {said['keys']:,} keys in RocksDB with changelogs ran within the memory that "
-        "is planned for it by (U1): its heap of "
+        "is planned for it by (Z1): its heap of "
         f"{spark_memory_text(rows[0]['heap_bytes'])}, Spark's overhead, and "
         f"{spark_memory_text(planned['native_bytes'])} for a bound of "
         f"{spark_memory_text(planned['bound_bytes'])} that is given to RocksDB. The memory of the "

@@ -40,7 +40,7 @@ from headway.domain.argument_values import ROWS
 from headway.domain.later import later, with_changes
 from headway.domain.question import Mode, PlanQuestion, mode_of
 from headway.errors import InputError, argument
-from headway.units import format_rate
+from headway.units import format_duration, format_rate
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePlan
@@ -65,6 +65,9 @@ class PlanOptions(JobOptions, total=False):
     budget: float | None
     checkpoint: str | None
     checkpoint_store: str | None
+    retention: float | str | None
+    limit: Any
+    allow: Any
     bursts: Any
     relaxation: bool
     lower_memory: bool
@@ -189,6 +192,15 @@ def plan(profile: Any, **options: Any) -> Any:
         ``"s3"``, ``"gcs"``, ``"adls"``, ``"hdfs"`` or ``"disk"``: where the checkpoint is, and so
         what its write requests cost; by default the store in the log. They count in ``budget``,
         and in what ``objective="cost"`` minimises.
+    retention : float or str
+        How long the source keeps rows, e.g. ``"7d"`` (``retention.ms`` of a Kafka topic): the plan
+        says which outages lose none, and refuses a target after one that does.
+    limit : FilesLimit or str, or several
+        Limit beside the targets: ``"files <= 500/h"`` is the maximum number of files that the query
+        writes to its checkpoint and, as far as known, to its sink.
+    allow : Switch or str, or several
+        Switches of Spark that the plan may turn, e.g. ``"changelog"``; findings say what became of
+        each.
     source_partitions : int
         Number of source partitions, or input splits, to plan for; as profiled by default.
     task_cpus : float
@@ -251,14 +263,22 @@ def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]
         rows = options.get("rows")
         num_rows = None if rows is None else ROWS.read(rows, "rows")
         return JobKind.ENDING, any_job(profile, queries).for_deadline(deadline, num_rows)
-    job = stream_job(profile, queries)
+    job: Job = (stream_job if has_target else any_job)(profile, queries)
     if not has_target and (is_real_time or job.job_kind is not JobKind.QUERY):
-        raise InputError(
-            f"{argument('target')} is missing; expected what is to be met, e.g. 'p99 <= 3s'"
-        )
+        raise InputError(f"{argument('target')} is missing; expected {_expected_target(job)}")
     if job.job_kind is JobKind.ENDING:
         job.require_can_promise(promises_from(target)[0])
     return job.job_kind, job
+
+
+def _expected_target(job: Any) -> str:
+    """What to give for a job that has no target of its own, with an example."""
+    if job.job_kind is not JobKind.ENDING:
+        return "what is to be met, e.g. 'p99 <= 3s'"
+    return (
+        "the time that a run of this batch job may take, e.g. 'deadline <= 10m'; the profiled run "
+        f"took {format_duration(job.duration_s)}"
+    )
 
 
 def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
@@ -336,6 +356,9 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         budget_per_hour=question.budget_per_hour,
         checkpoint=question.checkpoint,
         store_price=store_price_of(question, job),
+        retention_s=question.retention_s,
+        most_files_per_hour=question.most_files_per_hour,
+        allowed=question.allowed,
         relaxation=question.relaxation,
         from_start=question.from_start,
         rate_ratios=RATES_SHOWN.value if question.rate_per_s is None else (),

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from headway.domain.configuration import Arrivals, Cluster, Configuration, Drain
 from headway.domain.declared import Z90, DeclaredCosts, DeclaredWork, Provenance, StatedRange
 from headway.domain.finding import NOT_QUOTED, Finding, FindingCode
-from headway.domain.growth import DurationGrowth, GrowthCause, StateLoad, WarmUp, WarmUpPoint
+from headway.domain.growth import (
+    DurationGrowth,
+    GrowthCause,
+    SlowGrowth,
+    SlowMeasure,
+    StateLoad,
+    WarmUp,
+    WarmUpPoint,
+)
 from headway.domain.job import Answer, Job
 from headway.domain.node_type import PLATFORMS, NodeType, Objective
 from headway.domain.observed import EventTimeLag, ObservedArrivals, ObservedSetting
@@ -59,6 +67,7 @@ from headway.domain.profile import (
 )
 from headway.domain.recorded import (
     Coverage,
+    EmptyBatches,
     MemoryProfile,
     Share,
     StateOperatorProfile,
@@ -141,7 +150,8 @@ __all__ = [
     "Burst", "CatchUp", "Change", "Cluster", "Coalescing", "ComingBack", "Configuration",
     "Coverage", "DStreamsProfile", "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision",
     "DeclaredCosts", "DeclaredWork", "DefaultParallelism", "Drain", "Drift", "DriverPhase",
-    "DurationGrowth", "DurationNoise", "DuringBurst", "EndingJob", "EventTimeLag",
+    "DurationGrowth", "DurationNoise", "DuringBurst", "EmptyBatches", "EndingJob",
+    "EventTimeLag",
     "EventTimeWindow", "Evidence", "Explored", "FileSplits", "Finding", "FindingCode",
     "FrontierPoint", "GrowthCause", "HeldOut", "InfeasiblePlan", "Interval", "Job", "JobProfile",
     "LatencyDistribution", "LevelTime", "MemoryPlan", "MemoryProfile", "Metric", "Narrowing",
@@ -153,7 +163,8 @@ __all__ = [
     "QueryState", "RateTrace", "RecordSplits", "RecordedStage", "Recovery",
     "Rejection", "Restart", "RocksDbMemory",
     "RowsLaw", "RuleOfThumb", "RunShares", "ScheduleReport", "ScheduledQuery",
-    "Sensitivity", "Separation", "Share", "SimulatedTarget", "SourceTasks", "Spread", "StageMemory",
+    "Sensitivity", "Separation", "Share", "SimulatedTarget", "SlowGrowth", "SlowMeasure",
+    "SourceTasks", "Spread", "StageMemory",
     "StageObserved", "StageProfile", "StageResources", "StageRows", "StageTerm", "StageVolume",
     "StateLoad",
     "StateOperatorProfile", "StateProfile", "StatedRange", "StatefulOperator", "StreamAnswer",

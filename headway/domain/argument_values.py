@@ -161,6 +161,31 @@ class ListOf:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneOrList:
+    """An object of a class or the text that stands for it, or a list of such.
+
+    Examples
+    --------
+    >>> OneOrList(members=Burst, expected="bursts", parse=Burst.parse_short).read(
+    ...     "150k/s:2m", "bursts"
+    ... )[0].rate_per_s
+    150000.0
+    """
+
+    members: type
+    expected: str
+    parse: Callable[[str], Any]
+
+    def read(self, value: Any, name: str) -> tuple[Any, ...]:
+        several = [value] if isinstance(value, str | self.members) else value
+        if not is_list_of(several, self.members):
+            raise not_expected(name, value, self.expected)
+        return tuple(
+            self.parse(member) if isinstance(member, str) else member for member in several
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Promises:
     """A target, or several, or their texts."""

@@ -24,6 +24,8 @@ class FindingCode(StrEnum):
     """``limit_rows``, ``passed_per_s``, ``rate_per_s``; ``enough_rows`` where any number is."""
     RATE_LIMIT_LEAVES_LITTLE = "rate_limit_leaves_little"
     """``limit_rows``, ``catch_up_ratio``."""
+    TRIGGERS_WAIT = "triggers_wait"
+    """``min_rows`` of a batch, ``trigger_s``, ``interval_s`` at which batches start."""
     MORE_NODES_LESS_SURE = "more_nodes_less_sure"
     """``nodes`` after which more promise no less, ``planned_s`` and ``mean_s`` there,
     ``lowest_mean_s`` of more, ``seen_slots``."""
@@ -45,6 +47,16 @@ class FindingCode(StrEnum):
     GROWTH_ENDS_PROMISE = "growth_ends_promise"
     """``span_s`` of the profiled growth, ``part_rise_ratio``, ``held_s`` after the run, and
     ``is_missed`` after that (1), or not known (0); named: ``part``, ``until``."""
+    SLOW_GROWTH = "slow_growth"
+    """``span_s`` in which it was seen, ``rise_per_day`` with the ends of its 90% interval,
+    ``rise_low_per_day`` and ``rise_high_per_day``, ``every_batches``; named: ``part``, ``measure``."""
+    SLOW_GROWTH_ENDS_PROMISE = "slow_growth_ends_promise"
+    """``held_s`` after the profiled run; named: ``until``, the day."""
+    OUTAGE_SURVIVED = "outage_survived"
+    """``outage_s``, the longest one after which no row is lost, with the ``retention_s`` of the
+    source, ``first_batch_s``, and if it is known ``restart_s``."""
+    RETENTION_LOSES_ROWS = "retention_loses_rows"
+    """``planned_outage_s``, and those of `OUTAGE_SURVIVED`."""
     DECLARED = "declared"
     """Nothing of the job was measured."""
     SLOTS_FAR_OFF = "slots_far_off"
@@ -117,6 +129,11 @@ class FindingCode(StrEnum):
     """``modelled_ratio``: the profiled run over the model of its stages."""
     JOBS_FAILED = "jobs_failed"
     """``num_jobs`` of the profiled run."""
+    SWITCHES_TURNED = "switches_turned"
+    """``latency_s`` of the plan, ``latency_without_s`` of the same setting without them if it has
+    one; named: the ``switches``, and the ``cautions`` of what is given up, empty if nothing is."""
+    SWITCH_NOT_TURNED = "switch_not_turned"
+    """``gain_s`` of a batch, if it could be turned; named: ``switch``, ``why`` it could not."""
     SKEWED_STAGE = "skewed_stage"
     """``stage_id``, ``longest_s`` and ``mean_s`` of its tasks."""
     EARLIER_WORDS = "earlier_words"
@@ -151,6 +168,7 @@ class FindingCode(StrEnum):
 _CAUTIONS = frozenset(
     (
         *(FindingCode.STATE_BREAKS_PROMISE, FindingCode.GROWTH_ENDS_PROMISE),
+        *(FindingCode.SLOW_GROWTH_ENDS_PROMISE, FindingCode.RETENTION_LOSES_ROWS),
         FindingCode.GROWTH_CAUSE,
         *(FindingCode.RATE_OF_PROFILE, FindingCode.TARGET_OF_PROFILE),
     )

@@ -6,6 +6,7 @@ is refused for which kind of job follow.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,13 +33,15 @@ from headway.domain.argument_values import (
     Flag,
     InRange,
     ListOf,
+    OneOrList,
     Positive,
     Promises,
 )
 from headway.domain.configuration import TaskCores
 from headway.domain.node_type import NodeType, Objective, Platform
+from headway.domain.switches import Switch
 from headway.domain.target import AnyPromise, Burst
-from headway.domain.writes import CheckpointStore
+from headway.domain.writes import CheckpointStore, FilesLimit
 from headway.errors import argument
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
 from headway.units import spark_memory_text
@@ -97,12 +100,13 @@ def _not_for(
         JobKind.REAL_TIME: real_time,
         JobKind.DSTREAMS: dstreams,
         JobKind.ENDING: ending,
-        JobKind.PIPELINE: _NOT_FOR_PIPELINES,
+        JobKind.PIPELINE: NOT_FOR_PIPELINES,
     }
     return {kind: why for kind, why in reasons.items() if why}
 
 
-_NOT_FOR_PIPELINES = "not for pipelines"
+#: Why an argument of queries means nothing there.
+NOT_FOR_PIPELINES = "not for pipelines"
 _DEADLINE = "not with a deadline"
 _ONLY_DEADLINE = "only with a deadline, e.g. 'deadline <= 10m'"
 _ONLY_DSTREAMS = "only DStreams run several jobs at a time"
@@ -113,6 +117,7 @@ _WARM_UP_REAL_TIME = "the warm-up of Real-Time Mode is not modelled"
 _WARM_UP_DSTREAMS = "the warm-up of DStreams batches is not modelled"
 _WRITES_REAL_TIME = "what Real-Time Mode writes to its checkpoint is not modelled"
 _WRITES_DSTREAMS = "what DStreams write to checkpoints is not modelled"
+_OUTAGES = "rows that outages lose are modelled for queries in micro-batches"
 _SOURCE_OF_DSTREAMS = "the tasks that read DStreams are as profiled"
 _SHUFFLE_OF_DSTREAMS = "in DStreams the application's own code sets the number of shuffle tasks"
 
@@ -289,6 +294,38 @@ class PlanQuestion(JobQuestion):
         "Store of the checkpoint, whose write requests count in the cost; by default as logged.",
         not_for=_not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
     )
+    retention_s: float | None = _rare(
+        Duration(),
+        "How long the source keeps rows, e.g. 7d (retention.ms of Kafka): which outages lose none.",
+        name="retention",
+        not_for=_not_for(ending=_DEADLINE, real_time=_OUTAGES, dstreams=_OUTAGES),
+    )
+    limits: tuple[FilesLimit, ...] = _rare(
+        OneOrList(
+            members=FilesLimit,
+            expected="a text such as 'files <= 500/h'",
+            parse=FilesLimit.parse,
+        ),
+        "Limit beside the targets: the files written per hour, e.g. 'files <= 500/h'.",
+        name="limit",
+        default=(),
+        not_for=_not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
+        is_repeatable=True,
+    )
+    allowed: tuple[Switch, ...] = _rare(
+        OneOrList(
+            members=Switch, expected=f"one or more of {', '.join(Switch)}", parse=Switch.parse
+        ),
+        f"Switch of Spark that the plan may turn; repeatable: {', '.join(Switch)}.",
+        name="allow",
+        default=(),
+        not_for=_not_for(
+            ending=_DEADLINE,
+            real_time="gains of switches in Real-Time Mode are not modelled",
+            dstreams="DStreams have none of them",
+        ),
+        is_repeatable=True,
+    )
     bursts: tuple[Burst, ...] = _rare(
         BURSTS,
         "Burst during which the target must be met: RATE:DURATION[:EVERY]; repeatable.",
@@ -352,32 +389,10 @@ class PlanQuestion(JobQuestion):
         not_for=_not_for(),
     )
 
-
-@dataclass(frozen=True, kw_only=True)
-class PredictQuestion(JobQuestion, RunQuestion):
-    """What a prediction is asked for; None is as profiled.
-
-    Examples
-    --------
-    >>> from headway.domain.argument import read_question
-    >>> read_question(PredictQuestion, {"trigger": 0, "cores": 4}).cores
-    4
-    """
-
-    max_offsets: int | None = _fixed(
-        Count(maximum=MOST_LONG),
-        "Rate limit: maximum records per batch (maxOffsetsPerTrigger).",
-        not_for=_not_for(
-            real_time="Real-Time Mode reads all available rows; Spark has no rate limit for it",
-            dstreams="DStreams limit rows per second, in the Spark configuration that plan prints",
-        ),
-    )
-    jvm_age_s: float | None = _rarely_fixed(
-        Duration(),
-        "Age of the executor JVMs, e.g. 2min.",
-        name="jvm_age",
-        not_for=_not_for(real_time=_WARM_UP_REAL_TIME, dstreams=_WARM_UP_DSTREAMS),
-    )
+    @property
+    def most_files_per_hour(self) -> float:
+        """The lowest limit of files; infinite without one."""
+        return min((limit.files_per_hour for limit in self.limits), default=math.inf)
 
 
 def mode_of(options: Mapping[str, Any]) -> Mode:

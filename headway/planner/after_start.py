@@ -76,7 +76,7 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
     **(P20)** After a restart, batches are followed one by one at an even rate; the first has the
     rows of a usual interval. Each takes `f max(w(age), 1) D(n)`, with `f` of (P4) and `w` of (E30),
     and the first takes longer by `f` times the recorded excess of a first batch and the loading of
-    its state (U2). Batches start as in (B2), with the rate limit if there is one. For each minute,
+    its state (Z2). Batches start as in (B2), with the rate limit if there is one. For each minute,
     the target's statistic is computed over the rows of the batches that start in it, without noise.
     Its excess over that of the steady batch is added to the planned latency, and with `f = 1` to
     the expected one. The target is met from the minute after the last one that misses it at `f`.
@@ -185,7 +185,7 @@ def _simulated_batches(
 
 
 def _longer_s(profile: JobProfile, configuration: Configuration, factor: float) -> float:
-    """How much longer the first batch takes than its rows do, loading its state: (U2)."""
+    """How much longer the first batch takes than its rows do, loading its state: (Z2)."""
     steady = _steady(profile, configuration, factor)
     start = start_again(
         profile,

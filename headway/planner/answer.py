@@ -38,11 +38,13 @@ from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
 from headway.planner.bill import planned_writes
 from headway.planner.checkpoint import changes_from_today, planned_settings
+from headway.planner.driver import driver_conf, driver_of
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.memory import memory_plan, overhead_bytes
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import Offer, reserve_findings
 from headway.planner.rate_limit import RateLimit
+from headway.planner.switch_offers import changes_of_switches, settings_of_switches
 from headway.sparkconf import KNOBS, query_options, resource_settings, spark_conf
 from headway.sparkconf.container import (
     OFF_HEAP_KEY,
@@ -80,6 +82,7 @@ class FoundSetting:
     limit: RateLimit = field(default_factory=RateLimit)
     after_start: AfterStart | None = None
     kept_probability: float | None = None
+    most_on_nodes: FrontierPoint | None = None
 
 
 def as_plan(
@@ -96,11 +99,17 @@ def as_plan(
     # Growth is a finding about the plan, which has it once.
     prediction = predict(replace(expected, growth=None), configuration, profile.arrivals)
     memory = memory_plan(profile, question.space, configuration.executors)
+    driver = driver_of(explained) if prediction.stable else None
     conf = _conf(profile, configuration, memory) | resource_settings(profile.application.properties)
+    if driver is not None:
+        conf |= driver_conf(profile.application, driver)
     if configuration.task_cpus != profile.baseline.task_cpus:
         # Even if it is Spark's default, since the job may still be submitted with another number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
     options = query_options(configuration, setting.limit.option)
+    changes = changes_from_today(profile, configuration, conf) + changes_of_switches(offer)
+    switch_conf, switch_options = settings_of_switches(offer)
+    conf, options = conf | switch_conf, options | switch_options
     common = dict[str, Any](
         target=question.target,
         arrivals=profile.arrivals,
@@ -110,6 +119,7 @@ def as_plan(
         planned_latency_s=explained.latency_s,
         frontier=setting.frontier,
         chosen=setting.chosen,
+        most_on_nodes=setting.most_on_nodes,
         findings=(
             *setting.findings,
             *_resource_findings(offer, memory, configuration),
@@ -117,7 +127,7 @@ def as_plan(
             *(finding for finding in prediction.findings if finding.code.is_of_profile),
         ),
         binding=setting.binding,
-        changes=changes_from_today(profile, configuration, conf),
+        changes=changes,
         spark_conf=conf,
         query_options=options,
         confidence=question.confidence,
@@ -137,6 +147,7 @@ def as_plan(
         declared=profile.declared,
         kept_probability=setting.kept_probability,
         writes=planned_writes(explained.under(question)) if prediction.stable else None,
+        driver=driver,
     )
     if setting.floor_s is None:
         return Plan(

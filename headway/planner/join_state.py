@@ -24,7 +24,7 @@ def full_join_rows(profile: JobProfile) -> float | None:
 
     Notes
     -----
-    **(U3)** A join of two streams keeps each row of both sides until the watermark has passed it by
+    **(Z3)** A join of two streams keeps each row of both sides until the watermark has passed it by
     its range of event time: `S = v λ (w + H)`, with the delay `w` of the watermark, the longer
     reach `H` of the range (T8), and the state rows `v` that are written per row. It is what a log
     of a query that has just begun cannot show. If its state still grows and is below nine tenths of
@@ -51,7 +51,7 @@ def full_join_rows(profile: JobProfile) -> float | None:
 
 
 def with_full_join(profile: JobProfile) -> JobProfile:
-    """The job with the state of its join as it will be, if it was still growing: theory.md (U3)."""
+    """The job with the state of its join as it will be, if it was still growing: theory.md (Z3)."""
     state, rows = profile.state, full_join_rows(profile)
     if state is None or rows is None or not state.rows or not state.growth_per_s > 0:
         return profile
@@ -68,7 +68,7 @@ def with_full_join(profile: JobProfile) -> JobProfile:
 
 
 def join_findings(profile: JobProfile) -> Iterator[Finding]:
-    """That a plan is made for a fuller join than the log shows: theory.md (U3)."""
+    """That a plan is made for a fuller join than the log shows: theory.md (Z3)."""
     state, seen_rows = profile.state, profile.shape.state_rows
     if state is None or state.rate_exponent != 1.0 or full_join_rows(profile) is None:
         return

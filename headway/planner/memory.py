@@ -106,7 +106,7 @@ def memory_need(profile: JobProfile, space: NodeSpace, executors: int) -> Memory
     set are kept.
 
     State in Spark's default store is on the heap, that of RocksDB outside of it, with the bound of
-    (U1) if what its stores wrote is on record, else as much as they held. Without peaks, a
+    (Z1) if what its stores wrote is on record, else as much as they held. Without peaks, a
     recorded state is a lower bound: what Spark reserves, the share of the state, and the fifth.
     """
     parts = _heap_parts(profile, space, executors)

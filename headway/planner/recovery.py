@@ -50,7 +50,7 @@ def start_after_outage(
 
     Notes
     -----
-    theory.md (U2).
+    theory.md (Z2).
     """
     num_slots, partitions = (np.asarray(count, dtype=np.float64) for count in size)
     start = start_again(
@@ -80,7 +80,7 @@ def recovery_after_outage_s(
 
     Notes
     -----
-    theory.md (P8), (U2).
+    theory.md (P8), (Z2).
     """
     usual_rows = settled_batch_rows(model, rate_per_s, trigger_s, factor)
     start = start_after_outage(profile, model, size, trigger_s, factor, usual_rows)
@@ -122,7 +122,7 @@ def recovery_s(
     `n_(k+1) = λ max(B, fD(n_k))` until `n_k` is within a tenth of the settled rows; `catch_up`
     limits the sum of the intervals. If a start in a fresh JVM is on record, the application is
     taken to start again after the outage: `n_0 = λ (τ + a_J + a_S)`, the first batch is longer by
-    `f (x + L)`, and `a_J + a_S` is added to the sum (U2). With a rate limit `N`, full batches come
+    `f (x + L)`, and `a_J + a_S` is added to the sum (Z2). With a rate limit `N`, full batches come
     first, `⌈(n_0-N)/(N-λ I)⌉` of them with `I = max(B, fD(N))`, until the rest fits into one batch.
 
     Examples

@@ -23,7 +23,7 @@ def state_in_rocksdb(profile: JobProfile, executors: int) -> StateInRocksDb | No
 
     Notes
     -----
-    theory.md (U1). The bytes of a row are those written per write. The memory for blocks is that of
+    theory.md (Z1). The bytes of a row are those written per write. The memory for blocks is that of
     the profiled run, so that the plan keeps its hit ratio: `blockCacheSizeMB` of each store, or of
     a run with a bound what its write buffers left of that.
 

@@ -103,6 +103,8 @@ KNOBS: Mapping[str, Knob] = MappingProxyType({knob.setting: knob for knob in _TA
 
 # What a plan sets beside its knobs.
 _BESIDE = (
+    Knob("driver_cores", "driver cores", "spark.driver.cores", "cores"),
+    Knob("driver_memory", "driver memory", "spark.driver.memory", "bytes"),
     Knob("dynamic_allocation", "dynamic allocation", "spark.dynamicAllocation.enabled", "flag"),
     Knob("overhead", "memory beside the heap", "spark.executor.memoryOverhead", "bytes"),
     Knob("python_memory", "Python workers", "spark.executor.pyspark.memory", "bytes"),
@@ -117,9 +119,40 @@ _BESIDE = (
     Knob("partition_rate", "rate limit of a partition", STREAMING.partition_rate, "rows/s"),
 )
 
+ASYNC_PROGRESS_KEY = "asyncProgressTrackingEnabled"
+PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+CHANGELOG_KEY = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
+CHECKSUMS_KEY = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
+UNLOAD_KEY = "spark.sql.streaming.stateStore.unloadOnCommit"
+EMPTY_BATCHES_KEY = "spark.sql.streaming.noDataMicroBatches.enabled"
+ADAPTIVE_KEY = "spark.sql.adaptive.enabled"
+COALESCE_KEY = "spark.sql.adaptive.coalescePartitions.enabled"
+STATELESS_ADAPTIVE_KEY = "spark.sql.adaptive.streaming.stateless.enabled"
+
+
+def _of_switch(label: str, key: str, with_state: Applies = Applies.RESTART) -> Knob:
+    """A switch of Spark, which a query reads when it starts."""
+    return Knob(key, label, key, "flag", Applies.RESTART, with_state)
+
+
+_SWITCHES = (
+    _of_switch("asynchronous progress tracking", ASYNC_PROGRESS_KEY),
+    # A checkpoint keeps the kind of its state store.
+    _of_switch("state store", PROVIDER_KEY, Applies.NEW_CHECKPOINT),
+    _of_switch("changelog checkpointing", CHANGELOG_KEY),
+    _of_switch("file manager of the checkpoint", FILE_MANAGER_KEY),
+    _of_switch("checksums of checkpoint files", CHECKSUMS_KEY),
+    _of_switch("unloading of state", UNLOAD_KEY),
+    _of_switch("batches without rows", EMPTY_BATCHES_KEY),
+    _of_switch("adaptive execution", ADAPTIVE_KEY),
+    _of_switch("coalescing", COALESCE_KEY),
+    _of_switch("adaptive execution of streams", STATELESS_ADAPTIVE_KEY),
+)
+
 #: Those and all knobs, by Spark's key, except amounts of resources: `knob_of`.
 KNOBS_BY_KEY: Mapping[str, Knob] = MappingProxyType(
-    {knob.key: knob for knob in (*_TABLE, *_BESIDE)}
+    {knob.key: knob for knob in (*_TABLE, *_BESIDE, *_SWITCHES)}
     # The rate limit in the words of other sources than Kafka.
     | {
         key: replace(KNOBS["max_offsets_per_trigger"], key=key)

@@ -83,7 +83,7 @@ def usual_load_speed(state_store: str | None) -> LoadSpeed:
 
     Notes
     -----
-    theory.md (U2).
+    theory.md (Z2).
 
     Examples
     --------
@@ -110,7 +110,7 @@ def load_speed(profile: JobProfile) -> LoadSpeed:
 
     Notes
     -----
-    theory.md (U2). A record has one size of state, so it does not tell what a store takes from what
+    theory.md (Z2). A record has one size of state, so it does not tell what a store takes from what
     a row takes: the usual speed is multiplied by one ratio, or by one for the snapshot and one for
     the changes if the store reports these apart, as RocksDB does since Spark 4.
 
@@ -152,7 +152,7 @@ def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
 
     Notes
     -----
-    theory.md (U2).
+    theory.md (Z2).
 
     Examples
     --------
@@ -195,7 +195,7 @@ def start_again(
 
     Notes
     -----
-    **(U2)** Starting again: `R = a_J + a_S + L + f(D(n) + x)`, from the start of the process to the
+    **(Z2)** Starting again: `R = a_J + a_S + L + f(D(n) + x)`, from the start of the process to the
     end of the first batch. `a_J` is the time until an executor is there: what a JVM takes until the
     application begins, and the recorded wait for an executor after that. `a_S` is the recorded time
     from then to the first batch, which opens the session and plans the query; `n` are the rows that
@@ -255,7 +255,7 @@ def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:
 
     Notes
     -----
-    theory.md (U2).
+    theory.md (Z2).
 
     Examples
     --------
@@ -305,7 +305,7 @@ def restart_of(
 
     Notes
     -----
-    theory.md (U2).
+    theory.md (Z2).
 
     Examples
     --------

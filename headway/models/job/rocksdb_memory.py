@@ -58,7 +58,7 @@ def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
 
     Notes
     -----
-    **(U1)** Memory of RocksDB. `m` stores of an executor share a bound of write buffers `W`,
+    **(Z1)** Memory of RocksDB. `m` stores of an executor share a bound of write buffers `W`,
     indexes and filters `F`, and blocks of rows `C`. Of `S` state rows with `b` bytes, a batch
     writes `u`, and they stay in the buffers for `k` batches: 1, or with changelogs as many as there
     are between snapshots. So `W = 8/7 m min(max(k u (b + 64)/m, 1 MiB), 64 MiB)`, since RocksDB

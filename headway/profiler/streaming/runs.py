@@ -23,6 +23,7 @@ from headway.profiler.streaming.adaptive import is_replanned
 from headway.profiler.streaming.adaptive_settings import adaptive_settings
 from headway.profiler.streaming.arrivals import arrivals_or_drain
 from headway.profiler.streaming.batch_samples import is_timed, is_usable, jvm_age_s, known_rows
+from headway.profiler.streaming.empty_batches import empty_batches
 from headway.profiler.streaming.samples import UNKNOWN_NAME, BatchSample, EarlyBatch, QueryRun
 from headway.profiler.streaming.source_rules import source_facts
 from headway.profiler.streaming.stage_kinds import StageKind
@@ -56,7 +57,7 @@ def steady_part(
     the batches of the warm-up; by default by their durations (E1). EventLogError if no executor is
     recorded.
     """
-    reports = batch_samples.one_per_batch(reports)
+    all_reports, reports = reports, batch_samples.one_per_batch(reports)
     last = reports[-1]
     label = f"query {query_label(last['query_id'], last['query_name'])}"
     first_executor_s = slots.first_executor_s(facts.executors, label, log_name)
@@ -200,6 +201,7 @@ def steady_part(
         resources=ran_on.of_profiles,
         source=source_facts(facts.properties, facts.application_id, configuration, observed),
         batches=tuple(steady),
+        empty=empty_batches(all_reports, steady[0].started_s),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
         without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady, levels)),
         first=_first(reports[0], stages, jvm_started_s, levels),

@@ -13,6 +13,7 @@ from headway.domain import (
     Configuration,
     DefaultParallelism,
     Drain,
+    EmptyBatches,
     QueryShape,
     Share,
     StageResources,
@@ -201,7 +202,10 @@ class QueryRun:
     of stages with a resource profile other than the usual one, by its id. ``is_gated``: most
     batches were started by a gate, not by the trigger. ``drain`` is the backlog that it read, if it
     did nothing else. ``mean_file`` are the mean rows and bytes of a file of its source,
-    ``written_files`` the mean number of files that the actions of a batch wrote.
+    ``written_files`` the mean number of files that the actions of a batch wrote. ``empty`` is
+    what is known of its batches without rows.
+    ``concurrent_batches`` are those of all queries of its application that ran while its own did; None
+    if no other ran.
     """
 
     query_id: str
@@ -224,9 +228,11 @@ class QueryRun:
     batches: tuple[BatchSample, ...]
     early: tuple[EarlyBatch, ...] = ()
     without_rows: tuple[BatchSample, ...] = ()
+    concurrent_batches: float | None = None
     first: BatchSample | None = None
     executor_wait_s: float = 0.0
     has_changelog: bool = False
+    empty: EmptyBatches | None = None
 
     @property
     def label(self) -> str:

@@ -32,7 +32,7 @@ def state_load_of(fresh_runs: Sequence[QueryRun]) -> StateLoad | None:
 
     Notes
     -----
-    theory.md (U2).
+    theory.md (Z2).
     """
     restarted = [run for run in fresh_runs if loads_state(run)]
     if not restarted:

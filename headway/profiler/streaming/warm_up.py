@@ -36,7 +36,7 @@ def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
 
     Notes
     -----
-    theory.md (E30), (U2). The first query of each application counts, if it started within 30 s.
+    theory.md (E30), (Z2). The first query of each application counts, if it started within 30 s.
     """
     fresh_runs = [
         (run, modelled_s)
