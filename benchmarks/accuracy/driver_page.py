@@ -75,7 +75,7 @@ def _fitted(lines: Sequence[Line]) -> list[Line]:
 def predicted_work(
     profile: JobProfile, trigger_s: float, *, has_tasks: bool | None = None
 ) -> DriverWork:
-    """Work of the driver for a query of the runs, by the profile of one: theory.md (Z1)."""
+    """Work of the driver for a query of the runs, by the profile of one: theory.md (U1)."""
     baseline = profile.baseline
     return driver_work(
         profile,
@@ -88,7 +88,7 @@ def predicted_work(
 
 
 def predicted_driver(profile: JobProfile, line: Line) -> PlannedDriver:
-    """The driver of a run's queries by the profile of one of them: theory.md (Z2), (Z3)."""
+    """The driver of a run's queries by the profile of one of them: theory.md (U2), (U3)."""
     work = predicted_work(profile, line["trigger_s"])
     return planned_driver([work] * line["num_queries"], line["cores"])
 
@@ -156,21 +156,21 @@ def _beside_s(line: Line) -> float:
 
 
 def compiler_core_s(line: Line, profile: JobProfile) -> float:
-    """Cores that the compiler kept busy in a run times the age of its JVM: `B` of (Z1) [s]."""
+    """Cores that the compiler kept busy in a run times the age of its JVM: `B` of (U1) [s]."""
     threads: Mapping[str, float] = line["thread_cpu_s"]
     compiled_s = sum(threads.get(name, 0.0) for name in _COMPILER_THREADS)
     return float(compiled_s / line["window_s"] * profile.settings[-1].jvm_age_s)
 
 
 def fitted_cpu_ratio(lines: Sequence[Line], profiles: Mapping[str, JobProfile]) -> float:
-    """Core time of the driver over the time of its undisturbed phases: `κ` of theory.md (Z1)."""
+    """Core time of the driver over the time of its undisturbed phases: `κ` of theory.md (U1)."""
     num_tasks = mean(line["num_tasks"] / line["num_batches"] for line in lines)
     phases_s = mean(undisturbed_phases_s(profiles[line["run"]]) for line in lines)
     return (batch_core_s(lines) - num_tasks / LAUNCHES_PER_S.value) / phases_s
 
 
 def undisturbed_phases_s(profile: JobProfile) -> float:
-    """Time of the driver's phases without the wait for other batches: theory.md (Z1) [s]."""
+    """Time of the driver's phases without the wait for other batches: theory.md (U1) [s]."""
     core_s = predicted_work(profile, 1.0, has_tasks=False).core_s
     num_tasks = sum(
         stage.num_tasks(profile.baseline.shuffle_partitions) for stage in profile.stages
@@ -196,7 +196,7 @@ def _page(lines: Sequence[Line], profiles: Mapping[str, str]) -> Iterator[str]:
         f"on a trigger of {format_duration(settings['trigger_s'])}, with "
         f"{counted(settings['shuffle_partitions'], 'shuffle partition')}. The batches of "
         f"{settings['window_s']} s count. In this mode the tasks run in the driver's JVM: the "
-        "model adds their core time (Z1). Which runs a prediction may use is in "
+        "model adds their core time (U1). Which runs a prediction may use is in "
         "`benchmarks/accuracy/driver-split.json`, committed before the first run.\n"
     )
     yield from _knee(lines, profiles, settings["allowed_ratio"])
@@ -272,7 +272,7 @@ def _knee(
     if len(fitted) > 1:
         ratio += f" (these runs: {fitted_cpu_ratio(fitted, loaded):.2f})"
     yield (
-        "Constants of (Z1) are from the same runs of few queries: the model takes `B` as "
+        "Constants of (U1) are from the same runs of few queries: the model takes `B` as "
         f"{COMPILER_CORE_S.value:g} s (these runs: {compiler_s:.0f} s){ratio}. That a young JVM's "
         "compiler takes cores, and that batches of several queries that start at the same instant "
         "wait for each other, became part of the model after the judged runs had been seen; "

@@ -208,7 +208,7 @@ DRIVER_CORES = Assumption(
     value=1,
     unit="cores",
     source="Spark: spark.driver.cores",
-    influences="what a plan sets for the driver (Z2)",
+    influences="what a plan sets for the driver (U2)",
 )
 DRIVER_HEAP_BYTES = Assumption(
     name="Default heap of a driver",
@@ -221,7 +221,7 @@ DRIVER_CPU_RATIO = Assumption(
     name="Core time of a driver, over the time of its phases outside of stages",
     value=0.9,
     source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
-    influences="how busy the driver is, and how many queries saturate it (Z1)-(Z3)",
+    influences="how busy the driver is, and how many queries saturate it (U1)-(U3)",
 )
 COMPILER_CORE_S = Assumption(
     name="Core time of the compiler of a driver, as cores times the age of its JVM",
@@ -229,28 +229,28 @@ COMPILER_CORE_S = Assumption(
     unit="s",
     source="runs of 1 to 4 queries on Spark 4.3, whose JVMs were a minute old: docs/driver.md; "
     "beyond, judgement: what is left to compile falls with the age",
-    influences="how busy a young driver is, and how many queries saturate it (Z1)-(Z3)",
+    influences="how busy a young driver is, and how many queries saturate it (U1)-(U3)",
 )
 MOST_COMPILER_CORES = Assumption(
     name="Maximum cores of the compiler of a driver",
     value=0.5,
     unit="cores",
     source="runs of 1 to 4 queries on Spark 4.3: 0.31 to 0.5; docs/driver.md",
-    influences="how busy a young driver is (Z1)-(Z3)",
+    influences="how busy a young driver is (U1)-(U3)",
 )
 DRIVER_CPU_SPREAD_RATIO = Assumption(
     name="Spread of the core time of a driver, as a standard deviation of its logarithm",
     value=0.15,
     source="judgement: drivers with other versions of Spark, listeners and sinks differ more than "
     "the runs of 1 to 4 queries of docs/driver.md",
-    influences="the interval of the number of queries that saturate a driver (Z3)",
+    influences="the interval of the number of queries that saturate a driver (U3)",
 )
 MOST_DRIVER_RATIO = Assumption(
     name="Maximum planned utilisation of a driver",
     value=0.7,
     source="judgement: batches start together on the trigger grid, and a driver that is busier "
     "delays all of them",
-    influences="the cores that a plan gives the driver (Z2)",
+    influences="the cores that a plan gives the driver (U2)",
 )
 RETAINED_EXECUTIONS = Assumption(
     name="Executions that the status store of a driver keeps",

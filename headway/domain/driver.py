@@ -9,7 +9,7 @@ from headway.domain.checks import require_not_negative
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedDriver:
-    """The driver of one or several queries of an application: theory.md (Z2)-(U4).
+    """The driver of one or several queries of an application: theory.md (U2)-(U4).
 
     Its queries keep ``busy_cores`` busy of ``cores``, the cores that are given or planned, and
     ``needed_cores`` leave the room that it needs. As many queries of the same kinds as

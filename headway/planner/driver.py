@@ -13,7 +13,7 @@ from headway.units import spark_memory_text
 
 
 def driver_of(setting: ExplainedSetting) -> PlannedDriver:
-    """The driver of a query that is alone in its application: theory.md (Z1)-(U4).
+    """The driver of a query that is alone in its application: theory.md (U1)-(U4).
 
     A driver that has fewer cores than the query needs gets as many as it needs. That of a profiled
     local run is the executor, too; the planned one is not.

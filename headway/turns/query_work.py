@@ -104,7 +104,7 @@ def shared_driver(
     *,
     is_cluster: bool = False,
 ) -> PlannedDriver:
-    """The driver that the queries of an application share: theory.md (Z1)-(U4).
+    """The driver that the queries of an application share: theory.md (U1)-(U4).
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ def driver_work(
 
     Notes
     -----
-    **(Z1)** Core time of the driver for a batch: `c = κ d min(1, (C - b)/m) + k/μ`, with `d` the
+    **(U1)** Core time of the driver for a batch: `c = κ d min(1, (C - b)/m) + k/μ`, with `d` the
     time of its phases outside of stages, `k` the tasks of the batch, `μ` the tasks that one core
     launches in a second, and `κ` the core time of all threads of the driver, and of the system for
     its files, over `d`. If `m` batches of the profiled application ran at once on average, more
@@ -159,7 +159,7 @@ def driver_cores(application: Application) -> int:
 
     Notes
     -----
-    theory.md (Z1).
+    theory.md (U1).
 
     Examples
     --------
@@ -193,13 +193,13 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
 
     Notes
     -----
-    **(Z2)** Utilisation of the driver: `u = (Σ c_q/I_q + b)/C` over its queries, with `c_q` of
-    (Z1), `I_q` the time between two batches, `C` the cores of the driver and `b` those of its
+    **(U2)** Utilisation of the driver: `u = (Σ c_q/I_q + b)/C` over its queries, with `c_q` of
+    (U1), `I_q` the time between two batches, `C` the cores of the driver and `b` those of its
     compiler, at the age of the profiled JVM. It needs the fewest cores for which `u ≤ 0.7`
     with `c_q e^(1.645 s)`, `s` being the spread of `κ`: the rest is for batches of several queries
     that start at the same instant of the trigger grid.
 
-    **(Z3)** The knee: `N^* = N (C - b)/(Σ c_q/I_q)` queries in the same proportions saturate the
+    **(U3)** The knee: `N^* = N (C - b)/(Σ c_q/I_q)` queries in the same proportions saturate the
     driver, in the limit of operational analysis (Denning and Buzen 1978,
     doi:10.1145/356733.356735): with fewer, every batch starts at its trigger;
     with `N > N^*`, the time between two batches of each query is `N/N^*` times as long. The 90%
