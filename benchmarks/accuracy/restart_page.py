@@ -68,7 +68,8 @@ def _restarts(rows: Sequence[Line]) -> Iterator[str]:
         "keys was profiled, and the run before it, which began without state. The others were "
         "predicted from these, with their number of keys, and the batches since the snapshot as "
         "they were on the disk. What is profiled and what is judged was written down before the "
-        "first run.\n"
+        "first run. The usual speeds of the stores, and when a recorded loading counts, were "
+        "settled after the runs, from the profiled ones.\n"
     )
     yield (
         f"**Result.** {num_within} of {len(judged)} restarts that were not profiled took within "

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from headway.assumptions.resources import (
+    ROCKSDB_BOUND_BYTES,
+    ROCKSDB_CACHE_BYTES,
+    ROCKSDB_WRITE_BUFFER_RATIO,
+)
 from headway.domain import RocksDbMemory
 from headway.units import parse_size_bytes
 
@@ -46,3 +53,40 @@ def rocksdb_conf(memory: RocksDbMemory) -> dict[str, str]:
         WRITE_BUFFER_KEY: f"{memory.write_buffer_ratio:g}",
         HIGH_PRIORITY_KEY: f"{memory.high_priority_ratio:g}",
     }
+
+
+def cache_bytes(conf: Mapping[str, str], num_stores: float, executors: int) -> float:
+    """Memory for blocks that the stores of a configuration have together [bytes].
+
+    Parameters
+    ----------
+    conf : mapping of str to str, by Spark's key
+    num_stores : float, > 0
+        Of all executors.
+    executors : int, >= 1
+
+    Returns
+    -------
+    float
+        A cache of each store; with a bound, what its write buffers leave of it.
+
+    Examples
+    --------
+    >>> cache_bytes({}, 4.0, 2) / 2**20
+    32.0
+    >>> cache_bytes({BOUNDED_KEY: "true", BOUND_KEY: "100"}, 4.0, 2) / 2**20
+    100.0
+    """
+    if conf.get(BOUNDED_KEY, "").lower() == "true":
+        bound_bytes = _number(conf.get(BOUND_KEY), ROCKSDB_BOUND_BYTES.value / _MIB) * _MIB
+        buffers_ratio = _number(conf.get(WRITE_BUFFER_KEY), ROCKSDB_WRITE_BUFFER_RATIO.value)
+        return executors * bound_bytes * (1.0 - buffers_ratio)
+    return num_stores * _number(conf.get(CACHE_KEY), ROCKSDB_CACHE_BYTES.value / _MIB) * _MIB
+
+
+def _number(text: str | None, default: float) -> float:
+    """A number of a configuration; the default if it is not set, or is none."""
+    try:
+        return default if text is None else float(text)
+    except ValueError:
+        return default

@@ -72,6 +72,19 @@ class StartAgain(NamedTuple):
 def usual_load_speed(state_store: str | None) -> LoadSpeed:
     """The speed of a kind of state store if none is on record.
 
+    Parameters
+    ----------
+    state_store : str or None
+        The class of its provider; None is Spark's default.
+
+    Returns
+    -------
+    LoadSpeed
+
+    Notes
+    -----
+    theory.md (Z2).
+
     Examples
     --------
     >>> usual_load_speed("RocksDBStateStoreProvider").row_s < usual_load_speed(None).row_s
@@ -231,6 +244,18 @@ def start_again(
 
 def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:
     """Share of the time of all tasks that passes while the busiest slot runs its own.
+
+    Parameters
+    ----------
+    num_slots, partitions : int or (n,) array, >= 1
+
+    Returns
+    -------
+    (n,) array [-]
+
+    Notes
+    -----
+    theory.md (Z2).
 
     Examples
     --------

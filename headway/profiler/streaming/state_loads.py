@@ -23,7 +23,7 @@ def loads_state(run: QueryRun) -> bool:
 
 
 def state_load_of(fresh_runs: Sequence[QueryRun]) -> StateLoad | None:
-    """The last loading of state on record; None if it cannot be told from the rest of a batch.
+    """The last loading of state on record; None if it is not known apart from the rest.
 
     Spark reports the last loading of a store in a batch, and an aggregation loads each twice: what
     took no time to load from a snapshot was there already, and says nothing. The tasks of a first

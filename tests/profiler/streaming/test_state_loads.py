@@ -110,7 +110,7 @@ def test_a_store_that_was_loaded_before_says_nothing(tmp_path: Path) -> None:
     assert warm_up.loaded is None
 
 
-def test_what_is_less_than_loading_classes_takes_is_not_told_from_it(tmp_path: Path) -> None:
+def test_what_is_less_than_loading_classes_takes_does_not_count(tmp_path: Path) -> None:
     """Three and a half times as long instead of three times."""
     somewhat = replace(WENT_ON, warm_up=(3.5,))
     warm_up = profiled(tmp_path, lines_of(NEW, "app-1"), lines_of(somewhat, "app-2")).warm_up
