@@ -18,7 +18,7 @@ from headway.domain import (
     TasksRule,
 )
 from headway.domain.switches import Switch
-from headway.models.job.held_back import held_back_trigger_s
+from headway.models.batches.intervals import held_back_trigger_s
 from headway.models.job.setting import after_commit_s, duration_model
 from headway.models.job.switches import file_time_s, turned, without_coalescing
 from headway.models.job.turned import TimesSaved, TurnedJob, turned_job, with_times_saved
