@@ -54,7 +54,8 @@ MOST_EMPTY_NAMES = {
 
 UNITS = (
     *("_s", "_per_s", "_per_hour", "_per_run", "_bytes", "_bytes_per_row", "_rows", "_keys"),
-    *("_ratio", "_share", "_probability", "_per_batch", "_per_write"),
+    *("_ratio", "_share", "_probability", "_per_batch", "_per_write", "_per_day"),
+    *("_cores", "_queries", "_batches"),
 )
 # They have no unit and need none: powers, probabilities, correlations.
 PURE_NUMBERS = {

@@ -11,12 +11,13 @@ from headway.api.schedule import scheduled_query
 from headway.assumptions.advice import LOOSER_RATIOS
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.domain import JobProfile, Policy
+from headway.domain.driver import PlannedDriver
 from headway.fleet.nouns import Refusal
 from headway.models.simulation.batch_parts import QueryWork
 from headway.planner.purchase import at_core_speed
 from headway.spec.kinds import QuerySchedule
 from headway.spec.kinds.capacity import FleetEntry
-from headway.turns.query_work import query_work
+from headway.turns.query_work import query_work, shared_driver
 from headway.turns.scheduling import ASKED, fewest_nodes
 from headway.units import HOURS_PER_DAY, counted
 
@@ -59,6 +60,8 @@ class QueriesNeeds(FleetJob):
     def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
         """Executors in each hour; the rates of a QuerySchedule apply to every hour."""
         key = (self.entry.file, self.promise, self.entry.turns, self.cores, speed, scale, end)
+        if self._driver(speed, scale, end).is_saturated:
+            return None
         num_executors = self.known_needs.once(
             ("queries", *key),
             lambda: fewest_nodes(
@@ -76,6 +79,13 @@ class QueriesNeeds(FleetJob):
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """The number of queries, and what would be feasible instead."""
         queries = counted(len(self.profiles), "query", "queries")
+        driver = self._driver(speed, scale, end)
+        if driver.is_saturated:
+            return Refusal(
+                why=f"{queries} saturate a driver of {counted(driver.cores, 'core')} on any "
+                f"number of executors: they take {driver.busy_cores:.3g} cores of it",
+                instead=f"driver_cores: {driver.needed_cores}",
+            )
         return Refusal(
             why=f"no number of executors meets the targets of {queries} ({self.promise}) "
             f"{_WORDS[self.entry.turns]}",
@@ -92,6 +102,13 @@ class QueriesNeeds(FleetJob):
             if looser.executors(speed, scale, end) is not None:
                 return looser.promise
         return "looser targets, or lower rates"
+
+    def _driver(self, speed: float, scale: float, end: str) -> PlannedDriver:
+        """The driver of the application; without driver_cores it has as many as it needs."""
+        works = self._works(self.cores, speed, scale, end)
+        return shared_driver(
+            self.profiles, works, self.cores, self.job.driver_cores, is_cluster=True
+        )
 
     def _works(self, cores: int, speed: float, scale: float, end: str) -> Sequence[QueryWork]:
         return [

@@ -75,6 +75,7 @@ def _plan_job(
         "confidence": job.confidence,
         "checkpoint": job.checkpoint,
         "checkpoint_store": job.checkpoint_store,
+        "retention": job.retention_s,
         "limit": job.limits,
         "allow": job.allowed,
         "from_start": job.from_start,

@@ -337,3 +337,36 @@ LEAST_SEPARATION_SD = Assumption(
     source="from this distance on, two normal densities have two peaks",
     influences="whether slow batches are modelled as a separate mode (E8)",
 )
+LEAST_SLOW_SPAN_S = Assumption(
+    name="Minimum length of a run that shows slow growth",
+    value=172_800.0,
+    unit="s",
+    source="judgement: two days, for a part of one is a part of the daily cycle",
+    influences="growth of phases and of the state by the day (E52)",
+)
+LEAST_SLOW_RISE_RATIO = Assumption(
+    name="Minimum rise of slow growth, over the first value",
+    value=0.02,
+    source="judgement: times are recorded in whole milliseconds",
+    influences="growth of phases and of the state by the day (E52)",
+)
+COMPACTION_BATCHES = Assumption(
+    name="Default number of batches from one compaction of a log to the next",
+    value=10,
+    unit="batches",
+    source="Spark: spark.sql.streaming.fileSink.log.compactInterval, and that of fileSource",
+    influences="which batches compact the log of a file source or a file sink (E52)",
+)
+LEAST_COMPACTION_SCORE = Assumption(
+    name="Minimum score of the rank test for compaction",
+    value=4.0,
+    unit="standard deviations",
+    source="judgement: the longest of ten remainders is compared, so 3.1 would be too few",
+    influences="whether a log is seen to be compacted (E52)",
+)
+FULL_JOIN_RATIO = Assumption(
+    name="Share of its full state from which a join counts as full",
+    value=0.9,
+    source="judgement: rates and event times of a log are not even",
+    influences="state of a join that is not full in the log (Z3)",
+)

@@ -175,20 +175,6 @@ COMMITS_PER_SNAPSHOT = Assumption(
     source="Spark: spark.sql.streaming.stateStore.minDeltasForSnapshot",
     influences="files and write requests of a checkpoint (F1)",
 )
-MOST_TRIGGER_DELAY_S = Assumption(
-    name="Default time that a trigger waits at most for a minimum of rows",
-    value=900.0,
-    unit="s",
-    source="Spark: maxTriggerDelay, an option of Kafka's reader",
-    influences="predictions with minOffsetsPerTrigger (Y10)",
-)
-ASYNC_LOG_INTERVAL_S = Assumption(
-    name="Default interval of files of offsets and commits under asynchronous progress tracking",
-    value=1.0,
-    unit="s",
-    source="Spark: asyncProgressTrackingCheckpointIntervalMs, an option of the writer",
-    influences="files and write requests of a checkpoint (F2)",
-)
 MAINTENANCE_INTERVAL_S = Assumption(
     name="Default interval of the maintenance of state stores",
     value=60.0,
@@ -202,4 +188,209 @@ TABLES_PER_SNAPSHOT = Assumption(
     unit="files",
     source="counted on Spark 4.3, 2026-11-27, one aggregation: 16.7 files of 8 stores per batch",
     influences="files and write requests of a checkpoint (F1)",
+)
+DRIVER_CORES = Assumption(
+    name="Default cores of a driver",
+    value=1,
+    unit="cores",
+    source="Spark: spark.driver.cores",
+    influences="what a plan sets for the driver (U2)",
+)
+DRIVER_HEAP_BYTES = Assumption(
+    name="Default heap of a driver",
+    value=parse_size_bytes("1g"),
+    unit="bytes",
+    source="Spark: spark.driver.memory",
+    influences="what a plan sets for the driver (U4)",
+)
+DRIVER_CPU_RATIO = Assumption(
+    name="Core time of a driver, over the time of its phases outside of stages",
+    value=0.9,
+    source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
+    influences="how busy the driver is, and how many queries saturate it (U1)-(U3)",
+)
+COMPILER_CORE_S = Assumption(
+    name="Core time of the compiler of a driver, as cores times the age of its JVM",
+    value=20.0,
+    unit="s",
+    source="runs of 1 to 4 queries on Spark 4.3, whose JVMs were a minute old: docs/driver.md; "
+    "beyond, judgement: what is left to compile falls with the age",
+    influences="how busy a young driver is, and how many queries saturate it (U1)-(U3)",
+)
+MOST_COMPILER_CORES = Assumption(
+    name="Maximum cores of the compiler of a driver",
+    value=0.5,
+    unit="cores",
+    source="runs of 1 to 4 queries on Spark 4.3: 0.31 to 0.5; docs/driver.md",
+    influences="how busy a young driver is (U1)-(U3)",
+)
+DRIVER_CPU_SPREAD_RATIO = Assumption(
+    name="Spread of the core time of a driver, as a standard deviation of its logarithm",
+    value=0.15,
+    source="judgement: drivers with other versions of Spark, listeners and sinks differ more than "
+    "the runs of 1 to 4 queries of docs/driver.md",
+    influences="the interval of the number of queries that saturate a driver (U3)",
+)
+MOST_DRIVER_RATIO = Assumption(
+    name="Maximum planned utilisation of a driver",
+    value=0.7,
+    source="judgement: batches start together on the trigger grid, and a driver that is busier "
+    "delays all of them",
+    influences="the cores that a plan gives the driver (U2)",
+)
+RETAINED_EXECUTIONS = Assumption(
+    name="Executions that the status store of a driver keeps",
+    value=1000,
+    unit="executions",
+    source="Spark: spark.sql.ui.retainedExecutions",
+    influences="the heap that a plan gives the driver (U4)",
+)
+DRIVER_SPARK_BYTES = Assumption(
+    name="Heap of a driver without queries",
+    value=parse_size_bytes("70m"),
+    unit="bytes",
+    source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
+    influences="the heap that a plan gives the driver (U4)",
+)
+DRIVER_QUERY_BYTES = Assumption(
+    name="Heap of a driver for a query",
+    value=parse_size_bytes("2m"),
+    unit="bytes",
+    source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
+    influences="the heap that a plan gives the driver (U4)",
+)
+DRIVER_EXECUTION_BYTES = Assumption(
+    name="Heap of a driver for an execution in its status store",
+    value=parse_size_bytes("40k"),
+    unit="bytes",
+    source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
+    influences="the heap that a plan gives the driver (U4)",
+)
+DRIVER_LIVE_RATIO = Assumption(
+    name="Maximum share of a driver's heap that is live",
+    value=0.5,
+    source="judgement: a fuller heap is collected so often that batches wait",
+    influences="the heap that a plan gives the driver (U4)",
+)
+ROCKSDB_BITS_PER_KEY = Assumption(
+    name="Filter of RocksDB, per key",
+    value=10.0,
+    unit="bits",
+    source="RocksDB: BloomFilter, as Spark makes it",
+    influences="memory of RocksDB (Z1)",
+)
+ROCKSDB_BLOCK_BYTES = Assumption(
+    name="Block of RocksDB",
+    value=parse_size_bytes("4k"),
+    unit="bytes",
+    source="Spark: spark.sql.streaming.stateStore.rocksdb.blockSizeKB",
+    influences="memory of RocksDB (Z1)",
+)
+ROCKSDB_BUFFERED_ROW_BYTES = Assumption(
+    name="What a row in a write buffer of RocksDB takes beyond its own bytes",
+    value=64.0,
+    unit="bytes",
+    source="judgement: a node of a skip list, a sequence number and two lengths",
+    influences="memory of RocksDB (Z1)",
+)
+ROCKSDB_FLUSH_RATIO = Assumption(
+    name="Share of RocksDB's write buffers at which it flushes",
+    value=7 / 8,
+    source="RocksDB: WriteBufferManager",
+    influences="memory of RocksDB (Z1)",
+)
+ROCKSDB_LARGEST_BUFFER_BYTES = Assumption(
+    name="Write buffer of a store in RocksDB",
+    value=parse_size_bytes("64m"),
+    unit="bytes",
+    source="RocksDB: write_buffer_size, which Spark leaves as it is",
+    influences="memory of RocksDB (Z1)",
+)
+ROCKSDB_LEAST_BUFFER_BYTES = Assumption(
+    name="Smallest write buffer of a store in RocksDB",
+    value=parse_size_bytes("1m"),
+    unit="bytes",
+    source="RocksDB: memory of write buffers is taken in blocks of 1 MiB",
+    influences="memory of RocksDB (Z1)",
+)
+ROCKSDB_ROOM_RATIO = Assumption(
+    name="Memory reserved for RocksDB, over its bound",
+    value=1.25,
+    source="judgement: Spark does not make the bound strict (SPARK-44878)",
+    influences="memory of RocksDB (Z1)",
+)
+JVM_START_S = Assumption(
+    name="From the start of a process until the application begins",
+    value=2.7,
+    unit="s",
+    source="measured on Spark 4.3, local, 2 cores",
+    influences="starting again (Z2)",
+)
+LOADED_STORE_S = Assumption(
+    name="Opening a store of Spark's default kind",
+    value=0.05,
+    unit="s",
+    source="judgement: it lists its files and opens them",
+    influences="starting again, without a restart on record (Z2)",
+)
+LOADED_ROW_S = Assumption(
+    name="Loading a row of a snapshot of Spark's default store",
+    value=3.5e-6,
+    unit="s/row",
+    source="measured on Spark 4.3: 600,000 rows in 4 stores on 2 cores, 2026-11-29",
+    influences="starting again, without a restart on record (Z2)",
+)
+REPLAYED_ROW_S = Assumption(
+    name="Replaying a changed row of Spark's default store",
+    value=3.5e-6,
+    unit="s/row",
+    source="judgement: as a row of a snapshot",
+    influences="starting again, without a restart on record (Z2)",
+)
+ROCKSDB_LOADED_STORE_S = Assumption(
+    name="Opening a store of RocksDB",
+    value=0.5,
+    unit="s",
+    source="measured on Spark 4.3: 4 stores on 2 cores, 2026-11-29",
+    influences="starting again, without a restart on record (Z2)",
+)
+ROCKSDB_LOADED_ROW_S = Assumption(
+    name="Loading a row of a snapshot of RocksDB",
+    value=1e-7,
+    unit="s/row",
+    source="judgement: files of 30 bytes per row, copied at 300 MB/s",
+    influences="starting again, without a restart on record (Z2)",
+)
+ROCKSDB_REPLAYED_ROW_S = Assumption(
+    name="Replaying a changed row of RocksDB",
+    value=5e-6,
+    unit="s/row",
+    source="measured on Spark 4.3: 210,000 rows in 4 stores on 2 cores, 2026-11-29",
+    influences="starting again, without a restart on record (Z2)",
+)
+ROCKSDB_CACHE_BYTES = Assumption(
+    name="Default cache of a store in RocksDB",
+    value=parse_size_bytes("8m"),
+    unit="bytes",
+    source="Spark: spark.sql.streaming.stateStore.rocksdb.blockCacheSizeMB",
+    influences="memory of RocksDB (Z1)",
+)
+ROCKSDB_BOUND_BYTES = Assumption(
+    name="Default bound of all stores in RocksDB, if it is on",
+    value=parse_size_bytes("500m"),
+    unit="bytes",
+    source="Spark: spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB",
+    influences="memory of RocksDB (Z1)",
+)
+ROCKSDB_WRITE_BUFFER_RATIO = Assumption(
+    name="Default share of the bound of RocksDB for write buffers",
+    value=0.5,
+    source="Spark: spark.sql.streaming.stateStore.rocksdb.writeBufferCacheRatio",
+    influences="memory of RocksDB (Z1)",
+)
+ROCKSDB_LEAST_BLOCKS_RATIO = Assumption(
+    name="Least memory of RocksDB for blocks, over that for buffers and indexes",
+    value=0.05,
+    source="judgement: Spark refuses shares of the bound that leave nothing",
+    influences="memory of RocksDB (Z1)",
 )

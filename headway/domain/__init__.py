@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from headway.domain.configuration import Arrivals, Cluster, Configuration, Drain
 from headway.domain.declared import Z90, DeclaredCosts, DeclaredWork, Provenance, StatedRange
 from headway.domain.finding import NOT_QUOTED, Finding, FindingCode
-from headway.domain.growth import DurationGrowth, GrowthCause, WarmUp, WarmUpPoint
+from headway.domain.growth import (
+    DurationGrowth,
+    GrowthCause,
+    SlowGrowth,
+    SlowMeasure,
+    StateLoad,
+    WarmUp,
+    WarmUpPoint,
+)
 from headway.domain.job import Answer, Job
 from headway.domain.node_type import PLATFORMS, NodeType, Objective
 from headway.domain.observed import EventTimeLag, ObservedArrivals, ObservedSetting
@@ -32,6 +40,8 @@ from headway.domain.plan_parts import (
     PlannedDurations,
     PlannedSetting,
     PromiseNeed,
+    Restart,
+    RocksDbMemory,
     RuleOfThumb,
     Sensitivity,
     StageTerm,
@@ -151,9 +161,12 @@ __all__ = [
     "Playback", "Policy", "Prediction", "Promise", "PromiseNeed", "Provenance", "QueryReport",
     "QuerySetting", "QueryShape",
     "QueryState", "RateTrace", "RecordSplits", "RecordedStage", "Recovery",
-    "Rejection", "RowsLaw", "RuleOfThumb", "RunShares", "ScheduleReport", "ScheduledQuery",
-    "Sensitivity", "Separation", "Share", "SimulatedTarget", "SourceTasks", "Spread", "StageMemory",
+    "Rejection", "Restart", "RocksDbMemory",
+    "RowsLaw", "RuleOfThumb", "RunShares", "ScheduleReport", "ScheduledQuery",
+    "Sensitivity", "Separation", "Share", "SimulatedTarget", "SlowGrowth", "SlowMeasure",
+    "SourceTasks", "Spread", "StageMemory",
     "StageObserved", "StageProfile", "StageResources", "StageRows", "StageTerm", "StageVolume",
+    "StateLoad",
     "StateOperatorProfile", "StateProfile", "StatedRange", "StatefulOperator", "StreamAnswer",
     "StreamBacklog", "Target", "TaskCounts", "TaskTimes", "TasksRule", "TraceStretch", "Verdict",
     "WallClock", "WarmUp", "WarmUpPoint", "WindowGrid", "WindowKind", "parse_promise",

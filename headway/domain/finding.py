@@ -33,6 +33,8 @@ class FindingCode(StrEnum):
     """``nodes`` from which the model says longer than for fewer, ``ratio`` by how much at most."""
     STATE_GROWS = "state_grows"
     """``growth_per_s``, ``state_rows``, ``batch_s_per_million_rows``."""
+    JOIN_NOT_FULL = "join_not_full"
+    """``state_rows`` in the log, ``full_state_rows`` that the plan is made for."""
     STATE_BREAKS_PROMISE = "state_breaks_promise"
     """``missed_after_s``, ``growth_per_s``, ``state_rows``, ``state_rows_then``."""
     BATCHES_GROW = "batches_grow"
@@ -45,6 +47,16 @@ class FindingCode(StrEnum):
     GROWTH_ENDS_PROMISE = "growth_ends_promise"
     """``span_s`` of the profiled growth, ``part_rise_ratio``, ``held_s`` after the run, and
     ``is_missed`` after that (1), or not known (0); named: ``part``, ``until``."""
+    SLOW_GROWTH = "slow_growth"
+    """``span_s`` in which it was seen, ``rise_per_day`` with the ends of its 90% interval,
+    ``rise_low_per_day`` and ``rise_high_per_day``, ``every_batches``; named: ``part``, ``measure``."""
+    SLOW_GROWTH_ENDS_PROMISE = "slow_growth_ends_promise"
+    """``held_s`` after the profiled run; named: ``until``, the day."""
+    OUTAGE_SURVIVED = "outage_survived"
+    """``outage_s``, the longest one after which no row is lost, with the ``retention_s`` of the
+    source, ``first_batch_s``, and if it is known ``restart_s``."""
+    RETENTION_LOSES_ROWS = "retention_loses_rows"
+    """``planned_outage_s``, and those of `OUTAGE_SURVIVED`."""
     DECLARED = "declared"
     """Nothing of the job was measured."""
     SLOTS_FAR_OFF = "slots_far_off"
@@ -156,6 +168,7 @@ class FindingCode(StrEnum):
 _CAUTIONS = frozenset(
     (
         *(FindingCode.STATE_BREAKS_PROMISE, FindingCode.GROWTH_ENDS_PROMISE),
+        *(FindingCode.SLOW_GROWTH_ENDS_PROMISE, FindingCode.RETENTION_LOSES_ROWS),
         FindingCode.GROWTH_CAUSE,
         *(FindingCode.RATE_OF_PROFILE, FindingCode.TARGET_OF_PROFILE),
     )

@@ -28,22 +28,55 @@ class WarmUpPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StateLoad:
+    """What loading the state took when the query went on from its checkpoint in a fresh JVM.
+
+    Times are of tasks, over all stores together: ``load_s`` for all of it; ``replay_s`` is the part
+    for the changes since the snapshot, ``replayed_rows``, or None if the store does not tell.
+    """
+
+    rows: int
+    num_stores: int
+    replayed_rows: float
+    load_s: float
+    replay_s: float | None = None
+
+    def __post_init__(self) -> None:
+        require_not_negative(
+            "state that was loaded",
+            rows=self.rows,
+            replayed_rows=self.replayed_rows,
+            load_s=self.load_s,
+            replay_s=self.replay_s or 0.0,
+        )
+        if self.num_stores < 1:
+            raise ValueError(f"state that was loaded: {self.num_stores} stores; expected 1 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUp:
     """The first batches of the query in fresh JVMs, before the part that the profile is fitted on.
 
     ``start_age_s`` is the age of the JVM at which the query's first batch began, and
-    ``first_batch_extra_s`` what that batch took beyond its rows: planning and the loading of
+    ``first_batch_extra_s`` what it took beyond its rows and its state: planning, and the loading of
     classes. ``points`` are for the batches after it, youngest first; from ``steady_age_s`` on the
-    drift applies.
+    drift applies. ``loaded`` is the state that was loaded; None if that is not known.
+    ``executor_wait_s`` passed from the start of the application until its first executor was there.
     """
 
     start_age_s: float
     first_batch_extra_s: float
     steady_age_s: float
     points: tuple[WarmUpPoint, ...] = ()
+    loaded: StateLoad | None = None
+    executor_wait_s: float = 0.0
 
     def __post_init__(self) -> None:
-        require_not_negative("warm-up", first_batch_extra_s=self.first_batch_extra_s)
+        require_not_negative(
+            "warm-up",
+            first_batch_extra_s=self.first_batch_extra_s,
+            executor_wait_s=self.executor_wait_s,
+        )
         ages_s = [self.start_age_s, *(point.jvm_age_s for point in self.points), self.steady_age_s]
         if not self.start_age_s > 0 or ages_s != sorted(ages_s):
             raise ValueError("warm-up: expected positive ages, from start_age_s to steady_age_s")
@@ -184,4 +217,82 @@ class DurationGrowth:
                 numbers=growth_s | part_s | recorded,
                 names={"part": self.part, "causes": " ".join(self.causes)},
             ),
+        )
+
+
+class SlowMeasure(StrEnum):
+    """What grows slowly: a phase of the driver, its longer turn every few batches, or the state."""
+
+    PHASE = "phase"
+    COMPACTION = "compaction"
+    STATE_ROWS = "state_rows"
+    STATE_BYTES = "state_bytes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowGrowth:
+    """Growth that a long run shows and a short one hides: theory.md (E52).
+
+    It was seen in ``span_s`` until ``ended``. ``rise_per_day``, with the ends of its 90% interval,
+    are seconds by which a phase of the driver gets longer for the same rows, or longer in the
+    batches that compact a log, one of ``every_batches``; or rows or bytes of the state. ``cause`` is
+    what makes a phase longer, if that is known.
+
+    Examples
+    --------
+    >>> growth = SlowGrowth(
+    ...     measure=SlowMeasure.PHASE, part="latest_offset", span_s=259200.0,
+    ...     rise_per_day=0.01, rise_low_per_day=0.009, rise_high_per_day=0.011,
+    ...     ended="2026-11-29T00:00:00Z",
+    ... )
+    >>> growth.is_certain, growth.finding.numbers["rise_per_day"]
+    (True, 0.01)
+    """
+
+    measure: SlowMeasure
+    part: str
+    span_s: float
+    rise_per_day: float
+    rise_low_per_day: float
+    rise_high_per_day: float
+    ended: str
+    every_batches: int = 1
+    cause: GrowthCause | None = None
+
+    def __post_init__(self) -> None:
+        if not self.span_s > 0 or self.every_batches < 1:
+            raise ValueError(
+                f"slow growth of {self.part}: in {self.span_s:g} s, every {self.every_batches} "
+                "batches; expected a positive time and at least 1"
+            )
+        if not self.rise_low_per_day <= self.rise_per_day <= self.rise_high_per_day:
+            raise ValueError(
+                f"slow growth of {self.part}: {self.rise_per_day:g} a day, between "
+                f"{self.rise_low_per_day:g} and {self.rise_high_per_day:g}; expected an interval "
+                "around it"
+            )
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the whole interval is growth."""
+        return self.rise_low_per_day > 0.0
+
+    @property
+    def is_of_time(self) -> bool:
+        """Whether batches take longer by it, rather than that the state gets larger."""
+        return self.measure in (SlowMeasure.PHASE, SlowMeasure.COMPACTION)
+
+    @property
+    def finding(self) -> Finding:
+        """How much it grows in a day."""
+        return Finding(
+            code=FindingCode.SLOW_GROWTH,
+            numbers={
+                "span_s": self.span_s,
+                "rise_per_day": self.rise_per_day,
+                "rise_low_per_day": self.rise_low_per_day,
+                "rise_high_per_day": self.rise_high_per_day,
+                "every_batches": float(self.every_batches),
+            },
+            names={"part": self.part, "measure": str(self.measure)},
         )

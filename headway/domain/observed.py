@@ -13,7 +13,8 @@ class ObservedSetting:
 
     ``updated_rows`` is the mean number of state rows that a batch of it wrote,
     ``written_files_per_batch`` that of files that the actions of `foreachBatch` wrote, if the log
-    shows it.
+    shows it. ``concurrent_batches`` are those of all queries of the application that ran on average
+    while its own did; None if no other query ran.
     """
 
     query_id: str
@@ -30,6 +31,7 @@ class ObservedSetting:
     modelled_duration_mean_s: float
     updated_rows: float | None = None
     written_files_per_batch: float | None = None
+    concurrent_batches: float | None = None
 
     def __post_init__(self) -> None:
         if not self.rate_per_s > 0 or self.num_batches < 1:

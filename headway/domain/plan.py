@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, TypeAlias
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import DeclaredCosts, Provenance
+from headway.domain.driver import PlannedDriver
 from headway.domain.finding import Finding
 from headway.domain.later import made_when_asked
 from headway.domain.node_type import NodeType, Objective
@@ -59,9 +60,15 @@ class PlannedRate:
     nodes: int | None = None
     node_type: str | None = None
     cost_per_hour: float | None = None
+    bill_per_hour: float | None = None
     configuration: Configuration | None = None
     predicted: LatencyDistribution | None = field(default=None, metadata={"key": "predicted_s"})
     planned_latency_s: float | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """The bill of an hour: nodes and, where they are priced, write requests."""
+        return self.cost_per_hour if self.bill_per_hour is None else self.bill_per_hour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +93,7 @@ class Change:
 
 @made_when_asked(
     *("frontier", "binding", "sensitivities", "advice", "chosen", "kept_probability", "skew"),
-    "rates",
+    *("rates", "most_on_nodes"),
 )
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _StreamAnswer(Result):
@@ -96,7 +103,8 @@ class _StreamAnswer(Result):
 
     ``planned_latency_s`` is the latency of the target at the planned confidence, so above the
     predicted one. ``chosen`` is the plan's own setting with its own maximum rate within target; a
-    point of the ``frontier`` with as many nodes may be of another setting that carries more.
+    point of the ``frontier`` with as many nodes may be of another setting that carries more:
+    ``most_on_nodes`` is that point alone, which takes no search among more nodes.
     ``also`` are further targets besides ``target``. ``budget_per_hour`` is given if it limits the
     number of nodes. ``refused_node_types`` has the reason for each node type that is unsuitable.
     ``declared`` are the figures of a plan that was not made from a profiled run. ``findings`` are
@@ -104,7 +112,8 @@ class _StreamAnswer(Result):
     files of earlier versions. ``skew`` is the effect of the heaviest key on its stage, None if no
     key is known to be heavy. ``rates`` are plans for other rates in short, if no rate was given.
     ``cost_per_hour`` is that of the nodes; ``writes`` are the files that the query writes and what
-    their requests cost, None if the setting is not stable, or in files of earlier versions.
+    their requests cost, and ``driver`` what the driver does and gets: both None if the setting is
+    not stable, or in files of earlier versions.
     """
 
     result_kind = "plan"
@@ -140,7 +149,9 @@ class _StreamAnswer(Result):
     kept_probability: float | None = None
     skew: PlannedSkew | None = None
     rates: tuple[PlannedRate, ...] = ()
+    most_on_nodes: FrontierPoint | None = field(default=None, metadata={"key": None})
     writes: PlannedWrites | None = None
+    driver: PlannedDriver | None = None
 
     @property
     def verdict(self) -> Verdict | None:

@@ -14,7 +14,7 @@ from headway.domain.backlog import StreamBacklog
 from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration, Drain
 from headway.domain.declared import DeclaredCosts, Provenance
-from headway.domain.growth import DurationGrowth, WarmUp
+from headway.domain.growth import DurationGrowth, SlowGrowth, WarmUp
 from headway.domain.observed import ObservedArrivals, ObservedSetting
 from headway.domain.recorded import Coverage, EmptyBatches, MemoryProfile, StateProfile
 from headway.domain.result import Result
@@ -202,6 +202,7 @@ class JobProfile(Result):
     declared: DeclaredCosts | None = None
     warm_up: WarmUp | None = None
     growth: DurationGrowth | None = None
+    slow_growth: tuple[SlowGrowth, ...] = ()
     row_cost_half_range_ratio: float | None = None
     drain: Drain | None = None
     empty_batches: EmptyBatches | None = None

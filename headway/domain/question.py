@@ -20,9 +20,11 @@ from headway.domain.argument import JobKind, Question, Topic, argument_of
 from headway.domain.argument_values import (
     BURSTS,
     CONFIDENCE_LEVEL,
+    FILES_LIMITS,
     QUERIES,
     RATE,
     ROWS,
+    SWITCHES,
     TASK_CORES,
     TOTAL_ROWS,
     TRIGGER,
@@ -33,7 +35,6 @@ from headway.domain.argument_values import (
     Flag,
     InRange,
     ListOf,
-    OneOrList,
     Positive,
     Promises,
 )
@@ -105,7 +106,6 @@ def _not_for(
     return {kind: why for kind, why in reasons.items() if why}
 
 
-#: Why an argument of queries means nothing there.
 NOT_FOR_PIPELINES = "not for pipelines"
 _DEADLINE = "not with a deadline"
 _ONLY_DEADLINE = "only with a deadline, e.g. 'deadline <= 10m'"
@@ -117,6 +117,7 @@ _WARM_UP_REAL_TIME = "the warm-up of Real-Time Mode is not modelled"
 _WARM_UP_DSTREAMS = "the warm-up of DStreams batches is not modelled"
 _WRITES_REAL_TIME = "what Real-Time Mode writes to its checkpoint is not modelled"
 _WRITES_DSTREAMS = "what DStreams write to checkpoints is not modelled"
+_OUTAGES = "rows that outages lose are modelled for queries in micro-batches"
 _SOURCE_OF_DSTREAMS = "the tasks that read DStreams are as profiled"
 _SHUFFLE_OF_DSTREAMS = "in DStreams the application's own code sets the number of shuffle tasks"
 
@@ -293,12 +294,14 @@ class PlanQuestion(JobQuestion):
         "Store of the checkpoint, whose write requests count in the cost; by default as logged.",
         not_for=_not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
     )
+    retention_s: float | None = _rare(
+        Duration(),
+        "How long the source keeps rows, e.g. 7d (retention.ms of Kafka): which outages lose none.",
+        name="retention",
+        not_for=_not_for(ending=_DEADLINE, real_time=_OUTAGES, dstreams=_OUTAGES),
+    )
     limits: tuple[FilesLimit, ...] = _rare(
-        OneOrList(
-            members=FilesLimit,
-            expected="a text such as 'files <= 500/h'",
-            parse=FilesLimit.parse,
-        ),
+        FILES_LIMITS,
         "Limit beside the targets: the files written per hour, e.g. 'files <= 500/h'.",
         name="limit",
         default=(),
@@ -306,16 +309,12 @@ class PlanQuestion(JobQuestion):
         is_repeatable=True,
     )
     allowed: tuple[Switch, ...] = _rare(
-        OneOrList(
-            members=Switch, expected=f"one or more of {', '.join(Switch)}", parse=Switch.parse
-        ),
+        SWITCHES,
         f"Switch of Spark that the plan may turn; repeatable: {', '.join(Switch)}.",
         name="allow",
         default=(),
         not_for=_not_for(
-            ending=_DEADLINE,
-            real_time="gains of switches in Real-Time Mode are not modelled",
-            dstreams="DStreams have none of them",
+            ending=_DEADLINE, real_time="their gains are not modelled", dstreams="DStreams have none"
         ),
         is_repeatable=True,
     )

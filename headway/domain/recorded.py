@@ -137,3 +137,13 @@ class MemoryProfile:
     peak_task_bytes: int
     peak_heap_bytes: int | None = None
     spilled_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShedCount:
+    """Rows of a query that a rule of shedding has judged, and how many of them it shed."""
+
+    query: str
+    rule: str
+    num_rows: int
+    num_shed: int

@@ -8,6 +8,7 @@ from headway.emitters.wording import comment_lines, reasons
 from headway.formats.yaml_lines import Tree, yaml_document
 from headway.redaction import printable
 from headway.sparkconf import KNOBS
+from headway.sparkconf.conflicts import DRIVER_CORES_KEY, DRIVER_HEAP_KEY
 from headway.sparkconf.container import OVERHEAD_KEY
 
 _MAIN = "local:///opt/app/app.py"
@@ -27,7 +28,10 @@ def kubeflow_executor(plan: Answer) -> dict[str, Tree]:
 def render_kubeflow(plan: Answer, *, version: str, submission: Submission) -> str:
     """The manifest for the operator of kubeflow, ``v1beta2``."""
     plan = with_kubernetes_overhead(plan)
-    driver: dict[str, Tree] = {"cores": 1, "memory": "2g"}
+    driver: dict[str, Tree] = {
+        "cores": int(plan.spark_conf.get(DRIVER_CORES_KEY, 1)),
+        "memory": plan.spark_conf.get(DRIVER_HEAP_KEY, "2g"),
+    }
     if submission.service_account is not None:
         driver["serviceAccount"] = submission.service_account
     spec: dict[str, Tree] = {
@@ -39,7 +43,11 @@ def render_kubeflow(plan: Answer, *, version: str, submission: Submission) -> st
         "mainApplicationFile": submission.main or _MAIN,
         **({"arguments": list(submission.arguments)} if submission.arguments else {}),
         "restartPolicy": {"type": "Never" if plan.ends else "Always"},
-        "sparkConf": other_conf(plan),
+        "sparkConf": {
+            key: value
+            for key, value in other_conf(plan).items()
+            if key not in (DRIVER_CORES_KEY, DRIVER_HEAP_KEY)
+        },
         "driver": driver,
         "executor": kubeflow_executor(plan),
     }

@@ -10,7 +10,7 @@ from headway.domain import Answer, Applies, Metric, Provenance
 from headway.emitters.submission import with_kubernetes_overhead
 from headway.redaction import printable
 from headway.sparkconf import KNOBS, knob_named
-from headway.sparkconf.conflicts import REASONS
+from headway.sparkconf.conflicts import DRIVER_CORES_KEY, DRIVER_HEAP_KEY, REASONS
 from headway.sparkconf.switches import WRITER_OPTIONS
 from headway.units import format_duration, format_rate
 from headway.words import all_words
@@ -93,7 +93,9 @@ def reasons(plan: Answer) -> dict[str, str]:
             continue
         is_limit = knob.setting == "max_offsets_per_trigger"
         for key in reader_options_of(plan) or [knob.key] if is_limit else [knob.key]:
-            reason_of[key] = printable(f"was {change.before}; {_APPLIES[change.applies]}")
+            # Why the driver gets more is not to be guessed from a change of its size.
+            why = f"{REASONS[key]}; " if key in (DRIVER_CORES_KEY, DRIVER_HEAP_KEY) else ""
+            reason_of[key] = printable(f"{why}was {change.before}; {_APPLIES[change.applies]}")
     assumed = {key: reason for key, reason in REASONS.items() if key in plan.spark_conf}
     return {**assumed, **reason_of}
 

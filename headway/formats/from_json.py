@@ -37,7 +37,7 @@ from headway.words import all_words
 
 AnyResult: TypeAlias = AnyAnswer | Backtest | Playback | Prediction
 # What promises say, too, and what plans of earlier versions do not hold.
-_MAY_BE_MISSING = ("target", "also", "declared", "after_start", "skew", "rates", "writes")
+_MAY_BE_MISSING = ("target", "also", "declared", "after_start", "skew", "rates", "writes", "driver")
 _PLAN = "a plan as 'headway plan --json' prints it"
 _RESULT = "a profile, or what a command such as 'headway plan' prints with --json"
 _MOST_BYTES = 64 * 2**20

@@ -38,6 +38,7 @@ from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
 from headway.planner.bill import planned_writes
 from headway.planner.checkpoint import changes_from_today, planned_settings
+from headway.planner.driver import driver_conf, driver_of
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.memory import memory_plan, overhead_bytes
 from headway.planner.profiled_memory import profiled_memory
@@ -51,6 +52,7 @@ from headway.sparkconf.container import (
     OVERHEAD_KEY,
     PYTHON_MEMORY_KEY,
 )
+from headway.sparkconf.rocksdb import rocksdb_conf
 from headway.units import spark_memory_text
 
 
@@ -80,6 +82,7 @@ class FoundSetting:
     limit: RateLimit = field(default_factory=RateLimit)
     after_start: AfterStart | None = None
     kept_probability: float | None = None
+    most_on_nodes: FrontierPoint | None = None
 
 
 def as_plan(
@@ -96,7 +99,10 @@ def as_plan(
     # Growth is a finding about the plan, which has it once.
     prediction = predict(replace(expected, growth=None), configuration, profile.arrivals)
     memory = memory_plan(profile, question.space, configuration.executors)
+    driver = driver_of(explained) if prediction.stable else None
     conf = _conf(profile, configuration, memory) | resource_settings(profile.application.properties)
+    if driver is not None:
+        conf |= driver_conf(profile.application, driver)
     if configuration.task_cpus != profile.baseline.task_cpus:
         # Even if it is Spark's default, since the job may still be submitted with another number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
@@ -113,6 +119,7 @@ def as_plan(
         planned_latency_s=explained.latency_s,
         frontier=setting.frontier,
         chosen=setting.chosen,
+        most_on_nodes=setting.most_on_nodes,
         findings=(
             *setting.findings,
             *_resource_findings(offer, memory, configuration),
@@ -140,6 +147,7 @@ def as_plan(
         declared=profile.declared,
         kept_probability=setting.kept_probability,
         writes=planned_writes(explained.under(question)) if prediction.stable else None,
+        driver=driver,
     )
     if setting.floor_s is None:
         return Plan(
@@ -170,6 +178,8 @@ def _conf(
     if memory.overhead_bytes > overhead_bytes(memory.heap_bytes, 0):
         # Spark's own computation ignores state outside the heap, and on some platforms Python.
         conf[OVERHEAD_KEY] = spark_memory_text(memory.overhead_bytes)
+    if memory.rocksdb is not None:
+        conf |= rocksdb_conf(memory.rocksdb)
     if memory.off_heap_bytes:
         conf[OFF_HEAP_KEY] = "true"
         conf[OFF_HEAP_SIZE_KEY] = spark_memory_text(memory.off_heap_bytes)

@@ -46,13 +46,17 @@ def bill_per_hour(settings: Candidates) -> Array:
     return np.asarray(nodes_per_hour + requests_per_hour * charges.price.price_per_write)
 
 
-def within_limits(settings: Candidates) -> BoolArray:
-    """Which settings have a bill within the budget, and files within their limit, if any."""
+def within_limits(settings: Candidates, bills_per_hour: Array | None = None) -> BoolArray:
+    """Which settings have a bill within the budget, and files within their limit, if any.
+
+    ``bills_per_hour`` are their bills, if these are known already.
+    """
     question, is_within = settings.question, np.ones(len(settings), dtype=bool)
     if not len(settings):
         return is_within
     if question.charges is not None and question.charges.budget_per_hour is not None:
-        is_within &= bill_per_hour(settings) <= question.charges.budget_per_hour * _ROUNDED_RATIO
+        bills = bill_per_hour(settings) if bills_per_hour is None else bills_per_hour
+        is_within &= bills <= question.charges.budget_per_hour * _ROUNDED_RATIO
     if math.isfinite(question.most_files_per_hour):
         is_within &= files_per_hour(settings) <= question.most_files_per_hour * _ROUNDED_RATIO
     return is_within

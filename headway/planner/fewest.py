@@ -29,20 +29,22 @@ def fewest_nodes(question: Question) -> Fewest:
             hopeful.setdefault(nodes, []).append(partitions)
     return fewest_of(
         sorted(hopeful),
-        lambda nodes: is_enough(question, nodes, hopeful[nodes]),
+        lambda nodes: sufficient_setting(question, nodes, hopeful[nodes]) is not None,
         max_nodes=question.space.max_nodes,
         tries_every=False,
     )
 
 
-def is_enough(question: Question, nodes: int, partitions: Sequence[int]) -> bool:
-    """Whether a setting of a number of nodes meets the question."""
+def sufficient_setting(
+    question: Question, nodes: int, partitions: Sequence[int]
+) -> Candidates | None:
+    """A setting of a number of nodes that meets the question, if there is one."""
     triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
     candidates = candidates_at(
         question,
         [(nodes, count, trigger_s) for count in partitions for trigger_s in triggers_s],
     )
-    return first_meeting(candidates) is not None
+    return first_meeting(candidates)
 
 
 def first_meeting(candidates: Candidates) -> Candidates | None:

@@ -39,9 +39,11 @@ from headway.planner.explain.explained import nearest_there_is, settled_on
 from headway.planner.explain.infeasible import lowest_latency_in_reach
 from headway.planner.fewest import fewest_nodes
 from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
+from headway.planner.join_state import with_full_join
 from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
 from headway.planner.question import Charges, Question, burst_of
+from headway.planner.retention import require_rows_kept
 from headway.planner.space import SearchSpace
 from headway.planner.switch_offers import turned_offers
 
@@ -60,6 +62,7 @@ def plan(
     budget_per_hour: float | None = None,
     checkpoint: Checkpoint | None = None,
     store_price: StorePrice | None = None,
+    retention_s: float | None = None,
     most_files_per_hour: float = math.inf,
     allowed: Sequence[Switch] = (),
     relaxation: bool = False,
@@ -95,6 +98,8 @@ def plan(
     store_price : StorePrice or None
         Price of write requests at the store of the checkpoint, which are part of the cost and of
         the budget; None leaves them out.
+    retention_s : float or None, > 0
+        How long the source keeps rows; None if that does not matter. [s]
     most_files_per_hour : float, > 0
         Maximum number of files that the query may write. [1/h]
     allowed : sequence of Switch
@@ -114,8 +119,8 @@ def plan(
     Raises
     ------
     InputError
-        If a target is on windows that are not in the profile, the question is contradictory, or no
-        node type has room for an executor.
+        If a target is on windows that are not in the profile, the question is contradictory, no
+        node type has room for an executor, or rows of an outage are not kept.
 
     Notes
     -----
@@ -127,6 +132,7 @@ def plan(
     def offered(job: JobProfile) -> tuple[list[Offer], tuple[str, ...]]:
         question = replace(
             question_of(job, target, space, confidence, further_targets, checkpoint),
+            retention_s=retention_s,
             most_files_per_hour=most_files_per_hour,
             allowed=tuple(allowed),
         )
@@ -162,7 +168,9 @@ def plan(
             answer = replace(answer, optimality=replace(answer.optimality, relaxed_nodes=relaxed))
         return answer, refused
 
+    require_rows_kept(further_targets, retention_s)
     job = replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals)
+    job = with_full_join(job)
     if job.growth is not None and job.growth.is_foreseeable:
         answer, refused = planned(with_growth_ahead(job))
         lasting = until_a_date(answer) if answer.floor_s is None else None
@@ -208,6 +216,7 @@ def _planned_rate(plan: StreamAnswer) -> PlannedRate:
         nodes=plan.nodes,
         node_type=None if plan.node_type is None else plan.node_type.name,
         cost_per_hour=plan.cost_per_hour,
+        bill_per_hour=plan.cost,
         configuration=plan.configuration,
         predicted=plan.prediction.latency(plan.target.metric),
         planned_latency_s=plan.planned_latency_s,

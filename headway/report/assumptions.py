@@ -59,6 +59,10 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
         yield resources.COMMITS_PER_SNAPSHOT
         yield resources.MAINTENANCE_INTERVAL_S
         yield resources.TABLES_PER_SNAPSHOT
+    if any(key.startswith("spark.driver.") for key in plan.spark_conf):
+        yield resources.DRIVER_CPU_RATIO
+        yield resources.MOST_DRIVER_RATIO
+        yield resources.DRIVER_LIVE_RATIO
     if plan.feasible and plan.rules:
         yield resources.BACKLOG_TIMEOUT_S
     if plan.sensitivities:
@@ -127,6 +131,9 @@ def _of_promises(plan: StreamAnswer) -> Iterator[AnyAssumption]:
         yield planning.MOST_GROWTH_SPANS
         yield fits.MOST_RISE_ERROR_RATIO
         yield fits.LEAST_GROWN_PART_RATIO
+    if any(finding.code is FindingCode.SLOW_GROWTH_ENDS_PROMISE for finding in plan.findings):
+        yield fits.LEAST_SLOW_SPAN_S
+        yield fits.LEAST_TREND_SCORE
     start = plan.after_start if plan.feasible else None
     if start is not None and start.evidence is Evidence.MEASURED:
         yield fits.FRESH_JVM_S

@@ -23,6 +23,7 @@ from headway.report.wording import (
     trigger_text,
 )
 from headway.units import counted, format_duration, format_rate
+from headway.words import as_sentence, words_of
 
 _MOST_MARKS = 400
 
@@ -72,6 +73,9 @@ def profile_sheet(
         key_figures=tuple(keys),
         sections=(
             Section(lead="note", texts=(*profile.notes, *prediction_notes(prediction))),
+            Section(
+                texts=tuple(as_sentence(words_of(growth.finding)) for growth in profile.slow_growth)
+            ),
             *evidence,
             Section(
                 title="expected latency in the profiled configuration",

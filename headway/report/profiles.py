@@ -36,6 +36,7 @@ _OPERATORS = {
 }
 _MOST_QUERIES = 20
 _MOST_STAGES = 5
+_MOST_NOTES = 3
 
 
 def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
@@ -45,9 +46,15 @@ def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
 
 
 def profile_origin(profile: JobProfile | ApplicationProfile) -> str:
-    """What a profile is made of, and its notes: the summary without the costs of each part."""
-    lines = profile_summary(profile).splitlines()
-    return "\n".join(line for line in lines if not line.startswith(" "))
+    """What a profile is made of, and its most important notes, without the costs of each part."""
+    parts = [line for line in _LINES_OF[profile.result_kind](profile) if not line.startswith(" ")]
+    # Warm-up is cut from most runs; what else there is to say tells more about a job.
+    notes = sorted(profile.notes, key=lambda note: "as warm-up" in note)
+    parts += [f"note: {printable(note)}" for note in notes[:_MOST_NOTES]]
+    if len(notes) > _MOST_NOTES:
+        further = counted(len(notes) - _MOST_NOTES, "more note")
+        parts.append(f"{further}, which 'headway profile' prints")
+    return "\n".join(parts)
 
 
 def survey_as_text(logs: Sequence[LogSurvey]) -> str:
@@ -71,6 +78,7 @@ def survey_as_json(logs: Sequence[LogSurvey], failures: Sequence[LogFailure]) ->
                 "why_not": log.why_not or None,
                 "notes": list(log.profile.notes) if log.profile else [],
                 "growth": plain_data(log.profile and log.profile.growth),
+                "slow_growth": plain_data(log.profile.slow_growth if log.profile else ()),
             }
             for log in logs
         ],
@@ -125,6 +133,7 @@ def _counted(counts: EventCounts) -> str:
 def _job_lines(profile: JobProfile) -> Iterator[str]:
     if profile.growth is not None:
         yield from (as_sentence(words_of(finding)) for finding in profile.growth.findings)
+    yield from (as_sentence(words_of(growth.finding)) for growth in profile.slow_growth)
     num_batches = sum(setting.num_batches for setting in profile.settings)
     rate = format_rate(profile.arrivals.rate_per_s)
     last = f"last at {rate}" if profile.drain is None else f"last reading a backlog at {rate}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headway.domain import Policy
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
+from headway.report.driver import driver_text
 from headway.units import counted, format_duration
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ def headline(verdict: Verdict) -> str:
 
 
 def _advice(verdict: Verdict) -> Iterator[str]:
+    if verdict.driver is not None:
+        yield driver_text(verdict.driver)
     if verdict.aligned:
         spread = verdict.spread_mean_s
         shorter = "" if spread is None else f": mean latency {format_duration(spread)} predicted"

@@ -31,6 +31,7 @@ MASTER_KEY = "spark.master"
 LIMIT_CORES_KEY = "spark.kubernetes.executor.limit.cores"
 REQUEST_CORES_KEY = "spark.kubernetes.executor.request.cores"
 POD_TEMPLATE_KEY = "spark.kubernetes.executor.podTemplateFile"
+DRIVER_CORES_KEY, DRIVER_HEAP_KEY = "spark.driver.cores", "spark.driver.memory"
 _DYNAMIC_KEYS = ("spark.dynamicAllocation.enabled", "spark.streaming.dynamicAllocation.enabled")
 _PROFILE_KEY = "spark.databricks.cluster.profile"
 _TASK_RESOURCE = re.compile(r"spark\.task\.resource\.(?P<name>.+)\.amount")
@@ -43,6 +44,8 @@ REASONS: Mapping[str, str] = MappingProxyType(
         CORES_MAX_KEY: "cores of all executors of the plan",
         LIMIT_CORES_KEY: "not below the cores of an executor",
         REQUEST_CORES_KEY: "the cores of an executor",
+        DRIVER_CORES_KEY: "cores that the queries need of their driver",
+        DRIVER_HEAP_KEY: "heap that the driver needs for its queries",
         **dict.fromkeys(OVERHEAD_KEYS, "memory besides the heap that the plan assumes"),
         **dict.fromkeys(_DYNAMIC_KEYS, "the plan assumes a fixed number of executors"),
     }

@@ -17,6 +17,12 @@ from headway.domain.configuration import TaskCores, recorded_task_cores
 from headway.errors import InputError
 from headway.limits import MOST_LONG
 from headway.sparkconf.reader_limits import KAFKA, READER_LIMIT_KEYS, STREAMING
+from headway.sparkconf.rocksdb import (
+    BOUND_KEY,
+    BOUNDED_KEY,
+    HIGH_PRIORITY_KEY,
+    WRITE_BUFFER_KEY,
+)
 from headway.sparkconf.task_resources import resource_words
 from headway.units import spark_memory_bytes, spark_memory_text, spark_trigger_text
 
@@ -97,11 +103,17 @@ KNOBS: Mapping[str, Knob] = MappingProxyType({knob.setting: knob for knob in _TA
 
 # What a plan sets beside its knobs.
 _BESIDE = (
+    Knob("driver_cores", "driver cores", "spark.driver.cores", "cores"),
+    Knob("driver_memory", "driver memory", "spark.driver.memory", "bytes"),
     Knob("dynamic_allocation", "dynamic allocation", "spark.dynamicAllocation.enabled", "flag"),
     Knob("overhead", "memory beside the heap", "spark.executor.memoryOverhead", "bytes"),
     Knob("python_memory", "Python workers", "spark.executor.pyspark.memory", "bytes"),
     Knob("off_heap", "memory off the heap", "spark.memory.offHeap.enabled", "flag"),
     Knob("off_heap_size", "size off the heap", "spark.memory.offHeap.size", "bytes"),
+    Knob("rocksdb_bounded", "whether the memory of RocksDB has a bound", BOUNDED_KEY, "flag"),
+    Knob("rocksdb_bound", "bound of the memory of RocksDB", BOUND_KEY, "MiB"),
+    Knob("rocksdb_buffers", "share of it for write buffers", WRITE_BUFFER_KEY, "-"),
+    Knob("rocksdb_indexes", "share of it for indexes", HIGH_PRIORITY_KEY, "-"),
     Knob("concurrent_jobs", "jobs at a time", STREAMING.jobs, "jobs"),
     Knob("receiver_rate", "rate limit of a receiver", STREAMING.receiver_rate, "rows/s"),
     Knob("partition_rate", "rate limit of a partition", STREAMING.partition_rate, "rows/s"),

@@ -1,10 +1,14 @@
-"""Costs of the batches of a profiled query, as input of the gate's simulation."""
+"""Costs of the batches of profiled queries, for the gate's simulation, and for their driver."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headway.domain import JobProfile, ScheduledQuery
+from headway.domain.driver import PlannedDriver
 from headway.errors import InputError
 from headway.models.estimation.batch_noise import noise_ratio_at
+from headway.models.job.driver_load import driver_work, planned_driver
 from headway.models.job.duration import level_spans
 from headway.models.job.setting import AFTER_COMMIT_PHASES
 from headway.models.simulation.batch_parts import QueryWork
@@ -90,3 +94,45 @@ def _core_s(profile: JobProfile, rows: float) -> float:
             for stage in profile.stages
         )
     )
+
+
+def shared_driver(
+    profiles: Sequence[JobProfile],
+    works: Sequence[QueryWork],
+    cores: int,
+    driver_cores: int | None,
+    *,
+    is_cluster: bool = False,
+) -> PlannedDriver:
+    """The driver that the queries of an application share: theory.md (U1)-(U4).
+
+    Parameters
+    ----------
+    profiles : sequence of JobProfile
+        Of each query.
+    works : sequence of QueryWork
+        What the batches of each query take, in the same order.
+    cores : int, >= 1
+        Cores of all executors; in local mode they are the driver's, too.
+    driver_cores : int or None, >= 1
+        Cores of the driver; None for as many as it needs.
+    is_cluster : bool
+        Whether they will run on a cluster, even if they were profiled in one JVM.
+    """
+    driver_works = []
+    for profile, work in zip(profiles, works, strict=True):
+        trigger_s = work.query.trigger_s
+        rows = work.rate_per_s * trigger_s
+        driver_works.append(
+            driver_work(
+                profile,
+                batch_rows=rows,
+                num_slots=cores,
+                shuffle_partitions=profile.baseline.shuffle_partitions,
+                interval_s=max(trigger_s, work.duration_s(rows, cores)),
+                has_tasks=False if is_cluster else None,
+            )
+        )
+    if driver_cores is None and any(work.has_tasks for work in driver_works):
+        driver_cores = cores
+    return planned_driver(driver_works, driver_cores)

@@ -18,6 +18,7 @@ from headway.assumptions.turns import (
     WINDOWS_SIMULATED,
 )
 from headway.domain import Policy
+from headway.domain.driver import PlannedDriver
 from headway.domain.result import Result
 from headway.models.scheduling.order import num_at_once
 from headway.models.scheduling.stagger import stagger_offsets_s
@@ -75,6 +76,7 @@ class Verdict(Result):
 
     ``mean_s`` of the figures is the mean window latency beyond the watermark delay, or the mean
     latency of rows if no query has windows.
+    ``driver`` is the driver that the queries share.
     """
 
     result_kind = "schedule"
@@ -87,6 +89,7 @@ class Verdict(Result):
     spread_mean_s: float | None = field(metadata={"key": "mean_s_if_spread"})
     nodes_without: int | None
     nodes_with: int | None
+    driver: PlannedDriver | None = None
 
     @property
     def ungated(self) -> PolicyFigures:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from headway.digits import rounded_down, size_text
 from headway.domain import Finding, FindingCode, NodeType
 from headway.units import S_PER_HOUR, counted, format_duration, format_rate, spark_memory_text
 from headway.words.predictions import rows_text
@@ -49,6 +50,15 @@ def _state_breaks(finding: Finding) -> str:
     )
 
 
+def _join_not_full(finding: Finding) -> str:
+    rows = rows_text(finding.numbers["state_rows"])
+    full_rows = rows_text(float(f"{finding.numbers['full_state_rows']:.3g}"))
+    return (
+        f"the state of the join was not full in the log: it had {rows}, and is planned with the "
+        f"{full_rows} that its watermark and range keep at this rate"
+    )
+
+
 def _growth_ends(finding: Finding) -> str:
     numbers, until = finding.numbers, finding.names["until"]
     per_hour_s = numbers["part_rise_ratio"] * S_PER_HOUR
@@ -60,6 +70,55 @@ def _growth_ends(finding: Finding) -> str:
         f"caution: {finding.names['part']} gets longer, by up to {format_duration(per_hour_s)} in "
         f"an hour; if that goes on, the target is met until {until}, "
         f"{format_duration(numbers['held_s'])} after the profiled run, {after}"
+    )
+
+
+def _slow_growth(finding: Finding) -> str:
+    numbers, measure = finding.numbers, finding.names["measure"]
+    amount = {"state_rows": rows_text, "state_bytes": size_text}.get(measure, format_duration)
+    part, low = finding.names["part"], numbers["rise_low_per_day"]
+    if measure == "compaction":
+        every = round(numbers["every_batches"])
+        part = f"the compaction of a log in every {every}th batch, which is part of {part},"
+    elif measure != "phase":
+        part = f"the {part}"
+    interval = f"{amount(max(low, 0.0))} to {amount(numbers['rise_high_per_day'])}"
+    if low <= 0.0:
+        return f"{part} does not grow for certain: by up to {amount(numbers['rise_high_per_day'])} a day"
+    return f"{part} grows by {amount(numbers['rise_per_day'])} a day (90% interval {interval})"
+
+
+def _slow_growth_ends(finding: Finding) -> str:
+    return (
+        "caution: if what grows slowly goes on, the target is missed from "
+        f"{finding.names['until']} on, {format_duration(finding.numbers['held_s'])} after "
+        "the profiled run: see the notes"
+    )
+
+
+def _outage_survived(finding: Finding) -> str:
+    return f"an outage of at most {_longest_outage(finding)} loses no row: {_why_lost(finding)}"
+
+
+def _retention_loses(finding: Finding) -> str:
+    planned = format_duration(finding.numbers["planned_outage_s"])
+    return (
+        f"caution: an outage of {planned} loses rows, one of at most {_longest_outage(finding)} "
+        f"does not: {_why_lost(finding)}; keep rows for longer (retention.ms of the topic)"
+    )
+
+
+def _longest_outage(finding: Finding) -> str:
+    return format_duration(rounded_down(finding.numbers["outage_s"]))
+
+
+def _why_lost(finding: Finding) -> str:
+    numbers, restart = finding.numbers, "the restart itself is not included: its time is unknown"
+    if "restart_s" in numbers:
+        restart = f"the restart takes {format_duration(numbers['restart_s'])}"
+    return (
+        f"the source keeps rows for {format_duration(numbers['retention_s'])}, the first batch "
+        f"after it takes {format_duration(numbers['first_batch_s'])}, and {restart}"
     )
 
 
@@ -220,8 +279,13 @@ def _switch_not_turned(finding: Finding) -> str:
 OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.MORE_NODES_LESS_SURE: _less_sure,
     FindingCode.MODEL_RISES: _model_rises,
+    FindingCode.JOIN_NOT_FULL: _join_not_full,
     FindingCode.STATE_BREAKS_PROMISE: _state_breaks,
     FindingCode.GROWTH_ENDS_PROMISE: _growth_ends,
+    FindingCode.SLOW_GROWTH: _slow_growth,
+    FindingCode.SLOW_GROWTH_ENDS_PROMISE: _slow_growth_ends,
+    FindingCode.OUTAGE_SURVIVED: _outage_survived,
+    FindingCode.RETENTION_LOSES_ROWS: _retention_loses,
     FindingCode.RATE_OF_PROFILE: lambda finding: (
         f"{format_rate(finding.numbers['rate_per_s'])} is the rate of the profiled run: no other "
         "was given"

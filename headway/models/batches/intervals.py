@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.resources import MOST_TRIGGER_DELAY_S
+from headway.assumptions.switches import MOST_TRIGGER_DELAY_S
 from headway.models.arrays import Array
 from headway.models.laws.normal import quick_ndtr
 

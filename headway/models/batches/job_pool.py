@@ -122,11 +122,11 @@ def _faster(time: QueueTime, factor: int) -> QueueTime:
 
 def _waiting_ratio(busy: float, jobs: DStreamJobs) -> float:
     """(V4): frequency of waits with threads for several batches, over that with one server."""
-    batches_at_once = jobs.num_concurrent / jobs.num_jobs
-    if batches_at_once <= 1.0 or busy >= 1.0:
+    concurrent_batches = jobs.num_concurrent / jobs.num_jobs
+    if concurrent_batches <= 1.0 or busy >= 1.0:
         return 1.0
-    num_whole = int(batches_at_once)
-    share = batches_at_once - num_whole
+    num_whole = int(concurrent_batches)
+    share = concurrent_batches - num_whole
     ratio = (1.0 - share) * erlang_c(num_whole, busy) + share * erlang_c(num_whole + 1, busy)
     return ratio / busy
 

@@ -29,7 +29,8 @@ from headway.sparkconf import reader_limit
 _STEADY_CAUSES = frozenset(
     {GrowthCause.STATE_ROWS, GrowthCause.LISTING, GrowthCause.SINK_LOG, GrowthCause.CHECKPOINT}
 )
-_FILE_SINK, _LISTING_PHASE, _SINK_PHASE = "FileSink", "latest_offset", "add_batch"
+_FILE_SINK = "FileSink"
+LISTING_PHASE, SINK_PHASE = "latest_offset", "add_batch"
 
 
 class _Part(NamedTuple):
@@ -102,17 +103,17 @@ def _is_foreseeable(growth: DurationGrowth, part: Trend) -> bool:
 def _parts(run: QueryRun, fit: DurationFit, at_s: Array, rows: Array) -> Iterator[_Part]:
     """The phases of the driver and the stages, each at the mean rows of a batch."""
     for phase in fit.driver_phases:
-        values_s = np.array([_phase_s(batch, phase.name) for batch in run.batches])
+        values_s = np.array([phase_s(batch, phase.name) for batch in run.batches])
         yield _Part(phase.name, *_ends_s(at_s, rows, values_s), values_s)
     for stage_index, stage in enumerate(fit.stages):
         values_s = np.array([batch.stages[stage_index].span_s for batch in run.batches])
         yield _Part(stage.called, *_ends_s(at_s, rows, values_s), values_s, stage_index)
 
 
-def _phase_s(batch: BatchSample, name: str) -> float:
+def phase_s(batch: BatchSample, name: str) -> float:
     """Time of the driver in a phase, which for addBatch is the part without a running stage."""
-    phase_s = batch.phases_s.get(name, 0.0)
-    return max(phase_s - batch.stages_s, 0.0) if name == _SINK_PHASE else phase_s
+    recorded_s = batch.phases_s.get(name, 0.0)
+    return max(recorded_s - batch.stages_s, 0.0) if name == SINK_PHASE else recorded_s
 
 
 def _ends_s(at_s: Array, rows: Array, values_s: Array) -> tuple[float, float]:
@@ -125,7 +126,7 @@ def _ends_s(at_s: Array, rows: Array, values_s: Array) -> tuple[float, float]:
 def _causes(run: QueryRun, part: _Part, at_s: Array) -> dict[str, Any]:
     """What grew together with the batches, the likeliest first, and the numbers of it."""
     if part.stage is None:
-        cause = _cause_of_phase(part.name, run.shape)
+        cause = cause_of_phase(part.name, run.shape)
         return {"causes": () if cause is None else (cause,)}
     stages = [batch.stages[part.stage] for batch in run.batches]
     in_state = trend_of(at_s, np.array([float(batch.state.num_rows) for batch in run.batches]))
@@ -148,10 +149,11 @@ def _causes(run: QueryRun, part: _Part, at_s: Array) -> dict[str, Any]:
     return {"causes": tuple(causes), **numbers}
 
 
-def _cause_of_phase(name: str, shape: QueryShape) -> GrowthCause | None:
-    if name == _LISTING_PHASE:
+def cause_of_phase(name: str, shape: QueryShape) -> GrowthCause | None:
+    """What makes a phase of the driver longer and longer; None if that is not known."""
+    if name == LISTING_PHASE:
         files = any(reader_limit(source).counts.of_files for source in shape.sources)
         return GrowthCause.LISTING if files else None
-    if name == _SINK_PHASE and shape.sink.startswith(_FILE_SINK):
+    if name == SINK_PHASE and shape.sink.startswith(_FILE_SINK):
         return GrowthCause.SINK_LOG
     return GrowthCause.CHECKPOINT if name in CHECKPOINT_PHASES else None

@@ -20,6 +20,7 @@ from headway.profiler.logs.sources import EventLog
 from headway.profiler.plan_text import read_plan
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.rows import Record
+from headway.profiler.streaming.at_once import BatchesOfApplication
 from headway.profiler.streaming.fit import fit_duration
 from headway.profiler.streaming.other_shapes import other_shapes
 from headway.profiler.streaming.runs import SteadyPart, steady_part
@@ -73,6 +74,10 @@ def runs_of_job(
     stage_runs = _stages_by_run(logs.stage_runs, chosen_runs)
     # Only the first query of an application has a fresh JVM, whether it is chosen or not.
     first_s: dict[int, float] = {}
+    of_application = {
+        app: BatchesOfApplication([row for row in logs.batches if row["app"] == app])
+        for app in {key.app for key in chosen_runs}
+    }
     for key, reports in _by_run(logs.batches).items():
         first_s[key.app] = min(first_s.get(key.app, math.inf), _started_s(reports))
 
@@ -82,10 +87,12 @@ def runs_of_job(
         part = steady_part(
             chosen_runs[key], stage_runs[key], facts, plan, names[key.app], trigger_s, num_warm_up
         )
-        is_first = _started_s(chosen_runs[key]) <= first_s[key.app]
-        if part.run is None or is_first:
+        if part.run is None:
             return part
-        return part._replace(run=replace(part.run, early=()))
+        is_first = _started_s(chosen_runs[key]) <= first_s[key.app]
+        at_once = of_application[key.app].mean_at_once(part.run.batches)
+        early = part.run.early if is_first else ()
+        return part._replace(run=replace(part.run, early=early, concurrent_batches=at_once))
 
     parts = {key: part_of(key) for key in chosen_runs}
     of_job: list[str] = []

@@ -31,6 +31,8 @@ from headway.profiler.streaming.trigger import contradiction, read_trigger
 from headway.sparkconf import reader_limit, task_cpus_of
 from headway.units import format_duration
 
+_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
 
 class SteadyPart(NamedTuple):
     """A run, or None if it is too short, notes about it, and whether its batches differ in rows."""
@@ -202,6 +204,9 @@ def steady_part(
         empty=empty_batches(all_reports, steady[0].started_s),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
         without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady, levels)),
+        first=_first(reports[0], stages, jvm_started_s, levels),
+        has_changelog=facts.properties.get(_CHANGELOG) == "true",
+        executor_wait_s=max(jvm_started_s - (facts.started_s or jvm_started_s), 0.0),
     )
     return SteadyPart(run, tuple(notes), has_changing_load)
 
@@ -245,6 +250,18 @@ def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> I
                 duration_s=report["phases_s"]["triggerExecution"],
                 num_rows=int(report["num_rows"]),
             )
+
+
+def _first(
+    report: Record,
+    stages: Mapping[int, Sequence[Record]],
+    jvm_started_s: float,
+    levels: Mapping[StageKind, int],
+) -> BatchSample | None:
+    of_batch = stages.get(report["batch_id"], ())
+    if not (is_timed(report) and known_rows(report) > 0 and is_usable(of_batch)):
+        return None
+    return batch_samples.batch_sample(report, of_batch, jvm_started_s, None, levels)
 
 
 def _gated_triggers_s(

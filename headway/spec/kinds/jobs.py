@@ -203,6 +203,12 @@ class StreamingJob:
         "the profile.",
         default=None,
     )
+    retention_s: float | None = entry(
+        DURATION,
+        "How long the source keeps rows, e.g. 7d for `retention.ms` of a Kafka topic. The plan "
+        "says which outages lose none; a `catch_up` after a longer one is refused.",
+        default=None,
+    )
     limits: tuple[FilesLimit, ...] = entry(
         ListOf(item=FILES_LIMIT, least=1, most=10, or_one=True),
         "Limit beside the targets, `files <= 500/h`: the maximum number of files that are written.",

@@ -73,6 +73,12 @@ class QuerySchedule:
     """Queries of one application, and the cores that they share."""
 
     cores: int = entry(CORES, "Cores of all executors together.")
+    driver_cores: int | None = entry(
+        CORES,
+        "Cores of the driver (`spark.driver.cores`). Default: as many as the queries need, which "
+        "the answer states.",
+        default=None,
+    )
     cores_per_node: int | None = entry(
         CORES,
         "Cores of a node; if given, the answer states the nodes needed with and without turns.",

@@ -98,7 +98,7 @@ def test_auto_takes_the_policy_that_simulation_prefers_and_chooses_anew_for_a_ne
 
 
 @pytest.mark.statistical
-def test_a_given_policy_runs_as_many_batches_at_once_as_simulation_prefers(
+def test_a_given_policy_runs_as_many_concurrent_batches_as_simulation_prefers(
     spark: SparkSession, queries: Queries
 ) -> None:
     # Where three batches take longer than two intervals, one query would wait for ever.

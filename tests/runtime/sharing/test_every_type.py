@@ -67,15 +67,19 @@ def batches_of(folder: Path) -> None:
         write_typed(folder, number, typed_rows(seeded, [START_MS + 10**6 * number]))
 
 
+STATISTICAL = [pytest.mark.statistical]
+
+
 # Keys whose types and names go through files in different ways; the others take minutes more.
-ALWAYS = (0, 7)
-EVERY_KEY = [
-    pytest.param(place, id=", ".join(key), marks=() if place in ALWAYS else pytest.mark.statistical)
-    for place, key in enumerate(KEYS)
-]
+def every_key(*always: int) -> list[object]:
+    """All keys, these in every run."""
+    return [
+        pytest.param(place, id=", ".join(key), marks=[] if place in always else STATISTICAL)
+        for place, key in enumerate(KEYS)
+    ]
 
 
-@pytest.mark.parametrize("place", EVERY_KEY)
+@pytest.mark.parametrize("place", every_key(0, 7))
 def test_panes_of_any_key_are_spark_s_own_windows(
     spark: SparkSession, tmp_path: Path, place: int
 ) -> None:
@@ -104,7 +108,7 @@ def run(log: Any, place: int, folder: Path, results: Results) -> None:
     assert query.awaitTermination(300)
 
 
-@pytest.mark.parametrize("place", EVERY_KEY)
+@pytest.mark.parametrize("place", every_key(7))
 def test_a_log_with_any_key_is_spark_s_own_windows(
     spark: SparkSession, tmp_path: Path, place: int
 ) -> None:

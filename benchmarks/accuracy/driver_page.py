@@ -1,0 +1,325 @@
+"""How many queries a driver carries: predicted from runs of few, beside runs of up to 40.
+
+python benchmarks/run.py driver_page --folder FOLDER    # profiles of the event logs, once
+python benchmarks/run.py driver_page --output docs/driver.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import geometric_mean, mean, median
+from typing import Any
+
+import numpy as np
+from driver_runs import RESULTS, Split
+from pages import headed, on_days
+from result_lines import keep, lines_of
+
+import headway
+from headway.assumptions.resources import COMPILER_CORE_S, DRIVER_CPU_RATIO, LAUNCHES_PER_S
+from headway.digits import size_text
+from headway.domain import JobProfile
+from headway.domain.driver import PlannedDriver
+from headway.formats.profile_file import dump_profile, load_profile
+from headway.models.job.driver_load import (
+    DriverWork,
+    driver_work,
+    live_heap_bytes,
+    planned_driver,
+)
+from headway.units import counted, format_duration
+
+PROFILES = Path(__file__).parent / "results" / "driver-profiles.jsonl"
+QUERY = "query-00"
+LEAST_ON_TIME_RATIO = 0.95
+"""Share of the batches that triggers would start, below which a run is saturated."""
+_TASK_THREADS, _COMPILER_THREADS = ("Executo",), ("C1 Comp", "C2 Comp")
+
+Line = dict[str, Any]
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """The results, and the folder with event logs if they are to be profiled."""
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--profiles", type=Path, default=PROFILES)
+    parser.add_argument("--folder", type=Path, help="profile the logs of the fitted runs in it")
+
+
+def text(given: argparse.Namespace) -> str | None:
+    """The page; with a folder, only the profiles."""
+    lines = lines_of(given.results)
+    if given.folder is not None:
+        keep_profiles(_fitted(lines), given.folder, given.profiles)
+        return None
+    profiles = {line["run"]: line["profile"] for line in lines_of(given.profiles)}
+    return "\n".join(_page(lines, profiles)) + "\n"
+
+
+def keep_profiles(lines: Sequence[Line], folder: Path, profiles: Path) -> None:
+    """Profile a query of each run, by its log, and keep what is not kept yet."""
+    done = {line["run"] for line in lines_of(profiles)}
+    for line in lines:
+        if line["run"] not in done:
+            profile = headway.profile(folder / line["log"], queries=[QUERY])
+            keep(profiles, {"run": line["run"], "profile": dump_profile(profile)})
+
+
+def _fitted(lines: Sequence[Line]) -> list[Line]:
+    fitted = Split().settings["fitted"]
+    return [line for line in lines if line["num_queries"] in fitted]
+
+
+def predicted_work(
+    profile: JobProfile, trigger_s: float, *, has_tasks: bool | None = None
+) -> DriverWork:
+    """Work of the driver for a query of the runs, by the profile of one: theory.md (U1)."""
+    baseline = profile.baseline
+    return driver_work(
+        profile,
+        batch_rows=profile.arrivals.rate_per_s * trigger_s,
+        num_slots=baseline.num_slots,
+        shuffle_partitions=baseline.shuffle_partitions,
+        interval_s=trigger_s,
+        has_tasks=has_tasks,
+    )
+
+
+def predicted_driver(profile: JobProfile, line: Line) -> PlannedDriver:
+    """The driver of a run's queries by the profile of one of them: theory.md (U2), (U3)."""
+    work = predicted_work(profile, line["trigger_s"])
+    return planned_driver([work] * line["num_queries"], line["cores"])
+
+
+def measured_knee(lines: Sequence[Line]) -> float | None:
+    """Queries whose batches the saturated runs would have started at their triggers.
+
+    Saturated runs start as many batches in a second, however many queries they have.
+
+    Examples
+    --------
+    >>> runs = [{"on_time_ratio": 1.0, "batches_per_s": 8.0, "trigger_s": 1.0},
+    ...         {"on_time_ratio": 0.8, "batches_per_s": 19.0, "trigger_s": 1.0},
+    ...         {"on_time_ratio": 0.5, "batches_per_s": 21.0, "trigger_s": 1.0}]
+    >>> measured_knee(runs)
+    20.0
+    """
+    saturated = [line for line in lines if line["on_time_ratio"] < LEAST_ON_TIME_RATIO]
+    if not saturated:
+        return None
+    return mean(line["batches_per_s"] * line["trigger_s"] for line in saturated)
+
+
+def driver_cpu_s(line: Line) -> float:
+    """Core time of a batch outside of tasks and of the compiler [s].
+
+    Examples
+    --------
+    >>> threads = {"Executo": 2.0, "C2 Comp": 1.0, "stream": 3.0}
+    >>> driver_cpu_s({"jvm_cpu_s": 7.0, "thread_cpu_s": threads, "num_batches": 100})
+    0.04
+    """
+    return float((line["jvm_cpu_s"] - _beside_s(line)) / line["num_batches"])
+
+
+def batch_core_s(lines: Sequence[Line]) -> float:
+    """Core time of a batch without its tasks, by the machine's cores over batches [s].
+
+    The slope of a line through runs of different numbers of queries, without what the compiler
+    took: what the machine does beside is the same in each.
+
+    Examples
+    --------
+    >>> runs = [
+    ...     {"machine_cpu_s": 9.0, "window_s": 10.0, "batches_per_s": 1.0,
+    ...      "thread_cpu_s": {"Executo": 1.0, "C2 Comp": 5.0}},
+    ...     {"machine_cpu_s": 18.0, "window_s": 10.0, "batches_per_s": 4.0,
+    ...      "thread_cpu_s": {"Executo": 4.0, "C2 Comp": 5.0}},
+    ... ]
+    >>> round(batch_core_s(runs), 3)
+    0.2
+    """
+    rates = np.array([line["batches_per_s"] for line in lines])
+    cores = np.array(
+        [(line["machine_cpu_s"] - _beside_s(line)) / line["window_s"] for line in lines]
+    )
+    slope, _ = np.polyfit(rates, cores, 1)
+    return float(slope)
+
+
+def _beside_s(line: Line) -> float:
+    """Core time of tasks and of the compiler in a run [s]."""
+    threads: Mapping[str, float] = line["thread_cpu_s"]
+    return sum(threads.get(name, 0.0) for name in (*_TASK_THREADS, *_COMPILER_THREADS))
+
+
+def compiler_core_s(line: Line, profile: JobProfile) -> float:
+    """Cores that the compiler kept busy in a run times the age of its JVM: `B` of (U1) [s]."""
+    threads: Mapping[str, float] = line["thread_cpu_s"]
+    compiled_s = sum(threads.get(name, 0.0) for name in _COMPILER_THREADS)
+    return float(compiled_s / line["window_s"] * profile.settings[-1].jvm_age_s)
+
+
+def fitted_cpu_ratio(lines: Sequence[Line], profiles: Mapping[str, JobProfile]) -> float:
+    """Core time of the driver over the time of its undisturbed phases: `κ` of theory.md (U1)."""
+    num_tasks = mean(line["num_tasks"] / line["num_batches"] for line in lines)
+    phases_s = mean(undisturbed_phases_s(profiles[line["run"]]) for line in lines)
+    return (batch_core_s(lines) - num_tasks / LAUNCHES_PER_S.value) / phases_s
+
+
+def undisturbed_phases_s(profile: JobProfile) -> float:
+    """Time of the driver's phases without the wait for other batches: theory.md (U1) [s]."""
+    core_s = predicted_work(profile, 1.0, has_tasks=False).core_s
+    num_tasks = sum(
+        stage.num_tasks(profile.baseline.shuffle_partitions) for stage in profile.stages
+    )
+    return (core_s - num_tasks / LAUNCHES_PER_S.value) / DRIVER_CPU_RATIO.value
+
+
+def _page(lines: Sequence[Line], profiles: Mapping[str, str]) -> Iterator[str]:
+    yield "# How many queries a driver carries\n"
+    if not lines:
+        yield "Not measured yet: `make driver-runs` on a quiet machine, 15 minutes."
+        return
+    settings = Split().settings
+    yield (
+        "Made by `make driver-page` from `benchmarks/accuracy/results/driver-runs.jsonl`, which "
+        f"`make driver-runs` measured {on_days(line['day'] for line in lines)} on a machine of "
+        f"{counted(lines[0]['machine_cores'], 'core')}.\n"
+    )
+    yield (
+        f"Each run is an application on Spark 4.3 with `local[{settings['cores']}]`, whose JVM is "
+        f"warmed up for {settings['warm_up_s']} s by other queries, and then has 1 to "
+        f"{max(settings['judged'])} queries: each counts {settings['rows_per_batch']} rows by key "
+        f"on a trigger of {format_duration(settings['trigger_s'])}, with "
+        f"{counted(settings['shuffle_partitions'], 'shuffle partition')}. The batches of "
+        f"{settings['window_s']} s count. In this mode the tasks run in the driver's JVM: the "
+        "model adds their core time (U1). Which runs a prediction may use is in "
+        "`benchmarks/accuracy/driver-split.json`, committed before the first run.\n"
+    )
+    yield from _knee(lines, profiles, settings["allowed_ratio"])
+    yield "## The runs\n"
+    yield (
+        "*On time* are the batches over those that the triggers would start; *busy* are cores that "
+        "the JVM kept busy, of which *driver* is without tasks and the compiler, per batch.\n"
+    )
+    yield from headed(
+        "| queries | run | on time | batches/s | median batch | p95 | busy | driver | tasks/s |"
+    )
+    for line in sorted(lines, key=lambda line: (line["num_queries"], line["repeat"])):
+        yield _run_row(line)
+    yield ""
+    yield from _heap(lines)
+    yield (
+        "Left out: a driver of its own on a cluster, other sources and sinks, other Spark "
+        "versions, and queries that collect rows to the driver."
+    )
+
+
+def _knee(
+    lines: Sequence[Line], profiles: Mapping[str, str], allowed_ratio: float
+) -> Iterator[str]:
+    judged = [line for line in lines if line["num_queries"] in Split().settings["judged"]]
+    measured = measured_knee(judged)
+    yield "## The knee\n"
+    if measured is None:
+        most = max((line["num_queries"] for line in judged), default=0)
+        yield f"No judged run is saturated, so the knee is above {most} queries.\n"
+        return
+    saturated = [line for line in judged if line["on_time_ratio"] < LEAST_ON_TIME_RATIO]
+    on_time = [line["num_queries"] for line in judged if line not in saturated]
+    started = [line["batches_per_s"] * line["trigger_s"] for line in saturated]
+    numbers = ", ".join(map(str, sorted({line["num_queries"] for line in saturated})))
+    yield (
+        f"Runs of {numbers} queries were saturated: they started {measured:.1f} batches in each "
+        f"trigger interval, from {min(started):.1f} to {max(started):.1f} by run, and that is the "
+        "number of queries that would just keep their triggers. "
+        + (
+            f"The run of {counted(max(on_time), 'query', 'queries')} kept them.\n"
+            if on_time
+            else "\n"
+        )
+    )
+    fitted = [line for line in _fitted(lines) if line["run"] in profiles]
+    loaded = {line["run"]: _loaded(profiles[line["run"]]) for line in fitted}
+    yield from headed("| predicted from | knee | 90% interval | measured | error |")
+    drivers = [predicted_driver(loaded[line["run"]], line) for line in fitted]
+    errors = [driver.knee_queries / measured - 1.0 for driver in drivers]
+    for line, driver, error in zip(fitted, drivers, errors, strict=True):
+        queries = counted(line["num_queries"], "query", "queries")
+        yield (
+            f"| a run of {queries}{' (repeat)' if line['repeat'] > 1 else ''} "
+            f"| {driver.knee_queries:.1f} | {driver.knee_low_queries:.1f} to "
+            f"{driver.knee_high_queries:.1f} | {measured:.1f} | {error:+.1%} |"
+        )
+    if errors:
+        together = geometric_mean(driver.knee_queries for driver in drivers)
+        error = together / measured - 1.0
+        yield f"| all of them | {together:.1f} | | {measured:.1f} | {error:+.1%} |"
+    yield ""
+    if not errors:
+        yield "No run of few queries is profiled yet.\n"
+        return
+    num_within = sum(abs(error) <= allowed_ratio for error in errors)
+    yield (
+        f"{num_within} of {len(errors)} within {allowed_ratio:.0%}; the median error is "
+        f"{median(map(abs, errors)):.1%}.\n"
+    )
+    compiler_s = mean(compiler_core_s(line, loaded[line["run"]]) for line in fitted)
+    ratio = f", and `κ` as {DRIVER_CPU_RATIO.value:g}"
+    if len(fitted) > 1:
+        ratio += f" (these runs: {fitted_cpu_ratio(fitted, loaded):.2f})"
+    yield (
+        "Constants of (U1) are from the same runs of few queries: the model takes `B` as "
+        f"{COMPILER_CORE_S.value:g} s (these runs: {compiler_s:.0f} s){ratio}. That a young JVM's "
+        "compiler takes cores, and that batches of several queries that start at the same instant "
+        "wait for each other, became part of the model after the judged runs had been seen; "
+        "no constant is fitted to them.\n"
+    )
+
+
+def _run_row(line: Line) -> str:
+    queries = [query for query in line["queries"] if query["num_batches"]]
+    cells = (
+        str(line["num_queries"]),
+        str(line["repeat"]),
+        f"{line['on_time_ratio']:.0%}",
+        f"{line['batches_per_s']:.1f}",
+        format_duration(median(query["p50_s"] for query in queries)),
+        format_duration(median(query["p95_s"] for query in queries)),
+        f"{line['jvm_cpu_s'] / line['window_s']:.2f}",
+        format_duration(driver_cpu_s(line)),
+        f"{line['tasks_per_s']:.0f}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _heap(lines: Sequence[Line]) -> Iterator[str]:
+    yield "## Heap\n"
+    yield (
+        "Heap right after full collections, by (U4) and measured. It contains what the status "
+        "store keeps of the last 1,000 executions of all queries, also those of the warm-up. The "
+        "queries go on meanwhile: what their batches allocate until the heap is read is measured, "
+        "too, so the measured heap is an upper bound of what is live.\n"
+    )
+    yield from headed("| queries | executions | by the model | measured |")
+    for line in sorted(lines, key=lambda line: (line["num_queries"], line["repeat"])):
+        modelled = live_heap_bytes(line["num_queries"], line["num_batches_ever"])
+        cells = (
+            str(line["num_queries"]),
+            f"{line['num_batches_ever']:,}",
+            size_text(modelled),
+            size_text(line["heap_bytes"]),
+        )
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def _loaded(profile: str) -> JobProfile:
+    """A profile from the text of its file."""
+    with tempfile.NamedTemporaryFile("w", suffix=".profile.yaml", encoding="utf-8") as file:
+        file.write(profile)
+        file.flush()
+        return load_profile(file.name)

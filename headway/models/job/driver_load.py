@@ -1,0 +1,278 @@
+"""Work of the driver for the queries of an application: how many it carries, and its memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headway.assumptions.resources import (
+    COMPILER_CORE_S,
+    DRIVER_CORES,
+    DRIVER_CPU_RATIO,
+    DRIVER_CPU_SPREAD_RATIO,
+    DRIVER_EXECUTION_BYTES,
+    DRIVER_HEAP_BYTES,
+    DRIVER_LIVE_RATIO,
+    DRIVER_QUERY_BYTES,
+    DRIVER_SPARK_BYTES,
+    LAUNCHES_PER_S,
+    MOST_COMPILER_CORES,
+    MOST_DRIVER_RATIO,
+    RETAINED_EXECUTIONS,
+)
+from headway.domain import Z90, Application, JobProfile
+from headway.domain.driver import PlannedDriver
+from headway.domain.stage import StageObserved
+from headway.models.stages.coalescing import num_tasks_at
+from headway.units import parse_size_bytes
+
+_MIB = parse_size_bytes("1m")
+_LEAST_INTERVAL_S = 1e-3
+_LEAST_BUSY_CORES = 1e-9
+
+
+class DriverWork(NamedTuple):
+    """What the batches of a query take of the driver: core time of one, and time between two [s].
+
+    ``has_tasks``: the tasks, whose time is then included, run in the driver's JVM.
+    ``compiler_cores`` are those that its compiler keeps busy at the age of the JVM.
+    """
+
+    core_s: float
+    interval_s: float
+    has_tasks: bool = False
+    compiler_cores: float = 0.0
+
+    @property
+    def busy_cores(self) -> float:
+        """Cores that the query keeps busy."""
+        return self.core_s / max(self.interval_s, _LEAST_INTERVAL_S)
+
+
+def driver_work(
+    profile: JobProfile,
+    *,
+    batch_rows: float,
+    num_slots: int,
+    shuffle_partitions: int,
+    interval_s: float,
+    has_tasks: bool | None = None,
+) -> DriverWork:
+    """Work of the driver for a query.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        With the driver phases of a batch.
+    batch_rows : float, >= 0
+        Rows of a batch. [rows]
+    num_slots, shuffle_partitions : int, >= 1
+        Setting of the query.
+    interval_s : float, >= 0
+        Time between the starts of two batches: the trigger interval, or the duration of a batch if
+        that is longer. [s]
+    has_tasks : bool or None
+        Whether the tasks run in the JVM of the driver; None if they do as they did when profiled.
+
+    Returns
+    -------
+    DriverWork
+
+    Notes
+    -----
+    **(U1)** Core time of the driver for a batch: `c = κ d min(1, (C - b)/m) + k/μ`, with `d` the
+    time of its phases outside of stages, `k` the tasks of the batch, `μ` the tasks that one core
+    launches in a second, and `κ` the core time of all threads of the driver, and of the system for
+    its files, over `d`. If `m` batches of the profiled application ran at once on average, more
+    than it had cores, their phases took longer than their work; where the tasks ran elsewhere, only
+    the share of a batch that is not in stages counts for `m`. `C` are the cores of the profiled
+    driver, `b = B/A` those of its compiler at the age `A` of the JVM. Where tasks run in the same
+    JVM (`local[n]`), their own core time is added: the time of each times the recorded share that
+    it was on a processor, or all of it if none is recorded.
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> work = driver_work(
+    ...     profile, batch_rows=0.0, num_slots=2, shuffle_partitions=8, interval_s=1.0
+    ... )
+    >>> 0.0 < work.busy_cores < 2.0
+    True
+    """
+    tasks = [
+        (stage, num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions))
+        for stage in profile.stages
+    ]
+    num_tasks = sum(count for _, count in tasks)
+    phases_s = sum(phase.mean_s for phase in profile.driver_phases)
+    compiler_cores = _compiler_cores(profile)
+    core_s = DRIVER_CPU_RATIO.value * phases_s * _undisturbed_ratio(profile, phases_s)
+    core_s += num_tasks / LAUNCHES_PER_S.value
+    has_tasks = profile.application.is_local if has_tasks is None else has_tasks
+    if has_tasks:
+        core_s += sum(
+            _on_processor_ratio(stage.observed)
+            * (
+                count * (stage.task_fixed_s + stage.task_per_partition_s * shuffle_partitions)
+                + stage.task_per_state_row_s * profile.num_state_rows
+                + stage.task_per_row_s * stage.rows.rows(batch_rows)
+            )
+            for stage, count in tasks
+        )
+    return DriverWork(core_s, interval_s, has_tasks, compiler_cores)
+
+
+def _compiler_cores(profile: JobProfile) -> float:
+    """Cores of the compiler at the age of the JVM in the last profiled run."""
+    if not profile.settings or not profile.settings[-1].jvm_age_s > 0.0:
+        return 0.0
+    return min(COMPILER_CORE_S.value / profile.settings[-1].jvm_age_s, MOST_COMPILER_CORES.value)
+
+
+def _undisturbed_ratio(profile: JobProfile, phases_s: float) -> float:
+    """Time of driver phases without other batches at the same time, over the recorded time."""
+    last = profile.settings[-1] if profile.settings else None
+    if last is None or last.concurrent_batches is None:
+        return 1.0
+    at_once, cores = last.concurrent_batches, driver_cores(profile.application)
+    if profile.application.is_local:
+        cores = profile.baseline.num_slots
+    else:
+        share = min(phases_s / last.batch_duration_mean_s, 1.0) if last.batch_duration_mean_s else 1
+        at_once = 1.0 + (at_once - 1.0) * share
+    return min((cores - _compiler_cores(profile)) / at_once, 1.0)
+
+
+def driver_cores(application: Application) -> int:
+    """Cores of the driver of an application by its settings; Spark's default if it was local.
+
+    Parameters
+    ----------
+    application : Application
+        Its settings.
+
+    Returns
+    -------
+    int
+
+    Notes
+    -----
+    theory.md (U1).
+
+    Examples
+    --------
+    >>> driver_cores(Application(id="app-1", name="a", spark_version="4.0.1"))
+    1
+    """
+    stated = application.properties.get("spark.driver.cores", "").strip()
+    if application.is_local or not (stated.isdecimal() and int(stated) > 0):
+        return DRIVER_CORES.value
+    return int(stated)
+
+
+def _on_processor_ratio(observed: StageObserved | None) -> float:
+    """Share of the time of a stage's tasks in which they are on a processor; 1 if unknown."""
+    return observed.cpu_ratio if observed is not None and observed.cpu_ratio > 0.0 else 1.0
+
+
+def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> PlannedDriver:
+    """How busy queries keep their driver, how many of them saturate it, and what to give it.
+
+    Parameters
+    ----------
+    works : sequence of DriverWork
+        The queries of the application, at least one.
+    cores : int or None, >= 1
+        Cores of the driver; None for as many as it needs.
+
+    Returns
+    -------
+    PlannedDriver
+
+    Notes
+    -----
+    **(U2)** Utilisation of the driver: `u = (Σ c_q/I_q + b)/C` over its queries, with `c_q` of
+    (U1), `I_q` the time between two batches, `C` the cores of the driver and `b` those of its
+    compiler, at the age of the profiled JVM. It needs the fewest cores for which `u ≤ 0.7`
+    with `c_q e^(1.645 s)`, `s` being the spread of `κ`: the rest is for batches of several queries
+    that start at the same instant of the trigger grid.
+
+    **(U3)** The knee: `N^* = N (C - b)/(Σ c_q/I_q)` queries in the same proportions saturate the
+    driver, in the limit of operational analysis (Denning and Buzen 1978,
+    doi:10.1145/356733.356735): with fewer, every batch starts at its trigger;
+    with `N > N^*`, the time between two batches of each query is `N/N^*` times as long. The 90%
+    interval is `N^* e^(±1.645 s)`.
+
+    Examples
+    --------
+    Four queries of which each takes 50 ms of a core every second:
+
+    >>> driver = planned_driver([DriverWork(core_s=0.05, interval_s=1.0)] * 4, cores=2)
+    >>> driver.utilization_ratio, driver.knee_queries, driver.needed_cores
+    (0.1, 40.0, 1)
+    """
+    busy_cores = sum(work.busy_cores for work in works)
+    compiler_cores = max((work.compiler_cores for work in works), default=0.0)
+    margin = math.exp(Z90 * DRIVER_CPU_SPREAD_RATIO.value)
+    highest_cores = busy_cores * margin + compiler_cores
+    needed_cores = max(math.ceil(highest_cores / MOST_DRIVER_RATIO.value), 1)
+    given_cores = needed_cores if cores is None else cores
+    queries_per_core = len(works) / max(busy_cores, _LEAST_BUSY_CORES)
+    knee_queries = (given_cores - compiler_cores) * queries_per_core
+    return PlannedDriver(
+        num_queries=len(works),
+        busy_cores=busy_cores + compiler_cores,
+        cores=given_cores,
+        needed_cores=needed_cores,
+        knee_queries=knee_queries,
+        knee_low_queries=knee_queries / margin,
+        knee_high_queries=knee_queries * margin,
+        heap_bytes=driver_heap_bytes(len(works)),
+        is_shared_with_tasks=any(work.has_tasks for work in works),
+    )
+
+
+def live_heap_bytes(num_queries: int, num_executions: int) -> float:
+    """What a driver keeps on its heap for its queries, after a full collection [bytes].
+
+    Parameters
+    ----------
+    num_queries : int, >= 0
+    num_executions : int, >= 0
+        Batches that its queries have run since the application started.
+
+    Notes
+    -----
+    **(U4)** Live heap of a driver: `H = h_0 + h_q N + h_e min(E, 1000)`, with `h_0` what Spark
+    itself keeps, `h_q` what a query keeps (its session, plans and recent progress), and `h_e` what
+    the status store keeps of each of the last 1000 executions (`spark.sql.ui.retainedExecutions`),
+    with their jobs and stages. The heap to set is `2 H`, for a collector with a heap half full of
+    live objects rarely has to stop the driver, in whole MiB and at least Spark's default. What a
+    job's own code brings to the driver (`collect`, tables that are broadcast) is not part of it.
+
+    Examples
+    --------
+    >>> live_heap_bytes(2, 5000) == live_heap_bytes(2, 1000) > live_heap_bytes(1, 1000)
+    True
+    """
+    retained = min(num_executions, RETAINED_EXECUTIONS.value)
+    return (
+        DRIVER_SPARK_BYTES.value
+        + DRIVER_QUERY_BYTES.value * num_queries
+        + DRIVER_EXECUTION_BYTES.value * retained
+    )
+
+
+def driver_heap_bytes(num_queries: int) -> int:
+    """Heap to set for a driver that has run for long, in whole MiB: theory.md (U4).
+
+    Examples
+    --------
+    >>> driver_heap_bytes(1) == 2**30 < driver_heap_bytes(400)
+    True
+    """
+    live_bytes = live_heap_bytes(num_queries, RETAINED_EXECUTIONS.value)
+    whole_mib = math.ceil(live_bytes / DRIVER_LIVE_RATIO.value / _MIB) * _MIB
+    return max(whole_mib, DRIVER_HEAP_BYTES.value)

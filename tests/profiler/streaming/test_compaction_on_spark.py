@@ -1,0 +1,54 @@
+"""Compaction of the log of a real file sink, in a run of some seconds."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+import headway
+from headway.domain import GrowthCause, SlowMeasure
+from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
+
+NUM_BATCHES, MOST_S, NUM_FILES = 240, 120.0, 24
+
+
+@pytest.mark.jvm
+@pytest.mark.statistical
+def test_every_tenth_batch_of_a_file_sink_is_seen_to_compact_its_log(tmp_path: Path) -> None:
+    from pyspark.sql import functions
+
+    log, commits = tmp_path / "log", tmp_path / "checkpoint" / "commits"
+    with embedded_session(
+        app_name="compaction",
+        master="local[2]",
+        event_log_dir=log,
+        extra_conf=local_checkpoint_conf(),
+    ) as spark:
+        rows = (
+            spark.readStream.format("rate-micro-batch")
+            .option("rowsPerBatch", 240)
+            .option("numPartitions", 1)
+            .load()
+            .withColumn("part", functions.col("value") % NUM_FILES)
+        )
+        query = (
+            rows.writeStream.queryName("files")
+            .partitionBy("part")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(processingTime="50 milliseconds")
+            .format("parquet")
+            .start(str(tmp_path / "out"))
+        )
+        ends_s = time.monotonic() + MOST_S
+        while time.monotonic() < ends_s and not (commits / str(NUM_BATCHES - 1)).exists():
+            time.sleep(0.2)
+        query.stop()
+    profile = headway.profile(log)
+    assert profile.settings[0].num_batches >= NUM_BATCHES // 2
+    (compaction,) = (one for one in profile.slow_growth if one.measure is SlowMeasure.COMPACTION)
+    assert compaction.part == "add_batch"
+    assert compaction.cause is GrowthCause.SINK_LOG
+    # Each compaction rewrites all entries so far, of which a batch adds 24.
+    assert compaction.rise_per_day > 0.0
