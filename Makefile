@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest test-mcp \
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
-        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes driver-runs driver-page switch-runs switch-page scalla scalla-costs \
+        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes driver-runs driver-page switch-runs switch-judged switch-page scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
@@ -130,6 +130,9 @@ checkpoint-writes: $(READY) java  ## files that real queries write per batch, be
 
 switch-runs: $(READY) java  ## pairs of real runs with a switch of Spark off and on, 30 minutes on a quiet machine; resumes where it stopped
 	$(BIN)/python benchmarks/run.py switch_runs $(SWITCHES) $(QUIET)
+
+switch-judged: $(READY)  ## profiles of the runs before, from their event logs -> benchmarks/accuracy/results
+	$(BIN)/python benchmarks/run.py judge_switches $(SWITCHES)
 
 switch-page: $(READY)  ## gains of switches predicted from the runs before, beside the measured ones -> docs/switches.md
 	$(BIN)/python benchmarks/run.py switch_page --output docs/switches.md

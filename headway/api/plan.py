@@ -20,6 +20,7 @@ from headway.api.arguments import (
     require_room_for_tasks,
     store_price_of,
     stream_job,
+    target_of_profile,
 )
 from headway.api.file_kinds import is_pipeline
 from headway.api.predict import JobOptions, at_source_partitions, with_next_run
@@ -40,7 +41,7 @@ from headway.domain.argument_values import ROWS
 from headway.domain.later import later, with_changes
 from headway.domain.question import Mode, PlanQuestion, mode_of
 from headway.errors import InputError, argument
-from headway.units import format_duration, format_rate
+from headway.units import format_duration
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePlan
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from headway.domain.ordered import KeyCounts
     from headway.domain.plan_parts import PlannedSkew
     from headway.domain.real_time import RealTimePlan
-    from headway.planner.space import SearchSpace
 
 
 class PlanOptions(JobOptions, total=False):
@@ -340,7 +340,7 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         lower_memory=question.lower_memory,
     )
     targets = question.targets or (
-        _target_of_profile(replace(job, arrivals=arrivals), space, question.confidence),
+        target_of_profile(replace(job, arrivals=arrivals), space, question.confidence),
     )
     first, further_targets = promises_from(targets)
     further_targets += during_bursts(question, [first, *further_targets])
@@ -370,21 +370,6 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         findings=(*_not_asked(question, answer, job), *answer.findings),
         skew=later(lambda: _skew(answer, job, counts)),
     )
-
-
-def _target_of_profile(job: JobProfile, space: SearchSpace, confidence: float) -> Target:
-    """The lowest p99 that the profiled setting meets at the rate of the job."""
-    from headway.planner.judged import lowest_target
-    from headway.planner.search import question_of
-
-    any_p99 = Target(quantile=0.99, limit_s=1.0)
-    target = lowest_target(question_of(job, any_p99, space, confidence), job.baseline)
-    if target is None:
-        raise InputError(
-            f"{argument('target')} is missing, and the profiled setting meets none at "
-            f"{format_rate(job.arrivals.rate_per_s)}; expected what is to be met, e.g. 'p99 <= 3s'"
-        )
-    return target
 
 
 def _not_asked(question: PlanQuestion, answer: StreamAnswer, job: JobProfile) -> Iterator[Finding]:

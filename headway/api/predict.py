@@ -202,7 +202,7 @@ def _held_back(
     configuration: Configuration, question: PredictQuestion, rate_per_s: float
 ) -> Iterator[Finding]:
     """How triggers wait for a minimum of rows, if one was given."""
-    from headway.models.job.held_back import held_back_trigger_s
+    from headway.models.batches.intervals import held_back_trigger_s
 
     if question.min_offsets is None:
         if question.max_trigger_delay_s is not None:

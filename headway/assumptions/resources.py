@@ -175,20 +175,6 @@ COMMITS_PER_SNAPSHOT = Assumption(
     source="Spark: spark.sql.streaming.stateStore.minDeltasForSnapshot",
     influences="files and write requests of a checkpoint (F1)",
 )
-MOST_TRIGGER_DELAY_S = Assumption(
-    name="Default time that a trigger waits at most for a minimum of rows",
-    value=900.0,
-    unit="s",
-    source="Spark: maxTriggerDelay, an option of Kafka's reader",
-    influences="predictions with minOffsetsPerTrigger (Y10)",
-)
-ASYNC_LOG_INTERVAL_S = Assumption(
-    name="Default interval of files of offsets and commits under asynchronous progress tracking",
-    value=1.0,
-    unit="s",
-    source="Spark: asyncProgressTrackingCheckpointIntervalMs, an option of the writer",
-    influences="files and write requests of a checkpoint (F2)",
-)
 MAINTENANCE_INTERVAL_S = Assumption(
     name="Default interval of the maintenance of state stores",
     value=60.0,

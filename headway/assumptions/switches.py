@@ -1,4 +1,7 @@
-"""Switches of Spark: what a log from before cannot tell of the time after."""
+"""Switches of Spark: what a log from before cannot tell of the time after, and Spark's defaults.
+
+Shares and times are for the file systems and machines on which they were measured.
+"""
 
 from __future__ import annotations
 
@@ -42,4 +45,18 @@ CHECKSUM_RATIO = Assumption(
     source=f"{_MEASURED}eight commits took 311 ms without checksums instead of 346 ms; they are "
     "written at the same time as the files",
     influences="the gain of files without checksums (Y6)",
+)
+MOST_TRIGGER_DELAY_S = Assumption(
+    name="Default time that a trigger waits at most for a minimum of rows",
+    value=900.0,
+    unit="s",
+    source="Spark: maxTriggerDelay, an option of Kafka's reader",
+    influences="predictions with minOffsetsPerTrigger (Y10)",
+)
+ASYNC_LOG_INTERVAL_S = Assumption(
+    name="Default interval of files of offsets and commits under asynchronous progress tracking",
+    value=1.0,
+    unit="s",
+    source="Spark: asyncProgressTrackingCheckpointIntervalMs, an option of the writer",
+    influences="files and write requests of a checkpoint (F2)",
 )

@@ -20,9 +20,11 @@ from headway.domain.argument import JobKind, Question, Topic, argument_of
 from headway.domain.argument_values import (
     BURSTS,
     CONFIDENCE_LEVEL,
+    FILES_LIMITS,
     QUERIES,
     RATE,
     ROWS,
+    SWITCHES,
     TASK_CORES,
     TOTAL_ROWS,
     TRIGGER,
@@ -33,7 +35,6 @@ from headway.domain.argument_values import (
     Flag,
     InRange,
     ListOf,
-    OneOrList,
     Positive,
     Promises,
 )
@@ -105,7 +106,6 @@ def _not_for(
     return {kind: why for kind, why in reasons.items() if why}
 
 
-#: Why an argument of queries means nothing there.
 NOT_FOR_PIPELINES = "not for pipelines"
 _DEADLINE = "not with a deadline"
 _ONLY_DEADLINE = "only with a deadline, e.g. 'deadline <= 10m'"
@@ -301,11 +301,7 @@ class PlanQuestion(JobQuestion):
         not_for=_not_for(ending=_DEADLINE, real_time=_OUTAGES, dstreams=_OUTAGES),
     )
     limits: tuple[FilesLimit, ...] = _rare(
-        OneOrList(
-            members=FilesLimit,
-            expected="a text such as 'files <= 500/h'",
-            parse=FilesLimit.parse,
-        ),
+        FILES_LIMITS,
         "Limit beside the targets: the files written per hour, e.g. 'files <= 500/h'.",
         name="limit",
         default=(),
@@ -313,16 +309,12 @@ class PlanQuestion(JobQuestion):
         is_repeatable=True,
     )
     allowed: tuple[Switch, ...] = _rare(
-        OneOrList(
-            members=Switch, expected=f"one or more of {', '.join(Switch)}", parse=Switch.parse
-        ),
+        SWITCHES,
         f"Switch of Spark that the plan may turn; repeatable: {', '.join(Switch)}.",
         name="allow",
         default=(),
         not_for=_not_for(
-            ending=_DEADLINE,
-            real_time="gains of switches in Real-Time Mode are not modelled",
-            dstreams="DStreams have none of them",
+            ending=_DEADLINE, real_time="their gains are not modelled", dstreams="DStreams have none"
         ),
         is_repeatable=True,
     )

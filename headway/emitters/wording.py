@@ -162,8 +162,8 @@ def python_literal(text: str) -> str:
 
 def reader_options_of(plan: Answer) -> Mapping[str, str]:
     """The rate limit of a streaming query, as the option of its source; empty if it has none."""
-    beside = {"trigger", *WRITER_OPTIONS}
-    return {key: value for key, value in plan.query_options.items() if key not in beside}
+    of_writer = {"trigger", *WRITER_OPTIONS}
+    return {key: value for key, value in plan.query_options.items() if key not in of_writer}
 
 
 def writer_options_of(plan: Answer) -> Mapping[str, str]:

@@ -28,19 +28,19 @@ def turned_offers(
     if not question.allowed:
         return list(offers)
 
-    def beside(offer: Offer) -> JobProfile:
+    def unturned_on(offer: Offer) -> JobProfile:
         node_type = offer.node_type
         speed_ratio = 1.0 if node_type is None else node_type.core_speed_ratio
         return at_core_speed(question.profile, speed_ratio)
 
-    all_offers = [replace(offer, unturned=beside(offer)) for offer in offers]
+    all_offers = [replace(offer, unturned=unturned_on(offer)) for offer in offers]
     metric = question.target.metric
     for variant in variants(question.profile, question.allowed, checkpoint, metric)[1:]:
         # A job with switches turned may need memory that no node has.
         with contextlib.suppress(InputError):
             turned, _ = offers_of(replace(question, profile=variant.profile))
             all_offers += [
-                replace(offer, switches=variant.switches, unturned=beside(offer))
+                replace(offer, switches=variant.switches, unturned=unturned_on(offer))
                 for offer in turned
             ]
     return all_offers

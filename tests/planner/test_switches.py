@@ -171,14 +171,14 @@ def test_advice_has_the_latency_then_with_its_interval() -> None:
 def test_formats_say_where_a_switch_is_set() -> None:
     limit = limit_that_needs(to_kafka(), Switch.ASYNC_PROGRESS, **ON_ONE_NODE)
     plan = planned(to_kafka(), **ON_ONE_NODE, target=limit, allow="async-progress")
-    snippet = headway.emit(plan, format="pyspark")
+    snippet = headway.emit(plan, format="pyspark").text
     assert '"asyncProgressTrackingEnabled": "true"' in snippet.partition("WRITE_OPTIONS = ")[2]
     assert "asyncProgressTrackingEnabled" not in snippet.partition("TRIGGER")[0]
     assert ".options(**WRITE_OPTIONS)" in snippet
     compile(snippet, "snippet", "exec")
-    text = headway.emit(plan, format="spark-defaults")
+    text = headway.emit(plan, format="spark-defaults").text
     assert '.writeStream.option("asyncProgressTrackingEnabled", "true")' in text
-    plain = headway.emit(planned(to_kafka()), format="pyspark")
+    plain = headway.emit(planned(to_kafka()), format="pyspark").text
     assert "WRITE_OPTIONS" not in plain
     assert "pyspark" in ALL_FORMATS
 
@@ -190,7 +190,7 @@ def test_a_turned_switch_stands_in_the_configuration_and_is_read_back() -> None:
     key = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
     assert plan.feasible
     assert plan.spark_conf[key] == "true"
-    read = parse_plan(json.dumps(plan.to_dict()))
+    read = parse_plan(json.dumps(plan.to_dict()), name="plan.json")
     assert read.spark_conf == plan.spark_conf
     assert [finding.code for finding in read.findings] == [one.code for one in plan.findings]
 

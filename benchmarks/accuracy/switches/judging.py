@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.domain import Application, Configuration, JobProfile
 from headway.domain.switches import Switch
-from headway.models.job.held_back import held_back_trigger_s
+from headway.models.batches.intervals import held_back_trigger_s
 from headway.models.job.predict import predict
 from headway.models.job.switches import turned
 from switches.pairs import AFTER, BEFORE, Pair, Split

@@ -194,9 +194,7 @@ def _file_manager(profile: JobProfile) -> TurnedJob | str:
     if isinstance(operators, str) and profile.shape.stateful_operators:
         return operators
     saved = []
-    for log_ratio, commit_ratio in zip(
-        LOG_LEFT_RATIO.value, COMMIT_LEFT_RATIO.value, strict=True
-    ):
+    for log_ratio, commit_ratio in zip(LOG_LEFT_RATIO.value, COMMIT_LEFT_RATIO.value, strict=True):
         logs = TimesSaved(_log_phases_s(profile), {}).times(1.0 - log_ratio)
         saved.append(logs._replace(tasks_s=_commits_s(profile, 1.0 - commit_ratio)))
     most, expected, least = saved

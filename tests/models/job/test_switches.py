@@ -18,7 +18,7 @@ from headway.domain import (
     TasksRule,
 )
 from headway.domain.switches import Switch
-from headway.models.job.held_back import held_back_trigger_s
+from headway.models.batches.intervals import held_back_trigger_s
 from headway.models.job.setting import after_commit_s, duration_model
 from headway.models.job.switches import file_time_s, turned, without_coalescing
 from headway.models.job.turned import TimesSaved, TurnedJob, turned_job, with_times_saved
@@ -137,7 +137,9 @@ def test_rocksdb_adds_what_rows_cost_and_takes_collections_away() -> None:
     saved_s = task_s(profile) - task_s(job(profile, Switch.ROCKSDB).expected)
     assert saved_s == pytest.approx(-(100 * (10e-6 - 2e-6) + 0.003))
     observed = replace(a_stage_observed(), gc_ratio=0.2)
-    busy = replace(profile, stages=(profile.stages[0], replace(profile.stages[1], observed=observed)))
+    busy = replace(
+        profile, stages=(profile.stages[0], replace(profile.stages[1], observed=observed))
+    )
     rows = 3.5 * 5000.0**0.7 / 8
     gc_s = 0.2 * (0.06 + 1.25e-5 * rows)
     turned_jobs = job(busy, Switch.ROCKSDB)
