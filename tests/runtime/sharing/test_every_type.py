@@ -31,6 +31,7 @@ from tests.runtime.sharing.typed_cases import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 SHARED: tuple[How, ...] = ("panes", "fused")
 WINDOWS = ["20s every 10s", "30s", "40s every 20s offset 10s"]
 
@@ -42,19 +43,12 @@ def asked(place: int) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Many aggregates of few rows: to compile them takes longer than to count."""
-    options = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.shuffle.partitions": "1",
-    }
-    before = {name: str(spark.conf.get(name)) for name in options}
-    for name, value in options.items():
-        spark.conf.set(name, value)
+def in_one_task(spark: SparkSession) -> Iterator[None]:
+    """Many aggregates of few rows."""
+    before = str(spark.conf.get(PARTITIONS_KEY))
+    spark.conf.set(PARTITIONS_KEY, "1")
     yield
-    for name, value in before.items():
-        spark.conf.set(name, value)
+    spark.conf.set(PARTITIONS_KEY, before)
 
 
 def batches_of(folder: Path) -> None:
