@@ -11,10 +11,11 @@ GROUND_TRUTH ?= ../shared/data/groundtruth
 PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
 ORDINARY ?= ../headway-ordinary
-# The git tree of headway/planner/live; traces drawn afterwards have it as random seed. The commit of
-# the rule before, whose drawn traces are seen.
-FROZEN_RULE ?= 99ba9d956b44bf5b66543e2257a38aff30690a50
-SEEN_RULE ?= 26e8b2f44de7dbe05efb5504329c53e927ee9716
+SWITCHES ?= ../headway-switches
+# The git tree of headway/tuner/rule; traces drawn afterwards have it as random seed. That of the rule
+# before, whose drawn traces are seen, when the folder was headway/planner/live.
+FROZEN_RULE ?= dcbc24b848ad0dfbf81a9f04f21bd737e4f5c5bc
+SEEN_RULE ?= 99ba9d956b44bf5b66543e2257a38aff30690a50
 
 # What .ci/run sets to know how much processor time each part takes.
 CPU ?=
@@ -25,12 +26,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest test-mcp \
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
-        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes driver-runs driver-page scalla scalla-costs \
+        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes driver-runs driver-page switch-runs switch-judged switch-page scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
-        shedding-lives ordered-equality ordered-runs speed-ordered skewed-plans skewed-plans-page backlogs backlogs-page goldens \
+        shedding-lives ordered-equality ordered-runs ordered-state speed-ordered skewed-plans skewed-plans-page backlogs backlogs-page restarts restarts-page goldens \
         docs site figures wheel jars constraints audit java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
@@ -127,6 +128,15 @@ run-pairs: $(READY)  ## each recorded run predicted from each other one -> docs/
 checkpoint-writes: $(READY) java  ## files that real queries write per batch, beside the prediction -> docs/checkpoint-writes.md
 	$(BIN)/python benchmarks/run.py checkpoint_writes --output docs/checkpoint-writes.md
 
+switch-runs: $(READY) java  ## pairs of real runs with a switch of Spark off and on, 30 minutes on a quiet machine; resumes where it stopped
+	$(BIN)/python benchmarks/run.py switch_runs $(SWITCHES) $(QUIET)
+
+switch-judged: $(READY)  ## profiles of the runs before, from their event logs -> benchmarks/accuracy/results
+	$(BIN)/python benchmarks/run.py judge_switches $(SWITCHES)
+
+switch-page: $(READY)  ## gains of switches predicted from the runs before, beside the measured ones -> docs/switches.md
+	$(BIN)/python benchmarks/run.py switch_page --output docs/switches.md
+
 recorded-accuracy: $(READY) java  ## predicted against runs that others recorded -> docs/recorded-accuracy.md
 	$(BIN)/python benchmarks/run.py ground_truth $(GROUND_TRUTH) --output docs/recorded-accuracy.md
 
@@ -189,7 +199,7 @@ speed-planning: $(READY)  ## plans of few and of a thousand nodes, in process ->
 speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours -> docs/capacity-speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py capacity --output docs/capacity-speed.md
 
-tuning-simulated: $(READY)  ## Headway and other rules under simulated load, minutes -> docs/tuning-simulated.md
+tuning-simulated: $(READY)  ## Headway and other rules under simulated load, half an hour; resumes -> docs/tuning-simulated.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py tuning_simulated --frozen $(FROZEN_RULE) --seen $(SEEN_RULE) --output docs/tuning-simulated.md
 
 tuning-real: $(READY) java  ## steps of load under the tuner, two parts of 95 minutes on a quiet machine; resumes where it stopped
@@ -232,6 +242,9 @@ ordered-equality: $(READY) java  ## steps in order against one worker: 10,000 ra
 ordered-runs: $(READY) java  ## steps in order, by buckets, by key, with placed keys; hours on a quiet machine, resumes where it stopped
 	$(BIN)/python benchmarks/run.py ordered_speed --measure
 
+ordered-state: $(READY) java  ## bytes of state per batch at 100,000 keys, and its speed, ten minutes on a quiet machine; resumes where it stopped
+	$(BIN)/python benchmarks/run.py ordered_state --minutes 10
+
 speed-ordered: $(READY)  ## the page about it, from the committed results -> docs/ordered-speed.md
 	$(BIN)/python benchmarks/run.py ordered_speed --output docs/ordered-speed.md
 
@@ -254,6 +267,14 @@ backlogs: $(READY) java  ## run times of queries that read a backlog and end, 20
 
 backlogs-page: $(READY)  ## the page about it, from the committed results -> docs/backlogs.md
 	$(BIN)/python benchmarks/run.py backlogs --output docs/backlogs.md
+
+restarts: $(READY) java  ## restarts at three sizes of state, and RocksDB within a bound, 20 minutes on a quiet machine; resumes where it stopped
+	$(BIN)/python benchmarks/run.py restart_runs build/restarts --minutes 25
+	$(BIN)/python benchmarks/run.py rocksdb_memory build/restarts --minutes 10
+	$(BIN)/python benchmarks/run.py judge_restarts build/restarts
+
+restarts-page: $(READY)  ## the page about it, from the committed results -> docs/restarts.md
+	$(BIN)/python benchmarks/run.py restart_page --output docs/restarts.md
 
 goldens: $(READY)  ## what commands and calls print, on record -> tests/goldens/record; look at the difference
 	$(BIN)/python -m tests.goldens.write

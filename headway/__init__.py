@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headway.api.explore import explore
     from headway.api.init import init
     from headway.api.lock import lock
+    from headway.api.metrics import publish_metrics
     from headway.api.ordered import ordered_plan
     from headway.api.page import page
     from headway.api.plan import plan
@@ -65,6 +66,7 @@ _HOMES = {
     "headway.api.explore": "explore",
     "headway.api.init": "init",
     "headway.api.lock": "lock",
+    "headway.api.metrics": "publish_metrics",
     "headway.api.ordered": "ordered_plan",
     "headway.api.page": "page",
     "headway.api.plan": "plan",
@@ -96,9 +98,9 @@ __all__ = [
     "QuerySetting", "Target", "__version__", "backtest", "bring_back", "capacity", "check",
     "diff", "emit", "explain", "explore", "init", "load_lock", "load_plan", "load_profile",
     "lock", "ordered", "ordered_map", "ordered_plan", "page", "plan", "plan_spec", "predict",
-    "profile", "record", "save_lock", "save_profile", "schedule", "setting", "shared_windows",
-    "shed", "shedding_batches", "simulate", "simulate_policies", "stop_when_asked", "survey",
-    "tune", "validate", "watch", "window_log", "windows",
+    "profile", "publish_metrics", "record", "save_lock", "save_profile", "schedule", "setting",
+    "shared_windows", "shed", "shedding_batches", "simulate", "simulate_policies",
+    "stop_when_asked", "survey", "tune", "validate", "watch", "window_log", "windows",
 ]  # fmt: skip
 
 # A command pays only for what it needs.

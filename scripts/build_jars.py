@@ -19,7 +19,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SOURCE_FOLDERS = tuple(ROOT / "headway" / "runtime" / name for name in ("clock_source", "gate"))
+SOURCE_FOLDERS = tuple(
+    ROOT / "headway" / "runtime" / name for name in ("clock_source", "gate", "metrics")
+)
 # Of the oldest Java on which Spark 4 runs.
 RELEASE = 17
 MANIFEST = "META-INF/MANIFEST.MF"

@@ -2,7 +2,8 @@
 
 A ``console`` block is ``$ command``, whose lines may end with a backslash, and its output; a
 ``python`` block is run, and what it prints stands in the ``text`` block behind it. Blocks of
-other languages are left alone.
+other languages are left alone. Commands of Headway run in copies of this process, which has loaded
+the package; with HEADWAY_ALL_EXAMPLES each starts a Python of its own, as for users.
 
     python scripts/refresh_readme.py            # rewrite
     python scripts/refresh_readme.py --check    # exit 1 and show the difference
@@ -11,13 +12,17 @@ other languages are left alone.
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
 README = ROOT / "README.md"
 #: Columns of what commands print: a block of code of the site has room for 95.
 WIDTH = "92"
@@ -26,6 +31,15 @@ _CONSOLE = re.compile(
 )
 _PYTHON = re.compile(
     r"```python\n(?P<code>.*?)```\n(?P<between>\s*)```text\n(?P<output>.*?)```\n", re.DOTALL
+)
+_COMMAND = re.compile(
+    r"headway (?P<words>(?:[^|;&<>$`*']|'[^']*')*?)(?P<quiet> 2>/dev/null)?(?: \| (?P<rest>.*))?"
+)
+_LOADED = (
+    "headway.cli.plan",
+    "headway.api.plan",
+    "headway.planner.search",
+    "headway.report.stream",
 )
 
 
@@ -36,7 +50,47 @@ def refreshed(text: str) -> str:
 
 
 def _console(command: str) -> str:
-    return f"```console\n$ {command}\n{_printed(['sh', '-c', command])}```\n"
+    of_headway = _COMMAND.fullmatch(re.sub(r"\\\n\s*", "", command))
+    if of_headway is None or os.environ.get("HEADWAY_ALL_EXAMPLES"):
+        printed = _printed(["sh", "-c", command])
+    else:
+        printed, messages = _printed_by_a_copy(shlex.split(of_headway["words"]))
+        if of_headway["rest"] is not None:
+            printed = _printed(["sh", "-c", of_headway["rest"]], printed)
+        if of_headway["quiet"] is None:
+            # Messages are written at once, and what is printed when a command ends.
+            printed = messages + printed
+    return f"```console\n$ {command}\n{printed}```\n"
+
+
+def _printed_by_a_copy(words: list[str]) -> tuple[str, str]:
+    """What Headway prints, and its messages, in a copy of this process that has loaded its code."""
+    for module in _LOADED:
+        importlib.import_module(module)
+    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as messages:
+        process = os.fork()
+        if process == 0:
+            try:
+                _command_line(words, printed.fileno(), messages.fileno())
+            finally:
+                os._exit(0)
+        os.waitpid(process, 0)
+        for file in (printed, messages):
+            file.seek(0)
+        return printed.read().decode(), messages.read().decode()
+
+
+def _command_line(words: list[str], printed: int, messages: int) -> None:
+    """Run a command as in a shell at the root, with these files as standard output and error."""
+    from headway.cli.main import run
+
+    os.chdir(ROOT)
+    os.environ["COLUMNS"] = WIDTH
+    os.dup2(printed, 1)
+    os.dup2(messages, 2)
+    # As at the start of Python: messages by line, what is printed when it ends.
+    with open(1, "w", closefd=False) as sys.stdout, open(2, "w", 1, closefd=False) as sys.stderr:
+        run(words)
 
 
 def _python(code: str, between: str) -> str:
@@ -44,13 +98,14 @@ def _python(code: str, between: str) -> str:
     return f"```python\n{code}```\n{between}```text\n{printed}```\n"
 
 
-def _printed(command: list[str]) -> str:
+def _printed(command: list[str], given: str | None = None) -> str:
     """What a command prints, errors too, run at the root with this Python's scripts first."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         command,
         cwd=ROOT,
         env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "COLUMNS": WIDTH},
+        input=given,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

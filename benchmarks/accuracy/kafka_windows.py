@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kafka.runs import FIRST_BATCH_WITHIN_S, wait_from_first_batch
 from kafka_broker.broker import Lane, running_lane
@@ -34,6 +34,9 @@ from headway.runtime.measure import begun_epoch_s, committed_epoch_s, progress_e
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from headway.runtime.sharing.shared_windows import How
+    from headway.runtime.sharing.window_log import SharedLog
 
 RESULTS = Path(__file__).parents[1] / "sharing" / "results" / "kafka.jsonl"
 TOPIC_PARTITIONS, SHUFFLE_PARTITIONS, CORES = 4, 2, 2
@@ -230,13 +233,13 @@ def _started(
     every = {"processingTime": f"{trigger_s:g} seconds"}
     sink = _into(folder / "out")
     if how is WindowsHow.LOG:
-        log = headway.window_log(
+        log: SharedLog = headway.window_log(
             rows, **_asked(window), store=str(folder / "store"), emit="early", rollups=[]
         )
         return log.start(sink=sink, checkpoint=checkpoint, trigger=every, name=name)
-    counted = headway.shared_windows(
-        rows, **_asked(window), how=how.value, checkpoint=checkpoint  # type: ignore[arg-type]
-    )  # fmt: skip
+    counted: DataFrame = headway.shared_windows(
+        rows, **_asked(window), how=cast("How", how.value), checkpoint=checkpoint
+    )
     writer = counted.writeStream.foreachBatch(sink).outputMode("append").queryName(name)
     return writer.option("checkpointLocation", checkpoint).trigger(**every).start()
 

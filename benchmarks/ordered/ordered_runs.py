@@ -93,13 +93,13 @@ def _run_ways(
         run = f"{way}, {keys} keys, {rows} rows, {repeat}"
         if run in done:
             continue
-        with _session({**(ROCKSDB if way == "rows by key" else {})}) as spark:
+        with session({**(ROCKSDB if way == "rows by key" else {})}) as spark:
             seconds = _batches_s(spark, way, keys, rows, amount, work)
         _kept(results, {"run": run, "way": way, "keys": keys, "rows": rows, "repeat": repeat,
                         "batches_s": seconds})  # fmt: skip
 
 
-def _session(conf: Mapping[str, str], events: Path | None = None) -> Any:
+def session(conf: Mapping[str, str], events: Path | None = None) -> Any:
     return embedded_session(
         app_name="ordered",
         master=f"local[{CORES}]",
@@ -131,7 +131,7 @@ def _batches_s(
         .load()
         .selectExpr(f"pmod(hash(value), {keys}) AS k", "value AS offset", "value % 100 / 7D AS v")
     )
-    found = _WAYS[way](source, str(place / "checkpoint"))
+    found = QUERIES[way](source, str(place / "checkpoint"))
     query = (
         found.writeStream.format("noop")
         .outputMode("append")
@@ -139,8 +139,8 @@ def _batches_s(
         .start()
     )
     try:
-        warm = _awaited(query, amount.warm, amount.warm_most_s, least=1)
-        wanted = warm + _awaited(query, amount.batches, amount.counted_most_s, least=3, after=warm)
+        warm = awaited(query, amount.warm, amount.warm_most_s, least=1)
+        wanted = warm + awaited(query, amount.batches, amount.counted_most_s, least=3, after=warm)
     finally:
         query.stop()
         shutil.rmtree(place, ignore_errors=True)
@@ -148,7 +148,7 @@ def _batches_s(
     return [event["durationMs"]["triggerExecution"] / 1000 for event in events]
 
 
-def _awaited(query: Any, most: int, most_s: float, *, least: int, after: int = 0) -> int:
+def awaited(query: Any, most: int, most_s: float, *, least: int, after: int = 0) -> int:
     """Batches finished beyond ``after``: ``most``, or at least ``least`` once time is up."""
     until_s = time.monotonic() + most_s
     while not query.awaitTermination(1):
@@ -213,7 +213,7 @@ def _rows_by_key(source: DataFrame, checkpoint: str) -> DataFrame:  # noqa: ARG0
     return found
 
 
-_WAYS = {"buckets": _buckets, "pandas by key": _pandas_by_key, "rows by key": _rows_by_key}
+QUERIES = {"buckets": _buckets, "pandas by key": _pandas_by_key, "rows by key": _rows_by_key}
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ def _run_tables(
     if not left:
         return
     events = Path(tempfile.mkdtemp(dir=work))
-    with _session({"spark.sql.adaptive.enabled": "false"}, events) as spark:
+    with session({"spark.sql.adaptive.enabled": "false"}, events) as spark:
         counted = {name: _through_table(spark, name, one, work) for name, one in left.items()}
     tasks = _tasks_of(events)
     for name, one in left.items():

@@ -15,6 +15,7 @@ from statistics import fmean, median
 from typing import Any
 
 import numpy as np
+import ordered_state
 from ordered_runs import CORES, SHORT, WAYS, Amount, TableRun, makespan_s, measure
 from pages import headed
 from result_lines import lines_of
@@ -29,6 +30,7 @@ _TABLE_NAMES = tuple(field.name for field in fields(TableRun))
 def options(parser: argparse.ArgumentParser) -> None:
     """The results file, and whether to measure."""
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--state-results", type=Path, default=ordered_state.RESULTS)
     parser.add_argument("--measure", action="store_true", help="takes hours on a quiet machine")
     parser.add_argument("--short", action="store_true", help="the smallest setting, as a trial")
 
@@ -38,15 +40,16 @@ def text(given: argparse.Namespace) -> str | None:
     if given.measure:
         measure(given.results, SHORT if given.short else Amount())
         return None
-    return "\n".join(_page(lines_of(given.results))) + "\n"
+    return "\n".join(_page(lines_of(given.results), lines_of(given.state_results))) + "\n"
 
 
-def _page(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _page(lines: Sequence[dict[str, Any]], state: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield "# Steps in order: speed"
     yield ""
     yield (
         "Made by `make speed-ordered` from `benchmarks/ordered/results/runs.jsonl`, which `make "
-        "ordered-runs` measures."
+        "ordered-runs` measures, and from `state.jsonl` beside it, which `make ordered-state` "
+        "measures."
     )
     yield ""
     if not lines:
@@ -60,8 +63,10 @@ def _page(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield from _ways_verdict(ways)
     if tables is not None:
         yield from tables.verdicts()
+    yield from ordered_state.verdicts(state)
     yield ""
     yield from _ways(ways)
+    yield from ordered_state.section(state)
     yield from _placement(tables)
     yield from _left_out(ways)
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from result_lines import keep, lines_of
 
@@ -26,6 +26,9 @@ from headway.runtime.measure import progress_events
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from headway.runtime.sharing.shared_windows import How
+    from headway.runtime.sharing.window_log import SharedLog
 
 PARTITIONS = 2
 ROCKSDB = {
@@ -193,12 +196,12 @@ def _started(df: DataFrame, setting: Setting, how: str, place: Path) -> Streamin
     }
     checkpoint = str(place / "checkpoint")
     if how == WindowsHow.LOG:
-        log = headway.window_log(df, **asked, store=str(place / "store"), emit="early")
+        log: SharedLog = headway.window_log(df, **asked, store=str(place / "store"), emit="early")
         return log.start(sink=_into_nothing, checkpoint=checkpoint)
     if how == BY_HAND:
         counted = _by_hand(df, setting.windows)
     else:
-        counted = headway.shared_windows(df, **asked, how=how, checkpoint=checkpoint)  # type: ignore[arg-type]
+        counted = headway.shared_windows(df, **asked, how=cast("How", how), checkpoint=checkpoint)
     writer = counted.writeStream.format("noop").outputMode("append")
     return writer.option("checkpointLocation", checkpoint).start()
 

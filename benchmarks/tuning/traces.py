@@ -1,9 +1,9 @@
-"""Rate traces that tuning is simulated on: nine fixed beforehand, nine drawn from a seed."""
+"""Rate traces that tuning is simulated on: nine fixed beforehand, the others drawn from seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,13 @@ from headway.models.arrays import Array
 from headway.models.simulation.closed_loop import LoopTrace
 
 _HOUR_S = 3600.0
+_DAY_S = 24.0 * _HOUR_S
 _PIECE_S = 60.0
+_DAYS = 4
+# How much a day differs from the others.
+_DAY_RATIO = 0.1
+#: Kinds that repeat every day where a trace lasts for days.
+DAILY_KINDS = ("step", "random steps", "ramp", "spikes", "day")
 #: Kinds on which a change must not be taken back within half an hour.
 CALM_KINDS = ("step", "ramp", "costs", "outage", "day")
 
@@ -36,6 +42,14 @@ def _noisy(rates: Array, ratio: float, random: np.random.Generator) -> Array:
     return rates * np.exp(ratio * random.standard_normal(len(rates)) - 0.5 * ratio**2)
 
 
+def _daily(
+    rate_of: Callable[[Array], Array], days: int, random: np.random.Generator
+) -> Callable[[Array], Array]:
+    """The same every day, but for the height of each."""
+    heights = np.exp(_DAY_RATIO * random.standard_normal(days) - 0.5 * _DAY_RATIO**2)
+    return lambda at_s: rate_of(at_s % _DAY_S) * heights[(at_s // _DAY_S).astype(int)]
+
+
 def _levels(levels: list[float], each_s: float) -> Callable[[Array], Array]:
     return lambda at_s: np.asarray(levels)[
         np.minimum((at_s // each_s).astype(int), len(levels) - 1)
@@ -57,13 +71,17 @@ class Shape:
     decay_s: float = 1200.0
     outage_s: float = 300.0
     cost_ratio: float = 1.6
+    days: int = 1
 
 
 def trace_of(kind: str, shape: Shape) -> NamedTrace:
     """The trace of a kind and shape; rates in rows per second."""
     random = np.random.default_rng([shape.seed, sorted(_RATES).index(kind)])
-    length_s = shape.hours * _HOUR_S
     rate_of, num_steps = _RATES[kind](shape, random)
+    length_s = shape.hours * _HOUR_S * shape.days
+    if shape.days > 1:
+        rate_of = _daily(rate_of, shape.days, random)
+        num_steps = None if num_steps is None else num_steps * shape.days
     edges, rates = _pieces(length_s, rate_of)
     costs: tuple[tuple[float, float], ...] = ((0.0, 1.0),)
     if kind == "costs":
@@ -71,7 +89,7 @@ def trace_of(kind: str, shape: Shape) -> NamedTrace:
         costs += tuple(zip(rise.tolist(), np.linspace(1.0, shape.cost_ratio, 11), strict=True))
     outages = ((0.25 * length_s, 0.25 * length_s + shape.outage_s),) if kind == "outage" else ()
     return NamedTrace(
-        name=kind,
+        name=kind if shape.days == 1 else f"{kind}, {shape.days} days",
         kind=kind,
         trace=LoopTrace(
             edges_s=edges,
@@ -165,24 +183,39 @@ def fixed_traces() -> list[NamedTrace]:
 def drawn_traces(seed: int) -> list[NamedTrace]:
     """Nine others, one of each kind; the seed decides everything else."""
     random = np.random.default_rng(seed)
-    found = []
-    for kind in _RATES:
-        low, high = sorted(random.uniform(25e3, 250e3, 2).tolist())
-        if high < 1.5 * low:
-            low = high / 1.5
-        shape = Shape(
-            low=low,
-            high=high,
-            hours=24.0 if kind == "day" else float(random.integers(3, 9)),
-            noise_ratio=float(random.uniform(0.15, 0.4) if kind == "noise"
-                              else random.uniform(0.01, 0.1)),
-            seed=int(random.integers(1, 2**31)),
-            num_levels=int(random.integers(3, 9)),
-            width_s=float(60.0 * random.integers(1, 8)),
-            every_s=float(60.0 * random.integers(15, 61)),
-            decay_s=float(random.uniform(300.0, 2400.0)),
-            outage_s=float(60.0 * random.integers(2, 11)),
-            cost_ratio=float(random.uniform(1.2, 1.9)),
-        )  # fmt: skip
-        found.append(trace_of(kind, shape))
-    return found
+    return [trace_of(kind, _drawn(kind, random)) for kind in _RATES]
+
+
+def long_traces(seed: int) -> list[NamedTrace]:
+    """Nine more: the kinds that can repeat daily for four days, with spikes hours apart."""
+    random = np.random.default_rng([seed, _DAYS])
+    shapes = {kind: _drawn(kind, random) for kind in _RATES}
+    for kind in DAILY_KINDS:
+        shapes[kind] = replace(shapes[kind], hours=24.0, days=_DAYS)
+    shapes["spikes"] = replace(
+        shapes["spikes"],
+        width_s=float(60.0 * random.integers(5, 31)),
+        every_s=float(_HOUR_S * random.integers(2, 9)),
+    )
+    traces = [trace_of(kind, shape) for kind, shape in shapes.items()]
+    return [one if "," in one.name else replace(one, name=f"{one.name}, again") for one in traces]
+
+
+def _drawn(kind: str, random: np.random.Generator) -> Shape:
+    low, high = sorted(random.uniform(25e3, 250e3, 2).tolist())
+    if high < 1.5 * low:
+        low = high / 1.5
+    return Shape(
+        low=low,
+        high=high,
+        hours=24.0 if kind == "day" else float(random.integers(3, 9)),
+        noise_ratio=float(random.uniform(0.15, 0.4) if kind == "noise"
+                          else random.uniform(0.01, 0.1)),
+        seed=int(random.integers(1, 2**31)),
+        num_levels=int(random.integers(3, 9)),
+        width_s=float(60.0 * random.integers(1, 8)),
+        every_s=float(60.0 * random.integers(15, 61)),
+        decay_s=float(random.uniform(300.0, 2400.0)),
+        outage_s=float(60.0 * random.integers(2, 11)),
+        cost_ratio=float(random.uniform(1.2, 1.9)),
+    )  # fmt: skip

@@ -26,7 +26,7 @@ from headway.domain.argument_values import RATE, Duration, Promises
 from headway.domain.node_type import Platform
 from headway.errors import InputError, RefusedArgumentError, argument
 from headway.formats.profile_file import load_any_profile, load_profile, load_stream_profile
-from headway.units import counted, format_duration
+from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from headway.domain.query_questions import OrderedQuestion
     from headway.domain.question import PlanQuestion, SettingQuestion
     from headway.domain.writes import StorePrice
+    from headway.planner.space import SearchSpace
 
 
 def require_room_for_tasks(cores: int, task_cpus: float) -> None:
@@ -265,3 +266,18 @@ def key_counts(question: PlanQuestion | OrderedQuestion) -> KeyCounts | None:
     if not isinstance(keys, KeyCounts):
         raise InputError(f"{argument('keys')} is {keys!r}; expected the path of a file of keys")
     return keys
+
+
+def target_of_profile(job: JobProfile, space: SearchSpace, confidence: float) -> Target:
+    """The lowest p99 that the profiled setting meets at the rate of the job."""
+    from headway.planner.judged import lowest_target
+    from headway.planner.search import question_of
+
+    any_p99 = Target(quantile=0.99, limit_s=1.0)
+    target = lowest_target(question_of(job, any_p99, space, confidence), job.baseline)
+    if target is None:
+        raise InputError(
+            f"{argument('target')} is missing, and the profiled setting meets none at "
+            f"{format_rate(job.arrivals.rate_per_s)}; expected what is to be met, e.g. 'p99 <= 3s'"
+        )
+    return target

@@ -25,6 +25,7 @@ from headway.formats.lock_file import AnyLocked, Lock, Locked, load_lock, lock_b
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.explain.causes import UNCHANGED_RATIO, Cause, Sized, Why, causes
 from headway.planner.purchase import at_core_speed
+from headway.planner.switches import with_switches_of
 from headway.redaction import one_line
 from headway.sparkconf import task_cpus_of
 from headway.spec.forms import Where
@@ -171,6 +172,7 @@ def _predicted_as_locked(planned: PlannedJob, then: Locked) -> Prediction | None
     profile = planned.profile
     if then.from_start and profile.warm_up is not None:
         profile = for_fresh_jvm(profile)
+    profile = with_switches_of(profile, {**then.spark_conf, **then.query_options})
     return predict(
         at_core_speed(profile, then.core_speed_ratio or 1.0),
         rate=then.rate_per_s,

@@ -15,7 +15,6 @@ from headway.api.arguments import arrivals_from, promises_from
 from headway.api.explored_runs import (
     measured_p99_s,
     predicted_p99_s,
-    setting_words,
     width_ratio,
 )
 from headway.api.plan import plan
@@ -38,7 +37,7 @@ from headway.formats.profile_file import save_profile
 from headway.models.job.advice import AskedSetting, advised_runs
 from headway.profiler.recording.recorder import record
 from headway.profiler.spark.session import embedded_session
-from headway.report.advice import lesson_text
+from headway.report.advice import lesson_text, run_text
 from headway.runtime.exploring import Build, require_followed, run_setting, session_slots
 from headway.spec.kinds.exploration import Exploration
 from headway.spec.spec_file import load_spec_of
@@ -267,7 +266,7 @@ class _Exploring:
         setting, *queue = state.queue
         recording = f"run-{len(state.runs) + 1:03}.jsonl"
         path = self.folder / recording
-        self.tell(f"run {len(state.runs) + 1}: {setting_words(setting)}")
+        self.tell(f"run {len(state.runs) + 1}: {run_text(setting)}")
         checkpointed_setting = replace(setting, checkpoint=str(self.folder / "checkpoint"))
         path.unlink(missing_ok=True)  # of a run that was killed
         began_s = time.monotonic()
@@ -305,7 +304,7 @@ class _Exploring:
             before=None if before is None else before.plan,
             after=None if after is None else after.plan,
         )
-        self.lesson(f"run {len(runs)} ({setting_words(runs[-1].setting)}): {text}")
+        self.lesson(f"run {len(runs)} ({run_text(runs[-1].setting)}): {text}")
 
     def profile(self, state: ExplorationState) -> JobProfile:
         """The profile of all runs, which is also written to a file."""

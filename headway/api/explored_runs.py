@@ -7,14 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from headway.api.profile import reading
-from headway.domain import JobProfile, ObservedSetting, QuerySetting, StreamAnswer
+from headway.domain import JobProfile, ObservedSetting, StreamAnswer
 from headway.domain.log_questions import LogEngine, LogsQuestion
 from headway.errors import EventLogError
 from headway.models.job.predict import predict
 from headway.profiler.streaming.backtest import observed_latency
 from headway.profiler.streaming.job_runs import runs_of_job
 from headway.report.advice import asked_interval
-from headway.units import format_duration
 
 
 def measured_p99_s(recording: Path, query_id: str) -> float | None:
@@ -39,20 +38,6 @@ def predicted_p99_s(job_profile: JobProfile, observed: ObservedSetting) -> float
 def width_ratio(answer: StreamAnswer) -> float:
     """Half the 90% interval of the latency in question over its middle; inf if none is quoted."""
     _, interval = asked_interval(answer)
-    if interval is None or math.isinf(interval.high):
+    if interval is None or interval.is_open:
         return math.inf
     return (interval.high - interval.low) / (interval.high + interval.low)
-
-
-def setting_words(setting: QuerySetting) -> str:
-    """A setting as what is run."""
-    configuration = setting.configuration
-    pace = (
-        f"trigger {format_duration(configuration.trigger_s)}"
-        if configuration.trigger_s
-        else "as fast as possible"
-    )
-    return (
-        f"{pace}, {configuration.shuffle_partitions} shuffle partitions, "
-        f"{setting.rate_per_s or 0.0:,.0f} rows/s"
-    )

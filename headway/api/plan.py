@@ -20,6 +20,7 @@ from headway.api.arguments import (
     require_room_for_tasks,
     store_price_of,
     stream_job,
+    target_of_profile,
 )
 from headway.api.file_kinds import is_pipeline
 from headway.api.predict import JobOptions, at_source_partitions, with_next_run
@@ -40,7 +41,7 @@ from headway.domain.argument_values import ROWS
 from headway.domain.later import later, with_changes
 from headway.domain.question import Mode, PlanQuestion, mode_of
 from headway.errors import InputError, argument
-from headway.units import format_rate
+from headway.units import format_duration
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePlan
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from headway.domain.ordered import KeyCounts
     from headway.domain.plan_parts import PlannedSkew
     from headway.domain.real_time import RealTimePlan
-    from headway.planner.space import SearchSpace
 
 
 class PlanOptions(JobOptions, total=False):
@@ -66,6 +66,8 @@ class PlanOptions(JobOptions, total=False):
     checkpoint: str | None
     checkpoint_store: str | None
     retention: float | str | None
+    limit: Any
+    allow: Any
     bursts: Any
     relaxation: bool
     lower_memory: bool
@@ -193,6 +195,12 @@ def plan(profile: Any, **options: Any) -> Any:
     retention : float or str
         How long the source keeps rows, e.g. ``"7d"`` (``retention.ms`` of a Kafka topic): the plan
         says which outages lose none, and refuses a target after one that does.
+    limit : FilesLimit or str, or several
+        Limit beside the targets: ``"files <= 500/h"`` is the maximum number of files that the query
+        writes to its checkpoint and, as far as known, to its sink.
+    allow : Switch or str, or several
+        Switches of Spark that the plan may turn, e.g. ``"changelog"``; findings say what became of
+        each.
     source_partitions : int
         Number of source partitions, or input splits, to plan for; as profiled by default.
     task_cpus : float
@@ -255,14 +263,23 @@ def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]
         rows = options.get("rows")
         num_rows = None if rows is None else ROWS.read(rows, "rows")
         return JobKind.ENDING, any_job(profile, queries).for_deadline(deadline, num_rows)
-    job = stream_job(profile, queries)
+    read: Callable[[Any, Any], Job] = stream_job if has_target else any_job
+    job = read(profile, queries)
     if not has_target and (is_real_time or job.job_kind is not JobKind.QUERY):
-        raise InputError(
-            f"{argument('target')} is missing; expected what is to be met, e.g. 'p99 <= 3s'"
-        )
+        raise InputError(f"{argument('target')} is missing; expected {_expected_target(job)}")
     if job.job_kind is JobKind.ENDING:
         job.require_can_promise(promises_from(target)[0])
     return job.job_kind, job
+
+
+def _expected_target(job: Any) -> str:
+    """What to give for a job that has no target of its own, with an example."""
+    if job.job_kind is not JobKind.ENDING:
+        return "what is to be met, e.g. 'p99 <= 3s'"
+    return (
+        "the time that a run of this batch job may take, e.g. 'deadline <= 10m'; the profiled run "
+        f"took {format_duration(job.duration_s)}"
+    )
 
 
 def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
@@ -323,7 +340,7 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         lower_memory=question.lower_memory,
     )
     targets = question.targets or (
-        _target_of_profile(replace(job, arrivals=arrivals), space, question.confidence),
+        target_of_profile(replace(job, arrivals=arrivals), space, question.confidence),
     )
     first, further_targets = promises_from(targets)
     further_targets += during_bursts(question, [first, *further_targets])
@@ -341,6 +358,8 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         checkpoint=question.checkpoint,
         store_price=store_price_of(question, job),
         retention_s=question.retention_s,
+        most_files_per_hour=question.most_files_per_hour,
+        allowed=question.allowed,
         relaxation=question.relaxation,
         from_start=question.from_start,
         rate_ratios=RATES_SHOWN.value if question.rate_per_s is None else (),
@@ -351,21 +370,6 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         findings=(*_not_asked(question, answer, job), *answer.findings),
         skew=later(lambda: _skew(answer, job, counts)),
     )
-
-
-def _target_of_profile(job: JobProfile, space: SearchSpace, confidence: float) -> Target:
-    """The lowest p99 that the profiled setting meets at the rate of the job."""
-    from headway.planner.judged import lowest_target
-    from headway.planner.search import question_of
-
-    any_p99 = Target(quantile=0.99, limit_s=1.0)
-    target = lowest_target(question_of(job, any_p99, space, confidence), job.baseline)
-    if target is None:
-        raise InputError(
-            f"{argument('target')} is missing, and the profiled setting meets none at "
-            f"{format_rate(job.arrivals.rate_per_s)}; expected what is to be met, e.g. 'p99 <= 3s'"
-        )
-    return target
 
 
 def _not_asked(question: PlanQuestion, answer: StreamAnswer, job: JobProfile) -> Iterator[Finding]:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
 from headway.api.arguments import arrivals_from, job_from, require_room_for_tasks, stream_job
 from headway.api.file_kinds import is_pipeline
-from headway.domain import AdvisedRun, Configuration, JobProfile, Prediction, Target
+from headway.domain import (
+    AdvisedRun,
+    Configuration,
+    Finding,
+    FindingCode,
+    JobProfile,
+    Prediction,
+    Target,
+)
 from headway.domain.argument import JobKind, question_for, takes
 from headway.domain.configuration import TaskCores
 from headway.domain.later import later, with_changes
-from headway.domain.question import Mode, PredictQuestion, RunQuestion, mode_of
+from headway.domain.predict_question import PredictQuestion
+from headway.domain.question import Mode, RunQuestion, mode_of
 from headway.errors import InputError, argument
 
 if TYPE_CHECKING:
@@ -52,6 +61,8 @@ class PredictOptions(JobOptions, RunOptions, total=False):
     """Arguments of a prediction, as the library takes them."""
 
     max_offsets: int | None
+    min_offsets: int | None
+    max_trigger_delay: float | str | None
     jvm_age: float | str | None
 
 
@@ -96,6 +107,11 @@ def predict(profile: Any, **options: Any) -> Any:
         DStreams, the batch length of Real-Time Mode.
     executors, cores, partitions, max_offsets : int
         Executors, cores per executor, shuffle partitions, rate limit per batch.
+    min_offsets : int
+        Minimum rows per batch (``minOffsetsPerTrigger`` of Kafka): a trigger waits for them, for
+        ``max_trigger_delay`` at most.
+    max_trigger_delay : float or str
+        How long a trigger waits (``maxTriggerDelay``); 15 minutes by default.
     source_partitions : int
         Tasks that read the source: its partitions, or input splits. Tables that do not change are
         no source.
@@ -170,13 +186,38 @@ def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:
     configuration = configuration_of(job.baseline, question)
     if question.max_offsets is not None:
         configuration = replace(configuration, max_offsets_per_trigger=question.max_offsets)
+    arrivals = arrivals_from(job, question.rate_per_s)
+    waits = tuple(_held_back(configuration, question, arrivals.rate_per_s))
+    if waits:
+        configuration = replace(configuration, trigger_s=waits[0].numbers["interval_s"])
     no_room = why_no_room(job, configuration.num_slots, configuration.shuffle_partitions)
     if no_room is not None:
         raise InputError(f"{no_room}; give more {argument('executors')} or {argument('cores')}")
-    prediction = predict_setting(
-        job, configuration, arrivals_from(job, question.rate_per_s), jvm_age_s=question.jvm_age_s
-    )
+    prediction = predict_setting(job, configuration, arrivals, jvm_age_s=question.jvm_age_s)
+    prediction = with_changes(prediction, findings=(*waits, *prediction.findings))
     return with_next_run(prediction, job)
+
+
+def _held_back(
+    configuration: Configuration, question: PredictQuestion, rate_per_s: float
+) -> Iterator[Finding]:
+    """How triggers wait for a minimum of rows, if one was given."""
+    from headway.models.batches.intervals import held_back_trigger_s
+
+    if question.min_offsets is None:
+        if question.max_trigger_delay_s is not None:
+            raise InputError(
+                f"{argument('max_trigger_delay')} is how long a trigger waits for the rows of "
+                f"{argument('min_offsets')}, which is missing; give both"
+            )
+        return
+    trigger_s = configuration.trigger_s
+    interval_s = held_back_trigger_s(
+        trigger_s, rate_per_s, question.min_offsets, question.max_trigger_delay_s
+    )
+    if interval_s > trigger_s:
+        numbers = {"min_rows": question.min_offsets, "interval_s": interval_s}
+        yield Finding(code=FindingCode.TRIGGERS_WAIT, numbers=numbers | {"trigger_s": trigger_s})
 
 
 def at_source_partitions(job: JobProfile, source_partitions: int) -> JobProfile:

@@ -18,7 +18,7 @@ from headway.models.job.setting import duration_model
 from headway.models.scheduling.order import grant_order
 from headway.redaction import redact
 from headway.runtime.gate.arbiter import Gate
-from headway.runtime.gate.clock import require_classic, trigger_of
+from headway.runtime.gate.clock import require_classic, require_pool, trigger_of
 from headway.runtime.gate.decision_log import BatchEnd, read_decision_log
 from headway.runtime.gate.turn import Turn, require_turn_of
 from headway.runtime.gate.windows import windows_of_query
@@ -66,6 +66,7 @@ class ScheduleGate:
         at_once: int | None,
         decisions: str | Path | None,
         memory_limit: str | float | None,
+        off: str | Path | None = None,
     ) -> None:
         limit_bytes = None if memory_limit is None else MEMORY.read(memory_limit, "memory_limit")
         self.gate = Gate(
@@ -75,7 +76,9 @@ class ScheduleGate:
             decisions=decisions,
             memory_limit_bytes=limit_bytes,
             choose=choose_beside,
+            off=off,
         )
+        self._spark = spark
         self._num_slots = spark.sparkContext.defaultParallelism
 
     def add(
@@ -86,6 +89,7 @@ class ScheduleGate:
         profile: JobProfile | str | Path | None = None,
         name: str | None = None,
         in_turn: Turn | None = None,
+        pool: str | None = None,
         window_slide: float | str | None = None,
         window_offset: float | str = 0.0,
         watermark_delay: float | str = 0.0,
@@ -105,6 +109,9 @@ class ScheduleGate:
         in_turn : Turn, optional
             The turn that it was started with, if its batches wait instead of its trigger: see
             `in_turn`.
+        pool : str, optional
+            Pool of Spark's fair scheduler to which the jobs of its batches go, if several run at
+            the same time; needs ``spark.scheduler.mode=FAIR``.
         window_slide, window_offset, watermark_delay : float or str
             Time between its window ends, one of these ends, and the delay of its watermark. By
             default taken from its plan.
@@ -123,6 +130,13 @@ class ScheduleGate:
         predicted_s = _duration_of(known_profile(profile), self._num_slots)
         if in_turn is not None:
             require_turn_of(query, in_turn)
+        if pool is not None:
+            require_pool(self._spark, pool)
+            if in_turn is not None:
+                raise InputError(
+                    "pool: does not go with in_turn; set the local property spark.scheduler.pool "
+                    "in the thread that starts the query"
+                )
         # Its batches wait: whatever its trigger is, it comes back at once.
         trigger_s = trigger_of(query)[1] if in_turn is None else _AT_ONCE_S
         grid = grid or windows_of_query(query)
@@ -139,7 +153,7 @@ class ScheduleGate:
             window_target=window_target,
             most_wait_s=_most_wait_s(row_target, window_target),
         )
-        self.gate.add(query, declared, predicted_s=predicted_s, in_turn=in_turn)
+        self.gate.add(query, declared, predicted_s=predicted_s, in_turn=in_turn, pool=pool)
 
     def in_turn(self, each: Callable[[DataFrame, int], None]) -> Turn:
         """A function for ``foreachBatch`` that waits for its turn, if a trigger cannot.
@@ -185,6 +199,7 @@ def schedule(
     at_once: int | None = None,
     decisions: str | Path | None = None,
     memory_limit: str | float | None = None,
+    off: str | Path | None = None,
 ) -> ScheduleGate:
     """Let the queries of a session take turns.
 
@@ -204,6 +219,9 @@ def schedule(
     memory_limit : str or float, optional
         Limit of the state of all queries on the heap, e.g. ``"2g"``. Above it, the query that frees
         the most goes first, until half is free or 3 s have passed. State in RocksDB does not count.
+    off : path, optional
+        A file that switches the gate off from outside: as soon as it exists, the gate opens for
+        good, and every query goes by its own trigger.
 
     Raises
     ------
@@ -216,6 +234,7 @@ def schedule(
         at_once=at_once,
         decisions=decisions,
         memory_limit=memory_limit,
+        off=off,
     )
 
 

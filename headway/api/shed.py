@@ -8,22 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.domain.argument_values import not_expected
-from headway.runtime.given import folder_text
+from headway.domain.recorded import ShedCount
+from headway.runtime.given import column_name, folder_text
 from headway.runtime.shedding.brought_back import brought_back
 from headway.runtime.shedding.rule import mark_shed
 from headway.runtime.shedding.split import require_driver, split_batch
 from headway.turns.arguments import TIME, limits_by_class_s, times_by_class_s
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 def shed(
     rows: DataFrame,
     *,
-    arrived: str,
+    arrived: str | Column,
     older_than: Mapping[str, float | str] | float | str,
-    cost: str | None = None,
+    cost: str | Column | None = None,
     counted_as: str = "shedding",
 ) -> DataFrame:
     """Mark the rows of a stream that are too old to be processed, before they cost any work.
@@ -37,12 +38,12 @@ def shed(
     ----------
     rows : DataFrame
         A stream, before its stateful operator.
-    arrived : str
+    arrived : str or Column
         The column with the time at which a row arrived, e.g. Kafka's ``timestamp``.
     older_than : float or str, or a mapping of them by cost class
         Age from which a row is shed, e.g. ``{"cheap": "2s", "dear": "500ms"}``: the latency target
         minus the duration of a batch. Fixed while the query runs.
-    cost : str, optional
+    cost : str or Column, optional
         The column with the cost class. Rows of a class without a limit, or without a time of
         arrival, are not shed.
     counted_as : str
@@ -56,16 +57,22 @@ def shed(
         If a column is missing, or a limit is no duration.
     """
     limits_s = limits_by_class_s(older_than)
-    return mark_shed(rows, arrived=arrived, limits_s=limits_s, cost=cost, counted_as=counted_as)
+    return mark_shed(
+        rows,
+        arrived=column_name("arrived", arrived),
+        limits_s=limits_s,
+        cost=None if cost is None else column_name("cost", cost),
+        counted_as=counted_as,
+    )
 
 
 def bring_back(
     checkpoint: str | Path,
     rows: DataFrame,
     *,
-    arrived: str,
+    arrived: str | Column,
     older_than: Mapping[str, float | str] | float | str,
-    cost: str | None = None,
+    cost: str | Column | None = None,
 ) -> DataFrame:
     """The rows that a query has shed, from its source read as a batch.
 
@@ -93,21 +100,27 @@ def bring_back(
         duration.
     """
     limits_s = limits_by_class_s(older_than)
-    return brought_back(checkpoint, rows, arrived=arrived, limits_s=limits_s, cost=cost)
+    return brought_back(
+        checkpoint,
+        rows,
+        arrived=column_name("arrived", arrived),
+        limits_s=limits_s,
+        cost=None if cost is None else column_name("cost", cost),
+    )
 
 
 def shedding_batches(
     keep: Callable[[DataFrame, int], None],
     give_up: Callable[[DataFrame, int], None],
     *,
-    checkpoint: str | Path,
-    arrived: str,
+    checkpoint: str | Path | None = None,
+    arrived: str | Column,
     limit: float | str,
     costs: Mapping[str, float | str],
-    cost: str,
+    cost: str | Column,
     fixed: float | str,
     give_up_cost: float | str | None = None,
-) -> Callable[[DataFrame, int], None]:
+) -> SheddingBatches:
     """A function for ``foreachBatch`` of a stateless query: keeps the rows that can be in time.
 
     Parameters
@@ -115,10 +128,10 @@ def shedding_batches(
     keep, give_up : callable
         Called with the rows and the number of the batch; both must write under that number, so that
         a repeated batch replaces what it wrote.
-    checkpoint : str or Path
-        The query's checkpoint, on any file system of Spark; decisions are kept in it, and are
-        valid for its query only.
-    arrived, cost : str
+    checkpoint : str or Path, optional
+        The query's checkpoint, on any file system of Spark; by default that of the writer that it
+        is started with. Decisions are kept in it, and are valid for its query only.
+    arrived, cost : str or Column
         Columns with the arrival and the cost class of a row. Rows of a class without a cost, or
         without a time of arrival, are kept, and counted like the class that takes longest.
     limit : float or str
@@ -130,6 +143,11 @@ def shedding_batches(
     give_up_cost : float or str, optional
         Time that a row adds if it is given up, less than that of any class; none by default.
 
+    Returns
+    -------
+    SheddingBatches
+        To be passed to ``foreachBatch``; its ``count`` has the rows that it has shed.
+
     Raises
     ------
     InputError
@@ -139,10 +157,8 @@ def shedding_batches(
     for parameter, function in (("keep", keep), ("give_up", give_up)):
         if not callable(function):
             raise not_expected(parameter, function, "a function of rows and a number")
-    for parameter, column in (("arrived", arrived), ("cost", cost)):
-        if not isinstance(column, str):
-            raise not_expected(parameter, column, "the name of a column")
-    folder = folder_text(checkpoint)
+    arrived, cost = column_name("arrived", arrived), column_name("cost", cost)
+    folder = None if checkpoint is None else folder_text(checkpoint)
     require_driver()
     limit_s, fixed_s = TIME.read(limit, "limit"), TIME.read(fixed, "fixed")
     costs_s = times_by_class_s(costs, "costs")
@@ -150,24 +166,54 @@ def shedding_batches(
     if not costs_s or shed_cost_s >= min(costs_s.values()):
         raise not_expected("costs", costs, "classes that take longer than to give up")
 
-    def write_batch(batch: DataFrame, batch_id: int) -> None:
+    def split(
+        batch: DataFrame, batch_id: int, count: Callable[[int, int], None]
+    ) -> tuple[DataFrame, DataFrame]:
+        return split_batch(
+            batch,
+            batch_id,
+            checkpoint=folder,
+            arrived=arrived,
+            limit_s=limit_s,
+            costs_s=costs_s,
+            cost=cost,
+            fixed_s=fixed_s,
+            now_s=time.time(),
+            shed_cost_s=shed_cost_s,
+            count=count,
+        )
+
+    return SheddingBatches(split, keep, give_up)
+
+
+class SheddingBatches:
+    """A function for ``foreachBatch`` that splits batches; made by :func:`shedding_batches`."""
+
+    def __init__(
+        self,
+        split: Callable[[DataFrame, int, Callable[[int, int], None]], tuple[DataFrame, DataFrame]],
+        keep: Callable[[DataFrame, int], None],
+        give_up: Callable[[DataFrame, int], None],
+    ) -> None:
+        self._split, self._keep, self._give_up = split, keep, give_up
+        self._num_rows = self._num_shed = 0
+
+    @property
+    def count(self) -> ShedCount:
+        """Rows of all batches so far, and those that were shed; a repeated batch counts once."""
+        return ShedCount(
+            query="", rule="foreachBatch", num_rows=self._num_rows, num_shed=self._num_shed
+        )
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
         batch.persist()
         try:
-            kept_rows, given_up_rows = split_batch(
-                batch,
-                batch_id,
-                checkpoint=folder,
-                arrived=arrived,
-                limit_s=limit_s,
-                costs_s=costs_s,
-                cost=cost,
-                fixed_s=fixed_s,
-                now_s=time.time(),
-                shed_cost_s=shed_cost_s,
-            )
-            keep(kept_rows, batch_id)
-            give_up(given_up_rows, batch_id)
+            kept_rows, given_up_rows = self._split(batch, batch_id, self._add)
+            self._keep(kept_rows, batch_id)
+            self._give_up(given_up_rows, batch_id)
         finally:
             batch.unpersist()
 
-    return write_batch
+    def _add(self, num_rows: int, num_shed: int) -> None:
+        self._num_rows += num_rows
+        self._num_shed += num_shed

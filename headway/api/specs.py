@@ -76,6 +76,8 @@ def _plan_job(
         "checkpoint": job.checkpoint,
         "checkpoint_store": job.checkpoint_store,
         "retention": job.retention_s,
+        "limit": job.limits,
+        "allow": job.allowed,
         "from_start": job.from_start,
     }
     answer: StreamAnswer = plan(profile, **{**arguments, **_cluster_said(job), **changes})

@@ -26,6 +26,7 @@ from headway.runtime.tuning.session import (
     require_classic,
     require_no_dynamic_allocation,
     running_slots,
+    warning_of_allocation,
     why_no_live_executors,
 )
 from headway.tuner.live_query import LiveQuery
@@ -114,7 +115,8 @@ def tune(
     ------
     InputError
         If a value is invalid; the session is one of Spark Connect; in mode ``act`` dynamic
-        allocation is on; or the query starts from another checkpoint than before.
+        allocation may change the executors; or the query starts from another checkpoint than
+        before.
     TunerLockedError
         If another tuner holds the state file.
     InfeasibleError
@@ -135,10 +137,11 @@ def tune(
     is_quiet = quiet_times(quiet)
     job = job_from(profile, first)
     require_classic(spark)
-    if tuner_mode is Mode.ACT:
-        require_no_dynamic_allocation(spark)
     num_executors, cores = running_slots(spark)
     bounds = bounds_for(executors or (num_executors, num_executors), catch_up, budget)
+    if tuner_mode is Mode.ACT:
+        require_no_dynamic_allocation(spark, bounds.max_executors)
+    allocation = warning_of_allocation(spark, bounds.min_executors, bounds.max_executors)
     baseline = replace(
         job.baseline,
         executors=num_executors,
@@ -171,6 +174,7 @@ def tune(
             allow=[_ALLOWED[name] for name in allow],
             is_quiet=is_quiet,
             at=at or nothing,
+            cautions=() if allocation is None else (allocation,),
         )
     except BaseException:
         lock.release()

@@ -12,6 +12,7 @@ from headway.api.explore import function_of
 from headway.api.tune import tune
 from headway.domain.tuner import Phase
 from headway.domain.watched import WatchedChange
+from headway.emitters.patch_executors import TunedExecutors, patch_executors
 from headway.errors import HeadwayError, InputError
 from headway.formats.text_file import write_text
 from headway.formats.tuner_files import RESTORE_WORD, is_locked, load_tuner, save_tuner, switch_file
@@ -125,3 +126,42 @@ def state_of(path: str | Path, tuning: Tuning) -> Path:
     if not state.parent.is_dir():
         raise InputError(f"{state}: no such folder; expected a file beside the spec")
     return state
+
+
+def patched_manifest(path: str | Path, manifest: str, *, name: str, job: str | None = None) -> str:
+    """A manifest with the executors of the tuner of a spec file, for the next restart.
+
+    A Kubernetes operator restarts an application whose manifest changes, with the executors that
+    stand there: they are those at which the tuner was last, or its bounds where the application
+    allocates executors dynamically.
+
+    Parameters
+    ----------
+    path : path
+        A spec file of the kind Tuning, whose tuner has run.
+    manifest : str
+        The text of the manifest.
+    name : str
+        Name of the manifest in messages.
+    job : str, optional
+        Name of the application, if it has several.
+
+    Raises
+    ------
+    InputError
+        If a file is invalid, or the tuner has not run.
+    """
+    tuning = load_spec_of(Path(path), Tuning)
+    saved_state = load_tuner(state_of(path, tuning))
+    if saved_state is None:
+        raise InputError(
+            f"{state_of(path, tuning)}: no such file; expected the state of a tuner that has run"
+        )
+    now = saved_state.last_good.executors
+    bounds = tuning.executors
+    executors = TunedExecutors(
+        now=now,
+        least=now if bounds is None else bounds.min_executors,
+        most=now if bounds is None else bounds.max_executors,
+    )
+    return patch_executors(manifest, executors, name=name, job=job)

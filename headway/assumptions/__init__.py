@@ -76,12 +76,13 @@ def subjects() -> tuple[ModuleType, ...]:
         real_time,
         resources,
         sharing,
+        switches,
         tuning,
         turns,
     )
 
     of_plans = predictions, fits, logs, planning, resources, real_time
-    return *of_plans, turns, live, forecasts, tuning, sharing, advice
+    return *of_plans, turns, live, forecasts, tuning, sharing, advice, switches
 
 
 def named(subject: ModuleType) -> Iterator[tuple[str, AnyAssumption]]:

@@ -364,3 +364,9 @@ LEAST_COMPACTION_SCORE = Assumption(
     source="judgement: the longest of ten remainders is compared, so 3.1 would be too few",
     influences="whether a log is seen to be compacted (E52)",
 )
+FULL_JOIN_RATIO = Assumption(
+    name="Share of its full state from which a join counts as full",
+    value=0.9,
+    source="judgement: rates and event times of a log are not even",
+    influences="state of a join that is not full in the log (Z3)",
+)

@@ -56,12 +56,18 @@ SETTLING_BATCHES = Assumption(
     source="judgement: fewer do not determine a mean",
     influences="which batches count for costs, and when a change is evaluated",
 )
-LEAST_CARRIED_RATIO = Assumption(
-    name="Minimum rate of a size that is used, over that of the next smaller one",
-    value=1.06,
-    source="judgement: tasks run in waves, and a node that does not change the waves only adds "
-    "cost",
+LEAST_GAIN_RATIO = Assumption(
+    name="Minimum gain in rate of a size, over its gain in executors, from the next smaller one",
+    value=0.5,
+    source="judgement: tasks run in waves; a size that hardly changes them costs two changes, to "
+    "it and to the next one",
     influences="sizes to which a running query is changed (A9)",
+)
+LEAST_CARRIED_RATIO = Assumption(
+    name="Minimum rate with other shuffle partitions, over that with the current ones",
+    value=1.06,
+    source="judgement: less is not worth a restart",
+    influences="changes of the shuffle partitions of a running query",
 )
 BUDGET_S = Assumption(
     name="Period over which the late budget counts",
@@ -90,10 +96,17 @@ MOST_BUDGET_USED = Assumption(
     source="judgement: rows that are late stay late; more nodes do not change that",
     influences="the rate to prepare for (A6)",
 )
-BETWEEN_THRESHOLDS_SPREADS = Assumption(
-    name="Difference between the margins for keeping a size and for choosing one",
-    value=0.7,
-    source="judgement: with one threshold for both, noise would change the size in every other bin",
+MOST_FORECAST_ERROR_RATIO = Assumption(
+    name="Maximum spread of the forecast that counts when a size is chosen",
+    value=0.25,
+    source="judgement: larger errors are those of single bins; over the minutes in which rows become "
+    "late they average out",
+    influences="the rows to expect late at a size (A21)",
+)
+STEP_UP_RATIO = Assumption(
+    name="Late rows to expect of a size until a step up, over those of a step up and a step down",
+    value=0.5,
+    source="judgement: it causes only half of them; with less, noise would change the size",
     influences="steps up of a running query (A9)",
 )
 BUDGET_OF_CHANGES_RATIO = Assumption(
@@ -137,8 +150,9 @@ LEAST_KEPT_S = Assumption(
 )
 MOST_STEP_DOWN_RATIO = Assumption(
     name="Maximum share of the executors that one step down removes",
-    value=0.5,
-    source="judgement: limits the effect of a wrong step",
+    value=0.67,
+    source="judgement: limits the effect of a wrong step; each step down makes rows late, however "
+    "many executors it removes",
     influences="steps down of a running query",
 )
 CHANGES_PER_HOUR = Assumption(

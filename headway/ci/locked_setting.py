@@ -16,6 +16,7 @@ from headway.planner.judged import judged_setting
 from headway.planner.purchase import at_core_speed
 from headway.planner.search import question_of
 from headway.planner.space import SearchSpace
+from headway.planner.switches import with_switches_of
 from headway.sparkconf import task_cpus_of
 from headway.units import counted, format_duration, format_rate
 from headway.words import certainty_text
@@ -64,6 +65,7 @@ def _judged(planned: PlannedJob, then: Locked) -> JudgedSetting:
     plan, profile = planned.plan, planned.profile
     if planned.file.spec.from_start:
         profile = for_fresh_jvm(profile)
+    profile = with_switches_of(profile, {**then.spark_conf, **then.query_options})
     question = question_of(
         replace(profile, arrivals=plan.arrivals),
         plan.target,

@@ -188,7 +188,8 @@ def _in_words(kind: JobKind, plan: Any, *, verbose: bool, quiet: bool) -> str:
 
         return f"{whole}\n\n{explain(plan)}"
     if quiet:
-        return sheet_text(answer_sheet(plan)) if is_of_query else as_text(plan).partition("\n\n")[0]
+        answer = answer_sheet(plan) if is_of_query else sheet_of(plan)
+        return sheet_text(answer).partition("\n\n")[0]
     return as_text(plan)
 
 

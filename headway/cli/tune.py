@@ -5,15 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import click
 
 from headway.api.supervise import supervise_spec
-from headway.api.tune_spec import switch_spec, tune_spec
+from headway.api.tune_spec import patched_manifest, switch_spec, tune_spec
 from headway.cli.options import DURATION, Command, given, refuse
 from headway.cli.terminal import event, remark, show, suggest
 from headway.domain.watched import WatchedChange
 from headway.errors import ExitCode
+from headway.formats.own_files import read_whole_text
+from headway.formats.text_file import write_text
+from headway.redaction import one_line
 from headway.report.watched import change_text
 from headway.report.wording import brief_setting_text
 from headway.tuner.tuner import Tuner
@@ -36,6 +40,11 @@ from headway.tuner.tuner import Tuner
 @click.option("--off", is_flag=True, help="Switch the tuner of SPEC off, wherever it runs.")
 @click.option("--on", is_flag=True, help="Switch it on again.")
 @click.option("--restore", is_flag=True, help="With --off: also return to the first setting.")
+@click.option(
+    "--patch", metavar="FILE", help="Put the executors of the tuner into this SparkApplication."
+)
+@click.option("--write", is_flag=True, help="With --patch: change the file instead of printing it.")
+@click.option("--job", help="With --patch: which application, if the file has several.")
 def command(
     spec: str,
     application: tuple[str, ...],
@@ -46,6 +55,9 @@ def command(
     off: bool,
     on: bool,
     restore: bool,
+    patch: str | None,
+    write: bool,
+    job: str | None,
 ) -> int:
     """Keep a running query within its target; by default changes are only recommended.
 
@@ -54,20 +66,30 @@ def command(
     headway tune orders.tuning.yaml --act
     headway tune orders.tuning.yaml --act --supervise -- spark-submit orders.py
     headway tune orders.tuning.yaml --off --restore
+    headway tune orders.tuning.yaml --patch orders-application.yaml --write
 
     SPEC is a spec file of the kind Tuning ('headway init FILE --kind Tuning'): a Python file with a
     function build(spark, setting) that starts the query, its profile, a target, and bounds. The
     query runs until Ctrl-C, which stops it between two batches. State and a log of decisions are
     kept beside SPEC; after a kill, the same command continues. With --supervise, COMMAND runs the
     query: it gets its setting from headway.setting(spark), and ends when asked by
-    headway.stop_when_asked(query); Ctrl-C and SIGTERM ask it to stop. Exits with 1 if the query
-    ends by itself, or if a change can be neither made nor undone, and with 3 if no setting within
-    bounds meets the target.
+    headway.stop_when_asked(query); Ctrl-C and SIGTERM ask it to stop. --patch puts the executors at
+    which the tuner was last, or its bounds under dynamic allocation, into the manifest of a
+    Kubernetes operator, for the next restart. Exits with 1 if the query ends by itself, or if a
+    change can be neither made nor undone, and with 3 if no setting within bounds meets the target.
     """
     if application and not supervise:
         refuse([" ".join(application)], "a command goes with --supervise")
     if restore and not off:
         refuse(["--restore"], "it goes with --off")
+    if patch is None:
+        refuse(given("write", "job"), "it works with --patch FILE only")
+    else:
+        refuse(
+            given("act", "allow", "run_s", "supervise", "off", "on"), "does nothing beside --patch"
+        )
+        _patch(spec, patch, write=write, job=job)
+        return ExitCode.OK
     if off or on:
         if off and on:
             refuse(["--on"], "contradicts --off")
@@ -86,6 +108,19 @@ def command(
             if not act:
                 suggest(f"headway tune {spec} --act")
     return ExitCode.OK
+
+
+def _patch(spec: str, file: str, *, write: bool, job: str | None) -> None:
+    """Print the manifest with the executors of the tuner, or write it."""
+    before = read_whole_text(Path(file), expected="a manifest")
+    after = patched_manifest(spec, before, name=one_line(file), job=job)
+    if not write:
+        click.echo(after, nl=False)
+    elif after == before:
+        click.echo(f"{one_line(file)}: already as tuned", err=True)
+    else:
+        write_text(file, after, label="the patched file")
+        click.echo(f"{one_line(file)}: patched", err=True)
 
 
 def _teller() -> Callable[[Tuner, WatchedChange | None], None]:

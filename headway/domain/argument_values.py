@@ -13,7 +13,9 @@ from enum import StrEnum
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from headway.domain.configuration import LEAST_TASK_CORES, whole_or_fraction
+from headway.domain.switches import Switch
 from headway.domain.target import AnyPromise, Burst, parse_promise
+from headway.domain.writes import FilesLimit
 from headway.errors import InputError, argument
 from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_CORES, MOST_LONG
 from headway.units import parse_duration_s, parse_rate_per_s, parse_rows
@@ -161,6 +163,31 @@ class ListOf:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneOrList:
+    """An object of a class or the text that stands for it, or a list of such.
+
+    Examples
+    --------
+    >>> OneOrList(members=Burst, expected="bursts", parse=Burst.parse_short).read(
+    ...     "150k/s:2m", "bursts"
+    ... )[0].rate_per_s
+    150000.0
+    """
+
+    members: type
+    expected: str
+    parse: Callable[[str], Any]
+
+    def read(self, value: Any, name: str) -> tuple[Any, ...]:
+        several = [value] if isinstance(value, str | self.members) else value
+        if not is_list_of(several, self.members):
+            raise not_expected(name, value, self.expected)
+        return tuple(
+            self.parse(member) if isinstance(member, str) else member for member in several
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Promises:
     """A target, or several, or their texts."""
@@ -255,4 +282,10 @@ TRIGGER = Duration(may_be_zero=True)
 QUERIES = ListOf(members=str, expected="a list of names or ids")
 BURSTS = ListOf(
     members=Burst, expected="a list of texts such as '150k/s:2m'", parse=Burst.parse_short
+)
+FILES_LIMITS = OneOrList(
+    members=FilesLimit, expected="a text such as 'files <= 500/h'", parse=FilesLimit.parse
+)
+SWITCHES = OneOrList(
+    members=Switch, expected=f"one or more of {', '.join(Switch)}", parse=Switch.parse
 )

@@ -28,22 +28,55 @@ class WarmUpPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StateLoad:
+    """What loading the state took when the query went on from its checkpoint in a fresh JVM.
+
+    Times are of tasks, over all stores together: ``load_s`` for all of it; ``replay_s`` is the part
+    for the changes since the snapshot, ``replayed_rows``, or None if the store does not tell.
+    """
+
+    rows: int
+    num_stores: int
+    replayed_rows: float
+    load_s: float
+    replay_s: float | None = None
+
+    def __post_init__(self) -> None:
+        require_not_negative(
+            "state that was loaded",
+            rows=self.rows,
+            replayed_rows=self.replayed_rows,
+            load_s=self.load_s,
+            replay_s=self.replay_s or 0.0,
+        )
+        if self.num_stores < 1:
+            raise ValueError(f"state that was loaded: {self.num_stores} stores; expected 1 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUp:
     """The first batches of the query in fresh JVMs, before the part that the profile is fitted on.
 
     ``start_age_s`` is the age of the JVM at which the query's first batch began, and
-    ``first_batch_extra_s`` what that batch took beyond its rows: planning and the loading of
+    ``first_batch_extra_s`` what it took beyond its rows and its state: planning, and the loading of
     classes. ``points`` are for the batches after it, youngest first; from ``steady_age_s`` on the
-    drift applies.
+    drift applies. ``loaded`` is the state that was loaded; None if that is not known.
+    ``executor_wait_s`` passed from the start of the application until its first executor was there.
     """
 
     start_age_s: float
     first_batch_extra_s: float
     steady_age_s: float
     points: tuple[WarmUpPoint, ...] = ()
+    loaded: StateLoad | None = None
+    executor_wait_s: float = 0.0
 
     def __post_init__(self) -> None:
-        require_not_negative("warm-up", first_batch_extra_s=self.first_batch_extra_s)
+        require_not_negative(
+            "warm-up",
+            first_batch_extra_s=self.first_batch_extra_s,
+            executor_wait_s=self.executor_wait_s,
+        )
         ages_s = [self.start_age_s, *(point.jvm_age_s for point in self.points), self.steady_age_s]
         if not self.start_age_s > 0 or ages_s != sorted(ages_s):
             raise ValueError("warm-up: expected positive ages, from start_age_s to steady_age_s")

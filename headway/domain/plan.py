@@ -60,9 +60,15 @@ class PlannedRate:
     nodes: int | None = None
     node_type: str | None = None
     cost_per_hour: float | None = None
+    bill_per_hour: float | None = None
     configuration: Configuration | None = None
     predicted: LatencyDistribution | None = field(default=None, metadata={"key": "predicted_s"})
     planned_latency_s: float | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """The bill of an hour: nodes and, where they are priced, write requests."""
+        return self.cost_per_hour if self.bill_per_hour is None else self.bill_per_hour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +93,7 @@ class Change:
 
 @made_when_asked(
     *("frontier", "binding", "sensitivities", "advice", "chosen", "kept_probability", "skew"),
-    "rates",
+    *("rates", "most_on_nodes"),
 )
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _StreamAnswer(Result):
@@ -97,7 +103,8 @@ class _StreamAnswer(Result):
 
     ``planned_latency_s`` is the latency of the target at the planned confidence, so above the
     predicted one. ``chosen`` is the plan's own setting with its own maximum rate within target; a
-    point of the ``frontier`` with as many nodes may be of another setting that carries more.
+    point of the ``frontier`` with as many nodes may be of another setting that carries more:
+    ``most_on_nodes`` is that point alone, which takes no search among more nodes.
     ``also`` are further targets besides ``target``. ``budget_per_hour`` is given if it limits the
     number of nodes. ``refused_node_types`` has the reason for each node type that is unsuitable.
     ``declared`` are the figures of a plan that was not made from a profiled run. ``findings`` are
@@ -142,6 +149,7 @@ class _StreamAnswer(Result):
     kept_probability: float | None = None
     skew: PlannedSkew | None = None
     rates: tuple[PlannedRate, ...] = ()
+    most_on_nodes: FrontierPoint | None = field(default=None, metadata={"key": None})
     writes: PlannedWrites | None = None
     driver: PlannedDriver | None = None
 

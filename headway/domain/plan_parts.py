@@ -83,6 +83,27 @@ class Evidence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """Time from the start of the process to the end of the first batch, in parts [s].
+
+    ``jvm_s`` passes until an executor is there, ``session_s`` until the first batch begins;
+    ``load_s`` and ``replay_s`` go to the snapshot of the state and the changes since, and
+    ``first_batch_s`` to the rest of that batch.
+    """
+
+    jvm_s: float
+    session_s: float
+    load_s: float
+    replay_s: float
+    first_batch_s: float
+
+    @property
+    def total_s(self) -> float:
+        """All of it."""
+        return self.jvm_s + self.session_s + self.load_s + self.replay_s + self.first_batch_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AfterStart:
     """The target while the JVM is young.
 
@@ -91,7 +112,8 @@ class AfterStart:
     ``expected_first_minute_s`` is that of the first minute without a margin, ``first_batch_s`` how
     long the first batch takes with it. The target is met from ``holds_from_minute`` on, counted
     from 1; None if that is unavailable, or later than the minutes that were computed. ``reason``
-    says what the figures are based on, or why there are none.
+    says what the figures are based on, or why there are none. ``restart`` is the time until the
+    first batch has ended, at the planned confidence.
     """
 
     evidence: Evidence
@@ -100,6 +122,7 @@ class AfterStart:
     by_minute_s: tuple[float, ...] = ()
     expected_first_minute_s: float | None = None
     first_batch_s: float | None = None
+    restart: Restart | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +196,22 @@ class Optimality:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RocksDbMemory:
+    """Memory of all stores of an executor in RocksDB: its bound, and what it may take at most.
+
+    ``write_buffer_ratio`` and ``high_priority_ratio`` are the shares of the bound for write buffers
+    and for indexes and filters. ``hit_ratio`` is the share of blocks that are found in memory, as
+    RocksDB counts them: with those of indexes and filters.
+    """
+
+    bound_bytes: int
+    write_buffer_ratio: float
+    high_priority_ratio: float
+    native_bytes: int
+    hit_ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlan:
     """Memory of one executor [bytes].
 
@@ -181,7 +220,8 @@ class MemoryPlan:
     use the overhead. ``off_heap_bytes`` is what Spark itself uses outside the heap
     (``spark.memory.offHeap.size``). ``profiled_heap_bytes`` is the heap of the profiled run, and
     ``profiled_heap`` its origin; ``reason`` explains ``heap_bytes``. ``is_measured_locally`` marks
-    peaks of a JVM that was both driver and executor.
+    peaks of a JVM that was both driver and executor. ``rocksdb`` bounds ``native_bytes``; None if
+    its rows are not recorded, or if there is none.
     """
 
     heap_bytes: int
@@ -195,6 +235,7 @@ class MemoryPlan:
     profiled_heap: str = ""
     reason: str = ""
     is_measured_locally: bool = False
+    rocksdb: RocksDbMemory | None = None
 
     @property
     def container_bytes(self) -> int:

@@ -22,6 +22,11 @@ class Interval:
     low: float
     high: float
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it has no upper end."""
+        return math.isinf(self.high)
+
 
 QUOTED_PROBABILITIES = (0.50, 0.95, 0.99)
 """Of the percentiles that are stated of every distribution."""
@@ -175,7 +180,7 @@ class Prediction(Result):
             return False
         assert self.tuple_latency is not None
         interval = self.tuple_latency.interval90_mean_s
-        return interval is None or math.isfinite(interval.high)
+        return interval is None or not interval.is_open
 
     @property
     def is_far_from_one_size(self) -> bool:

@@ -16,7 +16,7 @@ from headway.domain.configuration import Arrivals, Configuration, Drain
 from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.growth import DurationGrowth, SlowGrowth, WarmUp
 from headway.domain.observed import ObservedArrivals, ObservedSetting
-from headway.domain.recorded import Coverage, MemoryProfile, StateProfile
+from headway.domain.recorded import Coverage, EmptyBatches, MemoryProfile, StateProfile
 from headway.domain.result import Result
 from headway.domain.stage import QueryShape, StageProfile
 from headway.domain.target import AnyPromise, Deadline
@@ -205,6 +205,7 @@ class JobProfile(Result):
     slow_growth: tuple[SlowGrowth, ...] = ()
     row_cost_half_range_ratio: float | None = None
     drain: Drain | None = None
+    empty_batches: EmptyBatches | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= (self.row_cost_half_range_ratio or 0.0) <= 1:

@@ -6,6 +6,7 @@ is refused for which kind of job follow.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,9 +20,11 @@ from headway.domain.argument import JobKind, Question, Topic, argument_of
 from headway.domain.argument_values import (
     BURSTS,
     CONFIDENCE_LEVEL,
+    FILES_LIMITS,
     QUERIES,
     RATE,
     ROWS,
+    SWITCHES,
     TASK_CORES,
     TOTAL_ROWS,
     TRIGGER,
@@ -37,8 +40,9 @@ from headway.domain.argument_values import (
 )
 from headway.domain.configuration import TaskCores
 from headway.domain.node_type import NodeType, Objective, Platform
+from headway.domain.switches import Switch
 from headway.domain.target import AnyPromise, Burst
-from headway.domain.writes import CheckpointStore
+from headway.domain.writes import CheckpointStore, FilesLimit
 from headway.errors import argument
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
 from headway.units import spark_memory_text
@@ -97,12 +101,12 @@ def _not_for(
         JobKind.REAL_TIME: real_time,
         JobKind.DSTREAMS: dstreams,
         JobKind.ENDING: ending,
-        JobKind.PIPELINE: _NOT_FOR_PIPELINES,
+        JobKind.PIPELINE: NOT_FOR_PIPELINES,
     }
     return {kind: why for kind, why in reasons.items() if why}
 
 
-_NOT_FOR_PIPELINES = "not for pipelines"
+NOT_FOR_PIPELINES = "not for pipelines"
 _DEADLINE = "not with a deadline"
 _ONLY_DEADLINE = "only with a deadline, e.g. 'deadline <= 10m'"
 _ONLY_DSTREAMS = "only DStreams run several jobs at a time"
@@ -296,6 +300,24 @@ class PlanQuestion(JobQuestion):
         name="retention",
         not_for=_not_for(ending=_DEADLINE, real_time=_OUTAGES, dstreams=_OUTAGES),
     )
+    limits: tuple[FilesLimit, ...] = _rare(
+        FILES_LIMITS,
+        "Limit beside the targets: the files written per hour, e.g. 'files <= 500/h'.",
+        name="limit",
+        default=(),
+        not_for=_not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
+        is_repeatable=True,
+    )
+    allowed: tuple[Switch, ...] = _rare(
+        SWITCHES,
+        f"Switch of Spark that the plan may turn; repeatable: {', '.join(Switch)}.",
+        name="allow",
+        default=(),
+        not_for=_not_for(
+            ending=_DEADLINE, real_time="their gains are not modelled", dstreams="DStreams have none"
+        ),
+        is_repeatable=True,
+    )
     bursts: tuple[Burst, ...] = _rare(
         BURSTS,
         "Burst during which the target must be met: RATE:DURATION[:EVERY]; repeatable.",
@@ -359,32 +381,10 @@ class PlanQuestion(JobQuestion):
         not_for=_not_for(),
     )
 
-
-@dataclass(frozen=True, kw_only=True)
-class PredictQuestion(JobQuestion, RunQuestion):
-    """What a prediction is asked for; None is as profiled.
-
-    Examples
-    --------
-    >>> from headway.domain.argument import read_question
-    >>> read_question(PredictQuestion, {"trigger": 0, "cores": 4}).cores
-    4
-    """
-
-    max_offsets: int | None = _fixed(
-        Count(maximum=MOST_LONG),
-        "Rate limit: maximum records per batch (maxOffsetsPerTrigger).",
-        not_for=_not_for(
-            real_time="Real-Time Mode reads all available rows; Spark has no rate limit for it",
-            dstreams="DStreams limit rows per second, in the Spark configuration that plan prints",
-        ),
-    )
-    jvm_age_s: float | None = _rarely_fixed(
-        Duration(),
-        "Age of the executor JVMs, e.g. 2min.",
-        name="jvm_age",
-        not_for=_not_for(real_time=_WARM_UP_REAL_TIME, dstreams=_WARM_UP_DSTREAMS),
-    )
+    @property
+    def most_files_per_hour(self) -> float:
+        """The lowest limit of files; infinite without one."""
+        return min((limit.files_per_hour for limit in self.limits), default=math.inf)
 
 
 def mode_of(options: Mapping[str, Any]) -> Mode:

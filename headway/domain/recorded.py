@@ -101,9 +101,49 @@ class StateProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmptyBatches:
+    """Batches without rows in the last run, by which Spark closes windows once the watermark moved.
+
+    There were ``num_per_batch`` for each batch with rows, of a mean duration of ``duration_s``.
+    They emitted ``emitted_share`` of the rows of state that left it, on average ``ahead_s`` before
+    the next batch with rows was committed.
+    """
+
+    num_per_batch: float
+    duration_s: float
+    emitted_share: float
+    ahead_s: float
+
+    def __post_init__(self) -> None:
+        require_not_negative(
+            "empty batches",
+            num_per_batch=self.num_per_batch,
+            duration_s=self.duration_s,
+            ahead_s=self.ahead_s,
+        )
+        if not 0 <= self.emitted_share <= 1:
+            raise ValueError(f"emitted_share is {self.emitted_share}; expected 0 to 1")
+
+    @property
+    def window_delay_s(self) -> float:
+        """By how much windows would be emitted later on average without such batches [s]."""
+        return self.emitted_share * self.ahead_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryProfile:
     """Measured peaks: of one task's execution memory, of one executor's heap, of spill."""
 
     peak_task_bytes: int
     peak_heap_bytes: int | None = None
     spilled_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShedCount:
+    """Rows of a query that a rule of shedding has judged, and how many of them it shed."""
+
+    query: str
+    rule: str
+    num_rows: int
+    num_shed: int

@@ -169,7 +169,7 @@ class ScheduleReport:
 
     ``num_reliefs`` counts how often memory became short, and the query that frees the most went
     first for a while. ``num_ahead`` is the number of grants that were decided ahead, and given when
-    a batch ended.
+    a batch ended, ``num_queries`` that of the queries that are under it now.
     """
 
     policy: Policy
@@ -181,6 +181,7 @@ class ScheduleReport:
     queries: tuple[QueryReport, ...]
     num_reliefs: int = 0
     num_ahead: int = 0
+    num_queries: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

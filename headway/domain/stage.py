@@ -296,7 +296,9 @@ class StatefulOperator:
     ``reads`` are the positions in the chain of the stateful operators whose rows it gets. An
     aggregation has the ``windows`` that it groups by, also those made by one before it; another
     operator those that are made in front of it. ``watermark_behind_s`` is None if the recorded plan
-    does not show it.
+    does not show it. A join holds the watermark of the operators after it back by ``holds_back_s``,
+    the longer reach of its range of event time; None of other operators, if it keeps rows for ever,
+    or if that is not shown.
 
     Examples
     --------
@@ -309,6 +311,7 @@ class StatefulOperator:
     reads: tuple[int, ...] = ()
     windows: tuple[EventTimeWindow, ...] = ()
     watermark_behind_s: float | None = 0.0
+    holds_back_s: float | None = None
 
     def __post_init__(self) -> None:
         require_not_negative(

@@ -1,11 +1,16 @@
-"""Files that a streaming query writes beside its results, and what a store charges for them."""
+"""Files that a streaming query writes beside its results, what they cost, and limits of them."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from headway.units import S_PER_HOUR
+from headway.errors import InputError
+from headway.limits import LARGEST_NUMBER
+from headway.units import S_PER_DAY, S_PER_HOUR, parse_rows
+
+_FILES_LIMIT = re.compile(r"files *<=? *([\d.]{1,15}[kKMG]?) */ *(h|d)")
 
 
 class CheckpointStore(StrEnum):
@@ -89,3 +94,38 @@ class PlannedWrites:
         2.0
         """
         return S_PER_HOUR / self.batches_per_hour
+
+
+@dataclass(frozen=True, slots=True)
+class FilesLimit:
+    """The maximum number of files that a query may write per hour, to checkpoint and sink.
+
+    Examples
+    --------
+    >>> FilesLimit.parse("files <= 12k/d"), str(FilesLimit(500.0))
+    (FilesLimit(files_per_hour=500.0), 'files <= 500/h')
+    """
+
+    files_per_hour: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.files_per_hour <= LARGEST_NUMBER:
+            raise ValueError(f"files_per_hour is {self.files_per_hour}; expected a positive number")
+
+    def __str__(self) -> str:
+        return f"files <= {self.files_per_hour:g}/h"
+
+    @classmethod
+    def parse(cls, text: str) -> FilesLimit:
+        """A limit from its text.
+
+        Raises
+        ------
+        InputError
+            If it is none; says what is expected.
+        """
+        stated = _FILES_LIMIT.fullmatch(text.strip())
+        if stated is None:
+            raise InputError(f"limit {text!r} is unknown; expected e.g. 'files <= 500/h'")
+        hours = S_PER_DAY / S_PER_HOUR if stated[2] == "d" else 1.0
+        return cls(parse_rows(stated[1]) / hours)

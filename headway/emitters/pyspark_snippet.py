@@ -14,6 +14,7 @@ from headway.emitters.wording import (
     python_literal,
     reader_options_of,
     reasons,
+    writer_options_of,
 )
 from headway.redaction import printable
 from headway.units import spark_trigger_text
@@ -58,6 +59,11 @@ def write(writer):
 #     query = write(sink.option("checkpointLocation", "/path/to/checkpoint")).start()
 #     query.awaitTermination()
 '''
+# What takes the place of the first, where the writer has options beside its trigger.
+_WRITE_OPTIONS = (
+    "return writer.trigger(processingTime=TRIGGER)",
+    "return writer.trigger(processingTime=TRIGGER).options(**WRITE_OPTIONS)",
+)
 _BATCH_USE = """
 
 # In the job:
@@ -120,7 +126,12 @@ def render(plan: Answer, *, version: str, submission: Submission | None = None) 
     if "trigger" in why:
         lines.append(f"# {why['trigger']}")
     lines.append(f"TRIGGER = {python_literal(plan.query_options['trigger'])}")
-    return "\n".join(lines) + "\n" + _CONFIGURE + _READ_AND_WRITE
+    writer = writer_options_of(plan)
+    read_and_write = _READ_AND_WRITE
+    if writer:
+        lines += ["", *_dictionary("WRITE_OPTIONS", writer, why)]
+        read_and_write = read_and_write.replace(*_WRITE_OPTIONS)
+    return "\n".join(lines) + "\n" + _CONFIGURE + read_and_write
 
 
 def real_time_snippet(plan: RealTimePlan, header: Sequence[str]) -> str:

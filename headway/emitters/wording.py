@@ -11,6 +11,7 @@ from headway.emitters.submission import with_kubernetes_overhead
 from headway.redaction import printable
 from headway.sparkconf import KNOBS, knob_named
 from headway.sparkconf.conflicts import DRIVER_CORES_KEY, DRIVER_HEAP_KEY, REASONS
+from headway.sparkconf.switches import WRITER_OPTIONS
 from headway.units import format_duration, format_rate
 from headway.words import all_words
 
@@ -102,18 +103,21 @@ def reasons(plan: Answer) -> dict[str, str]:
 def query_option_lines(plan: Answer, *, has_trigger: bool = False) -> list[str]:
     """Options of the query besides the configuration, for formats that cannot contain them.
 
-    A format that has a place for the trigger interval has only the rate limit left.
+    A format that has a place for the trigger interval has only the other options left.
     """
-    options = reader_options_of(plan) if has_trigger else plan.query_options
+    options = plan.query_options
+    if has_trigger:
+        options = {key: value for key, value in options.items() if key != "trigger"}
     if plan.ends or not options:
         return []
     why = reasons(plan)
     lines = ["Not Spark configuration; set in the query itself:"]
     for key, value in options.items():
+        side = "writeStream" if key in WRITER_OPTIONS else "readStream"
         call = (
             f'.writeStream.trigger(processingTime="{value}")'
             if key == "trigger"
-            else f'.readStream.option("{key}", "{value}")'
+            else f'.{side}.option("{key}", "{value}")'
         )
         lines.append(printable(f"  {call}" + (f"   ({why[key]})" if key in why else "")))
     return lines
@@ -158,7 +162,13 @@ def python_literal(text: str) -> str:
 
 def reader_options_of(plan: Answer) -> Mapping[str, str]:
     """The rate limit of a streaming query, as the option of its source; empty if it has none."""
-    return {key: value for key, value in plan.query_options.items() if key != "trigger"}
+    of_writer = {"trigger", *WRITER_OPTIONS}
+    return {key: value for key, value in plan.query_options.items() if key not in of_writer}
+
+
+def writer_options_of(plan: Answer) -> Mapping[str, str]:
+    """Options of the writer of a streaming query beside its trigger; empty if it has none."""
+    return {key: value for key, value in plan.query_options.items() if key in WRITER_OPTIONS}
 
 
 def _predicted(plan: Answer) -> str:

@@ -29,18 +29,24 @@ def nodes_needed(fleet: Fleet, supply_of: Whole) -> Whole:
     return nodes
 
 
-def bill_of(fleet: Fleet, nodes: Whole) -> Bill:
+def bill_of(fleet: Fleet, nodes: Whole, like: Bill | None = None) -> Bill:
     """The cheapest purchase of the nodes of each supply and period.
 
     Offers are optimised one by one: as much spot as allowed if it is cheaper, and as many committed
-    nodes until one more would cost more than it saves.
+    nodes until one more would cost more than it saves. Those with as many nodes as in the bill
+    ``like``, of a fleet with the same offers, are paid for as there.
     """
     by_offer = np.zeros((len(fleet.offers), fleet.num_periods), dtype=np.int64)
     np.add.at(by_offer, fleet.offer_of, nodes)
-    spot = np.zeros_like(by_offer)
-    committed = np.zeros(len(fleet.offers), dtype=np.int64)
-    cost = np.zeros(len(fleet.offers))
-    for offer_index in range(len(fleet.offers)):
+    if like is None:
+        spot = np.zeros_like(by_offer)
+        committed = np.zeros(len(fleet.offers), dtype=np.int64)
+        cost = np.zeros(len(fleet.offers))
+        is_known = np.zeros(len(fleet.offers), dtype=bool)
+    else:
+        spot, committed, cost = like.spot.copy(), like.committed.copy(), like.cost_by_offer.copy()
+        is_known = (by_offer == like.nodes).all(axis=1)
+    for offer_index in np.flatnonzero(~is_known).tolist():
         committed[offer_index], spot[offer_index], cost[offer_index] = _cheapest(
             fleet, offer_index, by_offer[offer_index]
         )

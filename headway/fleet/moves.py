@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
-from headway.fleet.nouns import Array, Fleet, Whole
+from headway.fleet.nouns import Array, Bill, Fleet, Whole
 
 _MOST_MOVES = 400
 _WORTHWHILE = 1e-9
@@ -21,7 +21,8 @@ def with_better_moves(fleet: Fleet, supply_of: Whole, node_price: Array) -> Whol
     for _ in range(_MOST_MOVES):
         if not moves.make_best():
             break
-    before, after = (_cost(fleet, assignment) for assignment in (supply_of, moves.chosen))
+    before, bill = _billed(fleet, supply_of)
+    after, _ = _billed(fleet, moves.chosen, bill)
     return moves.chosen if after < before else supply_of
 
 
@@ -92,7 +93,7 @@ def with_fewer_open(fleet: Fleet, supply_of: Whole) -> Whole:
     """
     estimate = estimated_cost(fleet)
     jobs = np.arange(len(fleet.jobs))
-    best, best_cost = supply_of, _cost(fleet, supply_of)
+    best, (best_cost, bill) = supply_of, _billed(fleet, supply_of)
     load_cost = np.bincount(
         supply_of, weights=estimate[jobs, supply_of], minlength=len(fleet.supplies)
     )
@@ -106,14 +107,15 @@ def with_fewer_open(fleet: Fleet, supply_of: Whole) -> Whole:
             continue
         moved = best.copy()
         moved[members] = others[costs.argmin(axis=1)]
-        cost = _cost(fleet, moved)
+        cost, moved_bill = _billed(fleet, moved, bill)
         if cost < best_cost:
-            best, best_cost = moved, cost
+            best, best_cost, bill = moved, cost, moved_bill
     return best
 
 
-def _cost(fleet: Fleet, supply_of: Whole) -> float:
-    """Cost of a day; inf if a limit is exceeded."""
+def _billed(fleet: Fleet, supply_of: Whole, like: Bill | None = None) -> tuple[float, Bill]:
+    """Cost of a day, inf if a limit is exceeded, and its bill, by that of a similar plan."""
     nodes = nodes_needed(fleet, supply_of)
-    cost = bill_of(fleet, nodes).cost_per_day
-    return float("inf") if limits_broken(fleet, nodes, cost) else cost
+    bill = bill_of(fleet, nodes, like)
+    is_broken = limits_broken(fleet, nodes, bill.cost_per_day)
+    return float("inf") if is_broken else bill.cost_per_day, bill

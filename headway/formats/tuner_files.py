@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from headway.assumptions.tuning import LOST_AFTER_S
 from headway.domain import JobProfile
@@ -24,6 +25,7 @@ from headway.domain.tuner import (
 )
 from headway.errors import HeadwayError, InputError, TunerLockedError
 from headway.formats.codec import STATE, data_of, noun_of
+from headway.formats.event_lines import tell_event
 from headway.formats.own_files import parse_json, read_bytes, read_json, read_text, why_of
 from headway.formats.profile_file import dump_profile
 from headway.formats.text_file import write_text
@@ -215,7 +217,8 @@ def append_audit(path: Path, entry: Mapping[str, object]) -> None:
     HeadwayError
         If it cannot be written.
     """
-    line = json.dumps({"at_s": round(time.time(), 3), **data_of(entry, STATE)})
+    fields = data_of(entry, STATE)
+    line = json.dumps({"at_s": round(time.time(), 3), **fields})
     try:
         with path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
@@ -226,6 +229,20 @@ def append_audit(path: Path, entry: Mapping[str, object]) -> None:
             f"{path}: the log of the tuner cannot be written ({error.strerror}); expected a folder "
             "that exists and has room"
         ) from None
+    _tell(fields)
+
+
+def _tell(fields: Mapping[str, Any]) -> None:
+    """Report an entry as an event, with the reason that it has."""
+    proposal, change = fields.get("proposal") or {}, fields.get("change") or {}
+    refused = fields.get("refused")
+    why = fields.get("why") or proposal.get("reason") or change.get("reason") or fields["event"]
+    tell_event(
+        "tuner",
+        str(fields["event"]),
+        f"{why}; not made: {refused}" if refused else str(why),
+        **{name: value for name, value in fields.items() if name not in ("event", "why")},
+    )
 
 
 def read_audit(path: Path) -> list[dict[str, object]]:

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.assumptions.planning import MINUTES_AFTER_START, SAME_AFTER_START_RATIO
-from headway.domain import AfterStart, Configuration, Evidence, JobProfile, Metric, Target
+from headway.domain import AfterStart, Configuration, Evidence, JobProfile, Metric, Restart, Target
 from headway.errors import InputError, argument
+from headway.models.job.restart import restart_of, start_again
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.planner.candidates import Candidates
@@ -74,14 +75,14 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
     -----
     **(P20)** After a restart, batches are followed one by one at an even rate; the first has the
     rows of a usual interval. Each takes `f max(w(age), 1) D(n)`, with `f` of (P4) and `w` of (E30),
-    and the first takes longer by `f` times the recorded excess of a first batch. Batches start as
-    in (B2), with the rate limit if there is one. For each minute, the target's statistic is
-    computed over the rows of the batches that start in it, without noise. Its excess over that of
-    the steady batch is added to the planned latency, and with `f = 1` to the expected latency. The
-    target is met from the minute after the last one that misses it at `f`. Rows that accumulated
-    while the query was down are not counted; they are subject to a separate target (P8). If no
-    fresh JVM is recorded, this is unavailable. `--from-start` plans with all durations multiplied
-    by `w` at the age of the first batch.
+    and the first takes longer by `f` times the recorded excess of a first batch and the loading of
+    its state (Z2). Batches start as in (B2), with the rate limit if there is one. For each minute,
+    the target's statistic is computed over the rows of the batches that start in it, without noise.
+    Its excess over that of the steady batch is added to the planned latency, and with `f = 1` to
+    the expected one. The target is met from the minute after the last one that misses it at `f`.
+    Rows that accumulated while the query was down are not counted; they are subject to a separate
+    target (P8). If no fresh JVM is recorded, this is unavailable. `--from-start` plans with all
+    durations multiplied by `w` at the age of the first batch.
     """
     question = setting.question
     profile, target = question.profile, question.target
@@ -102,6 +103,7 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
         by_minute_s=tuple(_shown_minutes(by_minute_s, planned_s, holds_from)),
         expected_first_minute_s=expected_by_minute_s[0],
         first_batch_s=first_batch_s,
+        restart=_restart(profile, configuration, factor),
     )
 
 
@@ -168,7 +170,7 @@ def _simulated_batches(
     longest_s = (configuration.max_offsets_per_trigger or math.inf) / rate_per_s
     warm_up = profile.warm_up
     assert warm_up is not None  # others are not reported
-    begun_s, extra_s = warm_up.start_age_s, warm_up.first_batch_extra_s
+    begun_s, extra_s = warm_up.start_age_s, _longer_s(profile, configuration, factor)
     read_until_s = begun_s - _steady(profile, configuration, factor).most_wait_s
     batches: list[_Batch] = []
     end_s = begun_s + MINUTES_AFTER_START.value * _MINUTE_S
@@ -180,6 +182,31 @@ def _simulated_batches(
         grid_s = trigger_s * (math.floor(begun_s / trigger_s) + 1.0) if trigger_s else 0.0
         begun_s, read_until_s, extra_s = max(begun_s + duration_s, grid_s), until_s, 0.0
     return batches
+
+
+def _longer_s(profile: JobProfile, configuration: Configuration, factor: float) -> float:
+    """How much longer the first batch takes than its rows do, loading its state: (Z2)."""
+    steady = _steady(profile, configuration, factor)
+    start = start_again(
+        profile,
+        num_slots=configuration.num_slots,
+        partitions=configuration.shuffle_partitions,
+        interval_s=max(configuration.trigger_s, steady.duration_s),
+        batch_rows=profile.arrivals.rate_per_s * steady.most_wait_s,
+    )
+    return 0.0 if start is None else float(start.longer_s)
+
+
+def _restart(profile: JobProfile, configuration: Configuration, factor: float) -> Restart | None:
+    """From the start of the process to the end of the first batch, with the rows that wait then."""
+    rate_per_s = profile.arrivals.rate_per_s
+    usual_rows = rate_per_s * _steady(profile, configuration, factor).most_wait_s
+    usual = restart_of(profile, configuration, usual_rows)
+    if usual is None:
+        return None
+    most_rows = configuration.max_offsets_per_trigger or math.inf
+    first_rows = min(rate_per_s * (usual.jvm_s + usual.session_s), most_rows)
+    return restart_of(profile, configuration, first_rows, usual_rows=usual_rows, factor=factor)
 
 
 def _steady(profile: JobProfile, configuration: Configuration, factor: float) -> _Batch:

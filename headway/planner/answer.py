@@ -44,6 +44,7 @@ from headway.planner.memory import memory_plan, overhead_bytes
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import Offer, reserve_findings
 from headway.planner.rate_limit import RateLimit
+from headway.planner.switch_offers import changes_of_switches, settings_of_switches
 from headway.sparkconf import KNOBS, query_options, resource_settings, spark_conf
 from headway.sparkconf.container import (
     OFF_HEAP_KEY,
@@ -51,6 +52,7 @@ from headway.sparkconf.container import (
     OVERHEAD_KEY,
     PYTHON_MEMORY_KEY,
 )
+from headway.sparkconf.rocksdb import rocksdb_conf
 from headway.units import spark_memory_text
 
 
@@ -80,6 +82,7 @@ class FoundSetting:
     limit: RateLimit = field(default_factory=RateLimit)
     after_start: AfterStart | None = None
     kept_probability: float | None = None
+    most_on_nodes: FrontierPoint | None = None
 
 
 def as_plan(
@@ -104,6 +107,9 @@ def as_plan(
         # Even if it is Spark's default, since the job may still be submitted with another number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
     options = query_options(configuration, setting.limit.option)
+    changes = changes_from_today(profile, configuration, conf) + changes_of_switches(offer)
+    switch_conf, switch_options = settings_of_switches(offer)
+    conf, options = conf | switch_conf, options | switch_options
     common = dict[str, Any](
         target=question.target,
         arrivals=profile.arrivals,
@@ -113,6 +119,7 @@ def as_plan(
         planned_latency_s=explained.latency_s,
         frontier=setting.frontier,
         chosen=setting.chosen,
+        most_on_nodes=setting.most_on_nodes,
         findings=(
             *setting.findings,
             *_resource_findings(offer, memory, configuration),
@@ -120,7 +127,7 @@ def as_plan(
             *(finding for finding in prediction.findings if finding.code.is_of_profile),
         ),
         binding=setting.binding,
-        changes=changes_from_today(profile, configuration, conf),
+        changes=changes,
         spark_conf=conf,
         query_options=options,
         confidence=question.confidence,
@@ -171,6 +178,8 @@ def _conf(
     if memory.overhead_bytes > overhead_bytes(memory.heap_bytes, 0):
         # Spark's own computation ignores state outside the heap, and on some platforms Python.
         conf[OVERHEAD_KEY] = spark_memory_text(memory.overhead_bytes)
+    if memory.rocksdb is not None:
+        conf |= rocksdb_conf(memory.rocksdb)
     if memory.off_heap_bytes:
         conf[OFF_HEAP_KEY] = "true"
         conf[OFF_HEAP_SIZE_KEY] = spark_memory_text(memory.off_heap_bytes)

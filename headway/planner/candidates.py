@@ -29,7 +29,7 @@ from headway.models.job.upper_end import UpperEnd
 from headway.models.laws.normal import ndtri
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question, burst_of
-from headway.planner.recovery import Passage, passage, recovery_s
+from headway.planner.recovery import Passage, passage, recovery_after_outage_s
 from headway.planner.tasks import launch_ratio
 
 BoolArray = NDArray[np.bool_]
@@ -262,10 +262,8 @@ class Candidates:
         return PromisedLatency(profile=self.question.profile, target=target or self.question.target)
 
     def _latency_excess(self, law: SettingLaw) -> Array:
-        excesses = [
-            self.promised(target).log_excess(law, _LEAST_TAIL)
-            for target in self.question.latency_targets
-        ]
+        promises = map(self.promised, self.question.latency_targets)
+        excesses = [promised.log_excess(law, _LEAST_TAIL) for promised in promises]
         return np.asarray(np.maximum.reduce(excesses))
 
     def _excess_of_change(
@@ -293,8 +291,10 @@ class Candidates:
         if isinstance(promise.after, Burst):
             return self._passage(promise.after, rate_per_s, factor)[0].recovery_s
         model = self.durations.model(num_axes=1)
-        usual = settled_batch_rows(model, rate_per_s, self.trigger_s, factor)
-        return recovery_s(model, rate_per_s, self.trigger_s, factor, promise.after, usual)
+        profile, size = self.question.profile, (self.num_slots, self.partitions)
+        return recovery_after_outage_s(
+            profile, model, size, rate_per_s, self.trigger_s, factor, promise.after
+        )
 
     def _worst_of_burst(
         self, burst: Burst, rate_per_s: Array, factor: Array

@@ -34,7 +34,7 @@ def pinned_partitions(profile: JobProfile) -> int | None:
     A query without state on Spark 4.1 or newer uses a new number from its next start on; with
     state, the checkpoint keeps the number that it started with.
     """
-    if _applies(KNOBS["shuffle_partitions"], profile) is not Applies.NEW_CHECKPOINT:
+    if when_applied(KNOBS["shuffle_partitions"], profile) is not Applies.NEW_CHECKPOINT:
         return None
     return profile.pins.state_partitions or profile.todays_partitions
 
@@ -114,7 +114,7 @@ def planned_settings(
     settings, profiled = [], profiled_values(profile)
     for key, value in (*spark_conf.items(), *query_options.items()):
         knob = knob_of(key)
-        applies = _applies(knob, profile)
+        applies = when_applied(knob, profile)
         pinned = applies is Applies.NEW_CHECKPOINT and checkpoint is Checkpoint.EXISTING
         settings.append(
             PlannedSetting(
@@ -149,7 +149,7 @@ def changes_from_today(
                     setting=knob.label,
                     before=_in_words(name, before, is_before=True),
                     after=_in_words(name, after, is_before=False),
-                    applies=_applies(knob, profile),
+                    applies=when_applied(knob, profile),
                 )
             )
     profiled = profiled_values(profile)
@@ -162,7 +162,7 @@ def changes_from_today(
                 setting=knob.label,
                 before=before_words(key, profiled),
                 after=value,
-                applies=_applies(knob, profile),
+                applies=when_applied(knob, profile),
             )
         )
     return tuple(changes)
@@ -183,7 +183,8 @@ def profiled_values(profile: JobProfile) -> dict[str, str]:
     return values | profiled_sizes(application) | resource_settings(application.properties)
 
 
-def _applies(knob: Knob, profile: JobProfile) -> Applies:
+def when_applied(knob: Knob, profile: JobProfile) -> Applies:
+    """What it takes for a changed setting to reach the profiled query."""
     version = profile.applications[-1].spark_version
     return applies_when(
         knob,

@@ -14,7 +14,7 @@ from headway.digits import format_money
 from headway.domain import Advice, TasksRule
 from headway.models.job.calibration import is_calibrated
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.planner.bill import bill_per_hour, within_budget
+from headway.planner.bill import bill_per_hour, within_limits
 from headway.planner.candidates import BoolArray, Candidates, all_candidates, candidates_at
 from headway.planner.explained_setting import ExplainedSetting, is_worthwhile
 from headway.planner.fewest import first_meeting
@@ -49,7 +49,7 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     """
     rate_per_s = at_nodes.question.rate_per_s
     is_possible = noise_free_rate_per_s(at_nodes) >= rate_per_s
-    possible = at_nodes.take(is_possible & within_budget(at_nodes))
+    possible = at_nodes.take(is_possible & within_limits(at_nodes))
     meeting = possible.take(possible.meets_by_moments(rate_per_s))
     preferred = []
     for _ in range(CHOICES_CERTIFIED.value):
@@ -117,8 +117,9 @@ def cheapest(offer: Offer, fewest: int) -> Buy:
         if nodes_per_hour is None or nodes_per_hour >= best_per_hour:
             break
         setting = chosen_setting(all_candidates(question, (nodes,)))
-        cost_per_hour = float(bill_per_hour(setting)[0])
-        is_good = cost_per_hour < best_per_hour and within_budget(setting)[0]
+        bill = bill_per_hour(setting)
+        cost_per_hour = float(bill[0])
+        is_good = cost_per_hour < best_per_hour and within_limits(setting, bill)[0]
         if is_good and setting.meets(question.rate_per_s)[0]:
             best = Buy(offer=offer, nodes=nodes, sought=setting)
             best_per_hour = cost_per_hour
@@ -193,7 +194,8 @@ def as_fast_as_possible(setting: ExplainedSetting) -> Iterator[Advice]:
         return
     fastest = candidates_at(question, [(nodes, partitions, 0.0)])
     fastest_s = float(fastest.latency_s(question.rate_per_s)[0])
-    if not is_worthwhile(fastest_s, setting.latency_s) or not fastest.meets(question.rate_per_s)[0]:
+    is_met = fastest.meets(question.rate_per_s)[0] and within_limits(fastest)[0]
+    if not is_met or not is_worthwhile(fastest_s, setting.latency_s):
         return
     busy_ratio, interval_s = _busy_ratio(setting, trigger_s)
     fastest_busy_ratio, fastest_interval_s = _busy_ratio(setting, 0.0)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from headway.assumptions.planning import SELDOM_RATIO
-from headway.planner.bill import within_budget
+from headway.planner.bill import within_limits
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.enumeration import Fewest, fewest_of
 from headway.planner.noise_free import most_rates_per_s, noise_free_rate_per_s
@@ -29,20 +29,22 @@ def fewest_nodes(question: Question) -> Fewest:
             hopeful.setdefault(nodes, []).append(partitions)
     return fewest_of(
         sorted(hopeful),
-        lambda nodes: is_enough(question, nodes, hopeful[nodes]),
+        lambda nodes: sufficient_setting(question, nodes, hopeful[nodes]) is not None,
         max_nodes=question.space.max_nodes,
         tries_every=False,
     )
 
 
-def is_enough(question: Question, nodes: int, partitions: Sequence[int]) -> bool:
-    """Whether a setting of a number of nodes meets the question."""
+def sufficient_setting(
+    question: Question, nodes: int, partitions: Sequence[int]
+) -> Candidates | None:
+    """A setting of a number of nodes that meets the question, if there is one."""
     triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
     candidates = candidates_at(
         question,
         [(nodes, count, trigger_s) for count in partitions for trigger_s in triggers_s],
     )
-    return first_meeting(candidates) is not None
+    return first_meeting(candidates)
 
 
 def first_meeting(candidates: Candidates) -> Candidates | None:
@@ -52,7 +54,7 @@ def first_meeting(candidates: Candidates) -> Candidates | None:
     """
     rate_per_s = candidates.question.rate_per_s
     is_possible = noise_free_rate_per_s(candidates) >= rate_per_s
-    candidates = candidates.take(is_possible & within_budget(candidates))
+    candidates = candidates.take(is_possible & within_limits(candidates))
     if len(candidates):
         candidates = candidates.take(candidates.could_meet(rate_per_s))
     if not len(candidates):

@@ -131,22 +131,22 @@ def _best_borne_out(
 
 def frontier_around(
     question: Question, around: int, fewest_nodes: int, looked_at: Sequence[int] = ()
-) -> tuple[FrontierPoint, ...]:
+) -> Iterator[FrontierPoint]:
     """The frontier around a number of nodes; more may be tried than are shown."""
     space = question.space
     counts = frontier_node_counts(around, space.min_nodes, space.max_nodes)
     candidates = all_candidates(question, sorted({*counts, *looked_at}))
-    return tuple(frontier_of(candidates, counts, fewest_nodes))
+    return frontier_of(candidates, counts, fewest_nodes)
 
 
 def with_own(
-    points: Sequence[FrontierPoint], plan_point: FrontierPoint
-) -> tuple[FrontierPoint, ...]:
+    points: Iterator[FrontierPoint], plan_point: FrontierPoint
+) -> Iterator[FrontierPoint]:
     """A frontier in which rows with the plan's nodes, or more, have at least the plan's rate.
 
     The plan's setting is one of their settings.
     """
-    return tuple(_no_less(point, plan_point) for point in points)
+    return (_no_less(point, plan_point) for point in points)
 
 
 def _no_less(point: FrontierPoint, plan_point: FrontierPoint) -> FrontierPoint:

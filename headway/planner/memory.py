@@ -15,10 +15,12 @@ from headway.assumptions.resources import (
     RESERVED_BYTES,
     UNIFIED_RATIO,
 )
-from headway.domain import Application, JobProfile, MemoryPlan
+from headway.domain import Application, JobProfile, MemoryPlan, RocksDbMemory
 from headway.domain.configuration import task_slots
+from headway.models.job.rocksdb_memory import rocksdb_memory
 from headway.planner.profiled_memory import ProfiledMemory, profiled_memory
 from headway.planner.space import NodeSpace
+from headway.planner.state_in_rocksdb import state_in_rocksdb
 from headway.sparkconf.container import usual_overhead_bytes
 from headway.units import parse_size_bytes
 
@@ -40,6 +42,7 @@ class MemoryNeed:
     overhead_ratio: float
     off_heap_bytes: int
     least_overhead_bytes: int
+    rocksdb: RocksDbMemory | None = None
 
     def overhead_bytes(self, heap_bytes: int) -> int:
         """Overhead of a container, including native state; at least what was set [bytes]."""
@@ -102,7 +105,8 @@ def memory_need(profile: JobProfile, space: NodeSpace, executors: int) -> Memory
     a local run, driver and executor are one JVM. Overhead and off-heap memory that the profiled run
     set are kept.
 
-    State in Spark's default store is on the heap, that of RocksDB outside of it. Without peaks, a
+    State in Spark's default store is on the heap, that of RocksDB outside of it, with the bound of
+    (Z1) if what its stores wrote is on record, else as much as they held. Without peaks, a
     recorded state is a lower bound: what Spark reserves, the share of the state, and the fifth.
     """
     parts = _heap_parts(profile, space, executors)
@@ -110,10 +114,14 @@ def memory_need(profile: JobProfile, space: NodeSpace, executors: int) -> Memory
     allowed = profiled.python_bytes if profile.shape.python_operators else 0
     usual_ratio = PYTHON_OVERHEAD_RATIO.value if allowed is None else OVERHEAD_RATIO.value
     profiled_cores = profile.baseline.cores_per_executor
+    in_rocksdb = state_in_rocksdb(profile, executors)
+    rocksdb = None if in_rocksdb is None else rocksdb_memory(in_rocksdb)
+    held_bytes = -(-(profile.state_memory_bytes - heap_state_bytes(profile)) // executors)
     return MemoryNeed(
         heap_bytes=sum(parts.values()),
         parts=parts,
-        native_bytes=-(-(profile.state_memory_bytes - heap_state_bytes(profile)) // executors),
+        native_bytes=held_bytes if rocksdb is None else rocksdb.native_bytes,
+        rocksdb=rocksdb,
         python_bytes=_whole_mib(-(-(allowed or 0) * space.cores_per_executor // profiled_cores)),
         overhead_ratio=usual_ratio if profiled.overhead_ratio is None else profiled.overhead_ratio,
         off_heap_bytes=profiled.off_heap_bytes,
@@ -219,6 +227,7 @@ def memory_plan(profile: JobProfile, space: NodeSpace, executors: int) -> Memory
         profiled_heap=profiled.heap_words if profile.declared is None else "",
         reason=reason,
         is_measured_locally=profile.memory is not None and profiled.is_local,
+        rocksdb=need.rocksdb,
     )
 
 

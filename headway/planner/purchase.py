@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from headway.domain import Finding, FindingCode, JobProfile, NodeType
 from headway.domain.configuration import idle_cores
+from headway.domain.switches import Switch
 from headway.errors import InputError
 from headway.models.job.calibration import widened
 from headway.planner.enumeration import (
@@ -30,11 +31,14 @@ from headway.units import counted, spark_memory_text
 class Offer:
     """The question on the nodes of a type, or on the executors of the space without one.
 
-    ``budget_per_hour`` is set if a budget, not the space, limits the number of nodes.
+    ``budget_per_hour`` is set if a budget, not the space, limits the number of nodes. The job of
+    the question has ``switches`` turned; ``unturned`` is the job without them, if any are allowed.
     """
 
     question: Question
     budget_per_hour: float | None = None
+    switches: tuple[Switch, ...] = ()
+    unturned: JobProfile | None = None
 
     @property
     def node_type(self) -> NodeType | None:

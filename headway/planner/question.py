@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from headway.domain import Burst, CatchUp, DuringBurst, JobProfile, Metric, Promise, Target
+from headway.domain.switches import Switch
 from headway.domain.writes import StorePrice
 from headway.models.job.declared import figures_at
 from headway.models.laws.normal import ndtri
@@ -35,7 +37,8 @@ class Question:
     Declared figures in it are at the end of their ranges for the confidence. ``also`` are further
     targets; a setting meets the question if it meets all of them. If the query ``starts_anew``,
     without its checkpoint, today's partitions are not preferred. ``charges`` are None if the
-    price of requests is unknown, ``retention_s`` how long the source keeps rows if that is given.
+    price of requests is unknown, ``retention_s`` how long the source keeps rows if that is given. A setting
+    may write ``most_files_per_hour``. ``allowed`` are the switches that a plan may turn.
     """
 
     profile: JobProfile
@@ -46,6 +49,8 @@ class Question:
     starts_anew: bool = False
     charges: Charges | None = None
     retention_s: float | None = None
+    most_files_per_hour: float = math.inf
+    allowed: tuple[Switch, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0.5 <= self.confidence < 1:
@@ -71,10 +76,11 @@ class Question:
         )
 
     def of_alone(self, promise: Promise) -> Question:
-        """The same job and space with one target only, whatever the requests cost."""
+        """The same job and space with one target only, whatever is written and what that costs."""
+        lax = replace(self, also=(), charges=None, most_files_per_hour=math.inf)
         if isinstance(promise, Target):
-            return replace(self, target=promise, also=(), charges=None)
-        return replace(self, target=_ANY_LATENCY, also=(promise,), charges=None)
+            return replace(lax, target=promise)
+        return replace(lax, target=_ANY_LATENCY, also=(promise,))
 
     @property
     def latency_targets(self) -> tuple[Target, ...]:

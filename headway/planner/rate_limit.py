@@ -15,7 +15,7 @@ from headway.domain import Z90, Burst, CatchUp, Finding, FindingCode, JobProfile
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
-from headway.planner.recovery import limited_recovery_s
+from headway.planner.recovery import limited_recovery_s, start_after_outage
 from headway.sparkconf import Counts, ReaderLimit, reader_limit
 
 
@@ -158,8 +158,12 @@ def recovers_in_time(setting: Candidates, limit_rows: float) -> bool:
     )
     factor, trigger_s = float(setting.planned_ratio(rate_per_s)[0]), configuration.trigger_s
     usual = float(settled_batch_rows(model, rate_per_s, trigger_s, factor))
+    size = configuration.num_slots, configuration.shuffle_partitions
+    start = start_after_outage(question.profile, model, size, trigger_s, factor, usual)
     return all(
-        limited_recovery_s(model, rate_per_s, trigger_s, factor, promise.after, usual, limit_rows)
+        limited_recovery_s(
+            model, rate_per_s, trigger_s, factor, promise.after, usual, limit_rows, start
+        )
         <= promise.limit_s
         for promise in question.also
         if isinstance(promise, CatchUp) and not isinstance(promise.after, Burst)

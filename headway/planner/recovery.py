@@ -3,19 +3,88 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.assumptions.planning import MOST_BATCHES_TO_RECOVER, USUAL_BATCH_RATIO
-from headway.domain import Burst
+from headway.domain import Burst, JobProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.job.duration import DurationModel
+from headway.models.job.restart import start_again
 from headway.models.job.setting import settled_batch_rows
+
+Size: TypeAlias = "tuple[Numeric | NDArray[np.int_], Numeric | NDArray[np.int_]]"
+"""Task slots and shuffle partitions of a setting, or of several."""
 
 _SETTLED_RATIO = 1e-4
 # Start of the burst in an interval, as shares of it; the worst one counts.
 _BEGINNINGS = np.arange(8.0) / 8.0
+
+
+class Start(NamedTuple):
+    """What passes before the first batch after an outage, and how much longer that one takes [s].
+
+    Nothing if the application went on, or if no start in a fresh JVM is on record.
+    """
+
+    before_s: Numeric = 0.0
+    longer_s: Numeric = 0.0
+
+
+NO_START = Start()
+
+
+def start_after_outage(
+    profile: JobProfile,
+    model: DurationModel,
+    size: Size,
+    trigger_s: Numeric,
+    factor: Numeric,
+    usual_rows: Numeric,
+) -> Start:
+    """The start of the application after an outage, with the state of usual batches.
+
+    ``size`` are its task slots and shuffle partitions.
+
+    Notes
+    -----
+    theory.md (Z2).
+    """
+    num_slots, partitions = (np.asarray(count, dtype=np.float64) for count in size)
+    start = start_again(
+        profile,
+        num_slots=num_slots,
+        partitions=partitions,
+        interval_s=np.maximum(trigger_s, np.multiply(factor, model.mean_s(usual_rows))),
+        batch_rows=usual_rows,
+    )
+    if start is None:
+        return NO_START
+    return Start(start.before_s, np.multiply(factor, start.longer_s))
+
+
+def recovery_after_outage_s(
+    profile: JobProfile,
+    model: DurationModel,
+    size: Size,
+    rate_per_s: Numeric,
+    trigger_s: Numeric,
+    factor: Numeric,
+    outage_s: float,
+) -> Array:
+    """Time from the end of an outage until batches of a job are back to their usual size [s].
+
+    ``size`` are its task slots and shuffle partitions.
+
+    Notes
+    -----
+    theory.md (P8), (Z2).
+    """
+    usual_rows = settled_batch_rows(model, rate_per_s, trigger_s, factor)
+    start = start_after_outage(profile, model, size, trigger_s, factor, usual_rows)
+    return recovery_s(model, rate_per_s, trigger_s, factor, outage_s, usual_rows, start)
 
 
 def recovery_s(
@@ -25,6 +94,7 @@ def recovery_s(
     factor: Numeric,
     outage_s: float,
     usual_rows: Numeric,
+    start: Start = NO_START,
 ) -> Array:
     """Time from the end of an outage until batches are back to their usual size.
 
@@ -38,6 +108,8 @@ def recovery_s(
         How long nothing was read; there is no rate limit afterwards. [s]
     usual_rows : float or (n,) array
         Rows of a settled batch. [rows]
+    start : Start, optional
+        Of the application after the outage.
 
     Returns
     -------
@@ -48,16 +120,21 @@ def recovery_s(
     -----
     **(P8)** Recovery after an outage of length `τ`: the chain `n_0 = λ τ`,
     `n_(k+1) = λ max(B, fD(n_k))` until `n_k` is within a tenth of the settled rows; `catch_up`
-    limits the sum of the intervals. With a rate limit `N`, full batches come first,
-    `⌈(n_0-N)/(N-λ I)⌉` of them with `I = max(B, fD(N))`, until the rest fits into one batch.
+    limits the sum of the intervals. If a start in a fresh JVM is on record, the application is
+    taken to start again after the outage: `n_0 = λ (τ + a_J + a_S)`, the first batch is longer by
+    `f (x + L)`, and `a_J + a_S` is added to the sum (Z2). With a rate limit `N`, full batches come
+    first, `⌈(n_0-N)/(N-λ I)⌉` of them with `I = max(B, fD(N))`, until the rest fits into one batch.
 
     Examples
     --------
     >>> float(recovery_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 60.0, 500.0))
     5.0
     """
-    rows = np.asarray(rate_per_s, dtype=np.float64) * outage_s
-    return worked_off_s(model, rate_per_s, trigger_s, factor, rows, usual_rows)
+    rows = np.multiply(rate_per_s, outage_s + np.asarray(start.before_s))
+    recovered_s = worked_off_s(
+        model, rate_per_s, trigger_s, factor, rows, usual_rows, start.longer_s
+    )
+    return np.asarray(start.before_s + recovered_s)
 
 
 def worked_off_s(
@@ -67,8 +144,11 @@ def worked_off_s(
     factor: Numeric,
     backlog_rows: Numeric,
     usual_rows: Numeric,
+    longer_s: Numeric = 0.0,
 ) -> Array:
     """Time from the start of a batch of a backlog until batches are back to their usual size [s].
+
+    The first one takes ``longer_s`` more than its rows do.
 
     Notes
     -----
@@ -79,20 +159,21 @@ def worked_off_s(
     >>> float(worked_off_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 6000.0, 500.0))
     5.0
     """
-    rate, trigger, factors, rows, usual = np.broadcast_arrays(
+    rate, trigger, factors, rows, usual, longer = np.broadcast_arrays(
         *(
             np.asarray(value, dtype=np.float64)
-            for value in (rate_per_s, trigger_s, factor, backlog_rows, usual_rows)
+            for value in (rate_per_s, trigger_s, factor, backlog_rows, usual_rows, longer_s)
         )
     )
     total_s = np.zeros_like(rows)
     for _ in range(MOST_BATCHES_TO_RECOVER.value):
-        behind = rows > USUAL_BATCH_RATIO.value * usual
+        behind = (rows > USUAL_BATCH_RATIO.value * usual) | (longer > 0.0)
         if not np.any(behind):
             break
-        interval_s = np.maximum(trigger, factors * model.mean_s(rows))
+        interval_s = np.maximum(trigger, factors * model.mean_s(rows) + longer)
         total_s = np.where(behind, total_s + interval_s, total_s)
         rows = np.where(behind, rate * interval_s, rows)
+        longer = np.zeros_like(longer)
     return np.where(rows > USUAL_BATCH_RATIO.value * usual, np.inf, total_s)
 
 
@@ -104,29 +185,39 @@ def limited_recovery_s(
     outage_s: float,
     usual_rows: float,
     limit_rows: float,
+    start: Start = NO_START,
 ) -> float:
     """The same as :func:`recovery_s` if no batch takes more than ``limit_rows``.
 
     Notes
     -----
     theory.md (P8): full batches until the rest fits into one, then the chain. ``inf`` if full
-    batches take no more rows than arrive in the meantime.
+    batches take no more rows than arrive in the meantime. The rows that arrive while the first one
+    takes longer are a part of the backlog.
 
     Examples
     --------
     >>> limited_recovery_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 60.0, 500.0, 1000.0)
     55.0
     """
-    full_s = max(trigger_s, factor * float(model.mean_s(limit_rows)))
+    mean_s = factor * float(model.mean_s(limit_rows))
+    full_s = max(trigger_s, mean_s)
     less_rows = limit_rows - rate_per_s * full_s
     if less_rows <= 0:
         return float("inf")
-    backlog_rows = rate_per_s * outage_s
+    before_s, longer_s = float(start.before_s), float(start.longer_s)
+    backlog_rows = rate_per_s * (outage_s + before_s)
+    if backlog_rows > limit_rows:
+        # A wait for the next trigger absorbs some of it.
+        more_s = max(trigger_s, mean_s + longer_s) - full_s
+        before_s, longer_s = before_s + more_s, 0.0
+        backlog_rows += rate_per_s * more_s
     num_full = math.ceil(max(backlog_rows - limit_rows, 0.0) / less_rows)
     remaining_rows = backlog_rows - num_full * less_rows
-    return num_full * full_s + float(
-        worked_off_s(model, rate_per_s, trigger_s, factor, remaining_rows, usual_rows)
+    worked_s = worked_off_s(
+        model, rate_per_s, trigger_s, factor, remaining_rows, usual_rows, longer_s
     )
+    return before_s + num_full * full_s + float(worked_s)
 
 
 class Passage(NamedTuple):

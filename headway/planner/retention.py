@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from headway.domain import Burst, CatchUp, Configuration, Finding, FindingCode, Promise
 from headway.errors import InputError, argument
-from headway.models.job.setting import duration_model
+from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
+from headway.planner.recovery import NO_START, start_after_outage
 from headway.units import format_duration
 
 _STEPS = 60
@@ -47,18 +48,20 @@ def retention_findings(setting: Candidates, configuration: Configuration) -> Ite
     takes `R`, the first batch has `n_0 = min(N, λ(τ + R))` rows, with `N` the rate limit. They must
     be there until it has ended, for a failure reads them again; later batches are of younger rows,
     as the backlog gets smaller. So no row is lost if `τ + R + f D(n_0) ≤ K`, and the longest such
-    `τ` is found by bisection. `R` is the age of a fresh JVM at its first batch plus what that batch
-    takes longer (E30); it is left out if no fresh JVM was profiled. An outage of `K` or more is
-    refused.
+    `τ` is found by bisection. `R` is what passes before the first batch and what that takes longer
+    than its rows, `a_J + a_S + f (x + L)` of (Z2); it is left out if no start in a fresh JVM is on
+    record. An outage of `K` or more is refused.
     """
     question = setting.question
     retention_s, profile = question.retention_s, question.profile
     if retention_s is None:
         return
-    warm_up = profile.warm_up
-    restart_s = 0.0 if warm_up is None else warm_up.start_age_s + warm_up.first_batch_extra_s
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    size = configuration.num_slots, configuration.shuffle_partitions
+    model, trigger_s = duration_model(profile, *size), configuration.trigger_s
     factor = float(setting.planned_ratio(question.rate_per_s)[0])
+    usual_rows = settled_batch_rows(model, question.rate_per_s, trigger_s, factor)
+    start = start_after_outage(profile, model, size, trigger_s, factor, usual_rows)
+    restart_s = float(start.before_s) + float(start.longer_s)
 
     def first_batch_s(outage_s: float) -> float:
         rows = question.rate_per_s * (outage_s + restart_s)
@@ -75,7 +78,7 @@ def retention_findings(setting: Candidates, configuration: Configuration) -> Ite
         "outage_s": low_s,
         "retention_s": retention_s,
         "first_batch_s": first_batch_s(low_s),
-        **({} if warm_up is None else {"restart_s": restart_s}),
+        **({} if start is NO_START else {"restart_s": restart_s}),
     }
     longest_s = max(_outages_s(question.also), default=0.0)
     if longest_s > low_s:

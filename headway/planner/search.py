@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain import (
@@ -19,10 +20,12 @@ from headway.domain import (
 )
 from headway.domain.later import later, with_changes
 from headway.domain.question import Checkpoint
+from headway.domain.switches import Switch
 from headway.domain.writes import StorePrice
 from headway.errors import InputError
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.answer import FoundSetting, as_plan
+from headway.planner.bill import within_limits
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.checkpoint import held_by
 from headway.planner.choice import Buy, cheapest, chosen_setting
@@ -36,11 +39,13 @@ from headway.planner.explain.explained import nearest_there_is, settled_on
 from headway.planner.explain.infeasible import lowest_latency_in_reach
 from headway.planner.fewest import fewest_nodes
 from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
+from headway.planner.join_state import with_full_join
 from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
 from headway.planner.question import Charges, Question, burst_of
 from headway.planner.retention import require_rows_kept
 from headway.planner.space import SearchSpace
+from headway.planner.switch_offers import turned_offers
 
 
 def plan(
@@ -58,6 +63,8 @@ def plan(
     checkpoint: Checkpoint | None = None,
     store_price: StorePrice | None = None,
     retention_s: float | None = None,
+    most_files_per_hour: float = math.inf,
+    allowed: Sequence[Switch] = (),
     relaxation: bool = False,
     from_start: bool = False,
     rate_ratios: Sequence[float] = (),
@@ -93,6 +100,10 @@ def plan(
         the budget; None leaves them out.
     retention_s : float or None, > 0
         How long the source keeps rows; None if that does not matter. [s]
+    most_files_per_hour : float, > 0
+        Maximum number of files that the query may write. [1/h]
+    allowed : sequence of Switch
+        Switches of Spark that the plan may turn.
     relaxation : bool
         Also state the bound of the convex relaxation, which loads cvxpy.
     from_start : bool
@@ -113,14 +124,18 @@ def plan(
 
     Notes
     -----
-    theory.md (P4)-(P14). Every setting with fewer nodes is compared with the target, or ruled out
-    by a bound that noise can only worsen. While batches grow, a plan holds until a date (P31), or
-    none is feasible (P27).
+    theory.md (P4)-(P14), (P33). Every setting with fewer nodes is compared with the target, or
+    ruled out by a bound that noise can only worsen. While batches grow, a plan holds until a date
+    (P31), or none is feasible (P27).
     """
 
     def offered(job: JobProfile) -> tuple[list[Offer], tuple[str, ...]]:
-        question = question_of(job, target, space, confidence, further_targets, checkpoint)
-        question = replace(question, retention_s=retention_s)
+        question = replace(
+            question_of(job, target, space, confidence, further_targets, checkpoint),
+            retention_s=retention_s,
+            most_files_per_hour=most_files_per_hour,
+            allowed=tuple(allowed),
+        )
         if store_price is not None:
             charges = Charges(
                 price=store_price,
@@ -129,12 +144,14 @@ def plan(
             )
             question = replace(question, charges=charges)
         require_prices(objective, node_types, budget_per_hour)
-        return offers_of(
-            question,
-            node_types,
+        offers_for = partial(
+            offers_of,
+            node_types=node_types,
             cores_per_executor=cores_per_executor,
             budget_per_hour=budget_per_hour,
         )
+        offers, refused = offers_for(question)
+        return turned_offers(question, offers, checkpoint, offers_for), refused
 
     def planned(job: JobProfile) -> tuple[FoundSetting, tuple[str, ...]]:
         offers, refused = offered(job)
@@ -153,6 +170,7 @@ def plan(
 
     require_rows_kept(further_targets, retention_s)
     job = replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals)
+    job = with_full_join(job)
     if job.growth is not None and job.growth.is_foreseeable:
         answer, refused = planned(with_growth_ahead(job))
         lasting = until_a_date(answer) if answer.floor_s is None else None
@@ -198,6 +216,7 @@ def _planned_rate(plan: StreamAnswer) -> PlannedRate:
         nodes=plan.nodes,
         node_type=None if plan.node_type is None else plan.node_type.name,
         cost_per_hour=plan.cost_per_hour,
+        bill_per_hour=plan.cost,
         configuration=plan.configuration,
         predicted=plan.prediction.latency(plan.target.metric),
         planned_latency_s=plan.planned_latency_s,
@@ -275,6 +294,7 @@ class _OfQuery:
         if (
             fastest.planned_s > question.target.limit_s
             or not fastest.setting.meets(question.rate_per_s)[0]
+            or not within_limits(fastest.setting)[0]
         ):
             return Buy(offer=self.offer, nodes=fewest, sought=chosen_at(question, fewest))
         return fastest

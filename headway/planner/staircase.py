@@ -9,7 +9,7 @@ import numpy as np
 from headway.domain import Metric
 from headway.models.arrays import Array
 from headway.planner.candidates import all_candidates, candidates_at
-from headway.planner.fewest import is_enough
+from headway.planner.fewest import sufficient_setting
 from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import most_rates_per_s, noise_free_rate_per_s
 from headway.planner.question import Question
@@ -82,12 +82,25 @@ class Staircase:
             index = int(np.searchsorted(self._nodes, nodes))
             if self._certain_per_s[index] >= rate_per_s:
                 return nodes
-            partitions = [count for count, most_per_s in self._sizes[nodes]]
-            if is_enough(self._question.at_rate(rate_per_s), nodes, partitions):
+            if self._is_borne_out(nodes, rate_per_s):
                 self._certain_per_s[index] = rate_per_s
                 return nodes
             self._missed_per_s[index] = rate_per_s
         return None
+
+    def _is_borne_out(self, nodes: int, rate_per_s: float) -> bool:
+        """Whether a count sustains a rate by (T4), first with what it sustained a lower one by."""
+        question = self._question.at_rate(rate_per_s)
+        if nodes in self._settings:
+            setting = candidates_at(question, [self._settings[nodes]])
+            if setting.certified_excess(rate_per_s) <= 0.0:
+                return True
+        partitions = [count for count, most_per_s in self._sizes[nodes]]
+        sufficient = sufficient_setting(question, nodes, partitions)
+        if sufficient is None:
+            return False
+        (self._settings[nodes],) = sufficient.settings()
+        return True
 
     def _first(self, rate_per_s: float) -> int | None:
         """The first count that sustains a rate; more are tried at once the longer none is found."""
@@ -155,6 +168,7 @@ class Staircase:
         self._kept_per_s = np.zeros(len(self._nodes))
         self._missed_per_s = self._bounds_per_s * (1.0 + 1e-9)
         self._certain_per_s = np.zeros(len(self._nodes))
+        self._settings: dict[int, tuple[int, int, float]] = {}
 
 
 def _far_apart_first(rates_per_s: Sequence[float]) -> Iterator[float]:

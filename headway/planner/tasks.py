@@ -129,17 +129,6 @@ def _with_usual_tasks(stage: StageProfile) -> StageProfile:
     return replace(stage, source_tasks=None)
 
 
-def without_coalescing(profile: JobProfile) -> JobProfile:
-    """The job with a task for each shuffle partition where adaptive execution coalesces them."""
-    stages = tuple(
-        replace(stage, tasks_rule=TasksRule.SHUFFLE, num_source_tasks=None, coalescing=None)
-        if stage.coalescing
-        else stage
-        for stage in profile.stages
-    )
-    return replace(profile, stages=stages)
-
-
 def short_of_tasks(
     profile: JobProfile, num_slots: int, batch_rows: float | None = None
 ) -> Iterator[tuple[StageProfile, int]]:

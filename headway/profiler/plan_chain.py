@@ -20,6 +20,7 @@ _JOIN = "StreamingSymmetricHashJoin"
 _JOIN_WATERMARKS = re.compile(r", (?:(-?\d{1,19}), )?(-?\d{1,19}), state cleanup \[")
 _OLDEST_VALUE_US = re.compile(r"value predicate: \([^<>]{0,300}<= (-?\d{1,19})\)")
 _LONGEST_CLEANUP = 2000
+_SIDES = 2
 _AGGREGATION_WATERMARKS = re.compile(
     r", (?:Append|Update|Complete), -?\d{1,19}, (-?\d{1,19}), \d+$"
 )
@@ -98,6 +99,7 @@ def _stateful(
         reads=tuple(inputs.reads),
         windows=tuple(windows),
         watermark_behind_s=inputs.behind_s,
+        holds_back_s=_holds_back_s(operator),
     )
 
 
@@ -108,13 +110,29 @@ def _behind_after_s(operator: PrintedOperator, inputs: _Below) -> float | None:
     watermarks = _JOIN_WATERMARKS.search(operator.arguments)
     if watermarks is None:
         return None
-    before_ms, removed_by_ms = watermarks.groups()
-    if before_ms is None:
+    if watermarks[1] is None:
         return inputs.behind_s
-    cleanup = operator.arguments[watermarks.end() : watermarks.end() + _LONGEST_CLEANUP]
-    oldest_ms = [int(value_us) // US_PER_MS for value_us in _OLDEST_VALUE_US.findall(cleanup)]
-    held_ms = int(removed_by_ms) - min([*oldest_ms, int(removed_by_ms)])
-    return inputs.behind_s + ms_to_s(held_ms)
+    return inputs.behind_s + _held_s(operator, watermarks)
+
+
+def _holds_back_s(operator: PrintedOperator) -> float | None:
+    """The longer reach of the range of a join; None if it does not clean up both of its sides."""
+    watermarks = _JOIN_WATERMARKS.search(operator.arguments) if operator.name == _JOIN else None
+    if watermarks is None or _cleanup(operator, watermarks).count("predicate: ") < _SIDES:
+        return None
+    return _held_s(operator, watermarks)
+
+
+def _held_s(operator: PrintedOperator, watermarks: re.Match[str]) -> float:
+    """From the oldest event time that a join keeps to the watermark by which it removes rows."""
+    removed_by_ms = int(watermarks[2])
+    values_us = _OLDEST_VALUE_US.findall(_cleanup(operator, watermarks))
+    oldest_ms = [int(value_us) // US_PER_MS for value_us in values_us]
+    return ms_to_s(removed_by_ms - min([*oldest_ms, removed_by_ms]))
+
+
+def _cleanup(operator: PrintedOperator, watermarks: re.Match[str]) -> str:
+    return operator.arguments[watermarks.end() : watermarks.end() + _LONGEST_CLEANUP]
 
 
 def _removed_by_ms(operator: PrintedOperator) -> int | None:

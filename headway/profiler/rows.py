@@ -83,6 +83,7 @@ def _operator(operator: schema.StateOperator) -> Record:
         "shuffle_partitions": operator.shuffle_partitions,
         "num_stores": operator.num_stores,
         "num_updated": operator.num_updated,
+        "num_removed": operator.num_removed,
         "updates_s": seconds(operator.updates_ms),
         "store_metrics": _store_metrics(operator.store_metrics),
     }

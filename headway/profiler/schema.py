@@ -196,6 +196,7 @@ class StateOperator(SparkEvent):
     memory_bytes: Long = field(default=None, name="memoryUsedBytes")
     commit_ms: Long = field(default=None, name="commitTimeMs")
     num_updated: Long = field(default=None, name="numRowsUpdated")
+    num_removed: Long = field(default=None, name="numRowsRemoved")
     updates_ms: Long = field(default=None, name="allUpdatesTimeMs")
     shuffle_partitions: Int = field(default=None, name="numShufflePartitions")
     num_stores: Int = field(default=None, name="numStateStoreInstances")

@@ -72,7 +72,8 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                     "stateful_operators",
                     _group(
                         "name:text num_rows memory_bytes:long commit_s:float "
-                        "shuffle_partitions num_stores:int num_updated:long updates_s:float "
+                        "shuffle_partitions num_stores:int num_updated num_removed:long "
+                        "updates_s:float "
                         "store_metrics:times"
                     ),
                 ),

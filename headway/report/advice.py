@@ -14,6 +14,7 @@ from headway.domain import (
     JobProfile,
     Narrowing,
     Prediction,
+    QuerySetting,
     StreamAnswer,
     Verdict,
 )
@@ -77,6 +78,13 @@ def narrowing_text(
         f"{format_duration(run.duration_s)} at {format_rate(run.rate_per_s)} "
         f"{pace}{with_others}{_times(run)}, would {_gain_text(run.narrowing, with_interval_now)}"
     )
+
+
+def run_text(setting: QuerySetting) -> str:
+    """A setting as what is run: its pace, its shuffle partitions and its rate."""
+    configuration = setting.configuration
+    partitions = counted(configuration.shuffle_partitions, "shuffle partition")
+    return f"{_pace(configuration)}, {partitions}, {setting.rate_per_s or 0.0:,.0f} rows/s"
 
 
 def asked_interval(answer: StreamAnswer) -> tuple[str, Interval | None]:

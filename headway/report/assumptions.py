@@ -138,6 +138,8 @@ def _of_promises(plan: StreamAnswer) -> Iterator[AnyAssumption]:
     if start is not None and start.evidence is Evidence.MEASURED:
         yield fits.FRESH_JVM_S
         yield planning.SAME_AFTER_START_RATIO
+        if start.restart is not None:
+            yield resources.JVM_START_S
 
 
 def _of_memory(plan: StreamAnswer) -> Iterator[AnyAssumption]:
@@ -155,3 +157,7 @@ def _of_memory(plan: StreamAnswer) -> Iterator[AnyAssumption]:
             yield assumption
     if memory.heap_bytes >= resources.LARGEST_USEFUL_HEAP_BYTES.value:
         yield resources.LARGEST_USEFUL_HEAP_BYTES
+    if memory.rocksdb is not None:
+        yield resources.ROCKSDB_BITS_PER_KEY
+        yield resources.ROCKSDB_BUFFERED_ROW_BYTES
+        yield resources.ROCKSDB_ROOM_RATIO

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
-from headway.digits import format_money
-from headway.domain import BatchAnswer, DeadlinePoint, Verdict
+from headway.digits import format_money, rounded_up
+from headway.domain import BatchAnswer, Deadline, DeadlinePoint, FindingCode, Verdict
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.formats.as_json import deadline_json
 from headway.formats.codec import data_of
-from headway.report.wording import changes_section, executors_text, likely_text, nodes_meet
+from headway.report.wording import (
+    changes_section,
+    executors_text,
+    likely_text,
+    nodes_meet,
+    settings_section,
+)
 from headway.units import counted, format_duration
 from headway.words import all_words, certainty_text
+from headway.words.predictions import duration_against
 
-_MOST_ROWS = 16
+_MOST_ROWS, _FEW_ROWS = 16, 6
+_MOST_NOTES = 1
+#: They say why more nodes do not help, which matters if there are too few.
+_ABOUT_OTHER_SIZES = (FindingCode.MORE_NODES_LESS_SURE, FindingCode.MODEL_RISES)
 
 
 def deadline_sheet(plan: BatchAnswer) -> Sheet:
@@ -28,11 +39,7 @@ def deadline_sheet(plan: BatchAnswer) -> Sheet:
         ("run time", f"{expected} expected, up to {planned} {sure}"),
         ("physical floor", format_duration(plan.floor_s)),
     ]
-    if plan.node_type is not None:
-        facts.append(("node type", plan.node_type.name))
-    if plan.run.cost_per_run is not None:
-        currency = "" if plan.node_type is None else plan.node_type.currency
-        facts.append(("cost per run", format_money(plan.run.cost_per_run, currency=currency)))
+    facts += _cost_facts(plan)
     return Sheet(
         about=f"Headway plan of a {'batch job' if plan.backlog is None else 'backlog'}",
         headline=deadline_headline(plan),
@@ -54,6 +61,74 @@ def deadline_sheet(plan: BatchAnswer) -> Sheet:
     )
 
 
+def _brief_sheet(plan: BatchAnswer) -> Sheet:
+    """The plan on one screen; of an infeasible one why no number of nodes is enough."""
+    return replace(
+        deadline_sheet(plan),
+        facts=tuple(_brief_facts(plan)),
+        sections=_plan_sections(plan) if plan.feasible else _obstacle_sections(plan),
+    )
+
+
+def _brief_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
+    expected, against = format_duration(plan.run.mean_s), _planned_text(plan)
+    if plan.feasible:
+        sure = f"including the safety margin{likely_text(plan.kept_probability)}"
+        yield "run time", f"{expected} expected, {against}, {sure}"
+    else:
+        nodes = counted(plan.nodes, "node")
+        nearest = Deadline(limit_s=rounded_up(plan.run.planned_s))
+        yield "shortest run", f"{expected} expected, {against}, with {nodes}"
+        yield "nearest target", f"{nearest} with {nodes}, {configuration_text(plan)}"
+    yield from backlog_facts(plan)
+    yield from _cost_facts(plan)
+    if plan.feasible:
+        yield "binding constraint", plan.binding[-1]
+
+
+def _planned_text(plan: BatchAnswer) -> str:
+    limit_s = plan.deadline.limit_s
+    return f"up to {duration_against(plan.run.planned_s, limit_s)} of {format_duration(limit_s)}"
+
+
+def _plan_sections(plan: BatchAnswer) -> tuple[Section, ...]:
+    """What to set, and what of the run matters for the chosen number of nodes."""
+    notes = all_words(
+        finding for finding in plan.findings if finding.code not in _ABOUT_OTHER_SIZES
+    )
+    further = "" if len(notes) <= _MOST_NOTES else "more notes, "
+    return (
+        settings_section(plan),
+        Section(title="rejected node types", texts=plan.refused_node_types),
+        Section(lead="note", texts=notes[:_MOST_NOTES]),
+        Section(
+            texts=(
+                f"--verbose shows {further}the run time by nodes, and the source of every number",
+            ),
+            close=len(notes) > 0,
+        ),
+    )
+
+
+def _obstacle_sections(plan: BatchAnswer) -> tuple[Section, ...]:
+    """Why no number of nodes is enough; the first reason, the shortest run, is a fact."""
+    table, legend = run_time_sections(plan)
+    if plan.run.cost_per_run is None:
+        rows = tuple(row[:-1] for row in table.rows)
+        table = replace(table, head=table.head[:-1], rows=rows, right=table.right[:-1])
+    # What the table shows is explained first.
+    findings = sorted(plan.findings, key=lambda finding: finding.code not in _ABOUT_OTHER_SIZES)
+    return (
+        Section(title="binding constraints", texts=plan.binding[1:]),
+        Section(title="other improvements", texts=tuple(advice.text for advice in plan.advice)),
+        Section(title="rejected node types", texts=plan.refused_node_types),
+        replace(table, text_rows=_FEW_ROWS),
+        legend,
+        Section(lead="note", texts=all_words(findings[:_MOST_NOTES])),
+        Section(texts=("--verbose shows the nearest plan in full",)),
+    )
+
+
 def deadline_headline(plan: BatchAnswer) -> str:
     """The answer in one sentence."""
     if plan.feasible:
@@ -67,6 +142,17 @@ def deadline_headline(plan: BatchAnswer) -> str:
 def configuration_text(plan: BatchAnswer) -> str:
     """The executors of a plan, and the cores per task."""
     return executors_text(plan.executors, plan.cores_per_executor, plan.task_cpus)
+
+
+def _cost_facts(plan: BatchAnswer) -> list[tuple[str, str]]:
+    """The nodes of a plan, if a type was given, and what they cost."""
+    if plan.node_type is None:
+        return []
+    nodes = f"{counted(plan.nodes, 'node')} of {plan.node_type.name}"
+    if plan.run.cost_per_run is not None:
+        cost = format_money(plan.run.cost_per_run, currency=plan.node_type.currency)
+        nodes += f", {cost} per run"
+    return [("nodes", nodes)]
 
 
 def backlog_facts(plan: BatchAnswer) -> list[tuple[str, str]]:
@@ -137,6 +223,7 @@ KINDS = {
     "deadline-plan": Kind(
         headline=deadline_headline,
         sheet=deadline_sheet,
+        brief=_brief_sheet,
         data=deadline_json,
         main=_points,
         is_read_back=True,

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from headway.digits import format_rate_down
 from headway.domain.dstreams import DStreamsPlan, DStreamsPrediction, DStreamsSetting
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.formats.as_json import dstreams_plan_json, dstreams_prediction_json
-from headway.report.facts import purchase_facts
-from headway.report.wording import changes_section, executors_text, nodes_meet
+from headway.report.facts import nodes_fact, profiled_nodes
+from headway.report.wording import changes_section, executors_text, nodes_meet, settings_section
 from headway.units import counted, format_duration, format_rate
-from headway.words import all_words
+from headway.words import all_words, as_sentence
+from headway.words.predictions import duration_against
+
+_MOST_NOTES, _FEW_ROWS = 1, 6
 
 
 def dstreams_prediction_sheet(prediction: DStreamsPrediction) -> Sheet:
@@ -49,7 +55,8 @@ def dstreams_plan_sheet(plan: DStreamsPlan) -> Sheet:
                 f"planned {plan.target.statistic}",
                 f"{planned} with {plan.confidence:.0%} confidence, {expected} expected",
             ),
-            *purchase_facts(plan.max_rate_per_s, plan.node_type, plan.cost),
+            *_max_rate_fact(plan),
+            *nodes_fact(plan.nodes, plan.node_type, plan.cost, profiled_nodes(plan)),
         ),
         sections=(
             Section(texts=(_verdict(plan.expected),)),
@@ -57,24 +64,73 @@ def dstreams_plan_sheet(plan: DStreamsPlan) -> Sheet:
             Section(title="binding constraints", texts=plan.binding),
             Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=all_words(plan.findings)),
-            Section(
-                title="latency by nodes",
-                head=("nodes", "expected", "planned"),
-                rows=tuple(
-                    (f"{point.nodes:,}", *map(format_duration, (point.expected_s, point.planned_s)))
-                    for point in plan.frontier
-                ),
-                right=(0, 1, 2),
-                marks=tuple(
-                    ">" if plan.feasible and point.nodes == plan.nodes else ""
-                    for point in plan.frontier
-                ),
-                detail=plan.feasible,
-            ),
+            replace(_by_nodes(plan), detail=plan.feasible),
             changes_section(plan),
             Section(title="Spark configuration", code=setting_lines(plan.spark_conf)),
         ),
     )
+
+
+def _by_nodes(plan: DStreamsPlan) -> Section:
+    return Section(
+        title="latency by nodes",
+        head=("nodes", "expected", "planned"),
+        rows=tuple(
+            (f"{point.nodes:,}", *map(format_duration, (point.expected_s, point.planned_s)))
+            for point in plan.frontier
+        ),
+        right=(0, 1, 2),
+        marks=tuple(
+            ">" if plan.feasible and point.nodes == plan.nodes else "" for point in plan.frontier
+        ),
+    )
+
+
+def _brief_sheet(plan: DStreamsPlan) -> Sheet:
+    """The plan on one screen."""
+    all_notes, by_nodes = all_words(plan.findings), replace(_by_nodes(plan), text_rows=_FEW_ROWS)
+    further = [
+        *(["more notes"] if len(all_notes) > _MOST_NOTES else []),
+        *(["the latency by nodes"] if plan.feasible else []),
+        "all settings",
+    ]
+    return replace(
+        dstreams_plan_sheet(plan),
+        facts=tuple(_brief_facts(plan)),
+        sections=(
+            _latencies(plan.expected),
+            settings_section(plan) if plan.feasible else by_nodes,
+            Section(title="rejected node types", texts=plan.refused_node_types),
+            Section(lead="note", texts=all_notes[:_MOST_NOTES]),
+            Section(
+                texts=(f"--verbose shows {', '.join(further)}",),
+                close=len(all_notes) > 0,
+            ),
+        ),
+    )
+
+
+def _brief_facts(plan: DStreamsPlan) -> Iterator[tuple[str, str]]:
+    limit_s, statistic = plan.target.limit_s, plan.target.statistic
+    planned = f"up to {duration_against(plan.planned_s, limit_s)}"
+    if plan.feasible:
+        of_limit = f"of {format_duration(limit_s)}, including the safety margin"
+        yield f"planned {statistic}", f"{planned} {of_limit}"
+    else:
+        yield f"lowest possible {statistic}", f"{planned}, with {_setting(plan.setting)}"
+    yield from nodes_fact(plan.nodes, plan.node_type, plan.cost, profiled_nodes(plan))
+    for reason in plan.binding[1:]:
+        yield "binding constraint", reason
+    if plan.feasible:
+        yield from _max_rate_fact(plan)
+    yield "stability", as_sentence(_verdict(plan.expected))
+
+
+def _max_rate_fact(plan: DStreamsPlan) -> Iterator[tuple[str, str]]:
+    if plan.max_rate_per_s is not None:
+        no_rate = "no rate in this configuration"
+        rate = format_rate(plan.max_rate_per_s) if plan.max_rate_per_s > 0 else no_rate
+        yield "max rate within target", rate
 
 
 def dstreams_headline(plan: DStreamsPlan) -> str:
@@ -145,6 +201,7 @@ KINDS = {
     "dstreams-plan": Kind(
         headline=dstreams_headline,
         sheet=dstreams_plan_sheet,
+        brief=_brief_sheet,
         data=dstreams_plan_json,
         main="frontier",
     ),

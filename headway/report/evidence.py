@@ -115,7 +115,7 @@ def _share_chart(question: Question, name: str, latencies_s: Sequence[float]) ->
     is_target_metric = target.metric is (Metric.WINDOW if is_of_windows else Metric.TUPLE)
     latency = prediction.window_latency if is_of_windows else prediction.tuple_latency
     interval = None if latency is None else latency.interval90_p99_s
-    beyond = [interval.high] if interval is not None and math.isfinite(interval.high) else []
+    beyond = [interval.high] if interval is not None and not interval.is_open else []
     reached = [*latencies_s, *([target.limit_s] if is_target_metric else []), *beyond]
     axes = Axes.of(reached, [1.0 / 1.08], format_duration, percent)
     return LineChart(

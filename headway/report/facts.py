@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from headway.digits import format_money
 from headway.domain import (
     AfterStart,
+    Answer,
     Evidence,
     FindingCode,
     InfeasiblePlan,
@@ -22,6 +23,7 @@ from headway.domain.plan_parts import MemoryPlan
 from headway.report.columns import aligned, paragraphs
 from headway.report.frontier import max_rate_text
 from headway.report.wording import setting_text
+from headway.sparkconf import KNOBS
 from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate, spark_memory_text
 from headway.words.predictions import duration_against
 
@@ -45,19 +47,41 @@ def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
 
 def purchase_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
     """The nodes of a plan, if a type was given, and the bill."""
-    if plan.node_type is not None:
-        yield "nodes", _bought_text(plan, plan.node_type)
+    yield from nodes_fact(plan.nodes, plan.node_type, plan.cost_per_hour, profiled_nodes(plan))
     yield from bill_fact(plan)
 
 
-def _bought_text(plan: StreamAnswer, node_type: NodeType) -> str:
-    bought = f"{counted(plan.nodes, 'node')} of {node_type.name}"
-    if plan.cost_per_hour is not None:
-        currency = node_type.currency
-        by_hour = format_money(plan.cost_per_hour, currency=currency)
-        by_month = format_money(plan.cost_per_hour * HOURS_PER_MONTH, currency=currency)
+def nodes_fact(
+    nodes: int,
+    node_type: NodeType | None,
+    cost_per_hour: float | None,
+    profiled_nodes: int | None = None,
+) -> Iterator[tuple[str, str]]:
+    """The nodes to buy, if a type was given, with their price, and what that saves, if known."""
+    if node_type is None:
+        return
+    bought = f"{counted(nodes, 'node')} of {node_type.name}"
+    if cost_per_hour is not None:
+        currency, per_month = node_type.currency, cost_per_hour * HOURS_PER_MONTH
+        by_hour = format_money(cost_per_hour, currency=currency)
+        by_month = format_money(per_month, currency=currency)
         bought += f", {by_hour} per hour, {by_month} per month"
-    return bought
+        if profiled_nodes is not None and profiled_nodes != nodes:
+            change_ratio = profiled_nodes / nodes - 1.0
+            change = format_money(abs(change_ratio) * per_month, currency=currency)
+            less = "less" if change_ratio > 0 else "more"
+            bought += f", {change} {less} than {profiled_nodes:,} for the profiled executors"
+    yield "nodes", bought
+
+
+def profiled_nodes(plan: Answer) -> int | None:
+    """Nodes for the executors of the profiled run; None if these are not as large as planned."""
+    profiled = {setting.key: setting.profiled for setting in plan.settings}
+    executors = profiled.get(KNOBS["executors"].key)
+    cores = profiled.get(KNOBS["cores_per_executor"].key)
+    if executors is None or cores != str(plan.cores_per_executor):
+        return None
+    return -(-int(executors) // max(plan.executors // plan.nodes, 1))
 
 
 def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
@@ -79,18 +103,6 @@ def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
     yield "bill", f"{bill} per month: nodes {nodes}, write requests to {writes.store} {requests}"
 
 
-def purchase_facts(
-    max_rate_per_s: float | None, node_type: NodeType | None, cost_per_hour: float | None
-) -> Iterator[tuple[str, str]]:
-    """What a plan carries, on which nodes, at what cost; only what is known."""
-    if max_rate_per_s is not None:
-        yield "max rate within target", format_rate(max_rate_per_s)
-    if node_type is not None:
-        yield "node type", node_type.name
-    if cost_per_hour is not None:
-        yield "cost per hour", format_money(cost_per_hour)
-
-
 def after_start_fact(plan: Plan) -> Iterator[tuple[str, str]]:
     """From which minute on the target is met, and what is expected in the first one."""
     after_start = plan.after_start
@@ -103,7 +115,8 @@ def after_start_fact(plan: Plan) -> Iterator[tuple[str, str]]:
     expected = "" if expected_s is None else f"{format_duration(expected_s)}, "
     upper_end = format_duration(after_start.by_minute_s[0])
     first_minute = f"first minute {plan.target.statistic} {expected}up to {upper_end}"
-    yield _AFTER_START, f"{_holds_text(after_start)}; {first_minute}"
+    ready = _ready_text(after_start)
+    yield _AFTER_START, f"{_holds_text(after_start)}; {first_minute}{ready}"
 
 
 def after_start_lines(plan: Plan) -> list[str]:
@@ -128,10 +141,32 @@ def after_start_lines(plan: Plan) -> list[str]:
         *aligned(rows),
         *paragraphs(
             f"{_holds_text(after_start).capitalize()}: {after_start.reason}; theory.md (P20)."
-            f"{first_batch} headway plan --from-start plans with the batch durations of a fresh "
-            "JVM."
+            f"{first_batch}{_restart_text(after_start)} headway plan --from-start plans with the "
+            "batch durations of a fresh JVM."
         ),
     ]
+
+
+def _ready_text(after_start: AfterStart) -> str:
+    restart = after_start.restart
+    return "" if restart is None else f"; ready up to {format_duration(restart.total_s)} later"
+
+
+def _restart_text(after_start: AfterStart) -> str:
+    """How long starting again takes, by its parts; those that take nothing are left out."""
+    restart = after_start.restart
+    if restart is None:
+        return ""
+    parts = (
+        (restart.jvm_s, "until an executor is there"),
+        (restart.session_s, "until the first batch begins"),
+        (restart.load_s, "to load the snapshot of the state"),
+        (restart.replay_s, "to replay the changes since"),
+        (restart.first_batch_s, "for the rest of the first batch, with the rows that wait by then"),
+    )
+    listed = ", ".join(f"{format_duration(part_s)} {what}" for part_s, what in parts if part_s)
+    total = format_duration(restart.total_s)
+    return f" Starting again takes up to {total}: {listed}; theory.md (Z2)."
 
 
 def _holds_text(after_start: AfterStart) -> str:
@@ -207,7 +242,7 @@ def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
     >>> for row in memory_rows(memory):
     ...     print(*row, sep=" | ")
     Spark | 300m | reserved
-    state | 100m | recorded
+    state | 100m | recorded, a lower bound
     headroom | 80m |
     heap needed | 480m | their sum
     heap planned | 1g | as requested
@@ -216,7 +251,8 @@ def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
     """
     peak = "peak of one JVM with the driver" if memory.is_measured_locally else "measured peak"
     # Without peaks, what is needed is known from the record of the state.
-    sources = {} if "tasks" in memory.parts else {"Spark": "reserved", "state": "recorded"}
+    bound = "recorded, a lower bound"
+    sources = {} if "tasks" in memory.parts else {"Spark": "reserved", "state": bound}
     rows = [
         (name, size_bytes, "" if name == "headroom" else sources.get(name, peak))
         for name, size_bytes in memory.parts.items()

@@ -10,11 +10,14 @@ from headway.digits import format_max_rate, format_money
 from headway.domain import FrontierPoint, InfeasiblePlan, PromiseNeed, StreamAnswer
 from headway.units import counted, format_duration
 
+NO_RATE = "no rate"
+"""The max rate of what meets no target at any rate."""
+
 
 def rate_text(point: FrontierPoint) -> str:
     """A maximum rate for people."""
     rate_per_s = point.sustainable_rate_per_s
-    return format_max_rate(rate_per_s) if rate_per_s > 0 else "no rate"
+    return format_max_rate(rate_per_s) if rate_per_s > 0 else NO_RATE
 
 
 def frontier_rows(plan: StreamAnswer) -> Iterator[tuple[FrontierPoint, bool]]:
@@ -39,7 +42,7 @@ def max_rate_text(plan: StreamAnswer) -> str:
     if not plan.feasible:
         best = max(plan.frontier, key=lambda point: point.sustainable_rate_per_s, default=None)
         if best is None or best.sustainable_rate_per_s <= 0:
-            return "no rate"
+            return NO_RATE
         return f"{rate_text(best)} with {counted(best.nodes, 'node')}"
     if plan.chosen is None:
         return "unknown"
@@ -56,8 +59,11 @@ def another_carries_more(plan: StreamAnswer) -> FrontierPoint | None:
     planned_point = plan.chosen
     if planned_point is None or not plan.feasible:
         return None
-    of_nodes = (point for point in plan.frontier if point.nodes == planned_point.nodes)
-    return next((point for point in of_nodes if not _is_own(plan, point)), None)
+    point = plan.most_on_nodes
+    if point is None:
+        of_nodes = (point for point in plan.frontier if point.nodes == planned_point.nodes)
+        point = next(of_nodes, None)
+    return None if point is None or _is_own(plan, point) else point
 
 
 def _is_own(plan: StreamAnswer, point: FrontierPoint) -> bool:

@@ -36,6 +36,7 @@ _OPERATORS = {
 }
 _MOST_QUERIES = 20
 _MOST_STAGES = 5
+_MOST_NOTES = 3
 
 
 def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
@@ -45,9 +46,15 @@ def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
 
 
 def profile_origin(profile: JobProfile | ApplicationProfile) -> str:
-    """What a profile is made of, and its notes: the summary without the costs of each part."""
-    lines = profile_summary(profile).splitlines()
-    return "\n".join(line for line in lines if not line.startswith(" "))
+    """What a profile is made of, and its most important notes, without the costs of each part."""
+    parts = [line for line in _LINES_OF[profile.result_kind](profile) if not line.startswith(" ")]
+    # Warm-up is cut from most runs; what else there is to say tells more about a job.
+    notes = sorted(profile.notes, key=lambda note: "as warm-up" in note)
+    parts += [f"note: {printable(note)}" for note in notes[:_MOST_NOTES]]
+    if len(notes) > _MOST_NOTES:
+        further = counted(len(notes) - _MOST_NOTES, "more note")
+        parts.append(f"{further}, which 'headway profile' prints")
+    return "\n".join(parts)
 
 
 def survey_as_text(logs: Sequence[LogSurvey]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ from headway.domain.real_time import RealTimePlan, RealTimePrediction, RealTimeS
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.domain.stage import stage_called
 from headway.formats.as_json import real_time_plan_json, real_time_prediction_json
-from headway.report.facts import purchase_facts
+from headway.report.facts import nodes_fact
 from headway.report.wording import executors_text, interval_text, nodes_meet, percent
 from headway.units import counted, format_duration, format_rate
 
@@ -58,7 +57,8 @@ def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
                 f"planned {plan.target.statistic}",
                 f"{format_duration(plan.planned_s)} with {plan.confidence:.0%} confidence",
             ),
-            *purchase_facts(plan.max_rate_per_s, plan.node_type, plan.cost),
+            *_max_rate_fact(plan),
+            *nodes_fact(plan.nodes, plan.node_type, plan.cost),
         ),
         sections=(
             Section(
@@ -72,6 +72,51 @@ def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
             Section(title="in the query", rows=_in_the_query(plan.setting)),
         ),
     )
+
+
+def _brief_sheet(plan: RealTimePlan) -> Sheet:
+    """The plan on one screen; of an infeasible one why no setting meets the targets."""
+    full, settings = real_time_plan_sheet(plan), {**plan.spark_conf, **plan.code_options}
+    further = "the latency by part, and the other notes"
+    return replace(
+        full,
+        facts=tuple(_brief_facts(plan)) if plan.feasible else full.facts,
+        sections=(
+            Section(title="in the way", texts=() if plan.feasible else plan.binding),
+            _latency_in_short(plan.expected),
+            Section(title="configuration", code=setting_lines(settings) if plan.feasible else ()),
+            Section(title="rejected node types", texts=plan.refused_node_types),
+            Section(lead="note", texts=(_NOT_CALIBRATED,)),
+            Section(texts=(f"--verbose shows {further}",), close=True),
+        ),
+    )
+
+
+def _brief_facts(plan: RealTimePlan) -> Iterator[tuple[str, str]]:
+    planned, limit = map(format_duration, (plan.planned_s, plan.target.limit_s))
+    sure = f"with {plan.confidence:.0%} confidence"
+    yield f"planned {plan.target.statistic}", f"up to {planned} of {limit}, {sure}"
+    yield from nodes_fact(plan.nodes, plan.node_type, plan.cost)
+    yield "binding constraint", plan.binding[0]
+    yield from _max_rate_fact(plan)
+
+
+def _latency_in_short(prediction: RealTimePrediction) -> Section:
+    """The predicted latency in a row."""
+    latency = prediction.tuple_latency
+    if latency is None:
+        return Section()
+    figures = map(format_duration, latency.statistics_s.values())
+    return Section(
+        head=("predicted", *latency.statistics_s, "90% interval of p99"),
+        rows=(("tuple latency", *figures, _ends(latency.intervals90_s.get("p99"))),),
+        right=(1, 2, 3, 4),
+    )
+
+
+def _max_rate_fact(plan: RealTimePlan) -> Iterator[tuple[str, str]]:
+    if plan.max_rate_per_s is not None:
+        yield "max rate within target", format_rate(plan.max_rate_per_s)
 
 
 def real_time_headline(plan: RealTimePlan) -> str:
@@ -145,11 +190,7 @@ def _latency(prediction: RealTimePrediction) -> Section:
 
 
 def _ends(interval: Interval | None) -> str:
-    if interval is None:
-        return "-"
-    if math.isinf(interval.high):
-        return f"from {format_duration(interval.low)}"
-    return interval_text(interval)
+    return "-" if interval is None else interval_text(interval)
 
 
 def _parts(prediction: RealTimePrediction) -> Section:
@@ -182,6 +223,9 @@ def _parts(prediction: RealTimePrediction) -> Section:
 KINDS = {
     "real-time-prediction": Kind(sheet=real_time_prediction_sheet, data=real_time_prediction_json),
     "real-time-plan": Kind(
-        headline=real_time_headline, sheet=real_time_plan_sheet, data=real_time_plan_json
+        headline=real_time_headline,
+        sheet=real_time_plan_sheet,
+        brief=_brief_sheet,
+        data=real_time_plan_json,
     ),
 }

@@ -92,6 +92,7 @@ def reason_sections(plan: StreamAnswer) -> tuple[Section, ...]:
         latency_section(plan.prediction),
         Section(texts=next_run_texts(plan.prediction), close=True),
         rates_section(plan),
+        longer_triggers_section(plan),
         Section(title="binding constraints", texts=plan.binding),
         writes_section(plan),
         driver_section(plan.driver),
@@ -135,7 +136,7 @@ def rates_section(plan: StreamAnswer) -> Section:
     """What other rates need for the same targets, if no rate was given; the plan is marked."""
     # Of other percentiles only the upper end is known, which is the target at most.
     statistics = [name for name in _STATISTICS if name in ("mean", plan.target.statistic, "p99")]
-    has_cost = any(planned.cost_per_hour is not None for planned in plan.rates)
+    has_cost = any(planned.cost is not None for planned in plan.rates)
     cost = ("cost/h",) if has_cost else ()
     head = ("nodes", *cost, "trigger", *statistics, "90% interval of p99")
     return Section(
@@ -148,6 +149,18 @@ def rates_section(plan: StreamAnswer) -> Section:
     )
 
 
+def longer_triggers_section(plan: StreamAnswer) -> Section:
+    """Why lower rates have a longer trigger than the plan, if one has."""
+    own_s = plan.configuration.trigger_s
+    is_longer = any(
+        planned.rate_per_s < plan.rate_per_s and planned.configuration.trigger_s > own_s
+        for planned in plan.rates
+        if planned.configuration is not None
+    )
+    why = "At lower rates a longer trigger meets the target too, with fewer checkpoints."
+    return Section(texts=(why,) if is_longer else (), close=True)
+
+
 def _is_of(plan: StreamAnswer, planned: PlannedRate) -> bool:
     return planned.rate_per_s == plan.rate_per_s
 
@@ -157,7 +170,7 @@ def _rate_row(
 ) -> tuple[str, ...]:
     """A rate with the nodes, the trigger interval and the predicted latency of its plan."""
     rate = format_rate(planned.rate_per_s) + (" (profiled)" if _is_of(plan, planned) else "")
-    cost = (cost_text(planned.cost_per_hour),) if has_cost else ()
+    cost = (cost_text(planned.cost),) if has_cost else ()
     if planned.nodes is None or planned.configuration is None or planned.predicted is None:
         return (rate, "none", *cost, *("-" for _ in ("trigger", *statistics, "interval")))
     values_s = planned.predicted.statistics_s

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headway.domain import (
-    Applies,
-    Change,
     Evidence,
     Finding,
     FindingCode,
@@ -25,9 +24,10 @@ from headway.formats.as_json import prediction_json, stream_json
 from headway.formats.codec import data_of
 from headway.report.advice import narrowing_text
 from headway.report.facts import after_start_fact, purchase_fact
-from headway.report.frontier import frontier_rows, max_rate_text
+from headway.report.frontier import NO_RATE, frontier_rows, max_rate_text
 from headway.report.stream import (
     answer_sheet,
+    longer_triggers_section,
     nearest_section,
     needs_section,
     prediction_sheet,
@@ -39,11 +39,13 @@ from headway.report.wording import (
     METRIC_NAMES,
     caution_texts,
     cautions,
+    changed_section,
     headline,
     interval_text,
     latencies,
     notes,
     promise_text,
+    settings_section,
     stability_text,
 )
 from headway.units import counted, format_duration
@@ -54,11 +56,6 @@ if TYPE_CHECKING:
 
 _MOST_NOTES = 1
 _MOST_REASONS_OF_OBSTACLES, _MOST_NOTES_OF_OBSTACLES = 4, 2
-_WHEN = {
-    Applies.RESTART: "at a restart",
-    Applies.NEW_APPLICATION: "with a new application",
-    Applies.NEW_CHECKPOINT: "only with a new checkpoint",
-}
 
 
 def _brief_sheet(plan: StreamAnswer) -> Sheet:
@@ -81,8 +78,9 @@ def _plan_sheet(plan: Plan) -> Sheet:
         facts=tuple(_facts(plan)),
         sections=(
             replace(rates_section(plan), title="") if plan.rates else _latencies(plan),
-            *skew_sections(plan),
-            _settings(plan),
+            longer_triggers_section(plan),
+            *map(_briefly, skew_sections(plan)),
+            changed_section(plan) if plan.rates and plan.changes else settings_section(plan),
             Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=all_notes[:num_notes]),
             Section(
@@ -94,14 +92,19 @@ def _plan_sheet(plan: Plan) -> Sheet:
 
 
 def _obstacles_sheet(plan: InfeasiblePlan) -> Sheet:
-    """Why no setting meets the targets, and the cheapest ways out."""
+    """Why no setting meets the targets, and the cheapest ways out, each said once."""
+    answer, reasons = answer_sheet(plan), plan.binding
+    if plan.target.limit_s < plan.floor_s < math.inf and len(reasons) > 1:
+        # The first one is the lowest possible value, which is a fact.
+        reasons = reasons[1:]
     return replace(
-        answer_sheet(plan),
+        answer,
+        facts=tuple((label, text) for label, text in answer.facts if text != NO_RATE),
         sections=(
             nearest_section(plan),
             needs_section(plan),
-            Section(title="binding constraints", texts=plan.binding[:_MOST_REASONS_OF_OBSTACLES]),
-            *skew_sections(plan),
+            Section(title="binding constraints", texts=reasons[:_MOST_REASONS_OF_OBSTACLES]),
+            *map(_briefly, skew_sections(plan)),
             Section(
                 title="other improvements", texts=tuple(advice.text for advice in plan.advice[:1])
             ),
@@ -109,6 +112,11 @@ def _obstacles_sheet(plan: InfeasiblePlan) -> Sheet:
             Section(texts=("--verbose shows the nearest plan in full, and the frontier",)),
         ),
     )
+
+
+def _briefly(skew: Section) -> Section:
+    """Skew without its table, if this compares nothing."""
+    return replace(skew, head=(), rows=(), right=()) if len(skew.rows) == 1 else skew
 
 
 def _shown_first(plan: Plan) -> Iterator[Finding]:
@@ -146,7 +154,7 @@ def _today_text(plan: Plan, finding: Finding) -> str:
     predicted_s = finding.numbers.get("predicted_s")
     if predicted_s is not None:
         limit = f"{format_duration(predicted_s)} predicted, {limit}"
-    return f"p99 {limit}: planned for that"
+    return f"p99 {limit}, which is the target"
 
 
 def _latencies(plan: Plan) -> Section:
@@ -160,32 +168,6 @@ def _latencies(plan: Plan) -> Section:
         rows.append((name, *figures, "" if interval is None else interval_text(interval)))
     head = ("predicted", "mean", "p50", "p95", "p99", "90% interval of p99")
     return Section(head=head, rows=tuple(rows), right=(1, 2, 3, 4))
-
-
-def _settings(plan: Plan) -> Section:
-    """Every setting by the name that Spark has for it, and which of them change."""
-    changes = {change.setting: change for change in plan.changes}
-    rows = []
-    for setting in plan.settings:
-        change = changes.pop(setting.setting, None)
-        where = "query option, " if setting.key in plan.query_options else ""
-        rows.append(_row(setting.key, setting.value, change, where))
-    # What is set no longer.
-    rows += [_row(change.setting, change.after, change) for change in changes.values()]
-    return Section(
-        title="configuration" + (" (~ differs from the profiled run)" if plan.changes else ""),
-        rows=tuple(cells for cells, _ in rows),
-        marks=tuple(mark for _, mark in rows),
-    )
-
-
-def _row(
-    name: str, value: str, change: Change | None, where: str = ""
-) -> tuple[tuple[str, str, str], str]:
-    """The cells of a setting, and its mark."""
-    if change is None:
-        return (name, value, ""), ""
-    return (name, f"{change.before} -> {value}", f"{where}{_WHEN[change.applies]}"), "~"
 
 
 def _further(plan: Plan, num_notes_left: int) -> str:

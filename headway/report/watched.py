@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
@@ -11,6 +10,7 @@ from headway.domain.sheet import Kind, Section, Sheet
 from headway.domain.watched import Look, SeenDrift, Standing, WatchedChange
 from headway.formats.as_json import prediction_json
 from headway.formats.codec import EXACT, data_of
+from headway.formats.open_metrics import Labels, Metric, prometheus_text
 from headway.report.wording import brief_setting_text, percent
 from headway.units import counted, format_duration, format_rate
 
@@ -164,18 +164,21 @@ def look_json(look: Look) -> dict[str, object]:
 
 def look_prometheus(look: Look) -> str:
     """The same as metrics that Prometheus scrapes from a file or a port."""
-    query = look.query.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-    lines = []
+    return prometheus_text(look_metrics(look))
+
+
+def look_metrics(look: Look) -> Iterator[Metric]:
+    """The same as metrics; what is unknown has no sample."""
     for name, about, values in _metrics(look):
-        samples = [(labels, value) for labels, value in values.items() if value is not None]
-        if samples:
-            lines += [f"# HELP {name} {about}", f"# TYPE {name} gauge"]
-        for labels, value in samples:
-            lines.append(f'{name}{{query="{query}"{labels}}} {_number(value)}')
-    return "\n".join(lines) + "\n"
+        samples = tuple(
+            ((("query", look.query), *labels), value)
+            for labels, value in values.items()
+            if value is not None
+        )
+        yield Metric(name=name, about=about, samples=samples)
 
 
-def _metrics(look: Look) -> Iterator[tuple[str, str, Mapping[str, float | None]]]:
+def _metrics(look: Look) -> Iterator[tuple[str, str, Mapping[Labels, float | None]]]:
     """Name, meaning, and the value for each combination of further labels."""
     predicted, drift = look.prediction, look.drift
     latency = None if predicted is None else predicted.latency(look.target.metric)
@@ -184,13 +187,13 @@ def _metrics(look: Look) -> Iterator[tuple[str, str, Mapping[str, float | None]]
         "headway_latency_seconds",
         "Latency that the target is about.",
         {
-            f',source="{source}",statistic="{name}"': value
+            (("source", source), ("statistic", name)): value
             for source, distribution in (("predicted", latency), ("measured", look.latency))
             if distribution is not None
             for name, value in distribution.statistics_s.items()
         },
     )
-    yield "headway_limit_seconds", "Limit of the target.", {"": look.target.limit_s}
+    yield "headway_limit_seconds", "Limit of the target.", {(): look.target.limit_s}
     for name, about, predicted_value, measured_value in (
         (
             "headway_batch_duration_seconds",
@@ -205,7 +208,10 @@ def _metrics(look: Look) -> Iterator[tuple[str, str, Mapping[str, float | None]]
             look.utilization_ratio,
         ),
     ):
-        values = {',source="predicted"': predicted_value, ',source="measured"': measured_value}
+        values: dict[Labels, float | None] = {
+            (("source", "predicted"),): predicted_value,
+            (("source", "measured"),): measured_value,
+        }
         yield name, about, values
     wanted = (look.change.then if look.change else look.configuration).executors
     for name, about, value in (
@@ -224,11 +230,7 @@ def _metrics(look: Look) -> Iterator[tuple[str, str, Mapping[str, float | None]]
         ("headway_executors", "Executors that there are.", float(look.configuration.executors)),
         ("headway_executors_wanted", "Executors that a change would ask for.", float(wanted)),
     ):
-        yield name, about, {"": value}
-
-
-def _number(value: float) -> str:
-    return f"{value:.10g}" if math.isfinite(value) else ("+Inf" if value > 0 else "-Inf")
+        yield name, about, {(): value}
 
 
 KINDS = {"watch": Kind(headline=_headline, sheet=look_sheet, data=look_json)}

@@ -11,6 +11,7 @@ from headway.domain import (
     NOT_QUOTED,
     Answer,
     Applies,
+    Change,
     Configuration,
     Finding,
     FindingCode,
@@ -34,6 +35,12 @@ APPLIES = {
     Applies.NEW_APPLICATION: "when the application is submitted again",
     Applies.NEW_CHECKPOINT: "only with a new checkpoint; an existing one keeps its value",
 }
+_WHEN = {
+    Applies.RESTART: "at a restart",
+    Applies.NEW_APPLICATION: "with a new application",
+    Applies.NEW_CHECKPOINT: "only with a new checkpoint",
+}
+_AS_FAST_AS_POSSIBLE = {"0 seconds": "0 seconds (as fast as possible)"}
 METRIC_NAMES = {
     Metric.TUPLE: "tuple latency",
     Metric.BATCH: "batch duration",
@@ -63,7 +70,7 @@ def interval_text(interval: Interval) -> str:
     '900 ms to 1.20 s'
     """
     low, high = format_duration(interval.low), format_duration(interval.high)
-    return f"{low} or more" if math.isinf(interval.high) else f"{low} to {high}"
+    return f"{low} or more" if interval.is_open else f"{low} to {high}"
 
 
 def latency_text(latency_s: float) -> str:
@@ -286,10 +293,10 @@ def likely_text(probability: float | None) -> str:
     if probability is None:
         return ""
     if probability > _ALL_BUT_SURE:
-        return f"; met with more than {_ALL_BUT_SURE:.0%} probability"
+        return f"; more than {_ALL_BUT_SURE:.0%} certain"
     if probability < 1.0 - _ALL_BUT_SURE:
-        return f"; met with less than {1.0 - _ALL_BUT_SURE:.0%} probability"
-    return f"; met with {probability:.0%} probability"
+        return f"; less than {1.0 - _ALL_BUT_SURE:.0%} certain"
+    return f"; {probability:.0%} certain"
 
 
 def notes(plan: StreamAnswer) -> tuple[str, ...]:
@@ -325,6 +332,42 @@ def changes_section(plan: Answer) -> Section:
             for change in plan.changes
         ),
     )
+
+
+def settings_section(plan: Answer) -> Section:
+    """Every setting by the name that Spark has for it, and which of them change."""
+    changes = {change.setting: change for change in plan.changes}
+    rows = []
+    for setting in plan.settings:
+        change = changes.pop(setting.setting, None)
+        where = "query option, " if setting.key in plan.query_options else ""
+        rows.append(_setting_row(setting.key, setting.value, change, where))
+    # What is set no longer, or in the code of the application.
+    rows += [_setting_row(change.setting, change.after, change) for change in changes.values()]
+    return Section(
+        title="configuration" + (" (~ differs from the profiled run)" if plan.changes else ""),
+        rows=tuple(cells for cells, _ in rows),
+        marks=tuple(mark for _, mark in rows),
+    )
+
+
+def changed_section(plan: Answer) -> Section:
+    """Only the settings that change."""
+    settings = settings_section(plan)
+    changes = [cells for cells, mark in zip(settings.rows, settings.marks, strict=True) if mark]
+    marks = ("~",) * len(changes)
+    return Section(title="changes against the profiled run", rows=tuple(changes), marks=marks)
+
+
+def _setting_row(
+    name: str, value: str, change: Change | None, where: str = ""
+) -> tuple[tuple[str, str, str], str]:
+    """The cells of a setting, and its mark."""
+    value = _AS_FAST_AS_POSSIBLE.get(value, value)
+    if change is None:
+        return (name, value, ""), ""
+    before = _AS_FAST_AS_POSSIBLE.get(change.before, change.before)
+    return (name, f"{before} -> {value}", f"{where}{_WHEN[change.applies]}"), "~"
 
 
 def cost_text(cost_per_hour: float | None) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Windows begins paths with a single letter.
 _LOST_SLASH = re.compile(r"(?!file:)[a-zA-Z][\w+.-]+:/(?!/)")
+_PLAIN_COLUMN = re.compile(r"Column<'(.+)'>")
 
 
 def on_connect(spark_object: object) -> bool:
@@ -61,6 +62,20 @@ def require_session(spark: object) -> None:
         )
     if _is_stopped(getattr(spark, "_sc", None)):
         raise InputError("spark: the session is stopped; expected one that runs")
+
+
+def column_name(parameter: str, column: object) -> str:
+    """The name of a column that is given as text, or as PySpark does: ``F.col("area")``.
+
+    >>> column_name("arrived", "at")
+    'at'
+    """
+    if isinstance(column, str):
+        return column
+    shown = _PLAIN_COLUMN.fullmatch(repr(column))
+    if shown is None:
+        raise InputError(f"{parameter}: got {column!r}; expected the name of a column")
+    return shown[1]
 
 
 def require_columns(rows: DataFrame, arrived: object, cost: object) -> None:

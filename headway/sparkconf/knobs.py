@@ -17,6 +17,12 @@ from headway.domain.configuration import TaskCores, recorded_task_cores
 from headway.errors import InputError
 from headway.limits import MOST_LONG
 from headway.sparkconf.reader_limits import KAFKA, READER_LIMIT_KEYS, STREAMING
+from headway.sparkconf.rocksdb import (
+    BOUND_KEY,
+    BOUNDED_KEY,
+    HIGH_PRIORITY_KEY,
+    WRITE_BUFFER_KEY,
+)
 from headway.sparkconf.task_resources import resource_words
 from headway.units import spark_memory_bytes, spark_memory_text, spark_trigger_text
 
@@ -104,14 +110,49 @@ _BESIDE = (
     Knob("python_memory", "Python workers", "spark.executor.pyspark.memory", "bytes"),
     Knob("off_heap", "memory off the heap", "spark.memory.offHeap.enabled", "flag"),
     Knob("off_heap_size", "size off the heap", "spark.memory.offHeap.size", "bytes"),
+    Knob("rocksdb_bounded", "whether the memory of RocksDB has a bound", BOUNDED_KEY, "flag"),
+    Knob("rocksdb_bound", "bound of the memory of RocksDB", BOUND_KEY, "MiB"),
+    Knob("rocksdb_buffers", "share of it for write buffers", WRITE_BUFFER_KEY, "-"),
+    Knob("rocksdb_indexes", "share of it for indexes", HIGH_PRIORITY_KEY, "-"),
     Knob("concurrent_jobs", "jobs at a time", STREAMING.jobs, "jobs"),
     Knob("receiver_rate", "rate limit of a receiver", STREAMING.receiver_rate, "rows/s"),
     Knob("partition_rate", "rate limit of a partition", STREAMING.partition_rate, "rows/s"),
 )
 
+ASYNC_PROGRESS_KEY = "asyncProgressTrackingEnabled"
+PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+CHANGELOG_KEY = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
+CHECKSUMS_KEY = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
+UNLOAD_KEY = "spark.sql.streaming.stateStore.unloadOnCommit"
+EMPTY_BATCHES_KEY = "spark.sql.streaming.noDataMicroBatches.enabled"
+ADAPTIVE_KEY = "spark.sql.adaptive.enabled"
+COALESCE_KEY = "spark.sql.adaptive.coalescePartitions.enabled"
+STATELESS_ADAPTIVE_KEY = "spark.sql.adaptive.streaming.stateless.enabled"
+
+
+def _of_switch(label: str, key: str, with_state: Applies = Applies.RESTART) -> Knob:
+    """A switch of Spark, which a query reads when it starts."""
+    return Knob(key, label, key, "flag", Applies.RESTART, with_state)
+
+
+_SWITCHES = (
+    _of_switch("asynchronous progress tracking", ASYNC_PROGRESS_KEY),
+    # A checkpoint keeps the kind of its state store.
+    _of_switch("state store", PROVIDER_KEY, Applies.NEW_CHECKPOINT),
+    _of_switch("changelog checkpointing", CHANGELOG_KEY),
+    _of_switch("file manager of the checkpoint", FILE_MANAGER_KEY),
+    _of_switch("checksums of checkpoint files", CHECKSUMS_KEY),
+    _of_switch("unloading of state", UNLOAD_KEY),
+    _of_switch("batches without rows", EMPTY_BATCHES_KEY),
+    _of_switch("adaptive execution", ADAPTIVE_KEY),
+    _of_switch("coalescing", COALESCE_KEY),
+    _of_switch("adaptive execution of streams", STATELESS_ADAPTIVE_KEY),
+)
+
 #: Those and all knobs, by Spark's key, except amounts of resources: `knob_of`.
 KNOBS_BY_KEY: Mapping[str, Knob] = MappingProxyType(
-    {knob.key: knob for knob in (*_TABLE, *_BESIDE)}
+    {knob.key: knob for knob in (*_TABLE, *_BESIDE, *_SWITCHES)}
     # The rate limit in the words of other sources than Kafka.
     | {
         key: replace(KNOBS["max_offsets_per_trigger"], key=key)

@@ -63,18 +63,9 @@ class Observed:
 class LiveQuery:
     """What is known of a running query, from its batches.
 
-    Parameters
-    ----------
-    feed : Feed
-        Where they come from.
-    profile : JobProfile
-        The profile for its predictions.
-    target : Target
-        Its target.
-    trigger_s : float or None
-        Its trigger interval; None reads it off the starts of its batches. [s]
-    max_offsets : int or None
-        Its rate limit; as profiled where None. [rows]
+    The feed tells its batches, the profile predicts them. Without ``trigger_s``, the trigger
+    interval is read off the starts of its batches; without ``max_offsets``, its rate limit is the
+    profiled one. [rows]
 
     Raises
     ------
@@ -113,6 +104,17 @@ class LiveQuery:
             new_batches.append(self._observed(batch))
             self.observed.append(new_batches[-1])
         return new_batches
+
+    def planned(self) -> tuple[float, float] | None:
+        """When the batch that runs now was planned, and the rows that had arrived by then.
+
+        None if no batch has been planned since the last one ended, or if that is unknown.
+        """
+        running = self.feed.running_batch() if self._counts_positions else None
+        if running is None or running.started_s <= self._looks[-1][0]:
+            return None
+        arrived_rows = running.available_rows - self._base_rows
+        return running.started_s, max(arrived_rows, self._looks[-1][1])
 
     def _forget(self) -> None:
         """What is known of a query that has ended says nothing about its successor's rows."""

@@ -99,10 +99,12 @@ class LiveRule:
         if self.decision is None:
             return None
         last = self.live.observed[-1] if self.live.observed else None
+        arrived_at_s, arrived_rows = self.live.planned() or (None, None)
         return self._decided(
             Signal(
                 at_s=self.now(),
-                arrived_rows=None,
+                arrived_rows=arrived_rows,
+                arrived_at_s=arrived_at_s,
                 backlog_rows=None if last is None else last.backlog_rows,
                 executors=running.executors,
                 num_pending=num_pending,

@@ -31,6 +31,7 @@ from headway.tuner.rule.rule import applied
 from headway.units import counted, format_duration
 
 _SAVE_EVERY_S = 60.0
+_ASK_EVERY_S = 1.0
 
 
 class TunerMachine(TunerChanges):
@@ -44,6 +45,8 @@ class TunerMachine(TunerChanges):
         Kinds of changes that are made only if they are allowed by name.
     is_quiet : callable
         Whether changes are forbidden at an instant.
+    cautions : sequence of str
+        Warnings from the start.
     """
 
     def __init__(
@@ -58,12 +61,13 @@ class TunerMachine(TunerChanges):
         is_quiet: Callable[[float], bool] = lambda _at_s: False,
         now: Callable[[], float] = time.time,
         at: At = nothing,
+        cautions: Sequence[str] = (),
     ) -> None:
         super().__init__(actuators, rule, state, path, mode=mode, now=now, at=at)
-        self.cautions: tuple[str, ...] = ()
+        self.cautions = tuple(cautions)
         self._allow, self._is_quiet = frozenset(allow), is_quiet
         self._said: tuple[str, ...] = ()
-        self._ticked_s = self._saved_s = now()
+        self._ticked_s = self._saved_s = self._asked_s = now()
         self._cost_before = 1.0
         self._asked_about: Configuration | None = None
         self._awaited: tuple[ChangeKind, Configuration, Expectation] | None = None
@@ -107,9 +111,23 @@ class TunerMachine(TunerChanges):
             self._to(self.state.phase, self.state.why)
         if self._see(num_pending):
             self._ticked_s = now_s
-        elif now_s - self._ticked_s >= BIN_S.value and self._live.last is not None:
+        elif self._live.last is not None and (
+            now_s - self._ticked_s >= BIN_S.value or self._ends_bin(now_s)
+        ):
             self._ticked_s = now_s
             self.rule.tick(self.running, silent_s=self._silent_s(), num_pending=num_pending)
+
+    def _ends_bin(self, now_s: float) -> bool:
+        """Whether a batch was planned after the open bin of arrivals and has not ended yet.
+
+        A batch that is long because the rate has jumped would show that only when it ends.
+        """
+        bin_ends_s = self.rule.memory.forecast.bin_s + BIN_S.value
+        if not now_s >= max(bin_ends_s, self._asked_s + _ASK_EVERY_S):
+            return False
+        self._asked_s = now_s
+        planned = self._live.planned()
+        return planned is not None and planned[0] >= bin_ends_s
 
     def _silent_s(self) -> float:
         """How long the current batch has been running without a report; 0 between batches."""
@@ -131,7 +149,7 @@ class TunerMachine(TunerChanges):
         if takes_each_batch_once(sink):
             self.actuators.may_cut = True
         if warning is not None and self._mode is Mode.ACT:
-            self.cautions = (warning,)
+            self.cautions = tuple(dict.fromkeys((*self.cautions, warning)))
             self.audit("warning", why=warning)
         self._to(Phase.HOLD, "learned")
 

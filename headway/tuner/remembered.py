@@ -1,4 +1,4 @@
-"""What a tuner remembers in its file: costs of changes and the budget of late rows."""
+"""What a tuner remembers in its file: costs of changes, late rows, the load of days."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def with_memory(state: TunerState, memory: Memory) -> TunerState:
         spent=memory.spent,
         late=memory.budget,
         daily_per_s={slot: float(f"{rate:.4g}") for slot, rate in memory.daily.rates_per_s.items()},
+        calms_s=memory.calms_s,
     )
 
 
@@ -59,4 +60,5 @@ def remembered(state: TunerState) -> Memory:
         spent=state.spent,
         budget=state.late,
         daily=DailyRates.of(state.daily_per_s),
+        calms_s=dict(state.calms_s),
     )

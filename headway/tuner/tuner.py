@@ -23,7 +23,7 @@ _BEAT_EVERY_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunerStatus:
-    """Status of a tuner: what it is doing and why, what runs, and warnings.
+    """Status of a tuner: its query, what it is doing and why, what runs, and warnings.
 
     ``busy_s`` is the processor time that its thread has used. [s]
     """
@@ -34,6 +34,7 @@ class TunerStatus:
     num_changes: int
     cautions: tuple[str, ...]
     busy_s: float
+    query: str = "query"
 
 
 class Tuner:
@@ -61,6 +62,7 @@ class Tuner:
             num_changes=machine.state.num_changes,
             cautions=machine.cautions,
             busy_s=self._busy_s,
+            query=machine.query_label,
         )
 
     @property

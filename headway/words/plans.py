@@ -50,6 +50,15 @@ def _state_breaks(finding: Finding) -> str:
     )
 
 
+def _join_not_full(finding: Finding) -> str:
+    rows = rows_text(finding.numbers["state_rows"])
+    full_rows = rows_text(float(f"{finding.numbers['full_state_rows']:.3g}"))
+    return (
+        f"the state of the join was not full in the log: it had {rows}, and is planned with the "
+        f"{full_rows} that its watermark and range keep at this rate"
+    )
+
+
 def _growth_ends(finding: Finding) -> str:
     numbers, until = finding.numbers, finding.names["until"]
     per_hour_s = numbers["part_rise_ratio"] * S_PER_HOUR
@@ -240,10 +249,37 @@ def _skewed_stage(finding: Finding) -> str:
     )
 
 
+def _switches_turned(finding: Finding) -> str:
+    numbers, names = finding.numbers, finding.names
+    without_s = numbers.get("latency_without_s")
+    without = "none, over capacity" if without_s is None else format_duration(without_s)
+    cautions = f"; {names['cautions']}" if names["cautions"] else ""
+    return (
+        f"the plan turns {names['switches']}: the planned latency is "
+        f"{format_duration(numbers['latency_s'])} instead of {without}, counting the least gain of "
+        f"the 90% interval{cautions}"
+    )
+
+
+def _switch_not_turned(finding: Finding) -> str:
+    gain_s = finding.numbers.get("gain_s")
+    if gain_s is None:
+        why = finding.names["why"]
+    elif gain_s >= 0.0:
+        why = (
+            f"it is expected to save {format_duration(gain_s)} of the profiled batch, which lowers "
+            "neither the nodes nor the cost"
+        )
+    else:
+        why = f"it is expected to add {format_duration(-gain_s)} to the profiled batch"
+    return f"{finding.names['switch']} is allowed, but not part of the plan: {why}"
+
+
 #: By the code of a finding about a plan.
 OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.MORE_NODES_LESS_SURE: _less_sure,
     FindingCode.MODEL_RISES: _model_rises,
+    FindingCode.JOIN_NOT_FULL: _join_not_full,
     FindingCode.STATE_BREAKS_PROMISE: _state_breaks,
     FindingCode.GROWTH_ENDS_PROMISE: _growth_ends,
     FindingCode.SLOW_GROWTH: _slow_growth,
@@ -282,5 +318,7 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.MODEL_FAR_OFF: _model_far_off,
     FindingCode.JOBS_FAILED: _jobs_failed,
     FindingCode.SKEWED_STAGE: _skewed_stage,
+    FindingCode.SWITCHES_TURNED: _switches_turned,
+    FindingCode.SWITCH_NOT_TURNED: _switch_not_turned,
     FindingCode.EARLIER_WORDS: lambda finding: finding.names["text"],
 }

@@ -261,6 +261,10 @@ OF_PREDICTIONS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.TOO_CLOSE_TO_SATURATION: _too_close,
     FindingCode.STABILITY_NOT_KNOWN: _stability_not_known,
     FindingCode.MOSTLY_OVERRUNS: _mostly_overruns,
+    FindingCode.TRIGGERS_WAIT: lambda finding: (
+        f"batches start every {format_duration(finding.numbers['interval_s'])}, since triggers "
+        f"wait for {finding.numbers['min_rows']:,.0f} rows (minOffsetsPerTrigger)"
+    ),
     FindingCode.RATE_LIMIT_TOO_LOW: _limit_too_low,
     FindingCode.RATE_LIMIT_LEAVES_LITTLE: _limit_leaves_little,
     FindingCode.STATE_GROWS: _state_grows,

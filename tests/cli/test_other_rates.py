@@ -62,6 +62,30 @@ def test_each_row_is_the_plan_for_its_rate(
         )  # fmt: skip
 
 
+def test_the_table_has_the_whole_bill_and_says_why_a_trigger_is_longer(
+    profile: JobProfile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = planned(profile, target="p99 <= 2s", node_types=[NODE], checkpoint_store="s3")
+    assert plan.writes is not None
+    assert plan.writes.cost_per_hour is not None
+    profiled = plan.rates[1]
+    assert profiled.cost_per_hour == plan.cost_per_hour == pytest.approx(0.192)
+    assert profiled.bill_per_hour == profiled.cost == plan.cost
+    assert profiled.cost == pytest.approx(0.192 + plan.writes.cost_per_hour)
+    unpriced = planned(profile, target="p99 <= 2s").rates[1]
+    assert (unpriced.bill_per_hour, unpriced.cost) == (None, None)
+
+    why = "At lower rates a longer trigger meets the target too"
+    for options in ([], ["--target", "p99 <= 2s"]):
+        assert run(["plan", str(PROFILE), *options]) == 0
+        data = planned(profile, **({"target": "p99 <= 2s"} if options else {}))
+        lower, own, *_ = data.rates
+        assert lower.configuration is not None
+        assert own.configuration is not None
+        is_longer = lower.configuration.trigger_s > own.configuration.trigger_s
+        assert (why in capsys.readouterr().out) is is_longer
+
+
 def test_rates_that_no_setting_meets_have_no_nodes(
     profile: JobProfile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

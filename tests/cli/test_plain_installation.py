@@ -132,13 +132,16 @@ JOBS: dict[str, Commands] = {
     ],
 }
 
-SLOW = "pipelines"
+#: Each takes a quarter of a minute or more.
+SLOW = ("pipelines", "stream with hot keys")
 
 
 @pytest.mark.parametrize(
     "job",
-    # Pipelines take a minute.
-    [*(job for job in JOBS if job != SLOW), pytest.param(SLOW, marks=pytest.mark.statistical)],
+    [
+        *(job for job in JOBS if job not in SLOW),
+        *(pytest.param(job, marks=pytest.mark.statistical) for job in SLOW),
+    ],
 )
 def test_a_plain_installation_answers_as_one_with_all_extras(job: str, tmp_path: Path) -> None:
     plain, whole = (

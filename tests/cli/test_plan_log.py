@@ -147,7 +147,9 @@ def test_a_setting_that_meets_nothing_is_said(folder: Path) -> None:
 def test_a_job_with_an_end_needs_a_deadline(capsys: pytest.CaptureFixture[str]) -> None:
     nightly = EXAMPLES / "nightly-totals.profile.yaml"
     assert run(["plan", str(nightly)]) == 2
-    assert "deadline <= 10m" in capsys.readouterr().err
+    expected = "--target is missing; expected the time that a run of this batch job may take"
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{expected}, e.g. 'deadline <= 10m'; the profiled run took 72.8 s" in said
     live = str(EXAMPLES / "word-count.profile.yaml")
     assert run(["plan", live, "--rate", "5k/s", "--mode", "real-time"]) == 2
     assert "--target is missing" in capsys.readouterr().err

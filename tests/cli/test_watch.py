@@ -171,7 +171,7 @@ def test_a_target_out_of_reach_is_not_explained_by_a_setting_that_holds(
 def looks_under(
     peak: tuple[float, float, float], tmp_path: Path, profile: str, target: str
 ) -> list[tuple[float, Look]]:
-    """A look after each batch, and when it was, of a query with a peak at ``start, end, rate``."""
+    """Looks at a query with a peak at ``start, end, rate``, after every third batch, and when."""
     query = FakeQuery(a_profile(), 5000.0, peak=peak)
     path = tmp_path / "orders.headway.jsonl"
     path.write_text("\n".join(query.head()) + "\n")
@@ -179,7 +179,7 @@ def looks_under(
     found = []
     while query.at_s < BEGIN_S + peak[1] + 90.0:
         with path.open("a") as file:
-            file.write("\n".join(query.batches(1)) + "\n")
+            file.write("\n".join(query.batches(3)) + "\n")
         found.append((query.at_s - BEGIN_S, watcher.look()))
     return found
 

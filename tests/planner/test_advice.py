@@ -15,15 +15,18 @@ from headway.domain import (
     EventTimeWindow,
     JobProfile,
     MemoryProfile,
+    Pins,
     RowsLaw,
+    StateOperatorProfile,
     StateProfile,
     Target,
     TasksRule,
     WindowKind,
 )
+from headway.models.job.switches import without_coalescing
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
-from headway.planner.tasks import with_source_partitions, without_coalescing
+from headway.planner.tasks import with_source_partitions
 from tests.factories import a_profile, a_stage_observed
 from tests.planner.jobs import windowed
 
@@ -67,13 +70,16 @@ def test_more_source_partitions_win_what_is_said() -> None:
 def test_a_slow_checkpoint_is_reported_with_what_a_fast_one_would_win() -> None:
     (advice,) = [one for one in advice_on(a_profile()) if "offset and commit logs" in one.text]
     assert "take 58 ms" in advice.text
-    assert "asynchronous" not in advice.text
+    assert "a faster checkpoint store would lower p99 to" in advice.text
+    assert advice.text.endswith("at best")
+    assert not advice_with(a_profile(), "asyncProgressTrackingEnabled")
     stateless = replace(a_profile(), shape=replace(a_profile().shape, stateful_operators=()))
-    (text,) = advice_with(stateless, "offset and commit logs")
-    assert "asynchronous" not in text  # Spark has it for Kafka's sink alone
+    to_files = replace(stateless, shape=replace(stateless.shape, sink="FileSink[/data]"))
+    assert not advice_with(to_files, "asyncProgressTrackingEnabled")
     to_kafka = replace(stateless, shape=replace(stateless.shape, sink="KafkaTable"))
-    (text,) = advice_with(to_kafka, "offset and commit logs")
-    assert "asyncProgressTrackingEnabled" in text
+    (text,) = advice_with(to_kafka, "asyncProgressTrackingEnabled")
+    assert "--allow async-progress" in text
+    assert "90% interval" in text
     fast = replace(
         a_profile(),
         driver_phases=tuple(replace(phase, mean_s=0.001) for phase in a_profile().driver_phases),
@@ -130,16 +136,32 @@ def test_skew_of_a_stage_whose_rows_cost_nothing_is_no_advice() -> None:
 def test_only_state_on_the_heap_is_advised_to_leave_it() -> None:
     """Without recorded state, RocksDB would change nothing."""
     busy = observed(gc_ratio=0.3)
+    operator = StateOperatorProfile(
+        name="stateStoreSave", rows=10**6, memory_bytes=2**28, num_stores=8, commit_s=0.0
+    )
     stored = replace(
         busy,
         state=StateProfile(
-            rows=10**6, memory_bytes=2**28, commit_per_partition_s=0.0, growth_per_s=0.0
+            rows=10**6,
+            memory_bytes=2**28,
+            commit_per_partition_s=0.0,
+            growth_per_s=0.0,
+            updated_rows=1000.0,
+            updated_row_s=5e-6,
+            operators=(operator,),
         ),
     )
-    (without,) = advice_with(replace(busy, state=None), "garbage collection")
-    (with_state,) = advice_with(stored, "garbage collection")
-    assert "RocksDB" not in without
-    assert "state outside the heap (RocksDB)" in with_state
+    outside = replace(stored, pins=Pins(state_store="RocksDBStateStoreProvider"))
+    space = replace(SPACE, trigger_s=0.0, shuffle_partitions=8)
+    for profile, is_advised in (
+        (stored, True),
+        (outside, False),
+        (replace(busy, state=None), False),
+    ):
+        advice = plan(profile, Arrivals(rate_per_s=5000.0), TARGET, space).advice
+        assert any("--allow rocksdb" in one.text for one in advice) == is_advised
+    (text,) = advice_with(stored, "garbage collection")
+    assert "a larger heap would lower p99 to" in text
     quick = observed(1e-9, gc_ratio=0.3)
     brief = replace(quick.stages[1], task_fixed_s=0.0, task_per_partition_s=0.0)
     assert advice_with(replace(quick, stages=(quick.stages[0], brief)), "garbage collection") == []

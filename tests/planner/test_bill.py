@@ -27,6 +27,7 @@ from headway.report.sheet_text import sheet_text
 from headway.report.stream import stream_sheet
 from headway.spec.parts import store_price
 from tests.factories import a_profile
+from tests.planner.jobs import windowed
 
 NODE = "roomy:cores=4,memory=64g,price=0.2"
 HOURS_PER_MONTH = 720
@@ -228,3 +229,18 @@ def test_an_unknown_store_is_refused(capsys: pytest.CaptureFixture[str]) -> None
     arguments = ["plan", "examples/word-count.profile.yaml", "--checkpoint-store", "floppy"]
     assert run(arguments) == 2
     assert "s3" in capsys.readouterr().err
+
+
+def test_a_plan_says_what_it_saves_against_the_profiled_executors() -> None:
+    plan = headway.plan(
+        windowed(),
+        rate="20k/s",
+        target="window p95 <= 20s",
+        node_types=["n:cores=4,memory=64g,price=0.2"],
+        cores=4,
+    )
+    # The profiled run had two executors of four cores.
+    assert plan.nodes == 1
+    text = " ".join(as_text(plan).split())
+    saved = "0.2 per hour, 144 per month, 144 less than 2 for the profiled executors"
+    assert f"1 node of n, {saved} " in text

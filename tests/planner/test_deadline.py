@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import headway
 from headway.api.page import page as page_of
 from headway.api.result_kinds import sheet_of
-from headway.api.results import as_text
 from headway.cli.main import run
 from headway.domain import (
     ApplicationKind,
@@ -140,7 +139,7 @@ def test_cores_of_a_task_are_planned_with_emitted_and_shown() -> None:
     assert found.task_cpus == 2
     assert found.spark_conf["spark.task.cpus"] == "2"
     assert "cores per task" not in {change.setting for change in found.changes}
-    assert "x 4 cores (2 per task)" in as_text(found)
+    assert "x 4 cores (2 per task)" in sheet_text(sheet_of(found))
     asked = Submission(node_type="m6i.xlarge", image="i", main="s3://b/a.py")
     for name, chosen in ALL_FORMATS.items():
         if name != "declarative-pipelines":  # for streams alone

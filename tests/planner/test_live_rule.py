@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from headway.assumptions.live import LEAST_KEPT_S, MOST_STEP_DOWN_RATIO
 from headway.domain.live import Bounds, ChangeKind, Proposal, Reason, SeenBatch, Signal
 from headway.errors import InputError
 from headway.models.estimation.daily_rates import DailyRates
@@ -98,7 +99,7 @@ def test_idle_nodes_are_left_when_they_have_cost_what_coming_back_costs() -> Non
     assert step.gain_node_s >= step.cost_node_s
     idle = step.before_executors - step.after_executors
     assert idle * (step.at_s - began_s) >= 0.9 * step.cost_node_s
-    assert step.after_executors >= -(-step.before_executors // 2)
+    assert step.after_executors >= (1.0 - MOST_STEP_DOWN_RATIO.value) * step.before_executors
     assert query.table.sustained(query.executors, TRIGGER_S) >= 60e3
 
 
@@ -216,7 +217,7 @@ def test_a_target_that_is_met_is_no_reason_for_another_trigger() -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(2, 6))
-def test_it_stays_within_bounds_and_takes_nothing_back_within_its_purse(seed: int) -> None:
+def test_it_stays_within_bounds_and_takes_nothing_back_within_half_an_hour(seed: int) -> None:
     random = np.random.default_rng(seed)
     bounds = Bounds(min_executors=2, max_executors=9, changes_per_hour=4)
     query = Query(5, bounds)
@@ -228,9 +229,7 @@ def test_it_stays_within_bounds_and_takes_nothing_back_within_its_purse(seed: in
         assert one.after_executors != one.before_executors
     for before, after in zip(query.proposals, query.proposals[1:], strict=False):
         if before.is_up and not after.is_up:
-            idle_s = after.at_s - before.at_s
-            most_idle = before.after_executors - after.after_executors
-            assert idle_s * max(most_idle, 1) >= 0.5 * after.cost_node_s
+            assert after.at_s - before.at_s >= LEAST_KEPT_S.value
     hours = np.array([one.at_s for one in query.proposals if one.reason is Reason.IDLE])
     for at_s in hours:
         assert np.sum((hours > at_s - 3600.0) & (hours <= at_s)) <= 4
@@ -285,8 +284,10 @@ def test_tasks_come_in_waves_and_a_size_that_adds_none_is_left_out() -> None:
     case = the_case()
     sizes = case.table.sizes[TRIGGER_S]
     carried = [case.table.sustained(count, TRIGGER_S) for count in sizes]
-    assert all(b >= 1.06 * a for a, b in itertools.pairwise(carried))
-    assert len(sizes) < 12
+    for (a, at_a), (b, at_b) in itertools.pairwise(zip(sizes, carried, strict=True)):
+        assert at_b / at_a - 1.0 >= 0.5 * (b / a - 1.0)
+    # 48 tasks on 20 to 28 cores: 5 executors need as many waves as 4, and 7 as many as 6.
+    assert sizes == (1, 2, 3, 4, 6, 12)
 
 
 def test_the_expectation_holds_the_setting_it_is_of() -> None:
@@ -424,4 +425,61 @@ def test_what_no_size_within_bounds_sustains_is_said() -> None:
         query.runs(TRIGGER_S, 240e3)
         reasons.add(query.last.reason)
     assert Reason.AT_MAXIMUM in reasons
+    assert query.proposals == []
+
+
+def test_a_size_is_weighed_with_the_rows_that_it_makes_late() -> None:
+    table = the_case().table
+
+    def late(executors: int, rate_per_s: float, spread_ratio: float) -> float:
+        return table.expected_late_share(executors, TRIGGER_S, rate_per_s, 1.0, spread_ratio)
+
+    # Known exactly, it is the share of that rate; else the mean over rates around it.
+    assert late(4, 190e3, 0.0) == pytest.approx(table.late_share(4, TRIGGER_S, 190e3))
+    scores = np.random.default_rng(1).standard_normal(4000)
+    drawn = [table.late_share(4, TRIGGER_S, 190e3 * np.exp(0.05 * x)) for x in scores]
+    assert late(4, 190e3, 0.05) == pytest.approx(float(np.mean(drawn)), rel=0.15)
+    query = Query(4)
+    query.runs(3600.0, 180e3)
+    assert query.executors == 4, "what it makes late is worth less than two more executors"
+    query.runs(3600.0, 215e3)
+    assert query.executors == 6, "here it is worth more"
+
+
+def spiky(query: Query, times: int, every_s: float) -> list[Proposal]:
+    """Steps down under spikes of five minutes that come back."""
+    for _ in range(times):
+        query.runs(every_s - 300.0, 80e3)
+        query.runs(90.0, 180e3, late=0.0 if query.executors >= 4 else 1.0)
+        query.runs(210.0, 180e3)
+    return [one for one in query.proposals if not one.is_up]
+
+
+def test_spikes_that_return_soon_keep_their_executors() -> None:
+    assert spiky(Query(2), 8, 1800.0) == []
+
+
+def test_spikes_that_return_late_are_left_as_soon_as_it_is_allowed() -> None:
+    query = Query(2)
+    steps = spiky(query, 5, 6.0 * 3600.0)
+    spikes_end_s = [21_600.0 * (number + 1) for number in range(4)]
+    waits_s = [
+        min(one.at_s for one in steps if one.at_s > end_s) - end_s for end_s in spikes_end_s
+    ]
+    # The hours before the first one count: alone, its rows would be worth two nodes for longer.
+    alone_s = steps[0].cost_node_s / (steps[0].before_executors - steps[0].after_executors)
+    assert max(waits_s) <= 3600.0 < alone_s
+    assert [one.after_executors for one in steps] == [2] * 4
+
+
+def test_a_batch_that_works_off_a_backlog_is_not_silent() -> None:
+    query = Query(3)
+    query.runs(600.0, 80e3)
+    for silent_s in range(15, 60, 15):
+        query.sees(
+            Signal(
+                at_s=query.at_s + silent_s, arrived_rows=None, backlog_rows=3e6, executors=3,
+                silent_s=float(silent_s),
+            )
+        )  # fmt: skip
     assert query.proposals == []

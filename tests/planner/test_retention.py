@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from headway.api.plan import plan
+from headway.assumptions.resources import JVM_START_S
 from headway.cli.main import run
 from headway.domain import Drift, Finding, FindingCode, JobProfile, Plan, WarmUp
 from headway.errors import InputError
@@ -63,10 +64,13 @@ def test_a_restart_and_a_batch_without_a_limit_take_time_too() -> None:
     answer = planned(profile, retention="2h")
     assert answer.configuration.max_offsets_per_trigger is None
     numbers = survived(answer).numbers
-    assert numbers["restart_s"] == 20.0
-    rows = 5000.0 * (numbers["outage_s"] + 20.0)
+    assert answer.durations is not None
+    # The process until the application begins, from then to the first batch, and its cold code.
+    restart_s = JVM_START_S.value + 12.0 + answer.durations.planned_ratio * 8.0
+    assert numbers["restart_s"] == pytest.approx(restart_s, rel=1e-3)
+    rows = 5000.0 * (numbers["outage_s"] + restart_s)
     assert numbers["first_batch_s"] == pytest.approx(first_batch_s(answer, rows), rel=1e-3)
-    total_s = numbers["outage_s"] + 20.0 + numbers["first_batch_s"]
+    total_s = numbers["outage_s"] + restart_s + numbers["first_batch_s"]
     assert total_s == pytest.approx(2 * HOUR_S, rel=1e-6)
 
 

@@ -35,6 +35,7 @@ ROWS = of_connect(
 TABLE = of_connect(
     "dataframe", isStreaming=False, columns=["at", "k"], sparkSession=SESSION, schema=None
 )
+COLUMN = of_connect("column", alias=None)
 WINDOWS: dict[str, Any] = {
     "time": "at", "key": ["k"], "windows": ["10s every 5s"], "aggregates": {"n": "count(*)"},
 }  # fmt: skip
@@ -59,6 +60,11 @@ CASES: dict[str, Callable[[Path], object]] = {
     "fused windows": lambda folder: headway.shared_windows(
         ROWS, **WINDOWS, how="fused", checkpoint=str(folder)
     ),
+    "windows as columns": lambda _: headway.shared_windows(TABLE, COLUMN, keys=["k"]).agg(COLUMN),
+    "a log of columns": lambda folder: headway.window_log(
+        ROWS, COLUMN, keys=["k"], store=str(folder)
+    ).agg(COLUMN),
+    "metrics": lambda _: headway.publish_metrics(spark=SESSION),
     "a log of windows": lambda folder: headway.window_log(ROWS, **WINDOWS, store=str(folder)),
     "order a stream": lambda folder: headway.ordered(
         ROWS, key="k", by="at", step=print, state="n long", output="n long", checkpoint=folder  # type: ignore[arg-type]

@@ -175,7 +175,7 @@ def test_a_stateless_batch_keeps_the_punctual_rows_and_decides_once(
 
     checkpoint = tmp_path / "checkpoint"
     each = shedding_batches(
-        into(kept), into(given_up), checkpoint=checkpoint, arrived="arrived", limit="20min",
+        into(kept), into(given_up), arrived=sf.col("arrived"), limit="20min",
         costs={"cheap": "1s", "dear": "60s"}, cost="kind", fixed="1s",
     )  # fmt: skip
     run_all(numbered.writeStream.foreachBatch(each), checkpoint)
@@ -183,6 +183,8 @@ def test_a_stateless_batch_keeps_the_punctual_rows_and_decides_once(
     assert numbers == list(range(NUM_FILES * ROWS_PER_FILE))
     assert all(number % 3 != 0 for rows in kept.values() for number in rows)
     assert any(kept.values())
+    num_shed = sum(len(rows) for rows in given_up.values())
+    assert (each.count.num_rows, each.count.num_shed) == (NUM_FILES * ROWS_PER_FILE, num_shed)
     before = kept[NUM_FILES - 1], given_up[NUM_FILES - 1]
     # On replay the decision stands, whatever the time would say now.
     for file in (checkpoint / "commits").glob(f"*{NUM_FILES - 1}*"):

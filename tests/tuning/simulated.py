@@ -13,7 +13,7 @@ import numpy as np
 from headway.domain import Configuration, JobProfile, Target
 from headway.domain.live import Bounds, ChangeKind
 from headway.domain.tuner import Mode, Phase, TunerState
-from headway.domain.watched import LiveBatch
+from headway.domain.watched import LiveBatch, RunningBatch
 from headway.errors import HeadwayError
 from headway.formats.tuner_files import load_tuner, profile_hash
 from headway.models.job.setting import duration_model
@@ -57,6 +57,7 @@ class SimulatedQuery:
     is_in_batch: bool = False
     executor_cores: tuple[int, ...] = ()
     shuffle_partitions: int | None = None
+    shows_running: bool = False
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(1)
@@ -129,6 +130,14 @@ class SimulatedQuery:
         found = [one for one in self.waiting if one.ended_s <= self.now_s]
         self.waiting = self.waiting[len(found) :]
         return found
+
+    def running_batch(self) -> RunningBatch | None:
+        running = next(
+            (one for one in self.waiting if one.started_s <= self.now_s < one.ended_s), None
+        )
+        if running is None or running.available_rows is None or not self.shows_running:
+            return None
+        return RunningBatch(started_s=running.started_s, available_rows=running.available_rows)
 
     # Time.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -11,9 +13,10 @@ from headway.errors import ActuatorError
 from headway.profiler.recording.live import QueryFeed
 from headway.runtime.tuning import session
 from headway.runtime.tuning.session import Executor, remove_executors
+from headway.runtime.word_count import clock_lines
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def test_a_change_without_a_restart_reads_no_batch_again(spark: SparkSession) -> None:
@@ -79,3 +82,41 @@ def test_an_executor_that_stays_was_refused(monkeypatch: pytest.MonkeyPatch) -> 
     cluster = Cluster(three(), kept=("2",))
     with pytest.raises(ActuatorError, match="refused to remove executor 2"):
         remove_executors(with_cluster(cluster, monkeypatch), 1)
+
+
+def test_the_batch_that_runs_says_what_had_arrived_when_it_was_planned(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    # Its offsets count rows. From the fourth batch on, batches take longer than a trigger.
+    def slow(_batch: DataFrame, batch_id: int) -> None:
+        time.sleep(1.5 if batch_id > 3 else 0.0)
+
+    lines = clock_lines(spark, rate_per_s=2000, num_source_partitions=2)
+    query = (
+        lines.writeStream.foreachBatch(slow)
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(processingTime="500 milliseconds")
+        .start()
+    )
+    try:
+        feed = QueryFeed(query)
+        assert feed.running_batch() is None, "unknown before offsets are known to count rows"
+        ended, running = [], []
+        ends_s = time.monotonic() + 60.0
+        while len(ended) < 8 and time.monotonic() < ends_s:
+            ended += feed.new_batches()
+            if (batch := feed.running_batch()) is not None:
+                running.append((batch, len(ended)))
+            time.sleep(0.05)
+    finally:
+        query.stop()
+    reported = {one.started_s: one.available_rows for one in ended}
+    known_before = [
+        (batch, number) for batch, number in running if batch.started_s in reported
+    ]
+    assert len({batch.started_s for batch, _ in known_before}) >= 3
+    for batch, number in known_before:
+        assert batch.available_rows == reported[batch.started_s]
+    # It was known while the batch ran, before its report.
+    first, number = known_before[-1]
+    assert first.started_s not in [one.started_s for one in ended[:number]]

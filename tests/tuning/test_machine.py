@@ -21,7 +21,7 @@ from headway.formats.tuner_files import (
 )
 from headway.tuner.machine import TunerMachine
 from tests.factories import a_configuration
-from tests.tuning.simulated import SimulatedQuery, a_machine, begun, phase_of, run_for
+from tests.tuning.simulated import BEGIN_S, SimulatedQuery, a_machine, begun, phase_of, run_for
 
 # One executor is expected to sustain 600,000 rows/s, two 760,000.
 STEP_AT_S = 300.0
@@ -56,6 +56,27 @@ def test_a_step_of_the_rate_is_followed_by_executors_and_verified(tmp_path: Path
     assert "verified" in events(path)
     first_s = machine.state.provisioning_s[0]
     assert first_s == pytest.approx(20.0, abs=2.0)  # not until a batch ends, nor before they came
+
+
+def proposed_after_s(path: Path, *, shows_running: bool) -> float:
+    """How long after a jump that makes batches of many seconds a change is proposed."""
+    query = SimulatedQuery(
+        executors=1,
+        rate_per_s=lambda since_s: 20_000.0 if since_s < STEP_AT_S else 1_500_000.0,
+        shows_running=shows_running,
+    )
+    begun(query, path, STEP_AT_S + 120.0, first=ONE)
+    proposed = next(one for one in read_audit(audit_file(path)) if one["event"] == "proposed")
+    return float(str(proposed["at_s"])) - BEGIN_S - STEP_AT_S
+
+
+def test_a_jump_is_answered_while_a_long_batch_still_runs(tmp_path: Path) -> None:
+    within, after = (
+        proposed_after_s(tmp_path / f"{shows}.tuner.json", shows_running=shows)
+        for shows in (True, False)
+    )
+    assert 0.0 < within <= after - 5.0
+    assert within <= 45.0
 
 
 def test_recommending_changes_nothing(tmp_path: Path) -> None:

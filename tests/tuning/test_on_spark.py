@@ -22,7 +22,9 @@ from headway.runtime.tuning.actuators import Actuators, kind_of
 from headway.runtime.tuning.clean_stop import stop_between_batches
 from headway.runtime.tuning.session import (
     alive_executors,
+    require_no_dynamic_allocation,
     running_slots,
+    warning_of_allocation,
     warning_of_sink,
     why_no_live_executors,
 )
@@ -272,18 +274,19 @@ def test_what_makes_no_sense_starts_nothing(spark: SparkSession, tmp_path: Path)
 
 
 @pytest.mark.usefixtures("stopping")
-def test_acting_under_dynamic_allocation_is_refused(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = spark.conf.get
-    monkeypatch.setattr(
-        type(spark.conf),
-        "get",
-        lambda _self, key, *more: (
-            "true" if key == "spark.dynamicAllocation.enabled" else asked(key, *more)
-        ),
-    )
-    with pytest.raises(InputError, match=r"dynamicAllocation\.enabled is true"):
+@pytest.mark.parametrize(
+    ("least", "most", "why"),
+    [
+        (None, None, "minExecutors, initialExecutors and maxExecutors of .* all 3, and it changes"),
+        ("2", "8", r"Start the application with spark\.dynamicAllocation\.enabled=false"),
+    ],
+)
+def test_acting_where_spark_changes_executors_is_refused_with_what_to_set(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    least: str | None, most: str | None, why: str,
+) -> None:  # fmt: skip
+    allocate(spark, monkeypatch, least, most)
+    with pytest.raises(InputError, match=why):
         headway.tune(
             spark,
             build_into(tmp_path, "rows"),
@@ -291,8 +294,40 @@ def test_acting_under_dynamic_allocation_is_refused(
             target="p99 <= 10s",
             state=tmp_path / "x.json",
             mode="act",
+            executors=(1, 3),
         )
     assert not spark.streams.active
+
+
+def test_bounds_that_are_equal_hold_the_executors(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allocate(spark, monkeypatch, "4", "4")
+    require_no_dynamic_allocation(spark, 4)
+    assert warning_of_allocation(spark, 4, 4) is None
+    warning = warning_of_allocation(spark, 2, 12)
+    assert warning is not None
+    assert "minExecutors=2 and maxExecutors=12" in warning
+    monkeypatch.setattr(type(spark.sparkContext), "master", "k8s://x", raising=False)
+    assert why_no_live_executors(spark) == "dynamic allocation holds them at 4"
+
+
+def allocate(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, least: str | None, most: str | None
+) -> None:
+    """As if the application had been started with dynamic allocation."""
+    asked = spark.conf.get
+    name = "spark.dynamicAllocation"
+    stated = {
+        f"{name}.enabled": "true",
+        f"{name}.minExecutors": least,
+        f"{name}.maxExecutors": most,
+    }
+    monkeypatch.setattr(
+        type(spark.conf),
+        "get",
+        lambda _self, key, *more: stated[key] if key in stated else asked(key, *more),
+    )
 
 
 def test_what_a_local_session_has(spark: SparkSession) -> None:

@@ -243,9 +243,10 @@ class _Step(NamedTuple):
         # Each level is shifted by the cells per level: rows of the result begin earlier and
         # earlier.
         num_columns, step = self.before.shape[-1], self.grid.cells_per_level
-        following = np.lib.stride_tricks.as_strided(
-            spread.ravel()[step * (num_levels - 1) :],
+        following = np.ndarray(
             shape=joint.shape,
+            buffer=spread,
+            offset=step * (num_levels - 1) * spread.itemsize,
             strides=((num_columns - step) * spread.itemsize, spread.itemsize),
         ).copy()
         following[:, 0] += np.einsum("lc,lc->l", spread, self.before)

@@ -12,6 +12,7 @@ from headway.assumptions.resources import (
     MAINTENANCE_INTERVAL_S,
     TABLES_PER_SNAPSHOT,
 )
+from headway.assumptions.switches import ASYNC_LOG_INTERVAL_S
 from headway.domain import JobProfile
 from headway.domain.writes import StorePrice
 from headway.errors import InputError
@@ -21,6 +22,7 @@ from headway.models.job.setting import settled_batch_rows
 from headway.units import ms_to_s, parse_duration_s
 
 _STATE = "spark.sql.streaming.stateStore"
+_ASYNC_PROGRESS = "asyncProgressTrackingEnabled"  # an option of the writer
 _CHECKSUMS = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
 # A stream-stream join keeps rows and their numbers, of both sides.
 _STORES_OF_JOIN = 4
@@ -155,7 +157,8 @@ def checkpoint_files(
     **(F2)** Files of the checkpoint: one of offsets, one of commits, one of each source of files,
     and those of every state store (F1). An operator has a store in each shuffle partition, as many
     as recorded: four for a stream-stream join in the default store. An aggregation without keys has
-    one in all.
+    one in all. Asynchronous progress tracking writes one file of offsets and one of commits per
+    second at most: `min(T/1 s, 1)` of each.
 
     Source: Spark's ``MicroBatchExecution``, ``StatefulOperator`` (4.3, 2026).
 
@@ -169,8 +172,17 @@ def checkpoint_files(
     """
     of_store = store_files(commit_files(profile), interval_s)
     stores = num_state_stores(profile, shuffle_partitions)
-    num_logs = 2 + sum(source.startswith(_FILE_SOURCE) for source in profile.shape.sources)
+    num_logs = 2.0 * _log_share(profile, interval_s)
+    num_logs += sum(source.startswith(_FILE_SOURCE) for source in profile.shape.sources)
     return Files(num_logs + stores * of_store.renamed, stores * of_store.in_place)
+
+
+def _log_share(profile: JobProfile, interval_s: Numeric) -> Array:
+    """Share of batches that write files of offsets and commits."""
+    interval = np.asarray(interval_s, dtype=np.float64)
+    if profile.application.properties.get(_ASYNC_PROGRESS) != "true":
+        return np.ones_like(interval)
+    return np.minimum(interval / ASYNC_LOG_INTERVAL_S.value, 1.0)
 
 
 def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:

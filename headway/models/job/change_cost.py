@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from headway.assumptions.live import (
     BUDGET_OF_CHANGES_RATIO,
     LEAST_IDLE_S,
@@ -35,11 +38,9 @@ def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float
     much. Idle nodes are removed when they have cost `K = (t_1 + t_2)/(α(1-q))` node-seconds, with
     `t_1` and `t_2` the late seconds of the step down and of the next step up. This is the
     rent-or-buy rule, which costs at most twice as much as knowing the future (Karlin, Manasse,
-    Rudolph and Sleator 1988, doi:10.1007/BF01762111). `t_2` is what steps up made late so far, at
-    most (A16). In addition, the late seconds of the two changes themselves, `t_1` and the `t_0` of
-    new executors (A7), are allowed again only `(t_1 + t_0)/(α(1-q))` seconds after the previous
-    change: there is no step down earlier, and none within half an hour. If the late budget is
-    overspent, `u > 1` by (A6), changes may use less of it: `K` is `u` times as large.
+    Rudolph and Sleator 1988, doi:10.1007/BF01762111); (A20) is what becomes of it once the load
+    has come back before. `t_2` is what steps up made late so far, at most (A16). There is no step
+    down within half an hour of another change.
 
     Examples
     --------
@@ -74,8 +75,10 @@ def late_price(quantile: float) -> float:
     return 1.0 / (BUDGET_OF_CHANGES_RATIO.value * (1.0 - quantile))
 
 
-def is_worth_leaving(num_idle: int, idle_s: float, purse: float) -> bool:
-    r"""Whether nodes have idled for as much as removing and adding them again costs.
+def is_worth_leaving(
+    num_idle: int, idle_s: float, purse: float, calms_s: Sequence[float] = ()
+) -> bool:
+    r"""Whether idle nodes have cost as much as removing and adding them again, over all calms.
 
     Parameters
     ----------
@@ -84,6 +87,8 @@ def is_worth_leaving(num_idle: int, idle_s: float, purse: float) -> bool:
     idle_s : float, >= 0
         Time since then.
     purse : float, >= 0, of `purse_node_s`
+    calms_s : sequence of float, >= 0
+        Earlier times for which these nodes were not needed, until they were needed again.
 
     Returns
     -------
@@ -91,14 +96,36 @@ def is_worth_leaving(num_idle: int, idle_s: float, purse: float) -> bool:
 
     Notes
     -----
-    theory.md (A8).
+    **(A20)** Calms. A load needs no more than a size for times `I_1, I_2, ...`, between which it
+    needs `n` more nodes. Keeping them costs `n I_j` node-seconds in each, removing them at once
+    `K` (A8). After `k` calms of `T` seconds together they are removed at once if `k > 0` and
+    `n T >= k K`, else once they have idled for `e` with `n(T + e) >= (k + 1) K`: whichever would
+    have cost less so far is followed, and the first calm is rent or buy. This costs at most
+    `min(n Σ I_j, k K) + c K`, with `c` the number of times that the cheaper of the two has
+    changed: while one stays cheaper, as much is added to the cost as to that of the cheaper one;
+    and when the order changes, the two differ by at most `K`. Keeping them is the fixed size, so
+    the regret against the best one in hindsight is at most `c K`. It is the bound of following
+    the leader (Cesa-Bianchi and Lugosi 2006, chapter 3), here without a term that grows with the
+    number of calms, since a calm is left when the order changes, not after it.
 
     Examples
     --------
     >>> is_worth_leaving(4, 700.0, 3200.0), is_worth_leaving(4, 900.0, 3200.0)
     (False, True)
+
+    Loads that always came back soon, and loads that stayed away:
+
+    >>> is_worth_leaving(4, 900.0, 3200.0, [300.0, 300.0])
+    False
+    >>> is_worth_leaving(4, 120.0, 3200.0, [7200.0, 5400.0])
+    True
     """
-    return num_idle > 0 and idle_s >= LEAST_IDLE_S.value and num_idle * idle_s >= purse
+    num_calms, calm_s = len(calms_s), math.fsum(calms_s)
+    if num_idle <= 0 or idle_s < LEAST_IDLE_S.value:
+        return False
+    if num_calms and num_idle * calm_s >= num_calms * purse:
+        return True
+    return num_idle * (calm_s + idle_s) >= (num_calms + 1) * purse
 
 
 def return_late_s(

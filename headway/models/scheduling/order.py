@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from headway.assumptions.turns import MEMORY_LOOK_AHEAD_S
 from headway.domain import Policy, QueryState
@@ -55,6 +57,34 @@ class MemoryReading:
         if used_bytes < self.limit_bytes:
             return reading
         return replace(reading, relieving_since_s=now_s, used_then_bytes=used_bytes)
+
+
+class WaitingQuery(NamedTuple):
+    """A query that waits, with what does not change meanwhile: theory.md (G8).
+
+    ``rank`` is its place among queries none of which has been passed over for too long.
+    """
+
+    state: QueryState
+    due_s: float
+    waits_since_s: float
+    rank: tuple[float | str, ...]
+
+    @classmethod
+    def of(
+        cls, policy: Policy, state: QueryState, *, memory_is_short: bool = False
+    ) -> WaitingQuery:
+        """The query as a policy, any but ``auto``, ranks it."""
+        if policy is Policy.AUTO:
+            raise ValueError("auto stands for the policy that the simulation prefers")
+        freed = -state.removed_rows if memory_is_short else 0.0
+        rank = (freed, *_KEYS[policy](state), state.name)
+        return cls(state, due_s(policy, state), _waits_since_s(state), rank)
+
+    def rank_at(self, now_s: float) -> tuple[float | str, ...]:
+        """Its place at a time: before all others if it has waited longer than it may."""
+        waited_s = now_s - self.waits_since_s
+        return (-waited_s if waited_s > self.state.most_wait_s else 0.0, *self.rank)
 
 
 def grant_order(
@@ -144,17 +174,44 @@ def ranked(
     >>> [state.name for state in ranked(Policy.FCFS, [due, later], 3.0)]
     ['later', 'due']
     """
-    if policy is Policy.AUTO:
-        raise ValueError("auto stands for the policy that the simulation prefers")
-    key = _KEYS[policy]
+    waiting = [WaitingQuery.of(policy, state, memory_is_short=memory_is_short) for state in states]
+    return tuple(query.state for query in sorted(waiting, key=lambda query: query.rank_at(now_s)))
 
-    def rank(state: QueryState) -> tuple[float, ...]:
-        waited_s = now_s - _waits_since_s(state)
-        starved = -waited_s if waited_s > state.most_wait_s else 0.0
-        freed = -state.removed_rows if memory_is_short else 0.0
-        return (starved, freed, *key(state))
 
-    return tuple(sorted(states, key=lambda state: (rank(state), state.name)))
+def next_to_run(waiting: Mapping[int, WaitingQuery], now_s: float, most: int) -> list[int]:
+    r"""Numbers of the waiting queries that get the next turns, in the order of `grant_order`.
+
+    Parameters
+    ----------
+    waiting : mapping of int to WaitingQuery
+        Each by its number.
+    now_s : float
+    most : int, >= 0
+        Maximum number of turns.
+
+    Returns
+    -------
+    list of int
+        Queries that are not due yet get none.
+
+    Notes
+    -----
+    theory.md (G8), for a simulation of many decisions: what does not change while a query waits
+    is computed when it begins to wait. Klink (SIGMOD 2021) decides every 120 ms.
+
+    Examples
+    --------
+    >>> early = QueryState(name="early", ready_s=0.0, oldest_unread_s=0.0, last_grant=0,
+    ...                    duration_s=0.2, pair_s=0.4)
+    >>> due = QueryState(name="due", ready_s=0.0, oldest_unread_s=1.0, last_grant=0,
+    ...                  duration_s=0.2, pair_s=0.4)
+    >>> states = enumerate([due, early])
+    >>> waiting = {number: WaitingQuery.of(Policy.FCFS, state) for number, state in states}
+    >>> next_to_run(waiting, 3.0, 1), next_to_run(waiting, 3.0, 5)
+    ([1], [1, 0])
+    """
+    due = [number for number, query in waiting.items() if query.due_s <= now_s]
+    return heapq.nsmallest(most, due, key=lambda number: waiting[number].rank_at(now_s))
 
 
 def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.domain import Z90, Decision, Policy, QueryState
 from headway.models.arrays import Array
-from headway.models.scheduling.order import grant_order, next_due_s
+from headway.models.scheduling.order import WaitingQuery, grant_order, next_to_run
 from headway.models.simulation.batch_parts import Part, Parts, QueryWork
 
 _TICK_S = 0.001
@@ -83,8 +83,6 @@ class _Running:
     emits_to_s: float = -math.inf
     last_grant: int = 0
     next_end_s: float = math.inf
-    runs: bool = False
-    state: QueryState | None = None
     num_batches: int = 0
     windows: list[tuple[float, float]] = field(default_factory=list)
     rows: list[tuple[float, float, float]] = field(default_factory=list)
@@ -151,7 +149,12 @@ def simulate_gate(
             )
     on_grid = policy is None or policy is Policy.STAGGER
     limit = len(works) if policy is None else at_once
+    grant_policy = policy or Policy.FCFS
     share_cores = cores / min(limit, len(works))
+    waiting = {
+        index: WaitingQuery.of(grant_policy, _state(running, share_cores))
+        for index, running in enumerate(queries)
+    }
     parts = Parts(works, cores)
     now_s, busy_s, num_grants, num_running = 0.0, 0.0, 0, 0
     must_decide = True
@@ -160,35 +163,31 @@ def simulate_gate(
         if must_decide:
             next_s = math.inf
             if num_running < limit:
-                states = [_state(running, share_cores) for running in queries if not running.runs]
-                grant_policy = policy or Policy.FCFS
-                order = grant_order(grant_policy, states, now_s)
-                granted = order[: limit - num_running]
-                if on_decision is not None and order:
+                granted = next_to_run(waiting, now_s, limit - num_running)
+                if on_decision is not None and granted:
+                    states = tuple(waiting[index].state for index in sorted(waiting))
                     on_decision(
                         Decision(
                             at_s=now_s,
                             policy=grant_policy,
                             num_running=num_running,
                             at_once=limit,
-                            states=tuple(states),
-                            order=order,
-                            granted=granted,
+                            states=states,
+                            order=grant_order(grant_policy, states, now_s),
+                            granted=tuple(waiting[index].state.name for index in granted),
                         )
                     )
-                for index, running in enumerate(queries):
-                    if running.work.query.name in granted and not running.runs:
-                        num_grants += 1
-                        running.last_grant, running.runs, running.started_s = (
-                            num_grants,
-                            True,
-                            now_s,
-                        )
-                        running.emits_to_s, running.state = running.watermark_s, None
-                        num_running += 1
-                        parts.begin(index, Part.BEFORE, now_s)
+                for index in sorted(granted):
+                    num_grants += 1
+                    num_running += 1
+                    running = queries[index]
+                    running.last_grant, running.started_s = num_grants, now_s
+                    running.emits_to_s = running.watermark_s
+                    parts.begin(index, Part.BEFORE, now_s)
+                    del waiting[index]
                 if num_running < limit:
-                    next_s = next_due_s(grant_policy, states, now_s)
+                    later_s = (query.due_s for query in waiting.values() if query.due_s > now_s)
+                    next_s = min(later_s, default=math.inf)
             must_decide = False
         end_s, first = parts.next_end(now_s)
         event_s = min(end_s, next_s)
@@ -211,6 +210,7 @@ def simulate_gate(
             parts.begin(first, Part.AFTER, now_s)
         else:
             _end_batch(running, now_s, warm_up_s, on_grid)
+            waiting[first] = WaitingQuery.of(grant_policy, _state(running, share_cores))
             num_running -= 1
             must_decide = True
     return GateOutcome(
@@ -221,8 +221,6 @@ def simulate_gate(
 
 def _state(running: _Running, share_cores: float) -> QueryState:
     """What the policy sees; it does not change while the query waits."""
-    if running.state is not None:
-        return running.state
     work, query = running.work, running.work.query
     # Rows that have arrived when it is started; rows that arrive later are in the next batch.
     rows = work.rate_per_s * max(running.ready_s - running.read_to_s, 0.0)
@@ -232,7 +230,7 @@ def _state(running: _Running, share_cores: float) -> QueryState:
     closing_s = None
     if query.windows is not None:
         closing_s = running.next_end_s + query.windows.watermark_delay_s + work.closing_delay_s
-    running.state = QueryState(
+    return QueryState(
         name=query.name,
         ready_s=running.ready_s,
         oldest_unread_s=running.read_to_s,
@@ -246,7 +244,6 @@ def _state(running: _Running, share_cores: float) -> QueryState:
         output_rows=work.output_rows,
         most_wait_s=query.most_wait_s,
     )
-    return running.state
 
 
 def _end_batch(running: _Running, now_s: float, warm_up_s: float, on_grid: bool) -> None:
@@ -262,7 +259,6 @@ def _end_batch(running: _Running, now_s: float, warm_up_s: float, on_grid: bool)
             running.windows.append((running.next_end_s, now_s - running.next_end_s - delay_s))
             running.next_end_s += query.windows.slide_s
         running.watermark_s = started_s - running.work.closing_delay_s - delay_s
-    running.runs = False
     running.ready_s = now_s
     if on_grid and query.trigger_s > _TICK_S:
         offset_s = running.tick_offset_s

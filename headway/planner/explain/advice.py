@@ -9,30 +9,30 @@ from headway.assumptions.advice import (
     AVAILABLE_NOW_START_S,
     AVAILABLE_NOW_USED_RATIO,
     BURSTY_RATIO,
-    MUCH_RATIO,
     SKEWED_RATIO,
-    SLOW_COMMIT_S,
     SLOWER_WHEN_YOUNG_RATIO,
     YOUNG_JVM_S,
 )
 from headway.assumptions.resources import MEASURED_LAUNCHES_PER_S
 from headway.domain import Advice, JobProfile, Metric
+from headway.models.job.switches import without_coalescing
+from headway.planner.explain.switch_advice import (
+    faster_checkpoint,
+    fewer_collections,
+    switch_advice,
+)
 from headway.planner.explained_setting import ExplainedSetting, is_worthwhile
-from headway.planner.memory import heap_state_bytes
 from headway.planner.question import Question
 from headway.planner.tasks import (
     launches_per_s,
     most_launches_per_s,
     short_of_tasks,
     with_source_partitions,
-    without_coalescing,
 )
 from headway.units import counted, format_duration, format_rate, ms_to_s
 
-_CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
 _LEAST_STEP_S = ms_to_s(1)
 _STATE_BY_KEY = ("FlatMapGroupsInPandasWithState", "TransformWithState")  # Spark's operators
-_FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 _COALESCE_KEY = "spark.sql.adaptive.coalescePartitions.enabled"
 
 
@@ -43,31 +43,33 @@ def advice_of(setting: ExplainedSetting) -> tuple[Advice, ...]:
     -----
     **(P14)** The effect of advice is computed if possible, for the plan with the watermark delay
     shortened by `(w+δ) mod B` and a millisecond (W7); with as many source tasks as slots; without
-    coalescing, if a coalesced stage (T7) has fewer tasks than slots and partitions; without the
-    times of the offset and commit logs; and with overlapping windows counted from shared panes,
-    fused or from a log, whichever has the shortest batches. For a limit `L` on tuples, it is also
-    computed for a query that is started every `I = (L-S-f)/(1+ρ)` with an available-now trigger,
-    with `S` the time to start it, and `f` and `ρ` the fixed time and the load of batches of the
-    planned size: rows wait up to `I` and then `S+f+ρI`, during which the query uses the nodes.
-    Where an effect cannot be computed, only the measured number is stated: for skew, state commits,
-    collections, and a drift (the factor of durations by age) by which batches 30 s after a start
-    take a tenth longer than the plan covers.
+    coalescing, if a coalesced stage (T7) has fewer tasks than slots and partitions; with each
+    switch that can be turned (Y1)-(Y8); without the times of the offset and commit logs, of state
+    commits, and of collections, which bounds what a faster store or a larger heap gains; and with
+    overlapping windows counted from shared panes, fused or from a log, whichever has the shortest
+    batches. For a limit `L` on tuples, it is also computed for a query that is started every
+    `I = (L-S-f)/(1+ρ)` with an available-now trigger, with `S` the time to start it, and `f` and
+    `ρ` the fixed time and the load of batches of the planned size: rows wait up to `I` and then
+    `S+f+ρI`, during which the query uses the nodes. Where an effect cannot be computed, only the
+    measured number is stated: for skew, and a drift (the factor of durations by age) by which
+    batches 30 s after a start take a tenth longer than the plan covers.
     """
     return (
         *_lower_watermark(setting),
         *_more_source_partitions(setting),
         *_coalescing_off(setting),
         *_salted_keys(setting),
-        *_faster_checkpoint(setting),
+        *switch_advice(setting),
+        *faster_checkpoint(setting),
         *_available_now(setting),
-        *_state_commits(setting),
         *_launches(setting),
         *_skew(setting),
         *_python_by_key(setting.question.profile),
         *_bursts(setting.question),
         *_overlapping_windows(setting),
         *_young_jvm(setting.question.profile),
-        *_spill_and_collections(setting),
+        *_spill(setting.question.profile),
+        *fewer_collections(setting),
     )
 
 
@@ -158,33 +160,6 @@ def _salted_keys(setting: ExplainedSetting) -> Iterator[Advice]:
         yield Advice(text=text, latency_s=improved_s)
 
 
-def _faster_checkpoint(setting: ExplainedSetting) -> Iterator[Advice]:
-    profile = setting.question.profile
-    writes_s = sum(
-        phase.mean_s for phase in profile.driver_phases if phase.name in _CHECKPOINT_PHASES
-    )
-    if writes_s <= MUCH_RATIO.value * setting.duration_s:
-        return
-    phases = tuple(
-        replace(phase, mean_s=0.0) if phase.name in _CHECKPOINT_PHASES else phase
-        for phase in profile.driver_phases
-    )
-    improved_s = setting.latency_with(replace(profile, driver_phases=phases))
-    if not is_worthwhile(improved_s, setting.latency_s):
-        return
-    remedy = "a faster checkpoint store"
-    if "kafka" in profile.shape.sink.lower() and not profile.shape.stateful_operators:
-        remedy = (
-            "asynchronous progress tracking (asyncProgressTrackingEnabled of Kafka's sink, each "
-            f"row at least once) or {remedy}"
-        )
-    text = (
-        f"the offset and commit logs take {setting.share_text(writes_s)}: {remedy} would lower "
-        f"{setting.question.target.statistic} to {format_duration(improved_s)} at best"
-    )
-    yield Advice(text=text, latency_s=improved_s)
-
-
 def _available_now(setting: ExplainedSetting) -> Iterator[Advice]:
     """A limit of many minutes does not need a query that runs all the time: theory.md (P14)."""
     target, rows = setting.question.target, setting.rows
@@ -209,42 +184,18 @@ def _available_now(setting: ExplainedSetting) -> Iterator[Advice]:
         )
 
 
-def _state_commits(setting: ExplainedSetting) -> Iterator[Advice]:
-    profile, configuration = setting.question.profile, setting.configuration
-    if profile.state is None or profile.state.commit_per_partition_s < SLOW_COMMIT_S.value:
-        return
-    waves = -(-configuration.shuffle_partitions // configuration.num_slots)
-    commit_s = profile.state.commit_per_partition_s
-    if not setting.is_much(waves * commit_s):
-        return
-    # Tasks of one wave commit at the same time, so fewer of them save nothing.
-    fewer = "fewer shuffle partitions, " if waves > 1 else ""
-    text = (
-        f"committing state takes {format_duration(commit_s)} per partition, "
-        f"{format_duration(commit_s * waves)} per batch in {counted(waves, 'wave')} of tasks: "
-        f"{fewer}a faster checkpoint store, or changelog checkpointing with RocksDB would lower "
-        "this"
-    )
-    if _FILE_MANAGER_KEY not in profile.applications[-1].properties:
-        text += (
-            "; on a local file system the FileSystemBasedCheckpointFileManager "
-            f"({_FILE_MANAGER_KEY}) committed 8 partitions in 12 ms instead of 346 ms in one "
-            "measurement"
-        )
-    yield Advice(text=text)
-
-
 def _launches(setting: ExplainedSetting) -> Iterator[Advice]:
     profile, configuration = setting.question.profile, setting.configuration
     interval_s = max(configuration.trigger_s, setting.duration_s)
     launched_per_s = float(launches_per_s(profile, configuration.shuffle_partitions, interval_s))
     if launched_per_s > MEASURED_LAUNCHES_PER_S.value:
+        longer_s = interval_s * launched_per_s / MEASURED_LAUNCHES_PER_S.value
         yield Advice(
             text=(
                 f"the driver launches {launched_per_s:,.0f} tasks/s; Spark's scheduler reached "
                 f"{MEASURED_LAUNCHES_PER_S.value:,.0f} (Ousterhout 2013), and a plan allows up "
-                f"to {most_launches_per_s(profile):,.0f}; fewer shuffle partitions or a longer "
-                "trigger interval would lower this"
+                f"to {most_launches_per_s(profile):,.0f}; a trigger interval of "
+                f"{format_duration(longer_s)} would bring it down to what was reached"
             )
         )
 
@@ -361,19 +312,6 @@ def _young_jvm(profile: JobProfile) -> Iterator[Advice]:
         )
 
 
-def _spill_and_collections(setting: ExplainedSetting) -> Iterator[Advice]:
-    profile = setting.question.profile
+def _spill(profile: JobProfile) -> Iterator[Advice]:
     if profile.memory is not None and profile.memory.spilled_bytes > 0:
         yield Advice(text="tasks spilled to disk: more memory per task would avoid that")
-    for stage in profile.stages:
-        gc_ratio = 0.0 if stage.observed is None else stage.observed.gc_ratio
-        saved_s = gc_ratio * setting.stage_s(stage)
-        if gc_ratio > MUCH_RATIO.value and setting.is_much(saved_s):
-            holds_state = stage.num_source_tasks is None and heap_state_bytes(profile) > 0
-            outside = ", or state outside the heap (RocksDB)," if holds_state else ""
-            yield Advice(
-                text=(
-                    f"{stage.called} spends {gc_ratio:.0%} of its time in garbage collection, "
-                    f"{setting.share_text(saved_s)}: a larger heap{outside} would lower it"
-                )
-            )

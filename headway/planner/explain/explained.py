@@ -44,12 +44,14 @@ from headway.planner.explain.reasons import (
 )
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.frontier import frontier_around, frontier_of, own_point, with_own
+from headway.planner.join_state import join_findings
 from headway.planner.purchase import Offer
 from headway.planner.question import Question
 from headway.planner.rate_limit import planned_rate_limit
 from headway.planner.retention import retention_findings
 from headway.planner.slow_growth import slow_growth_findings
 from headway.planner.state_growth import state_findings
+from headway.planner.switch_offers import findings_of_switches
 from headway.planner.tasks import short_of_tasks
 from headway.planner.verdict import kept_probability, settling_advice
 
@@ -69,6 +71,21 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
         return own_point(setting, configuration)
 
     @cache
+    def searched() -> Iterator[FrontierPoint]:
+        return with_own(frontier_around(question, nodes, nodes), plan_point())
+
+    @cache
+    def up_to_own() -> tuple[FrontierPoint, ...]:
+        points: list[FrontierPoint] = []
+        while not points or points[-1].nodes < nodes:
+            points.append(next(searched()))
+        return tuple(points)
+
+    @cache
+    def frontier() -> tuple[FrontierPoint, ...]:
+        return (*up_to_own(), *searched())
+
+    @cache
     def neighbours() -> list[Neighbour]:
         return retuned(explained)
 
@@ -86,13 +103,16 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
         offer=offer,
         explained=explained,
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
-        frontier=later(lambda: with_own(frontier_around(question, nodes, nodes), plan_point())),
+        frontier=later(frontier),
         chosen=later(plan_point),
+        most_on_nodes=later(lambda: up_to_own()[-1]),
         findings=(
             *state_findings(setting),
+            *join_findings(question.profile),
             *slow_growth_findings(setting),
             *retention_findings(setting, configuration),
             *_idle_slots(explained),
+            *findings_of_switches(offer, explained, checkpoint),
         ),
         binding=later(lambda: binding_constraints(question, setting, rejected())),
         rejected=later(rejected),
@@ -128,7 +148,9 @@ def nearest_there_is(
 
     offer, floor_s, question = buy.offer, buy.lowest_s, buy.offer.question
     max_nodes = question.space.max_nodes
-    frontier = frontier_around(question, max_nodes, max_nodes + 1, counts_to_look_at(question))
+    frontier = tuple(
+        frontier_around(question, max_nodes, max_nodes + 1, counts_to_look_at(question))
+    )
     highest = tuple(
         frontier[-1] if tried_offer is offer else _highest(tried_offer.question)
         for tried_offer in offers
@@ -167,7 +189,7 @@ def nearest_there_is(
             )
         ),
         kept_probability=probability,
-        findings=tuple(_idle_slots(explained)),
+        findings=(*_idle_slots(explained), *findings_of_switches(offer, explained, checkpoint)),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from headway.assumptions.planning import CLOSE_TO_FLOOR_RATIO, NODE_COUNTS_TRIED
 from headway.digits import format_money
 from headway.domain import FrontierPoint, Promise, Target
-from headway.planner.bill import bill_per_hour
+from headway.planner.bill import bill_per_hour, files_per_hour
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.explain.reasons import broken_promise, saturation_text
 from headway.planner.fewest import first_to_meet
@@ -20,7 +20,7 @@ from headway.planner.noise_free import lowest_latency, noise_free_latency_s
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import NO_LIMIT_S, Question
 from headway.planner.tasks import short_of_tasks, why_no_room
-from headway.units import counted, format_duration, format_rate
+from headway.units import counted, format_duration, format_rate, spark_trigger_text
 from headway.words.predictions import duration_against
 
 
@@ -91,8 +91,8 @@ def why_infeasible(
         reasons = [
             f"{counted(nodes, 'node')} {verb} {saturation_text(nearest, question.rate_per_s)}"
         ]
-    elif (over_budget := _over_budget(question)) is not None:
-        # At a higher price the targets are met, so that nothing else is a reason.
+    elif (over_budget := _over_budget(question) or _too_many_files(question)) is not None:
+        # At a higher price or with more files the targets are met: nothing else is a reason.
         return (over_budget,)
     elif floor_s <= target.limit_s:
         reasons = [
@@ -144,6 +144,25 @@ def _over_budget(question: Question) -> str | None:
         f"{format_money(float(bills[cheapest]), currency=currency)} per hour for "
         f"{counted(nodes, 'node')} and write requests, more than the budget of "
         f"{format_money(charges.budget_per_hour, currency=currency)}"
+    )
+
+
+def _too_many_files(question: Question) -> str | None:
+    """Why the limit of files prevents a plan; None if the targets are not met with more either."""
+    if math.isinf(question.most_files_per_hour):
+        return None
+    lax = replace(question, most_files_per_hour=math.inf)
+    settings = all_candidates(lax, counts_to_look_at(lax))
+    files = files_per_hour(settings)
+    order = np.argsort(files, kind="stable").tolist()
+    fewest = first_to_meet(settings, order, question.rate_per_s)
+    if fewest is None:
+        return None
+    return (
+        f"{joined(question.promises)} takes {files[fewest]:,.0f} files per hour at least, with "
+        f"{settings.configuration(fewest).shuffle_partitions} shuffle partitions and a trigger of "
+        f"{spark_trigger_text(float(settings.trigger_s[fewest]))}, more than the limit of "
+        f"{question.most_files_per_hour:,.0f}"
     )
 
 

@@ -264,7 +264,7 @@ class _Search:
     def _what_decides(self, setting: RealTimeSetting) -> Iterator[str]:
         yield (
             f"slots: {counted(self._num_slots(setting.shuffle_partitions), 'task')} of all stages "
-            "run at once, and hold their slots as long as the query runs"
+            "run at once as long as the query runs"
         )
         name, busy = max(self._busy(setting.shuffle_partitions).items(), key=lambda item: item[1])
         yield f"busiest task: of {name}, {busy:.0%} of {MOST_BUSY_RATIO.value:.0%} at most"

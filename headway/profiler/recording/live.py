@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
-from headway.domain.watched import LiveBatch
+from headway.domain.watched import LiveBatch, RunningBatch
 from headway.errors import EventLogError, InputError, argument
 from headway.profiler import schema
 from headway.profiler.event_parts import SparkEvent
@@ -123,6 +124,9 @@ class LogFeed:
                 self._note(name, event)
         return batches
 
+    def running_batch(self) -> None:
+        """As in :class:`Feed`: logs have batches that have ended."""
+
     @property
     def is_active(self) -> bool:
         """Whether no end of the query is recorded, and the log is still written to.
@@ -222,6 +226,27 @@ class QueryFeed:
         executors = self._executors()
         return [_on(batch, executors) for batch in batches if batch is not None]
 
+    def running_batch(self) -> RunningBatch | None:
+        """As in :class:`Feed`, from the query itself; unknown before Spark 4.1."""
+        query: Any = self._query
+        if query is None or not self._positions.count_rows:
+            return None
+        from py4j.protocol import Py4JError
+
+        with contextlib.suppress(Py4JError):
+            context = query._jsq.streamingQuery().getLatestExecutionContext()
+            if not context.isCurrentBatchConstructed():
+                return None
+            started_s = ms_to_s(int(context.getStartTime()))
+            offsets = context.latestOffsets().values().iterator()
+            sources = []
+            while offsets.hasNext():
+                sources.append(read_offset(str(offsets.next().json())))
+            available_rows = _sum(sources)
+            if available_rows is not None and len(sources) == self._positions.num_sources:
+                return RunningBatch(started_s=started_s, available_rows=available_rows)
+        return None
+
     @property
     def is_active(self) -> bool:
         """Whether it runs."""
@@ -302,6 +327,7 @@ class _Positions:
     def __init__(self) -> None:
         self._pairs: list[Any] = []
         self._rows: list[float] = []
+        self.count_rows, self.num_sources = False, 0
 
     def of(self, row: Record) -> tuple[int | None, int | None]:
         """Position after a batch, and what was available when the batch was planned."""
@@ -312,7 +338,8 @@ class _Positions:
         if len(self._pairs) < _MOST_JUDGED:
             self._pairs.append(list(zip(start_offsets, end_offsets, strict=True)))
             self._rows.append(row["num_rows"] or 0.0)
-        if not counts_rows(self._pairs, self._rows):
+        self.count_rows, self.num_sources = counts_rows(self._pairs, self._rows), len(end_offsets)
+        if not self.count_rows:
             return None, None
         return _sum(end_offsets), _sum(latest_offsets)
 

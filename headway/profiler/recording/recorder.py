@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from headway.errors import HeadwayError, InputError
+from headway.formats.event_lines import tell_event
 from headway.profiler import schema
 from headway.profiler.recording.driver_store import DriverStore, executor_added
 from headway.profiler.recording.listener import DeferredEvent, recording_listener
@@ -168,6 +169,11 @@ class Recorder:
         self._thread.start()
         atexit.register(self.stop)
 
+    @property
+    def path(self) -> Path:
+        """The file that is written."""
+        return self._file.path
+
     def stop(self) -> None:
         """Write what is known so far and detach from the session; at most 10 s; may be repeated."""
         atexit.unregister(self.stop)
@@ -224,6 +230,7 @@ class Recorder:
             self.ended_because = str(error)
             self._lose(1 + self._queue.qsize(), error)
             _LOG.error("%s; the queries go on", error)
+            tell_event("recorder", "ended", self.ended_because)
             self._leave()
         finally:
             self._file.close()

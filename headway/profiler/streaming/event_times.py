@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,20 +16,32 @@ _MOST_LAGS = 12
 _DIGITS_OF_MS = 3
 
 
-def typical_event_time_lag_s(run: QueryRun) -> float | None:
-    """The median lag of a run, so that a single row from another time does not matter [s]."""
-    lags_s = _lags_s(run)
-    return float(np.median(lags_s)) if len(lags_s) else None
+class Lags(NamedTuple):
+    """Lags of a job: the typical one of its last run [s], None if it has none; and all of them."""
+
+    typical_s: float | None
+    by_share: tuple[EventTimeLag, ...]
 
 
-def event_time_lags(runs: Sequence[QueryRun]) -> tuple[EventTimeLag, ...]:
+def event_time_lags(runs: Sequence[QueryRun]) -> Lags:
     """The lags of all batches, in groups of equal shares if they are many: theory.md (T5).
 
     Runs weigh the same, however many batches they have. Runs without a trigger count only if none
-    has one: their batches start at any time, so a millisecond decides nothing.
+    has one: their batches start at any time, so a millisecond decides nothing. The typical lag is
+    the median, so that a single row from another time does not matter.
     """
-    on_trigger = [run for run in runs if _trigger_s(run) > 0]
-    lags_of_runs_s = [lags_s for run in on_trigger or runs if len(lags_s := _lags_s(run))]
+    lags_of_runs_s = [_lags_s(run) for run in runs]
+    on_trigger_s = [
+        lags_s for run, lags_s in zip(runs, lags_of_runs_s, strict=True) if _trigger_s(run) > 0
+    ]
+    last_s = lags_of_runs_s[-1]
+    typical_s = float(np.median(last_s)) if len(last_s) else None
+    return Lags(typical_s, _by_share(on_trigger_s or lags_of_runs_s))
+
+
+def _by_share(lags_of_runs_s: Sequence[Array]) -> tuple[EventTimeLag, ...]:
+    """Each lag with its share of the batches; runs weigh the same."""
+    lags_of_runs_s = [lags_s for lags_s in lags_of_runs_s if len(lags_s)]
     if not lags_of_runs_s:
         return ()
     weights = [np.full(len(lags_s), 1.0 / len(lags_s)) for lags_s in lags_of_runs_s]

@@ -23,12 +23,15 @@ from headway.profiler.streaming.adaptive import is_replanned
 from headway.profiler.streaming.adaptive_settings import adaptive_settings
 from headway.profiler.streaming.arrivals import arrivals_or_drain
 from headway.profiler.streaming.batch_samples import is_timed, is_usable, jvm_age_s, known_rows
+from headway.profiler.streaming.empty_batches import empty_batches
 from headway.profiler.streaming.samples import UNKNOWN_NAME, BatchSample, EarlyBatch, QueryRun
 from headway.profiler.streaming.source_rules import source_facts
 from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.trigger import contradiction, read_trigger
 from headway.sparkconf import reader_limit, task_cpus_of
 from headway.units import format_duration
+
+_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
 
 class SteadyPart(NamedTuple):
@@ -54,7 +57,7 @@ def steady_part(
     the batches of the warm-up; by default by their durations (E1). EventLogError if no executor is
     recorded.
     """
-    reports = batch_samples.one_per_batch(reports)
+    all_reports, reports = reports, batch_samples.one_per_batch(reports)
     last = reports[-1]
     label = f"query {query_label(last['query_id'], last['query_name'])}"
     first_executor_s = slots.first_executor_s(facts.executors, label, log_name)
@@ -198,8 +201,12 @@ def steady_part(
         resources=ran_on.of_profiles,
         source=source_facts(facts.properties, facts.application_id, configuration, observed),
         batches=tuple(steady),
+        empty=empty_batches(all_reports, steady[0].started_s),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
         without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady, levels)),
+        first=_first(reports[0], stages, jvm_started_s, levels),
+        has_changelog=facts.properties.get(_CHANGELOG) == "true",
+        executor_wait_s=max(jvm_started_s - (facts.started_s or jvm_started_s), 0.0),
     )
     return SteadyPart(run, tuple(notes), has_changing_load)
 
@@ -243,6 +250,18 @@ def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> I
                 duration_s=report["phases_s"]["triggerExecution"],
                 num_rows=int(report["num_rows"]),
             )
+
+
+def _first(
+    report: Record,
+    stages: Mapping[int, Sequence[Record]],
+    jvm_started_s: float,
+    levels: Mapping[StageKind, int],
+) -> BatchSample | None:
+    of_batch = stages.get(report["batch_id"], ())
+    if not (is_timed(report) and known_rows(report) > 0 and is_usable(of_batch)):
+        return None
+    return batch_samples.batch_sample(report, of_batch, jvm_started_s, None, levels)
 
 
 def _gated_triggers_s(

@@ -13,6 +13,7 @@ from headway.domain import (
     Configuration,
     DefaultParallelism,
     Drain,
+    EmptyBatches,
     QueryShape,
     Share,
     StageResources,
@@ -194,11 +195,15 @@ class QueryRun:
 
     ``early`` are the batches before these, beginning with the first of the run; empty if another
     query of the application ran earlier. ``without_rows`` are batches that read nothing, or next to
-    nothing, in a JVM that has run for a while, mostly the first of a query. ``resources`` are those
+    nothing, in a JVM that has run for a while, mostly the first of a query. ``first`` is the first
+    batch of the log with its stages; None if these are not usable. ``executor_wait_s`` passed from
+    the start of the application until its first executor was there; ``has_changelog`` is whether
+    RocksDB saves changes between snapshots. ``resources`` are those
     of stages with a resource profile other than the usual one, by its id. ``is_gated``: most
     batches were started by a gate, not by the trigger. ``drain`` is the backlog that it read, if it
     did nothing else. ``mean_file`` are the mean rows and bytes of a file of its source,
-    ``written_files`` the mean number of files that the actions of a batch wrote.
+    ``written_files`` the mean number of files that the actions of a batch wrote. ``empty`` is
+    what is known of its batches without rows.
     ``concurrent_batches`` are those of all queries of its application that ran while its own did;
     None if no other ran.
     """
@@ -224,6 +229,10 @@ class QueryRun:
     early: tuple[EarlyBatch, ...] = ()
     without_rows: tuple[BatchSample, ...] = ()
     concurrent_batches: float | None = None
+    first: BatchSample | None = None
+    executor_wait_s: float = 0.0
+    has_changelog: bool = False
+    empty: EmptyBatches | None = None
 
     @property
     def label(self) -> str:

@@ -23,7 +23,7 @@ from headway.profiler.coverage import coverage_of, gaps, together
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.streaming.adaptive import coalescing_notes
 from headway.profiler.streaming.arrivals import observed_arrivals
-from headway.profiler.streaming.event_times import event_time_lags, typical_event_time_lag_s
+from headway.profiler.streaming.event_times import event_time_lags
 from headway.profiler.streaming.fit import DurationFit, fit_duration
 from headway.profiler.streaming.growth import growth_of
 from headway.profiler.streaming.job_runs import JobRuns, runs_of_job
@@ -93,7 +93,7 @@ def profile_of_runs(
     """Fit one profile to runs of one job, in order of time, from any logs."""
     noted = list(notes)
     fit = fit_duration(runs)
-    last = runs[-1]
+    last, lags = runs[-1], event_time_lags(runs)
     return JobProfile(
         headway_version=version,
         applications=applications,
@@ -111,13 +111,14 @@ def profile_of_runs(
         growth=growth_of(last, fit),
         slow_growth=slow_growth_of(last),
         drain=last.drain,
+        empty_batches=last.empty,
         settings=tuple(
             _setting(run, modelled_s)
             for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)
         ),
         observed_arrivals=replace(
-            observed_arrivals(last.arrivals, typical_event_time_lag_s(last), last.mean_file),
-            event_time_lags=event_time_lags(runs),
+            observed_arrivals(last.arrivals, lags.typical_s, last.mean_file),
+            event_time_lags=lags.by_share,
         ),
         state=observe_state(runs),
         memory=observe_memory(runs),

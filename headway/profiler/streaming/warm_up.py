@@ -11,6 +11,7 @@ from headway.models.estimation.warm_up import falling_ratios, slower_start_lengt
 from headway.models.job.calibration import doublings_outside, widened
 from headway.profiler.streaming.fit import DurationFit
 from headway.profiler.streaming.samples import BatchSample, QueryRun
+from headway.profiler.streaming.state_loads import load_in_batch_s, state_load_of
 
 
 def num_warm_up_by_rows(samples: Sequence[BatchSample], steady: QueryRun, fit: DurationFit) -> int:
@@ -35,7 +36,7 @@ def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
 
     Notes
     -----
-    theory.md (E30). The first query of each application counts, if it started within 30 s.
+    theory.md (E30), (Z2). The first query of each application counts, if it started within 30 s.
     """
     fresh_runs = [
         (run, modelled_s)
@@ -44,13 +45,15 @@ def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
     ]
     if not fresh_runs:
         return None
+    loaded = state_load_of([run for run, _ in fresh_runs])
     first_extra_s, ages_s, ratios = list[float](), list[float](), list[float]()
     for run, modelled_s in fresh_runs:
         model = fit.model(run.configuration)
         # A deviation of this run as a whole is not warm-up.
         run_ratio = float(np.mean([batch.duration_s for batch in run.batches])) / modelled_s
         expected_s = [run_ratio * float(model.mean_s(float(batch.num_rows))) for batch in run.early]
-        first_extra_s.append(max(run.early[0].duration_s - expected_s[0], 0.0))
+        first_s = run.early[0].duration_s - load_in_batch_s(run, loaded)
+        first_extra_s.append(max(first_s - expected_s[0], 0.0))
         ages_s += [batch.jvm_age_s for batch in run.early[1:]]
         ratios += [
             batch.duration_s / usual_s
@@ -63,4 +66,6 @@ def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
         first_batch_extra_s=float(np.mean(first_extra_s)),
         steady_age_s=max(run.batches[0].jvm_age_s for run, _ in fresh_runs),
         points=points,
+        loaded=loaded,
+        executor_wait_s=float(np.mean([run.executor_wait_s for run, _ in fresh_runs])),
     )

@@ -8,14 +8,18 @@ public final class GateClock implements Clock {
   private final GateHub hub;
   private final int number;
   private final long triggerMillis;
+  private final String pool;
   private int grants = 0;
   private boolean isMarked = false;
   private volatile boolean released = false;
 
-  public GateClock(GateHub hub, int number, StreamingQuery query, long triggerMillis) {
+  /** Jobs of its batches go to a pool of the fair scheduler; null leaves them where they are. */
+  public GateClock(
+      GateHub hub, int number, StreamingQuery query, long triggerMillis, String pool) {
     this.hub = hub;
     this.number = number;
     this.triggerMillis = triggerMillis;
+    this.pool = pool;
     hub.join(number, query, this);
   }
 
@@ -58,6 +62,7 @@ public final class GateClock implements Clock {
       }
       if (awaitTurn()) {
         hub.mark(triggerMillis);
+        hub.put(pool);
         return System.currentTimeMillis();
       }
       hub.mark(null);

@@ -21,6 +21,7 @@ import org.apache.spark.sql.streaming.StreamingQueryProgress;
  */
 public final class GateHub {
   private static final String MARK = "headway.gate.triggerMillis";
+  private static final String POOL = "spark.scheduler.pool";
   private static final long INTERRUPTED_WITHIN_MILLIS = 5000;
   private static final long LOOK_EVERY_MILLIS = 100;
   private static final long LOOK_EVERY_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
@@ -221,6 +222,13 @@ public final class GateHub {
    */
   void mark(Long triggerMillis) {
     context.setLocalProperty(MARK, triggerMillis == null ? null : triggerMillis.toString());
+  }
+
+  /** Jobs that this thread starts from now on belong to a pool of the fair scheduler. */
+  void put(String pool) {
+    if (pool != null) {
+      context.setLocalProperty(POOL, pool);
+    }
   }
 
   /**

@@ -19,6 +19,7 @@ import numpy as np
 from headway.assumptions.turns import HEARTBEAT_WITHIN_S
 from headway.domain import Decision, Policy, QueryReport, QueryState, ScheduledQuery, ScheduleReport
 from headway.errors import InputError
+from headway.formats.event_lines import tell_event
 from headway.models.scheduling.order import MemoryReading, grant_order, next_due_s
 from headway.runtime.gate.ahead import Ahead
 from headway.runtime.gate.clock import GateClasses, replace_clock, require_classic, trigger_of
@@ -48,8 +49,8 @@ class Gate:
     untouched. When the gate is left, is closed or fails, every query runs by its own trigger.
 
     The parameters are those of :func:`headway.schedule`. ``choose`` is that of
-    :class:`headway.runtime.gate.sizes.Sizes`, and ``heartbeat_within_s`` the maximum silence of the
-    arbiter before the gate opens [s].
+    :class:`headway.runtime.gate.sizes.Sizes`, ``off`` the file that opens the gate, and
+    ``heartbeat_within_s`` the maximum silence of the arbiter before the gate opens [s].
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Gate:
         decisions: str | Path | None = None,
         memory_limit_bytes: float | None = None,
         choose: Chooser | None = None,
+        off: str | Path | None = None,
         heartbeat_within_s: float = HEARTBEAT_WITHIN_S.value,
     ) -> None:
         self._classes = GateClasses(spark)
@@ -79,6 +81,7 @@ class Gate:
         self._times_s: deque[float] = deque(maxlen=_MOST_TIMES)
         self._num_grants = self._num_decisions = self._num_reliefs = self._num_ahead = 0
         self._next_look_s = 0.0
+        self._off = None if off is None else Path(off)
         self._is_closing = False
         self.opened_because: str | None = None
         self._thread = threading.Thread(target=self._run, name="headway-gate", daemon=True)
@@ -91,13 +94,15 @@ class Gate:
         *,
         predicted_s: Callable[[float], float] | None = None,
         in_turn: Turn | None = None,
+        pool: str | None = None,
     ) -> None:
         """Add a running query; it waits for grants from its next trigger on.
 
         Its own trigger applies when the gate is open; a query whose trigger cannot be gated is
         refused, and continues unchanged. ``predicted_s`` is the mean duration of a batch by number
         of rows, by default learned while it runs. [s] ``in_turn`` is its function for each batch,
-        if that should wait instead of its trigger.
+        if that should wait instead of its trigger. ``pool`` is that of the fair scheduler to which
+        its jobs go.
         """
         if self.opened_because is not None or self._is_closing:
             raise InputError(
@@ -120,7 +125,9 @@ class Gate:
                         "each query once: remove it first"
                     )
             number = next(self._numbers)
-            clock = in_turn or self._classes.clock(self._hub, number, query, declared.trigger_s)
+            clock = in_turn or self._classes.clock(
+                self._hub, number, query, declared.trigger_s, pool
+            )
             member = Member(
                 query,
                 clock,
@@ -137,6 +144,7 @@ class Gate:
                 self._hub.join(number, query._jsq)
                 in_turn.join(self._hub, number, query)
             self._members[declared.name] = self._numbered[number] = member
+        tell_event("gate", "joined", f"{declared.name} takes turns", query=declared.name)
 
     def remove(self, name: str) -> None:
         """Remove a query, which then runs by its own trigger again."""
@@ -178,12 +186,13 @@ class Gate:
                 queries=(*(member.report() for member in self._members.values()), *self._gone),
                 num_reliefs=self._num_reliefs,
                 num_ahead=self._num_ahead,
+                num_queries=len(self._members),
             )
 
     def _run(self) -> None:
         wait_s = 0.05
         try:
-            while not self._is_closing:
+            while not self._is_closing and self.opened_because is None:
                 reports = str(self._hub.next(max(round(s_to_ms(wait_s)), 1)))
                 with self._lock:
                     wait_s = self._step(reports, time.time())
@@ -193,12 +202,17 @@ class Gate:
 
     def _break(self, error: BaseException) -> None:
         """After an internal fault, open the gate and report it: a fault must never hold a query."""
-        self.opened_because = f"the arbiter failed: {type(error).__name__}: {error}"
-        with contextlib.suppress(Exception):
-            self._hub.open()
-        _LOG.error("the gate is open, every query goes by its own trigger: %s", self.opened_because)
+        self._open(f"the arbiter failed: {type(error).__name__}: {error}")
         with contextlib.suppress(Warning):
             warnings.warn(f"headway: the gate is open; {self.opened_because}", stacklevel=2)
+
+    def _open(self, why: str) -> None:
+        """Every query goes by its own trigger from now on."""
+        self.opened_because = why
+        with contextlib.suppress(Exception):
+            self._hub.open()
+        tell_event("gate", "opened", why)
+        _LOG.error("the gate is open, every query goes by its own trigger: %s", why)
 
     def _step(self, reports: str, now_s: float) -> float:
         """Grants come before all other work, since queries wait for them."""
@@ -240,6 +254,8 @@ class Gate:
 
     def _look_after(self, now_s: float) -> bool:
         """Queries that hang no longer block others; returns whether there is a new one."""
+        if self._off is not None and self._off.exists():
+            self._open(f"it was switched off: {self._off} is there")
         hanging = [member for member in self._members.values() if member.hangs(now_s)]
         for member in hanging:
             _LOG.warning(
@@ -247,6 +263,8 @@ class Gate:
                 member.declared.name,
                 member.lease_s(),
             )
+            why = f"its batch has run for more than {member.lease_s():.0f} s"
+            tell_event("gate", "lease ended", why, query=member.declared.name)
             member.end_lease()
         self._log.flush()
         return bool(hanging)
@@ -328,7 +346,10 @@ class Gate:
         used_bytes = sum(member.heap_state_bytes for member in self._members.values())
         before, self._memory = self._memory, self._memory.later(used_bytes, now_s)
         since_s = self._memory.relieving_since_s
-        self._num_reliefs += since_s is not None and since_s != before.relieving_since_s
+        if since_s is not None and since_s != before.relieving_since_s:
+            self._num_reliefs += 1
+            why = "state is above the limit: the query that frees the most goes first"
+            tell_event("gate", "memory short", why, used_bytes=used_bytes)
         return since_s is not None
 
     def _leave(self, member: Member) -> None:
@@ -343,3 +364,4 @@ class Gate:
             if executor is not None and not is_marked and member.query.isActive:
                 replace_clock(executor, own_clock, member.query)
         self._gone.append(member.report())
+        tell_event("gate", "left", "it takes no more turns", query=member.declared.name)

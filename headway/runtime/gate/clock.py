@@ -37,16 +37,41 @@ class GateClasses:
             "headway.gate.GateHub", round(s_to_ms(heartbeat_within_s)), self._context._jsc.sc()
         )
 
-    def clock(self, hub: Any, number: int, query: StreamingQuery, trigger_s: float) -> Any:
-        """The clock of a participating query, with the trigger that it would use."""
+    def clock(
+        self,
+        hub: Any,
+        number: int,
+        query: StreamingQuery,
+        trigger_s: float,
+        pool: str | None = None,
+    ) -> Any:
+        """The clock of a participating query, with the trigger that it would use, and its pool."""
         trigger_ms = round(s_to_ms(trigger_s))
-        return self._new(_GATE_CLOCK, hub, number, query._jsq, trigger_ms)
+        return self._new(_GATE_CLOCK, hub, number, query._jsq, trigger_ms, pool)
 
     def _new(self, name: str, *arguments: Any) -> Any:
         values: Any = self._gateway.new_array(self._jvm.java.lang.Object, len(arguments))
         for at, value in enumerate(arguments):
             values[at] = value
         return self._loader.loadClass(name).getConstructors()[0].newInstance(values)
+
+
+def require_pool(spark: SparkSession, pool: object) -> None:
+    """Require the name of a pool, and Spark's fair scheduler, which alone has pools.
+
+    Raises
+    ------
+    InputError
+        If it is something else, or the application was started with another scheduler.
+    """
+    if not isinstance(pool, str) or not pool:
+        raise InputError(f"pool: got {pool!r}; expected the name of a pool, e.g. 'orders'")
+    mode = str(spark.conf.get("spark.scheduler.mode", "FIFO"))
+    if mode.upper() != "FAIR":
+        raise InputError(
+            f"pool: the application runs with spark.scheduler.mode={mode}, which has no pools; "
+            "start it with spark.scheduler.mode=FAIR, or leave out pool"
+        )
 
 
 def trigger_of(query: StreamingQuery) -> tuple[Any, float]:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 
 from headway.domain import Policy
 from headway.errors import InputError
+from headway.formats.event_lines import tell_event
 from headway.models.simulation.batch_parts import QueryWork
 from headway.runtime.gate.member import Member
 from headway.runtime.gate.works import TaskTime, best_offsets_s, usual_at_once
@@ -115,6 +116,8 @@ class Sizes:
             if not self._at_once_is_given:
                 self.at_once = at_once
         _LOG.info("policy %s, %d at once", policy, at_once)
+        why = "simulated with the costs that are known, it meets the targets best"
+        tell_event("gate", "policy", why, policy=str(policy), at_once=at_once)
 
 
 def _extents(members: Sequence[Member]) -> dict[str, tuple[int, float]]:

@@ -10,23 +10,26 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.errors import InputError
-from headway.runtime.ordered.kept_state import (
-    KeptStates,
-    StateForm,
+from headway.runtime.ordered.held_rows import HeldRows, parted
+from headway.runtime.ordered.kept_state import KeptStates, StateForm, maker_of
+from headway.runtime.ordered.key_times import KeyTimes, PassingTime, returned
+from headway.runtime.ordered.output_rows import output_table
+from headway.runtime.ordered.pieces import (
+    Pieces,
     as_bytes,
     as_table,
-    maker_of,
+    fields_of,
     rows_of,
+    times_us,
     values_of,
 )
-from headway.runtime.ordered.output_rows import output_table
 from headway.runtime.sharing.aggregates import PREFIX
 from headway.units import US_PER_MS
 
@@ -44,7 +47,8 @@ _YOUNG_OBJECTS = 200_000
 class OrderedStep:
     """Definition of the processing: the keys, the order, the step, and its columns in Arrow.
 
-    ``held`` is whether rows wait until the watermark has passed the first column of the order.
+    ``held`` is whether rows wait until the watermark has passed the first column of the order,
+    ``logged`` whether a bucket stores what a batch changes in pieces, instead of all of its state.
     """
 
     key: tuple[str, ...]
@@ -53,19 +57,25 @@ class OrderedStep:
     state: Any
     output: Any
     held: bool = False
+    logged: bool = False
+    times: KeyTimes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketState:
-    """A bucket between batches: states of its keys, and rows that wait for the watermark."""
+    """A bucket between batches: states of its keys, and rows that wait for the watermark.
 
-    states: bytes | None = None
-    rows: bytes | None = None
+    The watermark ``passed_us`` has let through all earlier ones among these rows.
+    """
+
+    states: Pieces = ()
+    rows: Pieces = ()
+    passed_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketBatch:
-    """Result of a batch for a bucket; ``wakes_ms`` is the time of the first waiting row.
+    """Result of a batch for a bucket, to be called again once the time has passed ``wakes_ms``.
 
     ``output`` is an Arrow table, or None.
 
@@ -86,30 +96,36 @@ def run_bucket(
     ordered: OrderedStep,
     arrived: Sequence[Any],
     before: BucketState,
-    watermark_us: int | None = None,
+    now_us: int | None = None,
 ) -> BucketBatch:
     """Run the step over the rows that are due, each key in order; a repeat gives the same result.
 
-    Without a watermark, all arrived rows are due. With one, rows wait until it is past their time,
-    and a row that arrives after that is left out.
+    ``now_us`` is the watermark, or the start of the batch; None for a table. Rows that are held are
+    due once it is past their time, and one that arrives after that is left out.
     """
     new = pa.concat_tables(arrived) if arrived else None
-    due, waiting = new, None
-    num_late = num_untimed = 0
-    if watermark_us is not None:
-        due, waiting = _parted(ordered, new, before.rows, watermark_us)
-        if new is not None:
-            times_us = _times_us(new, ordered.by[0])
-            num_late = pc.sum(pc.less(times_us, watermark_us)).as_py() or 0
-            num_untimed = times_us.null_count
-    output, states = _stepped(ordered, due, before.states)
+    rows = HeldRows(due=new)
+    if ordered.held and now_us is not None:
+        rows = parted(
+            ordered.by[0],
+            new,
+            before.rows,
+            passed_us=before.passed_us,
+            watermark_us=now_us,
+            logged=ordered.logged,
+        )
+    output, states, next_us = _stepped(ordered, rows.due, before.states, now_us)
+    wakes_us = [at for at in (rows.first_us, next_us) if at is not None]
     return BucketBatch(
         output=output,
-        after=BucketState(states=states, rows=None if waiting is None else as_bytes(waiting)),
-        wakes_ms=None if waiting is None else _first_ms(waiting, ordered.by[0]),
-        num_tied=0 if due is None else _num_tied(due, [*ordered.key, *ordered.by]),
-        num_late=num_late,
-        num_untimed=num_untimed,
+        after=BucketState(
+            states=states, rows=rows.waiting, passed_us=now_us if ordered.held else None
+        ),
+        # Spark calls a bucket in a batch with a later time than this; 0 means never.
+        wakes_ms=max(min(wakes_us) // US_PER_MS, 1) if wakes_us else None,
+        num_tied=0 if rows.due is None else _num_tied(rows.due, [*ordered.key, *ordered.by]),
+        num_late=rows.num_late,
+        num_untimed=rows.num_untimed,
     )
 
 
@@ -179,61 +195,63 @@ def _kept_type(kind: Any) -> Any:
     return pa.binary() if pa.types.is_large_binary(kind) else kind
 
 
-def _parted(
-    ordered: OrderedStep, new: Any, held: bytes | None, watermark_us: int
-) -> tuple[Any, Any]:
-    """Held rows that the watermark has passed, and those that keep waiting."""
-    waiting = []
-    due = None
-    if held is not None:
-        old = as_table(held)
-        passed = pc.less(_times_us(old, ordered.by[0]), watermark_us)
-        due = old.filter(passed)
-        waiting.append(old.filter(pc.invert(passed)))
-    if new is not None:
-        # Rows that are late, or without a time, are left out.
-        waiting.append(new.filter(pc.greater_equal(_times_us(new, ordered.by[0]), watermark_us)))
-    remaining_rows = pa.concat_tables(waiting) if waiting else None
-    return due, remaining_rows if remaining_rows is not None and len(remaining_rows) else None
-
-
-def _times_us(table: Any, time: str) -> Any:
-    return table.column(time).cast(pa.int64())
-
-
-def _first_ms(waiting: Any, time: str) -> int:
-    """Time after which Spark wakes a bucket by the watermark; in Spark, 0 means never."""
-    return max(int(pc.min(_times_us(waiting, time)).as_py()) // US_PER_MS, 1)
-
-
-def _stepped(ordered: OrderedStep, due: Any, state_bytes: bytes | None) -> tuple[Any, bytes | None]:
-    """Output of the rows that are due, and the resulting states."""
-    if due is None or not len(due):
-        return None, state_bytes
-    table = _in_order(due, ordered.by)
-    keys = rows_of(table, ordered.key)
+def _stepped(
+    ordered: OrderedStep, due: Any, pieces: Pieces, now_us: int | None
+) -> tuple[Any, Pieces, int | None]:
+    """Output of the rows that are due, the states, and the time at which something happens next."""
+    if due is not None and not len(due):
+        due = None
+    if due is None and (ordered.times is None or not pieces):
+        return None, pieces, None
+    table = None if due is None else _in_order(due, ordered.by)
+    keys = [] if table is None else rows_of(table, ordered.key)
     form = StateForm(ordered.state)
-    key_states = KeptStates([table.schema.field(name) for name in ordered.key], form, state_bytes)
+    key_states = KeptStates(
+        fields_of(pieces, len(ordered.key))
+        if table is None
+        else [table.schema.field(name) for name in ordered.key],
+        form,
+        pieces,
+        logged=ordered.logged,
+        times=ordered.times,
+    )
     states = key_states.of(keys)
     output_rows: list[tuple[Any, ...]] = []
     changes: dict[Any, Any] = {}
     step = ordered.step
+    time = None
+    if ordered.times is not None:
+        time = PassingTime(ordered.times, ordered.key, key_states, form, now_us, output_rows)
+        time.begin(keys)
+    next_us = None
     with _fewer_collections():
-        for key, row in zip(keys, named_rows(table), strict=True):
-            returned = step(row, states.get(key))
-            if type(returned) is not tuple or len(returned) != 2 or returned[1] is None:
-                raise InputError(
-                    f"step returned {returned!r}; expected the state and a list of rows"
-                )
-            state, rows = returned
-            output_rows.extend(rows)
-            if state is None:
-                states.pop(key, None)
-                changes[key] = None
-            else:
-                states[key] = changes[key] = form.kept(state)
-        output = output_table(output_rows, ordered.output, "step") if output_rows else None
-        return output, key_states.after(changes)
+        if table is not None:
+            row_times_us = _row_times_us(ordered.times, table, now_us)
+            for key, row, row_us in zip(keys, named_rows(table), row_times_us, strict=False):
+                state = states.get(key)
+                if time is not None:
+                    state = time.before_row(key, state, row_us)
+                state, rows = returned(step(row, state), "step")
+                output_rows.extend(rows)
+                if state is None:
+                    states.pop(key, None)
+                    changes[key] = None
+                else:
+                    states[key] = changes[key] = form.kept(state)
+        if time is not None:
+            next_us = time.at_end(changes)
+        function = "step" if time is None else "step, or on_timer,"
+        output = output_table(output_rows, ordered.output, function) if output_rows else None
+        after = key_states.after(changes, None if time is None else time.last_rows_us)
+        return output, after, next_us
+
+
+def _row_times_us(times: KeyTimes | None, table: Any, now_us: int | None) -> Iterable[int | None]:
+    """Time of each row, as the clock of the keys has it."""
+    if times is None or times.row_time is None:
+        return repeat(now_us)
+    numbers: list[int | None] = times_us(table.column(times.row_time)).to_pylist()
+    return numbers
 
 
 @contextmanager

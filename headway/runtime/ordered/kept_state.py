@@ -4,48 +4,25 @@ from __future__ import annotations
 
 import operator
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 
 from headway.errors import InputError
 from headway.runtime.ordered.kept_values import MISFITS, bounds_of, fits, keeping, kept_as_is
+from headway.runtime.ordered.pieces import Pieces, as_bytes, joined, may_grow, rows_of, times_us
+
+if TYPE_CHECKING:
+    from headway.runtime.ordered.key_times import KeyTimes
 
 Key: TypeAlias = tuple[Any, ...]
 Values: TypeAlias = tuple[Any, ...]
+NEVER_US = (1 << 63) - 1
 _KEY = "_headway_key_"
-
-
-def as_bytes(table: Any) -> bytes:
-    """An Arrow table with its schema, as Arrow writes streams."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table.combine_chunks())
-    return bytes(sink.getvalue().to_pybytes())
-
-
-def as_table(arrow_bytes: bytes) -> Any:
-    """The table written by :func:`as_bytes`."""
-    return pa.ipc.open_stream(pa.py_buffer(arrow_bytes)).read_all()
-
-
-def values_of(column: Any) -> list[Any]:
-    """A column as plain Python values; whole numbers stay whole if others are null."""
-    kind = column.type
-    as_numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    if (as_numbers and not column.null_count) or pa.types.is_string(kind):
-        values: list[Any] = column.to_numpy().tolist()
-        return values
-    listed: list[Any] = column.to_pylist()
-    return listed
-
-
-def rows_of(table: Any, columns: Iterable[str]) -> list[Values]:
-    """Rows of some columns as tuples."""
-    return list(zip(*(values_of(table.column(name)) for name in columns), strict=True))
+_LAST_ROW, _GONE = "_headway_last_row_us", "_headway_gone"
 
 
 def table_of(rows: Iterable[Values], schema: Any, label: str) -> Any:
@@ -80,11 +57,11 @@ class StateForm:
         ]
         self.of = maker_of("State", schema.names)
 
-    def kept(self, state: Any) -> Any:
-        """A state in its stored form; a value that does not fit its column is refused."""
+    def kept(self, state: Any, function: str = "step") -> Any:
+        """A state that a user's function returned in its stored form; misfits are refused."""
         if not isinstance(state, tuple | list) or len(state) != len(self._keep):
             raise InputError(
-                f"step returned the state {state!r}; expected a tuple of "
+                f"{function} returned the state {state!r}; expected a tuple of "
                 f"{', '.join(self.schema.names)}, or None to forget the key"
             )
         # Most states are plain values, and this runs once per row.
@@ -103,7 +80,7 @@ class StateForm:
             for keep, value, field in zip(self._keep, state, self.schema, strict=True):
                 if not fits(keep, value):
                     raise InputError(
-                        f"step returned {value!r} for the state {field.name}; expected "
+                        f"{function} returned {value!r} for the state {field.name}; expected "
                         f"a value of type {field.type}"
                     ) from None
             raise
@@ -144,35 +121,116 @@ def _named(plain: Any, columns: Sequence[str]) -> Any:
 
 
 class KeptStates:
-    """States of the keys of a bucket; only those that a batch touches are read."""
+    """States of the keys of a bucket; only those that a batch touches are read.
 
-    def __init__(self, keys: Any, form: StateForm, state_bytes: bytes | None) -> None:
+    A piece of ``pieces`` replaces the keys that it has in earlier ones. With ``logged``, a batch
+    adds a piece of its changes; without, there is one piece, and each batch writes it anew.
+    """
+
+    def __init__(
+        self,
+        key_fields: Sequence[Any],
+        form: StateForm,
+        pieces: Pieces,
+        *,
+        logged: bool = False,
+        times: KeyTimes | None = None,
+    ) -> None:
         # Distinct names, since a state may have a column with the same name as a key.
-        named = [field.with_name(f"{_KEY}{at}") for at, field in enumerate(keys)]
-        self._schema = pa.schema([*named, *form.schema])
+        named = [field.with_name(f"{_KEY}{at}") for at, field in enumerate(key_fields)]
+        self._num_key_columns = len(named)
+        self._times = times
+        self._logged = logged
+        self._keeps_last_rows = times is not None and times.idle_us is not None
+        further = [
+            *([pa.field(_LAST_ROW, pa.int64())] if self._keeps_last_rows else []),
+            *([pa.field(_GONE, pa.bool_())] if logged else []),
+        ]
+        self._schema = pa.schema([*named, *form.schema, *further])
         self._form = form
-        self._written = state_bytes
-        self._table = self._schema.empty_table() if state_bytes is None else as_table(state_bytes)
-        names = [field.name for field in named]
-        self._at = {key: at for at, key in enumerate(rows_of(self._table, names))}
+        self._pieces = pieces
+        stored = joined(pieces)
+        self._table = self._schema.empty_table() if stored is None else stored
+        keys = rows_of(self._table, [field.name for field in named])
+        self._at = {key: at for at, key in enumerate(keys)}
+        if logged:
+            for at in np.flatnonzero(self._table.column(_GONE).to_numpy()).tolist():
+                if self._at.get(keys[at]) == at:
+                    del self._at[keys[at]]
 
     def of(self, keys: Iterable[Key]) -> dict[Key, Any]:
         """States of the given keys that have one."""
-        stored_keys = [key for key in dict.fromkeys(keys) if key in self._at]
-        if not stored_keys:
-            return {}
-        read = self._table.take(pa.array([self._at[key] for key in stored_keys], pa.int64()))
-        rows = rows_of(read, self._form.schema.names)
+        stored_keys, rows = self._read(keys, self._form.schema.names)
         return dict(zip(stored_keys, map(self._form.of, rows), strict=True))
 
-    def after(self, changes: Mapping[Key, Any]) -> bytes | None:
+    def last_rows_us(self, keys: Iterable[Key]) -> dict[Key, int | None]:
+        """Time of the last row of the given keys that have a state."""
+        if not self._keeps_last_rows:
+            return {}
+        stored_keys, rows = self._read(keys, [_LAST_ROW])
+        return {key: last_us for key, (last_us,) in zip(stored_keys, rows, strict=True)}
+
+    def _read(self, keys: Iterable[Key], columns: Sequence[str]) -> tuple[list[Key], list[Values]]:
+        stored_keys = [key for key in dict.fromkeys(keys) if key in self._at]
+        if not stored_keys:
+            return [], []
+        read = self._table.take(pa.array([self._at[key] for key in stored_keys], pa.int64()))
+        # Without columns, zip would give no rows.
+        return stored_keys, rows_of(read, columns) if columns else [()] * len(stored_keys)
+
+    def due(self, now_us: int, touched: Collection[Key]) -> list[Key]:
+        """Keys that are not touched, and for which something happens before a time."""
+        is_due = self._when_us() < now_us
+        if not is_due.any():
+            return []
+        of_rows = is_due.tolist()
+        return [key for key, at in self._at.items() if of_rows[at] and key not in touched]
+
+    def first_us(self, changed: Collection[Key]) -> int:
+        """Time at which something happens to one of the unchanged keys."""
+        when_us = self._when_us()[self._is_unchanged(changed)]
+        return int(when_us.min()) if len(when_us) else NEVER_US
+
+    def _when_us(self) -> Any:
+        """Time at which something happens to the key of each stored row, now or once."""
+        when_us = np.full(len(self._table), NEVER_US)
+        if self._times is None:
+            return when_us
+        if self._times.timer is not None:
+            when_us = times_us(self._table.column(self._times.timer)).fill_null(NEVER_US).to_numpy()
+        if self._times.idle_us is not None:
+            last_us = self._table.column(_LAST_ROW)
+            idle_us = last_us.fill_null(NEVER_US - self._times.idle_us).to_numpy()
+            when_us = np.minimum(when_us, idle_us + self._times.idle_us)
+        return when_us
+
+    def _is_unchanged(self, changed: Collection[Key]) -> Any:
+        """For each stored row, whether it is the state of a key that has not changed."""
+        unchanged = np.zeros(len(self._table), dtype=bool)
+        unchanged[np.fromiter(self._at.values(), np.int64, len(self._at))] = True
+        unchanged[[self._at[key] for key in changed if key in self._at]] = False
+        return unchanged
+
+    def after(
+        self, changes: Mapping[Key, Any], last_rows_us: Mapping[Key, int | None] | None = None
+    ) -> Pieces:
         """All states to be stored; a key that changed to None is removed."""
-        if not changes:
-            return self._written
-        untouched = np.ones(len(self._table), dtype=bool)
-        untouched[[self._at[key] for key in changes if key in self._at]] = False
-        new = [(*key, *state) for key, state in changes.items() if state is not None]
-        table = pa.concat_tables(
-            [self._table.filter(pa.array(untouched)), table_of(new, self._schema, "state")]
-        )
-        return as_bytes(table) if len(table) else None
+        states = [(key, state) for key, state in changes.items() if state is not None]
+        removed = [key for key, state in changes.items() if state is None and key in self._at]
+        if not states and not removed:
+            return self._pieces
+        last_us = last_rows_us or {}
+        lasts = [(last_us.get(key),) if self._keeps_last_rows else () for key, _ in states]
+        gone = (False,) if self._logged else ()
+        new = [
+            (*key, *state, *last, *gone) for (key, state), last in zip(states, lasts, strict=True)
+        ]
+        num_states = len(self._at) + len(states) - sum(key in self._at for key, _ in states)
+        num_stored = len(self._table) + len(new) + len(removed)
+        if self._logged and may_grow(self._pieces, num_stored, num_states - len(removed)):
+            nothing = (None,) * (len(self._schema) - self._num_key_columns - 1)
+            new += [(*key, *nothing, True) for key in removed]
+            return (*self._pieces, as_bytes(table_of(new, self._schema, "state")))
+        unchanged = self._table.filter(pa.array(self._is_unchanged(changes)))
+        table = pa.concat_tables([unchanged, table_of(new, self._schema, "state")])
+        return (as_bytes(table),) if len(table) else ()

@@ -17,6 +17,8 @@ from headway.runtime.sharing.files import Files
 
 GUARD_FILE = "headway-ordered.json"
 _FORMAT = "headway.ordered/v1"
+# Left out where they are empty: checkpoints from before they existed have none.
+_LATER = ("clock", "forgets", "logged")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,12 @@ class BucketLayout:
     state: str
     columns: str | None = None
     """Columns of the rows that wait for the watermark, which are part of the state."""
+    clock: str | None = None
+    """Of timers and the time to live, if there are any."""
+    forgets: bool = False
+    """Whether the time of a key's last row is part of the state."""
+    logged: bool = False
+    """Whether state is stored in pieces, each with what a batch changed."""
 
     @property
     def fingerprint(self) -> str:
@@ -44,7 +52,12 @@ class BucketLayout:
 
     def to_json(self) -> str:
         """The form stored beside the checkpoint."""
-        return json.dumps({"format": _FORMAT, **data_of(self, STATE)}, sort_keys=True)
+        data = {
+            name: value
+            for name, value in data_of(self, STATE).items()
+            if value or name not in _LATER
+        }
+        return json.dumps({"format": _FORMAT, **data}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> BucketLayout:
@@ -76,7 +89,8 @@ class BucketLayout:
     def require_same(self, first: BucketLayout, checkpoint: str) -> None:
         """Refuse parameters that a checkpoint was not created with."""
         names = {"key": "key", "by": "by", "wait": "wait", "state": "state",
-                 "columns": "columns of the stream", "bucket_of": "place"}  # fmt: skip
+                 "columns": "columns of the stream", "bucket_of": "place",
+                 "clock": "timer or clock", "forgets": "forget_after"}  # fmt: skip
         changed = [
             label for name, label in names.items() if getattr(first, name) != getattr(self, name)
         ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from headway.errors import InputError, MissingPackagesError, require_packages
 from headway.formats.key_counts import read_shares
-from headway.runtime.given import folder_text, is_collated, require_no_connect
+from headway.runtime.given import column_name, folder_text, is_collated, require_no_connect
 from headway.runtime.ordered.arrow_types import (
     arrow_schema,
     arrow_type,
@@ -24,10 +25,11 @@ from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.panes import WATERMARK
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
     from headway.runtime.ordered.bucket import Step
+    from headway.runtime.ordered.key_times import Clock, OnTimer
 
 Wait: TypeAlias = Literal["batch", "watermark"]
 _FIRST_WITH_NEWER = (4, 3)
@@ -38,17 +40,22 @@ _KEY_TYPES = (
     "timestamp_ntz", "decimal",
 )  # fmt: skip
 _NESTED = ("array", "struct", "map")
+_STORE = "spark.sql.streaming.stateStore.providerClass"
 
 
 def ordered(
     df: DataFrame,
     *,
-    key: str | Sequence[str],
-    by: str | Sequence[str],
+    key: str | Column | Sequence[str | Column],
+    by: str | Column | Sequence[str | Column],
     step: Step,
     state: str,
     output: str,
     wait: Wait = "batch",
+    timer: str | None = None,
+    on_timer: OnTimer | None = None,
+    forget_after: str | None = None,
+    clock: Clock = "event",
     place: str | Path | None = None,
     checkpoint: str | Path | None = None,
     counted_as: str = "ordered",
@@ -64,10 +71,10 @@ def ordered(
     ----------
     df : DataFrame
         A stream without an aggregation of its own, or a table.
-    key : str or sequence of str
+    key : str, Column, or sequence of them
         Columns that identify the key whose rows are kept in order; no doubles, which have no exact
         equality.
-    by : str or sequence of str
+    by : str, Column, or sequence of them
         Columns of the order, ascending, nulls last. Ties are broken by all other columns. For Kafka
         rows in the order of arrival: ``["partition", "offset"]``, of a topic with that key.
     step : callable
@@ -81,6 +88,18 @@ def ordered(
         ``batch`` orders the rows of each batch. ``watermark`` holds rows until the watermark is
         past the first column of ``by``, so that rows that are late by less than its delay are put
         in order; a row that the watermark of its batch has passed is left out.
+    timer : str, optional
+        A timestamp column of ``state``: the time for which ``on_timer`` is to be called. Null is no
+        timer. A step sets, moves or removes it by the state that it returns.
+    on_timer : callable, optional
+        ``on_timer(key, state)`` returns what ``step`` returns, once the timer of a key has passed.
+        The key has its columns as attributes.
+    forget_after : str, optional
+        Time to live, e.g. ``"30 minutes"``: a key without rows for so long loses its state.
+    clock : {"event", "processing"}
+        Of timers and ``forget_after``. ``event``: a time has passed when the watermark is later;
+        with ``wait="watermark"``, also before a row of the key with a later time. ``processing``:
+        when a batch starts later. Both happen in batches without rows, too.
     place : str or Path, optional
         CSV file or JSON lines with ``key`` and ``share`` of all rows, or ``count`` if it contains
         all keys; for one key column. These keys, heaviest first, each go to the least loaded
@@ -114,7 +133,7 @@ def ordered(
             "gives no access to the checkpoint, in which the buckets of a stream's keys are stored",
             "order the stream in its driver; tables and ordered_map work here, too",
         )
-    keys, order = _names(key), _names(by)
+    keys, order = _names("key", key), _names("by", by)
     _require_columns(df, keys, order)
     if wait not in get_args(Wait):
         raise InputError(f"wait is {wait!r}; expected one of {', '.join(get_args(Wait))}")
@@ -131,25 +150,52 @@ def ordered(
     columns, output_schema = spark_schema(df, state), spark_schema(df, output)
 
     from headway.runtime.ordered.bucket import BUCKET, ROWS, OrderedStep, packed, unpacked
+    from headway.runtime.ordered.bucket_call import BucketCall
     from headway.runtime.ordered.groups import on_stream, on_table
     from headway.runtime.ordered.kept_state import StateForm
     from headway.runtime.ordered.plain_rows import arrive_plain, arriving, leave_plain
+    from headway.runtime.ordered.time_options import key_times
 
+    by_row = wait == "watermark"
+    times = key_times(
+        df,
+        columns,
+        order[0],
+        by_row=by_row,
+        timer=timer,
+        on_timer=on_timer,
+        forget_after=forget_after,
+        clock=clock,
+    )
+    state_schema, arrow_output = arrow_schema(columns), arrow_schema(output_schema)
+    StateForm(state_schema)
+    as_keys = _as_keys(shares, df.schema, keys[0])
+    layout = _layout(
+        df,
+        shares,
+        checkpoint,
+        key=keys,
+        by=order,
+        wait=wait,
+        state=columns.simpleString(),
+        columns=df.schema.simpleString() if by_row else None,
+        clock=None if times is None else clock,
+        forgets=forget_after is not None,
+    )
     ordered_step = OrderedStep(
         key=keys,
         by=order,
         step=step,
-        state=arrow_schema(columns),
-        output=arrow_schema(output_schema),
-        held=wait == "watermark" and df.isStreaming,
+        state=state_schema,
+        output=arrow_output,
+        held=by_row and df.isStreaming,
+        logged=layout.logged,
+        times=times,
     )
-    StateForm(ordered_step.state)
-    as_keys = _as_keys(shares, df.schema, keys[0])
-    layout = _layout(df, keys, order, wait, columns, shares, checkpoint)
     placed = {as_keys[text]: bucket for text, bucket in layout.bucket_of.items()}
     by_bucket = _with_buckets(df, keys, layout.ids)
     # Packing and unpacking need a Python worker each, in every task of every batch.
-    plain = df.isStreaming and not placed and arrive_plain(df.schema)
+    plain = df.isStreaming and not placed and not layout.logged and arrive_plain(df.schema)
     if plain:
         by_bucket = arriving(by_bucket, BUCKET)
     else:
@@ -159,22 +205,21 @@ def ordered(
     if not df.isStreaming:
         return on_table(by_bucket, ordered_step).mapInArrow(unpacked, output_schema)
     leaves_plain = leave_plain(output_schema)
-    results = on_stream(
-        by_bucket,
-        ordered_step,
-        layout.fingerprint,
+    call = BucketCall(
+        ordered_step=ordered_step,
+        fingerprint=layout.fingerprint,
+        clock="event" if by_row else None if times is None else clock,
         arriving=arrow_schema(df.schema) if plain else None,
         leaving=output_schema if leaves_plain else None,
-        counted_as=counted_as,
     )
+    results = on_stream(by_bucket, call, counted_as)
     return results if leaves_plain else results.mapInArrow(unpacked, output_schema)
 
 
 def _require_packages(*, streaming: bool) -> None:
     """Require pandas and PyArrow; for a stream, versions with which Spark can pass state."""
     require_packages("spark", "ordered", "pandas", "pyarrow")
-    release = tuple(map(int, version("pyspark").split(".")[:2]))
-    if not streaming or release >= _FIRST_WITH_NEWER:
+    if not streaming or _spark_release() >= _FIRST_WITH_NEWER:
         return
     needed = [f"{name}<{first}" for name, first in _TOO_NEW.items()]
     if any(int(version(name).split(".")[0]) >= first for name, first in _TOO_NEW.items()):
@@ -186,8 +231,14 @@ def _require_packages(*, streaming: bool) -> None:
         )
 
 
-def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)
+def _spark_release() -> tuple[int, ...]:
+    return tuple(map(int, version("pyspark").split(".")[:2]))
+
+
+def _names(parameter: str, columns: str | Column | Sequence[str | Column]) -> tuple[str, ...]:
+    if isinstance(columns, Sequence) and not isinstance(columns, str):
+        return tuple(column_name(parameter, column) for column in columns)
+    return (column_name(parameter, columns),)
 
 
 def _require_columns(df: DataFrame, keys: tuple[str, ...], order: tuple[str, ...]) -> None:
@@ -255,13 +306,7 @@ def _require_orderable(df: DataFrame, time: str, wait: Wait, checkpoint: str | P
 
 
 def _layout(
-    df: DataFrame,
-    keys: tuple[str, ...],
-    order: tuple[str, ...],
-    wait: Wait,
-    state: StructType,
-    shares: Mapping[str, float],
-    checkpoint: str | Path | None,
+    df: DataFrame, shares: Mapping[str, float], checkpoint: str | Path | None, **recorded: Any
 ) -> BucketLayout:
     """The bucket of each key: as in the checkpoint, or by the current shuffle partitions."""
     spark = df.sparkSession
@@ -272,23 +317,35 @@ def _layout(
     if first is None:
         partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or "200")
         ids = partition_ids(partitions)
+        in_rocksdb = str(spark.conf.get(_STORE, "")).endswith("RocksDBStateStoreProvider")
+        logged = files is not None and in_rocksdb and not _missing_for_pieces()
     else:
-        partitions, ids = first.shuffle_partitions, first.ids
+        partitions, ids, logged = first.shuffle_partitions, first.ids, first.logged
+        if logged and (missing := _missing_for_pieces()):
+            raise MissingPackagesError(
+                f"{folder}: this checkpoint has its state in pieces, through Spark's "
+                f"transformWithState; expected {missing}"
+            )
     layout = BucketLayout(
         shuffle_partitions=partitions,
         ids=ids,
         bucket_of=placed_keys(shares, ids),
-        key=keys,
-        by=order,
-        wait=wait,
-        state=state.simpleString(),
-        columns=df.schema.simpleString() if wait == "watermark" else None,
+        logged=logged,
+        **recorded,
     )
     if first is not None:
         layout.require_same(first, folder)
     elif files is not None:
         layout.keep(files, folder)
     return layout
+
+
+def _missing_for_pieces() -> str:
+    """What state in pieces needs and is not installed; empty if nothing is missing."""
+    if _spark_release() < _FIRST_WITH_NEWER:
+        return "PySpark 4.3"
+    has_protobuf = find_spec("google") is not None and find_spec("google.protobuf") is not None
+    return "" if has_protobuf else "the package protobuf, which PySpark needs for it"
 
 
 def _as_keys(texts: Iterable[str], schema: StructType, key: str) -> dict[str, Any]:

@@ -32,6 +32,7 @@ _OF_MOMENTS = {
     "stddev_pop": "IF(n > 0, sqrt(m2 / n), NULL)",
 }
 _BY_ORDER = ("max_by", "min_by")
+_OF_THEIR_OWN = ("sum", "avg", "mean", "approx_count_distinct", *_BY_ORDER)
 _OWN_SIZE = ("theta_sketch_agg",)
 """Sketches whose union does not take over the size of its parts, but has an argument for it."""
 _IN_ORDER = "its result depends on the order of rows, which partial results do not keep"
@@ -105,6 +106,23 @@ def read_aggregates(
         _read(name, text, f"{PREFIX}{index}", types or {})
         for index, (name, text) in enumerate(texts.items())
     )
+
+
+def knows_aggregate(function: str) -> bool:
+    """Whether a function is an aggregate that merges, or one that is known not to."""
+    return function in (_MERGED_BY | _OF_MOMENTS | _REFUSED) or function in _OF_THEIR_OWN
+
+
+def is_single_call(text: str) -> bool:
+    """Whether a text is one call of a known aggregate, not an expression around some.
+
+    >>> is_single_call("sum(v) FILTER (WHERE v > 2)"), is_single_call("sum(v) / count(*)")
+    (True, False)
+    """
+    try:
+        return knows_aggregate(_call("", text)[0])
+    except InputError:
+        return False
 
 
 def quoted(name: str) -> str:

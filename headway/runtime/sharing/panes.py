@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError
@@ -17,10 +17,11 @@ from headway.runtime.sharing.aggregates import (
     quoted,
     read_aggregates,
 )
+from headway.runtime.sharing.expressions import Expressions
 from headway.units import US_PER_MS
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
 WATERMARK = "spark.watermarkDelayMs"
 SIZE, END = f"{PREFIX}size", f"{PREFIX}end"
@@ -28,12 +29,19 @@ SIZE, END = f"{PREFIX}size", f"{PREFIX}end"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowQuery:
-    """A query over windows: the time column, the keys, the windows, the aggregates."""
+    """A query over windows: the time column, the keys, the windows, the aggregates.
+
+    ``outputs`` are the results that are made of merged aggregates, by name, and None for those that
+    are one; empty if each aggregate is a result. ``described`` has texts of what was given as
+    columns: what a restart must have the same, besides the columns themselves.
+    """
 
     time: str
     key: tuple[str, ...]
     windows: WindowSet
     aggregates: tuple[Aggregate, ...]
+    outputs: tuple[tuple[str, Column | None], ...] = ()
+    described: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(
@@ -42,32 +50,38 @@ class WindowQuery:
         *,
         time: str,
         key: Sequence[str],
-        windows: Sequence[str],
+        windows: WindowSet,
         aggregates: Mapping[str, str],
         watermarked: bool = True,
+        results: Sequence[str] | None = None,
     ) -> WindowQuery:
-        """The query, checked against the columns of a DataFrame."""
-        if isinstance(key, str) or isinstance(windows, str):
-            raise InputError("key and windows are lists of texts, e.g. key=['area']")
+        """The query, checked against the columns of a DataFrame.
+
+        ``results`` are the names of its results, if they are not those of its aggregates.
+        """
         query = cls(
-            time=time,
-            key=tuple(key),
-            windows=WindowSet.parse(windows),
-            aggregates=read_aggregates(aggregates),
+            time=time, key=tuple(key), windows=windows, aggregates=read_aggregates(aggregates)
         )
-        query._require_columns(df)
+        query._require_columns(df, aggregates if results is None else results)
         if watermarked and df.isStreaming:
             query._require_watermark_and_plain_keys(df)
         types = _types(df, query.aggregates)
         return replace(query, aggregates=read_aggregates(aggregates, types))
 
-    def _require_columns(self, df: DataFrame) -> None:
+    @property
+    def descriptions(self) -> tuple[tuple[str, str], ...]:
+        """Names and texts of the aggregates, as they were given."""
+        return self.described or tuple(
+            (aggregate.name, aggregate.direct) for aggregate in self.aggregates
+        )
+
+    def _require_columns(self, df: DataFrame, results: Iterable[str]) -> None:
         missing = [name for name in (self.time, *self.key) if name not in df.columns]
         if missing:
             raise InputError(
                 f"no column {', '.join(missing)}; the DataFrame has {', '.join(df.columns)}"
             )
-        names = [*self.key, "window", *(aggregate.name for aggregate in self.aggregates)]
+        names = [*self.key, "window", *results]
         # Spark ignores the case of names, unless spark.sql.caseSensitive is set.
         is_exact = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
         compared = names if is_exact else [name.lower() for name in names]
@@ -128,11 +142,12 @@ def finished(windows: DataFrame, query: WindowQuery, df: DataFrame) -> DataFrame
 
     micros = f"unix_micros({END}) - {SIZE} * {US_PER_MS}"
     window = F.expr(f"named_struct('start', timestamp_micros({micros}), 'end', {END})")
-    return windows.select(
+    merged_aggregates = windows.select(
         *map(quoted, query.key),
         window.alias("window"),
         *(_final(df, aggregate).alias(aggregate.name) for aggregate in query.aggregates),
     )
+    return with_outputs(merged_aggregates, query)
 
 
 def _final(df: DataFrame, aggregate: Aggregate) -> Column:
@@ -140,40 +155,31 @@ def _final(df: DataFrame, aggregate: Aggregate) -> Column:
 
     if aggregate.quotient_of is None:
         return F.expr(aggregate.final)
-    total, count = map(F.expr, aggregate.quotient_of)
-    precision, scale = map(int, re.findall(r"\d+", aggregate.type))
-    quotient = _average(df.sparkSession, total, count, precision, scale)
-    return F.when(count > 0, quotient)
-
-
-def _average(
-    spark: SparkSession, total: Column, count: Column, precision: int, scale: int
-) -> Column:
-    """The division with which Spark ends the average of decimals.
-
-    SQL has no expression for it: the type of ``total / count`` leaves room for integer digits that
-    no average has, and is cut to fewer decimal places for it.
-    """
     require_no_connect(
-        spark,
+        df,
         "gives no access to Spark's own division of averages of decimals",
         "share windows in a driver, average doubles, or use how='direct'",
     )
-    sql: Any = spark._jvm.org.apache.spark.sql  # type: ignore[union-attr]
-    is_classic = int(spark.version.partition(".")[0]) >= 4
-    operands: list[Any] = [column._jc for column in (total, count.cast("decimal(20,0)"))]
-    parts = [
-        sql.classic.ExpressionUtils.expression(operand) if is_classic else operand.expr()
-        for operand in operands
-    ]
-    null_on_overflow = str(spark.conf.get("spark.sql.ansi.enabled")).lower() != "true"
-    divided = sql.catalyst.expressions.DecimalDivideWithOverflowCheck(
-        *parts, sql.types.DecimalType(precision, scale), None, null_on_overflow
+    total, count = map(F.expr, aggregate.quotient_of)
+    precision, scale = map(int, re.findall(r"\d+", aggregate.type))
+    quotient = Expressions(df.sparkSession).decimal_quotient(total, count, precision, scale)
+    return F.when(count > 0, quotient)
+
+
+def with_outputs(windows: DataFrame, query: WindowQuery) -> DataFrame:
+    """Merged aggregates as the results that are made of them, in the order they were given in."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if not query.outputs:
+        return windows
+    return windows.select(
+        *map(quoted, query.key),
+        "window",
+        *(
+            F.col(quoted(name)) if column is None else column.alias(name)
+            for name, column in query.outputs
+        ),
     )
-    java_column = sql.classic.ExpressionUtils.column(divided) if is_classic else sql.Column(divided)
-    # PySpark has no call that makes a column of an expression of Spark's.
-    column: Column = type(total)(java_column)
-    return column
 
 
 def merge_columns(query: WindowQuery) -> list[Column]:

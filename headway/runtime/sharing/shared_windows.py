@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 from headway.errors import HeadwayError, InputError
 from headway.formats.own_files import parse_json
-from headway.runtime.given import require_no_connect
+from headway.runtime.given import on_connect, require_no_connect
 from headway.runtime.sharing.aggregates import quoted
+from headway.runtime.sharing.at_start import checked_at_start
+from headway.runtime.sharing.by_columns import (
+    Aggregates,
+    ColumnOrText,
+    WindowedRows,
+    either,
+    window_query,
+)
 from headway.runtime.sharing.files import SparkFiles
-from headway.runtime.sharing.panes import WindowQuery, finished, merged, partials, window_of
+from headway.runtime.sharing.panes import (
+    WindowQuery,
+    finished,
+    merged,
+    partials,
+    window_of,
+    with_outputs,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 How: TypeAlias = Literal["direct", "panes", "fused"]
 GUARD_FILE = "headway-windows.json"
@@ -26,17 +41,50 @@ _EXCHANGE = re.compile(
 )
 
 
+@overload
 def shared_windows(
     df: DataFrame,
     *,
-    time: str,
-    key: Sequence[str],
-    windows: Sequence[str],
-    aggregates: Mapping[str, str],
+    time: ColumnOrText | None = None,
+    key: Sequence[ColumnOrText] = (),
+    windows: Sequence[ColumnOrText],
+    aggregates: Aggregates,
     how: How = "panes",
     checkpoint: str | None = None,
-) -> DataFrame:
+) -> DataFrame: ...
+
+
+@overload
+def shared_windows(
+    df: DataFrame,
+    *window: Column,
+    keys: Sequence[ColumnOrText] = (),
+    how: How = "panes",
+    checkpoint: str | None = None,
+) -> WindowedRows[DataFrame]: ...
+
+
+def shared_windows(
+    df: DataFrame,
+    *window: Column,
+    keys: Sequence[ColumnOrText] = (),
+    time: ColumnOrText | None = None,
+    key: Sequence[ColumnOrText] = (),
+    windows: Sequence[ColumnOrText] = (),
+    aggregates: Aggregates | None = None,
+    how: How = "panes",
+    checkpoint: str | None = None,
+) -> DataFrame | WindowedRows[DataFrame]:
     """Aggregates of overlapping windows, with each row counted once if they are shared.
+
+    Either in the manner of ``groupBy``, with windows and keys as columns, then ``agg``::
+
+        windows = F.window("ts", "1 hour", "5 minutes"), F.window("ts", "10 minutes")
+        counted = headway.shared_windows(clicks, *windows, keys=["area"]).agg(
+            F.count("*").alias("n"), (F.sum("price") / F.count("*")).alias("mean_price")
+        )
+
+    or with ``time``, ``key``, ``windows`` and ``aggregates``, each as text or as columns.
 
     Every way gives the same columns (the keys, ``window`` with ``start`` and ``end``, and the
     aggregates), and the same result rows for input rows that are on time; for a stream in append
@@ -47,23 +95,31 @@ def shared_windows(
     Parameters
     ----------
     df : DataFrame
-        Rows; for a stream, with a watermark on ``time``.
-    time : str
-        Column with the event time, a timestamp.
-    key : sequence of str
+        Rows; for a stream, with a watermark on its time.
+    window : Column
+        Windows as ``F.window`` makes them, each with a different size, all of one time.
+    keys : sequence of Column or str
+        Columns to group by, beside windows that are given as columns.
+    time : Column or str, optional
+        Column with the event time, a timestamp; required if all ``windows`` are texts.
+    key : sequence of Column or str
         Columns to group by.
-    windows : sequence of str
+    windows : sequence of str or Column
         E.g. ``["1 hour every 5 minutes", "10 minutes"]``, each with a different size.
-    aggregates : mapping of str to str
-        Name to Spark SQL, e.g. ``{"n": "count(*)", "spent": "sum(price)"}``.
+    aggregates : mapping of str to str or Column, or sequence of Column
+        Name to Spark SQL, e.g. ``{"n": "count(*)", "spent": "sum(price)"}``, or columns such as
+        ``F.sum("price").alias("spent")``. An expression around aggregates is calculated from
+        merged aggregates. Without them, the call returns an object with ``agg(*columns)``.
     how : {"panes", "fused", "direct"}
         ``panes`` counts each row in one pane and merges panes, with two exchanges. ``fused`` does
         so with one exchange, of rows: it sets the internal Spark option
         ``spark.sql.streaming.statefulOperator.useStrictDistribution`` to false, so the query's plan
         is compared with that of its first start. ``direct`` is Spark's own window for each size.
     checkpoint : str, optional
-        The folder with which the query will be started; required for ``fused`` streams. With it,
-        other windows, keys or aggregates than at the first start are refused for ``panes``, too.
+        The folder with which the query will be started. By default that of the writer of the
+        stream that is returned: ``counted.writeStream.option("checkpointLocation", FOLDER)``. Give
+        it if you write a stream that is made from this one. Other windows, keys or aggregates than
+        at the first start are refused.
 
     Returns
     -------
@@ -77,22 +133,37 @@ def shared_windows(
     HeadwayError
         If the query, or the plan of a fused one, differs from that of its first start.
     """
+    if how not in get_args(How):
+        raise InputError(f"how is {how!r}; expected one of {', '.join(get_args(How))}")
     if how == "fused" and df.isStreaming:
         require_no_connect(
             df,
             "gives no access to Spark's plan, which fused windows depend on",
             "start the query in its driver, or use how='panes'",
         )
-    query = WindowQuery.of(df, time=time, key=key, windows=windows, aggregates=aggregates)
-    if how not in get_args(How):
-        raise InputError(f"how is {how!r}; expected one of {', '.join(get_args(How))}")
+    all_windows, all_keys = either("windows", window, windows), either("keys", keys, key)
+
+    def counted(of: Aggregates) -> DataFrame:
+        rows, query = window_query(df, time=time, key=all_keys, windows=all_windows, aggregates=of)
+        return _counted(rows, query, how, checkpoint)
+
+    return WindowedRows(counted) if aggregates is None else counted(aggregates)
+
+
+def _counted(df: DataFrame, query: WindowQuery, how: How, checkpoint: str | None) -> DataFrame:
     if how == "direct":
         return direct(df, query)
-    if how == "panes":
-        if df.isStreaming and checkpoint is not None:
-            _hold_against_first_start(df, query, how, checkpoint)
-        return finished(merged(partials(df, query), query), query, df)
-    return fused(df, query, checkpoint)
+    if how == "fused":
+        return fused(df, query, checkpoint)
+    windows = finished(merged(partials(df, query), query), query, df)
+    if not df.isStreaming or (checkpoint is None and on_connect(df)):
+        return windows
+    if checkpoint is None:
+        return checked_at_start(
+            windows, lambda folder: _hold_against_first_start(df, query, how, folder)
+        )
+    _hold_against_first_start(df, query, how, checkpoint)
+    return windows
 
 
 def direct(df: DataFrame, query: WindowQuery) -> DataFrame:
@@ -111,44 +182,56 @@ def direct(df: DataFrame, query: WindowQuery) -> DataFrame:
         .select(names)
         for spec in query.windows.windows
     ]
-    return reduce(lambda union, part: union.unionByName(part), parts)
+    return with_outputs(reduce(lambda union, part: union.unionByName(part), parts), query)
 
 
 def fused(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFrame:
     """Rows partitioned by key once; panes and windows are then counted in the same tasks.
 
     A stream is refused if Spark does not plan one exchange, or another plan than at its first
-    start, since its state would not be found.
+    start, since its state would not be found. A stream that is made from it, without a checkpoint
+    given here, is planned by Spark with its own exchanges.
     """
     if not query.key:
         raise InputError("how='fused' distributes rows by key; expected at least one key column")
     spark = df.sparkSession
-    if df.isStreaming and checkpoint is None:
-        raise InputError(
-            "how='fused' needs checkpoint=..., the folder that the query will be started with: "
-            "its plan is kept there and compared at every start"
-        )
-    if df.isStreaming:
+    if df.isStreaming and checkpoint is not None:
         spark.conf.set(STRICT_KEY, "false")
     shuffle_partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or "200")
     repartitioned = df.repartition(shuffle_partitions, *map(quoted, query.key))
     windows = finished(merged(partials(repartitioned, query), query), query, df)
-    if df.isStreaming and checkpoint is not None:
-        exchanges = exchanges_of(windows)
-        if len(exchanges) != 1:
-            raise HeadwayError(
-                f"how='fused': Spark plans {len(exchanges)} exchanges ({'; '.join(exchanges)}) "
-                "where one was expected; use how='panes'"
-            )
-        _hold_against_first_start(df, query, "fused", checkpoint, exchanges)
+    if not df.isStreaming:
+        return windows
+    if checkpoint is None:
+        # Planned anew when it starts, with the option that is set then.
+        return checked_at_start(
+            windows,
+            lambda folder: _hold_plan(df, query, windows, folder),
+            options={STRICT_KEY: "false"},
+            needs_checkpoint=True,
+        )
+    _hold_plan(df, query, windows, checkpoint)
     return windows
+
+
+def _hold_plan(df: DataFrame, query: WindowQuery, windows: DataFrame, checkpoint: str) -> None:
+    """Refuse a fused query whose plan has other exchanges than one, or than at its first start."""
+    exchanges = exchanges_of(windows)
+    if len(exchanges) != 1:
+        raise HeadwayError(
+            f"how='fused': Spark plans {len(exchanges)} exchanges ({'; '.join(exchanges)}) "
+            "where one was expected; use how='panes'"
+        )
+    _hold_against_first_start(df, query, "fused", checkpoint, exchanges)
 
 
 def exchanges_of(df: DataFrame) -> list[str]:
     """Shuffles of a query's plan, with their partitioning columns, without column numbers."""
     jvm: Any = df.sparkSession._jvm
     python_utils = jvm.org.apache.spark.sql.api.python.PythonSQLUtils
-    return _exchanges_in(str(python_utils.explainString(df._jdf.queryExecution(), "simple")))
+    # A plan of its own: that of the DataFrame is kept as it was when it was first asked for.
+    execution = df.select("*")._jdf.queryExecution()
+    return _exchanges_in(str(python_utils.explainString(execution, "simple")))
 
 
 def _exchanges_in(plan: str) -> list[str]:
@@ -177,7 +260,7 @@ def _hold_against_first_start(
         "time": query.time,
         "key": [f"{name} {types[name]}" for name in query.key],
         "windows": list(map(str, query.windows.windows)),
-        "aggregates": [f"{aggregate.name} = {aggregate.direct}" for aggregate in query.aggregates],
+        "aggregates": [f"{name} = {text}" for name, text in query.descriptions],
         "exchanges": list(exchanges),
     }
     files, folder = SparkFiles(df.sparkSession), checkpoint.rstrip("/")

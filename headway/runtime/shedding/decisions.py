@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headway.errors import InputError
 from headway.formats.own_files import parse_json
@@ -12,7 +12,7 @@ from headway.runtime.sharing.files import Files, SparkFiles
 from headway.runtime.shedding.offset_log import batch_timestamp_ms, query_id
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 DECISIONS_FOLDER = "headway-shed"
 _FORMAT = "headway.shed/v1"
@@ -36,12 +36,16 @@ class Decisions:
     num_retained: int
 
     @classmethod
-    def of_query(cls, batch: DataFrame, checkpoint: str) -> Decisions:
-        """Those of the query whose batch is running, and whose checkpoint it must be."""
+    def of_query(cls, batch: DataFrame, checkpoint: str | None) -> Decisions:
+        """Those of the query whose batch is running, and whose checkpoint it must be.
+
+        Without a checkpoint, it is that with which the query was started.
+        """
         spark = batch.sparkSession
         files = SparkFiles(spark)
-        query = query_id(files, checkpoint)
         running = spark.sparkContext.getLocalProperty(_QUERY_PROPERTY)
+        checkpoint = checkpoint or _checkpoint_of(spark, running)
+        query = query_id(files, checkpoint)
         if running not in (None, query):
             raise InputError(
                 f"{checkpoint}: the checkpoint of query {query}, and this batch is of query "
@@ -87,3 +91,20 @@ class Decisions:
     def _identity(self, batch_id: int) -> dict[str, str | int]:
         timestamp_ms = batch_timestamp_ms(self.files, self.checkpoint, batch_id)
         return {"query": self.query, "batch_timestamp_ms": timestamp_ms}
+
+
+def _checkpoint_of(spark: SparkSession, running: str | None) -> str:
+    """The checkpoint of a query that runs, by its id."""
+    session: Any = spark
+    query = None
+    if running is not None:
+        query_uuid = session._jvm.java.util.UUID.fromString(running)
+        # The session of a batch is a copy, which shares the queries of the one it was made of.
+        queries = session._jsparkSession.sharedState().activeStreamingQueries()
+        query = queries.get(query_uuid)
+    if query is None:
+        raise InputError(
+            "checkpoint: no query runs here that has one; expected the folder that the query is "
+            "started with, its option checkpointLocation"
+        )
+    return str(query.resolvedCheckpointRoot()).rstrip("/")

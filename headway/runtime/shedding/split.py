@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headway.formats.event_lines import tell_event
 from headway.models.scheduling.punctual import punctual_subset
 from headway.runtime.given import (
     connect_refusal,
@@ -42,7 +43,7 @@ def split_batch(
     batch: DataFrame,
     batch_id: int,
     *,
-    checkpoint: str,
+    checkpoint: str | None,
     arrived: str,
     limit_s: float,
     costs_s: Mapping[str, float],
@@ -50,6 +51,7 @@ def split_batch(
     fixed_s: float,
     now_s: float,
     shed_cost_s: float = 0.0,
+    count: Callable[[int, int], None] = lambda _num_rows, _num_shed: None,
 ) -> tuple[DataFrame, DataFrame]:
     """Rows of a stateless query's batch to keep and to shed, with the most rows in time.
 
@@ -60,7 +62,8 @@ def split_batch(
 
     The parameters are those of :func:`headway.shedding_batches`, with times in seconds;
     ``shed_cost_s`` is the time that a shed row adds, and ``now_s`` the start of the batch since the
-    epoch.
+    epoch. ``count`` is called for a batch that is decided for the first time: with the number of
+    its rows, and of those that are shed.
     """
     require_no_connect(batch, *_NO_CONNECT)
     require_columns(batch, arrived, cost)
@@ -81,8 +84,27 @@ def split_batch(
             for kind, bucket in zip(classes, first, strict=True)
         )
         decisions.keep(batch_id, kept_from)
+        _tell(batch_id, counted, first, count)
     is_shed = _is_shed(kept_from, arrived, cost)
     return batch.where(~is_shed), batch.where(is_shed)
+
+
+def _tell(
+    batch_id: int,
+    counted: Mapping[tuple[int | None, int | None], int],
+    first: Sequence[int | None],
+    count: Callable[[int, int], None],
+) -> None:
+    """Count a decision, and report it if rows are shed."""
+    num_rows, num_shed = sum(counted.values()), 0
+    for (bucket, at), number in counted.items():
+        if bucket is not None and at is not None:
+            first_bucket = first[at]
+            num_shed += number if first_bucket is None or bucket < first_bucket else 0
+    count(num_rows, num_shed)
+    if num_shed:
+        why = f"{num_shed:,} of {num_rows:,} rows cannot be in time"
+        tell_event("shedding", "shed", why, batch=batch_id, rows=num_rows, shed=num_shed)
 
 
 def _is_shed(kept_from: KeptFrom, arrived: str, cost: str) -> Column:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.assumptions.tuning import LEAVES_WITHIN_S, STOPS_WITHIN_S
 from headway.errors import ActuatorError, InputError
+from headway.limits import MOST_EXECUTORS
 from headway.runtime.given import require_no_connect
 from headway.units import counted, ms_to_s
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LEAVES_LOOK_S = 0.1
-_DYNAMIC_KEY = "spark.dynamicAllocation.enabled"
+_ALLOCATION = "spark.dynamicAllocation"
 _STOP_KEY = "spark.sql.streaming.stopTimeout"
 # By the descriptions of sinks in the progress of a query.
 _APPENDING = {
@@ -47,24 +48,54 @@ def why_no_live_executors(spark: SparkSession) -> str | None:
     master = str(spark.sparkContext.master)
     if master.startswith("local") and not master.startswith("local-cluster"):
         return f"{master} has no executors of its own"
-    if _allocates_dynamically(spark):
+    bounds = dynamic_bounds(spark)
+    if bounds is not None and bounds[0] == bounds[1]:
+        return f"dynamic allocation holds them at {bounds[0]}"
+    if bounds is not None:
         return (
             "dynamic allocation is on and would undo it: set spark.dynamicAllocation.enabled=false"
         )
     return None
 
 
-def _allocates_dynamically(spark: SparkSession) -> bool:
-    return str(spark.conf.get(_DYNAMIC_KEY, "false")).lower() == "true"
+def dynamic_bounds(spark: SparkSession) -> tuple[int, int] | None:
+    """Executors between which Spark itself decides; None without dynamic allocation.
+
+    Spark reads them once, when the application starts, and kills no executor for anybody else.
+    """
+    if str(spark.conf.get(f"{_ALLOCATION}.enabled", "false")).lower() != "true":
+        return None
+    least = int(spark.conf.get(f"{_ALLOCATION}.minExecutors", None) or 0)
+    return least, int(spark.conf.get(f"{_ALLOCATION}.maxExecutors", None) or MOST_EXECUTORS)
 
 
-def require_no_dynamic_allocation(spark: SparkSession) -> None:
-    """Refuse a session whose executors Spark itself changes."""
-    if _allocates_dynamically(spark):
+def require_no_dynamic_allocation(spark: SparkSession, executors: int) -> None:
+    """Refuse a session whose number of executors Spark itself changes, with what to set instead.
+
+    With equal bounds, Spark changes nothing, and neither does the tuner. ``executors`` are those to
+    hold it at.
+    """
+    bounds = dynamic_bounds(spark)
+    if bounds is not None and bounds[0] != bounds[1]:
         raise InputError(
-            "spark.dynamicAllocation.enabled is true, so Spark would undo what is done to the "
-            "executors; set it to false, or leave out mode='act' to get recommendations only"
+            f"{_ALLOCATION}.enabled is true: Spark changes the executors between bounds that it "
+            "read when the application started, and undoes what others do. Start the application "
+            f"with {_ALLOCATION}.enabled=false, and the tuner changes executors; or with "
+            f"minExecutors, initialExecutors and maxExecutors of {_ALLOCATION} all {executors}, "
+            "and it changes only the trigger interval and the rate limit; or leave out mode='act'"
         )
+
+
+def warning_of_allocation(spark: SparkSession, least: int, most: int) -> str | None:
+    """What to set at the next start of an application whose executors Spark itself changes."""
+    bounds = dynamic_bounds(spark)
+    if bounds is None or bounds == (least, most):
+        return None
+    return (
+        "dynamic allocation is on, with bounds that Spark read when the application started; for "
+        f"those of the tuner, start it anew with {_ALLOCATION}.minExecutors={least} "
+        f"and maxExecutors={most}"
+    )
 
 
 def let_stops_end(spark: SparkSession) -> None:

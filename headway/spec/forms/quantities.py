@@ -7,6 +7,7 @@ from typing import Any
 
 from headway.assumptions.predictions import DECLARED_RANGE_RATIO
 from headway.domain import Deadline, parse_promise
+from headway.domain.writes import FilesLimit
 from headway.errors import InputError
 from headway.formats.yaml_document import Plain, Route
 from headway.limits import LARGEST_NUMBER, MOST_CORES, MOST_LONG, MOST_NODES, MOST_PARTITIONS
@@ -172,6 +173,12 @@ TARGET = Parsed(
         (r"(p[0-9.]+|mean)\s*:?\s+([0-9.]+[a-z]+)", r"did you mean '\1 <= \2'?"),
         (r"(.+?)\s*>=?\s*(.+)", r"a target is an upper limit, did you mean '\1 <= \2'?"),
     ),
+)
+FILES_LIMIT = Parsed(
+    words="a limit, e.g. 'files <= 500/h'",
+    parse=FilesLimit.parse,
+    examples=("files <= 500/h", "files <= 12k/d"),
+    pattern=r"^\s*files\s*<=?\s*[0-9.]+[kKMG]?\s*/\s*(h|d)\s*$",
 )
 PRICE = Number(words="a price per node and hour, 0 or more", high=1e6)
 MONEY = Number(words="an amount of money, above 0", above=True, high=1e12)

@@ -9,7 +9,8 @@ from typing import Any
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain import Promise, Target
 from headway.domain.checks import LABEL_PATTERN, LABEL_WORDS, SUBDOMAIN_PATTERN, SUBDOMAIN_WORDS
-from headway.domain.writes import STORES
+from headway.domain.switches import Switch
+from headway.domain.writes import STORES, FilesLimit
 from headway.spec.forms import entry
 from headway.spec.forms.kinds import (
     Choice,
@@ -29,6 +30,7 @@ from headway.spec.forms.quantities import (
     COST_OR_ZERO,
     DURATION,
     DURATION_OR_ZERO,
+    FILES_LIMIT,
     PARTITIONS,
     PROFILE_FILE,
     ROWS,
@@ -206,6 +208,18 @@ class StreamingJob:
         "How long the source keeps rows, e.g. 7d for `retention.ms` of a Kafka topic. The plan "
         "says which outages lose none; a `catch_up` after a longer one is refused.",
         default=None,
+    )
+    limits: tuple[FilesLimit, ...] = entry(
+        ListOf(item=FILES_LIMIT, least=1, most=10, or_one=True),
+        "Limit beside the targets, `files <= 500/h`: the maximum number of files that are written.",
+        key="limit",
+        default=(),
+    )
+    allowed: tuple[str, ...] = entry(
+        ListOf(item=Choice(tuple(map(str, Switch))), least=1, most=len(Switch), or_one=True),
+        "Switch of Spark that the plan may turn, or a list of such.",
+        key="allow",
+        default=(),
     )
     pinned: Pinned = entry(Nested(Pinned), "Settings that are fixed.", default=Pinned())
     from_start: bool = entry(

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from headway.assumptions.live import (
-    BETWEEN_THRESHOLDS_SPREADS,
     BIN_S,
     CATCH_UP_RATIO,
+    COSTS_REMEMBERED,
     LEAST_BEHIND_RATIO,
+    LEAST_IDLE_S,
     LEAST_KEPT_S,
     LONGEST_OUTLOOK_S,
+    MOST_FORECAST_ERROR_RATIO,
     MOST_STEP_DOWN_RATIO,
+    STEP_UP_RATIO,
 )
 from headway.domain.live import Alternative, Bounds, ChangeKind, Estimate, Proposal, Reason, Signal
 from headway.models.job.change_cost import is_worth_leaving, late_price, purse_node_s, return_late_s
@@ -36,7 +39,6 @@ class Look:
     bounds: Bounds
     trigger_s: float
     estimate: Estimate
-    lower: Estimate
     waiting_rows: float
     needed: int = 0
 
@@ -60,10 +62,9 @@ class Look:
             bounds=bounds,
             trigger_s=trigger_s,
             estimate=estimate,
-            lower=estimated(memory, signal.at_s, table.quantile, BETWEEN_THRESHOLDS_SPREADS.value),
             waiting_rows=max(waiting, 0.0),
         )
-        return replace(look, needed=look._fewest())
+        return replace(look, needed=look._cheapest())
 
     @property
     def executors(self) -> int:
@@ -78,22 +79,44 @@ class Look:
         return waiting_rows > LEAST_BEHIND_RATIO.value * usual
 
     @property
+    def has_backlog(self) -> bool:
+        """Whether the last batch left more rows than the usual, so that the next ones take long."""
+        return self._is_beyond_usual(self.signal.backlog_rows or 0.0)
+
+    @property
     def is_too_small(self) -> bool:
-        """Whether the current size is too small even for the rate with the lower margin."""
-        is_known = self.memory.forecast.tells_spread
-        return is_known and not self._suffices(self.executors, self.lower.planned_per_s)
+        """Whether a larger size is needed, or would be beyond the bounds."""
+        if not self.memory.forecast.tells_spread:
+            return False
+        return self._is_late or self.needed > self.executors
 
-    def _fewest(self) -> int:
-        """The fewest executors for the rate that is prepared for."""
-        for executors in self.table.sizes[self.trigger_s]:
-            if self._suffices(executors, self.estimate.planned_per_s):
-                return self.bounds.clipped(executors)
-        return self.bounds.clipped(self.table.most(self.trigger_s))
+    @property
+    def _is_late(self) -> bool:
+        """Whether more rows are expected to be late than the target allows."""
+        return self.late_share(self.executors) > 1.0 - self.table.quantile
 
-    def _suffices(self, executors: int, rate_per_s: float) -> bool:
-        """Whether a size sustains a rate at the upper end of what batches cost: theory.md (A15)."""
-        cost_ratio = self.memory.planned_cost_ratio(self.table, executors, self.trigger_s)
-        return rate_per_s <= self.table.expected(executors, self.trigger_s, cost_ratio)
+    def late_share(self, executors: int) -> float:
+        """Share of late rows to expect with some executors at the forecast rate: (A21)."""
+        estimate, memory = self.estimate, self.memory
+        return self.table.expected_late_share(
+            executors,
+            self.trigger_s,
+            max(estimate.forecast_per_s, estimate.rate_per_s),
+            estimate.cost_ratio,
+            math.hypot(
+                min(estimate.error_ratio, MOST_FORECAST_ERROR_RATIO.value),
+                memory.cost_error_ratio(self.table, executors, self.trigger_s),
+            ),
+        )
+
+    def _cheapest(self) -> int:
+        """The size whose nodes and expected late rows cost least, within the target: (A9)."""
+        price, most_late = late_price(self.table.quantile), 1.0 - self.table.quantile
+        sizes = self.table.sizes[self.trigger_s]
+        shares = {size: self.late_share(size) for size in sizes}
+        in_time = [size for size in sizes if shares[size] <= most_late]
+        cheapest = min(in_time, key=lambda size: size + price * shares[size], default=sizes[-1])
+        return self.bounds.clipped(cheapest)
 
     def _waiting_later(self) -> float:
         """Rows that will wait beyond the usual when executors requested now are available."""
@@ -124,14 +147,23 @@ class Look:
 
     def remembered(self, memory: Memory) -> Memory:
         """The updated memory: how long each size has been enough, and when the query was calm."""
-        at_s, needed = self.signal.at_s, self.needed
-        above_s = {
-            size: at_s if needed > size or size not in memory.above_s else memory.above_s[size]
-            for size in self.table.sizes[self.trigger_s]
-        }
-        is_short = self.is_too_small
+        at_s, is_short = self.signal.at_s, self.is_too_small
+        above_s: dict[int, float] = {}
+        calms_s: dict[int, tuple[float, ...]] = {}
+        for size in self.table.sizes[self.trigger_s]:
+            since_s, ended_s = memory.above_s.get(size, at_s), memory.calms_s.get(size, ())
+            if self.needed > size:
+                if at_s - since_s >= LEAST_IDLE_S.value:
+                    ended_s = (*ended_s, at_s - since_s)[-COSTS_REMEMBERED.value :]
+                since_s = at_s
+            above_s[size], calms_s[size] = since_s, ended_s
+        late_s = self.late_share(self.executors) * BIN_S.value
         updated = replace(
-            memory, above_s=above_s, num_short=memory.num_short + 1 if is_short else 0
+            memory,
+            above_s=above_s,
+            calms_s=calms_s,
+            num_short=memory.num_short + 1 if is_short else 0,
+            short_late_s=memory.short_late_s + late_s if is_short else 0.0,
         )
         if is_short or self.is_behind or self.signal.num_pending:
             return updated
@@ -140,8 +172,11 @@ class Look:
     def up(self, memory: Memory) -> Proposal | Reason:
         """Step up to what the forecast or the backlog needs, or why there is none."""
         after, reason = self.executors, Reason.HOLD
-        is_confirmed = memory.is_short or (memory.num_short > 0 and self.estimate.is_jump)
-        if is_confirmed:
+        if memory.forecast.num_outside > 0:
+            # The next bin shows whether the rate has jumped, and how far: one step, not two.
+            return Reason.CONFIRMING
+        is_confirmed = self._is_confirmed(memory)
+        if is_confirmed or self.is_behind:
             after = max(self.needed, after)
             reason = Reason.JUMP if self.estimate.is_jump else Reason.FORECAST
         if self.is_behind or (is_confirmed and self._is_beyond_usual(self._waiting_later())):
@@ -150,9 +185,19 @@ class Look:
                 reason = Reason.BACKLOG if self.is_behind else reason
                 after = catching_up
         if after <= self.executors:
-            waits = memory.num_short and not is_confirmed and self.needed > self.executors
+            waits = not is_confirmed and memory.num_short and self.needed > self.executors
             return Reason.CONFIRMING if waits else Reason.HOLD
         return self.proposed(reason, after)
+
+    def _is_confirmed(self, memory: Memory) -> bool:
+        """Whether the late rows to expect of the current size are worth a step up: (A9)."""
+        if not memory.num_short:
+            return False
+        changes_late_s = self._down_late_s(memory, self.needed) + self._late_s(
+            ChangeKind.ADD, self.needed, self.trigger_s
+        )
+        is_certain = self.estimate.is_jump and self._is_late
+        return is_certain or memory.short_late_s >= STEP_UP_RATIO.value * changes_late_s
 
     def down(self, memory: Memory) -> Proposal | Reason:
         """Step down to the smallest size that has idled for the cost of leaving and coming back."""
@@ -162,6 +207,8 @@ class Look:
             self.bounds.min_executors,
             math.ceil(self.executors * (1.0 - MOST_STEP_DOWN_RATIO.value)),
         )
+        changed_s = memory.changes_s[-1] if memory.changes_s else -math.inf
+        is_kept_long_enough = self.signal.at_s - changed_s >= LEAST_KEPT_S.value
         weighed, best = [], None
         for size in self.table.sizes[self.trigger_s]:
             if not least <= size < self.executors or size < self.needed:
@@ -180,8 +227,9 @@ class Look:
                     cost_node_s=purse,
                 )
             )
-            is_worth = is_worth_leaving(num_idle, idle_s, purse)
-            if best is None and is_worth and self._is_allowed_again(memory, size):
+            calms_s = memory.calms_s.get(size, ())
+            is_worth = is_worth_leaving(num_idle, idle_s, purse, calms_s)
+            if best is None and is_worth and is_kept_long_enough:
                 best = weighed[-1]
         if best is None:
             return Reason.HOLD
@@ -190,18 +238,7 @@ class Look:
     def purse_node_s(self, memory: Memory, size: int) -> float:
         """Cost of going down to a size and coming back: theory.md (A8)."""
         up_late_s = min(memory.costs.up_late_s, self._return_late_s(memory, size))
-        used = max(self.estimate.budget_used_ratio, 1.0)
-        return used * purse_node_s(self._down_late_s(memory, size), up_late_s, self.table.quantile)
-
-    def _is_allowed_again(self, memory: Memory, size: int) -> bool:
-        """Whether the late rows of a step down and a step up fit into the budget since then."""
-        if not memory.changes_s:
-            return True
-        changes_late_s = self._down_late_s(memory, size) + self._late_s(
-            ChangeKind.ADD, size, self.trigger_s
-        )
-        least_s = max(changes_late_s * late_price(self.table.quantile), LEAST_KEPT_S.value)
-        return self.signal.at_s - memory.changes_s[-1] >= least_s
+        return purse_node_s(self._down_late_s(memory, size), up_late_s, self.table.quantile)
 
     def _down_late_s(self, memory: Memory, size: int) -> float:
         return learned_late_s(

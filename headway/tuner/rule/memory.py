@@ -79,10 +79,13 @@ class Episode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """State of the rule for a query. ``daily``, ``budget`` and ``costs`` survive a restart.
+    """State of the rule for a query.
 
-    ``above_s`` is, by number of executors, when more than that were last needed. ``calm_late_s``
-    are the seconds of late arrivals until the query was last neither behind nor too small.
+    ``daily``, ``budget``, ``calms_s`` and ``costs`` survive a restart. ``above_s`` is, by number of
+    executors, when more than that were last needed, and ``calms_s`` how long they were enough
+    before, the last times, oldest first. ``short_late_s`` are the seconds of late arrivals to
+    expect since the current size has been too small, ``calm_late_s`` those that there were until
+    the query was last neither behind nor too small.
     ``num_learned`` batches have contributed to costs, the last ``num_learned_here`` of them at
     ``learned_at`` (executors and trigger interval), with ``learned_rows`` as their (weighted,
     geometric) mean.
@@ -103,6 +106,8 @@ class Memory:
     spent: tuple[SpentExecutors, ...] = ()
     seen_s: float = math.nan
     above_s: dict[int, float] = field(default_factory=dict)
+    calms_s: dict[int, tuple[float, ...]] = field(default_factory=dict)
+    short_late_s: float = 0.0
     changes_s: tuple[float, ...] = ()
     late_s: float = 0.0
     calm_late_s: float = 0.0
@@ -125,17 +130,20 @@ class Memory:
         """The highest rate over the budget's period. [rows/s]"""
         return max((budget_bin.peak_per_s for budget_bin in self.budget), default=0.0)
 
-    def planned_cost_ratio(self, table: CapacityTable, executors: int, trigger_s: float) -> float:
-        """Upper end of a setting's durations over the predicted ones: theory.md (A4), (A15)."""
+    def cost_error_ratio(self, table: CapacityTable, executors: int, trigger_s: float) -> float:
+        """Uncertainty of the cost factor of a setting: theory.md (A15). [-]"""
         noise = table.question.profile.noise
         spread = table.spread_ratio[table.place_of[executors, trigger_s]]
         if (executors, trigger_s) == self.learned_at:
             learned_spread = table.spread_at(executors, trigger_s, self.learned_rows)
-            error_ratio = level_error_ratio(
+            return level_error_ratio(
                 noise, spread, self.num_learned, self.num_learned_here, learned_spread
             )
-        else:
-            error_ratio = level_error_ratio(noise, spread, self.num_learned, 0)
+        return level_error_ratio(noise, spread, self.num_learned, 0)
+
+    def planned_cost_ratio(self, table: CapacityTable, executors: int, trigger_s: float) -> float:
+        """Upper end of a setting's durations over the predicted ones: theory.md (A4), (A15)."""
+        error_ratio = self.cost_error_ratio(table, executors, trigger_s)
         return self.cost_ratio * math.exp(table.score * error_ratio)
 
 
@@ -252,11 +260,8 @@ def late_ratio(budget: Sequence[LateBin]) -> float:
     return sum(budget_bin.late_rows for budget_bin in budget) / rows if rows > 0.0 else 0.0
 
 
-def estimated(memory: Memory, at_s: float, quantile: float, less_score: float = 0.0) -> Estimate:
-    """Estimate from a memory with arrivals at a given time: theory.md (A1), (A3), (A6), (A17).
-
-    ``less_score`` is subtracted from the margin, for the lower margin at which a size is kept.
-    """
+def estimated(memory: Memory, at_s: float, quantile: float) -> Estimate:
+    """Estimate from a memory with arrivals at a given time: theory.md (A1), (A3), (A6), (A17)."""
     forecast, lead_s = memory.forecast, memory.costs.lead_s()
     line = forecast.line()
     by_pattern_per_s = line.level_per_s * memory.daily.factor(at_s, lead_s)
@@ -267,7 +272,7 @@ def estimated(memory: Memory, at_s: float, quantile: float, less_score: float = 
     late = late_ratio(memory.budget)
     ramp = min((at_s - memory.first_s) / BUDGET_RAMP_S.value, 1.0)
     used = ramp * late / (1.0 - quantile)
-    spread, score = forecast.spread_ratio, margin_score(used) - less_score
+    spread, score = forecast.spread_ratio, margin_score(used)
     # A falling rate has not been reached yet.
     least_per_s = max(later_per_s, line.level_per_s)
     return Estimate(

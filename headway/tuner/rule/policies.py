@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from headway.assumptions.live import BIN_S, SETTLING_BATCHES, SETTLING_S
-from headway.domain.live import Bounds, SeenBatch, Signal
+from headway.domain.live import Bounds, Proposal, SeenBatch, Signal
 from headway.models.simulation.closed_loop import Sight
 from headway.tuner.rule.memory import Memory
 from headway.tuner.rule.rule import applied, decide
@@ -38,6 +38,7 @@ class HeadwayPolicy:
     _setting: tuple[int, float] = (-1, 0.0)
     _young_since_s: float = -math.inf
     _num_since: int = 0
+    proposals: list[Proposal] = field(default_factory=list)
 
     def wanted(self, sight: Sight) -> int:
         """The proposal, which is applied at once."""
@@ -73,6 +74,7 @@ class HeadwayPolicy:
         if decision.proposal is None:
             return sight.executors
         self.memory = applied(self.memory, decision.proposal)
+        self.proposals.append(decision.proposal)
         self.trigger_s = decision.proposal.after_trigger_s
         return decision.proposal.after_executors
 

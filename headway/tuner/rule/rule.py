@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from headway.assumptions.live import SILENT_LIMITS
 from headway.domain.live import Bounds, ChangeKind, Estimate, Proposal, Reason, Signal
 from headway.tuner.rule.look import Look
-from headway.tuner.rule.memory import Episode, Memory, estimated, seen
+from headway.tuner.rule.memory import Episode, Memory, seen
 from headway.tuner.rule.table import CapacityTable
 from headway.units import S_PER_HOUR
 
@@ -32,16 +32,20 @@ def decide(
 
     Notes
     -----
-    **(A9)** Sizes: `C(z)` is the minimum number of executors that sustain (A3) at the score `z`, at
-    the upper end of batch costs (A15), among sizes that sustain at least 6% more than the next
-    smaller one. Up: to `C(z)` if the current size does not sustain (A3) at `z-0.7`, in two
-    consecutive bins or after a jump, and once the spread is known. With a backlog of `n` rows
-    beyond the usual, at least to the size at which `n/(0.85/(b f)-λ)` is within the time to catch
+    **(A9)** Sizes are numbers of executors that gain in rate, over the next smaller size, at least
+    half of what they gain in number. `C` is the one with the least `S + Λ g` (A21), executors and
+    the worth of the expected late rows, among those with `g` at most `1-q`; the largest if there
+    is none. Up: to `C`, if it is larger than the current size, once the late seconds `Σ g t` that
+    the current size is expected to cause since then are half of those of the step up and of a
+    step down, or after a jump, and once the spread is known; not while one bin alone is above the
+    band (A2), since the next one shows whether the rate has jumped, and how far. With a backlog of `n` rows beyond the
+    usual, to `C`, and at least to the size at which `n/(0.85/(b f)-λ)` is within the time to catch
     up, with `1/(bf)` the rows per second of large batches. Here `n` is the backlog when the
     executors become available, including arrivals until then beyond what the current executors
     process, and while the first batches on them take longer (A7). Down: to the smallest size that
-    has been enough for so long that (A8) is exceeded, by at most half, never with a backlog or
-    while executors are pending.
+    is at least `C` and that is worth leaving for by (A20), by at most two thirds, never with a
+    backlog or while executors are pending. A batch that is silent for too long is answered by one
+    step up, unless the batch before left a backlog, of which the next ones are long.
     """
     updated = seen(memory, signal, table, trigger_s)
     if not updated.forecast.is_known:
@@ -97,15 +101,15 @@ def _while_silent(
     memory: Memory, signal: Signal, table: CapacityTable, bounds: Bounds, trigger_s: float
 ) -> Decision:
     """A query without a report for three long batches gets a single step up."""
-    estimate = estimated(memory, signal.at_s, table.quantile)
     larger = [size for size in table.sizes[trigger_s] if size > signal.executors]
     after = bounds.clipped(larger[0]) if larger else signal.executors
-    if memory.stepped_up_silent or signal.num_pending or after <= signal.executors:
-        return Decision(memory=memory, reason=Reason.SILENT, estimate=estimate)
     look = Look.of(memory, signal, table, bounds, trigger_s)
+    is_answered = memory.stepped_up_silent or signal.num_pending or look.has_backlog
+    if is_answered or after <= signal.executors:
+        return Decision(memory=memory, reason=Reason.SILENT, estimate=look.estimate)
     return Decision(
         memory=replace(memory, stepped_up_silent=True),
         reason=Reason.SILENT,
-        estimate=estimate,
+        estimate=look.estimate,
         proposal=look.proposed(Reason.SILENT, after),
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.assumptions.live import LARGE_BATCHES_S, LEAST_CARRIED_RATIO, TABLE_FACTORS
+from headway.assumptions.live import LARGE_BATCHES_S, LEAST_GAIN_RATIO, TABLE_FACTORS
 from headway.assumptions.planning import LEAST_LIMIT_RATIO
 from headway.errors import InputError
 from headway.models.arrays import Array
@@ -25,6 +25,9 @@ from headway.planner.question import Question
 from headway.planner.tasks import with_usual_tasks
 
 _RATE_TOLERANCE = 1e-3
+_NUM_SCORES = 15
+# The middles of equally probable parts of a normal distribution.
+_SCORES = ndtri((np.arange(_NUM_SCORES) + 0.5) / _NUM_SCORES)
 # Loads for which late rows are tabulated, relative to the expected max rate of a setting.
 _LOADS = np.geomspace(0.5, 4.0, 96)
 
@@ -153,6 +156,30 @@ class CapacityTable:
         load = rate_per_s / max(self.expected(executors, trigger_s, cost_ratio), 1e-12)
         return float(np.interp(load, _LOADS, self.late_ratio[self.place_of[executors, trigger_s]]))
 
+    def expected_late_share(
+        self,
+        executors: int,
+        trigger_s: float,
+        rate_per_s: float,
+        cost_ratio: float,
+        spread_ratio: float,
+    ) -> float:
+        r"""Expected share of late rows of a setting at a rate that is known with an error.
+
+        Notes
+        -----
+        **(A21)** Expected share of late rows of `S` executors: `g = E[h(λ e^(s x))]`, `x` standard
+        normal, with `h` by (T6) at the expected batch durations and `λ` the larger of the rate and
+        its forecast (A1), (A17). Rate and durations enter as their product, so `s^2 = σ^2 + s_k^2`,
+        of the forecast (A2), at most 0.25, and of the durations (A15). The mean is that of the 15
+        middles of equally probable parts. `S + Λ g` is what a size costs in a second, in nodes, with
+        `Λ = 1/(α(1-q))` from (A8): a size for the middle of what is expected would be too small
+        half of the time, one for the upper end is paid for all of the time.
+        """
+        load = rate_per_s / max(self.expected(executors, trigger_s, cost_ratio), 1e-12)
+        late_ratio = self.late_ratio[self.place_of[executors, trigger_s]]
+        return float(np.interp(load * np.exp(spread_ratio * _SCORES), _LOADS, late_ratio).mean())
+
     def late_of_pause_s(
         self,
         pause_s: float,
@@ -259,7 +286,9 @@ def _worth_going_to(sustained: Sequence[tuple[int, float]]) -> tuple[int, ...]:
     """Sizes that sustain clearly more than the next smaller such size: theory.md (A9)."""
     useful_sizes = [sustained[0]]
     for count, rate_per_s in sustained[1:]:
-        if rate_per_s >= LEAST_CARRIED_RATIO.value * useful_sizes[-1][1] and rate_per_s > 0.0:
+        before, before_per_s = useful_sizes[-1]
+        least_ratio = 1.0 + LEAST_GAIN_RATIO.value * (count / before - 1.0)
+        if rate_per_s >= least_ratio * before_per_s and rate_per_s > 0.0:
             useful_sizes.append((count, rate_per_s))
     # A size that sustains nothing is not useful.
     return tuple(count for count, rate_per_s in useful_sizes if rate_per_s > 0.0) or (

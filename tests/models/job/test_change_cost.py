@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from headway.assumptions.live import LEAST_IDLE_S
 from headway.domain.live import ChangeKind
 from headway.models.job.change_cost import (
     is_worth_leaving,
@@ -25,6 +26,7 @@ from headway.models.job.change_pause import (
     restart_delay_s,
 )
 from tests.factories import a_profile, a_stage_observed
+from tests.seeds import seeds
 
 
 def late_by_counting(pause_s: float, slack_s: float, load: float) -> float:
@@ -101,6 +103,38 @@ def test_renting_or_buying_costs_at_most_twice_what_knowing_would() -> None:
         )
         ours = num * idle_s if waited is None else num * waited + purse
         assert ours <= 2.0 * clairvoyant + num
+
+
+@pytest.mark.parametrize("seed", seeds(20, 100))
+def test_over_many_calms_it_costs_no_more_than_the_better_of_two_and_its_changes(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    purse, num = 3200.0, 4
+    # Loads that come back soon for a while, then late for a while, and mixed ones.
+    lengths_s = np.concatenate(
+        [random.exponential(mean_s, int(random.integers(1, 12)))
+         for mean_s in random.choice([100.0, 700.0, 900.0, 5000.0], 6)]
+    )  # fmt: skip
+    held = left = ours = 0.0
+    num_changes, holds_first = 0, True
+    for number, length_s in enumerate(lengths_s.tolist()):
+        calms_s = lengths_s[:number].tolist()
+        # Found by asking each second, as the rule does, after its least time.
+        least_s = int(LEAST_IDLE_S.value)
+        waited = next(
+            (
+                t
+                for t in range(least_s, int(length_s) + 1)
+                if is_worth_leaving(num, float(t), purse, calms_s)
+            ),
+            None,
+        )
+        ours += num * length_s if waited is None else num * waited + purse
+        held, left = held + num * length_s, left + purse
+        num_changes += holds_first is not (held < left)
+        holds_first = held < left
+    asked = num * (LEAST_IDLE_S.value + 1.0) * len(lengths_s)
+    assert ours <= min(held, left) + num_changes * purse + asked
+    assert not is_worth_leaving(num, LEAST_IDLE_S.value - 1.0, purse, [1e6])
 
 
 def test_costs_are_learned_at_their_upper_end() -> None:

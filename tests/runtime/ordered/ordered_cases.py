@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from headway.runtime.ordered.bucket import BucketState, OrderedStep, run_bucket
-from headway.runtime.ordered.kept_state import as_bytes, as_table
+from headway.runtime.ordered.pieces import as_bytes, as_table
 
 Row: TypeAlias = tuple[str | None, datetime | None, int, int | None, str]
 """Key, event time, offset, a number, a text."""
@@ -181,12 +181,10 @@ class Disk:
         return pickle.loads(self.files[name])
 
 
-def through_buckets(case: Case, disk: Disk, seeded: random.Random, bucket_of: Any) -> None:
-    """Batches as Spark runs them, on what the disk has: states by version, a sink by batch.
-
-    Rows reach a bucket in any order and any number of pieces. A bucket runs if it has rows or if
-    the watermark wakes it; behind the last batch, and in between, there are batches without rows.
-    """
+def through_buckets(
+    case: Case, disk: Disk, seeded: random.Random, bucket_of: Any, *, logged: bool = False
+) -> None:
+    """A case as Spark runs it, its state stored as a whole or in pieces."""
     ordered = OrderedStep(
         key=("k",),
         by=case.by,
@@ -194,9 +192,19 @@ def through_buckets(case: Case, disk: Disk, seeded: random.Random, bucket_of: An
         state=STATE,
         output=OUTPUT,
         held=case.delay_ms is not None,
+        logged=logged,
     )
+    run_batches(ordered, batches_of(case), disk, seeded, bucket_of)
+
+
+Batch: TypeAlias = tuple[int | None, tuple[Row, ...]]
+"""Its watermark, or its start, and its rows."""
+
+
+def batches_of(case: Case) -> list[Batch]:
+    """Behind the last batch, and in between, there are batches without rows."""
     marks = None if case.delay_ms is None else watermarks_us(case)
-    batches: list[tuple[int | None, tuple[Row, ...]]] = []
+    batches: list[Batch] = []
     for at, rows in enumerate(case.batches):
         batches.append((marks[at] if marks else None, rows))
         # By the batch alone: one that is cut is repeated as it was.
@@ -204,7 +212,18 @@ def through_buckets(case: Case, disk: Disk, seeded: random.Random, bucket_of: An
             batches.append((marks[at + 1], ()))
     if marks:
         batches.append((marks[-1], ()))
-    for number, (mark_us, rows) in enumerate(batches):
+    return batches
+
+
+def run_batches(
+    ordered: OrderedStep, batches: list[Batch], disk: Disk, seeded: random.Random, bucket_of: Any
+) -> None:
+    """Batches as Spark runs them, on what the disk has: states by version, a sink by batch.
+
+    Rows reach a bucket in any order and any number of pieces. A bucket runs if it has rows or if
+    the time wakes it.
+    """
+    for number, (now_us, rows) in enumerate(batches):
         if ("commit", number) in disk.files:
             continue
         before = disk.read(("state", number - 1)) if number else {}
@@ -213,13 +232,13 @@ def through_buckets(case: Case, disk: Disk, seeded: random.Random, bucket_of: An
             by_bucket[bucket_of(row[0])].append(row)
         woken = {
             bucket for bucket, (_, wakes_ms) in before.items()
-            if mark_us is not None and wakes_ms is not None and wakes_ms * 1000 < mark_us
+            if now_us is not None and wakes_ms is not None and wakes_ms * 1000 < now_us
         }  # fmt: skip
         states = dict(before)
         for bucket in seeded.sample(sorted({*by_bucket, *woken}), len({*by_bucket, *woken})):
             state, _ = before.get(bucket, (BucketState(), None))
             pieces = list(in_pieces(by_bucket[bucket], seeded))
-            done = run_bucket(ordered, [as_table(one) for one in pieces], state, mark_us)
+            done = run_bucket(ordered, [as_table(one) for one in pieces], state, now_us)
             states[bucket] = done.after, done.wakes_ms
             output = None if done.output is None else as_bytes(done.output)
             disk.write(("sink", number, bucket), output)

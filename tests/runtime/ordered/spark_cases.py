@@ -25,6 +25,12 @@ ASKED: dict[str, Any] = {
     "texts string",
 }
 FILES_PER_BATCH = 2
+ROCKSDB = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    )
+}
+"""With it, state is in pieces, where PySpark can."""
 
 
 def write_batch(folder: Path, number: int, rows: tuple[Row, ...]) -> None:

@@ -12,11 +12,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from headway.errors import InputError
-from headway.runtime.ordered import bucket
+from headway.runtime.ordered import bucket, held_rows
 from headway.runtime.ordered.bucket import (
     BUCKET,
     ROWS,
@@ -26,8 +27,10 @@ from headway.runtime.ordered.bucket import (
     run_bucket,
     unpacked,
 )
-from headway.runtime.ordered.kept_state import KeptStates, StateForm, as_table
+from headway.runtime.ordered.held_rows import parted
+from headway.runtime.ordered.kept_state import KeptStates, StateForm
 from headway.runtime.ordered.kept_values import keeping
+from headway.runtime.ordered.pieces import MOST_PIECES, added, as_table
 from tests.runtime.ordered.ordered_cases import (
     COLUMNS,
     OUTPUT,
@@ -71,7 +74,7 @@ def test_buckets_are_the_serial_program_for_every_table_and_cut(part: int) -> No
         for table in range(2):
             disk = Disk()
             seeded = random.Random(7 * seed + table)
-            through_buckets(case, disk, seeded, a_table(seeded))
+            through_buckets(case, disk, seeded, a_table(seeded), logged=table == 1)
             assert found_on(disk) == expected, seed
         num_rows += sum(map(len, expected.values()))
         in_time = Case(case.batches, case.by, 10**9) if case.delay_ms is not None else case
@@ -117,7 +120,7 @@ def test_killed_before_any_write_and_started_again() -> None:
 
             disk.before_write = die if dies_after < 40 else lambda: None
             try:
-                through_buckets(case, disk, random.Random(dies_after), table)
+                through_buckets(case, disk, random.Random(dies_after), table, logged=seed % 2 == 1)
                 break
             except KilledError:
                 num_killed += 1
@@ -168,10 +171,11 @@ def test_nothing_is_kept_in_the_process(tmp_path: Path) -> None:
     ("where", "name", "wrong"),
     [
         (bucket, "_in_order", lambda table, by: table),
-        (bucket, "_times_us", lambda table, time: table.column(time).cast(pa.int64()).fill_null(0)),
-        (bucket, "_first_ms", lambda waiting, time: None),
+        (held_rows, "times_us", lambda column: column.cast(pa.int64()).fill_null(0)),
+        (bucket, "parted", lambda *rows, **marks: parted(*rows, **(marks | {"passed_us": None}))),
         (StateForm, "kept", lambda form, state: form.of(state)),
-        (KeptStates, "after", lambda states, changes: None),
+        (KeptStates, "after", lambda states, changes, last_rows_us: ()),
+        (KeptStates, "_is_unchanged", lambda states, _: np.ones(len(states._table), dtype=bool)),
     ],
 )
 def test_the_cases_find_what_is_wrong(
@@ -183,7 +187,7 @@ def test_the_cases_find_what_is_wrong(
         disk, seeded = Disk(), random.Random(seed)
         case = a_case(random.Random(seed))
         try:
-            through_buckets(case, disk, seeded, a_table(seeded))
+            through_buckets(case, disk, seeded, a_table(seeded), logged=seed % 2 == 1)
         except (InputError, TypeError):
             different += 1
             continue
@@ -235,13 +239,39 @@ def test_rows_come_to_step_as_they_are_and_ties_by_all_columns() -> None:
 def test_states_that_are_not_touched_stay_and_are_forgotten_one_by_one() -> None:
     form = StateForm(pa.schema([("k", pa.int64())]))
     keys = [pa.field("k", pa.string())]
-    written = KeptStates(keys, form, None).after({(name,): (at,) for at, name in enumerate("abc")})
+    written = KeptStates(keys, form, ()).after({(name,): (at,) for at, name in enumerate("abc")})
     states = KeptStates(keys, form, written)
     assert states.of([("b",), ("x",), ("b",)]) == {("b",): (1,)}
     assert states.after({}) is written
     states = KeptStates(keys, form, states.after({("a",): None, ("b",): (5,), ("x",): None}))
     assert states.of([("a",), ("b",), ("c",)]) == {("b",): (5,), ("c",): (2,)}
-    assert states.after({("b",): None, ("c",): None}) is None
+    assert states.after({("b",): None, ("c",): None}) == ()
+
+
+def test_a_batch_writes_the_keys_that_it_changes() -> None:
+    """With 1% of the keys in a batch, a tenth of the bytes of all states, and the same states."""
+    form = StateForm(pa.schema([("last", pa.float64()), ("n", pa.int64())]))
+    fields, seeded = [pa.field("k", pa.int64())], random.Random(44)
+    states = {(key,): (0.5 * key, 1) for key in range(2000)}
+    pieces = KeptStates(fields, form, (), logged=True).after(states)
+    num_written_bytes = num_whole_bytes = num_joined = 0
+    for number in range(2 * MOST_PIECES + 5):
+        changes: dict[Any, Any] = {
+            (key,): None if seeded.random() < 0.1 else (seeded.random(), number)
+            for key in seeded.sample(range(2000), 20)
+        }
+        after = KeptStates(fields, form, pieces, logged=True).after(changes)
+        new = added(pieces, after)
+        num_written_bytes += sum(map(len, after if new is None else new))
+        num_joined += new is None
+        num_whole_bytes += len(pieces[0])
+        pieces, states = after, states | changes
+        assert len(pieces) <= MOST_PIECES
+    states = {key: state for key, state in states.items() if state is not None}
+    stored = KeptStates(fields, form, pieces, logged=True)
+    assert stored.of([(key,) for key in range(2000)]) == states
+    assert num_joined >= 2
+    assert num_written_bytes < 0.1 * num_whole_bytes
 
 
 @pytest.mark.parametrize(
@@ -263,7 +293,7 @@ def test_states_that_are_not_touched_stay_and_are_forgotten_one_by_one() -> None
 def test_a_state_comes_back_as_it_was_or_is_refused(kind: Any, good: Any, bad: list[Any]) -> None:
     schema = pa.schema([("s", kind)])
     form, keys = StateForm(schema), [pa.field("k", pa.int64())]
-    kept = KeptStates(keys, form, None).after({(1,): form.kept((good,)), (2,): form.kept([None])})
+    kept = KeptStates(keys, form, ()).after({(1,): form.kept((good,)), (2,): form.kept([None])})
     back = KeptStates(keys, form, kept).of([(1,), (2,)])
     assert back == {(1,): (good,), (2,): (None,)}
     assert type(back[1,].s) is type(good)

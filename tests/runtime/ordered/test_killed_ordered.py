@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from headway.runtime.given import options_set
 from tests.runtime.gate.test_killed_driver import children_of
 from tests.runtime.ordered.ordered_cases import serial
-from tests.runtime.ordered.spark_cases import expected, rows_in, started, write_batch
+from tests.runtime.ordered.spark_cases import ROCKSDB, expected, rows_in, started, write_batch
 from tests.runtime.ordered.test_ordered_stream import STREAMS, a_long_case
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ import random, sys
 from pathlib import Path
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from tests.runtime.ordered.spark_cases import started
-from tests.runtime.ordered.test_killed_ordered import the_case
+from tests.runtime.ordered.test_killed_ordered import store_of, the_case
 folder, seed = Path(sys.argv[1]), int(sys.argv[2])
-conf = {"spark.sql.shuffle.partitions": "2", **local_checkpoint_conf()}
+conf = {"spark.sql.shuffle.partitions": "2", **local_checkpoint_conf(), **store_of(seed)}
 with embedded_session(app_name="killed", master="local[2]", driver_memory="1g",
                       extra_conf=conf) as spark:
     started(spark, folder, the_case(seed)).awaitTermination()
@@ -41,6 +42,11 @@ with embedded_session(app_name="killed", master="local[2]", driver_memory="1g",
 
 def the_case(seed: int):  # type: ignore[no-untyped-def]
     return a_long_case(random.Random(100 + seed), waits=seed % 2 == 0)
+
+
+def store_of(seed: int) -> dict[str, str]:
+    """State in pieces for every second pair of cases, with and without a watermark."""
+    return ROCKSDB if seed // 2 % 2 == 0 else {}
 
 
 def num_written(folder: Path) -> int:
@@ -62,7 +68,8 @@ def test_rows_are_those_of_the_serial_program_after_kill_9(
     for _ in range(1 if NUM_KILLS == 1 else 2):
         killed_after(tmp_path, seed, num_written(tmp_path) + seeded.randint(2, 40))
         forget_a_checkpoint_of_no_batch(tmp_path / "checkpoint")
-    assert started(spark, tmp_path, case).awaitTermination(300)
+    with options_set(spark, store_of(seed)):
+        assert started(spark, tmp_path, case).awaitTermination(300)
     assert serial(case)
     assert rows_in(spark.read.parquet(str(tmp_path / "out"))) == expected(case)
 

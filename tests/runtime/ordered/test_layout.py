@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,6 +52,16 @@ def test_a_layout_is_kept_and_read() -> None:
     assert first == LAYOUT
     assert first.fingerprint == LAYOUT.fingerprint
     LAYOUT.require_same(first, "/c")
+    # As releases before timers and pieces wrote it, byte by byte: it is part of the state.
+    assert LAYOUT.to_json() == (
+        '{"bucket_of": {"a": 1}, "by": ["at"], "columns": null, "format": "headway.ordered/v1", '
+        '"ids": [1, 0], "key": ["k"], "shuffle_partitions": 2, "state": "struct<n:bigint>", '
+        '"wait": "batch"}'
+    )
+    later = replace(LAYOUT, clock="event", forgets=True, logged=True)
+    assert BucketLayout.from_json(later.to_json()) == later
+    with pytest.raises(HeadwayError, match="another timer or clock and another forget_after;"):
+        later.require_same(first, "/c")
     files.texts[f"/c/{GUARD_FILE}"] = "{}"
     with pytest.raises(HeadwayError, match=r"expected headway\.ordered/v1"):
         BucketLayout.of_checkpoint(files, "/c")

@@ -30,7 +30,8 @@ def test_the_code_of_the_page_runs(spark: SparkSession, tmp_path: Path) -> None:
         (tmp_path / "events" / f"{part}.json").write_text(lines)
     (tmp_path / "cards.csv").write_text("key,share\ngold 1,0.5\n")
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 4
+    blocks = [block for block in blocks if not block.startswith("spark.conf")]
+    assert len(blocks) == 5
     names: dict[str, Any] = {"spark": spark, "__name__": "__main__"}
     for block in blocks:
         exec(compile(block.replace("/data/cards", str(tmp_path)), PAGE.name, "exec"), names)
@@ -40,4 +41,5 @@ def test_the_code_of_the_page_runs(spark: SparkSession, tmp_path: Path) -> None:
         ("gold 1", 1, 0.0), ("gold 1", 2, 20.0), ("gold 1", 3, 30.0),
     ]  # fmt: skip
     assert names["placed"].isStreaming
+    assert names["visits"].columns == ["card", "n", "ended_at"]
     assert names["rich"].columns == ["card", "n", "is_high"]

@@ -13,11 +13,13 @@ import pytest
 
 import headway
 from headway.errors import HeadwayError, InputError
+from headway.runtime.given import options_set
 from headway.runtime.measure import progress_events
 from headway.runtime.ordered.layout import GUARD_FILE
 from tests.runtime.ordered.ordered_cases import Case, a_case, serial, step
 from tests.runtime.ordered.spark_cases import (
     ASKED,
+    ROCKSDB,
     SCHEMA,
     expected,
     rows_in,
@@ -55,11 +57,14 @@ def test_a_real_run_is_the_serial_program(spark: SparkSession, tmp_path: Path, s
     place = tmp_path / "keys.csv"
     place.write_text("key,share\na,0.5\nü,0.2\n", encoding="utf-8")
     placed = place if seed % 3 == 0 else None
+    store = ROCKSDB if seed // 2 % 2 == 1 else {}
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", str(1 + seed % 4))
     try:
-        assert started(spark, tmp_path, case, placed).awaitTermination(300)
-        # Begun again on what the checkpoint kept, with another number of partitions set.
+        with options_set(spark, store):
+            assert started(spark, tmp_path, case, placed).awaitTermination(300)
+        # Begun again on what the checkpoint kept, with another number of partitions set, and
+        # another store: those of the checkpoint count.
         for number, rows in enumerate(case.batches[half:], half):
             write_batch(tmp_path / "in", number, rows)
         spark.conf.set("spark.sql.shuffle.partitions", "3")

@@ -31,6 +31,7 @@ from tests.runtime.sharing.typed_cases import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 SHARED: tuple[How, ...] = ("panes", "fused")
 WINDOWS = ["20s every 10s", "30s", "40s every 20s offset 10s"]
 
@@ -42,19 +43,12 @@ def asked(place: int) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Many aggregates of few rows: to compile them takes longer than to count."""
-    options = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.shuffle.partitions": "1",
-    }
-    before = {name: str(spark.conf.get(name)) for name in options}
-    for name, value in options.items():
-        spark.conf.set(name, value)
+def in_one_task(spark: SparkSession) -> Iterator[None]:
+    """Many aggregates of few rows."""
+    before = str(spark.conf.get(PARTITIONS_KEY))
+    spark.conf.set(PARTITIONS_KEY, "1")
     yield
-    for name, value in before.items():
-        spark.conf.set(name, value)
+    spark.conf.set(PARTITIONS_KEY, before)
 
 
 def batches_of(folder: Path) -> None:
@@ -67,15 +61,19 @@ def batches_of(folder: Path) -> None:
         write_typed(folder, number, typed_rows(seeded, [START_MS + 10**6 * number]))
 
 
+STATISTICAL = [pytest.mark.statistical]
+
+
 # Keys whose types and names go through files in different ways; the others take minutes more.
-ALWAYS = (0, 7)
-EVERY_KEY = [
-    pytest.param(place, id=", ".join(key), marks=() if place in ALWAYS else pytest.mark.statistical)
-    for place, key in enumerate(KEYS)
-]
+def every_key(*always: int) -> list[object]:
+    """All keys, these in every run."""
+    return [
+        pytest.param(place, id=", ".join(key), marks=[] if place in always else STATISTICAL)
+        for place, key in enumerate(KEYS)
+    ]
 
 
-@pytest.mark.parametrize("place", EVERY_KEY)
+@pytest.mark.parametrize("place", every_key(0, 7))
 def test_panes_of_any_key_are_spark_s_own_windows(
     spark: SparkSession, tmp_path: Path, place: int
 ) -> None:
@@ -104,7 +102,7 @@ def run(log: Any, place: int, folder: Path, results: Results) -> None:
     assert query.awaitTermination(300)
 
 
-@pytest.mark.parametrize("place", EVERY_KEY)
+@pytest.mark.parametrize("place", every_key(7))
 def test_a_log_with_any_key_is_spark_s_own_windows(
     spark: SparkSession, tmp_path: Path, place: int
 ) -> None:

@@ -192,8 +192,6 @@ def test_a_fused_query_starts_only_with_the_plan_of_its_first_start(
         assert exchanges_of(alone) == ["SinglePartition"]
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", "2")
-    with pytest.raises(InputError, match="needs checkpoint"):
-        headway.shared_windows(df, how="fused", **ASKED)
     with pytest.raises(InputError, match="at least one key"):
         headway.shared_windows(df, **{**ASKED, "key": []}, how="fused", checkpoint="x")
 
@@ -226,7 +224,7 @@ def test_what_cannot_be_counted_is_refused(spark: SparkSession, tmp_path: Path) 
         ({"time": "v"}, "v is of type int; expected a timestamp"),
         ({"aggregates": {"area": "count(*)"}}, "area: expected different names"),
         ({"how": "magic"}, "expected one of direct, panes, fused"),
-        ({"key": "area"}, "are lists"),
+        ({"key": "area"}, "key is 'area'; expected a list"),
     ):
         with pytest.raises(InputError, match=why):
             headway.shared_windows(df, **{**ASKED, **change})

@@ -81,6 +81,8 @@ def by_spark(spark: SparkSession, case: TypedCase, folder: Path) -> list[Results
     return found
 
 
+# Half a minute for one; those of longs and of every key and aggregate run each time.
+@pytest.mark.statistical
 @pytest.mark.parametrize("seed", range(FIRST_RUN, FIRST_RUN + NUM_RUNS))
 def test_a_random_stream_is_spark_s_own_query(
     spark: SparkSession, tmp_path: Path, seed: int

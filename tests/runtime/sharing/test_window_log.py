@@ -150,7 +150,7 @@ def test_a_store_of_another_checkpoint_and_other_questions_are_refused(
     with pytest.raises(InputError, match="delay: none given"):
         headway.window_log(df, **asked)
     with pytest.raises(InputError, match="expected one of exact, early, update"):
-        headway.window_log(df, **asked, emit="soon", delay="1s")  # type: ignore[arg-type]
+        headway.window_log(df, **asked, emit="soon", delay="1s")  # type: ignore[call-overload]
     with pytest.raises(InputError, match="needs a stream"):
         headway.window_log(spark.createDataFrame([], SCHEMA), **asked, delay="1s")
     log = headway.window_log(df.withWatermark("ts", "3 seconds"), **asked)

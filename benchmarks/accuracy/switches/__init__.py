@@ -1,0 +1,1 @@
+"""Pairs of real runs that differ in one switch of Spark."""

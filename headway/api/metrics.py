@@ -1,0 +1,241 @@
+"""Metrics and events of gate, tuner, recorder and shedding, for the monitoring that is there."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from headway.api.schedule import ScheduleGate
+from headway.api.shed import SheddingBatches
+from headway.api.watch import Watcher
+from headway.domain.argument_values import Duration
+from headway.errors import HeadwayError, InputError, first_line
+from headway.formats.event_lines import EventFile
+from headway.formats.open_metrics import Metric, open_metrics_text, prometheus_text
+from headway.formats.text_file import write_text
+from headway.profiler.recording.recorder import Recorder
+from headway.profiler.recording.shed_rows import ShedRows
+from headway.report.live_metrics import (
+    gate_metrics,
+    recorder_metrics,
+    shedding_metrics,
+    tuner_metrics,
+)
+from headway.report.watched import look_metrics
+from headway.runtime.metrics.endpoint import Endpoint
+from headway.runtime.metrics.spark_source import Repeated, SparkSource
+from headway.tuner.tuner import Tuner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Publisher: TypeAlias = "ScheduleGate | Tuner | Recorder | Watcher | SheddingBatches"
+_KINDS = (ScheduleGate, Tuner, Recorder, Watcher, SheddingBatches)
+_SHORTEST_S = 1.0
+
+
+def publish_metrics(
+    *publishers: Publisher,
+    spark: SparkSession | None = None,
+    port: int | None = None,
+    host: str = "127.0.0.1",
+    file: str | Path | None = None,
+    events: str | Path | None = None,
+    interval: float | str = 10.0,
+) -> PublishedMetrics:
+    """Publish what runs beside the queries: to Spark's metrics, at an address, in a file.
+
+    Examples
+    --------
+    ::
+
+        with headway.schedule(spark) as gate, headway.publish_metrics(
+            gate, spark=spark, port=9464, events="decisions.jsonl"
+        ) as metrics:
+            gate.add(orders, target="p99 <= 2s")
+            spark.streams.awaitAnyTermination()
+
+    Parameters
+    ----------
+    publishers : objects
+        What ``headway.schedule``, ``headway.tune``, ``headway.record``, ``headway.watch`` and
+        ``headway.shedding_batches`` return; others are added by ``add``.
+    spark : SparkSession, optional
+        A classic session. Its sinks get the metrics as a source named ``headway``, and rows that
+        its queries shed (:func:`headway.shed`) are counted.
+    port : int, optional
+        Answer ``GET /metrics`` with OpenMetrics text; 0 takes a free port.
+    host : str
+        Address for that, by default of this machine only; ``"0.0.0.0"`` for all.
+    file : path, optional
+        A file that is replaced every time, for a collector of text files; it ends in ``.prom``.
+    events : path, optional
+        A file to which each decision is appended as a line of JSON, with its reason. The same
+        events are those of the Python log ``headway.events``.
+    interval : float or str
+        Time between two updates of Spark's metrics and of the file.
+
+    Raises
+    ------
+    InputError
+        If something else is given, or ``spark`` is a session of Spark Connect.
+    HeadwayError
+        If a port or a file cannot be used.
+    """
+    interval_s = Duration().read(interval, "interval")
+    if interval_s < _SHORTEST_S:
+        raise InputError(f"interval is {interval!r}; expected a second or more")
+    if port is not None and (not isinstance(port, int) or isinstance(port, bool) or port < 0):
+        raise InputError(f"port is {port!r}; expected a number, e.g. 9464, or 0 for any")
+    metrics = PublishedMetrics(interval_s)
+    try:
+        for publisher in publishers:
+            metrics.add(publisher)
+        metrics.begin(spark, port=port, host=host, file=file, events=events)
+    except BaseException:
+        metrics.close()
+        raise
+    return metrics
+
+
+class PublishedMetrics:
+    """Metrics that are published until :meth:`close`; made by :func:`publish_metrics`."""
+
+    def __init__(self, interval_s: float) -> None:
+        self._publishers: list[Publisher] = []
+        self._collecting = threading.Lock()
+        self._shed_rows: ShedRows | None = None
+        self._source: SparkSource | None = None
+        self._endpoint: Endpoint | None = None
+        self._events: EventFile | None = None
+        self._file: Path | None = None
+        self._updates = Repeated(self._update, interval_s, "headway-metrics")
+
+    def begin(
+        self,
+        spark: SparkSession | None,
+        *,
+        port: int | None,
+        host: str,
+        file: str | Path | None,
+        events: str | Path | None,
+    ) -> None:
+        """Publish from now on, each way that was asked for."""
+        if spark is not None:
+            self._source = SparkSource(spark)
+            self._shed_rows = ShedRows(spark)
+        if events is not None:
+            self._events = EventFile(events)
+        self._file = None if file is None else Path(file)
+        if port is not None:
+            self._endpoint = Endpoint(self.text, port=port, host=host)
+        if self._source is not None or self._file is not None:
+            self._updates.start()
+
+    def add(self, publisher: Publisher) -> None:
+        """Publish another gate, tuner, recorder, watcher or function that sheds batches.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        _require_publisher(publisher)
+        self._publishers.append(publisher)
+
+    def text(self) -> str:
+        """All metrics as they are now, as OpenMetrics text."""
+        return open_metrics_text(self.metrics())
+
+    def metrics(self) -> list[Metric]:
+        """All metrics as they are now, each name once."""
+        with self._collecting:
+            return self._collected()
+
+    def _collected(self) -> list[Metric]:
+        merged: dict[str, Metric] = {}
+        for metric in itertools.chain.from_iterable(map(_metrics_of, self._publishers)):
+            _merge(merged, metric)
+        counts = [] if self._shed_rows is None else self._shed_rows.counts()
+        counts += [p.count for p in self._publishers if isinstance(p, SheddingBatches)]
+        for metric in shedding_metrics(counts):
+            _merge(merged, metric)
+        return list(merged.values())
+
+    @property
+    def port(self) -> int | None:
+        """The port that answers, if one does."""
+        return None if self._endpoint is None else self._endpoint.port
+
+    @property
+    def last_error(self) -> str | None:
+        """Why the last update that failed did; queries and later updates go on."""
+        return self._updates.last_error
+
+    def close(self) -> None:
+        """Publish no more; may be repeated. What is published goes on."""
+        self._updates.stop()
+        if self._endpoint is not None:
+            self._endpoint.close()
+            self._endpoint = None
+        if self._shed_rows is not None:
+            self._shed_rows.stop()
+        if self._source is not None:
+            try:
+                self._source.remove()
+            except Exception as error:  # the JVM may be gone, and its metrics with it
+                self._updates.last_error = first_line(error)
+            self._source = None
+        if self._events is not None:
+            self._events.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _update(self) -> None:
+        metrics = self.metrics()
+        if self._source is not None:
+            self._source.put(metrics)
+        if self._file is not None:
+            write_text(self._file, prometheus_text(metrics), label="the metrics")
+
+
+def _require_publisher(publisher: object) -> None:
+    if not isinstance(publisher, _KINDS):
+        raise InputError(
+            f"got {publisher!r}; expected what headway.schedule, tune, record, watch or "
+            "shedding_batches returns"
+        )
+
+
+def _metrics_of(publisher: Publisher) -> Iterator[Metric]:
+    try:
+        match publisher:
+            case ScheduleGate():
+                yield from gate_metrics(publisher.report())
+            case Tuner():
+                yield from tuner_metrics(publisher)
+            case Recorder():
+                yield from recorder_metrics(publisher)
+            case Watcher():
+                yield from look_metrics(publisher.look())
+    except HeadwayError:
+        # A watched log that is gone has no metrics; those of others are published.
+        return
+
+
+def _merge(merged: dict[str, Metric], metric: Metric) -> None:
+    """Add the samples of a metric to those of the same name; of equal labels the first counts."""
+    before = merged.get(metric.name)
+    samples = dict(before.samples) if before else {}
+    for labels, value in metric.samples:
+        samples.setdefault(labels, value)
+    merged[metric.name] = Metric(
+        name=metric.name, kind=metric.kind, about=metric.about, samples=tuple(samples.items())
+    )

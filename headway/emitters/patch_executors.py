@@ -1,0 +1,116 @@
+"""The executors of a tuner in a manifest of either Kubernetes operator, for its next restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from headway.errors import InputError
+from headway.formats.yaml_lines import Tree
+from headway.formats.yaml_patch import (
+    documents_of,
+    items_of,
+    patched,
+    scalars_of,
+    text_at,
+    value_at,
+)
+
+_BYTE_ORDER_MARK = "\ufeff"
+_DYNAMIC = "spark.dynamicAllocation."
+_FIELDS = ("minExecutors", "initialExecutors", "maxExecutors")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunedExecutors:
+    """The executors of the setting that runs, and the bounds within which a tuner changes them."""
+
+    now: int
+    least: int
+    most: int
+
+    @property
+    def bounds(self) -> dict[str, int]:
+        """Spark's names of the bounds of dynamic allocation, which it reads when it starts.
+
+        >>> TunedExecutors(now=4, least=2, most=12).bounds
+        {'minExecutors': 2, 'initialExecutors': 4, 'maxExecutors': 12}
+        """
+        return dict(zip(_FIELDS, (self.least, self.now, self.most), strict=True))
+
+
+def patch_executors(
+    text: str, executors: TunedExecutors, *, name: str, job: str | None = None
+) -> str:
+    """The text of a file with the executors in its application, and everything else unchanged.
+
+    Where the application allocates executors dynamically, the bounds are set, else the number.
+
+    Parameters
+    ----------
+    text : str
+        Manifests; one of them is a SparkApplication of either operator.
+    executors : TunedExecutors
+        Those of the tuner.
+    name : str
+        Name of the file in messages.
+    job : str, optional
+        Name of the application, if there are several.
+
+    Raises
+    ------
+    InputError
+        If the file is not YAML, or has no such application, or several.
+    """
+    mark, text = text[: text.startswith(_BYTE_ORDER_MARK)], text.removeprefix(_BYTE_ORDER_MARK)
+    documents = documents_of(text, name)
+    places = [place for node in documents for place in _applications(node, executors)]
+    if job is not None:
+        places = [place for place in places if place[0] == job]
+    if len(places) != 1:
+        names = ", ".join(label for label, _, _ in places) or "none"
+        raise InputError(
+            f"{name}: applications: {names}; expected one SparkApplication of the operator of "
+            "kubeflow or of Apache Spark, or the name of one of several"
+        )
+    ((_, node, changes),) = places
+    return mark + patched(text, documents, node, {"spec": changes}, name)
+
+
+def _applications(
+    node: Any, executors: TunedExecutors
+) -> Iterator[tuple[str, Any, dict[str, Tree]]]:
+    """Name, node and changes of each application in a document."""
+    if text_at(node, ("kind",)) == "List":
+        for item in items_of(value_at(node, ("items",))):
+            yield from _applications(item, executors)
+    group = (text_at(node, ("apiVersion",)) or "").partition("/")[0]
+    label = text_at(node, ("metadata", "name")) or "unnamed"
+    match (group, text_at(node, ("kind",))):
+        case ("sparkoperator.k8s.io", "SparkApplication"):
+            yield label, node, _of_kubeflow(value_at(node, ("spec",)), executors)
+        case ("spark.apache.org", "SparkApplication"):
+            yield label, node, _of_apache(value_at(node, ("spec",)), executors)
+
+
+def _of_kubeflow(spec: Any, executors: TunedExecutors) -> dict[str, Tree]:
+    """Its own fields, which override ``sparkConf``."""
+    if (text_at(spec, ("dynamicAllocation", "enabled")) or "").lower() == "true":
+        return {"dynamicAllocation": dict(executors.bounds)}
+    if _is_dynamic(spec):
+        return _of_apache(spec, executors)
+    return {"executor": {"instances": executors.now}}
+
+
+def _of_apache(spec: Any, executors: TunedExecutors) -> dict[str, Tree]:
+    """All is configuration, whose values are texts."""
+    if _is_dynamic(spec):
+        bounds = executors.bounds.items()
+        return {"sparkConf": {f"{_DYNAMIC}{field}": str(number) for field, number in bounds}}
+    return {"sparkConf": {"spark.executor.instances": str(executors.now)}}
+
+
+def _is_dynamic(spec: Any) -> bool:
+    conf = scalars_of(value_at(spec, ("sparkConf",)))
+    return conf.get(f"{_DYNAMIC}enabled", "").lower() == "true"

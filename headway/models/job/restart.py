@@ -1,0 +1,336 @@
+"""How long a query takes to start again: the JVM, the session, its state, and its first batch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.assumptions.resources import (
+    JVM_START_S,
+    LOADED_ROW_S,
+    LOADED_STORE_S,
+    REPLAYED_ROW_S,
+    ROCKSDB_LOADED_ROW_S,
+    ROCKSDB_LOADED_STORE_S,
+    ROCKSDB_REPLAYED_ROW_S,
+)
+from headway.domain import Configuration, JobProfile, Restart
+from headway.models.arrays import Array, Numeric
+from headway.models.job.batch_files import commit_files, num_state_stores
+from headway.models.job.setting import duration_model
+
+_LEAST_INTERVAL_S = 1e-3
+
+
+class LoadSpeed(NamedTuple):
+    """Time of a task to open a store, and for a row of its snapshot or of its changes since [s]."""
+
+    store_s: float
+    row_s: float
+    replayed_row_s: float
+
+    def task_s(self, num_stores: Numeric, rows: Numeric, replayed_rows: Numeric) -> Array:
+        """Time of tasks to load stores with so many rows together [s].
+
+        Examples
+        --------
+        >>> round(float(LoadSpeed(0.1, 1e-6, 2e-6).task_s(4, 1e6, 2e5)), 3)
+        1.8
+        """
+        return np.asarray(
+            np.multiply(self.store_s, num_stores)
+            + np.multiply(self.row_s, rows)
+            + np.multiply(self.replayed_row_s, replayed_rows)
+        )
+
+
+class StartAgain(NamedTuple):
+    """What starting again adds to the usual batches [s].
+
+    ``jvm_s`` and ``session_s`` pass before the first batch begins; that batch takes longer by
+    ``extra_s`` for what is done only once, and by ``load_s`` and ``replay_s`` for its state.
+    """
+
+    jvm_s: float
+    session_s: float
+    extra_s: float
+    load_s: Array
+    replay_s: Array
+
+    @property
+    def before_s(self) -> float:
+        """From the start of the process to that of the first batch."""
+        return self.jvm_s + self.session_s
+
+    @property
+    def longer_s(self) -> Array:
+        """How much longer the first batch takes than its rows do."""
+        return np.asarray(self.extra_s + self.load_s + self.replay_s)
+
+
+def usual_load_speed(state_store: str | None) -> LoadSpeed:
+    """The speed of a kind of state store if none is on record.
+
+    Parameters
+    ----------
+    state_store : str or None
+        The class of its provider; None is Spark's default.
+
+    Returns
+    -------
+    LoadSpeed
+
+    Notes
+    -----
+    theory.md (Z2).
+
+    Examples
+    --------
+    >>> usual_load_speed("RocksDBStateStoreProvider").row_s < usual_load_speed(None).row_s
+    True
+    """
+    if "rocksdb" in (state_store or "").lower():
+        return LoadSpeed(
+            ROCKSDB_LOADED_STORE_S.value, ROCKSDB_LOADED_ROW_S.value, ROCKSDB_REPLAYED_ROW_S.value
+        )
+    return LoadSpeed(LOADED_STORE_S.value, LOADED_ROW_S.value, REPLAYED_ROW_S.value)
+
+
+def load_speed(profile: JobProfile) -> LoadSpeed:
+    """The speed at which the state of a job is loaded: as on record, else the usual one.
+
+    Parameters
+    ----------
+    profile : JobProfile
+
+    Returns
+    -------
+    LoadSpeed
+
+    Notes
+    -----
+    theory.md (Z2). A record has one size of state, so it does not tell what a store takes from what
+    a row takes: the usual speed is multiplied by one ratio, or by one for the snapshot and one for
+    the changes if the store reports these apart, as RocksDB does since Spark 4.
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> load_speed(load_profile("examples/word-count.profile.yaml")) == usual_load_speed(None)
+    True
+    """
+    usual = usual_load_speed(profile.pins.state_store)
+    loaded = None if profile.warm_up is None else profile.warm_up.loaded
+    if loaded is None:
+        return usual
+    if loaded.replay_s is None:
+        usual_s = float(usual.task_s(loaded.num_stores, loaded.rows, loaded.replayed_rows))
+        ratio = replay_ratio = loaded.load_s / usual_s
+    else:
+        snapshot_s = max(loaded.load_s - loaded.replay_s, 0.0)
+        ratio = snapshot_s / float(usual.task_s(loaded.num_stores, loaded.rows, 0.0))
+        usual_s = float(usual.task_s(0.0, 0.0, loaded.replayed_rows))
+        replay_ratio = loaded.replay_s / usual_s if usual_s > 0.0 else ratio
+    return LoadSpeed(
+        ratio * usual.store_s, ratio * usual.row_s, replay_ratio * usual.replayed_row_s
+    )
+
+
+def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
+    """The most batches whose changes are replayed: those until the next snapshot.
+
+    Parameters
+    ----------
+    profile : JobProfile
+    interval_s : float or (n,) array, > 0
+        Time from batch to batch. [s]
+
+    Returns
+    -------
+    (n,) array; 0 if every commit is a snapshot
+
+    Notes
+    -----
+    theory.md (Z2).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> most_replayed_batches(profile, 1.0), most_replayed_batches(profile, 10.0)
+    (array(60.), array(11.))
+    """
+    files = commit_files(profile)
+    if not files.keeps_changes:
+        return np.zeros_like(np.asarray(interval_s, dtype=np.float64))
+    by_maintenance = files.maintenance_s / np.maximum(interval_s, _LEAST_INTERVAL_S)
+    return np.asarray(np.maximum(by_maintenance, float(files.commits_per_snapshot)))
+
+
+def start_again(
+    profile: JobProfile,
+    *,
+    num_slots: Numeric,
+    partitions: Numeric,
+    interval_s: Numeric,
+    batch_rows: Numeric,
+    replayed_batches: Numeric | None = None,
+) -> StartAgain | None:
+    """What a job takes longer when it starts again in a new JVM; None if no start is on record.
+
+    Parameters
+    ----------
+    profile : JobProfile
+    num_slots, partitions : int or (n,) array, >= 1
+        Task slots, and shuffle partitions. [-]
+    interval_s, batch_rows : float or (n,) array, > 0
+        Time from batch to batch [s], and rows of a batch.
+    replayed_batches : float or (n,) array, optional
+        Batches since the snapshot; by default as many as there can be.
+
+    Returns
+    -------
+    StartAgain or None
+
+    Notes
+    -----
+    **(Z2)** Starting again: `R = a_J + a_S + L + f(D(n) + x)`, from the start of the process to the
+    end of the first batch. `a_J` is the time until an executor is there: what a JVM takes until the
+    application begins, and the recorded wait for an executor after that. `a_S` is the recorded time
+    from then to the first batch, which opens the session and plans the query; `n` are the rows that
+    wait by then, `f` is the factor of (P4), and `x` what the recorded first batch took beyond its
+    rows (E30) and its state. The state of `S` rows is in `P` partitions, with `m` stores together,
+    each with its snapshot and `k` batches of `u` changed rows since. Tasks load it on `c` slots:
+    `L = ⌈P/c⌉/P (m l_0 + S l_1 + k u l_2)`. For RocksDB without changelogs `k = 0`. Otherwise
+    snapshots are made by maintenance, after `minDeltasForSnapshot` batches at least, so that `k` is
+    at most the larger of that number and the maintenance interval over that of batches. `u` is
+    proportional to the rows of a batch, and at most `S`. `l_0`, `l_1` and `l_2` are the usual ones
+    of the kind of store, times a ratio from the first batch of a run that went on from a
+    checkpoint: what RocksDB reports, if it reports any loading from a snapshot; else the time by
+    which the tasks behind exchanges exceeded the usual ones, minus the same of a batch without
+    state, if that is the smaller part. The ratio is 1 if neither is on record.
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> start_again(profile, num_slots=2, partitions=8, interval_s=1.0, batch_rows=1000.0) is None
+    True
+    """
+    warm_up = profile.warm_up
+    if warm_up is None:
+        return None
+    extra = StartAgain(
+        JVM_START_S.value + warm_up.executor_wait_s,
+        warm_up.start_age_s,
+        warm_up.first_batch_extra_s,
+        np.zeros(()),
+        np.zeros(()),
+    )
+    if profile.state is None or not profile.num_state_rows:
+        return extra
+    if replayed_batches is None:
+        replayed_batches = most_replayed_batches(profile, interval_s)
+    changed_rows = np.minimum(_changed_rows(profile, batch_rows), profile.num_state_rows)
+    speed = load_speed(profile)
+    share = share_of_a_slot(num_slots, partitions)
+    stores = num_state_stores(profile, partitions)
+    return extra._replace(
+        load_s=share * speed.task_s(stores, profile.num_state_rows, 0.0),
+        replay_s=share * speed.task_s(0.0, 0.0, replayed_batches * changed_rows),
+    )
+
+
+def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:
+    """Share of the time of all tasks that passes while the busiest slot runs its own.
+
+    Parameters
+    ----------
+    num_slots, partitions : int or (n,) array, >= 1
+
+    Returns
+    -------
+    (n,) array [-]
+
+    Notes
+    -----
+    theory.md (Z2).
+
+    Examples
+    --------
+    >>> float(share_of_a_slot(2, 4)), float(share_of_a_slot(8, 4))
+    (0.5, 0.25)
+    """
+    return np.asarray(np.ceil(np.divide(partitions, num_slots)) / partitions)
+
+
+def _changed_rows(profile: JobProfile, batch_rows: Numeric) -> Array:
+    """State rows that a batch changes, in proportion to its rows; all of them if not recorded."""
+    rows = np.asarray(batch_rows, dtype=np.float64)
+    updated_rows = None if profile.state is None else profile.state.updated_rows
+    if updated_rows is None or not profile.settings:
+        return rows
+    last = profile.settings[-1]
+    return rows * updated_rows / (0.5 * (last.rows_per_batch_low + last.rows_per_batch_high))
+
+
+def restart_of(
+    profile: JobProfile,
+    configuration: Configuration,
+    batch_rows: float,
+    *,
+    usual_rows: float | None = None,
+    factor: float = 1.0,
+    replayed_batches: float | None = None,
+) -> Restart | None:
+    """From the start of the process to the end of the first batch; None if none is on record.
+
+    Parameters
+    ----------
+    profile : JobProfile
+    configuration : Configuration
+    batch_rows : float, >= 0
+        Rows of the first batch.
+    usual_rows : float, optional
+        Rows of the batches before the restart; by default as many.
+    factor : float, optional
+        Multiplier of what is not known before: (P4).
+    replayed_batches : float, optional
+        Batches since the snapshot; by default as many as there can be.
+
+    Returns
+    -------
+    Restart or None
+
+    Notes
+    -----
+    theory.md (Z2).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> restart_of(profile, profile.baseline, 1000.0) is None
+    True
+    """
+    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+    model = duration_model(profile, slots, partitions)
+    usual_rows = batch_rows if usual_rows is None else usual_rows
+    start = start_again(
+        profile,
+        num_slots=slots,
+        partitions=partitions,
+        interval_s=max(configuration.trigger_s, float(model.mean_s(usual_rows))),
+        batch_rows=usual_rows,
+        replayed_batches=replayed_batches,
+    )
+    if start is None:
+        return None
+    return Restart(
+        jvm_s=start.jvm_s,
+        session_s=start.session_s,
+        load_s=factor * float(start.load_s),
+        replay_s=factor * float(start.replay_s),
+        first_batch_s=factor * (float(model.mean_s(batch_rows)) + start.extra_s),
+    )

@@ -1,0 +1,228 @@
+"""Switches as candidates of the search: which can be turned, and the job with them turned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from headway.domain import Finding, FindingCode, JobProfile, Metric, TasksRule
+from headway.domain.question import Checkpoint
+from headway.domain.switches import Switch, SwitchSetting
+from headway.domain.writes import CheckpointStore
+from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.models.job.switches import turned
+from headway.models.job.turned import TurnedJob
+from headway.planner.question import Question
+from headway.sparkconf.knobs import (
+    ASYNC_PROGRESS_KEY,
+    CHANGELOG_KEY,
+    CHECKSUMS_KEY,
+    EMPTY_BATCHES_KEY,
+    FILE_MANAGER_KEY,
+    PROVIDER_KEY,
+    STATELESS_ADAPTIVE_KEY,
+    UNLOAD_KEY,
+)
+from headway.sparkconf.switches import switch_setting
+
+_ASYNC_SINKS = ("kafka", "noop", "console", "memory")
+_ASYNC_SINCE, _STATELESS_ADAPTIVE_SINCE = (3, 4), (4, 1)
+_NO_TIME_S = 1e-9
+
+
+class Variant(NamedTuple):
+    """A job with some of the allowed switches turned, which are candidates of the search."""
+
+    switches: tuple[Switch, ...]
+    profile: JobProfile
+
+
+def variants(
+    profile: JobProfile, allowed: Sequence[Switch], checkpoint: Checkpoint | None, metric: Metric
+) -> list[Variant]:
+    """The job as it is, and with the allowed switches turned that save time, one after the other.
+
+    Notes
+    -----
+    **(P33)** Switches as candidates: the search tries the job as it is, then with the switch turned
+    that saves most of the profiled batch, then with the two that save most, and so on; switches
+    that are expected to make batches longer are left out. A job with switches turned is planned
+    with the least gain of (Y1), so that its targets are met at the confidence level. If two have as
+    many nodes and cost as much, the plan takes the one with fewer switches turned.
+    """
+    gains_s = {
+        switch: gain_s
+        for switch in dict.fromkeys(allowed)
+        if why_left(profile, switch, checkpoint, metric) is None
+        if (gain_s := _expected_gain_s(profile, switch)) >= -_NO_TIME_S
+    }
+    order = sorted(gains_s, key=lambda switch: -gains_s[switch])
+    jobs = [Variant((), profile)]
+    for switch in order:
+        before = jobs[-1]
+        job = turned(before.profile, switch)
+        # What a switch before it has changed may leave nothing to turn.
+        if not isinstance(job, str) and why_not(before.profile, switch) is None:
+            least = with_setting(job.least, setting_of(profile, switch))
+            jobs.append(Variant((*before.switches, switch), least))
+    return jobs
+
+
+def why_left(
+    profile: JobProfile, switch: Switch, checkpoint: Checkpoint | None, metric: Metric
+) -> str | None:
+    """Why an allowed switch is no candidate for a target; None if it is one."""
+    if switch is Switch.ROCKSDB and checkpoint is Checkpoint.EXISTING:
+        return "the existing checkpoint keeps its state store"
+    if switch is Switch.NO_EMPTY_BATCHES and metric is Metric.WINDOW:
+        return "windows would be emitted later, and the target is about them"
+    reason = why_not(profile, switch)
+    if reason is not None:
+        return reason
+    job = turned(profile, switch)
+    return job if isinstance(job, str) else None
+
+
+def why_not(profile: JobProfile, switch: Switch) -> str | None:
+    """Why a switch cannot be turned, by what the log shows; None if it can."""
+    return next(_reasons(profile, switch), None)
+
+
+def _reasons(profile: JobProfile, switch: Switch) -> Iterator[str]:
+    properties, release = profile.application.properties, profile.application.release
+    is_stateful, store = bool(profile.shape.stateful_operators), profile.shape.checkpoint_store
+    if all(
+        properties.get(key) == value for key, value in setting_of(profile, switch).settings.items()
+    ):
+        yield "it is on already"
+    match switch:
+        case Switch.ASYNC_PROGRESS:
+            if is_stateful:
+                yield "queries with state cannot have it"
+            if not any(name in profile.shape.sink.lower() for name in _ASYNC_SINKS):
+                yield f"the sink {profile.shape.sink} cannot have it"
+            if (0, 0) < release < _ASYNC_SINCE:
+                yield "it needs Spark 3.4"
+            if properties.get(ASYNC_PROGRESS_KEY) == "true":
+                yield "it is on already"
+        case Switch.CHANGELOG:
+            if not profile.pins.is_rocksdb:
+                yield "the log does not show state in RocksDB"
+            if properties.get(CHANGELOG_KEY) == "true":
+                yield "it is on already"
+        case Switch.ROCKSDB:
+            if not is_stateful:
+                yield "the query has no state"
+            if profile.pins.is_rocksdb or PROVIDER_KEY in properties:
+                yield "the query has a state store of its own already"
+        case Switch.FILE_MANAGER:
+            if not properties:
+                yield "the log shows no settings of the query"
+            if FILE_MANAGER_KEY in properties:
+                yield "the query has a file manager of its own already"
+            on_disk = store is CheckpointStore.DISK or (
+                store is None and profile.application.is_local
+            )
+            if not on_disk:
+                yield "the checkpoint is not known to be on a mounted disk"
+        case Switch.NO_CHECKSUMS:
+            if properties.get(CHECKSUMS_KEY) != "true":
+                yield "the log does not show that checksums are on"
+        case Switch.KEEP_LOADED:
+            if properties.get(UNLOAD_KEY) != "true":
+                yield "the log does not show that state is unloaded"
+        case Switch.NO_EMPTY_BATCHES:
+            if properties.get(EMPTY_BATCHES_KEY) == "false":
+                yield "it is on already"
+        case Switch.ADAPTIVE:
+            if (0, 0) < release < _STATELESS_ADAPTIVE_SINCE:
+                yield f"streams have it since Spark 4.1 ({STATELESS_ADAPTIVE_KEY})"
+            if any(stage.tasks_rule is TasksRule.COALESCED for stage in profile.stages):
+                yield "it is on already"
+        case Switch.NO_COALESCING:
+            pass
+
+
+def setting_of(profile: JobProfile, switch: Switch) -> SwitchSetting:
+    """What turning a switch takes in the job's release of Spark."""
+    return switch_setting(switch, profile.application.release)
+
+
+def with_setting(profile: JobProfile, setting: SwitchSetting) -> JobProfile:
+    """The job as if its log showed the settings of a switch, by which files are counted (F2)."""
+    application = profile.application
+    changed = replace(application, properties={**application.properties, **setting.settings})
+    pins = profile.pins
+    if PROVIDER_KEY in setting.conf:
+        pins = replace(pins, state_store=setting.conf[PROVIDER_KEY].rpartition(".")[2])
+    return replace(profile, applications=(*profile.applications[:-1], changed), pins=pins)
+
+
+def with_switches_of(profile: JobProfile, settings: Mapping[str, str]) -> JobProfile:
+    """The job with the switches that settings turn, each with the least gain, as a plan counts it.
+
+    Settings are Spark's and those of the query, for instance of a plan on record.
+    """
+    for switch in Switch:
+        setting = setting_of(profile, switch)
+        if setting.settings.items() <= settings.items() and why_not(profile, switch) is None:
+            job = turned(profile, switch)
+            if not isinstance(job, str):
+                profile = with_setting(job.least, setting)
+    return profile
+
+
+def turned_ends(profile: JobProfile, switch: Switch) -> TurnedJob | str:
+    """The job with a switch and its settings turned, or why its gain is unknown."""
+    job = turned(profile, switch)
+    if isinstance(job, str):
+        return job
+    return job.each(lambda end: with_setting(end, setting_of(profile, switch)))
+
+
+def _expected_gain_s(profile: JobProfile, switch: Switch) -> float:
+    """By how much the batch of the profiled setting becomes shorter [s]."""
+    job = turned(profile, switch)
+    assert not isinstance(job, str)
+    configuration = profile.baseline
+    size = configuration.num_slots, configuration.shuffle_partitions
+    before = duration_model(profile, *size)
+    rows = settled_batch_rows(before, profile.arrivals.rate_per_s, configuration.trigger_s)
+    return float(before.mean_s(rows) - duration_model(job.expected, *size).mean_s(rows))
+
+
+def switch_findings(
+    question: Question,
+    before: JobProfile,
+    switches: Sequence[Switch],
+    latency_without_s: float,
+    latency_s: float,
+    checkpoint: Checkpoint | None,
+) -> Iterator[Finding]:
+    """What became of each allowed switch: turned, with the gain of all, or why it was not."""
+    labels = [setting_of(before, switch).label for switch in switches]
+    if switches:
+        cautions = filter(None, (setting_of(before, switch).caution for switch in switches))
+        yield Finding(
+            code=FindingCode.SWITCHES_TURNED,
+            numbers={
+                "latency_s": latency_s,
+                **(
+                    {"latency_without_s": latency_without_s}
+                    if math.isfinite(latency_without_s)
+                    else {}
+                ),
+            },
+            names={"switches": " and ".join(labels), "cautions": "; ".join(cautions)},
+        )
+    for switch in dict.fromkeys(question.allowed):
+        if switch in switches:
+            continue
+        why = why_left(before, switch, checkpoint, question.target.metric)
+        yield Finding(
+            code=FindingCode.SWITCH_NOT_TURNED,
+            numbers={} if why else {"gain_s": _expected_gain_s(before, switch)},
+            names={"switch": str(switch), **({"why": why} if why else {})},
+        )

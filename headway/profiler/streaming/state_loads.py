@@ -1,0 +1,123 @@
+"""Loading of state in the first batch of a run that went on from a checkpoint in a fresh JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headway.assumptions.resources import COMMITS_PER_SNAPSHOT
+from headway.domain import StateLoad
+from headway.models.job.restart import share_of_a_slot, usual_load_speed
+from headway.profiler.streaming.samples import BatchSample, QueryRun
+from headway.units import ms_to_s
+
+_LOAD, _FROM_SNAPSHOT = "rocksdbLoadLatencyMs", "rocksdbLoadFromSnapshotLatencyMs"
+_REPLAY, _REPLAYED_FILES = "rocksdbReplayChangeLogLatencyMs", "rocksdbNumReplayChangelogFiles"
+
+
+def loads_state(run: QueryRun) -> bool:
+    """Whether the first batch of a run loaded state, by its number and its stores."""
+    first = run.first
+    return first is not None and first.batch_id > 0 and first.state.num_stores > 0
+
+
+def state_load_of(fresh_runs: Sequence[QueryRun]) -> StateLoad | None:
+    """The last loading of state on record; None if it is not known apart from the rest.
+
+    Spark reports the last loading of a store in a batch, and an aggregation loads each twice: what
+    took no time to load from a snapshot was there already, and says nothing. The tasks of a first
+    batch load classes, too, so that their excess counts only if it is at least twice that of a
+    first batch without state.
+
+    Notes
+    -----
+    theory.md (Z2).
+    """
+    restarted = [run for run in fresh_runs if loads_state(run)]
+    if not restarted:
+        return None
+    run = restarted[-1]
+    first = run.first
+    assert first is not None
+    if _metrics(first).get(_FROM_SNAPSHOT, 0.0) > 0.0:
+        return _reported(run, first)
+    new = [other for other in fresh_runs if other.first is not None and other.first.batch_id == 0]
+    if not new:
+        return None
+    usual_s = float(np.mean([_excess_s(other) for other in new]))
+    load_s = _excess_s(run) - usual_s
+    if load_s <= max(usual_s, 0.0):
+        return None
+    return StateLoad(
+        rows=first.state.num_rows,
+        num_stores=first.state.num_stores,
+        replayed_rows=_usual_replayed_rows(run, first),
+        load_s=load_s,
+    )
+
+
+def load_in_batch_s(run: QueryRun, load: StateLoad | None) -> float:
+    """How much longer the first batch of a run took for its state [s]; 0 if it loaded none.
+
+    By the recorded loading, else by the usual one.
+    """
+    first = run.first
+    if first is None or not loads_state(run):
+        return 0.0
+    if load is None:
+        usual = usual_load_speed(run.state_store)
+        replayed_rows = _usual_replayed_rows(run, first)
+        load_s = float(usual.task_s(first.state.num_stores, first.state.num_rows, replayed_rows))
+    else:
+        load_s = load.load_s
+    configuration = run.configuration
+    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+    return float(share_of_a_slot(slots, partitions)) * load_s
+
+
+def _reported(run: QueryRun, first: BatchSample) -> StateLoad:
+    """What the store itself says."""
+    metrics = _metrics(first)
+    stores = first.state.num_stores
+    replay_s = metrics.get(_REPLAY)
+    replayed_batches = metrics.get(_REPLAYED_FILES, 0.0) / stores
+    return StateLoad(
+        rows=first.state.num_rows,
+        num_stores=stores,
+        replayed_rows=replayed_batches * _changed_rows(run),
+        load_s=ms_to_s(metrics.get(_LOAD, metrics[_FROM_SNAPSHOT])),
+        replay_s=None if replay_s is None else ms_to_s(replay_s),
+    )
+
+
+def _metrics(batch: BatchSample) -> dict[str, float]:
+    """What the stores of all operators report of a batch, together."""
+    names = {name for operator in batch.state.operators for name in operator.store_metrics}
+    return {
+        name: sum(operator.store_metrics.get(name, 0.0) for operator in batch.state.operators)
+        for name in names
+    }
+
+
+def _excess_s(run: QueryRun) -> float:
+    """Time by which the tasks behind exchanges of the first batch exceeded the usual ones [s]."""
+    assert run.first is not None
+    usual_s = float(np.mean([_behind_exchanges_s(batch) for batch in run.batches]))
+    return _behind_exchanges_s(run.first) - usual_s
+
+
+def _behind_exchanges_s(batch: BatchSample) -> float:
+    return sum(stage.run_s for stage in batch.stages if stage.has_parents)
+
+
+def _usual_replayed_rows(run: QueryRun, first: BatchSample) -> float:
+    """Rows changed since the snapshot, if half as many batches passed as there are between two."""
+    if "rocksdb" in (run.state_store or "").lower() and not run.has_changelog:
+        return 0.0
+    return 0.5 * min(COMMITS_PER_SNAPSHOT.value + 1, first.batch_id) * _changed_rows(run)
+
+
+def _changed_rows(run: QueryRun) -> float:
+    """State rows that a batch of the run changed."""
+    return float(np.mean([batch.state.num_updated for batch in run.batches]))

@@ -1,0 +1,183 @@
+"""Partial windows of a log as files, and windows made of them, on the rows of one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from headway.domain.window_set import WindowSpec
+from headway.runtime.given import options_set
+from headway.runtime.sharing.aggregates import PREFIX, columns_of, quoted
+from headway.runtime.sharing.files import SparkFiles
+from headway.runtime.sharing.log_batches import window_path
+from headway.runtime.sharing.panes import (
+    END,
+    SIZE,
+    WindowQuery,
+    finished,
+    merge_columns,
+    partials,
+    windows_of_pane,
+)
+from headway.runtime.sharing.stored import OLD_DATES_AS_THEY_ARE, stored_names
+from headway.units import US_PER_MS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+Sink = Callable[["DataFrame", int], object]
+"""Receives the windows of a batch and its number; a repeated batch must overwrite the first."""
+_PANE, _NEWEST, _CHANGED = f"{PREFIX}pane", f"{PREFIX}newest", f"{PREFIX}changed"
+
+
+@dataclass(kw_only=True)
+class SparkStore:
+    """Operations of the log on the rows of one batch."""
+
+    batch: DataFrame
+    number: int
+    query: WindowQuery
+    pane_ms: int
+    stored: StructType
+    root: str
+    files: SparkFiles
+    sinks: Mapping[str, Sink]
+
+    def __post_init__(self) -> None:
+        self._made: dict[tuple[int, int], DataFrame] = {}
+        self._changed: dict[int, DataFrame] = {}
+
+    def read_again(self) -> None:
+        """Read the rows of a batch that is committed: Spark moves its watermark by rows read."""
+        self.batch.write.format("noop").mode("overwrite").save()
+
+    def write_batch(self, folder: str) -> tuple[list[int], int | None]:
+        """Write partial results by pane; returns the panes, and the largest event time [ms]."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F  # noqa: N812
+
+        # In the same pass as the rows are written.
+        observation = Observation()
+        newest = F.max(F.expr(f"unix_micros({quoted(self.query.time)})")).alias(_NEWEST)
+        rows = partials(self.batch.observe(observation, newest), self.query, self.pane_ms)
+        pane_ms = F.expr(f"unix_micros(window.start) div {US_PER_MS}")
+        self._write(rows.withColumn(_PANE, pane_ms).drop("window"), folder, "pane")
+        names = self.files.names(f"{self.root}/{folder}")
+        panes = [int(name.removeprefix("pane=")) for name in names if name.startswith("pane=")]
+        # For a batch without rows, Spark observes nothing.
+        return panes, observation.get[_NEWEST] // US_PER_MS if panes else None
+
+    def write_compacted(self, folder: str, panes: Mapping[int, Sequence[str]]) -> None:
+        """Write one part for each pane."""
+        paths = [path for parts in panes.values() for path in parts]
+        merged = self._merged(self._read(paths, with_pane=True), _PANE)
+        self._write(merged, folder, "pane")
+
+    def make_windows(
+        self, folder: str, size_ms: int, ends: Mapping[int, Sequence[str]], keep: Sequence[int]
+    ) -> None:
+        """One job for all due windows of a size; kept ones are read back."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        windows = {end: self._merged(self._read(paths)) for end, paths in ends.items() if paths}
+        kept_windows = [
+            windows[end].withColumn(_PANE, F.lit(f"{size_ms}-{end}"))
+            for end in keep
+            if end in windows
+        ]
+        if kept_windows:
+            self._write(_union(kept_windows), folder, "window")
+        for end, rows in windows.items():
+            if end in keep:
+                rows = self._read([window_path(folder, size_ms, end)])
+            self._made[size_ms, end] = rows
+
+    def make_changed(
+        self, spec: WindowSpec, ends: Sequence[int], before: Sequence[str], now: Sequence[str]
+    ) -> None:
+        """One job for all open windows of a size, without keys that have no rows in the batch."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        rows = self._read(now, with_pane=True).withColumn(_CHANGED, F.lit(True))
+        if before:
+            earlier = self._read(before, with_pane=True).withColumn(_CHANGED, F.lit(False))
+            rows = rows.unionByName(earlier)
+        copies = windows_of_pane(f"{_PANE} * {US_PER_MS}L", [spec], self.pane_ms)
+        column_names = (
+            *self.query.key,
+            *columns_of(a.partials for a in self.query.aggregates),
+            _CHANGED,
+        )
+        self._changed[spec.size_ms] = (
+            rows.selectExpr(*map(quoted, column_names), f"inline({copies})")
+            .where(_ends_in(ends))
+            .groupBy(SIZE, END, *map(quoted, self.query.key))
+            .agg(*merge_columns(self.query), F.max(_CHANGED).alias(_CHANGED))
+            .where(_CHANGED)
+            .drop(_CHANGED)
+        )
+
+    def deliver(self, reader: str, made: Sequence[tuple[int, int]]) -> None:
+        """Pass the finished columns of the windows, together, to the reader's sink."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        windows = [
+            self._made[size, end]
+            .withColumn(SIZE, F.lit(size).cast("bigint"))
+            .withColumn(END, F.timestamp_micros(F.lit(end * US_PER_MS)))
+            for size, end in made
+            if (size, end) in self._made
+        ]
+        windows += [
+            rows.where(_ends_in([end for size, end in made if size == size_ms]))
+            for size_ms, rows in self._changed.items()
+            if size_ms in {size for size, _ in made}
+        ]
+        if windows and reader in self.sinks:
+            self.sinks[reader](finished(_union(windows), self.query, self.batch), self.number)
+
+    def _read(self, paths: Sequence[str], *, with_pane: bool = False) -> DataFrame:
+        """Partial results with their written schema, since looking it up would need a job."""
+        from pyspark.sql import functions as F  # noqa: N812
+        from pyspark.sql.types import LongType, StructField, StructType
+
+        panes = [StructField(_PANE, LongType())] if with_pane else []
+        names = stored_names(self.query)
+        fields = zip(names, self.stored.fields, strict=True)
+        schema = StructType([*(StructField(n, field.dataType) for n, field in fields), *panes])
+        spark = self.batch.sparkSession
+        rows = spark.read.schema(schema).parquet(*(f"{self.root}/{path}" for path in paths))
+        keys = zip(names, self.query.key, strict=False)
+        value_names = schema.names[len(self.query.key) :]
+        return rows.select(*(F.col(n).alias(key) for n, key in keys), *value_names)
+
+    def _merged(self, parts: DataFrame, *further_keys: str) -> DataFrame:
+        keys = [*further_keys, *map(quoted, self.query.key)]
+        return parts.groupBy(*keys).agg(*merge_columns(self.query))
+
+    def _write(self, rows: DataFrame, folder: str, name: str) -> None:
+        """Write Parquet partitioned by pane, under a name; panes are also kept in the files.
+
+        No column of the files has a name that a user chose, so none has that of the partitions.
+        """
+        from pyspark.sql import functions as F  # noqa: N812
+
+        fields = zip(self.stored.names, stored_names(self.query), strict=True)
+        by_folder = rows.select(
+            *(F.col(quoted(column_name)).alias(stored) for column_name, stored in fields),
+            _PANE,
+            F.col(_PANE).alias(name),
+        )
+        with options_set(rows.sparkSession, OLD_DATES_AS_THEY_ARE):
+            by_folder.write.mode("overwrite").partitionBy(name).parquet(f"{self.root}/{folder}")
+
+
+def _ends_in(ends: Sequence[int]) -> str:
+    return f"unix_millis({END}) IN ({', '.join(map(str, ends))})"
+
+
+def _union(parts: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda union, part: union.unionByName(part), parts)
