@@ -52,7 +52,8 @@ class GateClasses:
     def _new(self, name: str, *arguments: Any) -> Any:
         values: Any = self._gateway.new_array(self._jvm.java.lang.Object, len(arguments))
         for at, value in enumerate(arguments):
-            values[at] = value
+            if value is not None:  # which the array has already
+                values[at] = value
         return self._loader.loadClass(name).getConstructors()[0].newInstance(values)
 
 
