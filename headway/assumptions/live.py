@@ -99,8 +99,8 @@ MOST_BUDGET_USED = Assumption(
 MOST_FORECAST_ERROR_RATIO = Assumption(
     name="Maximum spread of the forecast that counts when a size is chosen",
     value=0.25,
-    source="judgement: larger errors are those of single bins; over the minutes in which rows become "
-    "late they average out",
+    source="judgement: larger errors are those of single bins; over the minutes in which rows "
+    "become late they average out",
     influences="the rows to expect late at a size (A21)",
 )
 STEP_UP_RATIO = Assumption(

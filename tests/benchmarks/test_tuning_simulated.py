@@ -47,7 +47,7 @@ def test_drawn_traces_differ_by_seed_only(drawn: Callable[[int], list[NamedTrace
 
 def test_traces_that_were_drawn_for_an_earlier_rule_are_drawn_again() -> None:
     # Node-hours of fixed sizes on the page of the rule before, by the executors of these sizes.
-    hours = {"random steps": 16 / 4, "ramp": 20 / 4, "spikes": 42 / 6, "outage": 24 / 3, "costs": 49 / 7}
+    hours = {"random steps": 16 / 4, "ramp": 20 / 4, "spikes": 42 / 6, "outage": 24 / 3}
     drawn = {one.name: one.trace.edges_s[-1] for one in traces.drawn_traces(0x99BA9D95)}
     assert {name: drawn[name] / 3600.0 for name in hours} == hours
 
@@ -78,7 +78,8 @@ def test_the_page_is_made_from_its_lines() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     page = (ROOT / "docs" / "tuning-simulated.md").read_text(encoding="utf-8")
     frozen, seen = (
-        re.search(rf"^{name} \?= (\w{{40}})$", makefile, re.M) for name in ("FROZEN_RULE", "SEEN_RULE")
+        re.search(rf"^{name} \?= (\w{{40}})$", makefile, re.M)
+        for name in ("FROZEN_RULE", "SEEN_RULE")
     )
     assert frozen is not None and seen is not None
     given = argparse.Namespace(frozen=frozen[1], seen=seen[1], minutes=0.0, jobs=1)
