@@ -276,7 +276,8 @@ def _knee(
         f"{COMPILER_CORE_S.value:g} s (these runs: {compiler_s:.0f} s){ratio}. That a young JVM's "
         "compiler takes cores, and that batches of several queries that start at the same instant "
         "wait for each other, became part of the model after the judged runs had been seen; "
-        "no constant is fitted to them.\n"
+        "no constant is fitted to them. That `κ` is of the core time of the whole machine, not of "
+        "the JVM alone, was decided then, too.\n"
     )
 
 

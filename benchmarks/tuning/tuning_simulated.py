@@ -163,9 +163,7 @@ def figures_of(
     """What a policy did on a trace, the mean of runs, and what its steps down were worth."""
     case = the_case()
     edges = np.linspace(named.trace.edges_s[0], named.trace.edges_s[-1], 97)
-    make = (
-        case.optimum(named.trace, seeds[0]) if name == OPTIMUM else case.policy(name, constant)
-    )
+    make = case.optimum(named.trace, seeds[0]) if name == OPTIMUM else case.policy(name, constant)
     policies = [make() for _ in seeds]
     runs = [
         case.run(policy, named.trace, seed) for policy, seed in zip(policies, seeds, strict=True)

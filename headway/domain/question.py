@@ -314,7 +314,9 @@ class PlanQuestion(JobQuestion):
         name="allow",
         default=(),
         not_for=_not_for(
-            ending=_DEADLINE, real_time="their gains are not modelled", dstreams="DStreams have none"
+            ending=_DEADLINE,
+            real_time="their gains are not modelled",
+            dstreams="DStreams have none",
         ),
         is_repeatable=True,
     )

@@ -139,9 +139,7 @@ def frontier_around(
     return frontier_of(candidates, counts, fewest_nodes)
 
 
-def with_own(
-    points: Iterator[FrontierPoint], plan_point: FrontierPoint
-) -> Iterator[FrontierPoint]:
+def with_own(points: Iterator[FrontierPoint], plan_point: FrontierPoint) -> Iterator[FrontierPoint]:
     """A frontier in which rows with the plan's nodes, or more, have at least the plan's rate.
 
     The plan's setting is one of their settings.

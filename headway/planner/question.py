@@ -37,8 +37,8 @@ class Question:
     Declared figures in it are at the end of their ranges for the confidence. ``also`` are further
     targets; a setting meets the question if it meets all of them. If the query ``starts_anew``,
     without its checkpoint, today's partitions are not preferred. ``charges`` are None if the
-    price of requests is unknown, ``retention_s`` how long the source keeps rows if that is given. A setting
-    may write ``most_files_per_hour``. ``allowed`` are the switches that a plan may turn.
+    price of requests is unknown, ``retention_s`` how long the source keeps rows if that is given. A
+    setting may write ``most_files_per_hour``. ``allowed`` are the switches that a plan may turn.
     """
 
     profile: JobProfile

@@ -463,9 +463,7 @@ def test_spikes_that_return_late_are_left_as_soon_as_it_is_allowed() -> None:
     query = Query(2)
     steps = spiky(query, 5, 6.0 * 3600.0)
     spikes_end_s = [21_600.0 * (number + 1) for number in range(4)]
-    waits_s = [
-        min(one.at_s for one in steps if one.at_s > end_s) - end_s for end_s in spikes_end_s
-    ]
+    waits_s = [min(one.at_s for one in steps if one.at_s > end_s) - end_s for end_s in spikes_end_s]
     # The hours before the first one count: alone, its rows would be worth two nodes for longer.
     alone_s = steps[0].cost_node_s / (steps[0].before_executors - steps[0].after_executors)
     assert max(waits_s) <= 3600.0 < alone_s

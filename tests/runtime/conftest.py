@@ -1,4 +1,4 @@
-"""Queries of few rows on Spark run plans as they are: to compile one takes longer than to run it."""
+"""Queries of few rows on Spark are interpreted: to compile one takes longer than to run it."""
 
 from __future__ import annotations
 

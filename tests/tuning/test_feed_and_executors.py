@@ -111,11 +111,9 @@ def test_the_batch_that_runs_says_what_had_arrived_when_it_was_planned(
     finally:
         query.stop()
     reported = {one.started_s: one.available_rows for one in ended}
-    known_before = [
-        (batch, number) for batch, number in running if batch.started_s in reported
-    ]
+    known_before = [(batch, number) for batch, number in running if batch.started_s in reported]
     assert len({batch.started_s for batch, _ in known_before}) >= 3
-    for batch, number in known_before:
+    for batch, _ in known_before:
         assert batch.available_rows == reported[batch.started_s]
     # It was known while the batch ran, before its report.
     first, number = known_before[-1]

@@ -172,9 +172,9 @@ class CapacityTable:
         normal, with `h` by (T6) at the expected batch durations and `λ` the larger of the rate and
         its forecast (A1), (A17). Rate and durations enter as their product, so `s^2 = σ^2 + s_k^2`,
         of the forecast (A2), at most 0.25, and of the durations (A15). The mean is that of the 15
-        middles of equally probable parts. `S + Λ g` is what a size costs in a second, in nodes, with
-        `Λ = 1/(α(1-q))` from (A8): a size for the middle of what is expected would be too small
-        half of the time, one for the upper end is paid for all of the time.
+        middles of equally probable parts. `S + Λ g` is what a size costs in a second, in nodes,
+        with `Λ = 1/(α(1-q))` from (A8): a size for the middle of what is expected would be too
+        small half of the time, one for the upper end is paid for all of the time.
         """
         load = rate_per_s / max(self.expected(executors, trigger_s, cost_ratio), 1e-12)
         late_ratio = self.late_ratio[self.place_of[executors, trigger_s]]
