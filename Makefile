@@ -14,7 +14,7 @@ ORDINARY ?= ../headway-ordinary
 SWITCHES ?= ../headway-switches
 # The git tree of headway/tuner/rule; traces drawn afterwards have it as random seed. That of the rule
 # before, whose drawn traces are seen, when the folder was headway/planner/live.
-FROZEN_RULE ?= fdb6721e94695d66e9c875f530520288aab138b9
+FROZEN_RULE ?= 022be3c55f0d0dfab7303447e7f28c701af523f6
 SEEN_RULE ?= 99ba9d956b44bf5b66543e2257a38aff30690a50
 
 # What .ci/run sets to know how much processor time each part takes.
