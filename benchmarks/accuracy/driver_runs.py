@@ -18,7 +18,7 @@ import json
 import os
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -190,8 +190,9 @@ class _Application:
 
     def __init__(self, spark: SparkSession, settings: Mapping[str, Any], checkpoints: Path) -> None:
         self._spark, self._settings, self._checkpoints = spark, settings, checkpoints
-        self._jvm: Any = spark._jvm
-        self._process = Path("/proc") / str(self._jvm.java.lang.ProcessHandle.current().pid())
+        jvm: Any = spark._jvm
+        self._jvm = jvm
+        self._process = Path("/proc") / str(jvm.java.lang.ProcessHandle.current().pid())
 
     def start(self, name: str, *, trigger_s: float | None = None) -> StreamingQuery:
         """Start a small query: rows are counted by key."""
@@ -264,11 +265,12 @@ def _cpu_s(stat: Path) -> float:
 
 def _thread_cpu_s(before: _Usage, after: _Usage) -> dict[str, float]:
     """CPU time by the first seven letters of the threads' names, of which Linux keeps few."""
-    used_s: Counter[str] = Counter()
+    used_s: defaultdict[str, float] = defaultdict(float)
     earlier_s = {number: cpu_s for (number, _name), cpu_s in before.cpu_s_by_thread.items()}
     for (number, name), cpu_s in after.cpu_s_by_thread.items():
         used_s[name[:7].strip()] += cpu_s - earlier_s.get(number, 0.0)
-    return {name: round(cpu_s, 2) for name, cpu_s in used_s.most_common() if cpu_s > _LEAST_CPU_S}
+    most_first = sorted(used_s.items(), key=lambda used: -used[1])
+    return {name: round(cpu_s, 2) for name, cpu_s in most_first if cpu_s > _LEAST_CPU_S}
 
 
 def _batches_of(events: Sequence[Mapping[str, Any]], window: tuple[float, float]) -> Line:

@@ -285,18 +285,17 @@ def _regret(results: Sequence[TraceResult]) -> Iterator[str]:
     )
     yield ""
     yield from headed("| trace | Headway | best fixed size | its cost | regret | bound |")
-    hours = [
-        (one, *(value / S_PER_HOUR for value in (
+    sums = np.zeros(4)
+    for one in results:
+        hours = np.array((
             one.cost_s(one.headway), one.cost_s(one.cheapest_size), one.regret_s, 2.0 * one.purses_s
-        )))
-        for one in results
-    ]  # fmt: skip
-    for one, cost, fixed, regret, bound in hours:
+        )) / S_PER_HOUR  # fmt: skip
+        sums += hours
+        cost, fixed, regret, bound = hours.tolist()
         yield (
             f"| {one.trace} | {cost:.1f} | {one.cheapest_size.constant} | {fixed:.1f} "
             f"| {regret:.1f} | {bound:.1f} |"
         )
-    sums = np.array([numbers for _, *numbers in hours]).sum(axis=0).tolist()
     yield f"| all | {sums[0]:.1f} | | {sums[1]:.1f} | {sums[2]:.1f} | {sums[3]:.1f} |"
 
 

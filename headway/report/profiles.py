@@ -78,7 +78,7 @@ def survey_as_json(logs: Sequence[LogSurvey], failures: Sequence[LogFailure]) ->
                 "why_not": log.why_not or None,
                 "notes": list(log.profile.notes) if log.profile else [],
                 "growth": plain_data(log.profile and log.profile.growth),
-                "slow_growth": plain_data(log.profile.slow_growth if log.profile else ()),
+                "slow_growth": plain_data(getattr(log.profile, "slow_growth", ())),
             }
             for log in logs
         ],

@@ -25,7 +25,7 @@ from tests.factories import a_profile
 from tests.models.job.test_switches import with_state
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-COMMITS = {
+COMMITS: dict[str, Any] = {
     "rocksdbCommitFlushLatency": 40.0,
     "rocksdbCommitCheckpointLatency": 24.0,
     "rocksdbCommitFileSyncLatencyMs": 320.0,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from headway.domain.watched import LiveBatch, RunningBatch
 from headway.errors import ActuatorError
 from headway.profiler.recording.live import QueryFeed
 from headway.runtime.tuning import session
@@ -101,7 +102,8 @@ def test_the_batch_that_runs_says_what_had_arrived_when_it_was_planned(
     try:
         feed = QueryFeed(query)
         assert feed.running_batch() is None, "unknown before offsets are known to count rows"
-        ended, running = [], []
+        ended: list[LiveBatch] = []
+        running: list[tuple[RunningBatch, int]] = []
         ends_s = time.monotonic() + 60.0
         while len(ended) < 8 and time.monotonic() < ends_s:
             ended += feed.new_batches()

@@ -78,7 +78,7 @@ class WaitingQuery(NamedTuple):
         if policy is Policy.AUTO:
             raise ValueError("auto stands for the policy that the simulation prefers")
         freed = -state.removed_rows if memory_is_short else 0.0
-        rank = (freed, *_KEYS[policy](state), state.name)
+        rank: tuple[float | str, ...] = (freed, *_KEYS[policy](state), state.name)
         return cls(state, due_s(policy, state), _waits_since_s(state), rank)
 
     def rank_at(self, now_s: float) -> tuple[float | str, ...]:

@@ -46,6 +46,10 @@ class Feed(Protocol):
         """Batches with rows that ended since the last call, in order."""
         ...
 
+    def running_batch(self) -> RunningBatch | None:
+        """The batch that runs now, as far as known."""
+        ...
+
     @property
     def is_active(self) -> bool:
         """Whether the query runs, as far as known."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from headway.errors import InputError
-from headway.runtime.ordered import bucket, kept_state, key_times
+from headway.runtime.ordered import bucket, kept_state
 from headway.runtime.ordered.bucket import BucketState, OrderedStep, run_bucket
 from headway.runtime.ordered.key_times import KeyTimes
 from tests.runtime.ordered.ordered_cases import (
@@ -168,10 +168,10 @@ def test_timers_and_ends_are_those_of_the_serial_program() -> None:
 @pytest.mark.parametrize(
     ("where", "name", "wrong"),
     [
-        (KeyTimes, "end_us", lambda times, last_row_us: key_times.NEVER_US),
-        (KeyTimes, "timer_us", lambda times, state: key_times.NEVER_US),
+        (KeyTimes, "end_us", lambda times, last_row_us: kept_state.NEVER_US),
+        (KeyTimes, "timer_us", lambda times, state: kept_state.NEVER_US),
         (kept_state.KeptStates, "due", lambda states, now_us, touched: []),
-        (kept_state.KeptStates, "first_us", lambda states, changed: key_times.NEVER_US),
+        (kept_state.KeptStates, "first_us", lambda states, changed: kept_state.NEVER_US),
         (kept_state.KeptStates, "last_rows_us", lambda states, keys: {}),
         (bucket, "_row_times_us", lambda times, table, now_us: [now_us] * len(table)),
     ],
@@ -252,4 +252,4 @@ def test_times_without_a_zone_are_in_utc() -> None:
     at = datetime(2026, 5, 1, 12)
     times = KeyTimes(timer="until")
     assert times.timer_us(make([at])) == micros(at.replace(tzinfo=UTC))
-    assert times.timer_us(make([None])) == key_times.NEVER_US
+    assert times.timer_us(make([None])) == kept_state.NEVER_US
