@@ -174,7 +174,8 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
     if not isinstance(target, Target):
         raise InputError(f"promises[0]: '{target}'; expected the latency that is planned by")
     for field in fields(kind):
-        if field.name not in (*data, *_MAY_BE_MISSING):
+        is_written = field.metadata.get("key", field.name) is not None
+        if is_written and field.name not in (*data, *_MAY_BE_MISSING):
             raise InputError(f"{field.name}: missing; made by another version?")
     plan = noun_of(in_todays_form(data), kind, target=target, also=tuple(further_targets))
     require_words(plan.findings, "findings")

@@ -23,7 +23,9 @@ from headway.assumptions.resources import (
 )
 from headway.domain import Z90, Application, JobProfile
 from headway.domain.driver import PlannedDriver
+from headway.domain.profile import CHECKPOINT_PHASES
 from headway.domain.stage import StageObserved
+from headway.domain.writes import CheckpointStore
 from headway.models.stages.coalescing import num_tasks_at
 from headway.units import parse_size_bytes
 
@@ -84,7 +86,8 @@ def driver_work(
     **(U1)** Core time of the driver for a batch: `c = κ d min(1, (C - b)/m) + k/μ`, with `d` the
     time of its phases outside of stages, `k` the tasks of the batch, `μ` the tasks that one core
     launches in a second, and `κ` the core time of all threads of the driver, and of the system for
-    its files, over `d`. If `m` batches of the profiled application ran at once on average, more
+    its files, over `d`. Writing to a checkpoint that is known to be on no disk is not part of `d`:
+    the driver waits for the network. If `m` batches of the profiled application ran at once on average, more
     than it had cores, their phases took longer than their work; where the tasks ran elsewhere, only
     the share of a batch that is not in stages counts for `m`. `C` are the cores of the profiled
     driver, `b = B/A` those of its compiler at the age `A` of the JVM. Where tasks run in the same
@@ -106,7 +109,7 @@ def driver_work(
         for stage in profile.stages
     ]
     num_tasks = sum(count for _, count in tasks)
-    phases_s = sum(phase.mean_s for phase in profile.driver_phases)
+    phases_s = _phases_s(profile)
     compiler_cores = _compiler_cores(profile)
     core_s = DRIVER_CPU_RATIO.value * phases_s * _undisturbed_ratio(profile, phases_s)
     core_s += num_tasks / LAUNCHES_PER_S.value
@@ -122,6 +125,16 @@ def driver_work(
             for stage, count in tasks
         )
     return DriverWork(core_s, interval_s, has_tasks, compiler_cores)
+
+
+def _phases_s(profile: JobProfile) -> float:
+    """Time of the phases of a batch in which the driver computes, or writes to a disk [s]."""
+    is_remote = profile.shape.checkpoint_store not in (None, CheckpointStore.DISK)
+    return sum(
+        phase.mean_s
+        for phase in profile.driver_phases
+        if not (is_remote and phase.name in CHECKPOINT_PHASES)
+    )
 
 
 def _compiler_cores(profile: JobProfile) -> float:
