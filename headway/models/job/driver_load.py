@@ -87,9 +87,9 @@ def driver_work(
     time of its phases outside of stages, `k` the tasks of the batch, `μ` the tasks that one core
     launches in a second, and `κ` the core time of all threads of the driver, and of the system for
     its files, over `d`. Writing to a checkpoint that is known to be on no disk is not part of `d`:
-    the driver waits for the network. If `m` batches of the profiled application ran at once on average, more
-    than it had cores, their phases took longer than their work; where the tasks ran elsewhere, only
-    the share of a batch that is not in stages counts for `m`. `C` are the cores of the profiled
+    the driver waits for the network. If `m` batches of the profiled application ran at once on
+    average, more than it had cores, their phases took longer than their work; where the tasks ran
+    elsewhere, only the share of a batch that is not in stages counts for `m`. `C` are the cores of the profiled
     driver, `b = B/A` those of its compiler at the age `A` of the JVM. Where tasks run in the same
     JVM, in local mode, their own core time is added: the time of each times the recorded share that
     it was on a processor, or all of it if none is recorded.
