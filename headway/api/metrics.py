@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Publisher: TypeAlias = "ScheduleGate | Tuner | Recorder | Watcher | SheddingBatches"
 _KINDS = (ScheduleGate, Tuner, Recorder, Watcher, SheddingBatches)
-_SHORTEST_S = 1.0
+_MOST_UPDATES_PER_S = 1.0
 
 
 def publish_metrics(
@@ -86,7 +86,7 @@ def publish_metrics(
         If a port or a file cannot be used.
     """
     interval_s = Duration().read(interval, "interval")
-    if interval_s < _SHORTEST_S:
+    if interval_s * _MOST_UPDATES_PER_S < 1.0:
         raise InputError(f"interval is {interval!r}; expected a second or more")
     if port is not None and (not isinstance(port, int) or isinstance(port, bool) or port < 0):
         raise InputError(f"port is {port!r}; expected a number, e.g. 9464, or 0 for any")

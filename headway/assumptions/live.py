@@ -57,17 +57,17 @@ SETTLING_BATCHES = Assumption(
     influences="which batches count for costs, and when a change is evaluated",
 )
 LEAST_GAIN_RATIO = Assumption(
-    name="Minimum gain in rate of a size, over its gain in executors, from the next smaller one",
+    name="Minimum gain in rate per executor of a size, over the most of it and of larger ones",
     value=0.5,
     source="judgement: tasks run in waves; a size that hardly changes them costs two changes, to "
     "it and to the next one",
     influences="sizes to which a running query is changed (A9)",
 )
 LEAST_CARRIED_RATIO = Assumption(
-    name="Minimum rate with other shuffle partitions, over that with the current ones",
+    name="Minimum rate with a larger size or other shuffle partitions, over that with the current",
     value=1.06,
     source="judgement: less is not worth a restart",
-    influences="changes of the shuffle partitions of a running query",
+    influences="changes of the size and the shuffle partitions of a running query (A9)",
 )
 BUDGET_S = Assumption(
     name="Period over which the late budget counts",

@@ -115,6 +115,7 @@ _LARGEST_TASK = "in Real-Time Mode the recorded share of the largest task is use
 _KEYS_OF_DSTREAMS = "keys of DStreams are not modelled"
 _WARM_UP_REAL_TIME = "the warm-up of Real-Time Mode is not modelled"
 _WARM_UP_DSTREAMS = "the warm-up of DStreams batches is not modelled"
+_NOT_MODELLED = "their gains are not modelled"
 _WRITES_REAL_TIME = "what Real-Time Mode writes to its checkpoint is not modelled"
 _WRITES_DSTREAMS = "what DStreams write to checkpoints is not modelled"
 _OUTAGES = "rows that outages lose are modelled for queries in micro-batches"
@@ -313,11 +314,7 @@ class PlanQuestion(JobQuestion):
         f"Switch of Spark that the plan may turn; repeatable: {', '.join(Switch)}.",
         name="allow",
         default=(),
-        not_for=_not_for(
-            ending=_DEADLINE,
-            real_time="their gains are not modelled",
-            dstreams="DStreams have none",
-        ),
+        not_for=_not_for(ending=_DEADLINE, real_time=_NOT_MODELLED, dstreams="DStreams have none"),
         is_repeatable=True,
     )
     bursts: tuple[Burst, ...] = _rare(

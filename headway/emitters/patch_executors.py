@@ -65,16 +65,18 @@ def patch_executors(
     """
     mark, text = text[: text.startswith(_BYTE_ORDER_MARK)], text.removeprefix(_BYTE_ORDER_MARK)
     documents = documents_of(text, name)
-    places = [place for node in documents for place in _applications(node, executors)]
+    applications = [
+        application for node in documents for application in _applications(node, executors)
+    ]
     if job is not None:
-        places = [place for place in places if place[0] == job]
-    if len(places) != 1:
-        names = ", ".join(label for label, _, _ in places) or "none"
+        applications = [application for application in applications if application[0] == job]
+    if len(applications) != 1:
+        names = ", ".join(label for label, _, _ in applications) or "none"
         raise InputError(
             f"{name}: applications: {names}; expected one SparkApplication of the operator of "
             "kubeflow or of Apache Spark, or the name of one of several"
         )
-    ((_, node, changes),) = places
+    ((_, node, changes),) = applications
     return mark + patched(text, documents, node, {"spec": changes}, name)
 
 

@@ -13,10 +13,14 @@ from headway.units import spark_memory_text
 
 
 def driver_of(setting: ExplainedSetting) -> PlannedDriver:
-    """The driver of a query that is alone in its application: theory.md (U1)-(U4).
+    """The driver of a query that is alone in its application.
 
     A driver that has fewer cores than the query needs gets as many as it needs. That of a profiled
     local run is the executor, too; the planned one is not.
+
+    Notes
+    -----
+    theory.md (U1)-(U4).
     """
     profile, configuration = setting.question.profile, setting.configuration
     work = driver_work(

@@ -14,7 +14,7 @@ from headway.planner.checkpoint import when_applied
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.purchase import Offer, at_core_speed
 from headway.planner.question import Question
-from headway.planner.switches import setting_of, switch_findings, variants
+from headway.planner.switches import setting_of_switch, switch_findings, variants
 from headway.sparkconf.knobs import knob_of
 
 OffersOf: TypeAlias = Callable[[Question], tuple[list[Offer], tuple[str, ...]]]
@@ -67,7 +67,7 @@ def settings_of_switches(offer: Offer) -> tuple[dict[str, str], dict[str, str]]:
     conf: dict[str, str] = {}
     options: dict[str, str] = {}
     for switch in offer.switches:
-        setting = setting_of(offer.question.profile, switch)
+        setting = setting_of_switch(offer.question.profile, switch)
         conf |= setting.conf
         options |= setting.writer_options
     return conf, options

@@ -65,7 +65,7 @@ def variants(
         job = turned(before.profile, switch)
         # What a switch before it has changed may leave nothing to turn.
         if not isinstance(job, str) and why_not(before.profile, switch) is None:
-            least = with_setting(job.least, setting_of(profile, switch))
+            least = with_setting(job.least, setting_of_switch(profile, switch))
             jobs.append(Variant((*before.switches, switch), least))
     return jobs
 
@@ -94,7 +94,8 @@ def _reasons(profile: JobProfile, switch: Switch) -> Iterator[str]:
     properties, release = profile.application.properties, profile.application.release
     is_stateful, store = bool(profile.shape.stateful_operators), profile.shape.checkpoint_store
     if all(
-        properties.get(key) == value for key, value in setting_of(profile, switch).settings.items()
+        properties.get(key) == value
+        for key, value in setting_of_switch(profile, switch).settings.items()
     ):
         yield "it is on already"
     match switch:
@@ -145,7 +146,7 @@ def _reasons(profile: JobProfile, switch: Switch) -> Iterator[str]:
             pass
 
 
-def setting_of(profile: JobProfile, switch: Switch) -> SwitchSetting:
+def setting_of_switch(profile: JobProfile, switch: Switch) -> SwitchSetting:
     """What turning a switch takes in the job's release of Spark."""
     return switch_setting(switch, profile.application.release)
 
@@ -166,7 +167,7 @@ def with_switches_of(profile: JobProfile, settings: Mapping[str, str]) -> JobPro
     Settings are Spark's and those of the query, for instance of a plan on record.
     """
     for switch in Switch:
-        setting = setting_of(profile, switch)
+        setting = setting_of_switch(profile, switch)
         if setting.settings.items() <= settings.items() and why_not(profile, switch) is None:
             job = turned(profile, switch)
             if not isinstance(job, str):
@@ -179,7 +180,7 @@ def turned_ends(profile: JobProfile, switch: Switch) -> TurnedJob | str:
     job = turned(profile, switch)
     if isinstance(job, str):
         return job
-    return job.each(lambda end: with_setting(end, setting_of(profile, switch)))
+    return job.each(lambda end: with_setting(end, setting_of_switch(profile, switch)))
 
 
 def _expected_gain_s(profile: JobProfile, switch: Switch) -> float:
@@ -202,9 +203,9 @@ def switch_findings(
     checkpoint: Checkpoint | None,
 ) -> Iterator[Finding]:
     """What became of each allowed switch: turned, with the gain of all, or why it was not."""
-    labels = [setting_of(before, switch).label for switch in switches]
+    labels = [setting_of_switch(before, switch).label for switch in switches]
     if switches:
-        cautions = filter(None, (setting_of(before, switch).caution for switch in switches))
+        cautions = filter(None, (setting_of_switch(before, switch).caution for switch in switches))
         yield Finding(
             code=FindingCode.SWITCHES_TURNED,
             numbers={

@@ -13,6 +13,7 @@ from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.formats.as_json import deadline_json
 from headway.formats.codec import data_of
 from headway.report.wording import (
+    MOST_NOTES,
     changes_section,
     executors_text,
     likely_text,
@@ -24,7 +25,6 @@ from headway.words import all_words, certainty_text
 from headway.words.predictions import duration_against
 
 _MOST_ROWS, _FEW_ROWS = 16, 6
-_MOST_NOTES = 1
 #: They say why more nodes do not help, which matters if there are too few.
 _ABOUT_OTHER_SIZES = (FindingCode.MORE_NODES_LESS_SURE, FindingCode.MODEL_RISES)
 
@@ -96,11 +96,11 @@ def _plan_sections(plan: BatchAnswer) -> tuple[Section, ...]:
     notes = all_words(
         finding for finding in plan.findings if finding.code not in _ABOUT_OTHER_SIZES
     )
-    further = "" if len(notes) <= _MOST_NOTES else "more notes, "
+    further = "" if len(notes) <= MOST_NOTES else "more notes, "
     return (
         settings_section(plan),
         Section(title="rejected node types", texts=plan.refused_node_types),
-        Section(lead="note", texts=notes[:_MOST_NOTES]),
+        Section(lead="note", texts=notes[:MOST_NOTES]),
         Section(
             texts=(
                 f"--verbose shows {further}the run time by nodes, and the source of every number",
@@ -124,7 +124,7 @@ def _obstacle_sections(plan: BatchAnswer) -> tuple[Section, ...]:
         Section(title="rejected node types", texts=plan.refused_node_types),
         replace(table, text_rows=_FEW_ROWS),
         legend,
-        Section(lead="note", texts=all_words(findings[:_MOST_NOTES])),
+        Section(lead="note", texts=all_words(findings[:MOST_NOTES])),
         Section(texts=("--verbose shows the nearest plan in full",)),
     )
 

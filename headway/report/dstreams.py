@@ -10,12 +10,18 @@ from headway.domain.dstreams import DStreamsPlan, DStreamsPrediction, DStreamsSe
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.formats.as_json import dstreams_plan_json, dstreams_prediction_json
 from headway.report.facts import nodes_fact, profiled_nodes
-from headway.report.wording import changes_section, executors_text, nodes_meet, settings_section
+from headway.report.wording import (
+    MOST_NOTES,
+    changes_section,
+    executors_text,
+    nodes_meet,
+    settings_section,
+)
 from headway.units import counted, format_duration, format_rate
 from headway.words import all_words, as_sentence
 from headway.words.predictions import duration_against
 
-_MOST_NOTES, _FEW_ROWS = 1, 6
+_FEW_ROWS = 6
 
 
 def dstreams_prediction_sheet(prediction: DStreamsPrediction) -> Sheet:
@@ -90,7 +96,7 @@ def _brief_sheet(plan: DStreamsPlan) -> Sheet:
     """The plan on one screen."""
     all_notes, by_nodes = all_words(plan.findings), replace(_by_nodes(plan), text_rows=_FEW_ROWS)
     further = [
-        *(["more notes"] if len(all_notes) > _MOST_NOTES else []),
+        *(["more notes"] if len(all_notes) > MOST_NOTES else []),
         *(["the latency by nodes"] if plan.feasible else []),
         "all settings",
     ]
@@ -101,7 +107,7 @@ def _brief_sheet(plan: DStreamsPlan) -> Sheet:
             _latencies(plan.expected),
             settings_section(plan) if plan.feasible else by_nodes,
             Section(title="rejected node types", texts=plan.refused_node_types),
-            Section(lead="note", texts=all_notes[:_MOST_NOTES]),
+            Section(lead="note", texts=all_notes[:MOST_NOTES]),
             Section(
                 texts=(f"--verbose shows {', '.join(further)}",),
                 close=len(all_notes) > 0,

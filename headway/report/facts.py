@@ -164,7 +164,9 @@ def _restart_text(after_start: AfterStart) -> str:
         (restart.replay_s, "to replay the changes since"),
         (restart.first_batch_s, "for the rest of the first batch, with the rows that wait by then"),
     )
-    listed = ", ".join(f"{format_duration(part_s)} {what}" for part_s, what in parts if part_s)
+    listed = ", ".join(
+        f"{format_duration(part_s)} {purpose}" for part_s, purpose in parts if part_s
+    )
     total = format_duration(restart.total_s)
     return f" Starting again takes up to {total}: {listed}; theory.md (Z2)."
 

@@ -37,6 +37,7 @@ from headway.report.stream import (
 )
 from headway.report.wording import (
     METRIC_NAMES,
+    MOST_NOTES,
     caution_texts,
     cautions,
     changed_section,
@@ -54,8 +55,7 @@ from headway.words import words_of
 if TYPE_CHECKING:
     from headway.report.charts import FrontierChart, PhaseBar
 
-_MOST_NOTES = 1
-_MOST_REASONS_OF_OBSTACLES, _MOST_NOTES_OF_OBSTACLES = 4, 2
+_MOST_REASONS_OF_OBSTACLES, MOST_NOTES_OF_OBSTACLES = 4, 2
 
 
 def _brief_sheet(plan: StreamAnswer) -> Sheet:
@@ -66,7 +66,7 @@ def _brief_sheet(plan: StreamAnswer) -> Sheet:
 def _plan_sheet(plan: Plan) -> Sheet:
     shown_first = set(map(words_of, _shown_first(plan)))
     all_notes = notes(plan)
-    num_notes = 0 if plan.rates else min(_MOST_NOTES, len(all_notes))  # the table takes their room
+    num_notes = 0 if plan.rates else min(MOST_NOTES, len(all_notes))  # the table takes their room
     return Sheet(
         about="Headway plan",
         headline=headline(plan),
@@ -108,7 +108,7 @@ def _obstacles_sheet(plan: InfeasiblePlan) -> Sheet:
             Section(
                 title="other improvements", texts=tuple(advice.text for advice in plan.advice[:1])
             ),
-            Section(lead="note", texts=notes(plan)[:_MOST_NOTES_OF_OBSTACLES]),
+            Section(lead="note", texts=notes(plan)[:MOST_NOTES_OF_OBSTACLES]),
             Section(texts=("--verbose shows the nearest plan in full, and the frontier",)),
         ),
     )

@@ -30,6 +30,8 @@ from headway.units import counted, format_duration, format_rate, spark_trigger_t
 from headway.words import all_words, as_sentence, certainty_text, words_of
 from headway.words.predictions import FAR_OUTSIDE, duration_against
 
+MOST_NOTES = 1
+"""Notes that a plan shows first; the others are for ``--verbose``."""
 APPLIES = {
     Applies.RESTART: "when the query restarts",
     Applies.NEW_APPLICATION: "when the application is submitted again",

@@ -20,8 +20,7 @@ from headway.assumptions.turns import (
 from headway.domain import Policy
 from headway.domain.driver import PlannedDriver
 from headway.domain.result import Result
-from headway.models.scheduling.order import num_at_once
-from headway.models.scheduling.stagger import stagger_offsets_s
+from headway.models.scheduling.stagger import num_at_once, stagger_offsets_s
 from headway.models.simulation.batch_parts import QueryWork
 from headway.models.simulation.gate import GateOutcome, QueryOutcome, simulate_gate
 from headway.turns.query_work import require_windows_seen

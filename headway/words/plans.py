@@ -78,8 +78,8 @@ def _slow_growth(finding: Finding) -> str:
     amount = {"state_rows": rows_text, "state_bytes": size_text}.get(measure, format_duration)
     part, low = finding.names["part"], numbers["rise_low_per_day"]
     if measure == "compaction":
-        every = round(numbers["every_batches"])
-        part = f"the compaction of a log in every {every}th batch, which is part of {part},"
+        interval = round(numbers["every_batches"])
+        part = f"the compaction of a log in every {interval}th batch, which is part of {part},"
     elif measure != "phase":
         part = f"the {part}"
     rise, high = amount(numbers["rise_per_day"]), amount(numbers["rise_high_per_day"])

@@ -438,7 +438,7 @@ def test_a_size_is_weighed_with_the_rows_that_it_makes_late() -> None:
     assert late(4, 190e3, 0.0) == pytest.approx(table.late_share(4, TRIGGER_S, 190e3))
     scores = np.random.default_rng(1).standard_normal(4000)
     drawn = [table.late_share(4, TRIGGER_S, 190e3 * np.exp(0.05 * x)) for x in scores]
-    assert late(4, 190e3, 0.05) == pytest.approx(float(np.mean(drawn)), rel=0.15)
+    assert late(4, 190e3, 0.05) == pytest.approx(float(np.mean(drawn)), rel=0.2)
     query = Query(4)
     query.runs(3600.0, 180e3)
     assert query.executors == 4, "what it makes late is worth less than two more executors"

@@ -308,7 +308,7 @@ def test_bounds_that_are_equal_hold_the_executors(
     warning = warning_of_allocation(spark, 2, 12)
     assert warning is not None
     assert "minExecutors=2 and maxExecutors=12" in warning
-    monkeypatch.setattr(type(spark.sparkContext), "master", "k8s://x", raising=False)
+    monkeypatch.setattr(spark.sparkContext, "master", "k8s://x")
     assert why_no_live_executors(spark) == "dynamic allocation holds them at 4"
 
 

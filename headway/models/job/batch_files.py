@@ -26,7 +26,7 @@ _ASYNC_PROGRESS = "asyncProgressTrackingEnabled"  # an option of the writer
 _CHECKSUMS = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
 # A stream-stream join keeps rows and their numbers, of both sides.
 _STORES_OF_JOIN = 4
-_LEAST_INTERVAL_S = 1e-3
+LEAST_INTERVAL_S = 1e-3
 _FILE_SOURCE, _FILE_SINK = "FileStreamSource", "FileSink"
 _SINKS_WITHOUT_FILES = ("kafka", "console", "memory", "noop")
 
@@ -311,4 +311,4 @@ def _duration_s(text: str | None) -> float:
         stated_s = ms_to_s(int(text)) if text.isdecimal() else parse_duration_s(text)
     except InputError:
         return MAINTENANCE_INTERVAL_S.value
-    return max(stated_s, _LEAST_INTERVAL_S)
+    return max(stated_s, LEAST_INTERVAL_S)

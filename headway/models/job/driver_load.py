@@ -26,11 +26,11 @@ from headway.domain.driver import PlannedDriver
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.domain.stage import StageObserved
 from headway.domain.writes import CheckpointStore
+from headway.models.job.batch_files import LEAST_INTERVAL_S
 from headway.models.stages.coalescing import num_tasks_at
 from headway.units import parse_size_bytes
 
 _MIB = parse_size_bytes("1m")
-_LEAST_INTERVAL_S = 1e-3
 _LEAST_BUSY_CORES = 1e-9
 
 
@@ -49,7 +49,7 @@ class DriverWork(NamedTuple):
     @property
     def busy_cores(self) -> float:
         """Cores that the query keeps busy."""
-        return self.core_s / max(self.interval_s, _LEAST_INTERVAL_S)
+        return self.core_s / max(self.interval_s, LEAST_INTERVAL_S)
 
 
 def driver_work(
@@ -89,10 +89,10 @@ def driver_work(
     its files, over `d`. Writing to a checkpoint that is known to be on no disk is not part of `d`:
     the driver waits for the network. If `m` batches of the profiled application ran at once on
     average, more than it had cores, their phases took longer than their work; where the tasks ran
-    elsewhere, only the share of a batch that is not in stages counts for `m`. `C` are the cores of the profiled
-    driver, `b = B/A` those of its compiler at the age `A` of the JVM. Where tasks run in the same
-    JVM, in local mode, their own core time is added: the time of each times the recorded share that
-    it was on a processor, or all of it if none is recorded.
+    elsewhere, only the share of a batch that is not in stages counts for `m`. `C` are the cores of
+    the profiled driver, `b = B/A` those of its compiler at the age `A` of the JVM. Where tasks run
+    in the same JVM, in local mode, their own core time is added: the time of each times the
+    recorded share that it was on a processor, or all of it if none is recorded.
 
     Examples
     --------

@@ -17,10 +17,8 @@ from headway.assumptions.resources import (
 )
 from headway.domain import Configuration, JobProfile, Restart
 from headway.models.arrays import Array, Numeric
-from headway.models.job.batch_files import commit_files, num_state_stores
+from headway.models.job.batch_files import LEAST_INTERVAL_S, commit_files, num_state_stores
 from headway.models.job.setting import duration_model
-
-_LEAST_INTERVAL_S = 1e-3
 
 
 class LoadSpeed(NamedTuple):
@@ -164,7 +162,7 @@ def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
     files = commit_files(profile)
     if not files.keeps_changes:
         return np.zeros_like(np.asarray(interval_s, dtype=np.float64))
-    by_maintenance = files.maintenance_s / np.maximum(interval_s, _LEAST_INTERVAL_S)
+    by_maintenance = files.maintenance_s / np.maximum(interval_s, LEAST_INTERVAL_S)
     return np.asarray(np.maximum(by_maintenance, float(files.commits_per_snapshot)))
 
 

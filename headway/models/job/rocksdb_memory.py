@@ -66,10 +66,10 @@ def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
     one buffer of RocksDB's own size. `F = S (10/8 + b/4096 (b + 16))`: a filter of 10 bits per key,
     and an entry of a key and an address for each block of 4 KiB. `C = h S b` for a share `h` of
     rows that are found in memory, and at least a twentieth of `W + F`, since Spark refuses shares
-    that add up to 1. The bound is `M = W + F + C` in whole MiB; with it come
-    `writeBufferCacheRatio = W/M` and `highPriorityPoolRatio = F/M`. Spark does not let RocksDB
-    refuse memory beyond `M`, and memory that is freed is not returned at once, so 1.25 `M` is
-    reserved in the container. A lookup asks for a filter, an index and a block, so that RocksDB
+    that add up to 1. The bound is `M = W + F + C` in whole MiB; with it come its share `W/M` for
+    write buffers and `F/M` for indexes and filters. Spark does not let RocksDB refuse memory
+    beyond `M`, and memory that is freed is not returned at once, so 1.25 `M` is reserved in the
+    container. A lookup asks for a filter, an index and a block, so that RocksDB
     counts a hit ratio of `(2 + h)/3`.
 
     Examples

@@ -92,7 +92,27 @@ def _at_end(saved_s: float, gain_ratio: float) -> float:
 def with_times_saved(profile: JobProfile, saved: TimesSaved) -> JobProfile:
     """The job whose batches take some parts less; no part becomes shorter than 0.
 
-    Of a task, the fixed time becomes shorter, and where that is not enough, that of its rows.
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+    saved : TimesSaved
+        What is saved: of a task its fixed time, and where that is not enough, that of its rows.
+
+    Returns
+    -------
+    JobProfile
+
+    Notes
+    -----
+    theory.md (Y1).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> with_times_saved(profile, TimesSaved({}, {})) == profile
+    True
     """
     return replace(
         profile,
@@ -124,7 +144,31 @@ def _with_shorter_tasks(profile: JobProfile, stage: StageProfile, saved_s: float
 
 
 def task_rows(profile: JobProfile, stage: StageProfile) -> float:
-    """Rows of a task of a stage in the last profiled run, on average."""
+    """Rows of a task of a stage in the last profiled run, on average.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+    stage : StageProfile
+        One of its stages.
+
+    Returns
+    -------
+    float
+        Rows. [rows]
+
+    Notes
+    -----
+    theory.md (T2).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> task_rows(profile, profile.stages[0]) > 0.0
+    True
+    """
     last = profile.settings[-1]
     batch_rows = 0.5 * (last.rows_per_batch_low + last.rows_per_batch_high)
     return stage.rows.rows(batch_rows) / stage.num_tasks(last.configuration.shuffle_partitions)

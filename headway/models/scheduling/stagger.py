@@ -98,3 +98,41 @@ def _overlaps_s(common_s: Array, between_s: Array, first_s: float, second_s: Arr
     before_s = np.maximum(second_s - (common_s - after_s), 0.0)
     overlaps_s: Array = (np.maximum(first_s - after_s, 0.0) + before_s).sum(axis=1)
     return overlaps_s
+
+
+def num_at_once(
+    duration_s: float, executor_s: float, num_queries: int, *, driver_ratio: float = 0.0
+) -> int:
+    r"""Batches that may run at the same time.
+
+    Parameters
+    ----------
+    duration_s : float, > 0
+        Mean duration of a batch that runs alone. [s]
+    executor_s : float, > 0
+        Part of it during which executors work. [s]
+    num_queries : int, >= 1
+    driver_ratio : float, >= 0
+        Share of the executors' cores that a driver takes while it works: 0 on a cluster, one core
+        of them in local mode. [-]
+
+    Returns
+    -------
+    int
+        At least 1, at most the number of queries.
+
+    Notes
+    -----
+    theory.md (G8): with fewer than ``D / D_executor`` batches, cores idle while drivers plan and
+    commit; in local mode, the drivers use some of them. With more, batches slow each other down,
+    which Klink (SIGMOD 2021) avoids by ordering queries.
+
+    Examples
+    --------
+    >>> num_at_once(0.28, 0.2, 16), num_at_once(0.18, 0.1, 16), num_at_once(0.18, 0.1, 1)
+    (2, 2, 1)
+    >>> num_at_once(0.4, 0.1, 16), num_at_once(0.4, 0.1, 16, driver_ratio=0.5)
+    (4, 2)
+    """
+    used_s = executor_s + driver_ratio * (duration_s - executor_s)
+    return max(min(math.ceil(duration_s / used_s - 1e-9), num_queries), 1)

@@ -12,7 +12,7 @@ from headway.domain.profile import CHECKPOINT_PHASES
 from headway.domain.switches import Switch
 from headway.models.job.turned import TimesSaved, with_times_saved
 from headway.planner.explained_setting import ExplainedSetting, is_worthwhile
-from headway.planner.switches import setting_of, turned_ends, why_not
+from headway.planner.switches import setting_of_switch, turned_ends, why_not
 from headway.units import counted, format_duration
 
 # What adaptive execution merges has advice of its own, and empty batches save no time.
@@ -39,7 +39,7 @@ def switch_advice(setting: ExplainedSetting) -> Iterator[Advice]:
         improved_s, longest_s, shortest_s = map(setting.latency_with, job)
         if not is_worthwhile(improved_s, setting.latency_s):
             continue
-        switch_setting = setting_of(question.profile, switch)
+        switch_setting = setting_of_switch(question.profile, switch)
         keys = ", ".join(f"{key}={value}" for key, value in switch_setting.settings.items())
         caution = f"; {switch_setting.caution}" if switch_setting.caution else ""
         yield Advice(

@@ -241,7 +241,8 @@ class QueryFeed:
             context = query._jsq.streamingQuery().getLatestExecutionContext()
             if not context.isCurrentBatchConstructed():
                 return None
-            started_s = ms_to_s(int(context.getStartTime()))
+            # The instant that the progress of the batch will have.
+            started_s = ms_to_s(int(context.currentTriggerStartTimestamp()))
             offsets = context.latestOffsets().values().iterator()
             sources = []
             while offsets.hasNext():

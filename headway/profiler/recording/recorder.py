@@ -40,7 +40,7 @@ RECORDED_PROPERTIES = (
 """The only configuration that is ever written: sizes, no addresses, nothing secret."""
 
 _LOG = logging.getLogger("headway.recorder")
-_MOST_QUEUED = 1000
+MOST_QUEUED = 1000
 _EXECUTORS_EVERY_S = 10.0
 _STOP_WITHIN_S = 10.0
 
@@ -193,7 +193,7 @@ class Recorder:
 
     def _hand_over(self, deferred: DeferredEvent) -> None:
         """The only work done in a callback."""
-        if self._queue.qsize() < _MOST_QUEUED:
+        if self._queue.qsize() < MOST_QUEUED:
             self._queue.put(deferred)
         else:
             self._lose(1)

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 from headway.domain.recorded import ShedCount
 from headway.profiler import schema
 from headway.profiler.recording.listener import DeferredEvent, recording_listener
+from headway.profiler.recording.recorder import MOST_QUEUED
 from headway.profiler.recording.recorder_file import Json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# Batches of ten seconds, at a hundred in a second.
-_MOST_QUEUED = 1000
 
 
 class ShedRows:
@@ -49,7 +47,7 @@ class ShedRows:
 
     def _hand_over(self, deferred: DeferredEvent) -> None:
         """The only work done in a callback."""
-        if self._queue.qsize() < _MOST_QUEUED:
+        if self._queue.qsize() < MOST_QUEUED:
             self._queue.put(deferred)
 
     def _add(self, event: Json) -> None:

@@ -124,13 +124,13 @@ def _compaction(
     run: QueryRun, phase: str, cause: GrowthCause, at_s: Array, times_s: Array, ended: str
 ) -> Iterator[SlowGrowth]:
     """The growth of what every tenth batch takes longer in a phase, if one of ten does."""
-    every = COMPACTION_BATCHES.value
-    remainders = np.array([batch.batch_id % every for batch in run.batches])
+    interval = COMPACTION_BATCHES.value
+    remainders = np.array([batch.batch_id % interval for batch in run.batches])
     medians_s = [
         float(np.median(times_s[remainders == remainder]))
         if np.any(remainders == remainder)
         else 0.0
-        for remainder in range(every)
+        for remainder in range(interval)
     ]
     compacts = remainders == int(np.argmax(medians_s))
     if compacts.sum() < LEAST_BATCHES_TO_CUT.value or compacts.all():
@@ -140,7 +140,7 @@ def _compaction(
     extra_s = [
         times_s[index] - float(np.median(before_s))
         for index in np.flatnonzero(compacts)
-        if len(before_s := times_s[max(index - every + 1, 0) : index])
+        if len(before_s := times_s[max(index - interval + 1, 0) : index])
     ]
     compacted_at_s = at_s[compacts][-len(extra_s) :]
     trend = trend_of(compacted_at_s, np.array(extra_s))
@@ -150,7 +150,7 @@ def _compaction(
         trend,
         compacted_at_s - compacted_at_s[0],
         ended,
-        every_batches=every,
+        every_batches=interval,
         cause=cause,
     )
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.assumptions.turns import LEARNED_NOISE_RATIO
-from headway.models.scheduling.order import num_at_once
-from headway.models.scheduling.stagger import stagger_offsets_s
+from headway.models.scheduling.stagger import num_at_once, stagger_offsets_s
 from headway.models.simulation.batch_parts import QueryWork
 from headway.units import ms_to_s
 

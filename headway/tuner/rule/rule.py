@@ -32,21 +32,21 @@ def decide(
 
     Notes
     -----
-    **(A9)** Sizes are numbers of executors that gain in rate, over the next smaller size, at least
-    half of what they gain in number. `C` is the one with the least `S + Λ g` (A21), executors and
-    the worth of the expected late rows, among those with `g` at most `1-q`; the largest if there
-    is none. Up: to `C`, if it is larger than the current size, once the late seconds `Σ g t` that
-    the current size is expected to cause since then are half of those of the step up and of a
-    step down, or after a jump, and once the spread is known; not while one bin alone is above the
-    band (A2), since the next one shows whether the rate has jumped, and how far. With a backlog of
-    `n` rows beyond the usual, to `C`, and at least to the size at which `n/(0.85/(b f)-λ)` is
-    within the time to catch up, with `1/(bf)` the rows per second of large batches. Here `n` is the
-    backlog when the executors become available, including arrivals until then beyond what the
-    current executors process, and while the first batches on them take longer (A7). Down: to the
-    smallest size that is at least `C` and that is worth leaving for by (A20), by at most two
-    thirds, never with a backlog or while executors are pending. A batch that is silent for too long
-    is answered by one step up, unless the batch before left a backlog, of which the next ones are
-    long.
+    **(A9)** Sizes are numbers of executors that carry 6% more than the next smaller size, and gain
+    in rate per executor at least half as much as the best of it and the larger ones. `C` is the one
+    with the least `S + Λ g` (A21), executors and the worth of the expected late rows, among those
+    with `g` at most `1-q`; the largest if there is none. Up: to `C`, if it is larger than the
+    current size, once the late seconds `Σ g t` that the current size is expected to cause since
+    then are half of those of the step up and of a step down, or after a jump, and once the spread
+    is known; not while one bin alone is above the band (A2), since the next one shows whether the
+    rate has jumped, and how far. With a backlog of `n` rows beyond the usual, to `C`, and at least
+    to the size at which `n/(0.85/(b f)-λ)` is within the time to catch up, with `1/(bf)` the rows
+    per second of large batches. Here `n` is the backlog when the executors become available,
+    including arrivals until then beyond what the current executors process, and while the first
+    batches on them take longer (A7). Down: to the smallest size that is at least `C` and that is
+    worth leaving for by (A20), by at most two thirds, never with a backlog or while executors are
+    pending. A batch that is silent for too long is answered by one step up, unless the batch before
+    left a backlog, of which the next ones are long.
     """
     updated = seen(memory, signal, table, trigger_s)
     if not updated.forecast.is_known:
