@@ -30,8 +30,8 @@ def turned_offers(
 
     def unturned_on(offer: Offer) -> JobProfile:
         node_type = offer.node_type
-        speed_ratio = 1.0 if node_type is None else node_type.core_speed_ratio
-        return at_core_speed(question.profile, speed_ratio)
+        core_speed_ratio = 1.0 if node_type is None else node_type.core_speed_ratio
+        return at_core_speed(question.profile, core_speed_ratio)
 
     all_offers = [replace(offer, unturned=unturned_on(offer)) for offer in offers]
     metric = question.target.metric

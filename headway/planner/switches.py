@@ -155,10 +155,10 @@ def with_setting(profile: JobProfile, setting: SwitchSetting) -> JobProfile:
     """The job as if its log showed the settings of a switch, by which files are counted (F2)."""
     application = profile.application
     changed = replace(application, properties={**application.properties, **setting.settings})
-    pins = profile.pins
+    pinned = profile.pins
     if PROVIDER_KEY in setting.conf:
-        pins = replace(pins, state_store=setting.conf[PROVIDER_KEY].rpartition(".")[2])
-    return replace(profile, applications=(*profile.applications[:-1], changed), pins=pins)
+        pinned = replace(pinned, state_store=setting.conf[PROVIDER_KEY].rpartition(".")[2])
+    return replace(profile, applications=(*profile.applications[:-1], changed), pins=pinned)
 
 
 def with_switches_of(profile: JobProfile, settings: Mapping[str, str]) -> JobProfile:

@@ -376,6 +376,8 @@ VALUES: dict[str, Value] = {
     "--concurrent-jobs": "2", "--decisions": "gate.jsonl", "--equation": "P2",
     "--mode": "real-time", "--path": "20ms",
     "--explain": "plan.txt",
+    "--limit": "files <= 900/h", "--allow": "no-empty-batches",
+    "--min-offsets": "40000", "--max-trigger-delay": "7s",
     "--policy": "fcfs", "--window": "2min every 10s",
     "--relaxation": None, "--runs": "3", "--runtime": "other-1.0", "--seed": "2",
     "--source-partitions": "2", "--spark-version": "3.5.6", "--strict": None, "--tables": "t",

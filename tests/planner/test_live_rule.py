@@ -71,10 +71,13 @@ def needed(rate_per_s: float) -> int:
     return found
 
 
-def test_a_steady_rate_changes_nothing() -> None:
+def test_a_steady_rate_changes_nothing_once_its_size_is_there() -> None:
     query = Query(needed(100e3))
     query.runs(7200.0, 90e3)
-    assert query.proposals == []
+    # One of its executors is worth more than the rows that two make late.
+    assert [one.after_executors for one in query.proposals] == [2]
+    query.runs(7200.0, 90e3)
+    assert len(query.proposals) == 1
 
 
 def test_a_jump_is_answered_by_its_second_bin() -> None:

@@ -47,8 +47,8 @@ def on_rocksdb() -> JobProfile:
     profile = with_state(**COMMITS)
     properties = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB}
     application = replace(profile.applications[-1], properties=properties)
-    pins = replace(profile.pins, state_store="RocksDBStateStoreProvider")
-    return replace(profile, applications=(application,), pins=pins)
+    pinned = replace(profile.pins, state_store="RocksDBStateStoreProvider")
+    return replace(profile, applications=(application,), pins=pinned)
 
 
 def findings_of(plan: Any, code: FindingCode) -> list[str]:

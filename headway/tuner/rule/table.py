@@ -290,15 +290,15 @@ def _durations(stack: DurationStack) -> tuple[Costs, ...]:
 def _worth_going_to(sustained: Sequence[tuple[int, float]]) -> tuple[int, ...]:
     """Sizes that sustain clearly more than the next smaller such size: theory.md (A9)."""
     useful_sizes = [sustained[0]]
-    for place, (_, rate_per_s) in enumerate(sustained[1:], start=1):
+    for index, (_, rate_per_s) in enumerate(sustained[1:], start=1):
         before, before_per_s = useful_sizes[-1]
         gains_per_s = [
             (larger_per_s - before_per_s) / (larger - before)
-            for larger, larger_per_s in sustained[place:]
+            for larger, larger_per_s in sustained[index:]
         ]
         is_step = gains_per_s[0] >= LEAST_GAIN_RATIO.value * max(gains_per_s)
         if is_step and rate_per_s > LEAST_CARRIED_RATIO.value * before_per_s:
-            useful_sizes.append(sustained[place])
+            useful_sizes.append(sustained[index])
     # A size that sustains nothing is not useful.
     return tuple(count for count, rate_per_s in useful_sizes if rate_per_s > 0.0) or (
         sustained[-1][0],
