@@ -37,6 +37,8 @@ _WHAT = {
     "min-offsets": "a minimum of rows per batch",
 }
 
+_DISTURBING_CORES = 0.15
+
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What may be given."""
@@ -83,7 +85,8 @@ def page_lines(
     )
     yield (
         f"**{len(within)} of {len(judged)} pairs are as close as that** "
-        f"({split.required} of {len(split.pairs)} were required). Two runs of one setting differ "
+        f"({split.required} of {len(split.pairs)} were required), {_num_close(within, split)} of them "
+        f"within {split.allowed_ratio:.0%}, the others within the noise alone. Two runs of one setting differ "
         f"by up to {noise_ratio(split, by_name, LATENCY):.0%} of a batch in the latency of rows, "
         f"and by up to {noise_ratio(split, by_name, WINDOWS):.0%} in that of windows (95% of "
         "repeats).\n"
@@ -102,9 +105,23 @@ def page_lines(
     if failed:
         yield "\nRuns that failed:\n"
         yield from (f"- {run['run']}: {run['failed']}" for run in failed)
+    disturbed = [run for run in runs if run.get("cores_of_others", 0.0) > _DISTURBING_CORES]
+    if disturbed:
+        yield "\nOther processes took processor time beside these runs:\n"
+        yield from (f"- {run['run']}: {run['cores_of_others']:.2f} cores" for run in disturbed)
     yield from _phases(split, by_name)
     days = on_days([run["day"] for run in runs]) if runs else "never"
     yield f"\nMeasured {days}. {made_by('make switch-page', 'pyspark')}"
+
+
+def _num_close(judged: Sequence[Judged], split: Split) -> int:
+    """Pairs whose predicted change is close to the measured one, whatever the noise."""
+    return sum(
+        abs(pair.predicted.expected_s - pair.measured_s)
+        <= split.allowed_ratio * abs(pair.measured_s)
+        for pair in judged
+        if isinstance(pair.predicted, Gain)
+    )
 
 
 def _line(judged: Judged, allowed_ratio: float) -> str:

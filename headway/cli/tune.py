@@ -26,7 +26,7 @@ from headway.tuner.tuner import Tuner
 @click.command("tune", cls=Command)
 @click.argument("spec", metavar="SPEC")
 @click.argument("application", metavar="[-- COMMAND...]", nargs=-1)
-@click.option("--act", is_flag=True, help="Make the changes; by default they are only recommended.")
+@click.option("--act", is_flag=True, help="Make changes instead of recommending them.")
 @click.option(
     "--allow",
     type=click.Choice(["repartition"]),

@@ -89,7 +89,8 @@ def test_the_batch_that_runs_says_what_had_arrived_when_it_was_planned(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     # Its offsets count rows. From the fourth batch on, batches take longer than a trigger.
-    def slow(_batch: DataFrame, batch_id: int) -> None:
+    def slow(batch: DataFrame, batch_id: int) -> None:
+        batch.count()  # what reads no row has no progress
         time.sleep(1.5 if batch_id > 3 else 0.0)
 
     lines = clock_lines(spark, rate_per_s=2000, num_source_partitions=2)

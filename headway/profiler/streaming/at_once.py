@@ -22,18 +22,25 @@ class BatchesOfApplication:
     Parameters
     ----------
     reports : sequence of Record
-        Progress of all queries of the application, of which that without times is left out.
+        Progress of all queries of the application, of which that without times is left out. What
+        is reported twice counts once.
 
     Examples
     --------
     >>> phases_s = {"triggerExecution": 2.0}
-    >>> reports = [{"started_s": start_s, "phases_s": phases_s} for start_s in (0.0, 1.0)]
+    >>> reports = [
+    ...     {"run_id": f"r{run}", "batch_id": 0, "started_s": float(run), "phases_s": phases_s}
+    ...     for run in (0, 1)
+    ... ]
     >>> float(BatchesOfApplication(reports)._until(np.array(2.0)))
     3.0
     """
 
     def __init__(self, reports: Sequence[Record]) -> None:
-        timed = [report for report in reports if is_timed(report)]
+        by_batch = {
+            (report["run_id"], report["batch_id"]): report for report in reports if is_timed(report)
+        }
+        timed = list(by_batch.values())
         starts_s = np.array([report["started_s"] for report in timed], dtype=np.float64)
         durations_s = [report["phases_s"]["triggerExecution"] for report in timed]
         ends_s = starts_s + np.array(durations_s, dtype=np.float64)

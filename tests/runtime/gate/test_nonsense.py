@@ -133,8 +133,8 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "costs that are a number": (lambda: batches(costs=3), "costs is 3"),
     "a cost below nothing": (lambda: batches(costs={"a": -1}), r"costs\['a'\] is -1"),
     "giving up below nothing": (lambda: batches(give_up_cost=-1), "give_up_cost is -1"),
-    "no column of costs": (lambda: batches(cost=None), "cost is None; expected the name"),
-    "an arrival that is a number": (lambda: batches(arrived=3), "arrived is 3"),
+    "no column of costs": (lambda: batches(cost=None), "cost: got None; expected the name"),
+    "an arrival that is a number": (lambda: batches(arrived=3), "arrived: got 3"),
     "a checkpoint that is a number": (lambda: batches(checkpoint=3), "checkpoint: got 3"),
     "a checkpoint to bring back from that is none": (
         lambda: bring_back(None, ANYTHING, arrived="t", older_than="2s"),  # type: ignore[arg-type]
