@@ -85,9 +85,9 @@ def page_lines(
     )
     yield (
         f"**{len(within)} of {len(judged)} pairs are as close as that** "
-        f"({split.required} of {len(split.pairs)} were required), {_num_close(within, split)} of them "
-        f"within {split.allowed_ratio:.0%}, the others within the noise alone. Two runs of one setting differ "
-        f"by up to {noise_ratio(split, by_name, LATENCY):.0%} of a batch in the latency of rows, "
+        f"({split.required} of {len(split.pairs)} were required), {_num_close(within, split)} of "
+        f"them within {split.allowed_ratio:.0%}, the others within the noise alone. Two runs of "
+        f"one setting differ by up to {noise_ratio(split, by_name, LATENCY):.0%} of a batch in the latency of rows, "
         f"and by up to {noise_ratio(split, by_name, WINDOWS):.0%} in that of windows (95% of "
         "repeats).\n"
     )

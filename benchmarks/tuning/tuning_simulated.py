@@ -254,9 +254,9 @@ def _before(given: argparse.Namespace) -> Iterator[str]:
         "random seed: nine of hours as before, and nine more, of which the kinds that can repeat "
         "daily last four days. It was judged on all 36 once. While it was made it was tried on "
         "other traces only, 16 of hours drawn with the random seeds 101 and 102, and as a whole on "
-        "four of these. Afterwards it was changed in one point: sizes are compared with larger ones, "
-        "too, so that a query that scales poorly keeps those it needs. Those of this query are as "
-        "before."
+        "four of these. Afterwards it was changed in one point: sizes are compared with larger "
+        "ones, too, so that a query that scales poorly keeps those it needs. Those of this query "
+        "are as before."
     )
     yield ""
     yield (
