@@ -88,8 +88,8 @@ def page_lines(
         f"({split.required} of {len(split.pairs)} were required), {_num_close(within, split)} of "
         f"them within {split.allowed_ratio:.0%}, the others within the noise alone. Two runs of "
         f"one setting differ by up to {noise_ratio(split, by_name, LATENCY):.0%} of a batch in the "
-        f"latency of rows, and by up to {noise_ratio(split, by_name, WINDOWS):.0%} in that of windows (95% of "
-        "repeats).\n"
+        f"latency of rows, and by up to {noise_ratio(split, by_name, WINDOWS):.0%} in that of "
+        "windows (95% of repeats).\n"
     )
     yield from headed(
         "| pair | turned | judged | before | predicted change | 90% interval | measured change "

@@ -79,6 +79,6 @@ def test_a_batch_job_is_explained_too(capsys: pytest.CaptureFixture[str]) -> Non
         short = capsys.readouterr().out
         assert run(["plan", *words, "--verbose"]) == 0
         verbose = capsys.readouterr().out
-        assert verbose.splitlines()[:8] == short.splitlines()[:8]
+        assert verbose.splitlines()[0] == short.splitlines()[0]
         assert "run time by nodes" in verbose
         assert "\nWhere the run time comes from\n" in verbose

@@ -42,6 +42,7 @@ PLAN_KEYS = {
     "prediction",
 }
 MORE_KEYS = {
+    "driver",
     "writes",
     "bill_per_hour",
     "target",
