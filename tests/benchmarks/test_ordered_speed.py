@@ -16,7 +16,14 @@ from result_lines import lines_of
 def page(lines: list[dict[str, Any]], folder: Path) -> str:
     results = folder / "runs.jsonl"
     results.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    text = ordered_speed.text(argparse.Namespace(results=results, measure=False, short=False))
+    text = ordered_speed.text(
+        argparse.Namespace(
+            results=results,
+            state_results=results.with_name("none"),
+            measure=False,
+            short=False,
+        )
+    )
     assert text is not None
     return text
 
@@ -120,7 +127,7 @@ def test_what_is_measured_is_not_measured_again(
         asked.append(way)
         return [1.0]
 
-    monkeypatch.setattr(ordered_runs, "_session", Session)
+    monkeypatch.setattr(ordered_runs, "session", Session)
     monkeypatch.setattr(ordered_runs, "_batches_s", batches_s)
     monkeypatch.setattr(ordered_runs, "_run_tables", lambda *given: None)
     ordered_runs.measure(results, ordered_runs.SHORT)

@@ -175,7 +175,7 @@ def test_the_plan_names_the_day_and_a_later_log_agrees(tmp_path: Path) -> None:
 
 def test_a_target_that_a_year_does_not_reach_has_no_day(tmp_path: Path) -> None:
     profile = profiled(tmp_path, LONG, checkpoint_grows)
-    plan = headway.plan(profile, rate=50.0, target="batch p99 <= 60s", cores=4, objective="latency")
+    plan = headway.plan(profile, rate=50.0, target="p99 <= 1h", cores=4)
     codes = [finding.code for finding in plan.findings]
     assert FindingCode.SLOW_GROWTH in codes
     assert FindingCode.SLOW_GROWTH_ENDS_PROMISE not in codes
