@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from checkpoint_writes import CONF_OF_STORE
+from result_lines import lines_of
 
 from headway.profiler.spark.session import local_checkpoint_conf
 from headway.runtime.measure import Json, begun_epoch_s, progress_events
@@ -182,3 +185,27 @@ def versions(checkpoint: Path, kind: str) -> list[list[int]]:
 def remove(folder: Path) -> None:
     """Remove a folder, if it is there."""
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def runner_options(parser: argparse.ArgumentParser, *, minutes: float, results: Path) -> None:
+    """What a runner of such queries may be given."""
+    parser.add_argument("folder", type=Path, help="event logs are kept here")
+    parser.add_argument("--minutes", type=float, default=minutes, help="begin no run after these")
+    parser.add_argument("--count", type=int, help="run at most so many")
+    parser.add_argument("--results", type=Path, default=results, help="JSON lines, kept")
+
+
+def missing_runs(
+    given: argparse.Namespace, names: Sequence[str]
+) -> Iterator[tuple[str, Sequence[str]]]:
+    """Names of the runs to make now, each with those that are left after it; says what is left."""
+    ends_s = time.monotonic() + 60.0 * given.minutes
+    names_on_record = {line["run"] for line in lines_of(given.results)}
+    names_left = [name for name in names if name not in names_on_record]
+    num_run = 0
+    while names_left and time.monotonic() < ends_s and num_run != given.count:
+        name = names_left.pop(0)
+        print(f"{time.strftime('%H:%M:%S')} {name}", file=sys.stderr, flush=True)
+        yield name, names_left
+        num_run += 1
+    print(f"{num_run} runs, {len(names_left)} left: {', '.join(names_left) or 'none'}")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,14 +23,16 @@ from keyed_states import (
     batch_facts,
     conf_of,
     deliver,
+    missing_runs,
     remove,
+    runner_options,
     started,
     state_files,
     versions,
     wait_for_batches,
     write_input,
 )
-from result_lines import keep, lines_of, this_machine
+from result_lines import keep, this_machine
 
 from headway.errors import HeadwayError
 from headway.profiler.spark.session import embedded_session
@@ -74,29 +75,18 @@ def all_runs() -> Iterator[RestartRun]:
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What may be given."""
-    parser.add_argument("folder", type=Path, help="event logs are kept here")
-    parser.add_argument("--minutes", type=float, default=25.0, help="begin no run after these")
-    parser.add_argument("--count", type=int, help="run at most so many")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="JSON lines, kept")
+    runner_options(parser, minutes=25.0, results=RESULTS)
 
 
 def run(given: argparse.Namespace) -> None:
     """Run what is missing from the results, and say what is left."""
-    ends_s = time.monotonic() + 60.0 * given.minutes
-    done = {line["run"] for line in lines_of(given.results)}
-    left = [restart for restart in all_runs() if restart.name not in done]
-    num_run = 0
-    while left and time.monotonic() < ends_s and num_run != given.count:
-        restart = left.pop(0)
-        print(f"{time.strftime('%H:%M:%S')} {restart.name}", file=sys.stderr, flush=True)
-        keep(given.results, _measured(restart, given.folder.resolve()))
-        num_run += 1
-        if not any(other.query == restart.query for other in left):
+    folder, restarts = given.folder.resolve(), {restart.name: restart for restart in all_runs()}
+    for name, names_left in missing_runs(given, [*restarts]):
+        restart = restarts[name]
+        keep(given.results, _measured(restart, folder))
+        if not any(restarts[left].query == restart.query for left in names_left):
             # The copies of its checkpoint are made; its logs stay.
-            remove(_place(restart, given.folder.resolve()) / "checkpoint")
-    print(
-        f"{num_run} runs, {len(left)} left: {', '.join(restart.name for restart in left) or 'none'}"
-    )
+            remove(_place(restart, folder) / "checkpoint")
 
 
 def _place(restart: RestartRun, folder: Path) -> Path:

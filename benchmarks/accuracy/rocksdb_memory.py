@@ -14,15 +14,25 @@ import argparse
 import contextlib
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from keyed_states import Line, Split, batch_facts, conf_of, deliver, remove, started, write_input
-from result_lines import keep, lines_of, this_machine
+from keyed_states import (
+    Line,
+    Split,
+    batch_facts,
+    conf_of,
+    deliver,
+    missing_runs,
+    remove,
+    runner_options,
+    started,
+    write_input,
+)
+from result_lines import keep, this_machine
 
 from headway.assumptions.resources import COMMITS_PER_SNAPSHOT
 from headway.domain import RocksDbMemory
@@ -64,24 +74,14 @@ def bound_bytes() -> int:
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What may be given."""
-    parser.add_argument("folder", type=Path, help="event logs are kept here")
-    parser.add_argument("--minutes", type=float, default=10.0, help="begin no run after these")
-    parser.add_argument("--count", type=int, help="run at most so many")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="JSON lines, kept")
+    runner_options(parser, minutes=10.0, results=RESULTS)
 
 
 def run(given: argparse.Namespace) -> None:
     """Run what is missing from the results, and say what is left."""
-    ends_s = time.monotonic() + 60.0 * given.minutes
-    done = {line["run"] for line in lines_of(given.results)}
-    left = [(name, share) for name, share in _all_runs() if name not in done]
-    num_run = 0
-    while left and time.monotonic() < ends_s and num_run != given.count:
-        name, share = left.pop(0)
-        print(f"{time.strftime('%H:%M:%S')} {name}", file=sys.stderr, flush=True)
-        keep(given.results, _measured(name, share, given.folder.resolve()))
-        num_run += 1
-    print(f"{num_run} runs, {len(left)} left: {', '.join(name for name, _ in left) or 'none'}")
+    shares = dict(_all_runs())
+    for name, _ in missing_runs(given, [*shares]):
+        keep(given.results, _measured(name, shares[name], given.folder.resolve()))
 
 
 def _all_runs() -> Iterator[tuple[str, float]]:

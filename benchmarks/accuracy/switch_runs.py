@@ -31,6 +31,7 @@ from switches.pairs import SESSIONS, Pair, PairRun, Split, read_split, runs_of, 
 from headway.errors import HeadwayError
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.runtime.clock_source import clock_source_jar
+from headway.sparkconf.knobs import PROVIDER_KEY, ROCKSDB_PROVIDER
 from headway.units import format_duration
 
 if TYPE_CHECKING:
@@ -42,8 +43,6 @@ _TOPIC_PARTITIONS = 4
 _START_S, _BETWEEN_S = 30.0, 1.5
 """About how long a JVM takes to start and warm up, and a run beside its own time."""
 _WARM_UP_S, _WARM_UP_RATE_PER_S = 15.0, 40_000.0
-_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _SLOW_FILES = "slow files"
 """Sessions with Spark's default file manager, which is slow on a local folder."""
 
@@ -136,7 +135,7 @@ def _session(session: str, folder: Path, log: Path) -> Iterator[tuple[SparkSessi
                 jars=[clock_source_jar(), *(connector_jars() if lane else ())],
                 extra_conf={
                     **({} if session == _SLOW_FILES else local_checkpoint_conf()),
-                    **({_PROVIDER: _ROCKSDB} if session == "rocksdb" else {}),
+                    **({PROVIDER_KEY: ROCKSDB_PROVIDER} if session == "rocksdb" else {}),
                     "spark.sql.streaming.numRecentProgressUpdates": "100000",
                     "spark.sql.codegen.cache.maxEntries": "10000",
                 },

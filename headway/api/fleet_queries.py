@@ -60,18 +60,21 @@ class QueriesNeeds(FleetJob):
     def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
         """Executors in each hour; the rates of a QuerySchedule apply to every hour."""
         key = (self.entry.file, self.promise, self.entry.turns, self.cores, speed, scale, end)
-        if self._driver(speed, scale, end).is_saturated:
-            return None
         num_executors = self.known_needs.once(
-            ("queries", *key),
-            lambda: fewest_nodes(
-                lambda cores: self._works(cores, speed, scale, end),
-                _POLICIES[self.entry.turns],
-                self.cores,
-                most_nodes=FLEET_STREAM_EXECUTORS.value,
-            ),
+            ("queries", *key), lambda: self._fewest(speed, scale, end)
         )
         return None if num_executors is None else (num_executors,) * HOURS_PER_DAY
+
+    def _fewest(self, speed: float, scale: float, end: str) -> int | None:
+        """The fewest executors; None if the driver is saturated, or no number is enough."""
+        if self._driver(speed, scale, end).is_saturated:
+            return None
+        return fewest_nodes(
+            lambda cores: self._works(cores, speed, scale, end),
+            _POLICIES[self.entry.turns],
+            self.cores,
+            most_nodes=FLEET_STREAM_EXECUTORS.value,
+        )
 
     def kept(self, speed: float, scale: float, end: str) -> None:
         """Not computed for queries of one application."""

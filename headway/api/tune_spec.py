@@ -157,11 +157,10 @@ def patched_manifest(path: str | Path, manifest: str, *, name: str, job: str | N
         raise InputError(
             f"{state_of(path, tuning)}: no such file; expected the state of a tuner that has run"
         )
-    now = saved_state.last_good.executors
-    bounds = tuning.executors
+    num_executors, bounds = saved_state.last_good.executors, tuning.executors
     executors = TunedExecutors(
-        now=now,
-        least=now if bounds is None else bounds.min_executors,
-        most=now if bounds is None else bounds.max_executors,
+        executors=num_executors,
+        min_executors=num_executors if bounds is None else bounds.min_executors,
+        max_executors=num_executors if bounds is None else bounds.max_executors,
     )
     return patch_executors(manifest, executors, name=name, job=job)

@@ -156,6 +156,11 @@ class Application:
         return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
 
 
+def is_rocksdb(state_store: str | None) -> bool:
+    """Whether a state store, by the name of its class, is RocksDB; False if it is unknown."""
+    return "rocksdb" in (state_store or "").lower()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pins:
     """What checkpoint and source fix; None if nothing does, or if it is unknown."""
@@ -167,7 +172,7 @@ class Pins:
     @property
     def is_rocksdb(self) -> bool:
         """Whether RocksDB is known to keep the state."""
-        return "rocksdb" in (self.state_store or "").lower()
+        return is_rocksdb(self.state_store)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

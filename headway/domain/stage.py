@@ -212,6 +212,16 @@ class StageProfile:
         """Its name, and what it computes."""
         return stage_called(self.name, self.work)
 
+    def tasks_s(
+        self, num_tasks: int, shuffle_partitions: int, state_rows: float, batch_rows: float
+    ) -> float:
+        """Time of all tasks of a batch together [s]."""
+        return (
+            num_tasks * (self.task_fixed_s + self.task_per_partition_s * shuffle_partitions)
+            + self.task_per_state_row_s * state_rows
+            + self.task_per_row_s * self.rows.rows(batch_rows)
+        )
+
     @property
     def reads_source(self) -> bool:
         """Whether the source determines its number of tasks."""

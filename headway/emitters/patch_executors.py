@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from headway.emitters.patch_place import manifests_in
 from headway.errors import InputError
 from headway.formats.yaml_lines import Tree
 from headway.formats.yaml_patch import (
     documents_of,
-    items_of,
     patched,
     scalars_of,
     text_at,
@@ -26,18 +26,20 @@ _FIELDS = ("minExecutors", "initialExecutors", "maxExecutors")
 class TunedExecutors:
     """The executors of the setting that runs, and the bounds within which a tuner changes them."""
 
-    now: int
-    least: int
-    most: int
+    executors: int
+    min_executors: int
+    max_executors: int
 
     @property
     def bounds(self) -> dict[str, int]:
         """Spark's names of the bounds of dynamic allocation, which it reads when it starts.
 
-        >>> TunedExecutors(now=4, least=2, most=12).bounds
+        >>> TunedExecutors(executors=4, min_executors=2, max_executors=12).bounds
         {'minExecutors': 2, 'initialExecutors': 4, 'maxExecutors': 12}
         """
-        return dict(zip(_FIELDS, (self.least, self.now, self.most), strict=True))
+        return dict(
+            zip(_FIELDS, (self.min_executors, self.executors, self.max_executors), strict=True)
+        )
 
 
 def patch_executors(
@@ -84,16 +86,13 @@ def _applications(
     node: Any, executors: TunedExecutors
 ) -> Iterator[tuple[str, Any, dict[str, Tree]]]:
     """Name, node and changes of each application in a document."""
-    if text_at(node, ("kind",)) == "List":
-        for item in items_of(value_at(node, ("items",))):
-            yield from _applications(item, executors)
-    group = (text_at(node, ("apiVersion",)) or "").partition("/")[0]
-    label = text_at(node, ("metadata", "name")) or "unnamed"
-    match (group, text_at(node, ("kind",))):
-        case ("sparkoperator.k8s.io", "SparkApplication"):
-            yield label, node, _of_kubeflow(value_at(node, ("spec",)), executors)
-        case ("spark.apache.org", "SparkApplication"):
-            yield label, node, _of_apache(value_at(node, ("spec",)), executors)
+    for manifest in manifests_in(node):
+        spec = value_at(manifest.node, ("spec",))
+        match manifest:
+            case ("sparkoperator.k8s.io", "SparkApplication", label, application):
+                yield label, application, _of_kubeflow(spec, executors)
+            case ("spark.apache.org", "SparkApplication", label, application):
+                yield label, application, _of_apache(spec, executors)
 
 
 def _of_kubeflow(spec: Any, executors: TunedExecutors) -> dict[str, Tree]:
@@ -102,7 +101,7 @@ def _of_kubeflow(spec: Any, executors: TunedExecutors) -> dict[str, Tree]:
         return {"dynamicAllocation": dict(executors.bounds)}
     if _is_dynamic(spec):
         return _of_apache(spec, executors)
-    return {"executor": {"instances": executors.now}}
+    return {"executor": {"instances": executors.executors}}
 
 
 def _of_apache(spec: Any, executors: TunedExecutors) -> dict[str, Tree]:
@@ -110,7 +109,7 @@ def _of_apache(spec: Any, executors: TunedExecutors) -> dict[str, Tree]:
     if _is_dynamic(spec):
         bounds = executors.bounds.items()
         return {"sparkConf": {f"{_DYNAMIC}{field}": str(number) for field, number in bounds}}
-    return {"sparkConf": {"spark.executor.instances": str(executors.now)}}
+    return {"sparkConf": {"spark.executor.instances": str(executors.executors)}}
 
 
 def _is_dynamic(spec: Any) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from headway.domain.plan_parts import PlannedResources
 from headway.formats.yaml_lines import Tree
-from headway.formats.yaml_patch import line_of, scalars_of
+from headway.formats.yaml_patch import items_of, line_of, scalars_of, text_at, value_at
 from headway.sparkconf.conflicts import conflicts, unseen_settings
 
 #: A line of a file, and what in it contradicts the plan and is set right by no value.
@@ -30,6 +30,29 @@ class Place:
     refusals: tuple[Refusal, ...] = ()
     notes: tuple[str, ...] = ()
     has_trigger: bool = False
+
+
+class Manifest(NamedTuple):
+    """An application of a Kubernetes operator: its API group, kind, name and node in a file."""
+
+    group: str
+    kind: str | None
+    label: str
+    node: Any
+
+
+def manifests_in(node: Any) -> Iterator[Manifest]:
+    """The manifests of a document: itself, or the items of a list."""
+    kind = text_at(node, ("kind",))
+    if kind == "List":
+        for item in items_of(value_at(node, ("items",))):
+            yield from manifests_in(item)
+    yield Manifest(
+        group=(text_at(node, ("apiVersion",)) or "").partition("/")[0],
+        kind=kind,
+        label=text_at(node, ("metadata", "name")) or "unnamed",
+        node=node,
+    )
 
 
 def conf_changes(

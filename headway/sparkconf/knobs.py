@@ -121,6 +121,7 @@ _BESIDE = (
 
 ASYNC_PROGRESS_KEY = "asyncProgressTrackingEnabled"
 PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 CHANGELOG_KEY = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 CHECKSUMS_KEY = "spark.sql.streaming.checkpoint.fileChecksum.enabled"

@@ -14,11 +14,11 @@ from headway.sparkconf.knobs import (
     EMPTY_BATCHES_KEY,
     FILE_MANAGER_KEY,
     PROVIDER_KEY,
+    ROCKSDB_PROVIDER,
     STATELESS_ADAPTIVE_KEY,
     UNLOAD_KEY,
 )
 
-_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # The package of the file managers of a checkpoint since Spark 4.1, and before.
 _MANAGERS_SINCE = (4, 1)
 _MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
@@ -42,7 +42,7 @@ _TABLE = (
     SwitchSetting(
         switch=Switch.ROCKSDB,
         label="RocksDB with changelog checkpointing",
-        conf={PROVIDER_KEY: _ROCKSDB, CHANGELOG_KEY: "true"},
+        conf={PROVIDER_KEY: ROCKSDB_PROVIDER, CHANGELOG_KEY: "true"},
         caution="memory beside the heap is needed",
     ),
     SwitchSetting(

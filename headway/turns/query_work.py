@@ -87,10 +87,7 @@ def _core_s(profile: JobProfile, rows: float) -> float:
     partitions = profile.baseline.shuffle_partitions
     return float(
         sum(
-            stage.num_tasks(partitions)
-            * (stage.task_fixed_s + stage.task_per_partition_s * partitions)
-            + stage.task_per_state_row_s * profile.num_state_rows
-            + stage.task_per_row_s * stage.rows.rows(rows)
+            stage.tasks_s(stage.num_tasks(partitions), partitions, profile.num_state_rows, rows)
             for stage in profile.stages
         )
     )

@@ -15,7 +15,7 @@ from headway.formats.tuner_files import save_tuner
 from tests.factories import a_configuration
 from tests.sources import ROOT
 
-TUNED = TunedExecutors(now=4, least=2, most=12)
+TUNED = TunedExecutors(executors=4, min_executors=2, max_executors=12)
 KUBEFLOW = """\
 # ours
 apiVersion: sparkoperator.k8s.io/v1beta2

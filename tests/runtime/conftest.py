@@ -1,4 +1,4 @@
-"""Queries of few rows on Spark are interpreted: to compile one takes longer than to run it."""
+"""Every test here that needs Spark runs plans without generated code."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-_INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+from tests.runtime.interpreted import INTERPRETED, with_settings
 
 
 @pytest.fixture(autouse=True)
@@ -17,10 +14,5 @@ def interpreted(request: pytest.FixtureRequest) -> Iterator[None]:
     if "spark" not in request.fixturenames:
         yield
         return
-    spark = request.getfixturevalue("spark")
-    before = {name: str(spark.conf.get(name)) for name in _INTERPRETED}
-    for name, value in _INTERPRETED.items():
-        spark.conf.set(name, value)
-    yield
-    for name, value in before.items():
-        spark.conf.set(name, value)
+    with with_settings(request.getfixturevalue("spark"), INTERPRETED):
+        yield

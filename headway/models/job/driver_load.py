@@ -117,11 +117,7 @@ def driver_work(
     if has_tasks:
         core_s += sum(
             _on_processor_ratio(stage.observed)
-            * (
-                count * (stage.task_fixed_s + stage.task_per_partition_s * shuffle_partitions)
-                + stage.task_per_state_row_s * profile.num_state_rows
-                + stage.task_per_row_s * stage.rows.rows(batch_rows)
-            )
+            * stage.tasks_s(count, shuffle_partitions, profile.num_state_rows, batch_rows)
             for stage, count in tasks
         )
     return DriverWork(core_s, interval_s, has_tasks, compiler_cores)

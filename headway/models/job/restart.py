@@ -16,6 +16,7 @@ from headway.assumptions.resources import (
     ROCKSDB_REPLAYED_ROW_S,
 )
 from headway.domain import Configuration, JobProfile, Restart
+from headway.domain.profile import is_rocksdb
 from headway.models.arrays import Array, Numeric
 from headway.models.job.batch_files import LEAST_INTERVAL_S, commit_files, num_state_stores
 from headway.models.job.setting import duration_model
@@ -88,7 +89,7 @@ def usual_load_speed(state_store: str | None) -> LoadSpeed:
     >>> usual_load_speed("RocksDBStateStoreProvider").row_s < usual_load_speed(None).row_s
     True
     """
-    if "rocksdb" in (state_store or "").lower():
+    if is_rocksdb(state_store):
         return LoadSpeed(
             ROCKSDB_LOADED_STORE_S.value, ROCKSDB_LOADED_ROW_S.value, ROCKSDB_REPLAYED_ROW_S.value
         )

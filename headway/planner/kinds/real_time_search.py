@@ -26,12 +26,12 @@ from headway.planner.enumeration import best_of
 from headway.planner.kinds.real_time import gap_of, latency_at, predicted, spread_of, stages_of
 from headway.planner.purchase import at_core_speed
 from headway.planner.space import NodeSpace
+from headway.sparkconf.knobs import ROCKSDB_PROVIDER
 from headway.units import counted, format_duration, spark_memory_text
 
 _WHOLE_S = 60.0
 _MOST_STEPS = 12
 _MANY = 10**9
-_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,7 +305,7 @@ class _Search:
             conf["spark.sql.execution.sortBeforeRepartition"] = "false"
         if self.profile.shape.stateful_operators:
             store = "spark.sql.streaming.stateStore"
-            conf[f"{store}.providerClass"] = _ROCKSDB
+            conf[f"{store}.providerClass"] = ROCKSDB_PROVIDER
             conf[f"{store}.checkpointFormatVersion"] = "2"
             conf[f"{store}.rocksdb.changelogCheckpointing.enabled"] = "true"
         return conf

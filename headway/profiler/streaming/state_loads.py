@@ -8,6 +8,7 @@ import numpy as np
 
 from headway.assumptions.resources import COMMITS_PER_SNAPSHOT
 from headway.domain import StateLoad
+from headway.domain.profile import is_rocksdb
 from headway.models.job.restart import share_of_a_slot, usual_load_speed
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.units import ms_to_s
@@ -113,7 +114,7 @@ def _behind_exchanges_s(batch: BatchSample) -> float:
 
 def _usual_replayed_rows(run: QueryRun, first: BatchSample) -> float:
     """Rows changed since the snapshot, if half as many batches passed as there are between two."""
-    if "rocksdb" in (run.state_store or "").lower() and not run.has_changelog:
+    if is_rocksdb(run.state_store) and not run.has_changelog:
         return 0.0
     return 0.5 * min(COMMITS_PER_SNAPSHOT.value + 1, first.batch_id) * _changed_rows(run)
 

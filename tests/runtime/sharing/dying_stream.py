@@ -19,7 +19,7 @@ from typing import Any
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from tests.runtime.sharing.typed_cases import Results
 from tests.runtime.sharing.typed_streams import (
-    INTERPRETED,
+    FEW_ROWS,
     a_typed_case,
     interrupted_after,
     run_by_spark,
@@ -35,7 +35,7 @@ def main(folder: Path, seed: int, allowed: float, *, is_compared: bool) -> None:
         app_name="dying stream",
         master="local[2]",
         driver_memory="1g",
-        extra_conf=INTERPRETED | local_checkpoint_conf(),
+        extra_conf=FEW_ROWS | local_checkpoint_conf(),
     ) as spark:
         jvm: Any = spark._jvm
         jvm_pid = int(jvm.java.lang.ProcessHandle.current().pid())

@@ -14,6 +14,7 @@ import headway
 from headway.errors import InputError
 from headway.runtime.sharing.aggregates import read_aggregates
 from headway.runtime.sharing.shared_windows import How
+from tests.runtime.interpreted import with_settings
 from tests.runtime.sharing.stream_cases import NO_DATA_KEY
 from tests.runtime.sharing.typed_cases import (
     KEYS,
@@ -27,11 +28,11 @@ from tests.runtime.sharing.typed_cases import (
     typed_stream,
     write_typed,
 )
+from tests.runtime.sharing.typed_streams import FEW_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 SHARED: tuple[How, ...] = ("panes", "fused")
 WINDOWS = ["20s every 10s", "30s", "40s every 20s offset 10s"]
 
@@ -45,10 +46,8 @@ def asked(place: int) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def in_one_task(spark: SparkSession) -> Iterator[None]:
     """Many aggregates of few rows."""
-    before = str(spark.conf.get(PARTITIONS_KEY))
-    spark.conf.set(PARTITIONS_KEY, "1")
-    yield
-    spark.conf.set(PARTITIONS_KEY, before)
+    with with_settings(spark, FEW_ROWS):
+        yield
 
 
 def batches_of(folder: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from headway.runtime.sharing.shared_windows import STRICT_KEY
+from tests.runtime.interpreted import with_settings
 from tests.runtime.sharing.typed_cases import Results, differences
 from tests.runtime.sharing.typed_streams import (
-    INTERPRETED,
+    FEW_ROWS,
     SHARED,
     InterruptedWriteError,
     TypedCase,
@@ -34,13 +35,9 @@ NUM_RUNS = int(os.environ.get("HEADWAY_WINDOW_TYPED_RUNS", "1"))
 
 
 @pytest.fixture(autouse=True)
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    before = {name: str(spark.conf.get(name)) for name in INTERPRETED}
-    for name, value in INTERPRETED.items():
-        spark.conf.set(name, value)
-    yield
-    for name, value in before.items():
-        spark.conf.set(name, value)
+def in_one_task(spark: SparkSession) -> Iterator[None]:
+    with with_settings(spark, FEW_ROWS):
+        yield
 
 
 def through_log(spark: SparkSession, case: TypedCase, folder: Path) -> Results:

@@ -15,6 +15,7 @@ from headway.models.sharing.consolidation import MergePlan, with_rollups
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.log_batches import Emit
 from headway.runtime.sharing.shared_windows import How
+from tests.runtime.interpreted import INTERPRETED
 from tests.runtime.sharing.log_cases import on_time
 from tests.runtime.sharing.stream_cases import NO_DATA_KEY, texts, with_rows
 from tests.runtime.sharing.typed_cases import (
@@ -36,12 +37,7 @@ EMITS: tuple[Emit, ...] = ("exact", "update", "early")
 SHARED: tuple[How, ...] = ("panes", "fused")
 NUMBERED = ("n", "ids", "id_sum")
 """Results that show which rows a window has, each once."""
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "1",
-}
-"""Many aggregates of few rows: to compile them takes longer than to compute them."""
+FEW_ROWS = INTERPRETED | {"spark.sql.shuffle.partitions": "1"}
 
 
 @dataclass(frozen=True, kw_only=True)
