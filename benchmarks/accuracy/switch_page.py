@@ -86,7 +86,7 @@ def page_lines(
     yield (
         f"**{len(within)} of {len(judged)} pairs are as close as that** "
         f"({split.required} of {len(split.pairs)} were required), {_num_close(within, split)} of "
-        f"them within {split.allowed_ratio:.0%}, the others within the noise alone. By the repeats, "
+        f"them within {split.allowed_ratio:.0%}, the others within the noise alone. By repeats, "
         "a measured change is off by up to "
         f"{noise_ratio(split, complete, LATENCY):.1%} of a batch in the latency of rows, and by up "
         f"to {noise_ratio(split, complete, WINDOWS):.1%} of their latency for windows (95%).\n"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from headway.assumptions.resources import (
+    ALONE_PROCESSOR_RATIO,
     COMPILER_CORE_S,
     DRIVER_CORES,
     DRIVER_CPU_RATIO,
@@ -83,16 +84,19 @@ def driver_work(
 
     Notes
     -----
-    **(U1)** Core time of the driver for a batch: `c = κ d min(1, (C - b)/m) + k/μ`, with `d` the
-    time of its phases outside of stages, `k` the tasks of the batch, `μ` the tasks that one core
-    launches in a second, and `κ` the core time of all threads of the driver, and of the system for
-    its files, over `d`. Writing to a checkpoint that is known to be on no disk is not part of `d`:
-    the driver waits for the network. If `m` batches of the profiled application ran at once on
-    average, more than it had cores, their phases took longer than their work; where the tasks ran
-    elsewhere, only the share of a batch that is not in stages counts for `m`. `C` are the cores of
-    the profiled driver, `b = B/A` those of its compiler at the age `A` of the JVM. Where tasks run
-    in the same JVM, in local mode, their own core time is added: the time of each times the
-    recorded share that it was on a processor, or all of it if none is recorded.
+    **(U1)** Core time of the driver for a batch: `c = κ d v + k/μ`, with `d` the time of its phases
+    outside of stages, `k` the tasks of the batch, `μ` the tasks that one core launches in a second,
+    and `κ` the core time of all threads of the driver, and of the system for its files, over the
+    part `v` of `d` that was not spent waiting for batches of other queries. Writing to a checkpoint
+    that is known to be on no disk is not part of `d`: the driver waits for the network. If no other
+    batch ran at the same time, `v = 1`. Where tasks ran in the JVM of the driver, its threads got a
+    processor as its tasks did: `v = min(ρ/ρ_0, 1)`, with `ρ` the share of their time that tasks
+    were on a processor, in the stage in which it is largest, and `ρ_0` that of a query alone.
+    Elsewhere `v = min((C - b)/m, 1)`: `m` batches ran at once on average, of which only the share
+    that is not in stages counts, `C` are the cores of the profiled driver, and `b = B/A` those of
+    its compiler at the age `A` of the JVM. Where tasks run in the same JVM, in local mode, their
+    own core time is added: the time of each times the recorded share that it was on a processor, or
+    all of it if none is recorded.
 
     Examples
     --------
@@ -145,13 +149,13 @@ def _undisturbed_ratio(profile: JobProfile, phases_s: float) -> float:
     last = profile.settings[-1] if profile.settings else None
     if last is None or last.concurrent_batches is None:
         return 1.0
-    at_once, cores = last.concurrent_batches, driver_cores(profile.application)
     if profile.application.is_local:
-        cores = profile.baseline.num_slots
-    else:
-        share = min(phases_s / last.batch_duration_mean_s, 1.0) if last.batch_duration_mean_s else 1
-        at_once = 1.0 + (at_once - 1.0) * share
-    return min((cores - _compiler_cores(profile)) / at_once, 1.0)
+        recorded = (stage.observed for stage in profile.stages if stage.observed is not None)
+        most_ratio = max(map(_on_processor_ratio, recorded), default=1.0)
+        return min(most_ratio / ALONE_PROCESSOR_RATIO.value, 1.0)
+    share = min(phases_s / last.batch_duration_mean_s, 1.0) if last.batch_duration_mean_s else 1
+    at_once = 1.0 + (last.concurrent_batches - 1.0) * share
+    return min((driver_cores(profile.application) - _compiler_cores(profile)) / at_once, 1.0)
 
 
 def driver_cores(application: Application) -> int:
