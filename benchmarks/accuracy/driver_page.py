@@ -15,7 +15,6 @@ from pathlib import Path
 from statistics import geometric_mean, mean, median, stdev
 from typing import Any
 
-import numpy as np
 from driver_runs import RESULTS, Split
 from pages import headed, on_days
 from read_logs import read_logs_of_runs
@@ -90,9 +89,7 @@ def _fitted(lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if line["num_queries"] in fitted]
 
 
-def predicted_work(
-    profile: JobProfile, trigger_s: float, *, has_tasks: bool | None = None
-) -> DriverWork:
+def predicted_work(profile: JobProfile, trigger_s: float) -> DriverWork:
     """Work of the driver for a query of the runs, by the profile of one: theory.md (U1)."""
     baseline = profile.baseline
     return driver_work(
@@ -101,7 +98,6 @@ def predicted_work(
         num_slots=baseline.num_slots,
         shuffle_partitions=baseline.shuffle_partitions,
         interval_s=trigger_s,
-        has_tasks=has_tasks,
     )
 
 
@@ -188,29 +184,27 @@ def driver_cpu_s(line: Line) -> float:
     return float((line["jvm_cpu_s"] - _beside_s(line)) / line["num_batches"])
 
 
-def batch_core_s(lines: Sequence[Line]) -> float:
-    """Core time of a batch without its tasks, by the machine's cores over batches [s].
+def driver_core_s(lines: Sequence[Line]) -> float:
+    """Core time of a batch without its tasks: the JVM's, and that of the system for it [s].
 
-    The slope of a line through runs of different numbers of queries, without what the compiler
-    took: what the machine does beside is the same in each.
+    The JVM's is the mean of the runs. What the machine does beside the JVM is partly not for it,
+    and that counts least where there are most batches: it is that of the run with most queries.
 
     Examples
     --------
+    >>> threads = {"Executo": 1.0, "C2 Comp": 5.0}
     >>> runs = [
-    ...     {"machine_cpu_s": 9.0, "window_s": 10.0, "batches_per_s": 1.0,
-    ...      "thread_cpu_s": {"Executo": 1.0, "C2 Comp": 5.0}},
-    ...     {"machine_cpu_s": 18.0, "window_s": 10.0, "batches_per_s": 4.0,
-    ...      "thread_cpu_s": {"Executo": 4.0, "C2 Comp": 5.0}},
+    ...     {"num_queries": 1, "num_batches": 10, "jvm_cpu_s": 7.0, "machine_cpu_s": 9.0,
+    ...      "thread_cpu_s": threads},
+    ...     {"num_queries": 4, "num_batches": 40, "jvm_cpu_s": 18.0, "machine_cpu_s": 20.0,
+    ...      "thread_cpu_s": threads},
     ... ]
-    >>> round(batch_core_s(runs), 3)
-    0.2
+    >>> driver_core_s(runs)
+    0.25
     """
-    rates = np.array([line["batches_per_s"] for line in lines])
-    cores = np.array(
-        [(line["machine_cpu_s"] - _beside_s(line)) / line["window_s"] for line in lines]
-    )
-    slope, _ = np.polyfit(rates, cores, 1)
-    return float(slope)
+    most = max(lines, key=lambda line: line["num_queries"])
+    outside_s = (most["machine_cpu_s"] - most["jvm_cpu_s"]) / most["num_batches"]
+    return float(mean(map(driver_cpu_s, lines)) + outside_s)
 
 
 def _beside_s(line: Line) -> float:
@@ -228,25 +222,23 @@ def compiler_core_s(line: Line, profile: JobProfile) -> float:
 
 def fitted_cpu_ratio(
     lines: Sequence[Line], profiles: Mapping[str, Sequence[JobProfile]]
-) -> float:
-    """Core time of the driver over the time of its undisturbed phases: `κ` of theory.md (U1)."""
+) -> float | None:
+    """Core time of the driver over the time of its phases alone: `κ` of theory.md (U1)."""
+    alone = [
+        profile for line in lines if line["num_queries"] == 1 for profile in profiles[line["run"]]
+    ]
+    if not alone:
+        return None
     num_tasks = mean(line["num_tasks"] / line["num_batches"] for line in lines)
-    phases_s = mean(mean(map(undisturbed_phases_s, profiles[line["run"]])) for line in lines)
-    return float((batch_core_s(lines) - num_tasks / LAUNCHES_PER_S.value) / phases_s)
+    phases_s = mean(map(_phases_s, alone))
+    return (driver_core_s(lines) - num_tasks / LAUNCHES_PER_S.value) / phases_s
 
 
-def undisturbed_phases_s(profile: JobProfile) -> float:
-    """Time of the driver's phases without the wait for other batches: theory.md (U1) [s]."""
-    core_s = predicted_work(profile, 1.0, has_tasks=False).core_s
-    num_tasks = sum(
-        stage.num_tasks(profile.baseline.shuffle_partitions) for stage in profile.stages
-    )
-    return (core_s - num_tasks / LAUNCHES_PER_S.value) / DRIVER_CPU_RATIO.value
+def _phases_s(profile: JobProfile) -> float:
+    return sum(phase.mean_s for phase in profile.driver_phases)
 
 
-def _page(
-    lines: Sequence[Line], profiles: Mapping[str, Sequence[JobProfile]]
-) -> Iterator[str]:
+def _page(lines: Sequence[Line], profiles: Mapping[str, Sequence[JobProfile]]) -> Iterator[str]:
     yield "# How many queries a driver carries\n"
     if not lines:
         yield "Not measured yet: `make driver-runs` on a quiet machine, 15 minutes."
@@ -350,18 +342,21 @@ def _knee(
     )
     compiler_s = mean(compiler_core_s(line, profiles[line["run"]][0]) for line in fitted)
     ratio = f", and `κ` as {DRIVER_CPU_RATIO.value:g}"
-    if len(fitted) > 1:
-        ratio += f" (these runs: {fitted_cpu_ratio(fitted, profiles):.2f})"
+    fitted_ratio = fitted_cpu_ratio(fitted, profiles)
+    if fitted_ratio is not None:
+        ratio += f" (these runs: {fitted_ratio:.2f})"
     yield (
         "*By core time* is what the cores that the same run kept busy would predict, which no log "
         "shows. Constants of (U1) are from the same runs of few queries: the model takes `B` as "
         f"{COMPILER_CORE_S.value:g} s (these runs: {compiler_s:.0f} s){ratio}. What became part of "
         "the model after the judged runs had been seen, without a constant that is fitted to them: "
-        "that a young JVM's compiler takes cores, that `κ` is of the core time of the whole "
-        "machine, and what batches of several queries that start at the same instant do to each "
-        "other. At first, the cores over the number of batches at once said how much they wait, "
-        "which is too little for two, since a batch keeps more than one thread busy: that gave "
-        "10.1, 7.9, 9.5 and 8.1, 2 of 4 within 15%. Now the log's tasks say it (`v` of (U1)).\n"
+        "that a young JVM's compiler takes cores, how `κ` is taken from the runs of few, and what "
+        "batches of several queries that start at the same instant do to each other. At first, the "
+        "cores over the number of batches at once said how much they wait, which is too little for "
+        "two, since a batch keeps more than one thread busy; and `κ` was the slope of the core time "
+        "of the machine, as if it did as much beside in each run, which the table below refutes. "
+        "That gave 10.1, 7.9, 9.5 and 8.1, 2 of 4 within 15%. Now the tasks of the log say how "
+        "long threads waited (`v` of (U1)).\n"
     )
 
 
@@ -381,20 +376,18 @@ def _run_row(line: Line) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _parts(
-    lines: Sequence[Line], profiles: Mapping[str, Sequence[JobProfile]]
-) -> Iterator[str]:
+def _parts(lines: Sequence[Line], profiles: Mapping[str, Sequence[JobProfile]]) -> Iterator[str]:
     yield "## Where the time of a batch goes\n"
     yield (
         "Core time per batch by threads, without the compiler, beside what the event log has of "
         "the first query: the time of the driver's phases (`d`), the share of time in which tasks "
-        "were on a processor (`ρ`), and what (U1) makes of both (`d v`). A log shows no threads: "
-        "what a batch costs changes little with the number of queries, while phases take longer "
-        "and longer, since threads wait for processors.\n"
+        "were on a processor (`ρ`), and the core time that (U1) makes of them. A log shows no "
+        "threads: a batch costs as much whatever the number of queries, but for the differences "
+        "between JVMs, while phases take longer and longer, since threads wait for processors.\n"
     )
     yield from headed(
         f"| queries | run | {' | '.join(_THREADS)} | other threads | outside the JVM | together "
-        "| phases | on processor | `d v` |"
+        "| phases | on processor | by (U1) |"
     )
     for line in sorted(lines, key=lambda line: (line["num_queries"], line["repeat"])):
         threads: Mapping[str, float] = line["thread_cpu_s"]
@@ -403,17 +396,20 @@ def _parts(
         parts_s.append(line["jvm_cpu_s"] - compiler_s - sum(parts_s))
         parts_s += (line["machine_cpu_s"] - line["jvm_cpu_s"], line["machine_cpu_s"] - compiler_s)
         cells = [format_duration(max(part_s, 0.0) / line["num_batches"]) for part_s in parts_s]
-        cells += _of_log(profiles[line["run"]][0]) if profiles.get(line["run"]) else ["-"] * 3
+        of_run = profiles.get(line["run"])
+        cells += _of_log(of_run[0], line["trigger_s"]) if of_run else ["-"] * 3
         yield f"| {line['num_queries']} | {line['repeat']} | {' | '.join(cells)} |"
     yield ""
 
 
-def _of_log(profile: JobProfile) -> list[str]:
-    """Phases of the driver, the largest share of tasks on a processor, and undisturbed phases."""
+def _of_log(profile: JobProfile, trigger_s: float) -> list[str]:
+    """Phases of the driver, the largest share of tasks on a processor, and what (U1) says."""
     shares = [stage.observed.cpu_ratio for stage in profile.stages if stage.observed]
-    phases_s = sum(phase.mean_s for phase in profile.driver_phases)
-    undisturbed = format_duration(undisturbed_phases_s(profile))
-    return [format_duration(phases_s), f"{max(shares, default=1.0):.2f}", undisturbed]
+    return [
+        format_duration(_phases_s(profile)),
+        f"{max(shares, default=1.0):.2f}",
+        format_duration(predicted_work(profile, trigger_s).core_s),
+    ]
 
 
 def _heap(lines: Sequence[Line]) -> Iterator[str]:

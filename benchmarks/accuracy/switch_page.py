@@ -38,6 +38,7 @@ _WHAT = {
     "min-offsets": "a minimum of rows per batch",
 }
 
+
 def options(parser: argparse.ArgumentParser) -> None:
     """What may be given."""
     parser.add_argument("--results", type=Path, default=RESULTS, help="what was measured")

@@ -205,7 +205,7 @@ DRIVER_HEAP_BYTES = Assumption(
 )
 DRIVER_CPU_RATIO = Assumption(
     name="Core time of a driver, over the time of its phases outside of stages",
-    value=1.14,
+    value=1.22,
     source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
     influences="how busy the driver is, and how many queries saturate it (U1)-(U3)",
 )

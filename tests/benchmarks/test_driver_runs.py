@@ -30,7 +30,8 @@ def line(num_queries: int, *, on_time: float, repeat: int = 1) -> dict[str, Any]
     return {
         "run": f"{num_queries:02d}-queries-{repeat}", "day": "2026-11-29", "machine_cores": 2,
         "num_queries": num_queries, "repeat": repeat, "cores": 2, "trigger_s": 1.0,
-        "window_s": 36.0, "machine_cpu_s": 0.16 * batches, "num_batches": batches, "batches_per_s": batches / 36.0,
+        "window_s": 36.0, "num_batches": batches, "batches_per_s": batches / 36.0,
+        "machine_cpu_s": 0.16 * batches,
         "on_time_ratio": on_time, "jvm_cpu_s": 0.15 * batches,
         "thread_cpu_s": {"Executo": 0.04 * batches, "C2 Comp": 0.01 * batches},
         "num_tasks": 3 * batches, "tasks_per_s": 3 * batches / 36.0, "heap_bytes": 2**28,

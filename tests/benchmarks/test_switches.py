@@ -65,8 +65,7 @@ def four_runs(name: str, *latencies_s: float) -> list[dict[str, Any]]:
     """Runs of the first pair of a split, in their order."""
     order = ("before/1", "after/1", "after/2", "before/2")
     return [
-        a_run(f"{name}/{run}", latency_s)
-        for run, latency_s in zip(order, latencies_s, strict=True)
+        a_run(f"{name}/{run}", latency_s) for run, latency_s in zip(order, latencies_s, strict=True)
     ]
 
 
@@ -143,8 +142,8 @@ def test_a_pair_of_which_a_side_failed_is_left_out_and_named() -> None:
 
 
 def test_a_minimum_of_rows_is_predicted_by_its_interval() -> None:
-    """10,000 rows at 5,000/s take 2 s instead of 1 s: half a second more, and larger batches."""
-    after = Side(reader={"minOffsetsPerTrigger": "10000"})
+    """9,000 rows at 5,000/s: at 2 s instead of 1 s, half a second more, and larger batches."""
+    after = Side(reader={"minOffsetsPerTrigger": "9000"})
     gain = predicted_gain(a_pair(switch="min-offsets", after=after), a_profile())
     assert isinstance(gain, Gain)
     assert 0.5 < gain.expected_s < 0.7

@@ -17,6 +17,7 @@ from headway.models.laws.normal import quick_ndtr
 
 NARROWEST_LOG_SD = 1e-9  # a constant is the lognormal of this width
 _MOST_SPREADS = 6.0
+_NEXT_TRIGGER_RATIO = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def held_back_trigger_s(
     or a delay `d` has passed since the last batch: the query waits for `t = min(N/λ, d)`. It looks
     at each trigger, so batches start every `B ⌈t/B⌉` with a trigger interval `B`, and every `t`
     without. Where about as many rows arrive by a trigger, some batches start then and others at the
-    next: `⌈t/B⌉` is its mean for a normal `t` with the standard deviation `ς t`. Latencies are
+    next: `⌈t/B⌉` is its mean for a normal `N/λ` with the standard deviation `ς N/λ`. Latencies are
     those of this interval, if batches are not longer than it.
 
     Source: ``ReadMinRows`` and Kafka's ``KafkaMicroBatchStream`` of Spark (4.3, 2026).
@@ -155,7 +156,11 @@ def held_back_trigger_s(
     wait_s = min(min_rows / rate_per_s, longest_s)
     if trigger_s == 0.0:
         return wait_s
-    num_triggers, spread = wait_s / trigger_s, ARRIVED_SPREAD_RATIO.value * wait_s / trigger_s
+    num_triggers = wait_s / trigger_s
+    if wait_s == longest_s:
+        # A quotient of equal times may be a whole number but for its last digit.
+        return trigger_s * max(math.ceil(num_triggers * (1.0 - _NEXT_TRIGGER_RATIO)), 1)
+    spread = ARRIVED_SPREAD_RATIO.value * num_triggers
     # A batch starts later than at so many triggers; all but those nearby are certain.
     first = max(math.floor(num_triggers - _MOST_SPREADS * spread), 1)
     later = np.arange(first, math.ceil(num_triggers + _MOST_SPREADS * spread) + 1)

@@ -47,7 +47,7 @@ def test_triggers_at_which_nothing_ran_are_no_batches() -> None:
 
 
 def test_a_batch_that_waited_for_an_empty_one_would_have_begun_earlier() -> None:
-    """One row came half way through the 0.3 s; at triggers of 0.25 s, it would have begun at one."""
+    """A row came half way through the 0.3 s; at triggers of 0.25 s, it would have begun at one."""
     reports = [report(0, 100.0, 1), report(1, 100.3, 0, removed=1), report(2, 100.603, 1)]
     for trigger_s, held_up_s in ((0.0, 0.153), (0.25, 0.103)):
         empty = empty_batches(reports, 0.0, trigger_s)
