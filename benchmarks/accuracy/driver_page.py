@@ -147,8 +147,8 @@ def errors_of_single_runs(started: Sequence[float]) -> list[float]:
 
     Examples
     --------
-    >>> errors_of_single_runs([6.0, 8.0, 10.0])
-    [-0.3333333333333333, 0.0, 0.42857142857142855]
+    >>> [round(error, 3) for error in errors_of_single_runs([6.0, 8.0, 10.0])]
+    [-0.333, 0.0, 0.429]
     """
     total = sum(started)
     return [value / ((total - value) / (len(started) - 1)) - 1.0 for value in started]
@@ -353,7 +353,7 @@ def _knee(
         "that a young JVM's compiler takes cores, how `κ` is taken from the runs of few, and what "
         "batches of several queries that start at the same instant do to each other. At first, the "
         "cores over the number of batches at once said how much they wait, which is too little for "
-        "two, since a batch keeps more than one thread busy; and `κ` was the slope of the core time "
+        "two, since a batch keeps more than one thread busy; and `κ` was the slope of core time "
         "of the machine, as if it did as much beside in each run, which the table below refutes. "
         "That gave 10.1, 7.9, 9.5 and 8.1, 2 of 4 within 15%. Now the tasks of the log say how "
         "long threads waited (`v` of (U1)).\n"
