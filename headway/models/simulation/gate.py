@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from headway.domain import Z90, Decision, Policy, QueryState
 from headway.models.arrays import Array
-from headway.models.scheduling.order import WaitingQuery, grant_order, next_to_run
+from headway.models.scheduling.order import WaitingQueries, WaitingQuery, grant_order
 from headway.models.simulation.batch_parts import Part, Parts, QueryWork
 
 _TICK_S = 0.001
+_DRAWN_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -138,7 +139,6 @@ def simulate_gate(
     """
     if not (works and cores > 0.0 and at_once >= 1 and 0.0 <= warm_up_s < length_s):
         raise ValueError("need queries, cores, at_once of at least 1, and time after the warm-up")
-    generator = np.random.default_rng(seed)
     queries = [_Running(work) for work in works]
     for index, running in enumerate(queries):
         running.tick_offset_s = offsets_s[index] if offsets_s is not None else 0.0
@@ -151,11 +151,10 @@ def simulate_gate(
     limit = len(works) if policy is None else at_once
     grant_policy = policy or Policy.FCFS
     share_cores = cores / min(limit, len(works))
-    waiting = {
-        index: WaitingQuery.of(grant_policy, _state(running, share_cores))
-        for index, running in enumerate(queries)
-    }
-    parts = Parts(works, cores)
+    waiting = WaitingQueries()
+    for index, running in enumerate(queries):
+        waiting.add(index, WaitingQuery.of(grant_policy, _state(running, share_cores)))
+    parts, normals = Parts(works, cores), _normals(np.random.default_rng(seed))
     now_s, busy_s, num_grants, num_running = 0.0, 0.0, 0, 0
     must_decide = True
     next_s = math.inf
@@ -163,9 +162,9 @@ def simulate_gate(
         if must_decide:
             next_s = math.inf
             if num_running < limit:
-                granted = next_to_run(waiting, now_s, limit - num_running)
+                states = () if on_decision is None else waiting.states
+                granted = waiting.next_to_run(now_s, limit - num_running)
                 if on_decision is not None and granted:
-                    states = tuple(waiting[index].state for index in sorted(waiting))
                     on_decision(
                         Decision(
                             at_s=now_s,
@@ -174,7 +173,7 @@ def simulate_gate(
                             at_once=limit,
                             states=states,
                             order=grant_order(grant_policy, states, now_s),
-                            granted=tuple(waiting[index].state.name for index in granted),
+                            granted=tuple(works[index].query.name for index in granted),
                         )
                     )
                 for index in sorted(granted):
@@ -184,10 +183,8 @@ def simulate_gate(
                     running.last_grant, running.started_s = num_grants, now_s
                     running.emits_to_s = running.watermark_s
                     parts.begin(index, Part.BEFORE, now_s)
-                    del waiting[index]
                 if num_running < limit:
-                    later_s = (query.due_s for query in waiting.values() if query.due_s > now_s)
-                    next_s = min(later_s, default=math.inf)
+                    next_s = waiting.next_due_s
             must_decide = False
         end_s, first = parts.next_end(now_s)
         event_s = min(end_s, next_s)
@@ -204,13 +201,13 @@ def simulate_gate(
         if ended is Part.BEFORE:
             rows = running.work.rate_per_s * (running.started_s - running.read_to_s)
             mean_s = running.work.fixed_core_s + running.work.per_row_core_s * rows
-            core_s = mean_s * _noise(running.work.noise_ratio, generator)
+            core_s = mean_s * _noise(running.work.noise_ratio, normals)
             parts.begin(first, Part.EXECUTORS, now_s, core_s)
         elif ended is Part.EXECUTORS:
             parts.begin(first, Part.AFTER, now_s)
         else:
             _end_batch(running, now_s, warm_up_s, on_grid)
-            waiting[first] = WaitingQuery.of(grant_policy, _state(running, share_cores))
+            waiting.add(first, WaitingQuery.of(grant_policy, _state(running, share_cores)))
             num_running -= 1
             must_decide = True
     return GateOutcome(
@@ -287,9 +284,15 @@ def _outcome(running: _Running, length_s: float, warm_up_s: float) -> QueryOutco
     )
 
 
-def _noise(cv: float, generator: np.random.Generator) -> float:
+def _noise(cv: float, normals: Iterator[float]) -> float:
     """A lognormal factor of mean 1."""
     if cv == 0.0:
         return 1.0
     variance = math.log1p(cv * cv)
-    return float(math.exp(math.sqrt(variance) * generator.standard_normal() - 0.5 * variance))
+    return math.exp(math.sqrt(variance) * next(normals) - 0.5 * variance)
+
+
+def _normals(generator: np.random.Generator) -> Iterator[float]:
+    """Standard normal numbers, many of them drawn at once."""
+    while True:
+        yield from generator.standard_normal(_DRAWN_AT_ONCE).tolist()
