@@ -11,7 +11,7 @@ import numpy as np
 from headway.domain import Z90, Decision, Policy, QueryState
 from headway.models.arrays import Array
 from headway.models.scheduling.order import WaitingQueries, WaitingQuery, grant_order
-from headway.models.simulation.batch_parts import Part, Parts, QueryWork
+from headway.models.simulation.batch_parts import AFTER, BEFORE, EXECUTORS, Parts, QueryWork
 
 _TICK_S = 0.001
 _DRAWN_AT_ONCE = 1024
@@ -76,6 +76,7 @@ class _Running:
     """State of a query during the simulation."""
 
     work: QueryWork
+    window_limit_s: float | None
     tick_offset_s: float = 0.0
     ready_s: float = 0.0
     read_to_s: float = 0.0
@@ -139,7 +140,9 @@ def simulate_gate(
     """
     if not (works and cores > 0.0 and at_once >= 1 and 0.0 <= warm_up_s < length_s):
         raise ValueError("need queries, cores, at_once of at least 1, and time after the warm-up")
-    queries = [_Running(work) for work in works]
+    queries = [
+        _Running(work, work.query.window_limit_s(work.closing_delay_s)) for work in works
+    ]
     for index, running in enumerate(queries):
         running.tick_offset_s = offsets_s[index] if offsets_s is not None else 0.0
         running.ready_s = running.tick_offset_s
@@ -182,7 +185,7 @@ def simulate_gate(
                     running = queries[index]
                     running.last_grant, running.started_s = num_grants, now_s
                     running.emits_to_s = running.watermark_s
-                    parts.begin(index, Part.BEFORE, now_s)
+                    parts.begin(index, BEFORE, now_s)
                 if num_running < limit:
                     next_s = waiting.next_due_s
             must_decide = False
@@ -198,13 +201,13 @@ def simulate_gate(
             must_decide = True
             continue
         running, ended = queries[first], parts.end(first)
-        if ended is Part.BEFORE:
+        if ended is BEFORE:
             rows = running.work.rate_per_s * (running.started_s - running.read_to_s)
             mean_s = running.work.fixed_core_s + running.work.per_row_core_s * rows
             core_s = mean_s * _noise(running.work.noise_ratio, normals)
-            parts.begin(first, Part.EXECUTORS, now_s, core_s)
-        elif ended is Part.EXECUTORS:
-            parts.begin(first, Part.AFTER, now_s)
+            parts.begin(first, EXECUTORS, now_s, core_s)
+        elif ended is EXECUTORS:
+            parts.begin(first, AFTER, now_s)
         else:
             _end_batch(running, now_s, warm_up_s, on_grid)
             waiting.add(first, WaitingQuery.of(grant_policy, _state(running, share_cores)))
@@ -236,7 +239,7 @@ def _state(running: _Running, share_cores: float) -> QueryState:
         pair_s=margin * (duration_s + second_s),
         closing_s=closing_s,
         emits=running.watermark_s >= running.next_end_s,
-        window_limit_s=query.window_limit_s(work.closing_delay_s),
+        window_limit_s=running.window_limit_s,
         row_limit_s=None if query.row_target is None else query.row_target.limit_s,
         output_rows=work.output_rows,
         most_wait_s=query.most_wait_s,
