@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
-        speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
+        speed-planning speed-scheduling speed-scheduling-spark speed-capacity window-equality window-sharing window-runs window-kafka \
         shedding-lives ordered-equality ordered-runs ordered-state speed-ordered skewed-plans skewed-plans-page backlogs backlogs-page restarts restarts-page goldens \
         docs site figures wheel jars constraints audit java clean
 
@@ -184,14 +184,17 @@ scheduling-real-page: $(READY)  ## the page about it, from the committed results
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
 	$(BIN)/python benchmarks/run.py real_gate_page --output docs/scheduling-real.md
 
-speed-profiling: $(READY) java  ## log to profile, in process and on Spark, against plain decode -> docs/profiling-speed.md
+speed-profiling: $(READY) java  ## log to profile and to plan, beside plain decoding, a reader on the JVM and Spark -> docs/profiling-speed.md
 	$(BIN)/python benchmarks/run.py profiling $(wildcard $(GROUND_TRUTH)/sha_agg_local2/eventlog_v2_*) --output docs/profiling-speed.md
 
 speed: $(READY)  ## whole-process times -> docs/speed.md
 	$(BIN)/python benchmarks/run.py commands --output docs/speed.md
 
-speed-scheduling: $(READY) java  ## decisions of a gate, simulators of turns -> docs/scheduling-speed.md
+speed-scheduling: $(READY)  ## decisions of a gate, simulators of turns, half a minute -> docs/scheduling-speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py scheduling --output docs/scheduling-speed.md
+
+speed-scheduling-spark: $(READY) java  ## costs of real gates for that page, a quarter of an hour on a quiet machine
+	$(BIN)/python benchmarks/run.py scheduling --measure
 
 speed-planning: $(READY)  ## plans of few and of a thousand nodes, in process -> docs/planning-speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py planning --output docs/planning-speed.md
