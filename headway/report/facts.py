@@ -93,7 +93,7 @@ def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
     if writes is None or not writes.cost_per_hour:
         return
     if node_type is None or plan.cost is None:
-        requests = format_money(writes.cost_per_hour * HOURS_PER_MONTH, currency="")
+        requests = format_money(writes.cost_per_hour * HOURS_PER_MONTH)
         yield "bill", f"write requests to {writes.store} {requests} per month; nodes not priced"
         return
     parts = (plan.cost, plan.cost - writes.cost_per_hour, writes.cost_per_hour)
@@ -149,7 +149,7 @@ def after_start_lines(plan: Plan) -> list[str]:
 
 def _ready_text(after_start: AfterStart) -> str:
     restart = after_start.restart
-    return "" if restart is None else f"; ready up to {format_duration(restart.total_s)} later"
+    return "" if restart is None else f"; starting takes up to {format_duration(restart.total_s)}"
 
 
 def _restart_text(after_start: AfterStart) -> str:
