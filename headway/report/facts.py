@@ -104,12 +104,9 @@ def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
 
 
 def after_start_fact(plan: Plan) -> Iterator[tuple[str, str]]:
-    """From which minute on the target is met, and what is expected in the first one."""
+    """From which minute on the target is met, and what is expected in the first one, if known."""
     after_start = plan.after_start
-    if after_start is None:
-        return
-    if after_start.evidence is Evidence.UNAVAILABLE:
-        yield _AFTER_START, f"unavailable: {after_start.reason}"
+    if after_start is None or after_start.evidence is Evidence.UNAVAILABLE:
         return
     expected_s = after_start.expected_first_minute_s
     expected = "" if expected_s is None else f"{format_duration(expected_s)}, "
