@@ -179,10 +179,10 @@ def test_a_higher_rate_fails_and_is_commented(runner: Runner) -> None:
     text = runner.calls[runner.calls.index(f"\n{MARKER}") + 1 :]
     headline, table = text.splitlines()[1], text[text.index("| job") :]
     # Two nodes of 0.192 an hour instead of one: 720 hours of 0.192 more.
-    assert headline.startswith("**Headway: 276 USD per month (+138); ")
+    assert headline.startswith("**Headway: 276 per month (+138); ")
     assert table.splitlines()[0].startswith("| job | cost | planned | target |")
-    assert "| orders | 138 USD -\\> 276 USD per month | 1.5" in table
-    cost, latency = "138 USD per month: 0.384 USD per hour, was 0.192", "the locked setting ("
+    assert "| orders | 138 -\\> 276 per month | 1.5" in table
+    cost, latency = "138 per month: 0.384 per hour, was 0.192", "the locked setting ("
     assert table.index(cost) < table.index(latency)
     assert (runner.folder.parent / "summary").read_text("utf-8") == text[: text.index("</sub>") + 7]
 
@@ -195,7 +195,7 @@ def test_a_comment_that_is_there_is_replaced(runner: Runner) -> None:
     runner.comments.write_text(json.dumps(notes), encoding="utf-8")
     done = on_gitlab(runner, **GITLAB, HEADWAY_TOKEN="a-token")
     assert done.returncode == 4
-    assert "**Headway: 276 USD per month (+138); " in done.stdout
+    assert "**Headway: 276 per month (+138); " in done.stdout
     on_github_line, on_gitlab_line = runner.changes
     assert on_github_line == (
         "gh api --method PATCH repos/acme/jobs/issues/comments/11 --field body=@headway.md"
@@ -227,4 +227,4 @@ def test_without_a_lock_the_targets_are_commented(runner: Runner) -> None:
         lock.unlink()
     assert on_github(runner, baseline="", specs="configs/orders.yaml") == 0
     assert runner.changes == ["gh pr comment 7 --body-file headway.md"]
-    assert "**Headway: 138 USD per month; 1 job: every target is met**" in runner.calls
+    assert "**Headway: 138 per month; 1 job: every target is met**" in runner.calls
