@@ -24,7 +24,7 @@ MEASURED = $(if $(CPU),$(CPU) $@)
 # Tests and pages start hundreds of processes: what they load is compiled by the first of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest test-mcp \
+.PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest test-mcp browser \
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
         ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes driver-runs driver-page switch-runs switch-judged switch-page scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
@@ -73,6 +73,11 @@ test-versions: java  ## the profiler's tests on each supported PySpark, in envir
 
 test-mcp: $(MCP_READY)  ## headway mcp, asked by the client of the protocol's SDK
 	.venv-mcp/bin/python -m pytest tests/cli/test_mcp.py
+
+# Pages in a browser: Debian's Chromium, and axe-core from npm.
+browser: site  ## pages and the documentation site in Chromium, looked at by axe-core (needs chromium and npm)
+	npm install --silent --no-save --prefix build/browser axe-core@4
+	$(BIN)/python -m pytest tests/report/test_pages.py tests/report/test_accessibility.py
 
 test-lowest:  ## the tests without Spark on the lowest version of each requirement
 	sh scripts/test-lowest.sh python3.11

@@ -93,7 +93,7 @@ def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
     if writes is None or not writes.cost_per_hour:
         return
     if node_type is None or plan.cost is None:
-        requests = format_money(writes.cost_per_hour * HOURS_PER_MONTH, currency="")
+        requests = format_money(writes.cost_per_hour * HOURS_PER_MONTH)
         yield "bill", f"write requests to {writes.store} {requests} per month; nodes not priced"
         return
     parts = (plan.cost, plan.cost - writes.cost_per_hour, writes.cost_per_hour)
@@ -104,12 +104,9 @@ def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
 
 
 def after_start_fact(plan: Plan) -> Iterator[tuple[str, str]]:
-    """From which minute on the target is met, and what is expected in the first one."""
+    """From which minute on the target is met, and what is expected in the first one, if known."""
     after_start = plan.after_start
-    if after_start is None:
-        return
-    if after_start.evidence is Evidence.UNAVAILABLE:
-        yield _AFTER_START, f"unavailable: {after_start.reason}"
+    if after_start is None or after_start.evidence is Evidence.UNAVAILABLE:
         return
     expected_s = after_start.expected_first_minute_s
     expected = "" if expected_s is None else f"{format_duration(expected_s)}, "
@@ -149,7 +146,7 @@ def after_start_lines(plan: Plan) -> list[str]:
 
 def _ready_text(after_start: AfterStart) -> str:
     restart = after_start.restart
-    return "" if restart is None else f"; ready up to {format_duration(restart.total_s)} later"
+    return "" if restart is None else f"; starting takes up to {format_duration(restart.total_s)}"
 
 
 def _restart_text(after_start: AfterStart) -> str:

@@ -14,6 +14,7 @@ from headway.report.driver import driver_section
 from headway.report.facts import facts, memory_rows, nearest_rows
 from headway.report.frontier import another_carries_more, frontier_rows, needs_rows, rate_text
 from headway.report.wording import (
+    LEAST_SHOWN_SHARE,
     METRIC_NAMES,
     brief_setting_text,
     caution_texts,
@@ -238,10 +239,14 @@ def _legend(plan: StreamAnswer, points: Iterable[tuple[FrontierPoint, bool]]) ->
 
 
 def _phases(prediction: Prediction) -> Iterator[Section]:
-    """The phases of the mean latency."""
-    phases_s = prediction.phases_s
-    total_s = sum(phases_s.values())
+    """The phases of the mean latency, but for those that take next to nothing."""
+    total_s = sum(prediction.phases_s.values())
     if total_s > 0:
+        shown_s = {
+            name: value_s
+            for name, value_s in prediction.phases_s.items()
+            if value_s / total_s >= LEAST_SHOWN_SHARE
+        }
         yield Section(
             title=f"mean {METRIC_NAMES[Metric.TUPLE]} by phase",
             rows=tuple(
@@ -250,10 +255,10 @@ def _phases(prediction: Prediction) -> Iterator[Section]:
                     format_duration(value_s),
                     percent(value_s / total_s),
                 )
-                for name, value_s in phases_s.items()
+                for name, value_s in shown_s.items()
             ),
             right=(1, 2),
-            bar_share=tuple(value_s / total_s for value_s in phases_s.values()),
+            bar_share=tuple(value_s / total_s for value_s in shown_s.values()),
         )
 
 

@@ -102,8 +102,9 @@ def test_without_a_fresh_jvm_on_record_nothing_is_made_up() -> None:
     assert found.after_start is not None
     assert found.after_start.evidence is Evidence.UNAVAILABLE
     assert found.after_start.by_minute_s == ()
-    assert "unavailable: the profile has no batches of a fresh JVM" in " ".join(
-        sheet_text(stream_sheet(found)).split()
+    assert "after a restart" not in sheet_text(stream_sheet(found))
+    assert "Unavailable: the profile has no batches of a fresh JVM" in " ".join(
+        explanation_text(found).split()
     )
     with pytest.raises(InputError, match="has no batches of a fresh JVM"):
         planned(drifting, from_start=True)

@@ -183,7 +183,7 @@ def test_a_page_is_small_loads_nothing_and_fits(name: str, page: Page, tmp_path:
     text = PAGES[name](tmp_path)
     assert len(text.encode()) < MOST_BYTES
     shown(page, tmp_path, text)
-    for width in (1440, 768, 390):
+    for width in (1440, 1280, 768, 375):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("h1").inner_text().strip()
