@@ -47,6 +47,7 @@ class SimulatedQuery:
     may_cut: bool = False
     sink: str = "FileSink[/out]"
     live_executors: bool = True
+    executors_are_given: bool = False
     starts: list[Configuration] = field(default_factory=list)
     fails_at: tuple[Callable[[Configuration], bool], ...] = ()
     at: Callable[[str], None] = lambda _point: None
