@@ -44,12 +44,11 @@ def main(folder: Path) -> None:
         table=session.range(60).selectExpr("timestamp_seconds(id) AS at", "id % 3 AS k"),
         column=F.window("at", "10 seconds", "5 seconds"),
     )
-    outcomes = {
-        "refused": _outcomes(ALL_REFUSED, remote, folder / "refused"),
-        "written": [path.name for path in (folder / "refused").rglob("*") if path.is_file()],
-        "works": _outcomes(WORKS, remote, folder / "works"),
-    }
+    refused = _outcomes(ALL_REFUSED, remote, folder / "refused")
+    written = [path.name for path in (folder / "refused").rglob("*") if path.is_file()]
     remote.query.stop()
+    works = _outcomes(WORKS, remote, folder / "works")
+    outcomes = {"refused": refused, "written": written, "works": works}
     session.stop()
     (folder / "outcomes.json").write_text(json.dumps(outcomes))
 

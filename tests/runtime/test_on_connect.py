@@ -25,9 +25,10 @@ pytestmark = pytest.mark.skipif(
 def test_each_call_says_what_to_do_or_works(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", connect_session.__name__, str(tmp_path)],
-        check=True, cwd=ROOT, timeout=300,
+        check=True, cwd=ROOT, timeout=600,
         # An ephemeral port, so that several servers can run.
-        env=os.environ | {"SPARK_TESTING": "1", "PYTHONPATH": str(ROOT)},
+        env=os.environ
+        | {"SPARK_TESTING": "1", "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
     )  # fmt: skip
     outcomes = json.loads((tmp_path / "outcomes.json").read_text())
     others = {

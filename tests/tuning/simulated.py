@@ -107,6 +107,8 @@ class SimulatedQuery:
         return 1.0
 
     def ask_for_executors(self, total: int) -> None:
+        if self.executors_are_given:
+            return
         self.executors = min(self.num_executors(), total)
         waiting = [one for one in self.come_s if one > self.now_s]
         more = total - self.executors - len(waiting)
