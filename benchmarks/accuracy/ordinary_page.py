@@ -11,13 +11,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from campaign.figures import is_judged
 from campaign.record import RESULTS
+from campaign.speed_table import corrected_by_speed, latencies_by_speed
 from error_parts import parts_tables
 from judge_ordinary import judged_lines
 from ordinary.jobs import JOBS
 from ordinary.limits import AskedRate, decided
 from ordinary.split import ADVISED, MOST_ADVISED, split_digest
 from ordinary.tables import (
+    GOALS,
     by_table,
     floor_table,
     judged_lines_of,
@@ -98,6 +101,13 @@ def page_lines(rows: list[Row], decided: Mapping[AskedRate, bool], made: str) ->
     )
     yield "## The floor\n"
     yield from floor_table(rows)
+    yield (
+        "The machine itself is not always equally fast: beside each run, a loop of the interpreter "
+        "is timed once a second.\n"
+    )
+    judged = [row for row in judged_lines_of(rows, ADVISED) if is_judged(row)]
+    yield from corrected_by_speed(judged)
+    yield from latencies_by_speed(judged, GOALS)
     yield "## By what was never seen\n"
     yield from by_table(rows, "why", "judged at")
     yield "## By job\n"
