@@ -101,9 +101,7 @@ def corrected_by_speed(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
-def latencies_by_speed(
-    rows: Sequence[Row], goals: Mapping[str, float] = GOALS
-) -> Iterator[str]:
+def latencies_by_speed(rows: Sequence[Row], goals: Mapping[str, float] = GOALS) -> Iterator[str]:
     """Errors of latencies as they are, and predicted for the speed that the machine had."""
     judged = [row for row in rows if is_judged(row) and row["predicted"].get("at_speed")]
     if len(judged) < _LEAST_RUNS:
