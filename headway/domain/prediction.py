@@ -167,10 +167,18 @@ class Prediction(Result):
 
     @property
     def is_surely_unstable(self) -> bool:
-        """Whether it is not stable even if batches are as short as they may well be."""
-        return not self.stable and not any(
-            finding.code is FindingCode.OVER_CAPACITY and finding.numbers.get("is_sure") == 0.0
-            for finding in self.findings
+        """Whether its backlog grows even if batches are as short as they may well be.
+
+        Too close to saturation is no verdict: between nine tenths of the offered load and all of
+        it, the backlog is expected to stay bounded, however long it becomes.
+        """
+        return (
+            not self.stable
+            and not self.is_close_to_saturation
+            and not any(
+                finding.code is FindingCode.OVER_CAPACITY and finding.numbers.get("is_sure") == 0.0
+                for finding in self.findings
+            )
         )
 
     @property
