@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from campaign.backlog_table import backlog_table
 from campaign.figures import (
     GOAL_MEAN_RATIO,
     GOAL_P99_RATIO,
@@ -51,6 +52,7 @@ from campaign.speed_table import (
 )
 from campaign.verdict_table import verdict_table
 from campaign.words import (
+    BACKLOG_WORDS,
     EVERY_WORDS,
     FINDINGS,
     OTHER_WORDS,
@@ -63,6 +65,7 @@ from pages import headed
 from result_lines import lines_of
 
 RESULTS = Path(__file__).parent / "results"
+LIVE_BACKLOGS = "live-backlogs.jsonl"
 
 
 def read_results(path: Path) -> list[Row]:
@@ -141,7 +144,9 @@ def page(results: Path) -> str:
         "",
         "## Working off a backlog",
         "",
-        *_backlog_table([row for row in fitted if is_backlog(row)]),
+        BACKLOG_WORDS,
+        "",
+        *backlog_table(_backlogs(fitted, results / LIVE_BACKLOGS)),
         "## Fitted on one ordinary run whose rate varies",
         "",
         VARYING_WORDS,
@@ -281,6 +286,12 @@ def _window_table(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
+def _backlogs(fitted: Sequence[Row], live: Path) -> list[Row]:
+    """Those of the campaign, and in their place those whose rows have event times of live ones."""
+    as_live = {row["workload"]: row for row in by_setting(lines_of(live))}
+    return [as_live.get(row["workload"], row) for row in fitted if is_backlog(row)]
+
+
 def _saturation(rows: Sequence[Row]) -> Iterator[str]:
     """Of runs on a stream, each by itself: did they keep up, and were they called stable."""
     open_runs = [row for row in rows if not is_backlog(row) and is_undisturbed(row)]
@@ -321,17 +332,6 @@ def _saturation(rows: Sequence[Row]) -> Iterator[str]:
 
 def _is_warned_of(row: Row) -> bool:
     return is_warned(row) and row["predicted"]["latency"] is not None and not fell_behind(row)
-
-
-def _backlog_table(rows: Sequence[Row]) -> Iterator[str]:
-    yield from headed("| workload | rows per batch | predicted | measured | error |")
-    for row in rows:
-        predicted, true = row["predicted"]["rows_per_s"], row["truth"]["rows_per_s"]
-        yield (
-            f"| {_workload(row)} | {row['max_rows']:,} | {predicted:,.0f}/s | {true:,.0f}/s "
-            f"| {predicted / true - 1:+.1%} |"
-        )
-    yield ""
 
 
 def _details(rows: Sequence[Row]) -> Iterator[str]:

@@ -166,7 +166,8 @@ def _measured(spark: SparkSession, run: Run, carried_per_s: float, folder: Path)
     stream = Stream(rate_per_s=setting.share * carried_per_s, seed=run.repeat)
     if setting.backlog:
         limit = max(int(_BACKLOG_BATCH_S * carried_per_s), 1)
-        stream = backlog_stream(limit)
+        # As live rows: a state that follows event time holds what it holds at this rate.
+        stream = backlog_stream(limit, carried_per_s)
     query = Query(
         name=f"{run.name}@{os.getpid()}",
         workload=workload,

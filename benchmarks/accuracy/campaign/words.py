@@ -170,6 +170,13 @@ again:
   that grow during a run. It was derived from this workload, the only one with a growing state.
 """
 
+BACKLOG_WORDS = (
+    "The rows of a backlog wait at the source, and every batch takes as many as it may: batches of "
+    "about 2 s, one after the other. Predictions are for the state that the rows before a batch "
+    "leave: all of them where it grows, and in a join those within its retention at the rate at "
+    "which they arrived. Where that is a million per second, no live query has such a state."
+)
+
 VARYING_WORDS = (
     "Profiled in one run of 40 s at a trigger of 1 s with 2 partitions, whose rate is 1.7 times "
     "the mean for 4.4 s and then zero for 2.9 s. All other configurations are predicted from that "
