@@ -11,6 +11,8 @@ from headway.domain.source_tasks import Coalescing, SourceTasks
 from headway.domain.writes import CheckpointStore
 from headway.limits import MOST_INT, MOST_RATIO
 
+_STREAM_JOIN = "symmetricHashJoin"
+
 
 def stage_called(stage: str, work: str | None) -> str:
     """A stage by its name and what it computes, if that is known.
@@ -356,6 +358,11 @@ class QueryShape:
     python_operators: tuple[str, ...] = ()
     deals_out_buckets: bool = False
     checkpoint_store: CheckpointStore | None = None
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether its state are the rows of two joined streams, each for a time."""
+        return set(self.stateful_operators) == {_STREAM_JOIN}
 
     @property
     def last_aggregation(self) -> StatefulOperator | None:

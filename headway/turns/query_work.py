@@ -41,7 +41,7 @@ def query_work(
     rows = max(rate_per_s * query.trigger_s, _LEAST_ROWS)
     empty_core_s, full_core_s = _core_s(profile, 0.0), _core_s(profile, rows)
     spans = level_spans(
-        profile.stages, cores, profile.baseline.shuffle_partitions, profile.num_state_rows
+        profile.stages, cores, profile.baseline.shuffle_partitions, profile.num_held_rows
     )
     makespan_s = sum(float(level.at(rows)) for level in spans)
     phases = {phase.name: phase.mean_s for phase in profile.driver_phases}
@@ -87,7 +87,7 @@ def _core_s(profile: JobProfile, rows: float) -> float:
     partitions = profile.baseline.shuffle_partitions
     return float(
         sum(
-            stage.tasks_s(stage.num_tasks(partitions), partitions, profile.num_state_rows, rows)
+            stage.tasks_s(stage.num_tasks(partitions), partitions, profile.num_held_rows, rows)
             for stage in profile.stages
         )
     )
