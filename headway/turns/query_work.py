@@ -48,6 +48,7 @@ def query_work(
     after_s = sum(phases.get(name, 0.0) for name in AFTER_COMMIT_PHASES)
     arrivals = profile.observed_arrivals
     lag_s = None if arrivals is None else arrivals.event_time_lag_s
+    lags = () if arrivals is None else arrivals.lags
     return QueryWork(
         query=query,
         rate_per_s=rate_per_s,
@@ -58,6 +59,7 @@ def query_work(
         most_cores=max(min(full_core_s / makespan_s, float(cores)), 0.1),
         noise_ratio=float(noise_ratio_at(profile.noise, sum(phases.values()) + makespan_s)),
         closing_delay_s=max(lag_s or 0.0, 0.0),
+        closing_lags=lags,
         driver_cores=1.0 if profile.application.is_local else 0.0,
     )
 
