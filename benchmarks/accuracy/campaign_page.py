@@ -61,6 +61,8 @@ from campaign.words import (
     preface,
 )
 from error_parts import parts_tables
+from ordinary.record import JUDGED as ORDINARY
+from ordinary.tables import FITTED, judged_lines_of
 from pages import headed
 from result_lines import lines_of
 
@@ -136,7 +138,7 @@ def page(results: Path) -> str:
             read_results(results / "planned.jsonl.gz"),
             {row["name"]: row for row in read_results(results / "planned-anew.jsonl.gz")},
         ),
-        *_reliability(fitted),
+        *_reliability(fitted, results),
         "## Over capacity, and called so",
         "",
         *_saturation(repeats_of(fitted)),
@@ -188,23 +190,33 @@ def promised_outcomes(rows: Sequence[Row]) -> list[Outcome]:
         Outcome(probability, bool(kept))
         for run in repeats_of(rows)
         if is_judged(run)
-        for probability, kept in run.get("promises") or ()
+        for probability, kept, *_ in run.get("promises") or ()
     ]
 
 
-def _reliability(rows: Sequence[Row]) -> Iterator[str]:
+def promises_by_group(rows: Sequence[Row], results: Path) -> dict[str, list[Outcome]]:
+    """Those about the campaign, by regime, and those about ordinary jobs, by what was fitted."""
+    groups = {"all": rows, **regimes(rows)}
+    if (results / ORDINARY).exists():
+        ordinary = read_results(results / ORDINARY)
+        for role, fitted in FITTED.items():
+            groups[f"ordinary jobs, fitted on {fitted}"] = judged_lines_of(ordinary, role)
+    outcomes = {name: promised_outcomes(of) for name, of in groups.items()}
+    return {name: of for name, of in outcomes.items() if of}
+
+
+def _reliability(rows: Sequence[Row], results: Path) -> Iterator[str]:
     """Random promises about judged runs; none in results of before."""
-    outcomes = promised_outcomes(rows)
-    if outcomes:
+    groups = promises_by_group(rows, results)
+    if "all" in groups:
         yield "## Calibration of probabilities"
         yield ""
         yield RELIABILITY_WORDS
         yield ""
         yield "![Stated probability and share of promises kept](img/accuracy-reliability.svg)"
         yield ""
-        yield from reliability_table(outcomes)
-        by_regime = {name: promised_outcomes(of) for name, of in regimes(rows).items()}
-        yield from regime_table({"all": outcomes, **{k: v for k, v in by_regime.items() if v}})
+        yield from reliability_table(groups["all"])
+        yield from regime_table(groups)
 
 
 def _error_table(first: str, groups: dict[str, list[Row]]) -> Iterator[str]:
@@ -369,7 +381,7 @@ def run(given: argparse.Namespace) -> None:
     plots = given.output.parent / "img"
     plots.mkdir(parents=True, exist_ok=True)
     scatter(judged_settings(given.results), plots / "accuracy-scatter.svg")
-    if outcomes := promised_outcomes(_fitted_settings(given.results)):
-        reliability_diagram(outcomes, plots / "accuracy-reliability.svg")
+    if groups := promises_by_group(_fitted_settings(given.results), given.results):
+        reliability_diagram(groups, plots / "accuracy-reliability.svg")
     given.output.write_text(page(given.results))
     print(given.output)
