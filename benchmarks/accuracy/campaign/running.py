@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 PROBE_S = 7.0
 WARM_UP_S = 30.0
+_STATE = "org.apache.spark.sql.execution.streaming.state"
 _WARM_UP_RATE_PER_S = 40_000.0
 _BACKLOG_RATE_PER_S = 1e6
 _BACKLOG_AGE_S = 3600.0
@@ -113,6 +114,7 @@ def run_group(
                 print(f"{group.name}: no time for {run.name}; the rest is left", file=sys.stderr)
                 return
             print(f"{group.name}: {place + 1} of {len(runs)}, {run.name}", file=sys.stderr)
+            forget_others(spark)
             begun_s = time.time()
             measured_line = _measured(spark, run, rates[run.workload], folder)
             seen = beside.between(begun_s, time.time())
@@ -157,6 +159,17 @@ def warm_up(
         partitions=4,
     )
     run_query(spark, query, run_s=warm_s, folder=folder)
+
+
+def forget_others(spark: SparkSession) -> None:
+    """Unload the state of queries that have ended, and collect what they left in the heap.
+
+    Spark keeps it for up to a minute, and the collector marks it beside the next query.
+    """
+    jvm: Any = spark.sparkContext._jvm
+    stores = jvm.java.lang.Class.forName(f"{_STATE}.StateStore$")
+    stores.getField("MODULE$").get(None).unloadAll()
+    jvm.java.lang.System.gc()
 
 
 def _measured(spark: SparkSession, run: Run, carried_per_s: float, folder: Path) -> dict[str, Any]:
