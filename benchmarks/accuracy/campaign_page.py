@@ -39,9 +39,12 @@ from campaign.figures import (
     share_within,
 )
 from campaign.headline import headline
+from campaign.kept_runs import read_lines
+from campaign.left_state import left_state_tables
 from campaign.missed_table import missed_table
 from campaign.plan_tables import plan_tables
 from campaign.plots import reliability_diagram, scatter
+from campaign.record import RUNS
 from campaign.reliability import Outcome, regime_table, reliability_table
 from campaign.schedule import EVERY, FIT, MEASURED_S, VARIED
 from campaign.speed_table import (
@@ -166,6 +169,9 @@ def page(results: Path) -> str:
         *speed_beside_runs(repeats_of(fitted)),
         *corrected_by_speed(repeats_of(fitted)),
         *latencies_by_speed(repeats_of(fitted)),
+        "## Beside the state of a query that has ended",
+        "",
+        *left_state_tables(list(read_lines(results / RUNS)), fitted),
         "## What the errors are made of",
         "",
         *parts_tables(repeats_of(fitted)),
