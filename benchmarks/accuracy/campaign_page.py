@@ -70,7 +70,7 @@ from pages import headed
 from result_lines import lines_of
 
 RESULTS = Path(__file__).parent / "results"
-LIVE_BACKLOGS = "live-backlogs.jsonl"
+LIVE_BACKLOGS, LEFT_STATES = "live-backlogs.jsonl", "left-states.jsonl"
 
 
 def read_results(path: Path) -> list[Row]:
@@ -171,7 +171,9 @@ def page(results: Path) -> str:
         *latencies_by_speed(repeats_of(fitted)),
         "## Beside the state of a query that has ended",
         "",
-        *left_state_tables(list(read_lines(results / RUNS)), fitted),
+        *left_state_tables(
+            list(read_lines(results / RUNS)), fitted, lines_of(results / LEFT_STATES)
+        ),
         "## What the errors are made of",
         "",
         *parts_tables(repeats_of(fitted)),

@@ -86,8 +86,10 @@ def _setting(row: Row) -> str:
     return f"{row['group']}/{row['workload']}/{row['role']}/{row['setting']}"
 
 
-def left_state_tables(kept: Sequence[Row], judged: Iterable[Row]) -> Iterator[str]:
-    """What repeats differ by, then the errors of the judged runs of both kinds."""
+def left_state_tables(
+    kept: Sequence[Row], judged: Iterable[Row], trials: Sequence[Row] = ()
+) -> Iterator[str]:
+    """What repeats differ by, the errors of judged runs of both kinds, and runs made for this."""
     yield _WORDS
     yield ""
     beside = beside_left_state(kept)
@@ -113,4 +115,19 @@ def left_state_tables(kept: Sequence[Row], judged: Iterable[Row]) -> Iterator[st
             f"| {median_size(p99)} | {share_within(p99, 0.15)} | {median_size(windows)} "
             f"| {share_within(windows, 0.1)} |"
         )
+    yield ""
+    yield from _trial_table([trial for trial in trials if trial.get("duration")])
+
+
+def _trial_table(trials: Sequence[Row]) -> Iterator[str]:
+    """Two queries with and without the state of another, in one JVM (`left_states.py`)."""
+    if not trials:
+        return
+    yield from headed("| query | in this order | batch, mean: repeats | cores busy |")
+    for (job, condition), of in grouped(
+        trials, lambda trial: (trial["job"], trial["condition"])
+    ).items():
+        means = ", ".join(f"{trial['duration']['mean']:.3f} s" for trial in of)
+        busy = ", ".join(f"{trial['cores_busy']:.2f}" for trial in of)
+        yield f"| {job} | {condition} | {means} | {busy} |"
     yield ""
