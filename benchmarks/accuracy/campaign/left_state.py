@@ -124,10 +124,9 @@ def _trial_table(trials: Sequence[Row]) -> Iterator[str]:
     if not trials:
         return
     yield from headed("| query | in this order | batch, mean: repeats | cores busy |")
-    for (job, condition), of in grouped(
-        trials, lambda trial: (trial["job"], trial["condition"])
-    ).items():
+    of_each = grouped(trials, lambda trial: f"{trial['job']} | {trial['condition']}")
+    for condition, of in of_each.items():
         means = ", ".join(f"{trial['duration']['mean']:.3f} s" for trial in of)
         busy = ", ".join(f"{trial['cores_busy']:.2f}" for trial in of)
-        yield f"| {job} | {condition} | {means} | {busy} |"
+        yield f"| {condition} | {means} | {busy} |"
     yield ""
