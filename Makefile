@@ -96,7 +96,7 @@ accuracy-kept: $(READY)  ## the whole blocks of a campaign -> benchmarks/accurac
 accuracy-judged: $(READY)  ## predictions about the runs of the campaign that there are -> benchmarks/accuracy/results
 	$(BIN)/python benchmarks/run.py judge_campaign $(CAMPAIGN) --output benchmarks/accuracy/results/campaign.jsonl.gz
 
-live-backlogs: $(READY) java  ## backlogs with event times of live rows, and the runs that predict them: 25 minutes, WORKLOAD=join for 6
+live-backlogs: $(READY) java  ## backlogs with event times of live rows, and the runs that predict them: 23 minutes, WORKLOAD=join for 6
 	$(BIN)/python benchmarks/run.py live_backlogs build/live-backlogs $(if $(WORKLOAD),--workload $(WORKLOAD)) $(QUIET)
 
 left-states: $(READY) java  ## two queries beside the state that another left in the heap, ten minutes on a quiet machine

@@ -1,8 +1,9 @@
 """Backlogs whose rows have the event times of live ones, and the runs that they are predicted from.
 
 In the campaign of November 2026, rows of a backlog had arrived at a million per second, so a state
-that follows event time held what it never holds live: two joined streams kept every row. Here they
-arrived at the rate that the workload carries. As in the campaign, profiles are fitted on the
+that follows event time held what it never holds live: two joined streams kept every row. Others ran
+beside the state of a query that had ended (`campaign/left_state.py`). Here rows arrived at the rate
+that the workload carries, and runs begin without the state of others. As in the campaign, profiles are fitted on the
 settings of `fit-set.json`, and every repeat has a JVM of its own. What is on record is not run
 again; `campaign_page.py` puts these backlogs in place of those of the campaign.
 
@@ -29,8 +30,8 @@ from campaign.workloads import WORKLOADS, Stream
 from judge_campaign import judged
 from result_lines import lines_of
 
-WATERMARKED = ("join", "deduplication", "sessions", "sliding", "tumbling")
-"""Workloads whose state follows event time, the one with the most state first."""
+AFFECTED = ("join", "growing", "json", "slow-checkpoint", "sliding")
+"""Workloads whose backlogs held another state than live, or ran beside one that was left."""
 RUNS, JUDGED = "live-backlog-runs.jsonl.gz", "live-backlogs.jsonl"
 
 
@@ -38,7 +39,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     """What may be given."""
     parser.add_argument("folder", type=Path, help="work folder, outside the repository")
     parser.add_argument(
-        "--workload", action="append", choices=MAIN.workloads, help="default: all with a watermark"
+        "--workload", action="append", choices=MAIN.workloads, help="default: those affected"
     )
     parser.add_argument("--minutes", type=float, help="begin only what ends within so long")
     parser.add_argument("--count", action="store_true", help="print what is left, and run nothing")
@@ -49,7 +50,7 @@ def run(given: argparse.Namespace) -> None:
     """Run what is left and there is time for, keep it, and judge it."""
     place = given.folder / MAIN.name
     put_back_runs(place, read_lines(given.results / RUNS))
-    workloads = given.workload or WATERMARKED
+    workloads = given.workload or AFFECTED
     if not given.count:
         window = Window(given.minutes)
         for repeat in range(1, NUM_REPEATS + 1):

@@ -83,4 +83,4 @@ def test_what_is_on_record_is_not_run_again(tmp_path: Path) -> None:
     ]  # fmt: skip
     (tmp_path / "truth.jsonl").write_text(json.dumps({"name": every[0].name}) + "\n")
     assert live_backlogs.left(tmp_path, ("join",), 1) == every[1:]
-    assert set(live_backlogs.WATERMARKED) <= set(MAIN.workloads)
+    assert set(live_backlogs.AFFECTED) <= set(MAIN.workloads)
