@@ -1,11 +1,11 @@
-"""Backlogs whose rows have the event times of live ones, and the runs that they are predicted from.
+"""Backlogs whose rows have the event times of live ones, and the runs they are predicted from.
 
 In the campaign of November 2026, rows of a backlog had arrived at a million per second, so a state
 that follows event time held what it never holds live: two joined streams kept every row. Others ran
 beside the state of a query that had ended (`campaign/left_state.py`). Here rows arrived at the rate
-that the workload carries, and runs begin without the state of others. As in the campaign, profiles are fitted on the
-settings of `fit-set.json`, and every repeat has a JVM of its own. What is on record is not run
-again; `campaign_page.py` puts these backlogs in place of those of the campaign.
+that the workload carries, and runs begin without the state of others. As in the campaign, profiles
+are fitted on the settings of `fit-set.json`, and every repeat has a JVM of its own. What is on
+record is not run again; `campaign_page.py` puts these backlogs in place of the campaign's.
 
     python benchmarks/run.py live_backlogs WORK_FOLDER --count
     python benchmarks/run.py live_backlogs WORK_FOLDER --workload join --minutes 8

@@ -39,9 +39,7 @@ def a_backlog(rate_per_s: float, ran_per_s: float = 0.0, repeat: int = 1) -> Row
 
 def with_state(operator: str, **figures: float) -> JobProfile:
     profile = a_profile(
-        state=StateProfile(
-            rows=30_000, memory_bytes=10**6, commit_per_partition_s=0.001, **figures
-        )  # type: ignore[arg-type]
+        state=StateProfile(rows=30_000, memory_bytes=10**6, commit_per_partition_s=0.001, **figures)  # type: ignore[arg-type]
     )
     *others, holding = profile.stages
     stages = (*others, replace(holding, task_per_state_row_s=STATE_ROW_S))

@@ -63,9 +63,7 @@ def _state_bytes(row: Row) -> float:
     return float(batches["state"]["memory_bytes"][-1]) if batches else 0.0
 
 
-def duration_ratios(
-    kept: Sequence[Row], beside: set[tuple[str, str]]
-) -> Mapping[str, list[float]]:
+def duration_ratios(kept: Sequence[Row], beside: set[tuple[str, str]]) -> Mapping[str, list[float]]:
     """Batch durations of two repeats: of the one beside a left state to the other; of neither."""
     ratios: dict[str, list[float]] = {"one": [], "neither": []}
     with_truth = [row for row in kept if row["truth"]]

@@ -115,7 +115,7 @@ def advised_runs(
     take part. Its columns are the shares of a batch that are fixed, in proportion to rows, and in
     proportion to partitions. If all runs had the same number of slots, a run on twice as many comes
     last. If all batches had one size, a run on the same slots and partitions whose rows differ
-    comes first, and no run has a rate above that of (P28). If all batches of a join came at the same
+    comes first, and no run has a rate above that of (P28). If all batches of a join came at one
     interval, rows and state (E29) were in one proportion: a run at another interval comes first.
 
     Examples

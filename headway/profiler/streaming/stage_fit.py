@@ -316,13 +316,12 @@ def _state_grows(runs: Sequence[QueryRun], stage_index: int) -> bool:
     **(E29)** Cost of a row of state, `t_3` of (T2): Spark's default store copies the map of its
     rows for every batch. It is fitted by (E3), with the other terms of the stage that holds the
     state, if the state at least doubles within most runs, and rows and state are separable by (E2).
-    It is also fitted for a join of two streams, whose state follows the rate: in a batch of `n` rows
-    it is `S = v λ (w+H) + u` (Z3), and the `u` rows that the batch writes are part of what its rows
-    cost, so `S` is without them. Since rows and state may not be separable then, a row of state has
-    a prior cost of 0.9 us, give or take as much, unless RocksDB keeps it, which copies nothing. Of
-    other states the cost is 0, since those that follow the rate differ between runs just like the
-    rows. A prediction is for the state at its rate (E36); growing state has the size at the end of
-    the last run.
+    It is also fitted for a join of two streams, whose state follows the rate: it is `v λ (w+H) + u`
+    (Z3), and the `u` rows that the batch writes are part of what its rows cost, so `S` is without
+    them. Since rows and state may not be separable then, a row of state has a prior cost of 0.9 us,
+    give or take as much, unless RocksDB keeps it, which copies nothing. Of other states the cost is
+    0, since those that follow the rate differ between runs just like the rows. A prediction is for
+    the state at its rate (E36); growing state has the size at the end of the last run.
     """
     num_grown = sum(map(state_grows, runs))
     return holds_state(runs[0].batches[0], stage_index) and 2 * num_grown > len(runs)

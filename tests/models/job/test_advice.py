@@ -168,6 +168,6 @@ def test_a_join_whose_batches_had_one_interval_is_run_at_another_first() -> None
     (first, *_) = advised_runs(replace(profile, shape=shape, settings=runs))
     assert first.learns == "what a row of the state costs"
     assert first.configuration.trigger_s != 2.0
-    assert first.configuration.shuffle_partitions == profile.baseline.shuffle_partitions
+    assert first.configuration.shuffle_partitions == 8
     (other, *_) = advised_runs(replace(profile, settings=runs))
     assert other.learns != first.learns

@@ -143,12 +143,14 @@ def test_the_rows_that_a_join_holds_have_their_price() -> None:
 
 
 def test_a_join_is_predicted_at_another_interval_with_the_state_of_its_rate() -> None:
-    profile = profile_of_runs([a_join_run(*figures) for figures in JOIN_RUNS], (), "0")
+    runs = [a_join_run(*figures) for figures in JOIN_RUNS]
+    profile = profile_of_runs(runs, a_profile().applications, "0.1.0")
     asked = a_join_run(60_000, 1.0, 4)
     at_rate = replace(profile, arrivals=replace(profile.arrivals, rate_per_s=asked.rate_per_s))
     assert at_rate.num_held_rows == pytest.approx(120_000, rel=0.01)
-    predicted_s = float(duration_model(at_rate, SLOTS, 4).mean_s(60_000.0))
-    assert predicted_s == pytest.approx(asked.batches[0].duration_s, rel=0.03)
+    levels = duration_model(at_rate, SLOTS, 4).levels
+    predicted_s = sum(float(level.at(60_000.0)) for level in levels)
+    assert predicted_s == pytest.approx(asked.batches[0].stages_s, rel=0.03)
 
 
 def test_handover_is_no_part_of_the_time_of_a_slot() -> None:
