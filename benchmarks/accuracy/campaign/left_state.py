@@ -102,7 +102,7 @@ def left_state_tables(
     yield ""
     runs = repeats_of(judged)
     yield from headed(
-        "| judged runs | number | mean | within 10% | p99 | within 15% | window, mean | within 10% |"
+        "| judged runs | number | mean | within 10% | p99 | within 15% | windows | within 10% |"
     )
     for name, is_left in (("beside a left state", True), ("others", False)):
         of = [run for run in runs if ((run["group"], run["name"]) in beside) is is_left]
