@@ -11,8 +11,6 @@ from headway.domain.source_tasks import Coalescing, SourceTasks
 from headway.domain.writes import CheckpointStore
 from headway.limits import MOST_INT, MOST_RATIO
 
-_STREAM_JOIN = "symmetricHashJoin"
-
 
 def stage_called(stage: str, work: str | None) -> str:
     """A stage by its name and what it computes, if that is known.
@@ -362,14 +360,13 @@ class QueryShape:
     @property
     def keeps_rows(self) -> bool:
         """Whether its state are the rows of two joined streams, each for a time."""
-        return set(self.stateful_operators) == {_STREAM_JOIN}
+        return set(self.stateful_operators) == {"symmetricHashJoin"}
 
     @property
     def last_aggregation(self) -> StatefulOperator | None:
         """The stateful operator whose windows the query emits; None if the plan shows none."""
-        return next(
-            (operator for operator in reversed(self.chain) if operator.is_aggregation), None
-        )
+        aggregations = [operator for operator in self.chain if operator.is_aggregation]
+        return aggregations[-1] if aggregations else None
 
     @property
     def emitted_windows(self) -> tuple[EventTimeWindow, ...]:

@@ -137,7 +137,7 @@ def test_the_rows_that_a_join_holds_have_their_price() -> None:
     fit = fit_stage(runs, 1, ()).stage
     assert fit.task_per_state_row_s == pytest.approx(PER_STATE_ROW_S, rel=0.25)
     assert fit.task_per_row_s == pytest.approx(PER_ROW_S, rel=0.25)
-    # RocksDB copies nothing, so what the rows of the state take is not told apart there.
+    # RocksDB copies nothing, so what the rows of the state take is not separated there.
     in_rocksdb = [replace(run, state_store="RocksDBStateStoreProvider") for run in runs]
     assert fit_stage(in_rocksdb, 1, ()).stage.task_per_state_row_s == 0.0
 
