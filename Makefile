@@ -25,7 +25,7 @@ MEASURED = $(if $(CPU),$(CPU) $@)
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest test-mcp browser \
-        accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
+        accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged live-backlogs left-states accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
         ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes driver-runs driver-page switch-runs switch-judged switch-page scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
@@ -100,6 +100,12 @@ accuracy-kept: $(READY)  ## the whole blocks of a campaign -> benchmarks/accurac
 
 accuracy-judged: $(READY)  ## predictions about the runs of the campaign that there are -> benchmarks/accuracy/results
 	$(BIN)/python benchmarks/run.py judge_campaign $(CAMPAIGN) --output benchmarks/accuracy/results/campaign.jsonl.gz
+
+live-backlogs: $(READY) java  ## backlogs with event times of live rows, and the runs that predict them: 23 minutes, WORKLOAD=join for 6
+	$(BIN)/python benchmarks/run.py live_backlogs build/live-backlogs $(if $(WORKLOAD),--workload $(WORKLOAD)) $(QUIET)
+
+left-states: $(READY) java  ## two queries beside the state that another left in the heap, ten minutes on a quiet machine
+	$(BIN)/python benchmarks/run.py left_states --output benchmarks/accuracy/results/left-states.jsonl
 
 accuracy-terms: $(READY)  ## what each term of the fit is worth, from the kept runs of a campaign
 	$(BIN)/python benchmarks/run.py terms

@@ -66,10 +66,10 @@ def judged(
 def _at_its_state(profile: JobProfile, row: Row) -> JobProfile:
     """A state that grows, as a user could tell it: from nothing, to the middle of what is measured.
 
-    One that follows the rate is the profile's to tell.
+    One that follows the rate is the profile's to tell, and that of a backlog changes by the batch.
     """
     state = profile.state
-    if state is None or state.rate_exponent > 0:
+    if state is None or state.rate_exponent > 0 or is_backlog(row):
         return profile
     asked = replace(profile, arrivals=replace(profile.arrivals, rate_per_s=row["rate_per_s"]))
     setting = Setting(**row["setting"])

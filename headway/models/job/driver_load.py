@@ -117,7 +117,7 @@ def driver_work(
     if has_tasks:
         core_s += sum(
             _on_processor_ratio(stage.observed)
-            * stage.tasks_s(count, shuffle_partitions, profile.num_state_rows, batch_rows)
+            * stage.tasks_s(count, shuffle_partitions, profile.num_held_rows, batch_rows)
             for stage, count in tasks
         )
     return DriverWork(core_s, interval_s, has_tasks, compiler_cores)

@@ -172,7 +172,7 @@ def duration_model(
     stages = _stages_on(profile, num_slots)
     return DurationModel(
         sum(phase.mean_s for phase in profile.driver_phases),
-        level_spans(stages, num_slots, shuffle_partitions, profile.num_state_rows, batch_rows),
+        level_spans(stages, num_slots, shuffle_partitions, profile.num_held_rows, batch_rows),
     )
 
 

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from headway.domain import ScheduledQuery
+import numpy as np
+
+from headway.domain import EventTimeLag, ScheduledQuery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +23,10 @@ class QueryWork:
     The driver works for ``before_s`` before the executors and for ``after_s`` after them. They need
     ``fixed_core_s`` of core time, above 0, for a batch without rows; ``noise_ratio`` is the
     coefficient of variation of their work, and ``most_cores`` limits the cores of a batch.
-    ``closing_delay_s`` is the time from the end of a window plus the watermark delay to the row
-    that closes it; a window then emits ``output_rows``. While it works, the driver takes
-    ``driver_cores`` from the executors: 0 on a cluster, where it has its own.
+    ``closing_delay_s`` is the usual time from the end of a window plus the watermark delay to the
+    row that closes it, ``closing_lags`` how far the newest rows of batches are behind their starts,
+    by their shares, if that is known; a closed window emits ``output_rows``. While it works, the
+    driver takes ``driver_cores`` from the executors: 0 on a cluster, where it has its own.
     """
 
     query: ScheduledQuery
@@ -35,8 +38,17 @@ class QueryWork:
     most_cores: float = math.inf
     noise_ratio: float = 0.0
     closing_delay_s: float = 0.0
+    closing_lags: tuple[EventTimeLag, ...] = ()
     output_rows: float = 0.0
     driver_cores: float = 0.0
+
+    def newest_row_lag_s(self, generator: np.random.Generator) -> float:
+        """How far the newest row of a batch is behind its start: one of the lags at random [s]."""
+        if len(self.closing_lags) < 2:
+            return self.closing_delay_s
+        shares = np.array([lag.batch_share for lag in self.closing_lags])
+        drawn = generator.choice(len(shares), p=shares / shares.sum())
+        return max(self.closing_lags[drawn].lag_s, 0.0)
 
     def duration_s(self, rows: float, cores: float) -> float:
         """Mean duration of a batch with the given number of cores. [s]"""

@@ -126,8 +126,8 @@ def simulate_gate(
     -----
     **(S7)** Gate: batches of several queries share the cores evenly. Each has driver work before
     and after, which takes one of the same cores in local mode. A batch reads the rows that have
-    arrived when it starts; its watermark closes windows for the next batch. A policy (G8) chooses
-    the next query.
+    arrived when it starts; its watermark, behind its start by one of the lags of (T5) drawn by
+    their shares, closes windows for the next batch. A policy (G8) chooses the next query.
 
     Examples
     --------
@@ -209,7 +209,8 @@ def simulate_gate(
         elif ended is EXECUTORS:
             parts.begin(first, AFTER, now_s)
         else:
-            _end_batch(running, now_s, warm_up_s, on_grid)
+            lag_s = running.work.newest_row_lag_s(generator)
+            _end_batch(running, now_s, warm_up_s, on_grid, lag_s)
             waiting.add(first, WaitingQuery.of(grant_policy, _state(running, share_cores)))
             num_running -= 1
             must_decide = True
@@ -246,7 +247,9 @@ def _state(running: _Running, share_cores: float) -> QueryState:
     )
 
 
-def _end_batch(running: _Running, now_s: float, warm_up_s: float, on_grid: bool) -> None:
+def _end_batch(
+    running: _Running, now_s: float, warm_up_s: float, on_grid: bool, lag_s: float
+) -> None:
     query, started_s = running.work.query, running.started_s
     if started_s >= warm_up_s and started_s > running.read_to_s:
         rows = running.work.rate_per_s * (started_s - running.read_to_s)
@@ -258,7 +261,7 @@ def _end_batch(running: _Running, now_s: float, warm_up_s: float, on_grid: bool)
         while running.next_end_s <= running.emits_to_s:
             running.windows.append((running.next_end_s, now_s - running.next_end_s - delay_s))
             running.next_end_s += query.windows.slide_s
-        running.watermark_s = started_s - running.work.closing_delay_s - delay_s
+        running.watermark_s = max(running.watermark_s, started_s - lag_s - delay_s)
     running.ready_s = now_s
     if on_grid and query.trigger_s > _TICK_S:
         offset_s = running.tick_offset_s

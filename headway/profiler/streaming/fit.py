@@ -259,7 +259,7 @@ def batches_modelled_s(run: QueryRun, driver_s: float, stages: Sequence[StagePro
     modelled_s = DurationModel(driver_s, level_spans(stages, *setting)).mean_s(rows)
     if not any(stage.task_per_state_row_s for stage in stages):
         return modelled_s
-    in_state = np.array([batch.state.num_rows for batch in run.batches], dtype=np.float64)
+    in_state = run.held_rows
     most_rows = max(float(in_state.max()), 1.0)
     fullest = DurationModel(driver_s, level_spans(stages, *setting, most_rows)).mean_s(rows)
     # Every row of the state costs the same.

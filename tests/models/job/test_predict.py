@@ -565,6 +565,9 @@ def test_a_state_that_grows_is_named_with_its_size() -> None:
     assert said.batch_duration is not None
     assert quiet.batch_duration is not None
     assert said.batch_duration.mean_s > quiet.batch_duration.mean_s + 0.2
+    # One that follows the rate grows in its last batches by chance only.
+    follows = replace(priced, state=replace(priced.state, rate_exponent=1.0))  # type: ignore[type-var]
+    assert predict(follows, a_configuration(), Arrivals(rate_per_s=5000.0)).findings == ()
 
 
 @pytest.mark.parametrize("trigger_s", [0.0, 2.0])
