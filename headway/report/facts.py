@@ -17,6 +17,7 @@ from headway.domain import (
     InfeasiblePlan,
     NodeType,
     Plan,
+    Restart,
     StreamAnswer,
 )
 from headway.domain.plan_parts import MemoryPlan
@@ -141,8 +142,8 @@ def after_start_lines(plan: Plan) -> list[str]:
         *aligned(rows),
         *paragraphs(
             f"{_holds_text(after_start).capitalize()}: {after_start.reason}; theory.md (P20)."
-            f"{first_batch}{_restart_text(after_start)} headway plan --from-start plans with the "
-            "batch durations of a fresh JVM."
+            f"{first_batch}{restart_text(after_start.restart)} headway plan --from-start plans with "
+            "the batch durations of a fresh JVM."
         ),
     ]
 
@@ -152,9 +153,8 @@ def _ready_text(after_start: AfterStart) -> str:
     return "" if restart is None else f"; ready up to {format_duration(restart.total_s)} later"
 
 
-def _restart_text(after_start: AfterStart) -> str:
+def restart_text(restart: Restart | None) -> str:
     """How long starting again takes, by its parts; those that take nothing are left out."""
-    restart = after_start.restart
     if restart is None:
         return ""
     parts = (

@@ -11,7 +11,7 @@ from headway.domain.sheet import Section, Sheet, setting_lines
 from headway.domain.writes import PlannedWrites
 from headway.report.advice import next_run_texts
 from headway.report.driver import driver_section
-from headway.report.facts import facts, memory_rows, nearest_rows
+from headway.report.facts import facts, memory_rows, nearest_rows, restart_text
 from headway.report.frontier import another_carries_more, frontier_rows, needs_rows, rate_text
 from headway.report.wording import (
     METRIC_NAMES,
@@ -51,6 +51,10 @@ def prediction_sheet(prediction: Prediction) -> Sheet:
             Section(texts=next_run_texts(prediction), close=not latency.is_empty),
             *(_phases(prediction) if prediction.is_quotable else ()),
             Section(lead="note", texts=prediction_notes(prediction)),
+            Section(
+                texts=(restart_text(prediction.restart).strip(),) if prediction.restart else (),
+                detail=True,
+            ),
         ),
     )
 
