@@ -10,6 +10,7 @@ import numpy as np
 from headway.domain.writes import PlannedWrites, StorePrice
 from headway.models.arrays import Array
 from headway.models.job.batch_files import (
+    LEAST_INTERVAL_S,
     Files,
     batch_interval_s,
     checkpoint_files,
@@ -34,7 +35,8 @@ def bill_per_hour(settings: Candidates) -> Array:
     time between batches, so a trigger interval is a lever of money, and so are shuffle partitions:
     both enter the choice of a setting if the cost is minimised, and a budget is for the whole bill.
     More nodes are tried as long as they alone cost less than the lowest bill so far. A limit of
-    files rules out settings that write more in an hour.
+    files rules out settings that write more in an hour; rows of a frontier, whose rates differ,
+    have settings that do not even if each batch starts right after one without rows.
     """
     question = settings.question
     nodes_per_hour = settings.nodes * (question.space.cost_per_hour(1) or 0.0)
@@ -62,9 +64,21 @@ def within_limits(settings: Candidates, bills_per_hour: Array | None = None) -> 
     return is_within
 
 
-def files_per_hour(settings: Candidates) -> Array:
-    """Files that settings write to the checkpoint and, as far as known, to the sink: (F4)."""
-    batches_per_hour, checkpoint, sink = _files(settings)
+def within_limits_at_any_rate(settings: Candidates) -> BoolArray:
+    """Which settings keep a limit of files even with batches that follow at once: (F4)."""
+    most_per_hour = settings.question.most_files_per_hour
+    if math.isinf(most_per_hour):
+        return np.ones(len(settings), dtype=bool)
+    files = files_per_hour(settings, most_often=True)
+    return np.asarray(files <= most_per_hour * _ROUNDED_RATIO)
+
+
+def files_per_hour(settings: Candidates, *, most_often: bool = False) -> Array:
+    """Files that settings write to the checkpoint and, as far as known, to the sink: (F4).
+
+    With ``most_often``, batches have no rows, so that they are as short as they can be.
+    """
+    batches_per_hour, checkpoint, sink = _files(settings, most_often=most_often)
     per_batch = checkpoint.total if sink is None else checkpoint.total + sink.total
     return np.asarray(batches_per_hour * per_batch)
 
@@ -101,15 +115,20 @@ def _num_requests(checkpoint: Files, sink: Files | None, price: StorePrice) -> A
     return num_requests if sink is None else num_requests + sink.requests(price)
 
 
-def _files(settings: Candidates) -> tuple[Array, Files, Files | None]:
+def _files(
+    settings: Candidates, *, most_often: bool = False
+) -> tuple[Array, Files, Files | None]:
     """Expected batches per hour, and what each writes to the checkpoint and the sink."""
     question = settings.question
     if question.profile.declared is not None:
         # Requests are counted for expected durations, not for those that are planned with.
         settings = candidates_at(question.at_confidence(0.5), settings.settings())
-    interval_s = batch_interval_s(
-        settings.durations.model(num_axes=1), question.rate_per_s, settings.trigger_s
-    )
+    model = settings.durations.model(num_axes=1)
+    if most_often:
+        least_s = np.maximum(model.mean_s(np.zeros(len(settings))), LEAST_INTERVAL_S)
+        interval_s = np.maximum(settings.trigger_s, least_s)
+    else:
+        interval_s = batch_interval_s(model, question.rate_per_s, settings.trigger_s)
     last_stage, rows = question.profile.stages[-1], interval_s * question.rate_per_s
     columns = rows.tolist(), settings.num_slots.tolist(), settings.partitions.tolist()
     writers = [num_tasks_at(last_stage, *setting) for setting in zip(*columns, strict=True)]

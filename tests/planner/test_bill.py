@@ -244,3 +244,20 @@ def test_a_plan_says_what_it_saves_against_the_profiled_executors() -> None:
     text = " ".join(as_text(plan).split())
     saved = "0.2 per hour, 144 per month, 144 less than 2 for the profiled executors"
     assert f"1 node of n, {saved} " in text
+
+
+def test_every_row_of_a_frontier_keeps_the_limit_of_files() -> None:
+    options: dict[str, Any] = {"node_types": [], "target": "p99 <= 12s", "partitions": 8}
+    free, limited = (planned(**options, **limit) for limit in ({}, {"limit": "files <= 9k/h"}))
+    # Ten files and a snapshot of eight stores each minute: 9,000 in an hour are a batch in 3.9 s.
+    intervals_s = [row.configuration.trigger_s for row in limited.frontier]
+    assert min(intervals_s) >= 3.9 > min(row.configuration.trigger_s for row in free.frontier)
+    pairs = zip(free.frontier, limited.frontier, strict=False)
+    assert all(row.sustainable_rate_per_s <= other.sustainable_rate_per_s for other, row in pairs)
+
+
+def test_a_limit_that_nothing_keeps_leaves_an_empty_frontier() -> None:
+    plan = planned(node_types=[], trigger="1s", partitions=8, limit="files <= 900/h", max_nodes=2)
+    assert not plan.feasible
+    assert [row.sustainable_rate_per_s for row in plan.frontier] == [0.0, 0.0]
+    assert "files" in as_text(plan)
