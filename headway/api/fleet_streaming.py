@@ -86,14 +86,14 @@ class StreamingNeeds(FleetJob):
         price = store_price(CheckpointStore(store), catalog)
         rates_per_s = tuple(self._rates_per_s(scale, end))
         key = (*self._kind_key(speed), price, rates_per_s, max(executors))
-        files, requests = self.known_needs.once(
+        files, requests, cost = self.known_needs.once(
             ("writes", *key), lambda: self._written(speed, rates_per_s, max(executors), price)
         )
         return JobWrites(
             store=str(store),
             files_per_day=files,
             requests_per_day=None if price is None else requests,
-            cost_per_day=None if price is None else requests * price.price_per_write,
+            cost_per_day=None if price is None else cost,
         )
 
     def _written(
@@ -102,18 +102,19 @@ class StreamingNeeds(FleetJob):
         rates_per_s: Sequence[float],
         executors: int,
         price: StorePrice | None,
-    ) -> tuple[float, float]:
-        """Files of a day, and write requests as far as they are known of the store."""
+    ) -> tuple[float, float, float]:
+        """Files of a day, and requests and what they and the space cost, as far as known."""
         question = self._question(speed, max(rates_per_s))
         setting = chosen_at(question, executors).settings()
         question = replace(question, charges=None if price is None else Charges(price=price))
-        files = requests = 0.0
+        files = requests = cost = 0.0
         for rate_per_s, num_hours in Counter(rates_per_s).items():
             if rate_per_s > 0.0:
                 writes = planned_writes(candidates_at(question.at_rate(rate_per_s), setting))
                 files += num_hours * writes.files_per_hour
                 requests += num_hours * (writes.requests_per_hour or 0.0)
-        return files, requests
+                cost += num_hours * (writes.bill_per_hour or 0.0)
+        return files, requests, cost
 
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """The binding constraint at the highest rate."""

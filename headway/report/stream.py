@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from headway.digits import format_money
+from headway.digits import format_money, size_text
 from headway.domain import FrontierPoint, Metric, PlannedRate, Prediction, StreamAnswer
 from headway.domain.sheet import Section, Sheet, setting_lines
 from headway.domain.writes import PlannedWrites
@@ -273,6 +273,8 @@ def writes_section(plan: StreamAnswer) -> Section:
     if writes.requests_per_hour is not None:
         per_batch = writes.requests_per_hour / writes.batches_per_hour
         rows.append((f"write requests to {writes.store}", per_batch))
+    if writes.lists_per_hour:
+        rows.append(("of these, LIST", writes.lists_per_hour / writes.batches_per_hour))
     return Section(
         title="files and write requests",
         head=("", "per batch", "per hour"),
@@ -300,6 +302,16 @@ def _about_writes(plan: StreamAnswer, writes: PlannedWrites) -> Iterator[str]:
         currency = "" if plan.node_type is None else plan.node_type.currency
         by_month = format_money(writes.cost_per_hour * HOURS_PER_MONTH, currency=currency)
         yield f"Write requests cost {by_month} per month, at prices of {writes.prices_of}."
+    if writes.kept_bytes:
+        yield (
+            f"The checkpoint keeps up to {size_text(writes.kept_bytes)} of state for "
+            "minBatchesToRetain batches."
+        )
+    if writes.sink_log_bytes_per_day:
+        yield (
+            f"The log of the sink grows by {size_text(writes.sink_log_bytes_per_day)} a day, "
+            "which is not part of the cost."
+        )
     if writes.sink_files_per_batch:
         yield (
             "The sink gets a file from each task of the last stage, or one for each partition of "

@@ -261,3 +261,32 @@ def test_a_limit_that_nothing_keeps_leaves_an_empty_frontier() -> None:
     assert not plan.feasible
     assert [row.sustainable_rate_per_s for row in plan.frontier] == [0.0, 0.0]
     assert "files" in as_text(plan)
+
+
+def test_space_is_part_of_the_bill(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(CATALOGUE.replace("requests_renamed: 1", "price_per_gb_month: 720"))
+    fixed: dict[str, Any] = {"trigger": "1s", "partitions": 8, "catalog": path}
+    plan = planned(**fixed, checkpoint_store="s3")
+    # 720 per GB and month are 1 per GB and hour.
+    assert plan.writes.storage_cost_per_hour == pytest.approx(plan.writes.kept_bytes / 1e9)
+    assert plan.writes.storage_cost_per_hour > 0
+    assert plan.cost == pytest.approx(
+        plan.nodes * 0.2 + plan.writes.cost_per_hour + plan.writes.kept_bytes / 1e9
+    )
+    by_month = 720 * plan.writes.kept_bytes / 1e9
+    assert f"space {by_month:.3g}" in " ".join(as_text(plan).split())
+    assert "of state for minBatchesToRetain batches" in " ".join(
+        sheet_text(stream_sheet(plan)).split()
+    )
+
+
+def test_requests_that_list_cost_as_much_as_writes(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(CATALOGUE.replace("requests_renamed: 1", "lists_renamed: 2.5"))
+    fixed: dict[str, Any] = {"trigger": "1s", "partitions": 8, "catalog": path}
+    writes = planned(**fixed, checkpoint_store="s3").writes
+    files_per_hour = 3600 * REQUESTS_PER_S / 2
+    assert writes.lists_per_hour == pytest.approx(2.5 * files_per_hour)
+    assert writes.requests_per_hour == pytest.approx(3.5 * files_per_hour)
+    assert writes.cost_per_hour == pytest.approx(3.5 * files_per_hour * 50e-6)
