@@ -46,3 +46,17 @@ TABLES_PER_SNAPSHOT = Assumption(
     source="counted on Spark 4.3, 2026-11-27, one aggregation: 16.7 files of 8 stores per batch",
     influences="files and write requests of a checkpoint (F1)",
 )
+COMPACTION_BATCHES = Assumption(
+    name="Default number of batches from one compaction of a log to the next",
+    value=10,
+    unit="batches",
+    source="Spark: spark.sql.streaming.fileSink.log.compactInterval, and that of fileSource",
+    influences="which batches compact the log of a file source or a file sink (E52)",
+)
+ASYNC_LOG_INTERVAL_S = Assumption(
+    name="Default interval of files of offsets and commits under asynchronous progress tracking",
+    value=1.0,
+    unit="s",
+    source="Spark: asyncProgressTrackingCheckpointIntervalMs, an option of the writer",
+    influences="files and write requests of a checkpoint (F2)",
+)

@@ -247,7 +247,7 @@ def test_a_plan_says_what_it_saves_against_the_profiled_executors() -> None:
 
 
 def test_every_row_of_a_frontier_keeps_the_limit_of_files() -> None:
-    options: dict[str, Any] = {"node_types": [], "target": "p99 <= 12s", "partitions": 8}
+    options: dict[str, Any] = {"target": "p99 <= 12s", "partitions": 8}
     free, limited = (planned(**options, **limit) for limit in ({}, {"limit": "files <= 9k/h"}))
     # Ten files and a snapshot of eight stores each minute: 9,000 in an hour are a batch in 3.9 s.
     intervals_s = [row.configuration.trigger_s for row in limited.frontier]
@@ -257,7 +257,7 @@ def test_every_row_of_a_frontier_keeps_the_limit_of_files() -> None:
 
 
 def test_a_limit_that_nothing_keeps_leaves_an_empty_frontier() -> None:
-    plan = planned(node_types=[], trigger="1s", partitions=8, limit="files <= 900/h", max_nodes=2)
+    plan = planned(trigger="1s", partitions=8, limit="files <= 900/h", max_nodes=2)
     assert not plan.feasible
     assert [row.sustainable_rate_per_s for row in plan.frontier] == [0.0, 0.0]
     assert "files" in as_text(plan)

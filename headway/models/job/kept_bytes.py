@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.assumptions.files import RETAINED_BATCHES, SINK_ENTRY_BYTES, SINK_LOG_DELAY_S
-from headway.assumptions.fits import COMPACTION_BATCHES
+from headway.assumptions.files import (
+    COMPACTION_BATCHES,
+    RETAINED_BATCHES,
+    SINK_ENTRY_BYTES,
+    SINK_LOG_DELAY_S,
+)
 from headway.domain import JobProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.job.batch_files import commit_files, duration_setting_s, snapshots_per_batch

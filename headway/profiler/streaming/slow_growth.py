@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from headway.assumptions.files import COMPACTION_BATCHES
 from headway.assumptions.fits import (
-    COMPACTION_BATCHES,
     LEAST_BATCHES_TO_CUT,
     LEAST_COMPACTION_SCORE,
     LEAST_LATER_SHARE,
