@@ -1,10 +1,10 @@
 """Requests that real queries send to an S3-compatible server, beside what is predicted.
 
 Checkpoint and sink are on `s3a://`, at a server on loopback that writes down each request
-(`counting_s3`). Each query runs from a new checkpoint; what it keeps is so little that old files are
-deleted as in a query that runs for long. Requests are counted from batch 20 on, when everything that
-a query does once is done. The query is then profiled by its own event log; profiles are kept, and
-the page predicts from them.
+(`counting_s3`). Each query runs from a new checkpoint; what it keeps is so little that old files
+are deleted as in a query that runs for long. Requests are counted from batch 20 on, when everything
+that a query does once is done. The query is then profiled by its own event log; profiles are kept,
+and the page predicts from them.
 
     python benchmarks/run.py checkpoint_requests --server-python .venv/bin/python
 
@@ -215,8 +215,7 @@ def _steady(requests: Path) -> tuple[list[Request], int]:
         max(
             index
             for index, request in enumerate(lines)
-            if request.kind in (PUT, COPY)
-            and request.key == f"query/checkpoint/commits/{batch}"
+            if request.kind in (PUT, COPY) and request.key == f"query/checkpoint/commits/{batch}"
         )
         for batch in (FIRST_BATCH, NUM_BATCHES - 1)
     )
@@ -310,9 +309,7 @@ def section(lines: Sequence[Row]) -> Iterator[str]:
 
 
 def _errors(each: Run, row: Row) -> Iterator[float | None]:
-    for prediction, count in zip(
-        predicted(each, row["interval_s"]), requests_of(row), strict=True
-    ):
+    for prediction, count in zip(predicted(each, row["interval_s"]), requests_of(row), strict=True):
         yield error_of(prediction, count)
 
 

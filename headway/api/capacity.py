@@ -300,7 +300,10 @@ class _Maker:
 
     def _most_writes(self, job: FleetJob, growth: float, ratio: float | None) -> JobWrites | None:
         """What a job writes on the nodes on which that is most; None if that is unknown."""
-        scale, end = self._scale(job, growth) * (ratio or 1.0), self._end if ratio is None else "mid"
+        scale, end = (
+            self._scale(job, growth) * (ratio or 1.0),
+            self._end if ratio is None else "mid",
+        )
         writes = (job.writes(speed, scale, end, self.catalog) for speed in self.speeds)
         return max(
             (job_writes for job_writes in writes if job_writes is not None),

@@ -77,7 +77,7 @@ def patch_executors(
         names = ", ".join(label for label, _, _ in applications) or "none"
         raise InputError(
             f"{name}: applications: {names}; expected one SparkApplication of the operator of "
-            "kubeflow or of Apache Spark, a ScheduledSparkApplication, or the name of one of several"
+            "kubeflow or of Apache Spark, or one ScheduledSparkApplication; name one of several"
         )
     ((_, node, changes),) = applications
     return mark + patched(text, documents, node, changes, name)

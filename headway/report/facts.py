@@ -146,8 +146,8 @@ def after_start_lines(plan: Plan) -> list[str]:
         *aligned(rows),
         *paragraphs(
             f"{_holds_text(after_start).capitalize()}: {after_start.reason}; theory.md (P20)."
-            f"{first_batch}{restart_text(after_start.restart)} headway plan --from-start plans with "
-            "the batch durations of a fresh JVM."
+            f"{first_batch}{restart_text(after_start.restart)} headway plan --from-start plans "
+            "with the batch durations of a fresh JVM."
         ),
     ]
 

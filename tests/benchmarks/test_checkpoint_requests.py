@@ -1,4 +1,4 @@
-"""Requests at an S3-compatible server: how they are counted, and that the writes are as predicted."""
+"""Requests at an S3-compatible server: how they are counted; writes are as predicted."""
 
 from __future__ import annotations
 

@@ -93,7 +93,10 @@ OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
             },
         ),
     ],
-    ids=["kubeflow", "kubeflow, dynamic", "scheduled", "scheduled, dynamic", "apache", "apache, dynamic"],
+    ids=[
+        "kubeflow", "kubeflow, dynamic", "scheduled", "scheduled, dynamic", "apache",
+        "apache, dynamic",
+    ],
 )  # fmt: skip
 def test_an_application_gets_what_its_operator_reads(
     manifest: str, expected: dict[str, object]

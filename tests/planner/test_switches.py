@@ -123,7 +123,7 @@ def test_the_switch_that_saves_most_is_tried_first() -> None:
     assert tried == [(), ("changelog",), ("changelog", "keep-loaded")]
 
 
-@pytestdef test_each_allowed_switch_is_turned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_allowed_switch_is_turned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     turns: list[Switch] = []
 
     def counted(profile: JobProfile, switch: Switch) -> TurnedJob | str:
@@ -135,7 +135,7 @@ def test_the_switch_that_saves_most_is_tried_first() -> None:
     assert variant.switches == tuple(turns) == (Switch.ASYNC_PROGRESS,)
 
 
-.mark.parametrize(
+@pytest.mark.parametrize(
     ("profile", "switch", "reason"),
     [
         (a_profile(), "async-progress", "queries with state"),

@@ -43,7 +43,7 @@ class Files(NamedTuple):
         return self.renamed + self.in_place
 
     def requests(self, price: StorePrice) -> Array:
-        """Requests that they take at a store and that it charges as writes, with those that list."""
+        """Requests that they take at a store, charged as writes; those that list are among them."""
         renamed = price.requests_renamed + price.lists_renamed
         in_place = price.requests_in_place + price.lists_in_place
         return renamed * self.renamed + in_place * self.in_place

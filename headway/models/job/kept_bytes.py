@@ -12,7 +12,12 @@ from headway.assumptions.files import (
 )
 from headway.domain import JobProfile
 from headway.models.arrays import Array, Numeric
-from headway.models.job.batch_files import commit_files, duration_setting_s, snapshots_per_batch
+from headway.models.job.batch_files import (
+    FILE_SINK,
+    commit_files,
+    duration_setting_s,
+    snapshots_per_batch,
+)
 from headway.units import S_PER_DAY
 
 _STREAMING = "spark.sql.streaming"

@@ -69,7 +69,9 @@ class StoreEntry:
         default=1,
     )
     lists_in_place: float = entry(
-        _LISTS, "Requests that list, at the price of a write, for each file. Default 0.", default=0.0
+        _LISTS,
+        "Requests that list, at the price of a write, for each file. Default 0.",
+        default=0.0,
     )
     lists_renamed: float = entry(
         _LISTS,
