@@ -119,8 +119,10 @@ def _serve(file: Path) -> None:
             return application(environ, start_response)
 
         server = make_server(HOST, 0, count, threaded=True)
-        server.RequestHandlerClass.protocol_version = "HTTP/1.1"
-        server.RequestHandlerClass.log_request = lambda *_: None
+        handler = server.RequestHandlerClass
+        handler.protocol_version, handler.log_request = "HTTP/1.1", lambda *_: None
+        # Werkzeug sends a 100 of its own, and clients take no second one.
+        handler.handle_expect_100 = lambda _: True
         print(server.server_port, flush=True)
         server.serve_forever()
 
