@@ -45,6 +45,7 @@ import headway
 from headway.domain.writes import CheckpointStore
 from headway.formats.profile_file import load_profile, save_profile
 from headway.models.job.batch_files import checkpoint_files, sink_files
+from headway.models.job.file_requests import price_of_job
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.runtime.measure import begun_epoch_s
 from headway.spec.parts import store_price
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parent / "results" / "checkpoint-requests.jsonl"
 PROFILES = RESULTS.with_suffix("")
-FIRST_BATCH, RETAINED_BATCHES, MOST_S = 20, 10, 240.0
+FIRST_BATCH, RETAINED_BATCHES, MOST_S = 20, 10, 900.0
 ALLOWED_RATIO = 0.05
 _BY_CONTEXT, _BY_FILE_SYSTEM = "FileContext", "FileSystem"
 _SINK_PARTS = ("sink", "log of the sink")
@@ -252,10 +253,11 @@ def requests_of(row: Row) -> Requests:
 
 def predicted(each: Run, interval_s: float) -> Requests:
     """As they are predicted from the profile of the run."""
-    profile, price = load_profile(each.profile), store_price(CheckpointStore.S3)
+    profile, usual_price = load_profile(each.profile), store_price(CheckpointStore.S3)
     sink = sink_files(profile, each.shape.num_writers(profile))
-    assert price is not None
+    assert usual_price is not None
     assert sink is not None
+    price = price_of_job(profile, usual_price)
     checkpoint = checkpoint_files(profile, each.shape.partitions, interval_s)
     requests = [float(files.requests(price)) for files in (checkpoint, sink)]
     lists = [float(files.lists(price)) for files in (checkpoint, sink)]

@@ -52,7 +52,8 @@ class StorePrice:
 
     A file that is written where it stays takes ``requests_in_place`` write requests; one that gets
     its name when it is complete, as most files of a checkpoint do, ``requests_renamed``. With
-    each come requests that list, at the same price: ``lists_in_place`` and ``lists_renamed``.
+    each come requests that list, at the same price: ``lists_in_place``, and ``lists_renamed`` or,
+    with a manager of checkpoint files that uses ``FileSystem``, ``lists_by_file_system``.
     ``price_per_byte_hour`` is for space. ``date`` is that of the prices.
     """
 
@@ -64,6 +65,7 @@ class StorePrice:
     currency: str = ""
     lists_in_place: float = 0.0
     lists_renamed: float = 0.0
+    lists_by_file_system: float | None = None
     price_per_byte_hour: float = 0.0
 
     @property

@@ -13,11 +13,11 @@ from headway.domain.writes import PlannedWrites, StorePrice
 from headway.models.arrays import Array
 from headway.models.job.batch_files import (
     LEAST_INTERVAL_S,
-    Files,
     batch_interval_s,
     checkpoint_files,
     sink_files,
 )
+from headway.models.job.file_requests import Files, price_of_job
 from headway.models.job.kept_bytes import checkpoint_bytes, sink_log_bytes_per_day
 from headway.models.stages.coalescing import num_tasks_at
 from headway.planner.candidates import BoolArray, Candidates, candidates_at
@@ -47,7 +47,7 @@ def bill_per_hour(settings: Candidates) -> Array:
     charges = question.charges
     if charges is None or charges.price.is_free:
         return np.asarray(nodes_per_hour)
-    written, price = _written(settings), charges.price
+    written, price = _written(settings), price_of_job(question.profile, charges.price)
     requests_per_hour = written.batches_per_hour * written.per_batch(Files.requests, price)
     bills_per_hour = nodes_per_hour + requests_per_hour * price.price_per_write
     if written.kept_bytes is not None:
@@ -109,7 +109,7 @@ def planned_writes(setting: Candidates) -> PlannedWrites:
     )
     if charges is None:
         return writes
-    price = charges.price
+    price = price_of_job(setting.question.profile, charges.price)
     requests_per_hour, lists_per_hour = (
         batches_per_hour * float(written.per_batch(count, price)[0])
         for count in (Files.requests, Files.lists)

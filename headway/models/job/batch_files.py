@@ -14,10 +14,10 @@ from headway.assumptions.files import (
     TABLES_PER_SNAPSHOT,
 )
 from headway.domain import JobProfile
-from headway.domain.writes import StorePrice
 from headway.errors import InputError
 from headway.models.arrays import Array, Numeric
 from headway.models.job.duration import DurationModel
+from headway.models.job.file_requests import Files
 from headway.models.job.setting import settled_batch_rows
 from headway.units import ms_to_s, parse_duration_s
 
@@ -29,28 +29,6 @@ _STORES_OF_JOIN = 4
 LEAST_INTERVAL_S = 1e-3
 _FILE_SOURCE, FILE_SINK = "FileStreamSource", "FileSink"
 _SINKS_WITHOUT_FILES = ("kafka", "console", "memory", "noop")
-
-
-class Files(NamedTuple):
-    """Files per batch by how they come to be: named when they are complete, or written in place."""
-
-    renamed: Array
-    in_place: Array
-
-    @property
-    def total(self) -> Array:
-        """All of them."""
-        return self.renamed + self.in_place
-
-    def requests(self, price: StorePrice) -> Array:
-        """Requests that they take at a store, charged as writes; those that list are among them."""
-        renamed = price.requests_renamed + price.lists_renamed
-        in_place = price.requests_in_place + price.lists_in_place
-        return renamed * self.renamed + in_place * self.in_place
-
-    def lists(self, price: StorePrice) -> Array:
-        """Those of the requests that list a folder, or look for a file in it."""
-        return price.lists_renamed * self.renamed + price.lists_in_place * self.in_place
 
 
 class CommitFiles(NamedTuple):

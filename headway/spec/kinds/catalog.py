@@ -78,6 +78,11 @@ class StoreEntry:
         "The same for a file that is renamed when it is complete. Default 0.",
         default=0.0,
     )
+    lists_by_file_system: float | None = entry(
+        _LISTS,
+        "The same with `FileSystemBasedCheckpointFileManager`. Default: `lists_renamed`.",
+        default=None,
+    )
     price_per_gb_month: float = entry(
         Number(words="a price per GB and month, 0 or more", high=1e6),
         "Price of 1e9 bytes kept for a month of 30 days, in the catalogue's currency. Default 0.",
