@@ -9,8 +9,8 @@ and the page predicts from them.
     python benchmarks/run.py checkpoint_requests --server-python .venv/bin/python
 
 appends to the results what is missing there; `checkpoint_writes` makes the page. Of the runs, those
-of FITTED say how many LIST requests S3A sends for a file; the others are judged. Both were fixed
-before the first run.
+of FITTED say how many LIST requests S3A sends for a file; the others are judged by them. Both were
+fixed before the first run. Writes were predicted before all runs, and are judged by all.
 """
 
 from __future__ import annotations
@@ -273,9 +273,10 @@ def error_of(prediction: float, count: float) -> float | None:
 def section(lines: Sequence[Row]) -> Iterator[str]:
     """The part of the page about requests."""
     rows = {row["run"]: row for row in lines[1:]}
-    errors = {each.name: tuple(_errors(each, rows[each.name])) for each in JUDGED}
+    runs = [each for each in (*FITTED, *JUDGED) if each.name in rows]
+    errors = {each: tuple(_errors(each, rows[each.name])) for each in runs}
     of_writes = [error for of_run in errors.values() for error in of_run[:2] if error is not None]
-    of_lists = [of_run[2] for of_run in errors.values() if of_run[2] is not None]
+    of_lists = [of_run[2] or 0.0 for each, of_run in errors.items() if each in JUDGED]
     num_within = sum(abs(error) <= ALLOWED_RATIO for error in of_writes)
     nums = [row["num_batches"] for row in rows.values()]
     yield "\n## Requests at an S3-compatible server\n"
@@ -290,18 +291,17 @@ def section(lines: Sequence[Row]) -> Iterator[str]:
         "twelfth, DELETE nothing.\n"
     )
     yield (
-        "How many LIST requests go with a file was taken from the first "
-        f"{len(FITTED)} runs; the other {len(JUDGED)} are judged. Of {len(of_writes)} figures of "
-        f"writes, {num_within} are within {ALLOWED_RATIO:.0%} of the count, the largest error is "
-        f"{max(map(abs, of_writes)):.1%}; LIST requests are off by up to "
-        f"{max(map(abs, of_lists)):.1%}.\n"
+        f"Of {len(of_writes)} figures of writes, {num_within} are within {ALLOWED_RATIO:.0%} of the "
+        f"count, and the largest error is {max(map(abs, of_writes)):.1%}. How many LIST requests go "
+        f"with a file was taken from the first {len(FITTED)} runs; in the {len(of_lists)} others they "
+        f"are off by up to {max(map(abs, of_lists), default=0.0):.1%}.\n"
     )
     yield from headed(
         "| query, state store, partitions, sink, manager | every | checkpoint: writes predicted "
         "| counted | error | sink: predicted | counted | error | LIST: predicted | counted "
         "| error | HEAD and GET |"
     )
-    for each in (*FITTED, *JUDGED):
+    for each in runs:
         yield _line(each, rows[each.name])
     yield (
         "\nMost LIST requests ask whether a name is a folder, before a file is opened, written, "
