@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest test-mcp browser \
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged live-backlogs left-states accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
-        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes driver-runs driver-page switch-runs switch-judged switch-page scalla scalla-costs \
+        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes checkpoint-requests driver-runs driver-page switch-runs switch-judged switch-page scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
@@ -136,7 +136,10 @@ ordinary-page: $(READY)  ## the page about them, from the committed results -> d
 run-pairs: $(READY)  ## each recorded run predicted from each other one -> docs/run-pairs.md
 	$(BIN)/python benchmarks/run.py run_pairs --output docs/run-pairs.md
 
-checkpoint-writes: $(READY) java  ## files that real queries write per batch, beside the prediction -> docs/checkpoint-writes.md
+checkpoint-requests: $(READY) java  ## requests of seven queries at an S3-compatible server, ten minutes; needs moto[server] and Maven Central
+	$(BIN)/python benchmarks/run.py checkpoint_requests
+
+checkpoint-writes: $(READY) java  ## files that real queries write per batch, beside the prediction, and the requests counted before -> docs/checkpoint-writes.md
 	$(BIN)/python benchmarks/run.py checkpoint_writes --output docs/checkpoint-writes.md
 
 switch-runs: $(READY) java  ## pairs of real runs with a switch of Spark off and on, 30 minutes on a quiet machine; resumes where it stopped

@@ -34,7 +34,7 @@ from keyed_states import (
 )
 from result_lines import keep, this_machine
 
-from headway.assumptions.resources import COMMITS_PER_SNAPSHOT
+from headway.assumptions.files import COMMITS_PER_SNAPSHOT
 from headway.domain import RocksDbMemory
 from headway.errors import HeadwayError
 from headway.models.job.rocksdb_memory import StateInRocksDb, rocksdb_memory

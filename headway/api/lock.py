@@ -68,7 +68,7 @@ def _locked_stream(planned: PlannedJob) -> Locked:
         rate_per_s=plan.arrivals.rate_per_s,
         nodes=plan.nodes,
         cost_per_hour=plan.cost_per_hour,
-        requests_cost_per_hour=None if plan.writes is None else plan.writes.cost_per_hour or None,
+        requests_cost_per_hour=None if plan.writes is None else plan.writes.bill_per_hour or None,
         currency=None if plan.node_type is None else plan.node_type.currency or None,
         planned_latency_s=plan.planned_latency_s if plan.feasible else None,
         batch_duration_s=None if duration is None else duration.mean_s,

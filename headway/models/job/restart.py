@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from headway.domain import Configuration, JobProfile, Restart
 from headway.domain.profile import is_rocksdb
 from headway.models.arrays import Array, Numeric
 from headway.models.job.batch_files import LEAST_INTERVAL_S, commit_files, num_state_stores
-from headway.models.job.setting import duration_model
+from headway.models.job.setting import duration_model, settled_batch_rows
 
 
 class LoadSpeed(NamedTuple):
@@ -333,3 +334,43 @@ def restart_of(
         replay_s=factor * float(start.replay_s),
         first_batch_s=factor * (float(model.mean_s(batch_rows)) + start.extra_s),
     )
+
+
+def restart_at(
+    profile: JobProfile, configuration: Configuration, factor: float = 1.0
+) -> Restart | None:
+    """The same with the rows that wait for the first batch at the rate of the profile.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        With the arrivals in question.
+    configuration : Configuration
+        A stable one; its rate limit is that of the first batch.
+    factor : float, optional
+        Multiplier of what is not known before: (P4).
+
+    Returns
+    -------
+    Restart or None
+
+    Notes
+    -----
+    theory.md (Z2).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> restart_at(profile, profile.baseline) is None
+    True
+    """
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    rate_per_s = profile.arrivals.rate_per_s
+    usual_rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s, factor))
+    usual = restart_of(profile, configuration, usual_rows)
+    if usual is None:
+        return None
+    most_rows = configuration.max_offsets_per_trigger or math.inf
+    first_rows = min(rate_per_s * (usual.jvm_s + usual.session_s), most_rows)
+    return restart_of(profile, configuration, first_rows, usual_rows=usual_rows, factor=factor)

@@ -157,7 +157,8 @@ def simulate_gate(
     waiting = WaitingQueries()
     for index, running in enumerate(queries):
         waiting.add(index, WaitingQuery.of(grant_policy, _state(running, share_cores)))
-    parts, normals = Parts(works, cores), _normals(np.random.default_rng(seed))
+    generator = np.random.default_rng(seed)
+    parts, normals = Parts(works, cores), _normals(generator)
     now_s, busy_s, num_grants, num_running = 0.0, 0.0, 0, 0
     must_decide = True
     next_s = math.inf

@@ -211,7 +211,7 @@ def _quantities(before: Any, after: Any) -> list[_Quantity]:
 
 
 def _requests_cost(plan: Any) -> float | None:
-    return None if plan.writes is None else plan.writes.cost_per_hour
+    return None if plan.writes is None else plan.writes.bill_per_hour
 
 
 def _finite(value_s: float) -> float | None:
