@@ -142,7 +142,7 @@ checkpoint-requests: $(READY) java  ## requests of seven queries at an S3-compat
 checkpoint-writes: $(READY) java  ## files that real queries write per batch, beside the prediction, and the requests counted before -> docs/checkpoint-writes.md
 	$(BIN)/python benchmarks/run.py checkpoint_writes --output docs/checkpoint-writes.md
 
-switch-runs: $(READY) java  ## pairs of real runs with a switch of Spark off and on, 30 minutes on a quiet machine; resumes where it stopped
+switch-runs: $(READY) java  ## pairs of real runs with a switch of Spark off and on, 27 minutes on a quiet machine; resumes where it stopped
 	$(BIN)/python benchmarks/run.py switch_runs $(SWITCHES) $(QUIET)
 
 switch-judged: $(READY)  ## profiles of the runs before, from their event logs -> benchmarks/accuracy/results
