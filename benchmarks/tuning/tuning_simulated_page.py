@@ -101,9 +101,7 @@ class TraceResult:
     @property
     def cheapest_size(self) -> PolicyOutcome:
         """The fixed size with the least cost on this trace, known only afterwards."""
-        return min(
-            (outcome for outcome in self.others if outcome.policy == FIXED), key=self.cost_s
-        )
+        return min((outcome for outcome in self.others if outcome.policy == FIXED), key=self.cost_s)
 
     @property
     def regret_s(self) -> float:
@@ -265,9 +263,7 @@ def _total(results: Iterable[TraceResult], *, of_optimum: bool = False) -> float
 
 def _changes_per_step(results: Iterable[TraceResult]) -> list[float]:
     return [
-        result.headway.changes_per_run / result.num_steps
-        for result in results
-        if result.num_steps
+        result.headway.changes_per_run / result.num_steps for result in results if result.num_steps
     ]
 
 
