@@ -118,10 +118,6 @@ def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> Ste
     selection : (k,) array of int or (n,) array of bool
         Which of them.
 
-    Returns
-    -------
-    SteadyState
-
     Notes
     -----
     theory.md (B3).
@@ -149,10 +145,6 @@ def steady_state(
         0 starts the next batch at once. [s]
     dispersion : float or (n,) array, >= 0
         Variance over mean of the number of rows in an interval; 1 is Poisson. [-]
-
-    Returns
-    -------
-    SteadyState
 
     Notes
     -----

@@ -33,10 +33,6 @@ def batch_spread(residuals: Sequence[Array], expected_s: Sequence[Array]) -> Bat
     expected_s : sequence of (n_k,) arrays, > 0
         Expected durations. [s]
 
-    Returns
-    -------
-    BatchSpread
-
     Notes
     -----
     **(E48)** A batch that is expected to take `D` has the coefficient of variation

@@ -44,10 +44,6 @@ def spread_ratio(
     score : float, optional
         Normal quantile that the spread is multiplied by; by default the worse end of 90% intervals.
 
-    Returns
-    -------
-    array
-
     Notes
     -----
     **(P2)** The logarithm of true over predicted durations has the standard deviation
@@ -115,10 +111,6 @@ def widened(own_ratio: Numeric, *doublings: Numeric) -> Array:
     Parameters
     ----------
     own_ratio, *doublings : float or (n,) array, >= 0
-
-    Returns
-    -------
-    array
 
     Notes
     -----

@@ -146,10 +146,6 @@ def stacked(models: Sequence[DurationModel]) -> DurationStack:
     models : sequence of DurationModel
         Of the same levels and stages, at least one.
 
-    Returns
-    -------
-    DurationStack
-
     Notes
     -----
     theory.md (T1).

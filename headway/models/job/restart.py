@@ -76,10 +76,6 @@ def usual_load_speed(state_store: str | None) -> LoadSpeed:
     state_store : str or None
         The class of its provider; None is Spark's default.
 
-    Returns
-    -------
-    LoadSpeed
-
     Notes
     -----
     theory.md (Z2).
@@ -102,10 +98,6 @@ def load_speed(profile: JobProfile) -> LoadSpeed:
     Parameters
     ----------
     profile : JobProfile
-
-    Returns
-    -------
-    LoadSpeed
 
     Notes
     -----
@@ -187,10 +179,6 @@ def start_again(
         Time from batch to batch [s], and rows of a batch.
     replayed_batches : float or (n,) array, optional
         Batches since the snapshot; by default as many as there can be.
-
-    Returns
-    -------
-    StartAgain or None
 
     Notes
     -----
@@ -297,10 +285,6 @@ def restart_of(
         Multiplier of what is not known before: (P4).
     replayed_batches : float, optional
         Batches since the snapshot; by default as many as there can be.
-
-    Returns
-    -------
-    Restart or None
 
     Notes
     -----

@@ -142,10 +142,6 @@ def duration_model(
     batch_rows : float, >= 0, optional
         If given, stages whose tasks follow the rows have those of a batch of these rows.
 
-    Returns
-    -------
-    DurationModel
-
     Notes
     -----
     **(T1)** A batch of `n` rows takes `D(n) = Σ_j d_j + Σ_ℓ M_ℓ(n)` on average: the mean times
@@ -193,10 +189,6 @@ def after_commit_s(profile: JobProfile) -> float:
     Parameters
     ----------
     profile : JobProfile
-
-    Returns
-    -------
-    float
 
     Notes
     -----
@@ -282,10 +274,6 @@ def setting_law(
         Mean duration by rows at the slots and partitions, or a stack of them.
     rate_per_s, trigger_s, factor : float or (n,) array
         The factor multiplies every duration.
-
-    Returns
-    -------
-    SettingLaw
 
     Notes
     -----

@@ -172,10 +172,6 @@ def newest_row_lags(arrivals: ObservedArrivals, more_s: float = 0.0) -> Lags:
     more_s : float, optional
         Added to each lag [s].
 
-    Returns
-    -------
-    Lags
-
     Notes
     -----
     theory.md (T5).

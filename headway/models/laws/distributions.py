@@ -32,10 +32,6 @@ def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
     cv : float or (n,) array, >= 0
         0 is a constant. [-]
 
-    Returns
-    -------
-    array
-
     Notes
     -----
     **(D2)** Distribution function and quantile of a lognormal: `F(x) = Φ(z)` with
@@ -131,10 +127,6 @@ def uniform_plus_lognormal_cdf(
     mean_s : float or (n,) array, > 0
     sd_s : float or (n,) array, >= 0
         0 is a constant. [s]
-
-    Returns
-    -------
-    array
 
     Notes
     -----

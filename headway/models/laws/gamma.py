@@ -35,10 +35,6 @@ def gammainc(shape: Numeric, x: Numeric) -> Array:
     x : float or array
         Below 0 the probability is 0.
 
-    Returns
-    -------
-    array
-
     Notes
     -----
     **(D10)** Distribution function of a gamma distribution of shape `k` and scale 1: the
@@ -63,10 +59,6 @@ def gammaincc(shape: Numeric, x: Numeric) -> Array:
     ----------
     shape : float or array, > 0
     x : float or array
-
-    Returns
-    -------
-    array
 
     Notes
     -----
@@ -141,10 +133,6 @@ def gammaln(shape: Numeric) -> Array:
     ----------
     shape : float or array, > 0
 
-    Returns
-    -------
-    array
-
     Notes
     -----
     theory.md (D10).
@@ -163,10 +151,6 @@ def log_excess(ratio: Numeric) -> Array:
     Parameters
     ----------
     ratio : float or array, > -1
-
-    Returns
-    -------
-    array
 
     Notes
     -----

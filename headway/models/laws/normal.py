@@ -30,10 +30,6 @@ def ndtr(score: Numeric) -> Array:
     ----------
     score : float or (n,) array, may be infinite
 
-    Returns
-    -------
-    array
-
     Notes
     -----
     theory.md (D2).
@@ -54,10 +50,6 @@ def quick_ndtr(score: Array) -> Array:
     ----------
     score : (n,) array
         Any real number, infinities included; beyond 9 on either side it may be taken as 9.
-
-    Returns
-    -------
-    array
 
     Notes
     -----
@@ -109,10 +101,6 @@ def ndtri(prob: Numeric) -> Array:
     ----------
     prob : float or (n,) array, 0 to 1
         0 and 1 give the infinities.
-
-    Returns
-    -------
-    array
 
     Notes
     -----

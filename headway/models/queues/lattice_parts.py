@@ -22,10 +22,6 @@ def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
         Longest time; 0 means no time. [s]
     step_s : float, > 0
 
-    Returns
-    -------
-    LatticeLaw
-
     Raises
     ------
     LatticeTooLongError
@@ -55,10 +51,6 @@ def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
     wait : WaitMoments
         Of one queue, finite.
     step_s : float, > 0
-
-    Returns
-    -------
-    LatticeLaw
 
     Raises
     ------

@@ -25,10 +25,6 @@ def lognormal_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
     mean_s : float or (n,) array, > 0
     cv : float or (n,) array, >= 0
 
-    Returns
-    -------
-    array
-
     Notes
     -----
     theory.md (Q7).
@@ -111,10 +107,6 @@ def clocked_increment(
         Of one job: mean > 0, variance >= 0, and third central moment.
     bulk_size : float or (n,) array, >= 1
         Jobs per tick, the same at each. [-]
-
-    Returns
-    -------
-    Increment
 
     Notes
     -----

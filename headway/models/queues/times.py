@@ -73,10 +73,6 @@ def constant_time(mean_s: float) -> QueueTime:
     ----------
     mean_s : float, > 0
 
-    Returns
-    -------
-    QueueTime
-
     Notes
     -----
     theory.md (Q7).
@@ -101,10 +97,6 @@ def lognormal_time(mean_s: float, cv: float) -> QueueTime:
     ----------
     mean_s : float, > 0
     cv : float, >= 0
-
-    Returns
-    -------
-    QueueTime
 
     Notes
     -----
