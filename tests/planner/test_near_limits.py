@@ -16,7 +16,9 @@ def test_everything_that_is_printed_holds_when_it_is_asked_again(seed: int) -> N
         assert list(contradictions(question, answer_to(question))) == []
 
 
-@pytest.mark.parametrize(("num", "least"), [(2, 1), pytest.param(5, 4, marks=pytest.mark.statistical)])
+@pytest.mark.parametrize(
+    ("num", "least"), [(2, 1), pytest.param(5, 4, marks=pytest.mark.statistical)]
+)
 def test_most_questions_have_a_rate(num: int, least: int) -> None:
     """The test above would say little if most had none."""
     assert sum(random_question(seed) is not None for seed in range(num)) >= least
