@@ -110,17 +110,13 @@ class SteadyState(_Inputs):
 
 
 def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> SteadyState:
-    """The states of some of the settings.
+    """The states of some of the settings (B3).
 
     Parameters
     ----------
     state : SteadyState
     selection : (k,) array of int or (n,) array of bool
         Which of them.
-
-    Notes
-    -----
-    theory.md (B3).
 
     Examples
     --------

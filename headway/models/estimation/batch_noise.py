@@ -63,7 +63,7 @@ def batch_spread(residuals: Sequence[Array], expected_s: Sequence[Array]) -> Bat
 
 
 def noise_ratio_at(noise: DurationNoise, duration_s: Numeric) -> Array:
-    """Coefficient of variation of batches that are expected to take so long.
+    """Coefficient of variation of batches that are expected to take so long (E48).
 
     Parameters
     ----------
@@ -74,10 +74,6 @@ def noise_ratio_at(noise: DurationNoise, duration_s: Numeric) -> Array:
     Returns
     -------
     array, 0-d for a float
-
-    Notes
-    -----
-    theory.md (E48).
 
     Examples
     --------

@@ -59,16 +59,12 @@ def is_spread(values: Array) -> bool:
 
 
 def is_spread_within(variances: Array, means: Array) -> bool:
-    """Whether the tasks of a batch differ enough in size, on average over batches.
+    """Whether the tasks of a batch differ enough in size, on average over batches (E2).
 
     Parameters
     ----------
     variances, means : (n,) arrays
         Of the rows of the tasks of each batch. [-]
-
-    Notes
-    -----
-    theory.md (E2).
 
     Examples
     --------

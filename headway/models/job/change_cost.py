@@ -49,15 +49,11 @@ def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float
 
 
 def late_price(quantile: float) -> float:
-    r"""Node-seconds that a second of late arrivals is worth.
+    r"""Node-seconds that a second of late arrivals is worth (A8).
 
     Parameters
     ----------
     quantile : float, 0 < quantile < 1, of the target
-
-    Notes
-    -----
-    theory.md (A8).
 
     Examples
     --------

@@ -69,16 +69,12 @@ class StartAgain(NamedTuple):
 
 
 def usual_load_speed(state_store: str | None) -> LoadSpeed:
-    """The speed of a kind of state store if none is on record.
+    """The speed of a kind of state store if none is on record (Z2).
 
     Parameters
     ----------
     state_store : str or None
         The class of its provider; None is Spark's default.
-
-    Notes
-    -----
-    theory.md (Z2).
 
     Examples
     --------
@@ -129,7 +125,7 @@ def load_speed(profile: JobProfile) -> LoadSpeed:
 
 
 def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
-    """The most batches whose changes are replayed: those until the next snapshot.
+    """The most batches whose changes are replayed: those until the next snapshot (Z2).
 
     Parameters
     ----------
@@ -140,10 +136,6 @@ def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
     Returns
     -------
     (n,) array; 0 if every commit is a snapshot
-
-    Notes
-    -----
-    theory.md (Z2).
 
     Examples
     --------
@@ -230,7 +222,7 @@ def start_again(
 
 
 def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:
-    """Share of the time of all tasks that passes while the busiest slot runs its own.
+    """Share of the time of all tasks that passes while the busiest slot runs its own (Z2).
 
     Parameters
     ----------
@@ -239,10 +231,6 @@ def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:
     Returns
     -------
     (n,) array [-]
-
-    Notes
-    -----
-    theory.md (Z2).
 
     Examples
     --------
@@ -271,7 +259,7 @@ def restart_of(
     factor: float = 1.0,
     replayed_batches: float | None = None,
 ) -> Restart | None:
-    """From the start of the process to the end of the first batch; None if none is on record.
+    """From the start of the process to the end of the first batch; None if none is on record (Z2).
 
     Parameters
     ----------
@@ -285,10 +273,6 @@ def restart_of(
         Multiplier of what is not known before: (P4).
     replayed_batches : float, optional
         Batches since the snapshot; by default as many as there can be.
-
-    Notes
-    -----
-    theory.md (Z2).
 
     Examples
     --------

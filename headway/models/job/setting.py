@@ -184,15 +184,11 @@ def _stages_on(profile: JobProfile, num_slots: int) -> tuple[StageProfile, ...]:
 
 
 def after_commit_s(profile: JobProfile) -> float:
-    """Time of a batch that passes after its rows are committed: no row waits for it [s].
+    """Time of a batch that passes after its rows are committed: no row waits for it [s] (T1).
 
     Parameters
     ----------
     profile : JobProfile
-
-    Notes
-    -----
-    theory.md (T1).
 
     Examples
     --------

@@ -48,7 +48,7 @@ def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
 
 
 def lognormal_quantile(q: Numeric, mean: Numeric, cv: Numeric) -> Array:
-    r"""Quantile of a lognormal given by its mean and coefficient of variation.
+    r"""Quantile of a lognormal given by its mean and coefficient of variation (D2).
 
     Parameters
     ----------
@@ -61,10 +61,6 @@ def lognormal_quantile(q: Numeric, mean: Numeric, cv: Numeric) -> Array:
     -------
     array
         Unit of ``mean``; ``inf`` at q = 1 unless cv = 0.
-
-    Notes
-    -----
-    theory.md (D2).
 
     Examples
     --------

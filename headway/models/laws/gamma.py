@@ -53,16 +53,12 @@ def gammainc(shape: Numeric, x: Numeric) -> Array:
 
 
 def gammaincc(shape: Numeric, x: Numeric) -> Array:
-    r"""Probability that a gamma variable of scale 1 is above ``x``.
+    r"""Probability that a gamma variable of scale 1 is above ``x`` (D10).
 
     Parameters
     ----------
     shape : float or array, > 0
     x : float or array
-
-    Notes
-    -----
-    theory.md (D10).
 
     Examples
     --------
@@ -127,15 +123,11 @@ def _inverse(shape: Array, prob: Array) -> Array:
 
 
 def gammaln(shape: Numeric) -> Array:
-    """Logarithm of the gamma function, by the C library.
+    """Logarithm of the gamma function, by the C library (D10).
 
     Parameters
     ----------
     shape : float or array, > 0
-
-    Notes
-    -----
-    theory.md (D10).
 
     Examples
     --------

@@ -24,15 +24,11 @@ _inverse_inside = NormalDist().inv_cdf
 
 
 def ndtr(score: Numeric) -> Array:
-    """Probability that a standard normal variable is at most ``score``.
+    """Probability that a standard normal variable is at most ``score`` (D2).
 
     Parameters
     ----------
     score : float or (n,) array, may be infinite
-
-    Notes
-    -----
-    theory.md (D2).
 
     Examples
     --------
@@ -95,16 +91,12 @@ def log_ndtr(score: Numeric) -> Array:
 
 
 def ndtri(prob: Numeric) -> Array:
-    """Score that a standard normal variable stays below with probability ``prob``.
+    """Score that a standard normal variable stays below with probability ``prob`` (D2).
 
     Parameters
     ----------
     prob : float or (n,) array, 0 to 1
         0 and 1 give the infinities.
-
-    Notes
-    -----
-    theory.md (D2).
 
     Examples
     --------

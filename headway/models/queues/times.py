@@ -73,10 +73,6 @@ def constant_time(mean_s: float) -> QueueTime:
     ----------
     mean_s : float, > 0
 
-    Notes
-    -----
-    theory.md (Q7).
-
     Examples
     --------
     >>> constant_time(10.0).scv
@@ -133,10 +129,6 @@ def gamma_time(mean_s: float, cv: float) -> QueueTime:
     -------
     QueueTime
         If it hardly varies, lognormal with the third moment of the gamma.
-
-    Notes
-    -----
-    theory.md (Q7).
 
     Examples
     --------
