@@ -24,7 +24,7 @@ MEASURED = $(if $(CPU),$(CPU) $@)
 # Tests and pages start hundreds of processes: what they load is compiled by the first of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest test-mcp browser \
+.PHONY: demo test lint types imports tests test-costs test-statistical test-robustness fuzz test-versions test-lowest test-mcp browser \
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged live-backlogs left-states accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
         ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes checkpoint-requests driver-runs driver-page switch-runs switch-judged switch-page scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
@@ -57,6 +57,11 @@ imports: $(READY)
 tests: $(READY) java
 	$(BIN)/python -m compileall -q headway benchmarks scripts
 	$(MEASURED) $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not statistical and not robustness"
+
+test-costs: $(READY) java  ## processor time and peak memory of each test of `make test`
+	rm -f build/test-costs.jsonl
+	-$(BIN)/python -m pytest -p tests.costs -n 3 --dist loadgroup --no-loadscope-reorder -m "not statistical and not robustness"
+	$(BIN)/python -m tests.costs
 
 test-statistical: $(READY) java  ## seeded simulations and all random cases, minutes
 	HEADWAY_ALL_EXAMPLES=1 $(BIN)/python -m pytest -m "(statistical or hypothesis) and not robustness"

@@ -282,12 +282,7 @@ class GrowthPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Probability that a job meets its targets in its busiest hour, and the verdict.
-
-    Notes
-    -----
-    theory.md (P23).
-    """
+    """Probability that a job meets its targets in its busiest hour, and the verdict (P23)."""
 
     probability: float
     verdict: str

@@ -22,16 +22,12 @@ _MOST_BATCHES = 3000
 
 
 def for_fresh_jvm(profile: JobProfile) -> JobProfile:
-    """The job with all batches as long as those of a fresh JVM, except for its first batch.
+    """The job with all batches as long as those of a fresh JVM, except for its first batch (P20).
 
     Raises
     ------
     InputError
         If the profile does not contain the batch durations of a fresh JVM.
-
-    Notes
-    -----
-    theory.md (P20).
     """
     warm_up = profile.warm_up
     if warm_up is None:

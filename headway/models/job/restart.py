@@ -70,20 +70,12 @@ class StartAgain(NamedTuple):
 
 
 def usual_load_speed(state_store: str | None) -> LoadSpeed:
-    """The speed of a kind of state store if none is on record.
+    """The speed of a kind of state store if none is on record (Z2).
 
     Parameters
     ----------
     state_store : str or None
         The class of its provider; None is Spark's default.
-
-    Returns
-    -------
-    LoadSpeed
-
-    Notes
-    -----
-    theory.md (Z2).
 
     Examples
     --------
@@ -103,10 +95,6 @@ def load_speed(profile: JobProfile) -> LoadSpeed:
     Parameters
     ----------
     profile : JobProfile
-
-    Returns
-    -------
-    LoadSpeed
 
     Notes
     -----
@@ -138,7 +126,7 @@ def load_speed(profile: JobProfile) -> LoadSpeed:
 
 
 def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
-    """The most batches whose changes are replayed: those until the next snapshot.
+    """The most batches whose changes are replayed: those until the next snapshot (Z2).
 
     Parameters
     ----------
@@ -149,10 +137,6 @@ def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
     Returns
     -------
     (n,) array; 0 if every commit is a snapshot
-
-    Notes
-    -----
-    theory.md (Z2).
 
     Examples
     --------
@@ -188,10 +172,6 @@ def start_again(
         Time from batch to batch [s], and rows of a batch.
     replayed_batches : float or (n,) array, optional
         Batches since the snapshot; by default as many as there can be.
-
-    Returns
-    -------
-    StartAgain or None
 
     Notes
     -----
@@ -243,7 +223,7 @@ def start_again(
 
 
 def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:
-    """Share of the time of all tasks that passes while the busiest slot runs its own.
+    """Share of the time of all tasks that passes while the busiest slot runs its own (Z2).
 
     Parameters
     ----------
@@ -252,10 +232,6 @@ def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:
     Returns
     -------
     (n,) array [-]
-
-    Notes
-    -----
-    theory.md (Z2).
 
     Examples
     --------
@@ -284,7 +260,7 @@ def restart_of(
     factor: float = 1.0,
     replayed_batches: float | None = None,
 ) -> Restart | None:
-    """From the start of the process to the end of the first batch; None if none is on record.
+    """From the start of the process to the end of the first batch; None if none is on record (Z2).
 
     Parameters
     ----------
@@ -298,14 +274,6 @@ def restart_of(
         Multiplier of what is not known before: (P4).
     replayed_batches : float, optional
         Batches since the snapshot; by default as many as there can be.
-
-    Returns
-    -------
-    Restart or None
-
-    Notes
-    -----
-    theory.md (Z2).
 
     Examples
     --------

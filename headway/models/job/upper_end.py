@@ -57,12 +57,7 @@ class UpperEnd:
     age_factor: float = 1.0
 
     def rate_and_factor(self, rate_per_s: Numeric) -> tuple[Array, Array]:
-        """The asked rate, or a higher one closer to the profiled range, and the factor there.
-
-        Notes
-        -----
-        theory.md (P4).
-        """
+        """The asked rate, or a higher one closer to the profiled range, and its factor (P4)."""
         rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
         rows, factor = self._settled(rate)
         small = np.flatnonzero(rows < fewest_rows(self.profile))

@@ -118,10 +118,6 @@ def simulate_gate(
     offsets_s : sequence of float, or None
         Offsets of each query's triggers from the grid, for the policy ``stagger``.
 
-    Returns
-    -------
-    GateOutcome
-
     Notes
     -----
     **(S7)** Gate: batches of several queries share the cores evenly. Each has driver work before
