@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from campaign.backlog_table import backlog_table
 from campaign.figures import (
     GOAL_MEAN_RATIO,
     GOAL_P99_RATIO,
@@ -38,9 +39,12 @@ from campaign.figures import (
     share_within,
 )
 from campaign.headline import headline
+from campaign.kept_runs import read_lines
+from campaign.left_state import left_state_tables
 from campaign.missed_table import missed_table
 from campaign.plan_tables import plan_tables
 from campaign.plots import reliability_diagram, scatter
+from campaign.record import RUNS
 from campaign.reliability import Outcome, regime_table, reliability_table
 from campaign.schedule import EVERY, FIT, MEASURED_S, VARIED
 from campaign.speed_table import (
@@ -51,6 +55,7 @@ from campaign.speed_table import (
 )
 from campaign.verdict_table import verdict_table
 from campaign.words import (
+    BACKLOG_WORDS,
     EVERY_WORDS,
     FINDINGS,
     OTHER_WORDS,
@@ -59,10 +64,13 @@ from campaign.words import (
     preface,
 )
 from error_parts import parts_tables
+from ordinary.record import JUDGED as ORDINARY
+from ordinary.tables import FITTED, judged_lines_of
 from pages import headed
 from result_lines import lines_of
 
 RESULTS = Path(__file__).parent / "results"
+LIVE_BACKLOGS, LEFT_STATES = "live-backlogs.jsonl", "left-states.jsonl"
 
 
 def read_results(path: Path) -> list[Row]:
@@ -133,7 +141,7 @@ def page(results: Path) -> str:
             read_results(results / "planned.jsonl.gz"),
             {row["name"]: row for row in read_results(results / "planned-anew.jsonl.gz")},
         ),
-        *_reliability(fitted),
+        *_reliability(fitted, results),
         "## Over capacity, and called so",
         "",
         *_saturation(repeats_of(fitted)),
@@ -141,7 +149,9 @@ def page(results: Path) -> str:
         "",
         "## Working off a backlog",
         "",
-        *_backlog_table([row for row in fitted if is_backlog(row)]),
+        BACKLOG_WORDS,
+        "",
+        *backlog_table(_backlogs(fitted, results / LIVE_BACKLOGS)),
         "## Fitted on one ordinary run whose rate varies",
         "",
         VARYING_WORDS,
@@ -159,6 +169,11 @@ def page(results: Path) -> str:
         *speed_beside_runs(repeats_of(fitted)),
         *corrected_by_speed(repeats_of(fitted)),
         *latencies_by_speed(repeats_of(fitted)),
+        "## Beside the state of a query that has ended",
+        "",
+        *left_state_tables(
+            list(read_lines(results / RUNS)), fitted, lines_of(results / LEFT_STATES)
+        ),
         "## What the errors are made of",
         "",
         *parts_tables(repeats_of(fitted)),
@@ -183,23 +198,33 @@ def promised_outcomes(rows: Sequence[Row]) -> list[Outcome]:
         Outcome(probability, bool(kept))
         for run in repeats_of(rows)
         if is_judged(run)
-        for probability, kept in run.get("promises") or ()
+        for probability, kept, *_ in run.get("promises") or ()
     ]
 
 
-def _reliability(rows: Sequence[Row]) -> Iterator[str]:
+def promises_by_group(rows: Sequence[Row], results: Path) -> dict[str, list[Outcome]]:
+    """Those about the campaign, by regime, and those about ordinary jobs, by what was fitted."""
+    groups = {"all": rows, **regimes(rows)}
+    if (results / ORDINARY).exists():
+        ordinary = read_results(results / ORDINARY)
+        for role, fitted in FITTED.items():
+            groups[f"ordinary jobs, fitted on {fitted}"] = judged_lines_of(ordinary, role)
+    outcomes = {name: promised_outcomes(of) for name, of in groups.items()}
+    return {name: of for name, of in outcomes.items() if of}
+
+
+def _reliability(rows: Sequence[Row], results: Path) -> Iterator[str]:
     """Random promises about judged runs; none in results of before."""
-    outcomes = promised_outcomes(rows)
-    if outcomes:
+    groups = promises_by_group(rows, results)
+    if "all" in groups:
         yield "## Calibration of probabilities"
         yield ""
         yield RELIABILITY_WORDS
         yield ""
         yield "![Stated probability and share of promises kept](img/accuracy-reliability.svg)"
         yield ""
-        yield from reliability_table(outcomes)
-        by_regime = {name: promised_outcomes(of) for name, of in regimes(rows).items()}
-        yield from regime_table({"all": outcomes, **{k: v for k, v in by_regime.items() if v}})
+        yield from reliability_table(groups["all"])
+        yield from regime_table(groups)
 
 
 def _error_table(first: str, groups: dict[str, list[Row]]) -> Iterator[str]:
@@ -281,6 +306,12 @@ def _window_table(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
+def _backlogs(fitted: Sequence[Row], live: Path) -> list[Row]:
+    """Those of the campaign, and in their place those whose rows have event times of live ones."""
+    as_live = {row["workload"]: row for row in by_setting(lines_of(live))}
+    return [as_live.get(row["workload"], row) for row in fitted if is_backlog(row)]
+
+
 def _saturation(rows: Sequence[Row]) -> Iterator[str]:
     """Of runs on a stream, each by itself: did they keep up, and were they called stable."""
     open_runs = [row for row in rows if not is_backlog(row) and is_undisturbed(row)]
@@ -323,17 +354,6 @@ def _is_warned_of(row: Row) -> bool:
     return is_warned(row) and row["predicted"]["latency"] is not None and not fell_behind(row)
 
 
-def _backlog_table(rows: Sequence[Row]) -> Iterator[str]:
-    yield from headed("| workload | rows per batch | predicted | measured | error |")
-    for row in rows:
-        predicted, true = row["predicted"]["rows_per_s"], row["truth"]["rows_per_s"]
-        yield (
-            f"| {_workload(row)} | {row['max_rows']:,} | {predicted:,.0f}/s | {true:,.0f}/s "
-            f"| {predicted / true - 1:+.1%} |"
-        )
-    yield ""
-
-
 def _details(rows: Sequence[Row]) -> Iterator[str]:
     yield from headed(
         "| setting | rows/s | others' cores | mean: predicted | measured | repeats | error "
@@ -369,7 +389,7 @@ def run(given: argparse.Namespace) -> None:
     plots = given.output.parent / "img"
     plots.mkdir(parents=True, exist_ok=True)
     scatter(judged_settings(given.results), plots / "accuracy-scatter.svg")
-    if outcomes := promised_outcomes(_fitted_settings(given.results)):
-        reliability_diagram(outcomes, plots / "accuracy-reliability.svg")
+    if groups := promises_by_group(_fitted_settings(given.results), given.results):
+        reliability_diagram(groups, plots / "accuracy-reliability.svg")
     given.output.write_text(page(given.results))
     print(given.output)

@@ -218,6 +218,14 @@ USUAL_PARTITION_S = Assumption(
     source="judgement: without it, one odd run led to a cost of 12 ms per partition (E3)",
     influences="how predictions depend on the number of shuffle partitions (T2, E3)",
 )
+USUAL_STATE_ROW_S = Assumption(
+    name="Prior for the time of a batch per row of state that a join keeps",
+    value=0.9e-6,
+    unit="s",
+    source="ten runs of a growing state in Spark's default store: 0.2 to 1.6 us, median 0.9; "
+    "docs/accuracy.md",
+    influences="how durations of a join depend on its rate and trigger (E29)",
+)
 LEAST_GROWTH_RATIO = Assumption(
     name="Minimum growth in the later half of a run for a state that keeps growing",
     value=0.2,
@@ -349,13 +357,6 @@ LEAST_SLOW_RISE_RATIO = Assumption(
     value=0.02,
     source="judgement: times are recorded in whole milliseconds",
     influences="growth of phases and of the state by the day (E52)",
-)
-COMPACTION_BATCHES = Assumption(
-    name="Default number of batches from one compaction of a log to the next",
-    value=10,
-    unit="batches",
-    source="Spark: spark.sql.streaming.fileSink.log.compactInterval, and that of fileSource",
-    influences="which batches compact the log of a file source or a file sink (E52)",
 )
 LEAST_COMPACTION_SCORE = Assumption(
     name="Minimum score of the rank test for compaction",

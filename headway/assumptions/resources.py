@@ -168,27 +168,6 @@ FLEET_EXECUTOR_CORES = Assumption(
     source="judgement: the usual advice is four to five",
     influences="the executors of a batch job in a capacity plan",
 )
-COMMITS_PER_SNAPSHOT = Assumption(
-    name="Default number of commits between two snapshots of a state store",
-    value=10,
-    unit="commits",
-    source="Spark: spark.sql.streaming.stateStore.minDeltasForSnapshot",
-    influences="files and write requests of a checkpoint (F1)",
-)
-MAINTENANCE_INTERVAL_S = Assumption(
-    name="Default interval of the maintenance of state stores",
-    value=60.0,
-    unit="s",
-    source="Spark: spark.sql.streaming.stateStore.maintenanceInterval",
-    influences="files and write requests of a checkpoint (F1)",
-)
-TABLES_PER_SNAPSHOT = Assumption(
-    name="New files of RocksDB with each snapshot of a state store",
-    value=1.09,
-    unit="files",
-    source="counted on Spark 4.3, 2026-11-27, one aggregation: 16.7 files of 8 stores per batch",
-    influences="files and write requests of a checkpoint (F1)",
-)
 DRIVER_CORES = Assumption(
     name="Default cores of a driver",
     value=1,

@@ -297,6 +297,15 @@ class JobProfile(Result):
         return float(self.state.rows * rate_ratio**self.state.rate_exponent)
 
     @property
+    def num_held_rows(self) -> float:
+        """Rows of the state whose cost is not one of the rows of a batch: theory.md (E29)."""
+        state = self.state
+        if state is None or not self.shape.keeps_rows or not state.rows:
+            return self.num_state_rows
+        held_ratio = max(1.0 - (state.updated_rows or 0.0) / state.rows, 0.0)
+        return self.num_state_rows * held_ratio
+
+    @property
     def state_memory_bytes(self) -> int:
         """Memory of the state at the rate in question [bytes]: as its rows, theory.md (E36)."""
         if self.state is None or not self.state.rows:
@@ -305,8 +314,11 @@ class JobProfile(Result):
 
     @property
     def state_growth_per_s(self) -> float:
-        """How fast the state grows at the rate in question [rows/s]: theory.md (P21)."""
-        if self.state is None:
+        """How fast the state grows at the rate in question [rows/s]: theory.md (P21).
+
+        One that follows the rate does not grow, whatever its last batches show.
+        """
+        if self.state is None or self.state.rate_exponent > 0:
             return 0.0
         return self.state.growth_per_s * self.arrivals.rate_per_s / self.settings[-1].rate_per_s
 

@@ -358,11 +358,15 @@ class QueryShape:
     checkpoint_store: CheckpointStore | None = None
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether its state are the rows of two joined streams, each for a time."""
+        return set(self.stateful_operators) == {"symmetricHashJoin"}
+
+    @property
     def last_aggregation(self) -> StatefulOperator | None:
         """The stateful operator whose windows the query emits; None if the plan shows none."""
-        return next(
-            (operator for operator in reversed(self.chain) if operator.is_aggregation), None
-        )
+        aggregations = [operator for operator in self.chain if operator.is_aggregation]
+        return aggregations[-1] if aggregations else None
 
     @property
     def emitted_windows(self) -> tuple[EventTimeWindow, ...]:

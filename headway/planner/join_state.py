@@ -26,11 +26,11 @@ def full_join_rows(profile: JobProfile) -> float | None:
     -----
     **(Z3)** A join of two streams keeps each row of both sides until the watermark has passed it by
     its range of event time: `S = v λ (w + H)`, with the delay `w` of the watermark, the longer
-    reach `H` of the range (T8), and the state rows `v` that are written per row. It is what a log
-    of a query that has just begun cannot show. If its state still grows and is below nine tenths of
-    that, the plan is made for the full state, which is proportional to the rate, and no longer
-    grows. Nothing is known if there are other stateful operators, or if one side is never cleaned
-    up.
+    reach `H` of the range (T8), and the state rows `v` that are written per row. After a batch, the
+    `u` rows that it wrote are there, too. It is what a log of a query that has just begun cannot
+    show. If its state still grows and is below nine tenths of that, the plan is made for the full
+    state, which is proportional to the rate, and no longer grows. Nothing is known if there are
+    other stateful operators, or if one side is never cleaned up.
 
     Examples
     --------
@@ -55,6 +55,7 @@ def with_full_join(profile: JobProfile) -> JobProfile:
     state, rows = profile.state, full_join_rows(profile)
     if state is None or rows is None or not state.rows or not state.growth_per_s > 0:
         return profile
+    rows += state.updated_rows or 0.0
     if state.rows >= FULL_JOIN_RATIO.value * rows:
         return profile
     full = replace(

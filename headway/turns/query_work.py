@@ -41,13 +41,14 @@ def query_work(
     rows = max(rate_per_s * query.trigger_s, _LEAST_ROWS)
     empty_core_s, full_core_s = _core_s(profile, 0.0), _core_s(profile, rows)
     spans = level_spans(
-        profile.stages, cores, profile.baseline.shuffle_partitions, profile.num_state_rows
+        profile.stages, cores, profile.baseline.shuffle_partitions, profile.num_held_rows
     )
     makespan_s = sum(float(level.at(rows)) for level in spans)
     phases = {phase.name: phase.mean_s for phase in profile.driver_phases}
     after_s = sum(phases.get(name, 0.0) for name in AFTER_COMMIT_PHASES)
     arrivals = profile.observed_arrivals
     lag_s = None if arrivals is None else arrivals.event_time_lag_s
+    lags = () if arrivals is None else arrivals.lags
     return QueryWork(
         query=query,
         rate_per_s=rate_per_s,
@@ -58,6 +59,7 @@ def query_work(
         most_cores=max(min(full_core_s / makespan_s, float(cores)), 0.1),
         noise_ratio=float(noise_ratio_at(profile.noise, sum(phases.values()) + makespan_s)),
         closing_delay_s=max(lag_s or 0.0, 0.0),
+        closing_lags=lags,
         driver_cores=1.0 if profile.application.is_local else 0.0,
     )
 
@@ -87,7 +89,7 @@ def _core_s(profile: JobProfile, rows: float) -> float:
     partitions = profile.baseline.shuffle_partitions
     return float(
         sum(
-            stage.tasks_s(stage.num_tasks(partitions), partitions, profile.num_state_rows, rows)
+            stage.tasks_s(stage.num_tasks(partitions), partitions, profile.num_held_rows, rows)
             for stage in profile.stages
         )
     )

@@ -28,6 +28,7 @@ def joining(operator: StatefulOperator = JOIN, **state: Any) -> JobProfile:
     profile = a_profile(state=StateProfile(**(figures | state)))
     shape = replace(
         profile.shape,
+        stateful_operators=("symmetricHashJoin",),
         chain=(operator,),
         watermark_delay_s=600.0,
         state_rows=(figures | state)["rows"],
@@ -55,6 +56,17 @@ def test_only_rows_that_are_written_count() -> None:
     whole_rows = full_join_rows(profile)
     assert whole_rows is not None
     assert full_join_rows(quarter) == pytest.approx(0.25 * whole_rows)
+
+
+def test_the_rows_of_a_batch_are_there_beside_those_that_it_finds() -> None:
+    profile = joining(updated_rows=40_000.0)
+    held_rows, full = full_join_rows(profile), with_full_join(profile)
+    assert held_rows is not None
+    assert full.state is not None
+    assert full.state.rows == pytest.approx(held_rows + 40_000)
+    assert full.num_held_rows == pytest.approx(held_rows)
+    faster = replace(full, arrivals=Arrivals(rate_per_s=2.0 * full.settings[-1].rate_per_s))
+    assert faster.num_held_rows == pytest.approx(2.0 * held_rows)
 
 
 @pytest.mark.parametrize(

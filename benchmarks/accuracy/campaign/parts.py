@@ -71,7 +71,7 @@ def _levels(
             {
                 "shuffled": batches[0].stages[places[0]].has_parents,
                 "tasks": [
-                    factor * _task_s(stages, places, batches, profile.num_state_rows),
+                    factor * _task_s(stages, places, batches, profile.num_held_rows),
                     _seen_task_s(places, batches),
                 ],
                 "span": [span_s, _mean(batches, partial(_span_s, places=places))],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pages import save_svg, svg_pyplot
@@ -12,6 +13,7 @@ from campaign.figures import GOAL_MEAN_RATIO, GOAL_P99_RATIO, Row, grouped
 from campaign.reliability import Outcome, by_class, chance_ratio
 
 _MARKS = "osv^<>DPX*hdp"
+_FEWEST_OF_A_PANEL, _PANELS_OF_A_ROW = 50, 3
 
 
 def scatter(rows: Sequence[Row], path: Path) -> None:
@@ -52,28 +54,36 @@ def scatter(rows: Sequence[Row], path: Path) -> None:
     save_svg(picture, path)
 
 
-def reliability_diagram(outcomes: Sequence[Outcome], path: Path) -> None:
+def reliability_diagram(groups: Mapping[str, Sequence[Outcome]], path: Path) -> None:
     """Share of promises that were kept, by stated probability, with two standard errors."""
     from matplotlib import ticker
 
+    shown = {name: of for name, of in groups.items() if len(of) >= _FEWEST_OF_A_PANEL}
+    num_rows = -(-len(shown) // _PANELS_OF_A_ROW)
     pyplot = svg_pyplot()
-    classes = [of for of in by_class(outcomes).values() if of]
-    stated = [statistics.fmean(one.probability for one in of) for of in classes]
-    kept = [statistics.fmean(one.kept for one in of) for of in classes]
-    picture, panel = pyplot.subplots(figsize=(5.4, 4.8), layout="constrained")
-    panel.plot([0.0, 1.0], [0.0, 1.0], color="0.4", linewidth=1, label="calibrated")
-    panel.errorbar(
-        stated, kept, yerr=[2.0 * chance_ratio(of) for of in classes], fmt="o", capsize=3,
-        label="share kept, two standard errors",
+    picture, panels = pyplot.subplots(
+        num_rows, _PANELS_OF_A_ROW, figsize=(11, 3.6 * num_rows), layout="constrained",
+        squeeze=False,
     )  # fmt: skip
-    for at, share, of in zip(stated, kept, classes, strict=True):
-        panel.annotate(f"{len(of)}", (at, share), (7, -11), textcoords="offset points", fontsize=8)
-    panel.set(xlim=(-0.03, 1.06), ylim=(-0.05, 1.08))
-    panel.set(xlabel="stated probability", ylabel="share of promises kept")
-    for axis in (panel.xaxis, panel.yaxis):
-        axis.set_major_formatter(ticker.PercentFormatter(1.0))
-    panel.set_title(f"{len(outcomes)} random promises about judged runs")
-    panel.legend(loc="upper left", frameon=False)
+    for panel in panels.flat[len(shown) :]:
+        panel.set_visible(False)
+    for panel, (name, outcomes) in zip(panels.flat, shown.items(), strict=False):
+        classes = [of for of in by_class(outcomes).values() if of]
+        stated = [statistics.fmean(one.probability for one in of) for of in classes]
+        kept = [statistics.fmean(one.kept for one in of) for of in classes]
+        panel.plot([0.0, 1.0], [0.0, 1.0], color="0.4", linewidth=1)
+        errors = [2.0 * chance_ratio(of) for of in classes]
+        panel.errorbar(stated, kept, yerr=errors, fmt="o", capsize=3)
+        for at, share, of in zip(stated, kept, classes, strict=True):
+            panel.annotate(
+                f"{len(of)}", (at, share), (7, -11), textcoords="offset points", fontsize=8
+            )
+        panel.set(xlim=(-0.03, 1.06), ylim=(-0.05, 1.08))
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.set_major_formatter(ticker.PercentFormatter(1.0))
+        panel.set_title(f"{textwrap.fill(name, 34)}\n{len(outcomes)} promises", fontsize=9)
+    picture.supxlabel("stated probability")
+    picture.supylabel("share of promises kept, with two standard errors")
     save_svg(picture, path)
 
 

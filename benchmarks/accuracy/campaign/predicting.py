@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import statistics
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +12,7 @@ from campaign.figures import LONGEST, is_backlog
 from campaign.parts import at_factor, latency_given_duration, longest_window_s, parts_of
 from campaign.reading import MeasuredGroup
 from campaign.reliability import outcomes_of
+from campaign.schedule import Setting
 from headway.domain import (
     Arrivals,
     Configuration,
@@ -68,9 +71,7 @@ def predicted_of(
     age_s = age_as_said_s(measured.jvm_age_s(row))
     factor, aged = profile.age_factor(age_s), profile.at_age(age_s)
     if is_backlog(row):
-        model = duration_model(aged, configuration.num_slots, configuration.shuffle_partitions)
-        full_s = factor * float(model.mean_s(float(row["max_rows"])))
-        return {"rows_per_s": row["max_rows"] / full_s, "duration_mean": full_s}
+        return worked_off(aged, configuration, row, factor)
     said = predict(profile, configuration, arrivals, jvm_age_s=age_s)
     asked = replace(aged, arrivals=arrivals)
     return {
@@ -85,6 +86,44 @@ def predicted_of(
         "run_to_run_ratio": profile.noise.run_to_run_ratio,
         "jvm_age_s": age_s,
     }
+
+
+def worked_off(profile: JobProfile, configuration: Configuration, row: Row, factor: float) -> Row:
+    """Batch after batch of a backlog, each with the state that the rows before it leave.
+
+    A state that grows keeps all of them, a join those within its retention at the rate at which
+    they arrived; any other state is as large as it was profiled.
+    """
+    setting, rows = Setting(**row["setting"]), float(row["max_rows"])
+    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+    until_s = setting.warm_s + setting.measured_s(row["role"])
+    passed_s, durations_s = 0.0, list[float]()
+    for num_before in itertools.count():
+        at_its_state = _with_rows_of_backlog(profile, row, num_before)
+        duration_s = factor * float(duration_model(at_its_state, slots, partitions).mean_s(rows))
+        if passed_s >= setting.warm_s:
+            durations_s.append(duration_s)
+        passed_s += duration_s
+        if passed_s >= until_s and durations_s:
+            break
+    mean_s = statistics.fmean(durations_s)
+    return {"rows_per_s": rows / mean_s, "duration_mean": mean_s}
+
+
+def _with_rows_of_backlog(profile: JobProfile, row: Row, num_before: int) -> JobProfile:
+    """The job in the batch that comes after so many batches of a backlog."""
+    state, rows = profile.state, float(row["max_rows"])
+    if state is None:
+        return profile
+    if profile.shape.keeps_rows:
+        profiled_per_s = profile.settings[-1].rate_per_s
+        most_rows = profile.num_held_rows * row["rate_per_s"] / profiled_per_s
+        held_rows = min(rows * num_before, most_rows) + (state.updated_rows or 0.0)
+    elif profile.state_growth_per_s > 0:
+        held_rows = rows * (num_before + 1) * state.growth_per_s / profile.settings[-1].rate_per_s
+    else:
+        return profile
+    return replace(profile, state=replace(state, rows=round(held_rows)))
 
 
 def promises_of(
@@ -111,7 +150,9 @@ def errors_by_part(
     if run is None or row["setting"]["backlog"]:
         return None
     age_s = measured.jvm_age_s(row)
-    factor, aged = profile.age_factor(age_s), profile.at_age(age_s)
+    factor = profile.age_factor(age_s)
+    # A state that follows the rate has the size that it has at this one.
+    aged = replace(profile.at_age(age_s), arrivals=arrivals)
     parts = parts_of(aged, run, row["truth"]["from_s"], factor)
     if parts is None:
         return None

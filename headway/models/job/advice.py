@@ -43,6 +43,7 @@ from headway.models.estimation.regression import is_spread
 from headway.models.job.capacity import Capacity, sustainable_rate_per_s
 from headway.models.job.fit_error import AskedBatch, FitError, Shares
 from headway.models.job.predict import predict
+from headway.models.job.row_cost import arrival_time_s, middle_rows, size_to_vary
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.units import counted
 
@@ -114,7 +115,8 @@ def advised_runs(
     take part. Its columns are the shares of a batch that are fixed, in proportion to rows, and in
     proportion to partitions. If all runs had the same number of slots, a run on twice as many comes
     last. If all batches had one size, a run on the same slots and partitions whose rows differ
-    comes first, and no run has a rate above that of (P28).
+    comes first, and no run has a rate above that of (P28). If all batches of a join came at one
+    interval, rows and state (E29) were in one proportion: a run at another interval comes first.
 
     Examples
     --------
@@ -157,16 +159,17 @@ def advised_runs(
 
 
 def _of_another_size(profile: JobProfile, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Runs that differ in the rows of their batches only, if all batches had one size (E43)."""
-    if not profile.row_cost_half_range_ratio:
+    """Runs on the same slots and partitions, with another of what all batches have in common."""
+    size = size_to_vary(profile)
+    if size is None:
         return []
-    last, rows = profile.baseline, _middle_rows(profile.settings[-1])
+    last, last_size = profile.baseline, size(profile.settings[-1])
     return [
         candidate
         for candidate in candidates
         if candidate.setting.configuration.num_slots == last.num_slots
         and candidate.setting.configuration.shuffle_partitions == last.shuffle_partitions
-        and is_spread(np.array([rows, candidate.shares.asked.num_rows]))
+        and is_spread(np.array([last_size, size(candidate.setting)]))
     ]
 
 
@@ -223,7 +226,7 @@ def _narrowing(
 
 def _fitted_to(profile: JobProfile, runs: tuple[ObservedSetting, ...]) -> JobProfile:
     """The profile with other runs; of two sizes they determine the cost of a row (E43)."""
-    rows = np.array([_middle_rows(run) for run in runs])
+    rows = np.array([middle_rows(run) for run in runs])
     half_range_ratio = None if is_spread(rows) else profile.row_cost_half_range_ratio
     return replace(profile, settings=runs, row_cost_half_range_ratio=half_range_ratio)
 
@@ -290,7 +293,7 @@ def _partition_choices(profile: JobProfile, question: AskedSetting | None) -> tu
 def _far_apart(profile: JobProfile, candidates: Sequence[_Candidate]) -> tuple[_Candidate, ...]:
     """The candidates that are most informative on all costs: a D-optimal design (E20)."""
     runs = [
-        _Candidate(run, Shares.of(profile, _batch(run.configuration, _middle_rows(run))))
+        _Candidate(run, Shares.of(profile, _batch(run.configuration, middle_rows(run))))
         for run in profile.settings
     ]
     columns = np.array([_columns(profile, candidate.shares) for candidate in (*runs, *candidates)])
@@ -319,7 +322,7 @@ def _as_advised(profile: JobProfile, candidate: _Candidate) -> AdvisedRun:
     configuration, rows = setting.configuration, candidate.shares.asked.num_rows
     interval_s = max(configuration.trigger_s, setting.batch_duration_mean_s)
     partitions = configuration.shuffle_partitions
-    learns, why = _lesson(profile, configuration, rows)
+    learns, why = _lesson(profile, setting)
     return AdvisedRun(
         learns=learns,
         why=why,
@@ -341,8 +344,9 @@ def _on_more_slots(profile: JobProfile) -> AdvisedRun:
     return _as_advised(profile, _candidate(profile, more, last.rate_per_s))
 
 
-def _lesson(profile: JobProfile, configuration: Configuration, rows: float) -> tuple[str, str]:
+def _lesson(profile: JobProfile, advised: ObservedSetting) -> tuple[str, str]:
     """What a run adds, and what the runs so far had; the rarest if there are several."""
+    configuration, rows = advised.configuration, middle_rows(advised)
     slots = {setting.configuration.num_slots for setting in profile.settings}
     partitions = {setting.configuration.shuffle_partitions for setting in profile.settings}
     low, high = profile.rows_per_batch_range
@@ -353,6 +357,9 @@ def _lesson(profile: JobProfile, configuration: Configuration, rows: float) -> t
     if profile.row_cost_half_range_ratio and not low <= rows <= high:
         why = f"all batches had about {high:,.0f} rows; these have about {rows:,.0f}"
         return "how much of the time of a batch is fixed, and how much is for its rows", why
+    if size_to_vary(profile) is arrival_time_s:
+        why = f"all batches had the rows of about {arrival_time_s(profile.settings[-1]):.3g} s"
+        return "what a row of the state costs", f"{why}; these have {arrival_time_s(advised):.3g} s"
     if rows < low:
         why = f"no batch had fewer than {low:,.0f} rows; these have about {rows:,.0f}"
         return "the cost of small batches, which low latency needs", why
@@ -373,10 +380,6 @@ def _all_had(counts: set[int], noun: str) -> str:
 
 def _is_shuffled(profile: JobProfile) -> bool:
     return any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages)
-
-
-def _middle_rows(setting: ObservedSetting) -> float:
-    return max(0.5 * (setting.rows_per_batch_low + setting.rows_per_batch_high), 1.0)
 
 
 def _settled_rows(profile: JobProfile, configuration: Configuration, rate_per_s: float) -> float:

@@ -128,7 +128,7 @@ def _tasks_core_s(
         * stage.tasks_s(
             num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions),
             shuffle_partitions,
-            profile.num_state_rows,
+            profile.num_held_rows,
             batch_rows,
         )
         for stage in profile.stages

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, SPREAD_PER_DOUBLING_RATIO
-from headway.domain import Z90, JobProfile
+from headway.domain import Z90, JobProfile, ObservedSetting
 from headway.models.arrays import Array, Numeric
+from headway.models.estimation.regression import is_spread
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model
 from headway.models.laws.normal import ndtr
@@ -110,3 +112,41 @@ def _log_longer(
     else:
         longer = np.where(rows_ratio < 1.0, np.maximum(longer, all_for_rows), longer)
     return np.log(np.maximum(longer, _LEAST))
+
+
+def size_to_vary(profile: JobProfile) -> Callable[[ObservedSetting], float] | None:
+    """What all profiled batches have in common although their costs depend on it, if anything.
+
+    Parameters
+    ----------
+    profile : JobProfile
+
+    Returns
+    -------
+    function of a setting, or None
+        The rows of its batches, or the time in which these arrive.
+
+    Notes
+    -----
+    theory.md (E42).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> size_to_vary(load_profile("examples/word-count.profile.yaml")) is None
+    True
+    """
+    if profile.row_cost_half_range_ratio:
+        return middle_rows
+    times_s = np.array([arrival_time_s(setting) for setting in profile.settings])
+    return arrival_time_s if profile.shape.keeps_rows and not is_spread(times_s) else None
+
+
+def middle_rows(setting: ObservedSetting) -> float:
+    """Rows of a batch halfway between the smallest and the largest, at least one (P28)."""
+    return max(0.5 * (setting.rows_per_batch_low + setting.rows_per_batch_high), 1.0)
+
+
+def arrival_time_s(setting: ObservedSetting) -> float:
+    """The time in which the rows of a batch arrive [s]: the state of a join is of before (E29)."""
+    return middle_rows(setting) / setting.rate_per_s

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from headway.assumptions.resources import (
-    ADVISORY_PARTITION_BYTES,
-    COMMITS_PER_SNAPSHOT,
-    LEAST_PARTITION_BYTES,
-)
+from headway.assumptions.files import COMMITS_PER_SNAPSHOT
+from headway.assumptions.resources import ADVISORY_PARTITION_BYTES, LEAST_PARTITION_BYTES
 from headway.assumptions.switches import (
     CHECKSUM_RATIO,
     COMMIT_LEFT_RATIO,

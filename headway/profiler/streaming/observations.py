@@ -115,14 +115,14 @@ def _rate_exponent(runs: Sequence[QueryRun]) -> float:
     `S = λ` times its retention. If the state grows by at most a fifth in the later half of most
     runs, `S ∝ λ^e`, with `e` by (E4) from the rates and sizes of the runs, or 1 if their rates are
     similar; else `e = 0`. Wherever (T2) uses `S`, it is `S_0 (λ/λ_0)^e`, with `S_0` and `λ_0` those
-    of the last run.
+    of the last run; of a join without the rows that a batch writes (E29).
     """
     grown = [
         run.batches[-1].state.num_rows / max(run.batches[len(run.batches) // 2].state.num_rows, 1)
         for run in runs
     ]
     going_on = [ratio > 1.0 + LEAST_GROWTH_RATIO.value for ratio in grown]
-    rows = np.array([run.batches[-1].state.num_rows for run in runs], dtype=np.float64)
+    rows = np.array([run.held_rows[-1] for run in runs])
     if 2 * sum(going_on) >= len(runs) or not np.all(rows > 0):
         return 0.0
     rates_per_s = np.array([run.rate_per_s for run in runs])

@@ -251,6 +251,14 @@ class QueryRun:
         return first.jvm_age_s <= FRESH_JVM_S.value
 
     @property
+    def held_rows(self) -> Array:
+        """Rows of the state in each batch; of a join without those that it writes (E29)."""
+        rows = np.array([batch.state.num_rows for batch in self.batches], dtype=np.float64)
+        if self.shape.keeps_rows:
+            rows -= np.array([batch.state.num_updated for batch in self.batches])
+        return np.maximum(rows, 0.0)
+
+    @property
     def tasks(self) -> Share:
         """Number of recorded tasks of these batches, and of all."""
         stages = [stage for batch in self.batches for stage in batch.stages if stage.has_tasks]

@@ -12,8 +12,10 @@ from headway.assumptions.fits import (
     USUAL_PARTITION_S,
     USUAL_PARTS_SD_S,
     USUAL_PARTS_SD_WITH_PYTHON_S,
+    USUAL_STATE_ROW_S,
 )
 from headway.domain import Coalescing, RowsLaw, Separation, StageProfile, TasksRule
+from headway.domain.profile import is_rocksdb
 from headway.models.arrays import Array
 from headway.models.estimation.regression import (
     Prior,
@@ -135,9 +137,9 @@ def _fit_stage(
         tells_partitions = _is_separable(partitions, np.column_stack(terms))
         if tells_partitions:
             terms.append(partitions)
-        in_store = np.array([batch.state.num_rows for batch in batches]) / num_tasks
-        tells_state = _state_grows(runs, stage_index) and _is_separable(
-            in_store, np.column_stack(terms)
+        in_store = np.concatenate([run.held_rows for run in runs]) / num_tasks
+        tells_state = (has_tasks and _copies_a_join(runs, stage_index)) or (
+            _state_grows(runs, stage_index) and _is_separable(in_store, np.column_stack(terms))
         )
         if tells_state:
             terms.append(in_store)
@@ -207,7 +209,7 @@ def _fit_stage(
 def _time_at_one_size(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> TaskTime:
     batches = [batch for run in runs for batch in run.batches]
     task_rows = np.array([rows_per_task(batch, stage_index) for batch in batches])
-    return task_time(
+    time = task_time(
         runs,
         stage_index,
         stage,
@@ -215,6 +217,7 @@ def _time_at_one_size(runs: Sequence[QueryRun], stage_index: int, stage: StagePr
         rows_per_task=np.maximum(task_rows, 1e-9),
         weights=batch_weights(runs),
     )
+    return time._replace(rows_exponent=stage.rows.exponent)
 
 
 def _handover_s(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> float:
@@ -280,6 +283,8 @@ def _prior(
     partition is a buffer and a part of a file.
     """
     partition_s = USUAL_PARTITION_S.value
+    is_join = _copies_a_join(runs, stage_index)
+    state_row_s, state_row_sd_s = (USUAL_STATE_ROW_S.value,) * 2 if is_join else (0.0, np.inf)
     batches = [batch for run in runs for batch in run.batches]
     samples = [batch.stages[stage_index] for batch in batches]
     reported_s = parts_s(batches, stage_index)
@@ -295,8 +300,8 @@ def _prior(
     fixed_s, fixed_sd_s = fixed
     is_fitted = np.array([True, True, tells_partitions, tells_state])
     return Prior(
-        mean=np.array([fixed_s, 0.0, partition_s, 0.0])[is_fitted],
-        sd=np.array([fixed_sd_s, np.inf, partition_s, np.inf])[is_fitted],
+        mean=np.array([fixed_s, 0.0, partition_s, state_row_s])[is_fitted],
+        sd=np.array([fixed_sd_s, np.inf, partition_s, state_row_sd_s])[is_fitted],
         group_noise_ratio=RUN_NOISE_RATIO.value,
     )
 
@@ -312,12 +317,22 @@ def _state_grows(runs: Sequence[QueryRun], stage_index: int) -> bool:
     **(E29)** Cost of a row of state, `t_3` of (T2): Spark's default store copies the map of its
     rows for every batch. It is fitted by (E3), with the other terms of the stage that holds the
     state, if the state at least doubles within most runs, and rows and state are separable by (E2).
-    Else it is 0, since state that follows the rate differs between runs just like the rows. A
-    prediction is for the state at its rate (E36); growing state has the size at the end of the last
-    run.
+    It is also fitted for a join of two streams, whose state follows the rate: it is `v λ (w+H) + u`
+    (Z3), and the `u` rows that the batch writes are part of what its rows cost, so `S` is without
+    them. Since rows and state may not be separable then, a row of state has a prior cost of 0.9 us,
+    give or take as much, unless RocksDB keeps it, which copies nothing. Of other states the cost is
+    0, since those that follow the rate differ between runs just like the rows. A prediction is for
+    the state at its rate (E36); growing state has the size at the end of the last run.
     """
     num_grown = sum(map(state_grows, runs))
     return holds_state(runs[0].batches[0], stage_index) and 2 * num_grown > len(runs)
+
+
+def _copies_a_join(runs: Sequence[QueryRun], stage_index: int) -> bool:
+    """Whether a stage holds the rows of two joined streams in a store that copies them (E29)."""
+    last = runs[-1]
+    holds = last.shape.keeps_rows and holds_state(last.batches[0], stage_index)
+    return holds and not is_rocksdb(last.state_store)
 
 
 def _actions(runs: Sequence[QueryRun], tables: frozenset[int]) -> dict[int, str | None]:

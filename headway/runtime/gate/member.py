@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headway.assumptions.turns import LEASE_RATIO, SHORTEST_LEASE_S
-from headway.domain import ComingBack, QueryReport, QueryState, ScheduledQuery
+from headway.domain import ComingBack, EventTimeLag, QueryReport, QueryState, ScheduledQuery
 from headway.runtime.gate.decision_log import BatchEnd
 from headway.runtime.gate.learned import BatchDurations
 from headway.runtime.gate.progress import BatchSeen, batch_seen
@@ -152,6 +152,12 @@ class Member:
             predicted_s=self._predicted_s,
             observed_s=batch.duration_s,
         )
+
+    @property
+    def closing_lags(self) -> tuple[EventTimeLag, ...]:
+        """How far the newest rows of its last batches were behind their starts, all as likely."""
+        share = 1.0 / max(len(self._delays_s), 1)
+        return tuple(EventTimeLag(lag_s=lag_s, batch_share=share) for lag_s in self._delays_s)
 
     def learn(self) -> None:
         """Learn durations of finished batches; separate, since no query has to wait for it."""

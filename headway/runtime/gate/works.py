@@ -82,6 +82,7 @@ def learned_work(
         per_row_core_s=per_row_core_s,
         noise_ratio=LEARNED_NOISE_RATIO.value,
         closing_delay_s=max(member.closing_delay_s, 0.0),
+        closing_lags=member.closing_lags,
         driver_cores=driver_cores,
     )
 

@@ -158,3 +158,16 @@ def test_predict_plan_and_explain_name_one_run() -> None:
     read = parse_plan(text, name="plan")
     assert next_run_texts(read.prediction) == next_run_texts(plan.prediction)
     assert "Next run: 2 min at " in explanation_text(read)
+
+
+def test_a_join_whose_batches_had_one_interval_is_run_at_another_first() -> None:
+    """Rows and state are in one proportion at one interval, whatever the rate (E29)."""
+    profile = fitted_on_neighbours()
+    shape = replace(profile.shape, stateful_operators=("symmetricHashJoin",))
+    runs = tuple(a_run(profile, 2.0, 8, share) for share in (0.3, 0.6))
+    (first, *_) = advised_runs(replace(profile, shape=shape, settings=runs))
+    assert first.learns == "what a row of the state costs"
+    assert first.configuration.trigger_s != 2.0
+    assert first.configuration.shuffle_partitions == 8
+    (other, *_) = advised_runs(replace(profile, settings=runs))
+    assert other.learns != first.learns

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.domain import Decision, Policy, ScheduledQuery, Target, WindowGrid
+from headway.domain import Decision, EventTimeLag, Policy, ScheduledQuery, Target, WindowGrid
 from headway.models.scheduling.order import grant_order
 from headway.models.scheduling.stagger import stagger_offsets_s
 from headway.models.simulation.batch_parts import QueryWork
@@ -55,6 +55,23 @@ def test_a_query_alone_on_its_trigger() -> None:
     assert run.queries[0].row_latency_quantile_s(0.9) == pytest.approx(0.9 + 0.155, abs=1e-3)
     assert run.queries[0].rows_later_than(0.655) == pytest.approx(0.5, abs=1e-3)
     assert run.busy_ratio == pytest.approx(0.075, rel=0.01)
+
+
+def test_a_millisecond_decides_on_a_trigger_so_lags_are_drawn_by_their_shares() -> None:
+    """Windows end on triggers: a row that is 0 ms old closes them there, one of 1 ms a tick on."""
+    (work,) = windowed([0.0], trigger_s=1.0)
+    lags = tuple(
+        EventTimeLag(lag_s=lag_s, batch_share=share) for lag_s, share in ((0.0, 0.7), (0.001, 0.3))
+    )
+    duration_s = 0.155
+    simulated = replace(work, noise_ratio=0.0, closing_lags=lags)
+    run = simulate_gate([simulated], None, cores=2.0, at_once=1, length_s=4000.0)
+    latency_s = run.queries[0].window_latency_s
+    assert set(np.round(latency_s, 3)) == {1.0 + duration_s, 2.0 + duration_s}
+    assert latency_s.mean() == pytest.approx(1.3 + duration_s, abs=0.07)
+    alone = replace(simulated, closing_lags=lags[:1])
+    run = simulate_gate([alone], None, cores=2.0, at_once=1, length_s=400.0)
+    assert run.queries[0].window_latency_s.mean() == pytest.approx(1.0 + duration_s)
 
 
 def test_a_query_that_cannot_use_all_cores() -> None:

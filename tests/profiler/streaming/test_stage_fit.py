@@ -10,6 +10,7 @@ import pytest
 
 from headway.domain import Separation
 from headway.domain.profile import CHECKPOINT_PHASES
+from headway.models.job.setting import duration_model
 from headway.profiler.operators import Operator
 from headway.profiler.streaming.batch_samples import unpacked
 from headway.profiler.streaming.fit import fit_duration
@@ -21,6 +22,7 @@ from headway.profiler.streaming.samples import (
     StateSample,
 )
 from headway.profiler.streaming.stage_fit import fit_stage
+from headway.profiler.streaming.summarize import profile_of_runs
 from tests.factories import a_configuration, a_profile, a_stage_sample
 
 FIXED_S, PER_ROW_S, PER_STATE_ROW_S, HANDOVER_S = 0.02, 2e-6, 0.8e-6, 0.002
@@ -107,6 +109,48 @@ def test_a_row_of_a_growing_state_has_its_price() -> None:
 def test_a_state_that_stays_is_no_reason() -> None:
     runs = [a_run(rows, 2, grows=False) for rows in (35_000, 200_000)]
     assert fit_stage(runs, 1, ()).stage.task_per_state_row_s == 0.0
+
+
+def a_join_run(rows: int, interval_s: float, partitions: int, slowness: float = 1.0) -> QueryRun:
+    """Batches that find what arrived in the two seconds before their own rows, and keep these."""
+    run = a_run(rows, partitions, grows=False)
+    held = round(2.0 * rows / interval_s)
+    batches = []
+    for number in range(1, 9):
+        batch = a_batch(number, rows, partitions, held, slowness)
+        state = replace(batch.state, num_rows=held + rows, num_updated=rows)
+        batches.append(replace(batch, interval_s=interval_s, state=state))
+    return replace(
+        run,
+        shape=replace(run.shape, stateful_operators=("symmetricHashJoin",)),
+        rate_per_s=rows / interval_s,
+        batches=tuple(batches),
+    )
+
+
+JOIN_RUNS = ((16_000, 0.3, 2, 1.03), (100_000, 2.0, 8, 0.98), (200_000, 3.0, 2, 1.0))
+
+
+def test_the_rows_that_a_join_holds_have_their_price() -> None:
+    """As fast as possible there are thirteen times as many of them as rows in a batch."""
+    runs = [a_join_run(*figures) for figures in JOIN_RUNS]
+    fit = fit_stage(runs, 1, ()).stage
+    assert fit.task_per_state_row_s == pytest.approx(PER_STATE_ROW_S, rel=0.25)
+    assert fit.task_per_row_s == pytest.approx(PER_ROW_S, rel=0.25)
+    # RocksDB copies nothing, so what the rows of the state take is not separated there.
+    in_rocksdb = [replace(run, state_store="RocksDBStateStoreProvider") for run in runs]
+    assert fit_stage(in_rocksdb, 1, ()).stage.task_per_state_row_s == 0.0
+
+
+def test_a_join_is_predicted_at_another_interval_with_the_state_of_its_rate() -> None:
+    runs = [a_join_run(*figures) for figures in JOIN_RUNS]
+    profile = profile_of_runs(runs, a_profile().applications, "0.1.0")
+    asked = a_join_run(60_000, 1.0, 4)
+    at_rate = replace(profile, arrivals=replace(profile.arrivals, rate_per_s=asked.rate_per_s))
+    assert at_rate.num_held_rows == pytest.approx(120_000, rel=0.01)
+    levels = duration_model(at_rate, SLOTS, 4).levels
+    predicted_s = sum(float(level.at(60_000.0)) for level in levels)
+    assert predicted_s == pytest.approx(asked.batches[0].stages_s, rel=0.03)
 
 
 def test_handover_is_no_part_of_the_time_of_a_slot() -> None:
