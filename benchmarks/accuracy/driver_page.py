@@ -231,7 +231,7 @@ def fitted_cpu_ratio(
         return None
     num_tasks = mean(line["num_tasks"] / line["num_batches"] for line in lines)
     phases_s = mean(map(_phases_s, alone))
-    return (driver_core_s(lines) - num_tasks / LAUNCHES_PER_S.value) / phases_s
+    return float((driver_core_s(lines) - num_tasks / LAUNCHES_PER_S.value) / phases_s)
 
 
 def _phases_s(profile: JobProfile) -> float:

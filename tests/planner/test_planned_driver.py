@@ -52,8 +52,8 @@ def test_a_driver_with_room_keeps_the_defaults_of_spark() -> None:
 
 
 def test_a_busy_driver_gets_cores_and_says_why(tmp_path: Path) -> None:
-    # 972 ms of phases in each second: more than seven tenths of a core at the upper end.
-    plan = planned(with_driver(a_profile(), 12.0))
+    # 810 ms of phases in each second: more than seven tenths of a core at the upper end.
+    plan = planned(with_driver(a_profile(), 10.0))
     assert plan.driver is not None
     assert plan.driver.needed_cores == 2
     assert plan.spark_conf["spark.driver.cores"] == "2"
@@ -66,12 +66,12 @@ def test_a_busy_driver_gets_cores_and_says_why(tmp_path: Path) -> None:
 
 def test_a_driver_that_had_more_keeps_it() -> None:
     properties = {"spark.driver.cores": "4", "spark.driver.memory": "4g"}
-    plan = planned(with_driver(a_profile(), 12.0, **properties))
+    plan = planned(with_driver(a_profile(), 10.0, **properties))
     assert plan.driver is not None
     assert plan.driver.cores == 4
     assert not [key for key in plan.spark_conf if key.startswith("spark.driver")]
     # The settings of a local run are those of its executor.
-    local = with_driver(a_profile(), 12.0, **properties)
+    local = with_driver(a_profile(), 10.0, **properties)
     application = Application(id="local-1", name="a", spark_version="4.3.0", properties=properties)
     of_local = planned(replace(local, applications=(application,)))
     assert of_local.spark_conf["spark.driver.cores"] == "2"

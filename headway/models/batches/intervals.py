@@ -163,5 +163,6 @@ def held_back_trigger_s(
     spread = ARRIVED_SPREAD_RATIO.value * num_triggers
     # A batch starts later than at so many triggers; all but those nearby are certain.
     first = max(math.floor(num_triggers - _MOST_SPREADS * spread), 1)
-    later = np.arange(first, math.ceil(num_triggers + _MOST_SPREADS * spread) + 1)
+    last = math.ceil(num_triggers + _MOST_SPREADS * spread)
+    later = np.arange(first, last + 1, dtype=np.float64)
     return trigger_s * float(first + quick_ndtr((num_triggers - later) / spread).sum())
