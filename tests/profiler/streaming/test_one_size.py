@@ -100,16 +100,19 @@ def test_rows_that_are_as_many_in_every_batch_do_not_narrow_the_range() -> None:
     job = a_job(0.5)
     run = run_of(replace(job, stages=job.stages * 2), np.random.default_rng(1))
     sizes = np.random.default_rng(2).normal(1.0, 0.1, len(run.batches))
-    merging = {
-        "rows_read": 16.0, "rows_variance": 4.0, "rows_time_covariance_s": 1.0, "task_sd_s": 0.5,
-    }  # fmt: skip
     batches = tuple(
         replace(
             batch,
             num_rows=round(size * job.rows),
             stages=(
                 replace(batch.stages[0], rows_read=size * job.rows),
-                replace(batch.stages[1], **merging),
+                replace(
+                    batch.stages[1],
+                    rows_read=16.0,
+                    rows_variance=4.0,
+                    rows_time_covariance_s=1.0,
+                    task_sd_s=0.5,
+                ),
             ),
         )
         for batch, size in zip(run.batches, sizes, strict=True)
