@@ -24,13 +24,13 @@ MEASURED = $(if $(CPU),$(CPU) $@)
 # Tests and pages start hundreds of processes: what they load is compiled by the first of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest test-mcp \
+.PHONY: demo test lint types imports tests test-costs test-statistical test-robustness fuzz test-versions test-lowest test-mcp browser \
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged live-backlogs left-states accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
-        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes driver-runs driver-page switch-runs switch-judged switch-page scalla scalla-costs \
+        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes checkpoint-requests driver-runs driver-page switch-runs switch-judged switch-page scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
-        speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
+        speed-planning speed-scheduling speed-scheduling-spark speed-capacity window-equality window-sharing window-runs window-kafka \
         shedding-lives ordered-equality ordered-runs ordered-state speed-ordered skewed-plans skewed-plans-page backlogs backlogs-page restarts restarts-page goldens \
         docs site figures wheel jars constraints audit java clean
 
@@ -58,6 +58,11 @@ tests: $(READY) java
 	$(BIN)/python -m compileall -q headway benchmarks scripts
 	$(MEASURED) $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not statistical and not robustness"
 
+test-costs: $(READY) java  ## processor time and peak memory of each test of `make test`
+	rm -f build/test-costs.jsonl
+	-$(BIN)/python -m pytest -p tests.costs -n 3 --dist loadgroup --no-loadscope-reorder -m "not statistical and not robustness"
+	$(BIN)/python -m tests.costs
+
 test-statistical: $(READY) java  ## seeded simulations and all random cases, minutes
 	HEADWAY_ALL_EXAMPLES=1 $(BIN)/python -m pytest -m "(statistical or hypothesis) and not robustness"
 
@@ -73,6 +78,11 @@ test-versions: java  ## the profiler's tests on each supported PySpark, in envir
 
 test-mcp: $(MCP_READY)  ## headway mcp, asked by the client of the protocol's SDK
 	.venv-mcp/bin/python -m pytest tests/cli/test_mcp.py
+
+# Pages in a browser: Debian's Chromium, and axe-core from npm.
+browser: site  ## pages and the documentation site in Chromium, looked at by axe-core (needs chromium and npm)
+	npm install --silent --no-save --prefix build/browser axe-core@4
+	$(BIN)/python -m pytest tests/report/test_pages.py tests/report/test_accessibility.py
 
 test-lowest:  ## the tests without Spark on the lowest version of each requirement
 	sh scripts/test-lowest.sh python3.11
@@ -131,10 +141,13 @@ ordinary-page: $(READY)  ## the page about them, from the committed results -> d
 run-pairs: $(READY)  ## each recorded run predicted from each other one -> docs/run-pairs.md
 	$(BIN)/python benchmarks/run.py run_pairs --output docs/run-pairs.md
 
-checkpoint-writes: $(READY) java  ## files that real queries write per batch, beside the prediction -> docs/checkpoint-writes.md
+checkpoint-requests: $(READY) java  ## requests of seven queries at an S3-compatible server, ten minutes; needs moto[server] and Maven Central
+	$(BIN)/python benchmarks/run.py checkpoint_requests
+
+checkpoint-writes: $(READY) java  ## files that real queries write per batch, beside the prediction, and the requests counted before -> docs/checkpoint-writes.md
 	$(BIN)/python benchmarks/run.py checkpoint_writes --output docs/checkpoint-writes.md
 
-switch-runs: $(READY) java  ## pairs of real runs with a switch of Spark off and on, 30 minutes on a quiet machine; resumes where it stopped
+switch-runs: $(READY) java  ## pairs of real runs with a switch of Spark off and on, 27 minutes on a quiet machine; resumes where it stopped
 	$(BIN)/python benchmarks/run.py switch_runs $(SWITCHES) $(QUIET)
 
 switch-judged: $(READY)  ## profiles of the runs before, from their event logs -> benchmarks/accuracy/results
@@ -190,14 +203,17 @@ scheduling-real-page: $(READY)  ## the page about it, from the committed results
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
 	$(BIN)/python benchmarks/run.py real_gate_page --output docs/scheduling-real.md
 
-speed-profiling: $(READY) java  ## log to profile, in process and on Spark, against plain decode -> docs/profiling-speed.md
+speed-profiling: $(READY) java  ## log to profile and to plan, beside plain decoding, a reader on the JVM and Spark -> docs/profiling-speed.md
 	$(BIN)/python benchmarks/run.py profiling $(wildcard $(GROUND_TRUTH)/sha_agg_local2/eventlog_v2_*) --output docs/profiling-speed.md
 
 speed: $(READY)  ## whole-process times -> docs/speed.md
 	$(BIN)/python benchmarks/run.py commands --output docs/speed.md
 
-speed-scheduling: $(READY) java  ## decisions of a gate, simulators of turns -> docs/scheduling-speed.md
+speed-scheduling: $(READY)  ## decisions of a gate, simulators of turns, half a minute -> docs/scheduling-speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py scheduling --output docs/scheduling-speed.md
+
+speed-scheduling-spark: $(READY) java  ## costs of real gates for that page, a quarter of an hour on a quiet machine
+	$(BIN)/python benchmarks/run.py scheduling --measure
 
 speed-planning: $(READY)  ## plans of few and of a thousand nodes, in process -> docs/planning-speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py planning --output docs/planning-speed.md

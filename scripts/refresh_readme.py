@@ -2,8 +2,9 @@
 
 A ``console`` block is ``$ command``, whose lines may end with a backslash, and its output; a
 ``python`` block is run, and what it prints stands in the ``text`` block behind it. Blocks of
-other languages are left alone. Commands of Headway run in copies of this process, which has loaded
-the package; with HEADWAY_ALL_EXAMPLES each starts a Python of its own, as for users.
+other languages are left alone. Commands of Headway run in this process, equal ones once, so that
+none computes what another has computed; with HEADWAY_ALL_EXAMPLES each starts a Python of its own,
+as for users.
 
     python scripts/refresh_readme.py            # rewrite
     python scripts/refresh_readme.py --check    # exit 1 and show the difference
@@ -11,15 +12,17 @@ the package; with HEADWAY_ALL_EXAMPLES each starts a Python of its own, as for u
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-import importlib
+import io
 import os
 import re
 import shlex
 import subprocess
 import sys
-import tempfile
+from functools import cache
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -35,12 +38,6 @@ _PYTHON = re.compile(
 _COMMAND = re.compile(
     r"headway (?P<words>(?:[^|;&<>$`*']|'[^']*')*?)(?P<quiet> 2>/dev/null)?(?: \| (?P<rest>.*))?"
 )
-_LOADED = (
-    "headway.cli.plan",
-    "headway.api.plan",
-    "headway.planner.search",
-    "headway.report.stream",
-)
 
 
 def refreshed(text: str) -> str:
@@ -54,7 +51,7 @@ def _console(command: str) -> str:
     if of_headway is None or os.environ.get("HEADWAY_ALL_EXAMPLES"):
         printed = _printed(["sh", "-c", command])
     else:
-        printed, messages = _printed_by_a_copy(shlex.split(of_headway["words"]))
+        printed, messages = _printed_here(*shlex.split(of_headway["words"]))
         if of_headway["rest"] is not None:
             printed = _printed(["sh", "-c", of_headway["rest"]], printed)
         if of_headway["quiet"] is None:
@@ -63,34 +60,20 @@ def _console(command: str) -> str:
     return f"```console\n$ {command}\n{printed}```\n"
 
 
-def _printed_by_a_copy(words: list[str]) -> tuple[str, str]:
-    """What Headway prints, and its messages, in a copy of this process that has loaded its code."""
-    for module in _LOADED:
-        importlib.import_module(module)
-    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as messages:
-        process = os.fork()
-        if process == 0:
-            try:
-                _command_line(words, printed.fileno(), messages.fileno())
-            finally:
-                os._exit(0)
-        os.waitpid(process, 0)
-        for file in (printed, messages):
-            file.seek(0)
-        return printed.read().decode(), messages.read().decode()
-
-
-def _command_line(words: list[str], printed: int, messages: int) -> None:
-    """Run a command as in a shell at the root, with these files as standard output and error."""
+@cache
+def _printed_here(*words: str) -> tuple[str, str]:
+    """What Headway prints, and its messages, for a command that is run in this process."""
     from headway.cli.main import run
 
-    os.chdir(ROOT)
-    os.environ["COLUMNS"] = WIDTH
-    os.dup2(printed, 1)
-    os.dup2(messages, 2)
-    # As at the start of Python: messages by line, what is printed when it ends.
-    with open(1, "w", closefd=False) as sys.stdout, open(2, "w", 1, closefd=False) as sys.stderr:
+    printed, messages = io.StringIO(), io.StringIO()
+    with (
+        contextlib.chdir(ROOT),
+        mock.patch.dict(os.environ, COLUMNS=WIDTH),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(messages),
+    ):
         run(words)
+    return printed.getvalue(), messages.getvalue()
 
 
 def _python(code: str, between: str) -> str:

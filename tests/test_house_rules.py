@@ -173,11 +173,15 @@ def test_an_empty_name_is_found_wherever_it_is_bound() -> None:
     assert not empty_names(ast.parse("plan.found = one + rate"))
 
 
+# What a function returns is in its annotation: a section says what that does not say.
 SECTIONS = {
     "parameters": r"^Parameters\n-+$",
-    "returns": r"^(Returns|Yields)\n-+$",
-    # A number of docs/theory.md, a year of publication, or what else it rests on.
-    "source": r"^Notes\n-+\n(.|\n)*?(\([A-Z]\d+[a-z]?\b|\b(19|20)\d\d\b|theory\.md|adr/)",
+    # A number of docs/theory.md behind the first sentence, or in the notes such a number, a year of
+    # publication, or what else it rests on.
+    "source": (
+        r"\A[^\n]*\([A-Z]\d+[a-z]?\)|"
+        r"^Notes\n-+\n(.|\n)*?(\([A-Z]\d+[a-z]?\b|\b(19|20)\d\d\b|theory\.md|adr/)"
+    ),
     "example": r"^>>> ",
 }
 

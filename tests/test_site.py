@@ -42,16 +42,16 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[-\s]+", "-", head) for head in plain}
 
 
-@pytest.mark.parametrize("page", WRITTEN, ids=names)
-def test_links_lead_somewhere(page: Path) -> None:
-    for match in _LINK.finditer(without_code(page.read_text(encoding="utf-8"))):
-        to, _, anchor = match["to"].partition("#")
-        if re.match(r"[a-z]+:", match["to"]):
-            continue
-        target = (page.parent / to).resolve() if to else page
-        assert target.exists(), match["to"]
-        if anchor and target.suffix == ".md":
-            assert anchor in anchors(target), match["to"]
+def test_links_lead_somewhere() -> None:
+    for page in WRITTEN:
+        for match in _LINK.finditer(without_code(page.read_text(encoding="utf-8"))):
+            to, _, anchor = match["to"].partition("#")
+            if re.match(r"[a-z]+:", match["to"]):
+                continue
+            target = (page.parent / to).resolve() if to else page
+            assert target.exists(), f"{names(page)}: {match['to']}"
+            if anchor and target.suffix == ".md":
+                assert anchor in anchors(target), f"{names(page)}: {match['to']}"
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
@@ -66,28 +66,30 @@ def command_lines(page: Path) -> list[str]:
     return [line for line in lines if line.startswith("headway ")]
 
 
-@pytest.mark.parametrize("page", WRITTEN, ids=names)
-def test_command_lines_name_commands_and_options_that_there_are(page: Path) -> None:
-    for line in command_lines(page):
-        words = shlex.split(line.split(" | ")[0].split(" > ")[0], comments=True)
-        name = words[1]
-        if name not in _COMMANDS:
-            assert (ROOT / name).exists(), line  # 'headway FILE'
-            continue
-        command = cli.get_command(click.Context(cli), name)
-        assert command is not None
-        known = {spelling for each in command.params for spelling in each.opts}
-        known |= {"--help", "--help-all", "-h"}
-        used = {word.partition("=")[0] for word in words[2:] if re.match(r"--?[a-zA-Z]", word)}
-        assert not used - known, line
+def test_command_lines_name_commands_and_options_that_there_are() -> None:
+    for page in WRITTEN:
+        for line in command_lines(page):
+            words = shlex.split(line.split(" | ")[0].split(" > ")[0], comments=True)
+            name = words[1]
+            if name not in _COMMANDS:
+                assert (ROOT / name).exists(), f"{names(page)}: {line}"  # 'headway FILE'
+                continue
+            command = cli.get_command(click.Context(cli), name)
+            assert command is not None
+            known = {spelling for each in command.params for spelling in each.opts}
+            known |= {"--help", "--help-all", "-h"}
+            used = {word.partition("=")[0] for word in words[2:] if re.match(r"--?[a-zA-Z]", word)}
+            assert not used - known, f"{names(page)}: {line}"
 
 
-@pytest.mark.parametrize("page", WRITTEN, ids=names)
-def test_python_blocks_can_be_read_and_name_what_there_is(page: Path) -> None:
-    for code in blocks(page, "python"):
-        compile(code, str(page), "exec")
-        for name in re.findall(r"\bheadway\.(\w+)\(", code):
-            assert name in headway.__all__ or find_spec(f"headway.{name}"), name
+def test_python_blocks_can_be_read_and_name_what_there_is() -> None:
+    for page in WRITTEN:
+        for code in blocks(page, "python"):
+            compile(code, str(page), "exec")
+            for name in re.findall(r"\bheadway\.(\w+)\(", code):
+                assert name in headway.__all__ or find_spec(f"headway.{name}"), (
+                    f"{names(page)}: {name}"
+                )
 
 
 def navigation() -> dict[str, list[str]]:
@@ -136,24 +138,26 @@ def test_the_sidebar_has_at_most_thirty_pages_besides_the_evidence() -> None:
     assert 12 <= len(NAVIGATION["How to"]) <= 15
 
 
-@pytest.mark.parametrize("page", sorted({*BESIDE_EVIDENCE} - {"glossary.md", "theory.md"}))
-def test_a_page_has_an_example(page: str) -> None:
-    assert _FENCE.search((DOCS / page).read_text(encoding="utf-8"))
+def test_a_page_has_an_example() -> None:
+    for page in sorted({*BESIDE_EVIDENCE} - {"glossary.md", "theory.md"}):
+        assert _FENCE.search((DOCS / page).read_text(encoding="utf-8")), page
 
 
-@pytest.mark.parametrize("page", sorted({*BESIDE_EVIDENCE} - {"theory.md"}))  # made of docstrings
-def test_a_page_is_for_people_who_do_not_know_the_tests(page: str) -> None:
-    text = re.sub(r"<!--.*?-->", "", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
-    found = re.findall(r"tests/\w+|\ba test \w+s\b|\bthe campaign\b|\bADR\b", without_code(text))
-    assert found == []
+def test_a_page_is_for_people_who_do_not_know_the_tests() -> None:
+    for page in sorted({*BESIDE_EVIDENCE} - {"theory.md"}):  # made of docstrings
+        text = re.sub(r"<!--.*?-->", "", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+        found = re.findall(
+            r"tests/\w+|\ba test \w+s\b|\bthe campaign\b|\bADR\b", without_code(text)
+        )
+        assert found == [], page
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in WRITTEN if page.name != "scalla.md"], ids=names
-)  # the study prints its plans in 100 columns
-def test_no_line_of_code_is_cut(page: Path) -> None:
-    code = "".join(match["code"] for match in _FENCE.finditer(page.read_text(encoding="utf-8")))
-    assert [line for line in code.splitlines() if len(line) > _WIDEST_CODE] == []
+def test_no_line_of_code_is_cut() -> None:
+    for page in WRITTEN:
+        if page.name == "scalla.md":
+            continue  # the study prints its plans in 100 columns
+        code = "".join(match["code"] for match in _FENCE.finditer(page.read_text(encoding="utf-8")))
+        assert [line for line in code.splitlines() if len(line) > _WIDEST_CODE] == [], page
 
 
 def test_a_link_that_leaves_the_site_becomes_a_name() -> None:

@@ -3,7 +3,8 @@
 Each shape runs from a new checkpoint on a local folder, with fewer batches than Spark keeps, so
 that every file is still there when it ends. The query is then profiled by its own event log, and
 the files are predicted from the profile. Maintenance runs every five seconds instead of every
-minute, so that its snapshots are part of what is counted.
+minute, so that its snapshots are part of what is counted. The page also has the requests of
+`checkpoint_requests`.
 
     python benchmarks/run.py checkpoint_writes --output docs/checkpoint-writes.md
 """
@@ -13,13 +14,14 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import checkpoint_requests
 from pages import headed, made_by
 from result_lines import keep, lines_of
+from written_shapes import CONF_OF_STORE, MOST_S, NUM_BATCHES, SHAPES, STATE, Shape, started
 
 import headway
 from headway.domain import JobProfile
@@ -29,119 +31,16 @@ from headway.runtime.measure import begun_epoch_s
 from headway.units import format_duration
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import SparkSession
 
 RESULTS = Path(__file__).parent / "results" / "checkpoint-writes.jsonl"
-NUM_BATCHES, MOST_S = 60, 120.0
 MOST_BATCHES = 100
 """Spark keeps the files of so many."""
-TRIGGER = "250 milliseconds"
-BATCH_ROWS, SOURCE_PARTITIONS, NUM_KEYS, NUM_DAYS = 400, 2, 100, 3
 ALLOWED_RATIO = 0.05
-_STATE = "spark.sql.streaming.stateStore"
-_ROCKSDB = {
-    f"{_STATE}.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    )
-}
-CONF_OF_STORE: Mapping[str, Mapping[str, str]] = {
-    "default": {},
-    "RocksDB": _ROCKSDB,
-    "RocksDB, changelog": {
-        **_ROCKSDB,
-        f"{_STATE}.rocksdb.changelogCheckpointing.enabled": "true",
-    },
-}
 
 _ONCE = ("metadata", "_SUCCESS")
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """A query, the store of its state, its partitions and its sink."""
-
-    query: str
-    store: str
-    partitions: int
-    sink: str = "noop"
-
-    @property
-    def name(self) -> str:
-        """What it is called in results."""
-        return f"{self.query}, {self.store}, {self.partitions}, {self.sink}"
-
-
-SHAPES = (
-    Shape(query="no state", store="default", partitions=2),
-    Shape(query="no state", store="default", partitions=2, sink="parquet"),
-    Shape(query="no state", store="default", partitions=2, sink="parquet by day"),
-    Shape(query="aggregation", store="default", partitions=8),
-    Shape(query="aggregation", store="default", partitions=2, sink="foreachBatch"),
-    Shape(query="deduplication", store="default", partitions=4, sink="parquet"),
-    Shape(query="join", store="default", partitions=4),
-    Shape(query="aggregation", store="RocksDB", partitions=8),
-    Shape(query="deduplication", store="RocksDB", partitions=4),
-    Shape(query="join", store="RocksDB", partitions=2),
-    Shape(query="aggregation", store="RocksDB, changelog", partitions=8),
-    Shape(query="deduplication", store="RocksDB, changelog", partitions=2, sink="foreachBatch"),
-    Shape(query="join", store="RocksDB, changelog", partitions=4),
-)
-
-
-def _rows(spark: SparkSession) -> DataFrame:
-    """Rows with a key and a day, as many in each batch."""
-    from pyspark.sql import functions
-
-    return (
-        spark.readStream.format("rate-micro-batch")
-        .option("rowsPerBatch", BATCH_ROWS)
-        .option("numPartitions", SOURCE_PARTITIONS)
-        .option("advanceMillisPerBatch", 1000)
-        .load()
-        .withColumn("key", functions.col("value") % NUM_KEYS)
-        .withColumn("day", functions.col("value") % NUM_DAYS)
-    )
-
-
-def _query(spark: SparkSession, name: str) -> DataFrame:
-    rows = _rows(spark)
-    if name == "aggregation":
-        return rows.groupBy("key").count()
-    if name == "deduplication":
-        return rows.withWatermark("timestamp", "20 seconds").dropDuplicates(["value", "timestamp"])
-    if name == "join":
-        left = rows.withWatermark("timestamp", "5 seconds")
-        right = _rows(spark).withWatermark("timestamp", "5 seconds")
-        return left.join(right, ["value", "timestamp"])
-    return rows
-
-
-def _started(spark: SparkSession, shape: Shape, folder: Path) -> StreamingQuery:
-    spark.conf.set("spark.sql.shuffle.partitions", shape.partitions)
-    writer = (
-        _query(spark, shape.query)
-        .writeStream.queryName(shape.name)
-        .outputMode("update" if shape.query == "aggregation" else "append")
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(processingTime=TRIGGER)
-    )
-    if shape.sink == "foreachBatch":
-        return writer.foreachBatch(_appending_to(folder / "sink")).start()
-    if shape.sink == "noop":
-        return writer.format("noop").start()
-    if shape.sink == "parquet by day":
-        writer = writer.partitionBy("day")
-    return writer.format("parquet").start(str(folder / "sink"))
-
-
-def _appending_to(folder: Path) -> Callable[[DataFrame, int], None]:
-    def append(batch: DataFrame, _batch_id: int) -> None:
-        batch.write.mode("append").parquet(str(folder))
-
-    return append
 
 
 def files_in(folder: Path) -> int:
@@ -158,7 +57,7 @@ def run_shapes(shapes: Sequence[Shape], results: Path) -> None:
     conf = {
         **local_checkpoint_conf(),
         **CONF_OF_STORE[shapes[0].store],
-        f"{_STATE}.maintenanceInterval": "5s",
+        f"{STATE}.maintenanceInterval": "5s",
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
     }
     with tempfile.TemporaryDirectory(prefix="headway-writes-") as scratch:
@@ -174,7 +73,8 @@ def run_shapes(shapes: Sequence[Shape], results: Path) -> None:
 
 
 def _counted(spark: SparkSession, shape: Shape, folder: Path) -> Row:
-    query, ends_s = _started(spark, shape, folder), time.monotonic() + MOST_S
+    query = started(spark, shape, shape.name, str(folder))
+    ends_s = time.monotonic() + MOST_S
     commits = folder / "checkpoint" / "commits"
     while query.isActive and time.monotonic() < ends_s:
         if (commits / str(NUM_BATCHES - 1)).exists():
@@ -197,11 +97,8 @@ def _counted(spark: SparkSession, shape: Shape, folder: Path) -> Row:
 
 
 def _predicted(profile: JobProfile, shape: Shape, interval_s: float) -> Row:
-    """Files per batch by the profile; the partitions of the sink's table are in no log."""
-    writers = profile.stages[-1].num_tasks(shape.partitions)
-    if shape.sink == "parquet by day":
-        writers *= NUM_DAYS
-    sink = sink_files(profile, writers)
+    """Files per batch by the profile."""
+    sink = sink_files(profile, shape.num_writers(profile))
     return {
         "predicted_checkpoint": float(
             checkpoint_files(profile, shape.partitions, interval_s).total
@@ -224,7 +121,8 @@ def text(given: argparse.Namespace) -> str:
         shapes = [shape for shape in SHAPES if shape.store == store and shape.name not in seen]
         if shapes:
             run_shapes(shapes, given.results)
-    return "\n".join((*_page(lines_of(given.results)), ""))
+    requests = checkpoint_requests.section(lines_of(checkpoint_requests.RESULTS))
+    return "\n".join((*_page(lines_of(given.results)), *requests, ""))
 
 
 def _page(lines: Sequence[Row]) -> Iterator[str]:

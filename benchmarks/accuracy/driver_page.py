@@ -7,18 +7,20 @@ python benchmarks/run.py driver_page --output docs/driver.md
 from __future__ import annotations
 
 import argparse
+import math
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import geometric_mean, mean, median
+from statistics import geometric_mean, mean, median, stdev
 from typing import Any
 
-import numpy as np
 from driver_runs import RESULTS, Split
 from pages import headed, on_days
+from read_logs import read_logs_of_runs
 from result_lines import keep, lines_of
+from scipy.special import stdtrit
 
-import headway
 from headway.assumptions.resources import COMPILER_CORE_S, DRIVER_CPU_RATIO, LAUNCHES_PER_S
 from headway.digits import size_text
 from headway.domain import JobProfile
@@ -33,10 +35,17 @@ from headway.models.job.driver_load import (
 from headway.units import counted, format_duration
 
 PROFILES = Path(__file__).parent / "results" / "driver-profiles.jsonl"
-QUERY = "query-00"
 LEAST_ON_TIME_RATIO = 0.95
 """Share of the batches that triggers would start, below which a run is saturated."""
 _TASK_THREADS, _COMPILER_THREADS = ("Executo",), ("C1 Comp", "C2 Comp")
+_THREADS = {
+    "queries": ("stream",),
+    "tasks": _TASK_THREADS,
+    "listeners": ("spark-l",),
+    "scheduler": ("dag-sch", "dispatc", "task-re", "netty-r"),
+    "collector": ("GC Thre", "G1 Conc", "G1 Serv", "VM Thre"),
+}
+"""Threads by what they do, as Linux shortens their names."""
 
 Line = dict[str, Any]
 
@@ -52,19 +61,27 @@ def text(given: argparse.Namespace) -> str | None:
     """The page; with a folder, only the profiles."""
     lines = lines_of(given.results)
     if given.folder is not None:
-        keep_profiles(_fitted(lines), given.folder, given.profiles)
+        keep_profiles(lines, given.folder, given.profiles)
         return None
-    profiles = {line["run"]: line["profile"] for line in lines_of(given.profiles)}
+    profiles: defaultdict[str, list[JobProfile]] = defaultdict(list)
+    for line in lines_of(given.profiles):
+        profiles[line["run"]].append(_loaded(line["profile"]))
     return "\n".join(_page(lines, profiles)) + "\n"
 
 
 def keep_profiles(lines: Sequence[Line], folder: Path, profiles: Path) -> None:
-    """Profile a query of each run, by its log, and keep what is not kept yet."""
-    done = {line["run"] for line in lines_of(profiles)}
+    """Profile each query of the fitted runs and one of the others, and keep what is not there."""
+    done = {(line["run"], line["query"]) for line in lines_of(profiles)}
+    fitted = {line["run"] for line in _fitted(lines)}
     for line in lines:
-        if line["run"] not in done:
-            profile = headway.profile(folder / line["log"], queries=[QUERY])
-            keep(profiles, {"run": line["run"], "profile": dump_profile(profile)})
+        num_queries = line["num_queries"] if line["run"] in fitted else 1
+        queries = [f"query-{index:02d}" for index in range(num_queries)]
+        left = [query for query in queries if (line["run"], query) not in done]
+        logs = read_logs_of_runs(folder / line["log"]) if left else None
+        for query in left:
+            assert logs is not None
+            profile = dump_profile(logs.profile([query]))
+            keep(profiles, {"run": line["run"], "query": query, "profile": profile})
 
 
 def _fitted(lines: Sequence[Line]) -> list[Line]:
@@ -72,9 +89,7 @@ def _fitted(lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if line["num_queries"] in fitted]
 
 
-def predicted_work(
-    profile: JobProfile, trigger_s: float, *, has_tasks: bool | None = None
-) -> DriverWork:
+def predicted_work(profile: JobProfile, trigger_s: float) -> DriverWork:
     """Work of the driver for a query of the runs, by the profile of one: theory.md (U1)."""
     baseline = profile.baseline
     return driver_work(
@@ -83,14 +98,13 @@ def predicted_work(
         num_slots=baseline.num_slots,
         shuffle_partitions=baseline.shuffle_partitions,
         interval_s=trigger_s,
-        has_tasks=has_tasks,
     )
 
 
-def predicted_driver(profile: JobProfile, line: Line) -> PlannedDriver:
-    """The driver of a run's queries by the profile of one of them: theory.md (U2), (U3)."""
-    work = predicted_work(profile, line["trigger_s"])
-    return planned_driver([work] * line["num_queries"], line["cores"])
+def predicted_driver(profiles: Sequence[JobProfile], line: Line) -> PlannedDriver:
+    """The driver of a run by the profiles of its queries: theory.md (U2), (U3)."""
+    works = [predicted_work(profile, line["trigger_s"]) for profile in profiles]
+    return planned_driver(works, line["cores"])
 
 
 def measured_knee(lines: Sequence[Line]) -> float | None:
@@ -106,10 +120,56 @@ def measured_knee(lines: Sequence[Line]) -> float | None:
     >>> measured_knee(runs)
     20.0
     """
+    started = started_per_interval(lines)
+    return mean(started) if started else None
+
+
+def started_per_interval(lines: Sequence[Line]) -> list[float]:
+    """Batches that each saturated run started in a trigger interval."""
     saturated = [line for line in lines if line["on_time_ratio"] < LEAST_ON_TIME_RATIO]
-    if not saturated:
-        return None
-    return float(mean(line["batches_per_s"] * line["trigger_s"] for line in saturated))
+    return [line["batches_per_s"] * line["trigger_s"] for line in saturated]
+
+
+def half_width(started: Sequence[float]) -> float:
+    """How far the mean of runs may be off, with 95% probability (Student).
+
+    Examples
+    --------
+    >>> round(half_width([6.0, 8.0]), 1)
+    12.7
+    """
+    quantile = float(stdtrit(len(started) - 1, 0.975))
+    return quantile * stdev(started) / math.sqrt(len(started))
+
+
+def errors_of_single_runs(started: Sequence[float]) -> list[float]:
+    """How far each run is from the mean of the others, over that.
+
+    Examples
+    --------
+    >>> [round(error, 3) for error in errors_of_single_runs([6.0, 8.0, 10.0])]
+    [-0.333, 0.0, 0.429]
+    """
+    total = sum(started)
+    return [value / ((total - value) / (len(started) - 1)) - 1.0 for value in started]
+
+
+def knee_by_core_time(line: Line) -> float:
+    """The knee by what a run took of the machine, which no log shows.
+
+    Examples
+    --------
+    Four batches a second keep 0.9 of the 1.5 cores busy that the compiler leaves:
+
+    >>> threads = {"C2 Comp": 5.0}
+    >>> knee_by_core_time({"machine_cpu_s": 14.0, "window_s": 10.0, "batches_per_s": 4.0,
+    ...                    "trigger_s": 1.0, "cores": 2, "thread_cpu_s": threads})
+    6.666666666666667
+    """
+    compiler_s = sum(line["thread_cpu_s"].get(name, 0.0) for name in _COMPILER_THREADS)
+    left_s = line["cores"] * line["window_s"] - compiler_s
+    batches = line["batches_per_s"] * line["trigger_s"]
+    return float(batches * left_s / (line["machine_cpu_s"] - compiler_s))
 
 
 def driver_cpu_s(line: Line) -> float:
@@ -124,29 +184,27 @@ def driver_cpu_s(line: Line) -> float:
     return float((line["jvm_cpu_s"] - _beside_s(line)) / line["num_batches"])
 
 
-def batch_core_s(lines: Sequence[Line]) -> float:
-    """Core time of a batch without its tasks, by the machine's cores over batches [s].
+def driver_core_s(lines: Sequence[Line]) -> float:
+    """Core time of a batch without its tasks: the JVM's, and that of the system for it [s].
 
-    The slope of a line through runs of different numbers of queries, without what the compiler
-    took: what the machine does beside is the same in each.
+    The JVM's is the mean of the runs. What the machine does beside the JVM is partly not for it,
+    and that counts least where there are most batches: it is that of the run with most queries.
 
     Examples
     --------
+    >>> threads = {"Executo": 1.0, "C2 Comp": 5.0}
     >>> runs = [
-    ...     {"machine_cpu_s": 9.0, "window_s": 10.0, "batches_per_s": 1.0,
-    ...      "thread_cpu_s": {"Executo": 1.0, "C2 Comp": 5.0}},
-    ...     {"machine_cpu_s": 18.0, "window_s": 10.0, "batches_per_s": 4.0,
-    ...      "thread_cpu_s": {"Executo": 4.0, "C2 Comp": 5.0}},
+    ...     {"num_queries": 1, "num_batches": 10, "jvm_cpu_s": 7.0, "machine_cpu_s": 9.0,
+    ...      "thread_cpu_s": threads},
+    ...     {"num_queries": 4, "num_batches": 40, "jvm_cpu_s": 18.0, "machine_cpu_s": 20.0,
+    ...      "thread_cpu_s": threads},
     ... ]
-    >>> round(batch_core_s(runs), 3)
-    0.2
+    >>> driver_core_s(runs)
+    0.25
     """
-    rates = np.array([line["batches_per_s"] for line in lines])
-    cores = np.array(
-        [(line["machine_cpu_s"] - _beside_s(line)) / line["window_s"] for line in lines]
-    )
-    slope, _ = np.polyfit(rates, cores, 1)
-    return float(slope)
+    most = max(lines, key=lambda line: line["num_queries"])
+    outside_s = (most["machine_cpu_s"] - most["jvm_cpu_s"]) / most["num_batches"]
+    return float(mean(map(driver_cpu_s, lines)) + outside_s)
 
 
 def _beside_s(line: Line) -> float:
@@ -162,23 +220,25 @@ def compiler_core_s(line: Line, profile: JobProfile) -> float:
     return float(compiled_s / line["window_s"] * profile.settings[-1].jvm_age_s)
 
 
-def fitted_cpu_ratio(lines: Sequence[Line], profiles: Mapping[str, JobProfile]) -> float:
-    """Core time of the driver over the time of its undisturbed phases: `κ` of theory.md (U1)."""
+def fitted_cpu_ratio(
+    lines: Sequence[Line], profiles: Mapping[str, Sequence[JobProfile]]
+) -> float | None:
+    """Core time of the driver over the time of its phases alone: `κ` of theory.md (U1)."""
+    alone = [
+        profile for line in lines if line["num_queries"] == 1 for profile in profiles[line["run"]]
+    ]
+    if not alone:
+        return None
     num_tasks = mean(line["num_tasks"] / line["num_batches"] for line in lines)
-    phases_s = mean(undisturbed_phases_s(profiles[line["run"]]) for line in lines)
-    return float((batch_core_s(lines) - num_tasks / LAUNCHES_PER_S.value) / phases_s)
+    phases_s = mean(map(_phases_s, alone))
+    return (driver_core_s(lines) - num_tasks / LAUNCHES_PER_S.value) / phases_s
 
 
-def undisturbed_phases_s(profile: JobProfile) -> float:
-    """Time of the driver's phases without the wait for other batches: theory.md (U1) [s]."""
-    core_s = predicted_work(profile, 1.0, has_tasks=False).core_s
-    num_tasks = sum(
-        stage.num_tasks(profile.baseline.shuffle_partitions) for stage in profile.stages
-    )
-    return (core_s - num_tasks / LAUNCHES_PER_S.value) / DRIVER_CPU_RATIO.value
+def _phases_s(profile: JobProfile) -> float:
+    return sum(phase.mean_s for phase in profile.driver_phases)
 
 
-def _page(lines: Sequence[Line], profiles: Mapping[str, str]) -> Iterator[str]:
+def _page(lines: Sequence[Line], profiles: Mapping[str, Sequence[JobProfile]]) -> Iterator[str]:
     yield "# How many queries a driver carries\n"
     if not lines:
         yield "Not measured yet: `make driver-runs` on a quiet machine, 15 minutes."
@@ -211,6 +271,7 @@ def _page(lines: Sequence[Line], profiles: Mapping[str, str]) -> Iterator[str]:
     for line in sorted(lines, key=lambda line: (line["num_queries"], line["repeat"])):
         yield _run_row(line)
     yield ""
+    yield from _parts(lines, profiles)
     yield from _heap(lines)
     yield (
         "Left out: a driver of its own on a cluster, other sources and sinks, other Spark "
@@ -219,7 +280,7 @@ def _page(lines: Sequence[Line], profiles: Mapping[str, str]) -> Iterator[str]:
 
 
 def _knee(
-    lines: Sequence[Line], profiles: Mapping[str, str], allowed_ratio: float
+    lines: Sequence[Line], profiles: Mapping[str, Sequence[JobProfile]], allowed_ratio: float
 ) -> Iterator[str]:
     judged = [line for line in lines if line["num_queries"] in Split().settings["judged"]]
     measured = measured_knee(judged)
@@ -230,7 +291,7 @@ def _knee(
         return
     saturated = [line for line in judged if line["on_time_ratio"] < LEAST_ON_TIME_RATIO]
     on_time = [line["num_queries"] for line in judged if line not in saturated]
-    started = [line["batches_per_s"] * line["trigger_s"] for line in saturated]
+    started = started_per_interval(judged)
     numbers = ", ".join(map(str, sorted({line["num_queries"] for line in saturated})))
     yield (
         f"Runs of {numbers} queries were saturated: they started {measured:.1f} batches in each "
@@ -242,22 +303,34 @@ def _knee(
             else "\n"
         )
     )
-    fitted = [line for line in _fitted(lines) if line["run"] in profiles]
-    loaded = {line["run"]: _loaded(profiles[line["run"]]) for line in fitted}
-    yield from headed("| predicted from | knee | 90% interval | measured | error |")
-    drivers = [predicted_driver(loaded[line["run"]], line) for line in fitted]
+    if len(started) > 1:
+        errors = errors_of_single_runs(started)
+        num_within = sum(abs(error) <= allowed_ratio for error in errors)
+        yield (
+            f"The mean of {len(started)} runs may be off by {half_width(started):.1f} (95%). A "
+            "single run differs from the mean of the others by up to "
+            f"{max(map(abs, errors)):.0%}, at the median by {median(map(abs, errors)):.0%}, and "
+            f"{num_within} of {len(errors)} are within {allowed_ratio:.0%}: a prediction from a "
+            "single JVM cannot be expected to be closer.\n"
+        )
+    fitted = [line for line in _fitted(lines) if profiles.get(line["run"])]
+    yield from headed(
+        "| predicted from | knee | 90% interval | measured | error | by core time | error |"
+    )
+    drivers = [predicted_driver(profiles[line["run"]], line) for line in fitted]
     errors = [driver.knee_queries / measured - 1.0 for driver in drivers]
     for line, driver, error in zip(fitted, drivers, errors, strict=True):
         queries = counted(line["num_queries"], "query", "queries")
         yield (
             f"| a run of {queries}{' (repeat)' if line['repeat'] > 1 else ''} "
             f"| {driver.knee_queries:.1f} | {driver.knee_low_queries:.1f} to "
-            f"{driver.knee_high_queries:.1f} | {measured:.1f} | {error:+.1%} |"
+            f"{driver.knee_high_queries:.1f} | {measured:.1f} | {error:+.1%} "
+            f"| {knee_by_core_time(line):.1f} | {knee_by_core_time(line) / measured - 1.0:+.1%} |"
         )
     if errors:
         together = geometric_mean(driver.knee_queries for driver in drivers)
         error = together / measured - 1.0
-        yield f"| all of them | {together:.1f} | | {measured:.1f} | {error:+.1%} |"
+        yield f"| all of them | {together:.1f} | | {measured:.1f} | {error:+.1%} | | |"
     yield ""
     if not errors:
         yield "No run of few queries is profiled yet.\n"
@@ -267,17 +340,23 @@ def _knee(
         f"{num_within} of {len(errors)} within {allowed_ratio:.0%}; the median error is "
         f"{median(map(abs, errors)):.1%}.\n"
     )
-    compiler_s = mean(compiler_core_s(line, loaded[line["run"]]) for line in fitted)
+    compiler_s = mean(compiler_core_s(line, profiles[line["run"]][0]) for line in fitted)
     ratio = f", and `κ` as {DRIVER_CPU_RATIO.value:g}"
-    if len(fitted) > 1:
-        ratio += f" (these runs: {fitted_cpu_ratio(fitted, loaded):.2f})"
+    fitted_ratio = fitted_cpu_ratio(fitted, profiles)
+    if fitted_ratio is not None:
+        ratio += f" (these runs: {fitted_ratio:.2f})"
     yield (
-        "Constants of (U1) are from the same runs of few queries: the model takes `B` as "
-        f"{COMPILER_CORE_S.value:g} s (these runs: {compiler_s:.0f} s){ratio}. That a young JVM's "
-        "compiler takes cores, and that batches of several queries that start at the same instant "
-        "wait for each other, became part of the model after the judged runs had been seen; "
-        "no constant is fitted to them. That `κ` is of the core time of the whole machine, not of "
-        "the JVM alone, was decided then, too.\n"
+        "*By core time* is what the cores that the same run kept busy would predict, which no log "
+        "shows. Constants of (U1) are from the same runs of few queries: the model takes `B` as "
+        f"{COMPILER_CORE_S.value:g} s (these runs: {compiler_s:.0f} s){ratio}. What became part of "
+        "the model after the judged runs had been seen, without a constant that is fitted to them: "
+        "that a young JVM's compiler takes cores, how `κ` is taken from the runs of few, and what "
+        "batches of several queries that start at the same instant do to each other. At first, the "
+        "cores over the number of batches at once said how much they wait, which is too little for "
+        "two, since a batch keeps more than one thread busy; and `κ` was the slope of core time "
+        "of the machine, as if it did as much beside in each run, which the table below refutes. "
+        "That gave 10.1, 7.9, 9.5 and 8.1, 2 of 4 within 15%. Now the tasks of the log say how "
+        "long threads waited (`v` of (U1)).\n"
     )
 
 
@@ -295,6 +374,42 @@ def _run_row(line: Line) -> str:
         f"{line['tasks_per_s']:.0f}",
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _parts(lines: Sequence[Line], profiles: Mapping[str, Sequence[JobProfile]]) -> Iterator[str]:
+    yield "## Where the time of a batch goes\n"
+    yield (
+        "Core time per batch by threads, without the compiler, beside what the event log has of "
+        "the first query: the time of the driver's phases (`d`), the share of time in which tasks "
+        "were on a processor (`ρ`), and the core time that (U1) makes of them. A log shows no "
+        "threads: a batch costs as much whatever the number of queries, but for the differences "
+        "between JVMs, while phases take longer and longer, since threads wait for processors.\n"
+    )
+    yield from headed(
+        f"| queries | run | {' | '.join(_THREADS)} | other threads | outside the JVM | together "
+        "| phases | on processor | by (U1) |"
+    )
+    for line in sorted(lines, key=lambda line: (line["num_queries"], line["repeat"])):
+        threads: Mapping[str, float] = line["thread_cpu_s"]
+        parts_s = [sum(threads.get(name, 0.0) for name in names) for names in _THREADS.values()]
+        compiler_s = sum(threads.get(name, 0.0) for name in _COMPILER_THREADS)
+        parts_s.append(line["jvm_cpu_s"] - compiler_s - sum(parts_s))
+        parts_s += (line["machine_cpu_s"] - line["jvm_cpu_s"], line["machine_cpu_s"] - compiler_s)
+        cells = [format_duration(max(part_s, 0.0) / line["num_batches"]) for part_s in parts_s]
+        of_run = profiles.get(line["run"])
+        cells += _of_log(of_run[0], line["trigger_s"]) if of_run else ["-"] * 3
+        yield f"| {line['num_queries']} | {line['repeat']} | {' | '.join(cells)} |"
+    yield ""
+
+
+def _of_log(profile: JobProfile, trigger_s: float) -> list[str]:
+    """Phases of the driver, the largest share of tasks on a processor, and what (U1) says."""
+    shares = [stage.observed.cpu_ratio for stage in profile.stages if stage.observed]
+    return [
+        format_duration(_phases_s(profile)),
+        f"{max(shares, default=1.0):.2f}",
+        format_duration(predicted_work(profile, trigger_s).core_s),
+    ]
 
 
 def _heap(lines: Sequence[Line]) -> Iterator[str]:

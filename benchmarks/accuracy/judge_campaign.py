@@ -18,6 +18,7 @@ from typing import Any
 
 from campaign.blocks import MAIN
 from campaign.figures import is_backlog, is_undisturbed
+from campaign.fixed_work import mean_loop_s, slower_ratio
 from campaign.predicting import arrivals_of, errors_by_part, predicted_of, promises_of
 from campaign.reading import MeasuredGroup, read_group
 from campaign.record import put_back
@@ -45,8 +46,8 @@ def judged(
     for row in measured.of(workload):
         if row["role"] in (FIT, VARIED) or row["truth"] is None:
             continue
-        asked, beside_fit_s = _at_its_state(profile, row), _mean_loop_s(known)
-        slower = _slower(row, beside_fit_s) if role == FIT else None
+        asked, beside_fit_s = _at_its_state(profile, row), mean_loop_s(known)
+        slower = slower_ratio(row, beside_fit_s) if role == FIT else None
         arrivals = arrivals_of(asked, row, is_even=_is_even(row))
         yield {
             **row,
@@ -81,12 +82,6 @@ def _at_its_state(profile: JobProfile, row: Row) -> JobProfile:
     )
 
 
-def _mean_loop_s(rows: Iterable[Row]) -> float | None:
-    """How long fixed work took beside some runs, on average; None where it was not done."""
-    loops_s = [row["fixed_work"]["interpreter_s"] for row in rows if row.get("fixed_work")]
-    return sum(loops_s) / len(loops_s) if loops_s else None
-
-
 def _known(fitted: MeasuredGroup, workload: str, role: str) -> Iterator[Row]:
     """The runs a profile is fitted on: those of a role, or every one that nobody disturbed."""
     for row in fitted.of(workload):
@@ -100,12 +95,6 @@ def _known(fitted: MeasuredGroup, workload: str, role: str) -> Iterator[Row]:
 def _is_even(row: Row) -> bool:
     """Whether the rows of a run arrive one by one at equal distances."""
     return WORKLOADS[row["workload"]].arriving(Stream(rate_per_s=row["rate_per_s"])).is_even
-
-
-def _slower(row: Row, beside_fit_s: float | None) -> float | None:
-    """How much slower fixed work was beside a run than beside those fitted; None if unknown."""
-    work = row.get("fixed_work")
-    return work["interpreter_s"] / beside_fit_s if work and beside_fit_s else None
 
 
 def left_out(measured: Mapping[str, MeasuredGroup]) -> Iterator[str]:

@@ -6,7 +6,7 @@ python benchmarks/run.py judge_switches build/switches
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from read_logs import LogsOfRuns, read_logs_of_runs
 from result_lines import lines_of
 from switch_runs import RESULTS
 from switches.judging import as_logged
-from switches.pairs import BEFORE, Pair, read_split, split_digest
+from switches.pairs import BEFORE, Pair, Row, measured_runs, read_split, split_digest
 
 from headway.errors import HeadwayError
 from headway.formats.profile_file import dump_profile
@@ -31,27 +31,25 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Write the profiles of the runs before, each from its own log alone."""
-    runs = {
-        line["pair"]: line
-        for line in lines_of(given.results)
-        if line["split"] == split_digest() and (line["side"], line["repeat"]) == (BEFORE, 1)
-    }
+    """Write a profile for each pair, of both runs before."""
+    split = read_split()
+    runs = measured_runs(split, lines_of(given.results))
     log = read_logs_of_runs(given.folder / "log", print)
-    num_lines = write_lines(given.profiles, _lines(log, runs))
+    pairs = [pair for pair in split.pairs if pair.name in runs]
+    num_lines = write_lines(
+        given.profiles, (_line(log, pair, _queries_before(runs[pair.name])) for pair in pairs)
+    )
     print(f"{given.profiles}: {num_lines} profiles")
 
 
-def _lines(log: LogsOfRuns, runs: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for pair in read_split().pairs:
-        if pair.name in runs:
-            yield _line(log, pair, runs[pair.name]["query"])
+def _queries_before(rows: Sequence[Row]) -> list[str]:
+    return [row["query"] for row in rows if row["side"] == BEFORE]
 
 
-def _line(log: LogsOfRuns, pair: Pair, query: str) -> dict[str, Any]:
-    line = {"pair": pair.name, "split": split_digest(), "query": query}
+def _line(log: LogsOfRuns, pair: Pair, queries: Sequence[str]) -> dict[str, Any]:
+    line = {"pair": pair.name, "split": split_digest(), "queries": list(queries)}
     try:
-        profile = as_logged(log.profile([query]), pair.before.conf)
+        profile = as_logged(log.profile(queries), pair.before.conf)
     except HeadwayError as error:
         print(f"{pair.name}: {error}")
         return {**line, "failed": str(error)}

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from checkpoint_writes import CONF_OF_STORE
 from result_lines import lines_of
+from written_shapes import CONF_OF_STORE
 
 from headway.profiler.spark.session import local_checkpoint_conf
 from headway.runtime.measure import Json, begun_epoch_s, progress_events

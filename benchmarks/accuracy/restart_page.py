@@ -164,7 +164,7 @@ def _memory(rows: Sequence[Line]) -> Iterator[str]:
         f"were ended; within half of it {sum(row['was_killed'] for row in half)} of {len(half)}.\n"
     )
     yield from headed("| run | bound | peak | batches | ended | blocks found in memory |")
-    for row in rows:
+    for row in (*whole, *half):
         lookups = row["hits"] + row["misses"]
         found = f"{row['hits'] / lookups:.1%}" if lookups else "-"
         yield (

@@ -34,7 +34,7 @@ from keyed_states import (
 )
 from result_lines import keep, this_machine
 
-from headway.assumptions.resources import COMMITS_PER_SNAPSHOT
+from headway.assumptions.files import COMMITS_PER_SNAPSHOT
 from headway.domain import RocksDbMemory
 from headway.errors import HeadwayError
 from headway.models.job.rocksdb_memory import StateInRocksDb, rocksdb_memory
@@ -160,13 +160,13 @@ class Watched:
         for process in Path("/proc").iterdir():
             if process.name.isdigit():
                 with contextlib.suppress(OSError):
+                    # A child that the JVM is about to start still has the memory of the JVM, and
+                    # its command, and would count all of it twice. The command is read first: it
+                    # may start its program between the two looks.
+                    is_copy = _command_of(int(process.name)) == leader
                     fields = (process / "stat").read_text().rpartition(")")[2].split()
-                    if int(fields[3]) == self.session_id and (
-                        # A child that the JVM is about to start still has the memory of the JVM,
-                        # and its command, and would count all of it twice.
-                        int(process.name) == self.session_id
-                        or _command_of(int(process.name)) != leader
-                    ):
+                    is_leader = int(process.name) == self.session_id
+                    if int(fields[3]) == self.session_id and (is_leader or not is_copy):
                         resident_bytes += int(fields[21]) * _PAGE_BYTES
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/{self.session_id}/status").read_text().splitlines():

@@ -1,4 +1,4 @@
-"""The page about switches of Spark: their gains, predicted from the run before, and measured.
+"""The page about switches of Spark: their gains, predicted from the runs before, and measured.
 
 python benchmarks/run.py switch_page --output docs/switches.md
 """
@@ -9,15 +9,16 @@ import argparse
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from campaign.kept_runs import read_lines
 from judge_switches import PROFILES
-from pages import headed, made_by, on_days, yes_or_no
+from pages import headed, made_by, on_days
 from result_lines import lines_of
 from switch_runs import CORES, RESULTS
 from switches.judging import LATENCY, WINDOWS, Gain, Judged, judged_pairs, noise_ratio
-from switches.pairs import Split, read_split, split_digest
+from switches.pairs import SIDES, Row, Split, measured_runs, read_split, split_digest
 
 from headway.domain import JobProfile
 from headway.formats.profile_file import load_profile
@@ -36,8 +37,6 @@ _WHAT = {
     "async-progress": "asynchronous progress tracking",
     "min-offsets": "a minimum of rows per batch",
 }
-
-_DISTURBING_CORES = 0.15
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -71,25 +70,27 @@ def page_lines(
     """The whole page."""
     judged = list(judged_pairs(split, runs, profiles))
     within = [pair for pair in judged if pair.is_within(split.allowed_ratio)]
-    by_name = {run["run"]: run for run in runs if run.get("truth")}
+    complete = measured_runs(split, runs)
     yield "# Gains of switches: predicted and measured\n"
     yield (
         "A switch of Spark can move latency without a node more. Headway predicts what turning one "
-        "gains, from the log of the run before alone, by (Y1)-(Y10) of [theory](theory.md); "
+        "gains, from the log of before alone, by (Y1)-(Y10) of [theory](theory.md); "
         "`headway plan --allow` lets a plan [turn it](planning.md#switches). Here each query ran "
-        f"at one rate on `local[{CORES}]` for {split.measured_s:.0f} s after {split.warm_s:.0f} s, "
-        "before and after one switch was turned, with everything else equal. What is judged was "
-        "fixed before the first run: the change of the mean latency of rows, or of windows, "
-        f"predicted within {split.allowed_ratio:.0%} of the measured change or within the noise of "
-        "repeats.\n"
+        f"at one rate on `local[{CORES}]`, before and after one switch was turned, with everything "
+        f"else equal, in one JVM: {split.warm_up_s:.0f} s of each side, as fast as possible, are "
+        f"thrown away, and then each side ran twice for {split.measured_s:.0f} s after "
+        f"{split.warm_s:.0f} s, in an order in which the age of the JVM does not matter. What is "
+        "judged was fixed before the first run: the change of the mean latency of rows, or of "
+        f"windows, predicted within {split.allowed_ratio:.0%} of the measured change or within the "
+        "noise of repeats.\n"
     )
     yield (
         f"**{len(within)} of {len(judged)} pairs are as close as that** "
         f"({split.required} of {len(split.pairs)} were required), {_num_close(within, split)} of "
-        f"them within {split.allowed_ratio:.0%}, the others within the noise alone. Two runs of "
-        f"one setting differ by up to {noise_ratio(split, by_name, LATENCY):.0%} of a batch in the "
-        f"latency of rows, and by up to {noise_ratio(split, by_name, WINDOWS):.0%} in that of "
-        "windows (95% of repeats).\n"
+        f"them within {split.allowed_ratio:.0%}, the others within the noise alone. By repeats, "
+        "a measured change is off by up to "
+        f"{noise_ratio(split, complete, LATENCY):.1%} of a batch in the latency of rows, and by up "
+        f"to {noise_ratio(split, complete, WINDOWS):.1%} of their latency for windows (95%).\n"
     )
     yield from headed(
         "| pair | turned | judged | before | predicted change | 90% interval | measured change "
@@ -101,27 +102,24 @@ def page_lines(
     if unknown:
         yield "\nWhere there is no prediction, the log cannot tell:\n"
         yield from (f"- {pair.pair.name}: {pair.predicted}." for pair in unknown)
-    failed = [run for run in runs if run.get("failed")]
+    failed = [run for run in runs if run.get("failed") and run["pair"] not in complete]
     if failed:
         yield "\nRuns that failed:\n"
         yield from (f"- {run['run']}: {run['failed']}" for run in failed)
-    disturbed = [run for run in runs if run.get("cores_of_others", 0.0) > _DISTURBING_CORES]
-    if disturbed:
-        yield "\nOther processes took processor time beside these runs:\n"
-        yield from (f"- {run['run']}: {run['cores_of_others']:.2f} cores" for run in disturbed)
-    yield from _phases(split, by_name)
+    yield from _phases(complete)
     days = on_days([run["day"] for run in runs]) if runs else "never"
     yield f"\nMeasured {days}. {made_by('make switch-page', 'pyspark')}"
 
 
 def _num_close(judged: Sequence[Judged], split: Split) -> int:
     """Pairs whose predicted change is close to the measured one, whatever the noise."""
-    return sum(
-        abs(pair.predicted.expected_s - pair.measured_s)
-        <= split.allowed_ratio * abs(pair.measured_s)
-        for pair in judged
-        if isinstance(pair.predicted, Gain)
-    )
+    return sum(pair.is_close(split.allowed_ratio) for pair in judged)
+
+
+def _how_close(judged: Judged, allowed_ratio: float) -> str:
+    if judged.is_close(allowed_ratio):
+        return f"{allowed_ratio:.0%}"
+    return "noise" if judged.is_within(allowed_ratio) else "no"
 
 
 def _line(judged: Judged, allowed_ratio: float) -> str:
@@ -139,33 +137,37 @@ def _line(judged: Judged, allowed_ratio: float) -> str:
         interval,
         _signed(judged.measured_s),
         format_duration(judged.noise_s),
-        yes_or_no(judged.is_within(allowed_ratio)),
+        _how_close(judged, allowed_ratio),
     )
     return f"| {' | '.join(cells)} |"
 
 
-def _phases(split: Split, by_name: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _phases(complete: Mapping[str, Sequence[Row]]) -> Iterator[str]:
     """The durations of batches before and after, for those who look for the cause."""
     yield "\n## Batches before and after\n"
+    yield "Means over both runs of a side.\n"
     yield from headed(
         "| pair | batches | mean duration | stages (addBatch) | offsets (walCommit) "
         "| commits (commitOffsets) | empty batches |"
     )
-    for pair in split.pairs:
-        sides = [by_name.get(f"{pair.name}/{side}/1") for side in ("before", "after")]
-        if not all(sides):
-            continue
-        facts = [side["facts"] for side in sides if side]
-        phases = [fact["phases_s"] for fact in facts]
+    for name, rows in complete.items():
+        sides = [[row for row in rows if row["side"] == side] for side in SIDES]
+        facts = [[row["facts"] for row in side] for side in sides]
         cells = (
-            pair.name,
-            _both(str(fact["num_batches"]) for fact in facts),
-            _both(format_duration(side["truth"]["duration"]["mean"]) for side in sides if side),
-            *(
-                _both(format_duration(phase.get(name, 0.0)) for phase in phases)
-                for name in ("addBatch", "walCommit", "commitOffsets")
+            name,
+            _both(str(sum(fact["num_batches"] for fact in side)) for side in facts),
+            _both(
+                format_duration(mean(row["truth"]["duration"]["mean"] for row in side))
+                for side in sides
             ),
-            _both(str(fact["num_empty_batches"]) for fact in facts),
+            *(
+                _both(
+                    format_duration(mean(fact["phases_s"].get(phase, 0.0) for fact in side))
+                    for side in facts
+                )
+                for phase in ("addBatch", "walCommit", "commitOffsets")
+            ),
+            _both(str(sum(fact["num_empty_batches"] for fact in side)) for side in facts),
         )
         yield f"| {' | '.join(cells)} |"
 

@@ -1,10 +1,11 @@
 """Runs pairs of real queries that differ in one switch of Spark, and keeps facts and event logs.
 
-Each pair is a query at one rate before and after a switch was turned, everything else equal; runs
-of a pair follow each other in one JVM. What is run and judged is in ``switches-split.json``. A pair
-that is not complete in the results is run again as a whole.
+Each pair is a query at one rate before and after a switch was turned, everything else equal. Both
+sides of a pair run in one JVM: once each to be thrown away, then twice each in an order in which
+the age of the JVM does not matter. What is run and judged is in ``switches-split.json``. A pair
+that is not complete in the results, or was disturbed, is run again as a whole.
 
-    python benchmarks/run.py switch_runs build/switches --minutes 30
+    python benchmarks/run.py switch_runs build/switches --minutes 27
 """
 
 from __future__ import annotations
@@ -15,18 +16,28 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from campaign.running import measured_run, warm_up
+from campaign.running import measured_run, run_query, warm_up
 from campaign.workloads import WORKLOADS
 from kafka_broker.broker import Lane, running_lane
 from kafka_broker.jars import connector_jars
 from result_lines import keep, lines_of, this_machine
-from switches.facts import facts_of
+from switches.facts import facts_of, mean_window_delay_s
 from switches.jobs import SwitchQuery
-from switches.pairs import SESSIONS, Pair, PairRun, Split, read_split, runs_of, split_digest
+from switches.pairs import (
+    SESSIONS,
+    Pair,
+    PairRun,
+    Split,
+    measured_runs,
+    read_split,
+    runs_of,
+    split_digest,
+    warm_up_runs,
+)
 
 from headway.errors import HeadwayError
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
@@ -40,8 +51,8 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parent / "results" / "switch-runs.jsonl"
 CORES = 2
 _TOPIC_PARTITIONS = 4
-_START_S, _BETWEEN_S = 30.0, 1.5
-"""About how long a JVM takes to start and warm up, and a run beside its own time."""
+_START_S = 28.0
+"""About how long a JVM takes to start, warm up and end."""
 _WARM_UP_S, _WARM_UP_RATE_PER_S = 15.0, 40_000.0
 _SLOW_FILES = "slow files"
 """Sessions with Spark's default file manager, which is slow on a local folder."""
@@ -62,51 +73,47 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> None:
     """Run the pairs that are missing from the results."""
     split, until_s = read_split(), time.monotonic() + 60.0 * (given.minutes or float("inf"))
-    measured_s = given.seconds or split.measured_s
+    if given.seconds:
+        split = replace(split, measured_s=given.seconds)
     for session in SESSIONS:
         left = _left(split, session, given)
-        if left and not given.count and _room_s(left[0], split.warm_s + measured_s, until_s) > 0:
-            _run_pairs(session, left, given, split.warm_s, measured_s, until_s)
+        if left and not given.count and _has_room(split, left[0][1], until_s - _START_S):
+            _run_pairs(session, left, given, split, until_s)
     left = [pair for session in SESSIONS for pair in _left(split, session, given)]
     print(_left_in_words(left, split))
 
 
 def _left(split: Split, session: str, given: argparse.Namespace) -> list[tuple[int, Pair]]:
     """Pairs of a kind of JVM that are not complete, with their numbers."""
-    lines = [line for line in lines_of(given.results) if line["split"] == split_digest()]
-    done = {line["run"] for line in lines if line["truth"]}
+    complete = measured_runs(split, lines_of(given.results))
     return [
         (number, pair)
         for number, pair in enumerate(split.pairs)
         if pair.session == session
         and (given.pair is None or pair.name in given.pair)
-        and any(pair_run.name not in done for pair_run in runs_of(pair, number))
+        and pair.name not in complete
     ]
 
 
 def _left_in_words(left: Sequence[tuple[int, Pair]], split: Split) -> str:
     if not left:
         return "nothing is left to run"
-    num_runs = sum(len(list(runs_of(pair, number))) for number, pair in left)
     num_sessions = len({pair.session for _, pair in left})
-    takes_s = num_runs * (split.run_s + _BETWEEN_S) + num_sessions * _START_S
+    takes_s = sum(split.takes_s(pair) for _, pair in left) + num_sessions * _START_S
     names = "; ".join(pair.name for _, pair in left)
-    return f"left: {num_runs} runs in about {format_duration(takes_s)} ({names})"
+    return f"left: {len(left)} pairs in about {format_duration(takes_s)} ({names})"
 
 
-def _room_s(numbered: tuple[int, Pair], run_s: float, until_s: float) -> float:
-    """Time that would be left after a pair in a JVM that has to be started."""
-    number, pair = numbered
-    num_runs = len(list(runs_of(pair, number)))
-    return until_s - time.monotonic() - _START_S - num_runs * (run_s + _BETWEEN_S)
+def _has_room(split: Split, pair: Pair, until_s: float) -> bool:
+    """Whether all runs of a pair end in time."""
+    return time.monotonic() + split.takes_s(pair) <= until_s
 
 
 def _run_pairs(
     session: str,
     left: Sequence[tuple[int, Pair]],
     given: argparse.Namespace,
-    warm_s: float,
-    measured_s: float,
+    split: Split,
     until_s: float,
 ) -> None:
     """Run pairs in one JVM, as long as there is time."""
@@ -115,12 +122,14 @@ def _run_pairs(
     with _session(session, folder, given.folder.resolve() / "log") as (spark, lane):
         warm_up(spark, WORKLOADS["aggregation"], folder, _WARM_UP_RATE_PER_S, _WARM_UP_S)
         for number, pair in left:
-            if _room_s((number, pair), warm_s + measured_s, until_s) + _START_S < 0:
+            if not _has_room(split, pair, until_s):
                 print(f"no time for {pair.name}; the rest is left", file=sys.stderr)
                 return
+            print(f"{time.strftime('%H:%M:%S')} {pair.name}", file=sys.stderr, flush=True)
+            for pair_run in warm_up_runs(pair):
+                _warm_up(spark, lane, pair_run, folder, split.warm_up_s)
             for pair_run in runs_of(pair, number):
-                print(f"{time.strftime('%H:%M:%S')} {pair_run.name}", file=sys.stderr, flush=True)
-                keep(given.results, _line(spark, lane, pair_run, folder, warm_s, measured_s))
+                keep(given.results, _line(spark, lane, pair_run, folder, split))
 
 
 @contextmanager
@@ -144,26 +153,43 @@ def _session(session: str, folder: Path, log: Path) -> Iterator[tuple[SparkSessi
         yield spark, lane
 
 
-def _line(
-    spark: SparkSession,
-    lane: Lane | None,
-    pair_run: PairRun,
-    folder: Path,
-    warm_s: float,
-    measured_s: float,
-) -> Line:
-    """Carry out a run; what is known of it."""
-    pair = pair_run.pair
-    query = SwitchQuery(
+def _query(spark: SparkSession, lane: Lane | None, pair_run: PairRun) -> SwitchQuery:
+    return SwitchQuery(
         run=pair_run,
-        name=f"{pair_run.name}@{os.getpid()}",
+        name=f"{pair_run.name}@{_jvm(spark)}",
         servers=lane.servers if lane else "",
     )
+
+
+def _jvm(spark: SparkSession) -> str:
+    """Name of a JVM, which no other ever has."""
+    return str(spark.sparkContext.applicationId)
+
+
+def _warm_up(
+    spark: SparkSession, lane: Lane | None, pair_run: PairRun, folder: Path, run_s: float
+) -> None:
+    """Carry out a run that is thrown away."""
+    query = _query(spark, lane, pair_run)
+    try:
+        with _flow(lane, query) if lane else nullcontext():
+            run_query(spark, query, run_s=run_s, folder=folder)
+    except HeadwayError as error:
+        print(error, file=sys.stderr)
+
+
+def _line(
+    spark: SparkSession, lane: Lane | None, pair_run: PairRun, folder: Path, split: Split
+) -> Line:
+    """Carry out a run; what is known of it."""
+    pair, query = pair_run.pair, _query(spark, lane, pair_run)
+    warm_s, measured_s = split.warm_s + pair.settle_s, split.measured_s
     line = {
         "run": pair_run.name,
         "split": split_digest(),
         "machine": this_machine(),
         "day": time.strftime("%Y-%m-%d", time.gmtime()),
+        "jvm": _jvm(spark),
         "pair": pair.name,
         "switch": pair.switch,
         "side": pair_run.side,
@@ -176,11 +202,23 @@ def _line(
     }
     try:
         with _flow(lane, query) if lane else nullcontext():
-            run = measured_run(spark, query, warm_s=warm_s, measured_s=measured_s, folder=folder)
+            run = measured_run(
+                spark,
+                query,
+                warm_s=warm_s,
+                measured_s=measured_s + pair.emit_s,
+                folder=folder,
+            )
     except HeadwayError as error:
         print(error, file=sys.stderr)
         return {**line, "truth": None, "failed": str(error)}
-    facts = facts_of(run.events, run.started_s + warm_s)
+    from_s = run.started_s + warm_s
+    facts = facts_of(run.events, from_s)
+    if pair.window_s is not None:
+        whole_s = measured_s // pair.burst_period_s * pair.burst_period_s
+        facts["window_delay_s"] = mean_window_delay_s(run.events, from_s, from_s + whole_s)
+        if facts["window_delay_s"] is None:
+            return {**line, "truth": None, "failed": "no window was emitted"}
     return {**line, "facts": facts, **run.as_json()}
 
 

@@ -29,7 +29,7 @@ from headway.fleet.plan_fleet import plan_fleet
 
 NUM_JOBS, NUM_TYPES, NUM_HOURS = 1000, 50, 24
 GAP_RATIO = 0.01
-GOAL_S, PROCESS_GOAL_S = 10.0, 30.0
+GOAL_S, PROCESS_GOAL_S = 10.0, 10.0
 
 
 def a_fleet(

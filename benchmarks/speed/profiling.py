@@ -1,8 +1,9 @@
-"""Log to profile against plain decompress-and-JSON-decode of the same log, as a Markdown page.
+"""Log to profile, and to plan, beside plain decoding and a reader on the JVM, as a Markdown page.
 
 The recorded log is shortened to the smaller sizes and repeated, as other applications, to the
 larger ones. All ways are whole processes, run in turn, round after round: in process, plain decode,
-and at the larger sizes Spark, on this machine and on one and on two executors.
+at some sizes Spark's own reader of logs, and at the larger ones Spark, on this machine and on one
+and on two executors.
 
     python benchmarks/run.py profiling EVENTLOG --output docs/profiling-speed.md
 """
@@ -23,13 +24,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import zstandard
-from pages import made_by
+from pages import headed, made_by
 
-SIZES_BYTES = (1_000_000, 50_000_000, 500_000_000, 1_000_000_000)
-SPARK_FROM_BYTES = 500_000_000
+from headway.profiler.spark.session import require_java
+
+SIZES_BYTES = (1_000_000, 45_000_000, 520_000_000, 1_000_000_000)
+APPLICATION_BYTES = 45_000_000
+ON_JVM_BYTES = (45_000_000, 520_000_000)
+SPARK_FROM_BYTES = 520_000_000
 ONE_EXECUTOR, TWO_EXECUTORS = "local-cluster[1,1,1024]", "local-cluster[2,1,1024]"
-ROUNDS = 5
-DECODE, IN_PROCESS, SPARK = "plain decode", "in process", "spark"
+ROUNDS = 3
+JVM_GOAL_RATIO = 10.0
+# Of the time of plain decoding of 45 MB: 1.2 s where that took 0.63 s.
+PLAN_GOAL_RATIO = 1.2 / 0.63
+DECODE, IN_PROCESS, ON_JVM, SPARK = "plain decode", "in process", "JVM", "spark"
+PLAN, DECODE_PART = "plan", "plain decode of a part"
+_REPLAY = Path(__file__).with_name("ReplayLogs.java")
 _UUID = re.compile(rb"[0-9a-f]{8}(?=-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})")
 _DECODE = """
 import io, json, sys, zstandard
@@ -46,8 +56,10 @@ code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess
 elapsed_s = time.perf_counter() - started_s
 if code.returncode:
     sys.exit(code.stderr.decode())
-peak_bytes = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-print(json.dumps({"elapsed_s": elapsed_s, "peak_bytes": peak_bytes}))
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+processor_s = usage.ru_utime + usage.ru_stime
+peak_bytes = 1024 * usage.ru_maxrss
+print(json.dumps({"elapsed_s": elapsed_s, "processor_s": processor_s, "peak_bytes": peak_bytes}))
 """
 
 
@@ -56,12 +68,13 @@ class Cost:
     """What one command took; the peak is of its largest process."""
 
     elapsed_s: float
+    processor_s: float
     peak_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One size, every way, round by round."""
+    """Logs of one size, every way, round by round."""
 
     raw_bytes: int
     num_logs: int
@@ -70,6 +83,10 @@ class Measured:
     def median_s(self, way: str) -> float:
         """Of the rounds."""
         return statistics.median(cost.elapsed_s for cost in self.costs[way])
+
+    def processor_s(self, way: str) -> float:
+        """Median of the rounds, of all processes that ended."""
+        return statistics.median(cost.processor_s for cost in self.costs[way])
 
     def peak_bytes(self, way: str) -> int:
         """Of all rounds."""
@@ -96,7 +113,9 @@ def lines_of(log: Path) -> list[bytes]:
     return lines
 
 
-def logs_of_size(lines: list[bytes], size_bytes: int, folder: Path) -> list[Path]:
+def logs_of_size(
+    lines: list[bytes], size_bytes: int, folder: Path, application_bytes: int = APPLICATION_BYTES
+) -> list[Path]:
     """Logs of that many raw bytes: the recorded one cut, or repeated as other applications."""
     application = next(
         json.loads(line)["App ID"] for line in lines if b"ListenerApplicationStart" in line
@@ -107,6 +126,7 @@ def logs_of_size(lines: list[bytes], size_bytes: int, folder: Path) -> list[Path
         other = f"{application}{len(files):04d}".encode()
         part = folder / f"eventlog_v2_{other.decode()}" / f"events_1_{other.decode()}.zstd"
         part.parent.mkdir()
+        end_bytes = max(left_bytes - application_bytes, 0)
         with (
             part.open("wb") as file,
             zstandard.ZstdCompressor(level=1).stream_writer(file) as packed,
@@ -116,39 +136,83 @@ def logs_of_size(lines: list[bytes], size_bytes: int, folder: Path) -> list[Path
                 renamed = _UUID.sub(b"%08x" % len(files), line) if files else line
                 packed.write(renamed.replace(application.encode(), other))
                 left_bytes -= len(line)
-                if left_bytes <= 0:
+                if left_bytes <= end_bytes:
                     break
         files.append(part)
     return files
 
 
-def measured(lines: list[bytes], size_bytes: int, rounds: int) -> Measured:
-    """Every way at one size, in turn."""
+def measured(
+    size_bytes: int, files: Sequence[Path], ways: Mapping[str, Sequence[str]], rounds: int
+) -> Measured:
+    """Every way at one size, in turn; those with Spark once."""
+    # Now the files are in memory, and Python's bytecode is compiled.
+    cost_of(*ways.get(PLAN, ways[IN_PROCESS]))
+    costs: dict[str, list[Cost]] = {way: [] for way in ways}
+    for number in range(rounds):
+        print(f"{size_bytes / 1e6:.0f} MB, round {number + 1} of {rounds}", file=sys.stderr)
+        for way, command in ways.items():
+            if number == 0 or way not in (SPARK, ONE_EXECUTOR, TWO_EXECUTORS):
+                costs[way].append(cost_of(*command))
+    return Measured(raw_bytes=size_bytes, num_logs=len(files), costs=costs)
+
+
+def profiles(lines: list[bytes], size_bytes: int, rounds: int, classes: Path) -> Measured:
+    """Profiles of logs of a size."""
     with tempfile.TemporaryDirectory() as folder:
         logs = Path(folder) / "logs"
         logs.mkdir()
         files = logs_of_size(lines, size_bytes, logs)
-        ways = {
-            DECODE: (sys.executable, "-c", _DECODE, *map(str, files)),
-            IN_PROCESS: _profile(logs),
-        }
+        ways = {DECODE: _decode(files), IN_PROCESS: _profile(logs)}
+        if size_bytes in ON_JVM_BYTES:
+            java = str(require_java() / "bin" / "java")
+            path = os.pathsep.join((str(classes), f"{_spark_jars()}/*"))
+            ways[ON_JVM] = (java, "-cp", path, _REPLAY.stem, *map(str, files))
         if size_bytes >= SPARK_FROM_BYTES:
             ways[SPARK] = _profile(logs, "--engine", "spark")
             ways[ONE_EXECUTOR] = _profile(logs, "--master", ONE_EXECUTOR)
             ways[TWO_EXECUTORS] = _profile(logs, "--master", TWO_EXECUTORS)
-        # Now the files are in memory, and Python's bytecode is compiled.
-        cost_of(*ways[IN_PROCESS])
-        costs: dict[str, list[Cost]] = {way: [] for way in ways}
-        for number in range(rounds):
-            print(f"{size_bytes / 1e6:.0f} MB, round {number + 1} of {rounds}", file=sys.stderr)
-            for way, command in ways.items():
-                costs[way].append(cost_of(*command))
-        return Measured(raw_bytes=size_bytes, num_logs=len(files), costs=costs)
+        return measured(size_bytes, files, ways, rounds)
+
+
+def plan_of_log(lines: list[bytes], rounds: int) -> Measured:
+    """A plan from the whole recorded log, beside its profile and plain decoding."""
+    size_bytes = sum(map(len, lines))
+    with tempfile.TemporaryDirectory() as folder:
+        whole, part = Path(folder) / "whole", Path(folder) / "part"
+        whole.mkdir()
+        part.mkdir()
+        files = logs_of_size(lines, size_bytes, whole, size_bytes)
+        plan = (sys.executable, "-m", "headway", "plan", str(whole), "--rate", "20k/s")
+        ways = {
+            DECODE_PART: _decode(logs_of_size(lines, APPLICATION_BYTES, part)),
+            DECODE: _decode(files),
+            IN_PROCESS: _profile(whole),
+            PLAN: (*plan, "--target", "p99 <= 5s"),
+        }
+        return measured(size_bytes, files, ways, 2 * rounds + 1)
+
+
+def _decode(files: Sequence[Path]) -> tuple[str, ...]:
+    return (sys.executable, "-c", _DECODE, *map(str, files))
 
 
 def _profile(logs: Path, *options: str) -> tuple[str, ...]:
     output = str(logs.parent / "p.yaml")
     return (sys.executable, "-m", "headway", "profile", str(logs), "-o", output, *options)
+
+
+def _spark_jars() -> Path:
+    import pyspark
+
+    return Path(pyspark.__file__).parent / "jars"
+
+
+def _compile_replay(folder: Path) -> None:
+    """The classes of Spark's own reader, which no round compiles."""
+    compiler = str(require_java() / "bin" / "javac")
+    command = [compiler, "-nowarn", "-classpath", f"{_spark_jars()}/*", "-d", str(folder)]
+    subprocess.run([*command, str(_REPLAY)], check=True)
 
 
 def page(log: Path, rounds: int) -> str:
@@ -158,11 +222,15 @@ def page(log: Path, rounds: int) -> str:
         # As installed: compiled bytecode is kept, whatever this shell asks for.
         os.environ["PYTHONPYCACHEPREFIX"] = folder
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        found = [measured(lines, size_bytes, rounds) for size_bytes in SIZES_BYTES]
-    return "\n".join([*_page(found, rounds), ""])
+        classes = Path(folder) / "classes"
+        classes.mkdir()
+        _compile_replay(classes)
+        planned = plan_of_log(lines, rounds)
+        sizes = [profiles(lines, size_bytes, rounds, classes) for size_bytes in SIZES_BYTES]
+    return "\n".join([*_page(sizes, planned, rounds), ""])
 
 
-def _page(found: Sequence[Measured], rounds: int) -> Iterator[str]:
+def _page(sizes: Sequence[Measured], planned: Measured, rounds: int) -> Iterator[str]:
     yield "# How fast logs become profiles"
     yield ""
     yield (
@@ -174,38 +242,67 @@ def _page(found: Sequence[Measured], rounds: int) -> Iterator[str]:
         "In process is `headway profile LOG`, without Java. Plain decode is Python that only "
         "decompresses the log and calls `json.loads` for every line, on one core. The allowance is "
         "the time that a profile may take: one and a half times the plain decode plus half a "
-        "second."
+        "second. The JVM reads the logs as Spark's History Server does to show them, with Spark's "
+        "own reader, which tools on the JVM share, as many logs at once as there are cores."
     )
     yield ""
-    yield (
+    yield from headed(
         "| raw log | applications | in process | peak memory of a process | plain decode "
-        "| allowance |"
+        "| allowance | JVM | JVM over in process | goal |"
     )
-    yield "|---:|---:|---:|---:|---:|---:|"
-    for one in found:
-        decode_s = one.median_s(DECODE)
-        yield (
-            f"| {one.raw_bytes / 1e6:.0f} MB | {one.num_logs} | {one.median_s(IN_PROCESS):.2f} s "
-            f"| {one.peak_bytes(IN_PROCESS) / 1e6:.0f} MB | {decode_s:.2f} s "
-            f"| {1.5 * decode_s + 0.5:.2f} s |"
-        )
+    for size in sizes:
+        decode_s = size.median_s(DECODE)
+        cells = [
+            f"{size.raw_bytes / 1e6:.0f} MB",
+            f"{size.num_logs}",
+            f"{size.median_s(IN_PROCESS):.2f} s",
+            f"{size.peak_bytes(IN_PROCESS) / 1e6:.0f} MB",
+            f"{decode_s:.2f} s",
+            f"{1.5 * decode_s + 0.5:.2f} s",
+            *("", "", ""),
+        ]
+        if ON_JVM in size.costs:
+            times = size.median_s(ON_JVM) / size.median_s(IN_PROCESS)
+            cells[-3:] = [
+                f"{size.median_s(ON_JVM):.1f} s",
+                f"{times:.1f}",
+                f"{JVM_GOAL_RATIO:g}",
+            ]
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+    yield "## From a log to a plan"
+    yield ""
+    yield (
+        f"The whole recorded log, {planned.raw_bytes / 1e6:.0f} MB of 17 runs, "
+        f"{2 * rounds + 1} rounds in turn. The goal is 1.2 s on a machine on which plain decoding "
+        f"of {APPLICATION_BYTES / 1e6:.0f} MB takes 0.63 s: {PLAN_GOAL_RATIO:.1f} times as long."
+    )
+    yield ""
+    yield from headed("| process | time | processor time | goal |")
+    goal_s = PLAN_GOAL_RATIO * planned.median_s(DECODE_PART)
+    part = f"plain decode of {APPLICATION_BYTES / 1e6:.0f} MB of it"
+    names = {DECODE_PART: part, DECODE: DECODE, IN_PROCESS: "`headway profile LOG`"}
+    for way, name in (names | {PLAN: "`headway plan LOG --rate --target`"}).items():
+        goal = f"{goal_s:.2f} s" if way == PLAN else ""
+        times = f"{planned.median_s(way):.2f} s | {planned.processor_s(way):.2f} s"
+        yield f"| {name} | {times} | {goal} |"
     yield ""
     yield "## On Spark"
     yield ""
     yield (
         "The same logs with `--engine spark` on this machine, and on a cluster of one and of two "
-        "executors with one core each, on the same machine. All times include the start of Spark "
-        "and of its Python workers."
+        "executors with one core each, on the same machine, once each. All times include the start "
+        "of Spark and of its Python workers."
     )
     yield ""
     yield "| raw log | all cores | peak memory of a process | one executor | two executors |"
     yield "|---:|---:|---:|---:|---:|"
-    large = [one for one in found if SPARK in one.costs]
-    for one in large:
+    large = [size for size in sizes if SPARK in size.costs]
+    for size in large:
         yield (
-            f"| {one.raw_bytes / 1e6:.0f} MB | {one.median_s(SPARK):.1f} s "
-            f"| {one.peak_bytes(SPARK) / 1e6:.0f} MB | {one.median_s(ONE_EXECUTOR):.1f} s "
-            f"| {one.median_s(TWO_EXECUTORS):.1f} s |"
+            f"| {size.raw_bytes / 1e6:.0f} MB | {size.median_s(SPARK):.1f} s "
+            f"| {size.peak_bytes(SPARK) / 1e6:.0f} MB | {size.median_s(ONE_EXECUTOR):.1f} s "
+            f"| {size.median_s(TWO_EXECUTORS):.1f} s |"
         )
     yield ""
     first, last = large[0], large[-1]

@@ -72,9 +72,17 @@ class TraceResult:
 
     def best(self, *policies: str) -> PolicyOutcome | None:
         """The constant that keeps the most windows at no more node-hours than Headway takes."""
-        most = SAME_NODE_HOURS * self.headway.executor_s
-        within = [one for one in self.others if one.policy in policies and one.executor_s <= most]
-        return max(within, key=lambda one: (one.kept_share, -one.executor_s), default=None)
+        max_executor_s = SAME_NODE_HOURS * self.headway.executor_s
+        within = [
+            outcome
+            for outcome in self.others
+            if outcome.policy in policies and outcome.executor_s <= max_executor_s
+        ]
+        return max(
+            within,
+            key=lambda outcome: (outcome.kept_share, -outcome.executor_s),
+            default=None,
+        )
 
     def lost_by(self, *policies: str) -> float:
         """Share of windows that the best of these keeps and Headway does not."""
@@ -93,7 +101,7 @@ class TraceResult:
     @property
     def cheapest_size(self) -> PolicyOutcome:
         """The fixed size with the least cost on this trace, known only afterwards."""
-        return min((one for one in self.others if one.policy == FIXED), key=self.cost_s)
+        return min((outcome for outcome in self.others if outcome.policy == FIXED), key=self.cost_s)
 
     @property
     def regret_s(self) -> float:
@@ -130,10 +138,10 @@ def _page(results: Sequence[TraceResult], before: str) -> Iterator[str]:
     yield ""
     yield from _goals(results)
     yield ""
-    for part in dict.fromkeys(one.part for one in results):
+    for part in dict.fromkeys(result.part for result in results):
         yield f"## Traces {part}"
         yield ""
-        yield from _table([one for one in results if one.part == part])
+        yield from _table([result for result in results if result.part == part])
         yield ""
     yield "## Traces lost"
     yield ""
@@ -162,8 +170,8 @@ def _table(results: Sequence[TraceResult]) -> Iterator[str]:
         "| trace | Headway: late, kept | node-h | changes | best other at its node-hours "
         "| late, kept | node-h | changes | optimum node-h |"
     )
-    for one in results:
-        best = one.best(*RULES_OF_OTHERS, FIXED)
+    for result in results:
+        best = result.best(*RULES_OF_OTHERS, FIXED)
         other = (
             "none with so few node-hours | | | "
             if best is None
@@ -171,23 +179,23 @@ def _table(results: Sequence[TraceResult]) -> Iterator[str]:
             f"| {best.changes_per_run:.0f}"
         )
         yield (
-            f"| {one.trace} | {_quality(one.headway)} | {_hours(one.headway)} "
-            f"| {one.headway.changes_per_run:.0f} | {other} | {_hours(one.optimum)} |"
+            f"| {result.trace} | {_quality(result.headway)} | {_hours(result.headway)} "
+            f"| {result.headway.changes_per_run:.0f} | {other} | {_hours(result.optimum)} |"
         )
 
 
-def _quality(one: PolicyOutcome) -> str:
-    return f"{one.late_ratio:.2%}, {one.kept_share:.1%}"
+def _quality(outcome: PolicyOutcome) -> str:
+    return f"{outcome.late_ratio:.2%}, {outcome.kept_share:.1%}"
 
 
-def _hours(one: PolicyOutcome) -> str:
-    return f"{one.executor_s / S_PER_HOUR:.1f}"
+def _hours(outcome: PolicyOutcome) -> str:
+    return f"{outcome.executor_s / S_PER_HOUR:.1f}"
 
 
 def _goals(results: Sequence[TraceResult]) -> Iterator[str]:
-    parts = list(dict.fromkeys(one.part for one in results))
+    parts = list(dict.fromkeys(result.part for result in results))
     yield from headed(f"| goal | all | {' | '.join(parts)} | met |")
-    of_parts = [[one for one in results if one.part == part] for part in parts]
+    of_parts = [[result for result in results if result.part == part] for part in parts]
     for goal, figure, is_met in _figures():
         cells = " | ".join(text for text, _ in map(figure, of_parts))
         text, number = figure(results)
@@ -199,7 +207,7 @@ def _figures() -> Iterator[tuple[str, Any, Any]]:
 
     def won(*policies: str) -> Any:
         def count(results: Sequence[TraceResult]) -> tuple[str, float]:
-            number = sum(one.is_won(*policies) for one in results)
+            number = sum(result.is_won(*policies) for result in results)
             return f"{number} of {len(results)}", number
 
         return count
@@ -219,7 +227,7 @@ def _figures() -> Iterator[tuple[str, Any, Any]]:
     yield every, won(*RULES_OF_OTHERS, FIXED), at_least(GOAL_OF_ANY)
     yield (
         f"keeps at most {100 * GOAL_OF_LOSS:g} points less than the best fixed size",
-        lambda results: _percents(max(one.lost_by(FIXED) for one in results)),
+        lambda results: _percents(max(result.lost_by(FIXED) for result in results)),
         at_most(GOAL_OF_LOSS),
     )
     yield (
@@ -235,7 +243,7 @@ def _figures() -> Iterator[tuple[str, Any, Any]]:
     yield (
         "no reversal within 30 minutes on step, ramp, costs, outage, day",
         lambda results: _number(
-            sum(one.headway.reversals_per_run for one in results if one.kind in CALM_KINDS)
+            sum(result.headway.reversals_per_run for result in results if result.kind in CALM_KINDS)
         ),
         at_most(0.0),
     )
@@ -250,28 +258,30 @@ def _percents(ratio: float) -> tuple[str, float]:
 
 
 def _total(results: Iterable[TraceResult], *, of_optimum: bool = False) -> float:
-    return sum((one.optimum if of_optimum else one.headway).executor_s for one in results)
+    return sum((result.optimum if of_optimum else result.headway).executor_s for result in results)
 
 
 def _changes_per_step(results: Iterable[TraceResult]) -> list[float]:
-    return [one.headway.changes_per_run / one.num_steps for one in results if one.num_steps]
+    return [
+        result.headway.changes_per_run / result.num_steps for result in results if result.num_steps
+    ]
 
 
 def _lost(results: Sequence[TraceResult]) -> Iterator[str]:
-    lost = [one for one in results if not one.is_won(*RULES_OF_OTHERS, FIXED)]
+    lost = [result for result in results if not result.is_won(*RULES_OF_OTHERS, FIXED)]
     if not lost:
         yield "None."
         return
     yield from headed(
         "| trace | lost to | fewer windows kept | node-hours of the other, of Headway |"
     )
-    for one in lost:
-        best = one.best(*RULES_OF_OTHERS, FIXED)
+    for result in lost:
+        best = result.best(*RULES_OF_OTHERS, FIXED)
         assert best is not None
         yield (
-            f"| {one.trace} ({_hours(one.headway)} node-h) | {best.policy}, "
-            f"{best.constant} | {one.lost_by(*RULES_OF_OTHERS, FIXED):.1%} "
-            f"| {_hours(best)}, {_hours(one.headway)} |"
+            f"| {result.trace} ({_hours(result.headway)} node-h) | {best.policy}, "
+            f"{best.constant} | {result.lost_by(*RULES_OF_OTHERS, FIXED):.1%} "
+            f"| {_hours(best)}, {_hours(result.headway)} |"
         )
 
 
@@ -286,14 +296,15 @@ def _regret(results: Sequence[TraceResult]) -> Iterator[str]:
     yield ""
     yield from headed("| trace | Headway | best fixed size | its cost | regret | bound |")
     sums = np.zeros(4)
-    for one in results:
+    for result in results:
         hours = np.array((
-            one.cost_s(one.headway), one.cost_s(one.cheapest_size), one.regret_s, 2.0 * one.purses_s
+            result.cost_s(result.headway), result.cost_s(result.cheapest_size),
+            result.regret_s, 2.0 * result.purses_s,
         )) / S_PER_HOUR  # fmt: skip
         sums += hours
         cost, fixed, regret, bound = hours.tolist()
         yield (
-            f"| {one.trace} | {cost:.1f} | {one.cheapest_size.constant} | {fixed:.1f} "
+            f"| {result.trace} | {cost:.1f} | {result.cheapest_size.constant} | {fixed:.1f} "
             f"| {regret:.1f} | {bound:.1f} |"
         )
     yield f"| all | {sums[0]:.1f} | | {sums[1]:.1f} | {sums[2]:.1f} | {sums[3]:.1f} |"
@@ -301,16 +312,16 @@ def _regret(results: Sequence[TraceResult]) -> Iterator[str]:
 
 def _sums(results: Sequence[TraceResult]) -> Iterator[str]:
     yield from headed("| policy | node-h in total | kept, mean | late, mean | changes |")
-    rows = {("headway", ""): [one.headway for one in results]}
+    rows = {("headway", ""): [result.headway for result in results]}
     for result in results:
         for other in result.others:
             rows.setdefault((other.policy, other.constant), []).append(other)
-    rows["optimum", ""] = [one.optimum for one in results]
+    rows["optimum", ""] = [result.optimum for result in results]
     for (policy, constant), outcomes in rows.items():
-        hours = sum(one.executor_s for one in outcomes) / S_PER_HOUR
+        hours = sum(outcome.executor_s for outcome in outcomes) / S_PER_HOUR
         yield (
             f"| {f'{policy} {constant}'.strip()} | {hours:.0f} "
-            f"| {np.mean([one.kept_share for one in outcomes]):.1%} "
-            f"| {np.mean([one.late_ratio for one in outcomes]):.2%} "
-            f"| {sum(one.changes_per_run for one in outcomes):.0f} |"
+            f"| {np.mean([outcome.kept_share for outcome in outcomes]):.1%} "
+            f"| {np.mean([outcome.late_ratio for outcome in outcomes]):.2%} "
+            f"| {sum(outcome.changes_per_run for outcome in outcomes):.0f} |"
         )

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
+
 from headway.api.fleet_batch import batch_needs
 from headway.api.fleet_needs import FleetJob, KnownNeeds
 from headway.api.fleet_queries import queries_needs
@@ -23,6 +25,7 @@ from headway.fleet.nouns import (
     FleetPlan,
     GrowthPoint,
     Infeasible,
+    JobWrites,
     Kept,
     ShadowPrice,
     TargetPrice,
@@ -102,6 +105,7 @@ def capacity(
         target_prices=tuple(maker.target_prices(planned, growth)),
         shadow_prices=maker.limit_prices(planned),
         kept=dict(maker.kept(planned, growth)),
+        writes=dict(maker.writes(planned, growth)),
         growth=tuple(maker.growth_path(growth, question.by_month)),
     )
 
@@ -154,11 +158,11 @@ class _Maker:
 
     def _fleet(self, growth: float, ratios: Sequence[float] | None = None) -> Fleet:
         """The fleet at a growth; ``ratios`` are each job's draw on the middle of its range."""
-        needs = [
-            self._needs(job, growth, None if ratios is None else ratios[index])
-            for index, job in enumerate(self.jobs)
-        ]
-        return self.form.fleet(needs)
+        draws: Sequence[float | None] = [None] * len(self.jobs) if ratios is None else ratios
+        drawn_jobs = tuple(zip(self.jobs, draws, strict=True))
+        fleet = self.form.fleet([self._needs(job, growth, ratio) for job, ratio in drawn_jobs])
+        fees = tuple(self._fee(job, growth, ratio) for job, ratio in drawn_jobs)
+        return replace(fleet, fees_per_day=fees)
 
     def _planned_for(self, fleets: Sequence[Fleet]) -> tuple[FleetPlan | Infeasible, Fleet, str]:
         rule = self.spec.scenarios
@@ -278,6 +282,34 @@ class _Maker:
                 target_odds = job.kept(speed, self._scale(job, growth), self._end)
                 if target_odds is not None:
                     yield job.entry.name, target_odds
+
+    def writes(self, planned: Capacity, growth: float) -> Iterator[tuple[str, JobWrites]]:
+        """What the served jobs write to a store that is known, if there is one fleet."""
+        plan = planned.plan
+        if not plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
+            return
+        for index in np.flatnonzero(plan.supply_of >= 0).tolist():
+            job_writes = self._most_writes(self.jobs[index], growth, None)
+            if job_writes is not None:
+                yield self.jobs[index].entry.name, job_writes
+
+    def _fee(self, job: FleetJob, growth: float, ratio: float | None) -> float:
+        """What a job pays for requests in a day, as far as there are prices."""
+        job_writes = self._most_writes(job, growth, ratio)
+        return 0.0 if job_writes is None else job_writes.cost_per_day or 0.0
+
+    def _most_writes(self, job: FleetJob, growth: float, ratio: float | None) -> JobWrites | None:
+        """What a job writes on the nodes on which that is most; None if that is unknown."""
+        scale, end = (
+            self._scale(job, growth) * (ratio or 1.0),
+            self._end if ratio is None else "mid",
+        )
+        writes = (job.writes(speed, scale, end, self.catalog) for speed in self.speeds)
+        return max(
+            (job_writes for job_writes in writes if job_writes is not None),
+            key=lambda job_writes: job_writes.files_per_day,
+            default=None,
+        )
 
     def _dearest(self, plan: FleetPlan) -> list[int]:
         """The jobs by their cost, the most expensive one first."""

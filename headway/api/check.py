@@ -196,8 +196,9 @@ def _more_expensive(
     change = after / before - 1 if before else 0.0
     if abs(change) < UNCHANGED_RATIO:
         return
+    currency = now.currency or ""
     figures = (
-        f"{format_money(after)} {now.cost_of}, was {format_money(before)}"
+        f"{format_money(after, currency=currency)} {now.cost_of}, was {format_money(before)}"
         if priced
         else f"{counted(int(after), 'node')}, was {int(before)}"
     )
@@ -205,7 +206,9 @@ def _more_expensive(
     word = "more expensive" if change > 0 else "cheaper"
     text = f"{figures} ({change:+.0%}): {word}"
     if priced and not now.ends:
-        text = f"{format_money((after - before) * HOURS_PER_MONTH, sign=True)} per month: {text}"
+        per_month = (after - before) * HOURS_PER_MONTH
+        added = format_money(per_month, currency=currency, sign=True)
+        text = f"{added} per month: {text}"
     cost_causes = causes(_sized(then, now), _sized(now, now), replanned(planned))
     if cost_causes:
         text = f"{text}; {'; '.join(cause.in_words for cause in cost_causes)}"
@@ -227,6 +230,7 @@ def _sized(locked: AnyLocked, now: AnyLocked) -> Sized:
         nodes=locked.nodes,
         cost_per_hour=None if locked.ends else locked.cost_per_hour,
         requests_cost_per_hour=None if locked.ends else locked.requests_cost_per_hour,
+        currency=now.currency or "",
     )
 
 

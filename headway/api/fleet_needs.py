@@ -8,9 +8,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
 from headway.domain import Application, EndingJob, JobProfile, NodeType
-from headway.fleet.nouns import Kept, Refusal
+from headway.fleet.nouns import JobWrites, Kept, Refusal
 from headway.spec.kinds import BatchJob, StreamingJob
 from headway.spec.kinds.capacity import FleetEntry
+from headway.spec.kinds.catalog import NodeCatalog
 from headway.spec.kinds.cluster import Cluster
 from headway.spec.kinds.schedule import ScheduledJob
 from headway.spec.parts import ending_job_of, profile_of
@@ -92,6 +93,13 @@ class FleetJob(ABC):
     @abstractmethod
     def kept(self, speed: float, scale: float, end: str) -> Kept | None:
         """Probability that the busiest hour's executors meet the targets; None if not computed."""
+
+    def writes(
+        self, speed: float, scale: float, end: str, catalog: NodeCatalog
+    ) -> JobWrites | None:
+        """What it writes in a day to a store that is known; None for other jobs."""
+        del speed, scale, end, catalog
+        return None
 
     @abstractmethod
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:

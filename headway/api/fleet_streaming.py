@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from headway.api.arguments import require_room_for_tasks
@@ -10,19 +13,23 @@ from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.domain import DuringBurst, JobProfile, Promise, Target, Verdict
 from headway.domain.question import Checkpoint
+from headway.domain.writes import CheckpointStore, StorePrice
 from headway.errors import InputError
-from headway.fleet.nouns import Kept, Refusal
+from headway.fleet.nouns import JobWrites, Kept, Refusal
 from headway.planner.after_start import for_fresh_jvm
+from headway.planner.bill import planned_writes
+from headway.planner.candidates import candidates_at
 from headway.planner.purchase import at_core_speed
-from headway.planner.question import Question, with_limit
+from headway.planner.question import Charges, Question, with_limit
 from headway.planner.search import chosen_at, question_of
 from headway.planner.space import SearchSpace
 from headway.planner.staircase import Staircase
 from headway.planner.verdict import kept_probability
 from headway.spec.kinds import StreamingJob
 from headway.spec.kinds.capacity import FleetEntry
+from headway.spec.kinds.catalog import NodeCatalog
 from headway.spec.kinds.rates import hourly_rates, peak_rate
-from headway.spec.parts import cluster_of
+from headway.spec.parts import cluster_of, store_price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +75,47 @@ class StreamingNeeds(FleetJob):
             probability=probability, verdict=str(Verdict.of(probability, self.job.confidence))
         )
 
+    def writes(
+        self, speed: float, scale: float, end: str, catalog: NodeCatalog
+    ) -> JobWrites | None:
+        """What it writes in a day, at the rate of each hour in the setting of the busiest one."""
+        store = self.job.checkpoint_store or self.profile.shape.checkpoint_store
+        executors = None if store is None else self.executors(speed, scale, end)
+        if store is None or executors is None:
+            return None
+        price = store_price(CheckpointStore(store), catalog)
+        rates_per_s = tuple(self._rates_per_s(scale, end))
+        key = (*self._kind_key(speed), price, rates_per_s, max(executors))
+        files, requests, cost = self.known_needs.once(
+            ("writes", *key), lambda: self._written(speed, rates_per_s, max(executors), price)
+        )
+        return JobWrites(
+            store=str(store),
+            files_per_day=files,
+            requests_per_day=None if price is None else requests,
+            cost_per_day=None if price is None else cost,
+        )
+
+    def _written(
+        self,
+        speed: float,
+        rates_per_s: Sequence[float],
+        executors: int,
+        price: StorePrice | None,
+    ) -> tuple[float, float, float]:
+        """Files of a day, and requests and what they and the space cost, as far as known."""
+        question = self._question(speed, max(rates_per_s))
+        setting = chosen_at(question, executors).settings()
+        question = replace(question, charges=None if price is None else Charges(price=price))
+        files = requests = cost = 0.0
+        for rate_per_s, num_hours in Counter(rates_per_s).items():
+            if rate_per_s > 0.0:
+                writes = planned_writes(candidates_at(question.at_rate(rate_per_s), setting))
+                files += num_hours * writes.files_per_hour
+                requests += num_hours * (writes.requests_per_hour or 0.0)
+                cost += num_hours * (writes.bill_per_hour or 0.0)
+        return files, requests, cost
+
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """The binding constraint at the highest rate."""
         growth = self.profile.growth
@@ -85,6 +133,7 @@ class StreamingNeeds(FleetJob):
             confidence=self.job.confidence,
             checkpoint=self.job.checkpoint,
             from_start=self.job.from_start,
+            limit=self.job.limits,
         )
         nearest_targets = () if answer.feasible else answer.nearest
         nearest_text = " or ".join(nearest_target.text for nearest_target in nearest_targets)
@@ -100,13 +149,18 @@ class StreamingNeeds(FleetJob):
 
     def _staircase(self, speed: float, peak_per_s: float) -> Staircase:
         """That of all such jobs with the same targets; the highest rate is checked again."""
-        job = self.job
-        key = (
-            *(self.kind, job.targets, job.pinned, job.confidence, job.checkpoint, job.from_start),
-            *(self.cores, speed),
-        )
         question = self._question(speed, peak_per_s)
-        return self.known_needs.once(("staircase", *key), lambda: Staircase(question))
+        return self.known_needs.once(
+            ("staircase", *self._kind_key(speed)), lambda: Staircase(question)
+        )
+
+    def _kind_key(self, speed: float) -> tuple[Hashable, ...]:
+        """What jobs share whose plans differ by the rate only."""
+        job = self.job
+        return (
+            *(self.kind, job.targets, job.pinned, job.confidence, job.checkpoint, job.from_start),
+            *(job.limits, self.cores, speed),
+        )
 
     def _question(self, speed: float, rate_per_s: float) -> Question:
         """The plan for a rate, on cores of a speed."""
@@ -139,7 +193,13 @@ class StreamingNeeds(FleetJob):
             )
         except InputError as error:
             raise InputError(f"job {self.entry.name!r}: {error}") from None
-        return replace(question, profile=at_core_speed(question.profile, speed))
+        return replace(
+            question,
+            profile=at_core_speed(question.profile, speed),
+            most_files_per_hour=min(
+                (limit.files_per_hour for limit in job.limits), default=math.inf
+            ),
+        )
 
 
 def streaming_needs(

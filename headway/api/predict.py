@@ -179,6 +179,7 @@ def _predictor_of(kind: JobKind) -> Callable[[Any, PredictQuestion], Any]:
 def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:
     """Predict a streaming query in micro-batches."""
     from headway.models.job.predict import predict as predict_setting
+    from headway.models.job.restart import restart_at
     from headway.planner.tasks import why_no_room
 
     if question.source_partitions is not None:
@@ -194,7 +195,13 @@ def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:
     if no_room is not None:
         raise InputError(f"{no_room}; give more {argument('executors')} or {argument('cores')}")
     prediction = predict_setting(job, configuration, arrivals, jvm_age_s=question.jvm_age_s)
-    prediction = with_changes(prediction, findings=(*waits, *prediction.findings))
+    prediction = with_changes(
+        prediction,
+        findings=(*waits, *prediction.findings),
+        restart=restart_at(replace(job, arrivals=arrivals), configuration)
+        if prediction.stable
+        else None,
+    )
     return with_next_run(prediction, job)
 
 

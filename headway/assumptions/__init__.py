@@ -67,6 +67,7 @@ def subjects() -> tuple[ModuleType, ...]:
     """The modules of this package, one for each subject, in the order of the page."""
     from headway.assumptions import (
         advice,
+        files,
         fits,
         forecasts,
         live,
@@ -81,7 +82,7 @@ def subjects() -> tuple[ModuleType, ...]:
         turns,
     )
 
-    of_plans = predictions, fits, logs, planning, resources, real_time
+    of_plans = predictions, fits, logs, planning, resources, files, real_time
     return *of_plans, turns, live, forecasts, tuning, sharing, advice, switches
 
 

@@ -358,13 +358,6 @@ LEAST_SLOW_RISE_RATIO = Assumption(
     source="judgement: times are recorded in whole milliseconds",
     influences="growth of phases and of the state by the day (E52)",
 )
-COMPACTION_BATCHES = Assumption(
-    name="Default number of batches from one compaction of a log to the next",
-    value=10,
-    unit="batches",
-    source="Spark: spark.sql.streaming.fileSink.log.compactInterval, and that of fileSource",
-    influences="which batches compact the log of a file source or a file sink (E52)",
-)
 LEAST_COMPACTION_SCORE = Assumption(
     name="Minimum score of the rank test for compaction",
     value=4.0,

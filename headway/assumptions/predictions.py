@@ -120,7 +120,8 @@ POLLING_DELAY_S = Assumption(
     value=0.01,
     unit="s",
     source="Spark: spark.sql.streaming.pollingDelay",
-    influences="simulated runs of queries without a trigger interval (S6)",
+    influences="simulated runs of queries without a trigger interval (S6); batches that waited for "
+    "one without rows (Y9)",
 )
 DECLARED_BATCH_NOISE_RATIO = Assumption(
     name="Coefficient of variation of batch durations, declared query",

@@ -168,27 +168,6 @@ FLEET_EXECUTOR_CORES = Assumption(
     source="judgement: the usual advice is four to five",
     influences="the executors of a batch job in a capacity plan",
 )
-COMMITS_PER_SNAPSHOT = Assumption(
-    name="Default number of commits between two snapshots of a state store",
-    value=10,
-    unit="commits",
-    source="Spark: spark.sql.streaming.stateStore.minDeltasForSnapshot",
-    influences="files and write requests of a checkpoint (F1)",
-)
-MAINTENANCE_INTERVAL_S = Assumption(
-    name="Default interval of the maintenance of state stores",
-    value=60.0,
-    unit="s",
-    source="Spark: spark.sql.streaming.stateStore.maintenanceInterval",
-    influences="files and write requests of a checkpoint (F1)",
-)
-TABLES_PER_SNAPSHOT = Assumption(
-    name="New files of RocksDB with each snapshot of a state store",
-    value=1.09,
-    unit="files",
-    source="counted on Spark 4.3, 2026-11-27, one aggregation: 16.7 files of 8 stores per batch",
-    influences="files and write requests of a checkpoint (F1)",
-)
 DRIVER_CORES = Assumption(
     name="Default cores of a driver",
     value=1,
@@ -205,16 +184,21 @@ DRIVER_HEAP_BYTES = Assumption(
 )
 DRIVER_CPU_RATIO = Assumption(
     name="Core time of a driver, over the time of its phases outside of stages",
-    value=0.9,
+    value=1.22,
     source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
     influences="how busy the driver is, and how many queries saturate it (U1)-(U3)",
+)
+ALONE_PROCESSOR_RATIO = Assumption(
+    name="Share of its time that a task of a query alone is on a processor",
+    value=0.87,
+    source="a run of 1 query on Spark 4.3: docs/driver.md; of other queries, 0.8 to 0.95",
+    influences="how much batches of other queries slowed the driver in local mode (U1)",
 )
 COMPILER_CORE_S = Assumption(
     name="Core time of the compiler of a driver, as cores times the age of its JVM",
     value=20.0,
     unit="s",
-    source="runs of 1 to 4 queries on Spark 4.3, whose JVMs were a minute old: docs/driver.md; "
-    "beyond, judgement: what is left to compile falls with the age",
+    source="runs of 1 to 4 queries in JVMs of a minute: docs/driver.md; beyond that, judgement",
     influences="how busy a young driver is, and how many queries saturate it (U1)-(U3)",
 )
 MOST_COMPILER_CORES = Assumption(
@@ -227,15 +211,13 @@ MOST_COMPILER_CORES = Assumption(
 DRIVER_CPU_SPREAD_RATIO = Assumption(
     name="Spread of the core time of a driver, as a standard deviation of its logarithm",
     value=0.15,
-    source="judgement: drivers with other versions of Spark, listeners and sinks differ more than "
-    "the runs of 1 to 4 queries of docs/driver.md",
+    source="judgement: other versions, listeners and sinks differ more than runs of docs/driver.md",
     influences="the interval of the number of queries that saturate a driver (U3)",
 )
 MOST_DRIVER_RATIO = Assumption(
     name="Maximum planned utilisation of a driver",
     value=0.7,
-    source="judgement: batches start together on the trigger grid, and a driver that is busier "
-    "delays all of them",
+    source="judgement: batches start together on the trigger grid, and a busier driver delays all",
     influences="the cores that a plan gives the driver (U2)",
 )
 RETAINED_EXECUTIONS = Assumption(

@@ -18,6 +18,14 @@ ROCKSDB_ROW_S = Assumption(
     source="judgement: a get, a put and a lookup through JNI take a few microseconds each",
     influences="the gain of state in RocksDB (Y4)",
 )
+COPIED_ROW_S = Assumption(
+    name="Time of the default store to copy a row of state for a batch, where it could not be "
+    "fitted: low, expected, high",
+    value=(1e-7, 3e-7, 1e-6),
+    unit="s",
+    source="judgement: a node of a hash map is allocated and linked, and collections move it",
+    influences="the gain of state in RocksDB (Y4)",
+)
 ROCKSDB_TASK_S = Assumption(
     name="Time of RocksDB with changelog for a task beside its rows: low, expected, high",
     value=(0.0, 0.003, 0.008),
@@ -46,17 +54,17 @@ CHECKSUM_RATIO = Assumption(
     "written at the same time as the files",
     influences="the gain of files without checksums (Y6)",
 )
+ARRIVED_SPREAD_RATIO = Assumption(
+    name="Spread of the rows that have arrived by a trigger, over their mean",
+    value=0.005,
+    source="judgement: a query looks at its source some milliseconds after a trigger, and rates "
+    "are known to some thousandths",
+    influences="predictions with minOffsetsPerTrigger where as many rows arrive by a trigger (Y10)",
+)
 MOST_TRIGGER_DELAY_S = Assumption(
     name="Default time that a trigger waits at most for a minimum of rows",
     value=900.0,
     unit="s",
     source="Spark: maxTriggerDelay, an option of Kafka's reader",
     influences="predictions with minOffsetsPerTrigger (Y10)",
-)
-ASYNC_LOG_INTERVAL_S = Assumption(
-    name="Default interval of files of offsets and commits under asynchronous progress tracking",
-    value=1.0,
-    unit="s",
-    source="Spark: asyncProgressTrackingCheckpointIntervalMs, an option of the writer",
-    influences="files and write requests of a checkpoint (F2)",
 )

@@ -133,6 +133,11 @@ class Held:
         return None if cost_per_hour is None else cost_per_hour * HOURS_PER_MONTH
 
     @property
+    def currency(self) -> str:
+        """The currency of its prices; empty if unknown."""
+        return self.now.currency or ""
+
+    @property
     def change_ratio(self) -> float:
         """The largest change of its cost, nodes or planned time; infinite if it is new."""
         if self.then is None:
@@ -211,7 +216,8 @@ class Report(Result):
         Locked settings that miss their target come first, then the additional cost per month.
         """
         change = self.change_per_month
-        added_cost = f"{format_money(change, sign=True)} per month" if change else ""
+        added = format_money(change, currency=self.currency, sign=True)
+        added_cost = f"{added} per month" if change else ""
         return "; ".join(filter(None, (self.missing_today, added_cost, self.outcome)))
 
     @property
@@ -219,6 +225,12 @@ class Report(Result):
         """Additional cost of all jobs per month; 0 if it is less than a hundredth."""
         added = sum(job.change_per_month for job in self.jobs)
         return added if abs(added) >= 0.005 else 0.0
+
+    @property
+    def currency(self) -> str:
+        """The currency of all prices; empty if unknown, or if there are several."""
+        currencies = {job.currency for job in self.jobs if job.now.cost is not None}
+        return currencies.pop() if len(currencies) == 1 else ""
 
     @property
     def missing_today(self) -> str:

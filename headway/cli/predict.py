@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from headway.api.predict import predict_job, predicted_job
+from headway.api.result_kinds import sheet_of
 from headway.cli.jobs import profile_option, profiled
 from headway.cli.options import Command, exit_code, given, json_option, refuse, strict_option
 from headway.cli.questions import given_options, options_of
@@ -25,12 +26,14 @@ _NEXT_STEP = {
 @click.argument("profile", metavar="LOG|PROFILE")
 @options_of(PredictQuestion)
 @profile_option
+@click.option("-v", "--verbose", is_flag=True, help="Also print how long a restart takes.")
 @strict_option
 @json_option
 def command(
     profile: str,
     queries: tuple[str, ...],
     profile_file: str | None,
+    verbose: bool,
     strict: bool,
     as_json: bool,
     **_: Any,
@@ -41,6 +44,7 @@ def command(
     headway predict eventlog_v2_app-1             as it ran
     headway predict job.profile.yaml --rate 50k/s --trigger 2s
     headway predict job.profile.yaml --executors 4 --partitions 32 --json
+    headway predict job.profile.yaml --verbose    with the time that a restart takes
     headway predict job.profile.yaml --rate 4k/s --mode real-time
     headway predict pipeline.yaml                 a MicroBatchPipeline or OrderedPipeline
 
@@ -53,8 +57,10 @@ def command(
     is_pipeline = kind is JobKind.PIPELINE
     if is_pipeline:
         refuse(given("strict"), "not for pipelines")
+    if kind is not JobKind.QUERY:
+        refuse(given("verbose"), "a prediction of such a job has no further details")
     prediction = predict_job(kind, job, options)
-    answer(prediction, as_json=as_json)
+    answer(prediction, as_json=as_json, sheet=sheet_of(prediction) if verbose else None)
     if kind in _NEXT_STEP and not as_json:
         suggest(_NEXT_STEP[kind].format(profile=profile))
     return exit_code(calibrated=is_pipeline or prediction.calibrated, strict=strict)

@@ -41,7 +41,9 @@ from headway.tuner.tuner import Tuner
 @click.option("--on", is_flag=True, help="Switch it on again.")
 @click.option("--restore", is_flag=True, help="With --off: also return to the first setting.")
 @click.option(
-    "--patch", metavar="FILE", help="Put the executors of the tuner into this SparkApplication."
+    "--patch",
+    metavar="FILE",
+    help="Put the executors of the tuner into this SparkApplication, scheduled or not.",
 )
 @click.option("--write", is_flag=True, help="With --patch: change the file instead of printing it.")
 @click.option("--job", help="With --patch: which application, if the file has several.")

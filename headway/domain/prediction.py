@@ -10,6 +10,7 @@ from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import Provenance
 from headway.domain.finding import NOT_QUOTED, Finding, FindingCode
 from headway.domain.later import made_when_asked
+from headway.domain.plan_parts import Restart
 from headway.domain.result import Result
 from headway.domain.stage import stage_called
 from headway.domain.target import Metric
@@ -119,6 +120,7 @@ class Prediction(Result):
     ``phases_s`` splits the mean tuple latency; its values add up to it. ``provenance`` says whether
     it is based on measured figures or on declared ones. ``next_run`` is the run that would narrow
     it most. ``stage_work`` says what the stages among the phases compute, if the log names it.
+    ``restart`` is the expected time to start again, if a start is on record; a plan has its own.
     """
 
     result_kind = "prediction"
@@ -137,6 +139,7 @@ class Prediction(Result):
     phases_s: Mapping[str, float]
     stage_work: Mapping[str, str] = field(default_factory=dict)
     configuration: Configuration
+    restart: Restart | None = None
     next_run: AdvisedRun | None = None
 
     def latency(self, metric: Metric) -> LatencyDistribution | None:
@@ -167,10 +170,18 @@ class Prediction(Result):
 
     @property
     def is_surely_unstable(self) -> bool:
-        """Whether it is not stable even if batches are as short as they may well be."""
-        return not self.stable and not any(
-            finding.code is FindingCode.OVER_CAPACITY and finding.numbers.get("is_sure") == 0.0
-            for finding in self.findings
+        """Whether its backlog grows even if batches are as short as they may well be.
+
+        Too close to saturation is no verdict: between nine tenths of the offered load and all of
+        it, the backlog is expected to stay bounded, however long it becomes.
+        """
+        return (
+            not self.stable
+            and not self.is_close_to_saturation
+            and not any(
+                finding.code is FindingCode.OVER_CAPACITY and finding.numbers.get("is_sure") == 0.0
+                for finding in self.findings
+            )
         )
 
     @property

@@ -106,7 +106,7 @@ class EmptyBatches:
 
     There were ``num_per_batch`` for each batch with rows, of a mean duration of ``duration_s``.
     They emitted ``emitted_share`` of the rows of state that left it, on average ``ahead_s`` before
-    the next batch with rows was committed.
+    the next batch with rows would have been committed without them.
     """
 
     num_per_batch: float

@@ -48,11 +48,13 @@ _STORE_OF_SCHEME = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePrice:
-    """What a store charges for writes.
+    """What a store charges for requests and space.
 
     A file that is written where it stays takes ``requests_in_place`` write requests; one that gets
-    its name when it is complete, as most files of a checkpoint do, ``requests_renamed``. ``date``
-    is that of the price.
+    its name when it is complete, as most files of a checkpoint do, ``requests_renamed``. With
+    each come requests that list, at the same price: ``lists_in_place``, and ``lists_renamed`` or,
+    with a manager of checkpoint files that uses ``FileSystem``, ``lists_by_file_system``.
+    ``price_per_byte_hour`` is for space. ``date`` is that of the prices.
     """
 
     store: CheckpointStore
@@ -61,16 +63,29 @@ class StorePrice:
     requests_renamed: int
     date: str
     currency: str = ""
+    lists_in_place: float = 0.0
+    lists_renamed: float = 0.0
+    lists_by_file_system: float | None = None
+    price_per_byte_hour: float = 0.0
+
+    @property
+    def is_free(self) -> bool:
+        """Whether neither requests nor space cost anything."""
+        return not (self.price_per_write or self.price_per_byte_hour)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedWrites:
-    """Files and write requests of a query at its planned setting.
+    """Files of a query at its planned setting, and the requests and the space that they take.
 
     ``checkpoint_files_per_batch`` are files of offsets, commits and state. What is unknown is None:
     ``sink_files_per_batch`` if the log does not show what the sink writes, the requests without a
     store, their cost without a price. ``files_per_hour`` are those of the checkpoint and, as far as
-    known, of the sink. All follow the trigger interval.
+    known, of the sink. All follow the trigger interval. ``requests_per_hour`` are those charged as
+    writes, of which ``lists_per_hour`` list a folder or look for a file; they cost
+    ``cost_per_hour``. ``kept_bytes`` are those of the state that the checkpoint keeps, None if the
+    log does not show its size, and ``sink_log_bytes_per_day`` those by which the log of a file sink
+    grows.
     """
 
     batches_per_hour: float
@@ -81,6 +96,17 @@ class PlannedWrites:
     cost_per_hour: float | None = None
     store: CheckpointStore | None = None
     prices_of: str | None = None
+    lists_per_hour: float | None = None
+    kept_bytes: float | None = None
+    storage_cost_per_hour: float | None = None
+    sink_log_bytes_per_day: float | None = None
+
+    @property
+    def bill_per_hour(self) -> float | None:
+        """What requests and space cost together; None without a price."""
+        if self.cost_per_hour is None:
+            return None
+        return self.cost_per_hour + (self.storage_cost_per_hour or 0.0)
 
     @property
     def interval_s(self) -> float:

@@ -52,7 +52,8 @@ def patch_executors(
     Parameters
     ----------
     text : str
-        Manifests; one of them is a SparkApplication of either operator.
+        Manifests; one of them is a SparkApplication of either operator, or a
+        ScheduledSparkApplication.
     executors : TunedExecutors
         Those of the tuner.
     name : str
@@ -76,10 +77,10 @@ def patch_executors(
         names = ", ".join(label for label, _, _ in applications) or "none"
         raise InputError(
             f"{name}: applications: {names}; expected one SparkApplication of the operator of "
-            "kubeflow or of Apache Spark, or the name of one of several"
+            "kubeflow or of Apache Spark, or one ScheduledSparkApplication; name one of several"
         )
     ((_, node, changes),) = applications
-    return mark + patched(text, documents, node, {"spec": changes}, name)
+    return mark + patched(text, documents, node, changes, name)
 
 
 def _applications(
@@ -90,9 +91,12 @@ def _applications(
         spec = value_at(manifest.node, ("spec",))
         match manifest:
             case ("sparkoperator.k8s.io", "SparkApplication", label, application):
-                yield label, application, _of_kubeflow(spec, executors)
+                yield label, application, {"spec": _of_kubeflow(spec, executors)}
+            case ("sparkoperator.k8s.io", "ScheduledSparkApplication", label, application):
+                changes = _of_kubeflow(value_at(spec, ("template",)), executors)
+                yield label, application, {"spec": {"template": changes}}
             case ("spark.apache.org", "SparkApplication", label, application):
-                yield label, application, _of_apache(spec, executors)
+                yield label, application, {"spec": _of_apache(spec, executors)}
 
 
 def _of_kubeflow(spec: Any, executors: TunedExecutors) -> dict[str, Tree]:

@@ -87,7 +87,7 @@ def _paid(fleet: Fleet, offer_index: int, nodes: Whole, committed: int) -> tuple
 
 
 def limits_broken(fleet: Fleet, nodes: Whole, cost_per_day: float) -> list[str]:
-    """The limits that a plan exceeds, as text; none for a correct plan."""
+    """The limits that a plan exceeds, as text; none for a correct plan. The cost is with fees."""
     broken = [
         f"{quota.label}: {peak_use:g} {quota.unit} of {quota.limit:g}"
         for quota in fleet.quotas

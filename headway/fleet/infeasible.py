@@ -30,7 +30,7 @@ def diagnose(fleet: Fleet, *, time_limit_s: float = 60.0) -> Infeasible:
     if impossible:
         return Infeasible(impossible=impossible, unserved=impossible, relaxations=())
     columns = Columns.where(fleet.allowed)
-    goal = Goal(penalty=1.0, counts_cost=False)
+    goal = Goal(penalty=1.0, counts_cost=False, fees_of_served=True)
     solved = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
     served = np.zeros(len(fleet.jobs)) if solved is None else solved.served
     unserved = tuple(name for name, is_in in zip(fleet.jobs, served, strict=True) if is_in < 0.5)
@@ -79,9 +79,12 @@ def _higher_budget(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[
         return []
     goal = Goal(within_budget=False)
     solved = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
-    if solved is None or solved.value <= fleet.budget_per_day + _WIDE:
+    if solved is None:
         return []
-    return [_budget_text(fleet.budget_per_day, solved.value) + _if_less_may_do(solved)]
+    needed_per_day = solved.value + float(fleet.fees.sum())
+    if needed_per_day <= fleet.budget_per_day + _WIDE:
+        return []
+    return [_budget_text(fleet.budget_per_day, needed_per_day) + _if_less_may_do(solved)]
 
 
 def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[str]:
@@ -96,7 +99,7 @@ def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[str
         for quota in fleet.quotas
         if (peak_use := float((quota.weights @ nodes).max())) > quota.limit
     ]
-    cost = bill_of(free, nodes).cost_per_day
+    cost = bill_of(free, nodes).cost_per_day + float(fleet.fees.sum())
     if fleet.budget_per_day is not None and cost > fleet.budget_per_day:
         parts.append(_budget_text(fleet.budget_per_day, cost))
     return ["together: " + "; ".join(parts)] if parts else []

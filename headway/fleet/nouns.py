@@ -115,7 +115,9 @@ class Fleet:
     purchasing : Purchasing
         How nodes may be paid for.
     budget_per_day : float or None
-        Maximum cost per day.
+        Maximum cost per day, of nodes and fees.
+    fees_per_day : tuple of float
+        What each job pays beside nodes, for requests to a store; none if empty.
     """
 
     jobs: tuple[str, ...]
@@ -129,6 +131,7 @@ class Fleet:
     quotas: tuple[Quota, ...] = ()
     purchasing: Purchasing = field(default_factory=Purchasing)
     budget_per_day: float | None = None
+    fees_per_day: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         num_jobs, num_supplies, num_cases = self.units.shape
@@ -138,6 +141,7 @@ class Fleet:
             and self.allowed.shape == (num_jobs, num_supplies)
             and num_cases == len(self.period_of)
             and all(len(quota.weights) == num_supplies for quota in self.quotas)
+            and len(self.fees_per_day) in (0, num_jobs)
         )
         if not fits:
             raise ValueError("the parts of a fleet do not fit together")
@@ -158,6 +162,11 @@ class Fleet:
     def hourly_prices(self) -> Array:
         """Price of a node of each supply for an hour."""
         return np.array([self.offers[supply.offer].price for supply in self.supplies])
+
+    @property
+    def fees(self) -> Array:
+        """The fee of each job per day."""
+        return np.array(self.fees_per_day or [0.0] * len(self.jobs))
 
     @property
     def units_per_node(self) -> Array:
@@ -195,7 +204,7 @@ class FleetPlan:
     ``supply_of`` is -1 for a job that is not served. ``nodes`` are by supply and period.
     ``bound_per_day`` is a lower bound of the cost, so ``gap_ratio`` is how far the plan can be from
     the minimum. ``most_weight`` is an upper bound of the weight of served jobs in any plan within
-    the limits; None if all are served.
+    the limits; None if all are served. ``fees_by_job`` is what served jobs pay beside nodes.
     """
 
     supply_of: Whole
@@ -203,7 +212,13 @@ class FleetPlan:
     bill: Bill
     bound_per_day: float
     cost_by_job: Array
+    fees_by_job: Array
     most_weight: float | None = None
+
+    @property
+    def cost_per_day(self) -> float:
+        """Cost of a day: nodes and fees."""
+        return self.bill.cost_per_day + float(self.fees_by_job.sum())
 
     @property
     def feasible(self) -> Literal[True]:
@@ -267,15 +282,23 @@ class GrowthPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Probability that a job meets its targets in its busiest hour, and the verdict.
-
-    Notes
-    -----
-    theory.md (P23).
-    """
+    """Probability that a job meets its targets in its busiest hour, and the verdict (P23)."""
 
     probability: float
     verdict: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobWrites:
+    """Files of a job and its write requests in a day, as in plans: theory.md (F4).
+
+    ``cost_per_day`` is None if the catalogue has no price of the store in its currency.
+    """
+
+    store: str
+    files_per_day: float
+    requests_per_day: float | None
+    cost_per_day: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -284,7 +307,7 @@ class Capacity(Result):
 
     ``fleet`` has the planned needs; for several scenarios, the largest in each hour. ``scenarios``
     states how ranges were used, ``kept`` the probabilities that the most expensive streaming jobs
-    meet their targets.
+    meet their targets, ``writes`` what jobs write to a store that is known.
     """
 
     result_kind = "capacity"
@@ -300,6 +323,7 @@ class Capacity(Result):
     shadow_prices: tuple[ShadowPrice, ...] = ()
     growth: tuple[GrowthPoint, ...] = ()
     kept: Mapping[str, Kept] = field(default_factory=dict)
+    writes: Mapping[str, JobWrites] = field(default_factory=dict)
 
     @property
     def feasible(self) -> bool:

@@ -85,11 +85,12 @@ def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 6
     columns = Columns.where(fleet.allowed)
     if not len(columns.job):
         return plan_of(full, np.full(len(full.jobs), -1, dtype=np.int64), 0.0)
-    goal = Goal(penalty=1.0, counts_cost=False)
+    goal = Goal(penalty=1.0, counts_cost=False, fees_of_served=True)
     max_served = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
     if max_served is None:
         raise SolverError("HiGHS found no plan; expected at least the one without jobs")
-    goal = Goal(least_served=float(fleet.weights @ np.round(max_served.served)))
+    least_served = float(fleet.weights @ np.round(max_served.served))
+    goal = Goal(least_served=least_served, fees_of_served=True)
     solved = solve(
         fleet, columns, goal, integer=True, gap_ratio=gap_ratio, time_limit_s=time_limit_s
     )
@@ -103,7 +104,8 @@ def plan_of(fleet: Fleet, supply_of_job: Whole, bound: float) -> FleetPlan:
     """The plan that assigns jobs to supplies; everything else follows, and is checked."""
     nodes = nodes_needed(fleet, supply_of_job)
     bill = bill_of(fleet, nodes)
-    broken = limits_broken(fleet, nodes, bill.cost_per_day)
+    fees = np.where(supply_of_job >= 0, fleet.fees, 0.0)
+    broken = limits_broken(fleet, nodes, bill.cost_per_day + float(fees.sum()))
     misplaced_jobs = [
         fleet.jobs[job]
         for job, supply_index in enumerate(supply_of_job)
@@ -120,6 +122,7 @@ def plan_of(fleet: Fleet, supply_of_job: Whole, bound: float) -> FleetPlan:
         bill=bill,
         bound_per_day=min(bound, bill.cost_per_day),
         cost_by_job=cost_by_job(fleet, supply_of_job, nodes, bill),
+        fees_by_job=fees,
     )
 
 

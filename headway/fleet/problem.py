@@ -89,13 +89,14 @@ class Goal:
     ``penalty`` is paid for each job that is not served, times its weight; None serves all.
     ``counts_cost`` is whether nodes cost anything. ``elastic`` is the label of the quota that may
     be exceeded, whose excess is then the objective. ``within_budget`` is whether the budget
-    applies.
+    applies; it is for nodes and the fees of all jobs, or with ``fees_of_served`` of those served.
     """
 
     penalty: float | None = None
     counts_cost: bool = True
     elastic: str | None = None
     within_budget: bool = True
+    fees_of_served: bool = False
     least_served: float | None = None
 
 
@@ -191,7 +192,8 @@ class _Built:
         self._keep_quotas()
         self.budget: Any = None
         if fleet.budget_per_day is not None and goal.within_budget:
-            self.budget = cost <= fleet.budget_per_day
+            fees = fleet.fees @ self.served if goal.fees_of_served else float(fleet.fees.sum())
+            self.budget = cost + fees <= fleet.budget_per_day
             self.constraints.append(self.budget)
         self.objective = self._objective(cost)
 

@@ -73,6 +73,7 @@ def merged(fleets: Sequence[Fleet]) -> Fleet:
         units=np.concatenate([fleet.units for fleet in fleets], axis=2),
         period_of=np.concatenate([fleet.period_of for fleet in fleets]),
         allowed=np.logical_and.reduce([fleet.allowed for fleet in fleets]),
+        fees_per_day=_highest_fees(fleets),
     )
 
 
@@ -82,7 +83,12 @@ def largest(fleets: Sequence[Fleet]) -> Fleet:
         fleets[0],
         units=np.maximum.reduce([fleet.units for fleet in fleets]),
         allowed=np.logical_and.reduce([fleet.allowed for fleet in fleets]),
+        fees_per_day=_highest_fees(fleets),
     )
+
+
+def _highest_fees(fleets: Sequence[Fleet]) -> tuple[float, ...]:
+    return tuple(np.maximum.reduce([fleet.fees for fleet in fleets]).tolist())
 
 
 def least_heavy(fleets: Sequence[Fleet], confidence: float) -> list[Fleet]:
@@ -122,11 +128,11 @@ def plan_of_least_regret(
         if not best_plan.feasible:
             return ScenarioPlan(plan=best_plan, fleet=largest(fleets))
         plans.append(best_plan)
-    best = np.array([plan.bill.cost_per_day for plan in plans])
+    best = np.array([plan.cost_per_day for plan in plans])
     worst, short = [], []
     for plan in plans:
         missing = np.array([_shortage_per_day(fleet, plan) for fleet in fleets])
-        regret = plan.bill.cost_per_day + shortage_ratio * missing - best
+        regret = plan.cost_per_day + shortage_ratio * missing - best
         worst.append(float(regret.max()))
         short.append(int(np.count_nonzero(missing > 0)))
     best_index = int(np.argmin(worst))

@@ -38,12 +38,13 @@ class Locked:
     ``rate_per_s``, ``phases_s`` how the mean latency was split. ``kept_probability`` is that of its
     targets, ``verdict`` the verdict at the confidence of the plan. ``core_speed_ratio`` is present
     if cores are not as fast as the profiled ones, ``from_start`` if the plan is for batches of a
-    fresh JVM, ``requests_cost_per_hour`` if write requests have a price. Jobs of any kind are
-    compared by ``cost`` and ``planned_s``; ``cost_of`` and ``planned_of`` say of what these are.
+    fresh JVM, ``requests_cost_per_hour`` if write requests have a price. ``currency`` is
+    that of the prices, if known. Jobs of any kind are compared by ``cost`` and ``planned_s``;
+    ``cost_of`` and ``planned_of`` say of what these are.
     """
 
     ends: ClassVar[Literal[False]] = False
-    cost_of: ClassVar[str] = "an hour"
+    cost_of: ClassVar[str] = "per hour"
     planned_of: ClassVar[str] = "latency"
     name: str
     file: str
@@ -52,6 +53,7 @@ class Locked:
     nodes: int
     cost_per_hour: float | None = None
     requests_cost_per_hour: float | None = None
+    currency: str | None = None
     planned_latency_s: float | None = None
     batch_duration_s: float | None = None
     kept_probability: float | None = None
@@ -99,13 +101,14 @@ class LockedBatch:
     """
 
     ends: ClassVar[Literal[True]] = True
-    cost_of: ClassVar[str] = "a run"
+    cost_of: ClassVar[str] = "per run"
     planned_of: ClassVar[str] = "run time"
     name: str
     file: str
     targets: tuple[str, ...]
     nodes: int
     cost_per_run: float | None = None
+    currency: str | None = None
     planned_run_time_s: float | None = None
     run_time_s: float
     kept_probability: float | None = None

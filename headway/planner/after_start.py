@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.assumptions.planning import MINUTES_AFTER_START, SAME_AFTER_START_RATIO
-from headway.domain import AfterStart, Configuration, Evidence, JobProfile, Metric, Restart, Target
+from headway.domain import AfterStart, Configuration, Evidence, JobProfile, Metric, Target
 from headway.errors import InputError, argument
-from headway.models.job.restart import restart_of, start_again
+from headway.models.job.restart import restart_at, start_again
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.planner.candidates import Candidates
@@ -22,16 +22,12 @@ _MOST_BATCHES = 3000
 
 
 def for_fresh_jvm(profile: JobProfile) -> JobProfile:
-    """The job with all batches as long as those of a fresh JVM, except for its first batch.
+    """The job with all batches as long as those of a fresh JVM, except for its first batch (P20).
 
     Raises
     ------
     InputError
         If the profile does not contain the batch durations of a fresh JVM.
-
-    Notes
-    -----
-    theory.md (P20).
     """
     warm_up = profile.warm_up
     if warm_up is None:
@@ -103,7 +99,7 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
         by_minute_s=tuple(_shown_minutes(by_minute_s, planned_s, holds_from)),
         expected_first_minute_s=expected_by_minute_s[0],
         first_batch_s=first_batch_s,
-        restart=_restart(profile, configuration, factor),
+        restart=restart_at(profile, configuration, factor),
     )
 
 
@@ -195,18 +191,6 @@ def _longer_s(profile: JobProfile, configuration: Configuration, factor: float) 
         batch_rows=profile.arrivals.rate_per_s * steady.most_wait_s,
     )
     return 0.0 if start is None else float(start.longer_s)
-
-
-def _restart(profile: JobProfile, configuration: Configuration, factor: float) -> Restart | None:
-    """From the start of the process to the end of the first batch, with the rows that wait then."""
-    rate_per_s = profile.arrivals.rate_per_s
-    usual_rows = rate_per_s * _steady(profile, configuration, factor).most_wait_s
-    usual = restart_of(profile, configuration, usual_rows)
-    if usual is None:
-        return None
-    most_rows = configuration.max_offsets_per_trigger or math.inf
-    first_rows = min(rate_per_s * (usual.jvm_s + usual.session_s), most_rows)
-    return restart_of(profile, configuration, first_rows, usual_rows=usual_rows, factor=factor)
 
 
 def _steady(profile: JobProfile, configuration: Configuration, factor: float) -> _Batch:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from headway.domain.writes import PlannedWrites, StorePrice
 from headway.models.arrays import Array
 from headway.models.job.batch_files import (
-    Files,
+    LEAST_INTERVAL_S,
     batch_interval_s,
     checkpoint_files,
     sink_files,
 )
+from headway.models.job.file_requests import Files, price_of_job
+from headway.models.job.kept_bytes import checkpoint_bytes, sink_log_bytes_per_day
 from headway.models.stages.coalescing import num_tasks_at
 from headway.planner.candidates import BoolArray, Candidates, candidates_at
 from headway.units import S_PER_HOUR
@@ -27,23 +31,28 @@ def bill_per_hour(settings: Candidates) -> Array:
 
     Notes
     -----
-    **(F4)** The bill of an hour: nodes times their price, and `3600 (1+e)/T` batches times the
-    write requests of their files (F2), (F3) times the price of one, with `e` the batches without
-    rows for each batch with rows, as recorded. A file that is renamed when it is complete takes
-    more requests than one that is written in place: at S3 a PUT and a COPY. `T` is the expected
+    **(F4)** The bill of an hour: nodes times their price, `3600 (1+e)/T` batches times the write
+    requests of their files (F2), (F3) times the price of one, with `e` the batches without rows for
+    each batch with rows, as recorded, and the space of the checkpoint (F5). A file that is renamed
+    when it is complete takes more requests than one that is written in place: at S3 a PUT, a COPY
+    and the LISTs by which the client looks for folders, which cost as much. `T` is the expected
     time between batches, so a trigger interval is a lever of money, and so are shuffle partitions:
     both enter the choice of a setting if the cost is minimised, and a budget is for the whole bill.
     More nodes are tried as long as they alone cost less than the lowest bill so far. A limit of
-    files rules out settings that write more in an hour.
+    files rules out settings that write more in an hour; rows of a frontier, whose rates differ,
+    have settings that do not even if each batch starts right after one without rows.
     """
     question = settings.question
     nodes_per_hour = settings.nodes * (question.space.cost_per_hour(1) or 0.0)
     charges = question.charges
-    if charges is None or charges.price.price_per_write == 0:
+    if charges is None or charges.price.is_free:
         return np.asarray(nodes_per_hour)
-    batches_per_hour, checkpoint, sink = _files(settings)
-    requests_per_hour = batches_per_hour * _num_requests(checkpoint, sink, charges.price)
-    return np.asarray(nodes_per_hour + requests_per_hour * charges.price.price_per_write)
+    written, price = _written(settings), price_of_job(question.profile, charges.price)
+    requests_per_hour = written.batches_per_hour * written.per_batch(Files.requests, price)
+    bills_per_hour = nodes_per_hour + requests_per_hour * price.price_per_write
+    if written.kept_bytes is not None:
+        bills_per_hour = bills_per_hour + written.kept_bytes * price.price_per_byte_hour
+    return np.asarray(bills_per_hour)
 
 
 def within_limits(settings: Candidates, bills_per_hour: Array | None = None) -> BoolArray:
@@ -62,54 +71,89 @@ def within_limits(settings: Candidates, bills_per_hour: Array | None = None) -> 
     return is_within
 
 
-def files_per_hour(settings: Candidates) -> Array:
-    """Files that settings write to the checkpoint and, as far as known, to the sink: (F4)."""
-    batches_per_hour, checkpoint, sink = _files(settings)
-    per_batch = checkpoint.total if sink is None else checkpoint.total + sink.total
-    return np.asarray(batches_per_hour * per_batch)
+def within_limits_at_any_rate(settings: Candidates) -> BoolArray:
+    """Which settings keep a limit of files even with batches that follow at once: (F4)."""
+    most_per_hour = settings.question.most_files_per_hour
+    if math.isinf(most_per_hour):
+        return np.ones(len(settings), dtype=bool)
+    files = files_per_hour(settings, most_often=True)
+    return np.asarray(files <= most_per_hour * _ROUNDED_RATIO)
+
+
+def files_per_hour(settings: Candidates, *, most_often: bool = False) -> Array:
+    """Files that settings write to the checkpoint and, as far as known, to the sink: (F4).
+
+    With ``most_often``, batches have no rows, so that they are as short as they can be.
+    """
+    written = _written(settings, most_often=most_often)
+    sink = 0.0 if written.sink is None else written.sink.total
+    return np.asarray(written.batches_per_hour * (written.checkpoint.total + sink))
 
 
 def planned_writes(setting: Candidates) -> PlannedWrites:
-    """Files and requests of one setting that is stable: theory.md (F2)-(F4)."""
-    charges = setting.question.charges
-    each_per_hour, checkpoint, sink = _files(setting)
-    batches_per_hour = float(each_per_hour[0])
-    of_checkpoint = float(checkpoint.total[0])
-    of_sink = None if sink is None else float(sink.total[0])
+    """Files, requests and space of one setting that is stable: theory.md (F2)-(F6)."""
+    charges, written = setting.question.charges, _written(setting)
+    batches_per_hour = float(written.batches_per_hour[0])
+    of_checkpoint = float(written.checkpoint.total[0])
+    of_sink = None if written.sink is None else float(written.sink.total[0])
+    kept_bytes = None if written.kept_bytes is None else float(written.kept_bytes[0])
     writes = PlannedWrites(
         batches_per_hour=batches_per_hour,
         checkpoint_files_per_batch=of_checkpoint,
         sink_files_per_batch=of_sink,
         files_per_hour=batches_per_hour * (of_checkpoint + (of_sink or 0.0)),
+        kept_bytes=kept_bytes,
+        sink_log_bytes_per_day=None
+        if written.sink_log_bytes_per_day is None
+        else float(written.sink_log_bytes_per_day[0]),
     )
     if charges is None:
         return writes
-    num_requests = _num_requests(checkpoint, sink, charges.price)
-    requests_per_hour = batches_per_hour * float(num_requests[0])
+    price = price_of_job(setting.question.profile, charges.price)
+    requests_per_hour, lists_per_hour = (
+        batches_per_hour * float(written.per_batch(count, price)[0])
+        for count in (Files.requests, Files.lists)
+    )
     return replace(
         writes,
         requests_per_hour=requests_per_hour,
-        cost_per_hour=requests_per_hour * charges.price.price_per_write,
-        store=charges.price.store,
-        prices_of=charges.price.date,
+        lists_per_hour=lists_per_hour,
+        cost_per_hour=requests_per_hour * price.price_per_write,
+        storage_cost_per_hour=None
+        if kept_bytes is None
+        else kept_bytes * price.price_per_byte_hour,
+        store=price.store,
+        prices_of=price.date,
     )
 
 
-def _num_requests(checkpoint: Files, sink: Files | None, price: StorePrice) -> Array:
-    """Write requests per batch; of a sink of which nothing is known, none."""
-    num_requests = checkpoint.requests(price)
-    return num_requests if sink is None else num_requests + sink.requests(price)
+class _Written(NamedTuple):
+    """Expected batches per hour, what each writes, and what is kept of it."""
+
+    batches_per_hour: Array
+    checkpoint: Files
+    sink: Files | None
+    kept_bytes: Array | None
+    sink_log_bytes_per_day: Array | None
+
+    def per_batch(self, count: Callable[[Files, StorePrice], Array], price: StorePrice) -> Array:
+        """Requests per batch; of a sink of which nothing is known, none."""
+        num_requests = count(self.checkpoint, price)
+        return num_requests if self.sink is None else num_requests + count(self.sink, price)
 
 
-def _files(settings: Candidates) -> tuple[Array, Files, Files | None]:
-    """Expected batches per hour, and what each writes to the checkpoint and the sink."""
+def _written(settings: Candidates, *, most_often: bool = False) -> _Written:
+    """What settings write; with ``most_often``, with batches without rows."""
     question = settings.question
     if question.profile.declared is not None:
         # Requests are counted for expected durations, not for those that are planned with.
         settings = candidates_at(question.at_confidence(0.5), settings.settings())
-    interval_s = batch_interval_s(
-        settings.durations.model(num_axes=1), question.rate_per_s, settings.trigger_s
-    )
+    model = settings.durations.model(num_axes=1)
+    if most_often:
+        least_s = np.maximum(model.mean_s(np.zeros(len(settings))), LEAST_INTERVAL_S)
+        interval_s = np.maximum(settings.trigger_s, least_s)
+    else:
+        interval_s = batch_interval_s(model, question.rate_per_s, settings.trigger_s)
     last_stage, rows = question.profile.stages[-1], interval_s * question.rate_per_s
     columns = rows.tolist(), settings.num_slots.tolist(), settings.partitions.tolist()
     writers = [num_tasks_at(last_stage, *setting) for setting in zip(*columns, strict=True)]
@@ -118,8 +162,11 @@ def _files(settings: Candidates) -> tuple[Array, Files, Files | None]:
     )
     empty = question.profile.empty_batches
     batches_per_hour = S_PER_HOUR / interval_s * (1.0 + (empty.num_per_batch if empty else 0.0))
-    return (
+    num_writers = np.array(writers, dtype=float)
+    return _Written(
         batches_per_hour,
         checkpoint,
-        sink_files(question.profile, np.array(writers, dtype=float)),
+        sink_files(question.profile, num_writers),
+        checkpoint_bytes(question.profile, interval_s, rows),
+        sink_log_bytes_per_day(question.profile, interval_s, num_writers),
     )

@@ -205,12 +205,13 @@ def as_fast_as_possible(setting: ExplainedSetting) -> Iterator[Advice]:
         f"{format_duration(fastest_s)} instead of {format_duration(setting.latency_s)}, at "
         f"{fastest_busy_ratio:.0%} busy cores instead of {busy_ratio:.0%}, with a checkpoint every "
         f"{format_duration(fastest_interval_s)} instead of {format_duration(interval_s)}, and "
-        f"errors in batch durations would count {_gain(fastest):.1f} times in the latency instead "
-        f"of {_gain(planned):.1f} times"
+        f"10% longer batches would make the latency {0.1 * _gain(fastest):.0%} longer instead of "
+        f"{0.1 * _gain(planned):.0%}"
     )
     if question.charges is not None and question.charges.price.price_per_write:
         bills = [float(bill_per_hour(settings)[0]) for settings in (fastest, planned)]
-        then, now = (format_money(bill * HOURS_PER_MONTH) for bill in bills)
+        currency = question.charges.price.currency
+        then, now = (format_money(bill * HOURS_PER_MONTH, currency=currency) for bill in bills)
         text += f"; the bill would be {then} per month instead of {now}"
     yield Advice(text=text, latency_s=fastest_s)
 

@@ -44,13 +44,9 @@ def start_after_outage(
     factor: Numeric,
     usual_rows: Numeric,
 ) -> Start:
-    """The start of the application after an outage, with the state of usual batches.
+    """The start of the application after an outage, with the state of usual batches (Z2).
 
     ``size`` are its task slots and shuffle partitions.
-
-    Notes
-    -----
-    theory.md (Z2).
     """
     num_slots, partitions = (np.asarray(count, dtype=np.float64) for count in size)
     start = start_again(

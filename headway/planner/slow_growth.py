@@ -21,11 +21,11 @@ def slow_growth_findings(setting: Candidates) -> Iterator[Finding]:
     **(P37)** Slow growth until a day: the phases that grow by (E52) last `d + g s t` a time `t`
     after the profiled run, with `g` the upper end of the 90% interval of the slope, and `s ≥ 1` the
     batches per second at the plan's setting over the profiled ones, or for the listing of files the
-    rates. Compaction of a log is in one of ten batches: quantiles above 0.9 get it whole, means and
-    lower quantiles a tenth of it. The setting is compared with its targets with all of these phases
-    longer; the first `t` within a year at which one is missed is found by doubling and bisection,
-    and the end of the run plus `t` is the day. State that grows is (P21), growth of batches by a
-    fifth and more (P31).
+    rates. Compaction of a log is in one of `c` batches, usually ten: quantiles above `1 - 1/c` get
+    it whole, means and lower quantiles the share `1/c` of it. The setting is compared with its
+    targets with all of these phases longer; the first `t` within a year at which one is missed is
+    found by doubling and bisection, and the end of the run plus `t` is the day. State that grows is
+    (P21), growth of batches by a fifth and more (P31).
     """
     question, profile = setting.question, setting.question.profile
     growths = [growth for growth in profile.slow_growth if growth.is_certain]
@@ -74,7 +74,7 @@ def _after(
 def _share_of_batches(growth: SlowGrowth, setting: Candidates) -> float:
     """The share of a growth that counts for the target: all of it if a quantile is of such batches.
 
-    Of what every tenth batch takes longer, a mean gets a tenth.
+    Of what one of ten batches takes longer, a mean gets a tenth.
     """
     quantile = setting.question.target.quantile
     share = 1.0 / growth.every_batches

@@ -52,17 +52,18 @@ def variants(
     with the least gain of (Y1), so that its targets are met at the confidence level. If two have as
     many nodes and cost as much, the plan takes the one with fewer switches turned.
     """
-    gains_s = {
-        switch: gain_s
-        for switch in dict.fromkeys(allowed)
-        if why_left(profile, switch, checkpoint, metric) is None
-        if (gain_s := _expected_gain_s(profile, switch)) >= -_NO_TIME_S
-    }
+    turned_jobs: dict[Switch, TurnedJob] = {}
+    for switch in dict.fromkeys(allowed):
+        job = _candidate(profile, switch, checkpoint, metric)
+        if not isinstance(job, str):
+            turned_jobs[switch] = job
+    gains_s = {switch: _expected_gain_s(profile, job) for switch, job in turned_jobs.items()}
     order = sorted(gains_s, key=lambda switch: -gains_s[switch])
     jobs = [Variant((), profile)]
-    for switch in order:
+    for switch in (switch for switch in order if gains_s[switch] >= -_NO_TIME_S):
         before = jobs[-1]
-        job = turned(before.profile, switch)
+        is_first = before.profile is profile
+        job = turned_jobs[switch] if is_first else turned(before.profile, switch)
         # What a switch before it has changed may leave nothing to turn.
         if not isinstance(job, str) and why_not(before.profile, switch) is None:
             least = with_setting(job.least, setting_of_switch(profile, switch))
@@ -70,19 +71,15 @@ def variants(
     return jobs
 
 
-def why_left(
+def _candidate(
     profile: JobProfile, switch: Switch, checkpoint: Checkpoint | None, metric: Metric
-) -> str | None:
-    """Why an allowed switch is no candidate for a target; None if it is one."""
+) -> TurnedJob | str:
+    """The job with an allowed switch turned, or why that is no candidate for a target."""
     if switch is Switch.ROCKSDB and checkpoint is Checkpoint.EXISTING:
         return "the existing checkpoint keeps its state store"
     if switch is Switch.NO_EMPTY_BATCHES and metric is Metric.WINDOW:
         return "windows would be emitted later, and the target is about them"
-    reason = why_not(profile, switch)
-    if reason is not None:
-        return reason
-    job = turned(profile, switch)
-    return job if isinstance(job, str) else None
+    return why_not(profile, switch) or turned(profile, switch)
 
 
 def why_not(profile: JobProfile, switch: Switch) -> str | None:
@@ -183,10 +180,8 @@ def turned_ends(profile: JobProfile, switch: Switch) -> TurnedJob | str:
     return job.each(lambda end: with_setting(end, setting_of_switch(profile, switch)))
 
 
-def _expected_gain_s(profile: JobProfile, switch: Switch) -> float:
+def _expected_gain_s(profile: JobProfile, job: TurnedJob) -> float:
     """By how much the batch of the profiled setting becomes shorter [s]."""
-    job = turned(profile, switch)
-    assert not isinstance(job, str)
     configuration = profile.baseline
     size = configuration.num_slots, configuration.shuffle_partitions
     before = duration_model(profile, *size)
@@ -221,9 +216,9 @@ def switch_findings(
     for switch in dict.fromkeys(question.allowed):
         if switch in switches:
             continue
-        why = why_left(before, switch, checkpoint, question.target.metric)
+        job = _candidate(before, switch, checkpoint, question.target.metric)
         yield Finding(
             code=FindingCode.SWITCH_NOT_TURNED,
-            numbers={} if why else {"gain_s": _expected_gain_s(before, switch)},
-            names={"switch": str(switch), **({"why": why} if why else {})},
+            numbers={} if isinstance(job, str) else {"gain_s": _expected_gain_s(before, job)},
+            names={"switch": str(switch), **({"why": job} if isinstance(job, str) else {})},
         )

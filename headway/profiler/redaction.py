@@ -73,7 +73,8 @@ _QUANTITIES_BELOW = {
         stateStore.checkpointFormatVersion stateStore.rowChecksum.enabled stateStore.unloadOnCommit
         internal.stateStore.partitions asyncLogPurge.enabled offsetLog.formatVersion
         realTimeMode.minBatchDuration checkpoint.fileChecksum.enabled
-        fileSource.log.compactInterval stateStore.formatValidation.enabled
+        fileSource.log.compactInterval fileSink.log.compactInterval
+        fileSink.log.cleanupDelay stateStore.formatValidation.enabled
         stateStore.skipNullsForStreamStreamJoins.enabled""",
     "spark.sql.streaming.stateStore.rocksdb": """changelogCheckpointing.enabled compactOnCommit
         blockSizeKB blockCacheSizeMB lockAcquireTimeoutMs resetStatsOnLoad trackTotalNumberOfRows

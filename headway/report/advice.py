@@ -179,6 +179,7 @@ def _gain_text(gain: Narrowing, with_interval_now: bool = True) -> str:
         now_s is not None
         and after_s is not None
         and _width(after_s) < _width(now_s) * (1.0 - LEAST_NARROWING_RATIO.value)
+        and _interval_text(after_s) != _interval_text(now_s)
     ):
         now = f" (90% interval, now {_interval_text(now_s)})" if with_interval_now else ""
         return f"narrow {gain.statistic} to {_interval_text(after_s)}{now}"
@@ -211,7 +212,8 @@ def _lines(number: int, run: AdvisedRun, most_slots: int) -> Iterator[str]:
         yield f"   needs a larger cluster: the log has up to {counted(most_slots, 'slot')}"
     yield f"   shows {run.learns} ({run.why})"
     if run.narrowing is not None:
-        yield f"   would {_gain_text(run.narrowing)}"
+        after = "" if number == 1 else "after the runs above, "
+        yield f"   {after}would {_gain_text(run.narrowing)}"
 
 
 def _pace(setting: Configuration) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from headway.assumptions import AnyAssumption, advice, fits, planning, predictions, resources
+from headway.assumptions import AnyAssumption, advice, files, fits, planning, predictions, resources
 from headway.domain import (
     AnyAnswer,
     BatchAnswer,
@@ -56,9 +56,10 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
     if plan.memory is not None:
         yield from _of_memory(plan)
     if plan.writes is not None and plan.writes.cost_per_hour:
-        yield resources.COMMITS_PER_SNAPSHOT
-        yield resources.MAINTENANCE_INTERVAL_S
-        yield resources.TABLES_PER_SNAPSHOT
+        yield files.COMMITS_PER_SNAPSHOT
+        yield files.MAINTENANCE_INTERVAL_S
+        yield files.TABLES_PER_SNAPSHOT
+        yield files.RETAINED_BATCHES
     if any(key.startswith("spark.driver.") for key in plan.spark_conf):
         yield resources.DRIVER_CPU_RATIO
         yield resources.MOST_DRIVER_RATIO

@@ -29,9 +29,10 @@ def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
     served = f"{num_served} of {num_jobs} jobs"
     if num_served == num_jobs:
         served = counted(num_jobs, "job")
-    nodes, cost = counted(_max_nodes(plan), "node"), plan.bill.cost_per_day
+    nodes, cost = counted(_max_nodes(plan), "node"), plan.cost_per_day
     by_day, by_month = _money(answer, cost), _by_month(answer, cost)
     texts = [f"{_proof_text(answer, plan)}; prices of {answer.prices_of}; {answer.scenarios}"]
+    texts += _bill_texts(answer, plan)
     budget = answer.fleet.budget_per_day
     if budget is not None:
         texts.append(f"budget {_by_month(answer, budget)} per month, {cost / budget:.0%} used")
@@ -51,10 +52,17 @@ def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
                 title="jobs",
                 head=(
                     *("job", "pool", "node type", "needs", "cost/month"),
+                    *(("requests/month",) if plan.fees_by_job.any() else ()),
                     *(("probability",) if answer.kept else ()),
                 ),
                 rows=tuple(_job_rows(answer, plan)),
-                right=(4, 5),
+                right=(4, 5, 6),
+            ),
+            Section(
+                title="files",
+                head=("job", "files/day", "write requests/day", "store"),
+                rows=tuple(_write_rows(answer)),
+                right=(1, 2),
             ),
             Section(title="not served", texts=_not_served_texts(answer, plan)),
             Section(
@@ -101,6 +109,8 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
     return head | {
         "proof": _proof_text(answer, plan),
         "cost_per_day": _rounded(bill.cost_per_day),
+        "requests_cost_per_day": _rounded(plan.cost_per_day - bill.cost_per_day),
+        "bill_per_day": _rounded(plan.cost_per_day),
         "budget_per_day": answer.fleet.budget_per_day,
         "bound_per_day": _rounded(plan.bound_per_day),
         "gap": _rounded(plan.gap_ratio),
@@ -140,6 +150,8 @@ def _job_json(answer: Capacity, plan: FleetPlan, job_index: int) -> dict[str, ob
         "node_type": answer.fleet.offers[supply.offer].name,
         "executors" if supply.shared else "nodes": units.tolist(),
         "cost_per_day": _rounded(plan.cost_by_job[job_index]),
+        "requests_cost_per_day": _rounded(plan.fees_by_job[job_index]),
+        "writes": data_of(answer.writes.get(name)),
         **certainty,
     }
 
@@ -150,6 +162,7 @@ def _growth_json(point: GrowthPoint) -> dict[str, object]:
         "month": point.month,
         "ratio": _rounded(point.ratio),
         "cost_per_day": _rounded(plan.bill.cost_per_day) if plan.feasible else None,
+        "bill_per_day": _rounded(plan.cost_per_day) if plan.feasible else None,
         "max_nodes": _max_nodes(plan) if plan.feasible else None,
         "why": "" if plan.feasible else _first_reason(plan),
     }
@@ -212,10 +225,12 @@ def _why_not_served(answer: Capacity, name: str) -> str:
 def _job_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
     """Where each served job runs, the most expensive first.
 
-    The last column, if it is known of any job, is the probability that the job meets its targets in
+    The cost is that of nodes and requests; if any job pays for requests, a column has that part.
+    The last one, if it is known of any job, is the probability that the job meets its targets in
     its busiest hour.
     """
-    for job_index in np.argsort(-plan.cost_by_job, kind="stable").tolist():
+    costs, fees = plan.cost_by_job + plan.fees_by_job, plan.fees_by_job
+    for job_index in np.argsort(-costs, kind="stable").tolist():
         name, supply_index = answer.fleet.jobs[job_index], int(plan.supply_of[job_index])
         if supply_index < 0:
             continue
@@ -227,8 +242,31 @@ def _job_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
             _pool(supply),
             answer.fleet.offers[supply.offer].name,
             _span(counts, "executor" if supply.shared else "node"),
-            _by_month(answer, float(plan.cost_by_job[job_index])),
+            _by_month(answer, float(costs[job_index])),
+            *((_by_month(answer, float(fees[job_index])),) if fees.any() else ()),
             *((probability,) if answer.kept else ()),
+        )
+
+
+def _bill_texts(answer: Capacity, plan: FleetPlan) -> list[str]:
+    """The parts of the cost, if it is not that of the nodes alone."""
+    fees_per_day = plan.cost_per_day - plan.bill.cost_per_day
+    if not fees_per_day:
+        return []
+    nodes, requests = (_by_month(answer, part) for part in (plan.bill.cost_per_day, fees_per_day))
+    return [f"per month: nodes {nodes}, write requests {requests}"]
+
+
+def _write_rows(answer: Capacity) -> Iterator[tuple[str, ...]]:
+    """What each job writes whose store is known, the most first."""
+    by_files = sorted(answer.writes.items(), key=lambda entry: -entry[1].files_per_day)
+    for name, writes in by_files:
+        requests = writes.requests_per_day
+        yield (
+            name,
+            f"{writes.files_per_day:,.0f}",
+            "unknown" if requests is None else f"{requests:,.0f}",
+            writes.store,
         )
 
 
@@ -278,7 +316,7 @@ def _growth_row(answer: Capacity, point: GrowthPoint) -> tuple[str, ...]:
     rates = f"{point.ratio:.2f}x"
     if not point.plan.feasible:
         return point.month, rates, "no plan", _first_reason(point.plan)
-    cost = _by_month(answer, point.plan.bill.cost_per_day)
+    cost = _by_month(answer, point.plan.cost_per_day)
     return point.month, rates, str(_max_nodes(point.plan)), cost
 
 

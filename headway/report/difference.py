@@ -45,8 +45,8 @@ def difference_sheet(difference: Difference) -> Sheet:
                 rows=tuple(
                     (
                         figure.name,
-                        _figure(figure, figure.before),
-                        _figure(figure, figure.after),
+                        _figure(difference, figure, figure.before),
+                        _figure(difference, figure, figure.after),
                         _change(figure),
                     )
                     for figure in difference.figures
@@ -71,7 +71,7 @@ def headline(difference: Difference) -> str:
         return "no difference"
     if difference.feasible is not None and not all(difference.feasible):
         return _feasibility(*difference.feasible)
-    changes = [_money(difference.figure("cost")), _nodes(difference.figure("nodes"))]
+    changes = [_money(difference), _nodes(difference.figure("nodes"))]
     return ": ".join(filter(None, changes)) or _time(difference)
 
 
@@ -81,12 +81,13 @@ def _feasibility(before: bool, after: bool) -> str:
     return "B is feasible, A is infeasible" if after else "both are infeasible"
 
 
-def _money(cost: Figure | None) -> str:
+def _money(difference: Difference) -> str:
+    cost = difference.figure("cost")
     if cost is None or cost.before is None or cost.after is None:
         return ""
     if cost.is_same:
-        return f"same cost, {format_money(cost.after)} {cost.unit}"
-    added = format_money(cost.after - cost.before, sign=True)
+        return f"same cost, {_figure(difference, cost, cost.after)}"
+    added = format_money(cost.after - cost.before, currency=difference.currency, sign=True)
     return f"{added} {cost.unit} ({_change(cost)})"
 
 
@@ -115,20 +116,20 @@ def _time(difference: Difference) -> str:
     return "they differ"
 
 
-def _figure(figure: Figure, value: float | None) -> str:
+def _figure(difference: Difference, figure: Figure, value: float | None) -> str:
     if value is None:
         return "-"
     if figure.unit is Unit.SECONDS:
         return format_duration(value)
     if figure.unit is Unit.PER_S:
-        return format_rate(value)
+        return format_rate(value) if value > 0 else "none"
     if figure.unit is Unit.SHARE:
         return percent(value)
     if figure.unit is Unit.COUNT:
         return f"{value:,.0f}"
     if figure.unit is Unit.PER_HOUR:
         return f"{value:,.0f} {figure.unit}"
-    return f"{format_money(value)} {figure.unit}"
+    return f"{format_money(value, currency=difference.currency)} {figure.unit}"
 
 
 def _change(figure: Figure) -> str:

@@ -11,6 +11,7 @@ from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.formats.as_json import dstreams_plan_json, dstreams_prediction_json
 from headway.report.facts import nodes_fact, profiled_nodes
 from headway.report.wording import (
+    LEAST_SHOWN_SHARE,
     MOST_NOTES,
     changes_section,
     executors_text,
@@ -29,7 +30,7 @@ def dstreams_prediction_sheet(prediction: DStreamsPrediction) -> Sheet:
     total_s = sum(prediction.phases_s.values())
     return Sheet(
         about="Headway prediction of a DStreams application",
-        headline=_verdict(prediction),
+        headline=as_sentence(_verdict(prediction)),
         verdict=prediction.stable,
         sections=(
             Section(lead="configuration", texts=(_setting(prediction.setting),), close=True),
@@ -39,7 +40,7 @@ def dstreams_prediction_sheet(prediction: DStreamsPrediction) -> Sheet:
                 rows=tuple(
                     (name, format_duration(phase_s), f"{phase_s / total_s:.0%}")
                     for name, phase_s in prediction.phases_s.items()
-                    if total_s > 0
+                    if total_s > 0 and phase_s / total_s >= LEAST_SHOWN_SHARE
                 ),
                 right=(1, 2),
             ),

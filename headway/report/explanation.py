@@ -24,6 +24,7 @@ from headway.report.facts import after_start_lines, bill_fact, memory_rows, near
 from headway.report.frontier import max_rate_text, needs_rows
 from headway.report.sheet_text import section_lines
 from headway.report.wording import (
+    LEAST_SHOWN_SHARE,
     METRIC_NAMES,
     caution_texts,
     cautions,
@@ -44,6 +45,15 @@ _WHEN = {
     Applies.RESTART: "restart",
     Applies.NEW_APPLICATION: "new application",
     Applies.NEW_CHECKPOINT: "new checkpoint",
+}
+#: What the driver does in its phases of a batch.
+_DRIVER_PHASES = {
+    "latest_offset": "asks the source for new rows",
+    "wal_commit": "writes the offset log",
+    "get_batch": "asks the source for the batch",
+    "query_planning": "plans the batch",
+    "add_batch": "starts the stages and commits the sink",
+    "commit_offsets": "writes the commit log",
 }
 _FORMULAS = {
     Metric.TUPLE: (
@@ -195,7 +205,10 @@ def _latency(plan: StreamAnswer) -> list[str]:
             return "half of the mean interval seen by a row; (P1)"
         if name in levels:
             return "makespan of its tasks; (T2)"
-        return "measured on the driver" if plan.declared is None else "declared"
+        measured = "measured on the driver"
+        if name in _DRIVER_PHASES:
+            measured = f"measured: the driver {_DRIVER_PHASES[name]}"
+        return measured if plan.declared is None else "declared"
 
     named_s = {name_of(phase): value_s for phase, value_s in phases_s.items()}
     return lines + part_lines("Mean tuple latency by phase", named_s, source)
@@ -207,7 +220,7 @@ def part_lines(title: str, parts_s: Mapping[str, float], source: Callable[[str],
     rows = [
         (name, format_duration(part_s), f"{part_s / total_s:.0%}", source(name))
         for name, part_s in parts_s.items()
-        if total_s > 0 and part_s / total_s >= 0.005
+        if total_s > 0 and part_s / total_s >= LEAST_SHOWN_SHARE
     ]
     return [f"  {title}:", *aligned(rows, right=(1, 2), indent=4)] if rows else []
 

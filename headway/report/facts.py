@@ -17,6 +17,7 @@ from headway.domain import (
     InfeasiblePlan,
     NodeType,
     Plan,
+    Restart,
     StreamAnswer,
 )
 from headway.domain.plan_parts import MemoryPlan
@@ -85,31 +86,32 @@ def profiled_nodes(plan: Answer) -> int | None:
 
 
 def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
-    """The month's bill in parts, if write requests are priced and cost something.
+    """The month's bill in parts, if requests or space are priced and cost something.
 
-    Without a price of nodes it is that of the requests.
+    Without a price of nodes it is that of the store.
     """
     node_type, writes = plan.node_type, plan.writes
-    if writes is None or not writes.cost_per_hour:
+    if writes is None or not writes.bill_per_hour:
         return
+    currency = "" if node_type is None or plan.cost is None else node_type.currency
+
+    def monthly(cost_per_hour: float) -> str:
+        return format_money(cost_per_hour * HOURS_PER_MONTH, currency=currency)
+
+    of_store = f"write requests to {writes.store} {monthly(writes.cost_per_hour or 0.0)}"
+    if writes.storage_cost_per_hour:
+        of_store += f", space {monthly(writes.storage_cost_per_hour)}"
     if node_type is None or plan.cost is None:
-        requests = format_money(writes.cost_per_hour * HOURS_PER_MONTH, currency="")
-        yield "bill", f"write requests to {writes.store} {requests} per month; nodes not priced"
+        yield "bill", f"{of_store} per month; nodes not priced"
         return
-    parts = (plan.cost, plan.cost - writes.cost_per_hour, writes.cost_per_hour)
-    bill, nodes, requests = (
-        format_money(part * HOURS_PER_MONTH, currency=node_type.currency) for part in parts
-    )
-    yield "bill", f"{bill} per month: nodes {nodes}, write requests to {writes.store} {requests}"
+    nodes = monthly(plan.cost - writes.bill_per_hour)
+    yield "bill", f"{monthly(plan.cost)} per month: nodes {nodes}, {of_store}"
 
 
 def after_start_fact(plan: Plan) -> Iterator[tuple[str, str]]:
-    """From which minute on the target is met, and what is expected in the first one."""
+    """From which minute on the target is met, and what is expected in the first one, if known."""
     after_start = plan.after_start
-    if after_start is None:
-        return
-    if after_start.evidence is Evidence.UNAVAILABLE:
-        yield _AFTER_START, f"unavailable: {after_start.reason}"
+    if after_start is None or after_start.evidence is Evidence.UNAVAILABLE:
         return
     expected_s = after_start.expected_first_minute_s
     expected = "" if expected_s is None else f"{format_duration(expected_s)}, "
@@ -141,20 +143,19 @@ def after_start_lines(plan: Plan) -> list[str]:
         *aligned(rows),
         *paragraphs(
             f"{_holds_text(after_start).capitalize()}: {after_start.reason}; theory.md (P20)."
-            f"{first_batch}{_restart_text(after_start)} headway plan --from-start plans with the "
-            "batch durations of a fresh JVM."
+            f"{first_batch}{restart_text(after_start.restart)} headway plan --from-start plans "
+            "with the batch durations of a fresh JVM."
         ),
     ]
 
 
 def _ready_text(after_start: AfterStart) -> str:
     restart = after_start.restart
-    return "" if restart is None else f"; ready up to {format_duration(restart.total_s)} later"
+    return "" if restart is None else f"; starting takes up to {format_duration(restart.total_s)}"
 
 
-def _restart_text(after_start: AfterStart) -> str:
+def restart_text(restart: Restart | None) -> str:
     """How long starting again takes, by its parts; those that take nothing are left out."""
-    restart = after_start.restart
     if restart is None:
         return ""
     parts = (

@@ -19,6 +19,7 @@ _HEAD = ("shuffle partitions", "fullest", "stage mean", "stage p99", "")
 _NUMBERS = (0, 1, 2, 3)
 _SHOWN_KEYS = 5
 _MOST_KEY_CHARS = 24
+_LEAST_SHOWN_SHARE = 0.001
 
 
 def ordered_json(plan: OrderedPlan) -> dict[str, object]:
@@ -158,16 +159,41 @@ def _row(choice: PartitionChoice, remark: str) -> tuple[str, ...]:
 
 
 def _reasons(plan: OrderedPlan) -> Iterator[str]:
+    has_heavy_key = not plan.keeps_up or plan.hottest_share >= _LEAST_SHOWN_SHARE
+    per_row = f"{format_duration(plan.task_per_row_s)} each and " if plan.task_per_row_s else ""
+    keys = f"; {counted(plan.num_keys, 'key')} with {plan.known_share:.0%} of the rows"
     yield (
-        f"{plan.batch_rows:,.0f} rows per batch, {format_duration(plan.task_per_row_s)} each and "
-        f"{format_duration(plan.task_fixed_s)} per task, on {counted(plan.num_slots, 'slot')}; "
-        f"{counted(plan.num_keys, 'key')} with {plan.known_share:.0%} of the rows"
+        f"{plan.batch_rows:,.0f} rows per batch, {per_row}{format_duration(plan.task_fixed_s)} per "
+        f"task, on {counted(plan.num_slots, 'slot')}{keys if has_heavy_key else ''}"
     )
     if plan.num_map_tasks:
         yield (
             f"{counted(plan.num_map_tasks, 'task')} before it combine the rows of a key, so that "
             "a batch has a few rows of each: shares refer to those rows"
         )
+    if has_heavy_key:
+        yield from _about_heavy_keys(plan)
+    else:
+        yield f"no key is heavy: none has {_LEAST_SHOWN_SHARE:.1%} of the rows"
+    yield (
+        "shuffle partitions and placement are fixed by the checkpoint of a stateful query: another "
+        "needs a new checkpoint"
+    )
+    slots = plan.real_time
+    if slots is not None:
+        tasks = ", ".join(
+            f"{number} of {_stage_named(name, plan.stage_work.get(name))}"
+            for name, number in zip(slots.stages, slots.num_tasks, strict=True)
+        )
+        yield (
+            f"Real-Time Mode on {counted(plan.num_slots, 'slot')}: tasks {tasks} carry "
+            f"{format_rate(slots.rate_per_s)}; one number for all behind exchanges "
+            f"{format_rate(slots.one_number_rate_per_s)}, at most {format_rate(slots.bound_per_s)}"
+        )
+
+
+def _about_heavy_keys(plan: OrderedPlan) -> Iterator[str]:
+    """What the heaviest key needs alone, and where the heaviest ones would be placed."""
     consequence = "no number of partitions makes the stage faster"
     if not plan.keeps_up:
         consequence = (
@@ -186,21 +212,6 @@ def _reasons(plan: OrderedPlan) -> Iterator[str]:
     )
     ellipsis = ", ..." if len(plan.placed.keys) > _SHOWN_KEYS else ""
     yield f"placed, key to bucket: {heaviest}{ellipsis}"
-    yield (
-        "shuffle partitions and placement are fixed by the checkpoint of a stateful query: another "
-        "needs a new checkpoint"
-    )
-    slots = plan.real_time
-    if slots is not None:
-        tasks = ", ".join(
-            f"{number} of {_stage_named(name, plan.stage_work.get(name))}"
-            for name, number in zip(slots.stages, slots.num_tasks, strict=True)
-        )
-        yield (
-            f"Real-Time Mode on {counted(plan.num_slots, 'slot')}: tasks {tasks} carry "
-            f"{format_rate(slots.rate_per_s)}; one number for all behind exchanges "
-            f"{format_rate(slots.one_number_rate_per_s)}, at most {format_rate(slots.bound_per_s)}"
-        )
 
 
 def _stage_named(name: str, work: str | None) -> str:

@@ -61,7 +61,7 @@ def _value_text(target: SimulatedTarget) -> str:
     if ratio <= 1.0:
         return value
     if ratio >= _TIMES_FROM:
-        return f"{value}, {ratio:.3g} times its limit"
+        return f"{value}, {float(f'{ratio:.3g}'):,.10g} times its limit"
     return f"{value}, {format_duration(target.value_s - target.limit_s)} above its limit"
 
 
@@ -121,9 +121,12 @@ def _figures(playback: Playback) -> list[tuple[str, str]]:
     ]
     if playback.limit_s is not None:
         late, worst = _share(playback.late_ratio), _share(playback.late_ratio_worst_run)
-        limit = format_duration(playback.limit_s)
-        rows.append((f"rows above {limit}", f"{late}, {worst} in the worst run"))
-        rows.append(("longest time above it", format_duration(playback.longest_late_s)))
+        label = f"rows above {format_duration(playback.limit_s)}"
+        if playback.late_ratio_worst_run:
+            rows.append((label, f"{late}, {worst} in the worst run"))
+            rows.append(("longest time above it", format_duration(playback.longest_late_s)))
+        else:
+            rows.append((label, late))
     rows.append(("largest backlog", f"{playback.peak_backlog_rows:,.0f} rows"))
     rows += [
         (target.target, f"unavailable: {target.reason}")

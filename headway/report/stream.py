@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from headway.digits import format_money
+from headway.digits import format_money, size_text
 from headway.domain import FrontierPoint, Metric, PlannedRate, Prediction, StreamAnswer
 from headway.domain.sheet import Section, Sheet, setting_lines
 from headway.domain.writes import PlannedWrites
 from headway.report.advice import next_run_texts
 from headway.report.driver import driver_section
-from headway.report.facts import facts, memory_rows, nearest_rows
+from headway.report.facts import facts, memory_rows, nearest_rows, restart_text
 from headway.report.frontier import another_carries_more, frontier_rows, needs_rows, rate_text
 from headway.report.wording import (
+    LEAST_SHOWN_SHARE,
     METRIC_NAMES,
     brief_setting_text,
     caution_texts,
@@ -51,6 +52,10 @@ def prediction_sheet(prediction: Prediction) -> Sheet:
             Section(texts=next_run_texts(prediction), close=not latency.is_empty),
             *(_phases(prediction) if prediction.is_quotable else ()),
             Section(lead="note", texts=prediction_notes(prediction)),
+            Section(
+                texts=(restart_text(prediction.restart).strip(),) if prediction.restart else (),
+                detail=True,
+            ),
         ),
     )
 
@@ -238,10 +243,14 @@ def _legend(plan: StreamAnswer, points: Iterable[tuple[FrontierPoint, bool]]) ->
 
 
 def _phases(prediction: Prediction) -> Iterator[Section]:
-    """The phases of the mean latency."""
-    phases_s = prediction.phases_s
-    total_s = sum(phases_s.values())
+    """The phases of the mean latency, but for those that take next to nothing."""
+    total_s = sum(prediction.phases_s.values())
     if total_s > 0:
+        shown_s = {
+            name: value_s
+            for name, value_s in prediction.phases_s.items()
+            if value_s / total_s >= LEAST_SHOWN_SHARE
+        }
         yield Section(
             title=f"mean {METRIC_NAMES[Metric.TUPLE]} by phase",
             rows=tuple(
@@ -250,10 +259,10 @@ def _phases(prediction: Prediction) -> Iterator[Section]:
                     format_duration(value_s),
                     percent(value_s / total_s),
                 )
-                for name, value_s in phases_s.items()
+                for name, value_s in shown_s.items()
             ),
             right=(1, 2),
-            bar_share=tuple(value_s / total_s for value_s in phases_s.values()),
+            bar_share=tuple(value_s / total_s for value_s in shown_s.values()),
         )
 
 
@@ -269,6 +278,8 @@ def writes_section(plan: StreamAnswer) -> Section:
     if writes.requests_per_hour is not None:
         per_batch = writes.requests_per_hour / writes.batches_per_hour
         rows.append((f"write requests to {writes.store}", per_batch))
+    if writes.lists_per_hour:
+        rows.append(("of these, LIST", writes.lists_per_hour / writes.batches_per_hour))
     return Section(
         title="files and write requests",
         head=("", "per batch", "per hour"),
@@ -296,6 +307,16 @@ def _about_writes(plan: StreamAnswer, writes: PlannedWrites) -> Iterator[str]:
         currency = "" if plan.node_type is None else plan.node_type.currency
         by_month = format_money(writes.cost_per_hour * HOURS_PER_MONTH, currency=currency)
         yield f"Write requests cost {by_month} per month, at prices of {writes.prices_of}."
+    if writes.kept_bytes:
+        yield (
+            f"The checkpoint keeps up to {size_text(writes.kept_bytes)} of state for "
+            "minBatchesToRetain batches."
+        )
+    if writes.sink_log_bytes_per_day:
+        yield (
+            f"The log of the sink grows by {size_text(writes.sink_log_bytes_per_day)} a day, "
+            "which is not part of the cost."
+        )
     if writes.sink_files_per_batch:
         yield (
             "The sink gets a file from each task of the last stage, or one for each partition of "

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headway.domain import (
-    Evidence,
     Finding,
     FindingCode,
     InfeasiblePlan,
@@ -141,8 +140,7 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield from relaxation_fact(plan)
     if not plan.rates:
         yield "stability", stability_text(plan.prediction)
-    if plan.after_start is not None and plan.after_start.evidence is not Evidence.UNAVAILABLE:
-        yield from after_start_fact(plan)
+    yield from after_start_fact(plan)
     run = plan.prediction.next_run
     if run is not None and run.narrowing is not None:
         yield "next run", narrowing_text(run, plan.configuration, with_interval_now=False)

@@ -32,6 +32,8 @@ from headway.words.predictions import FAR_OUTSIDE, duration_against
 
 MOST_NOTES = 1
 """Notes that a plan shows first; the others are for ``--verbose``."""
+LEAST_SHOWN_SHARE = 0.005
+"""Share of a time from which one of its parts is shown."""
 APPLIES = {
     Applies.RESTART: "when the query restarts",
     Applies.NEW_APPLICATION: "when the application is submitted again",
@@ -214,7 +216,7 @@ def _stability(prediction: Prediction) -> str:
         load += f", {percent(overrun)} of the batches overrun the trigger interval"
     gain_ratio = prediction.gain_ratio
     if gain_ratio is not None:
-        load += f"; errors in batch durations count {gain_ratio:.1f} times in the latency"
+        load += f"; 10% longer batches make the latency {0.1 * gain_ratio:.0%} longer"
     stable = "Stable" if prediction.is_surely_stable else "Expected to be stable"
     return f"{stable} at {rate}: {load}{bound}."
 

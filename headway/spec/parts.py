@@ -20,7 +20,7 @@ from headway.spec.kinds.cluster import Cluster
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
 from headway.spec.kinds.reserves import ReserveEntry
 from headway.spec.spec_file import load_spec_of, parse_spec, spec_of
-from headway.units import parse_size_bytes
+from headway.units import HOURS_PER_MONTH, parse_size_bytes
 
 if TYPE_CHECKING:
     from headway.domain import EndingJob, JobProfile
@@ -173,7 +173,7 @@ def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntr
 
 
 def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> StorePrice | None:
-    """What a store charges for writes: by a catalogue, or by the one that comes with Headway.
+    """What a store charges: by a catalogue, or by the one that comes with Headway.
 
     None if only the latter has the store, in another currency.
 
@@ -192,6 +192,10 @@ def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> S
                 requests_renamed=entry.requests_renamed,
                 date=known_catalog.date,
                 currency=known_catalog.currency,
+                lists_in_place=entry.lists_in_place,
+                lists_renamed=entry.lists_renamed,
+                lists_by_file_system=entry.lists_by_file_system,
+                price_per_byte_hour=entry.price_per_gb_month / 1e9 / HOURS_PER_MONTH,
             )
         if known_catalog.currency != built_in_catalog().currency:
             return None

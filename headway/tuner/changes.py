@@ -92,13 +92,28 @@ class TunerChanges:
         if new_batches:
             self._require_same_query(new_batches[-1].batch.query_id)
         for observed in new_batches:
-            if self._mode is Mode.RECOMMEND and observed.batch.num_cores is not None:
-                # Others may change the executors, before and while the tuner looks.
-                num_executors = max(observed.batch.num_cores // self.running.cores_per_executor, 1)
-                self.running = replace(self.running, executors=num_executors)
+            if observed.batch.num_cores is not None:
+                self._count_executors(observed.batch.num_cores)
             self.rule.see(observed, self.running, num_pending=num_pending)
         self._since_start += len(new_batches)
         return len(new_batches)
+
+    def _count_executors(self, num_cores: int) -> None:
+        """Take the executors that there are, where others determine them."""
+        are_given = self.actuators.executors_are_given
+        if self._mode is not Mode.RECOMMEND and not are_given:
+            return
+        number = max(num_cores // self.running.cores_per_executor, 1)
+        self.running = replace(self.running, executors=number)
+        if are_given:
+            # There is no other size to change to, or to return to.
+            bounds = replace(self.rule.bounds, min_executors=number, max_executors=number)
+            original, last_good = (
+                replace(setting, executors=number)
+                for setting in (self.state.original, self.state.last_good)
+            )
+            self.rule.bounds = bounds
+            self.state = replace(self.state, original=original, last_good=last_good)
 
     def _require_same_query(self, query_id: str) -> None:
         """Refuse a query that a separate application started with another checkpoint."""

@@ -79,7 +79,9 @@ def _slow_growth(finding: Finding) -> str:
     part, low = finding.names["part"], numbers["rise_low_per_day"]
     if measure == "compaction":
         interval = round(numbers["every_batches"])
-        part = f"the compaction of a log in every {interval}th batch, which is part of {part},"
+        tens, ending = interval // 10 % 10, {1: "st", 2: "nd", 3: "rd"}.get(interval % 10, "th")
+        every = f"every {interval}{'th' if tens == 1 else ending} batch"
+        part = f"the compaction of a log in {every}, which is part of {part},"
     elif measure != "phase":
         part = f"the {part}"
     rise, high = amount(numbers["rise_per_day"]), amount(numbers["rise_high_per_day"])

@@ -23,14 +23,17 @@ def _too_close(finding: Finding) -> str:
     numbers = finding.numbers
     if "rate_per_s" not in numbers:  # rows are not counted
         return "too close to saturation to predict a latency"
-    predicted_text = ""
+    predicted_text, stable_text = "", _stable_up_to(finding)
     if numbers["told_up_to_per_s"] > 0:
-        predicted_text = f"; predicted up to {format_rate(numbers['told_up_to_per_s'])}"
+        rate = format_rate(numbers["told_up_to_per_s"])
+        predicted_text = f"; predicted up to {rate}"
+        if stable_text == f"stable up to {rate}":
+            predicted_text, stable_text = "", f"predicted and stable up to {rate}"
     load = numbers.get("offered_load_ratio", numbers["utilization_ratio"])  # in earlier files
     return (
         f"too close to saturation to predict a latency at {format_rate(numbers['rate_per_s'])}: "
         f"at an offered load of {load:.0%} it depends too much on small "
-        f"errors in the cost per row{predicted_text}; {_stable_up_to(finding)}"
+        f"errors in the cost per row{predicted_text}; {stable_text}"
     )
 
 

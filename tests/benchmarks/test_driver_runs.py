@@ -31,6 +31,7 @@ def line(num_queries: int, *, on_time: float, repeat: int = 1) -> dict[str, Any]
         "run": f"{num_queries:02d}-queries-{repeat}", "day": "2026-11-29", "machine_cores": 2,
         "num_queries": num_queries, "repeat": repeat, "cores": 2, "trigger_s": 1.0,
         "window_s": 36.0, "num_batches": batches, "batches_per_s": batches / 36.0,
+        "machine_cpu_s": 0.16 * batches,
         "on_time_ratio": on_time, "jvm_cpu_s": 0.15 * batches,
         "thread_cpu_s": {"Executo": 0.04 * batches, "C2 Comp": 0.01 * batches},
         "num_tasks": 3 * batches, "tasks_per_s": 3 * batches / 36.0, "heap_bytes": 2**28,
@@ -106,11 +107,13 @@ def test_the_page_compares_the_knee_with_saturated_runs(tmp_path: Path) -> None:
         line(1, on_time=1.0),
         *(line(number, on_time=min(1.0, 20.0 / number)) for number in (8, 24, 32, 40)),
     ]
-    kept = [{"run": "01-queries-1", "profile": dump_profile(local)}]
+    kept = [{"run": "01-queries-1", "query": "query-00", "profile": dump_profile(local)}]
     text = page(lines, kept, tmp_path)
     assert "Runs of 24, 32, 40 queries were saturated: they started 20.0 batches" in text
     knee = (2.0 - COMPILER_CORE_S.value / 300.0) / core_s
     assert f"| a run of 1 query | {knee:.1f} |" in text
+    # Core time of the machine without the compiler, 0.15 s a batch: of 2 cores less 0.01.
+    assert f"| {(2.0 - 0.01) / 0.15:.1f} |" in text
     assert f"{knee / 20.0 - 1.0:+.1%} |" in text
     assert "| 8 | 1 | 100% |" in text
     # 0.15 s of the JVM without 0.04 s of tasks and 0.01 s of the compiler.

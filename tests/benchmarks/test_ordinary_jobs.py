@@ -16,7 +16,7 @@ import pytest
 from campaign.kept_runs import kept_run, run_of
 from campaign.schedule import JUDGE
 from campaign.workloads import Stream
-from ordinary import landing
+from ordinary import judging, landing
 from ordinary.advice import OTHER_SLOTS, TOO_MANY, advised_lines, advised_run
 from ordinary.events import (
     AUCTION_COLUMNS,
@@ -30,7 +30,7 @@ from ordinary.events import (
     numbered_events,
 )
 from ordinary.jobs import JOBS
-from ordinary.judging import NOT_KNOWN, NOT_STABLE, STABLE, verdict_of
+from ordinary.judging import NOT_KNOWN, NOT_STABLE, STABLE, judged_block, verdict_of
 from ordinary.legs import ADVISED_FILE, FEWER, FIRST, legs_of
 from ordinary.limits import LIMITS, decided
 from ordinary.nexmark import TOP, top_bids
@@ -50,13 +50,14 @@ from ordinary.split import (
     production_run,
     split_digest,
 )
-from ordinary.tables import against_capacity, largest_part, sure_promises
+from ordinary.tables import against_capacity, largest_part, sure_promises, wrong_of_runs
 from ordinary_jobs import count_lines
 from result_lines import keep, lines_of
 
 from headway.domain import Arrivals, EventTimeWindow, JobProfile, StatefulOperator, WindowKind
 from headway.errors import HeadwayError
 from headway.formats.profile_file import load_profile
+from headway.models.job.capacity import sustainable_rate_per_s
 from headway.models.job.predict import predict
 from headway.profiler.operators import Operator
 from headway.profiler.streaming.stage_kinds import StageKind
@@ -202,7 +203,8 @@ def a_line(role: str, error: float, number: int, **changes: Any) -> Row:
             "latency": {**said, "mean90": [0.9, 1.4], "p99_90": [2.1, 4.0]}, "windows": None,
         },
         "promises": [[0.99, 0.0, 1.0], [0.97, 0.0, 0.0], [0.96, 1.0, 0.0], [0.3, 0.0, 1.0]],
-        "verdicts": ["stable", "not stable"],
+        "verdict": STABLE,
+        "verdicts": [STABLE, NOT_STABLE],
         "parts": {
             "duration": [0.6, 0.5], "checkpoint": [0.1, 0.1], "driver": [0.1, 0.12],
             "state_commit": 0.0, "rows": 900.0,
@@ -271,6 +273,58 @@ def test_a_run_at_the_rate_decides_between_a_verdict_and_the_probe(tmp_path: Pat
     assert [asked.rate_per_s for asked in ordinary_limits.disputed_rates([row])] == [810, 1_100]
 
 
+class _WithoutProfile:
+    """Runs of a group, of which no profile is made: the error names those that it was asked of."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = rows
+
+    def of(self, job: str) -> list[Row]:
+        return [row for row in self._rows if row["workload"] == job]
+
+    def fitted_on(self, rows: list[Row]) -> JobProfile:
+        raise HeadwayError(" and ".join(row["name"] for row in rows))
+
+
+def test_runs_that_were_advised_after_another_run_in_production_are_not_fitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = blocks()[0][0]
+    line = {
+        "workload": job, "trigger_s": 0.0, "partitions": 8, "share": 0.3, "left_out": None,
+    }  # fmt: skip
+    keep(tmp_path / ADVISED_FILE, line)
+    roles = {
+        production_run(1, job).name: PRODUCTION,
+        advised_run(1, line).name: ADVISED,
+        advised_run(1, line | {"share": 0.7}).name: ADVISED,
+    }
+    rows = [
+        {"name": name, "role": role, "workload": job, "truth": {"num_batches": 40}}
+        for name, role in roles.items()
+    ]
+    monkeypatch.setattr(judging, "read_groups", lambda *_: {"plain-two": _WithoutProfile(rows)})
+    production, advised, _ = roles
+    assert [left["left_out"] for left in judged_block(1, tmp_path)] == [
+        f"no profile from 1 runs: {production}",
+        f"no profile from 2 runs: {production} and {advised}",
+    ]
+
+
+def test_a_run_contradicts_only_what_is_called_stable_or_not_for_sure() -> None:
+    behind = a_line(ADVISED, 0.0, 1)["truth"] | {"kept_up": False, "duration": {"p95": 3.0}}
+    rows = [
+        a_line(ADVISED, 0.0, number, verdict=verdict, **changes)
+        for number, (verdict, changes) in enumerate(
+            (
+                (STABLE, {"truth": behind}), (NOT_KNOWN, {"truth": behind}), (NOT_KNOWN, {}),
+                (NOT_STABLE, {}), (NOT_STABLE, {"truth": behind}), (STABLE, {}),
+            )
+        )
+    ]  # fmt: skip
+    assert wrong_of_runs(rows) == (1, 1, 6)
+
+
 def test_a_rate_beyond_what_is_printed_as_stable_is_not_called_stable() -> None:
     profile = load_profile(ROOT / "examples/word-count.profile.yaml")
     setting = profile.settings[-1].configuration
@@ -280,6 +334,10 @@ def test_a_rate_beyond_what_is_printed_as_stable_is_not_called_stable() -> None:
 
     assert verdict(profile, 1e3) == STABLE
     assert verdict(profile, 1e9) == NOT_STABLE
+    highest_per_s = sustainable_rate_per_s(profile, setting)
+    # It is nine tenths of what can be carried.
+    assert verdict(profile, 1.02 * highest_per_s) == verdict(profile, 1.06 * highest_per_s)
+    assert verdict(profile, 1.06 * highest_per_s) == NOT_KNOWN
     assert verdict(replace(profile, row_cost_half_range_ratio=1.0), 1e9) == NOT_KNOWN
 
 

@@ -73,7 +73,7 @@ def test_both_kinds_stand_in_one_report(nightly: Path, name: str) -> None:
     text = ALL_FORMATS[name](report)
     assert "nightly" in text or name in ("github", "sarif")
     if name == "markdown":
-        assert "a run | " in text
+        assert "per run | " in text
         assert "per month | " in text
     if name == "json":
         assert json.loads(text)["jobs"][1]["now"]["run_time_s"] > 0

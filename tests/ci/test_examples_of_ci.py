@@ -182,7 +182,7 @@ def test_a_higher_rate_fails_and_is_commented(runner: Runner) -> None:
     assert headline.startswith("**Headway: 276 per month (+138); ")
     assert table.splitlines()[0].startswith("| job | cost | planned | target |")
     assert "| orders | 138 -\\> 276 per month | 1.5" in table
-    cost, latency = "138 per month: 0.384 an hour, was 0.192", "the locked setting ("
+    cost, latency = "138 per month: 0.384 per hour, was 0.192", "the locked setting ("
     assert table.index(cost) < table.index(latency)
     assert (runner.folder.parent / "summary").read_text("utf-8") == text[: text.index("</sub>") + 7]
 

@@ -67,7 +67,7 @@ def a_report(message: str = "p99 3.1 s > 2 s", level: Level = Level.ERROR) -> Re
 def test_text_tells_then_and_now() -> None:
     text = as_text(a_report())
     assert text.splitlines()[0] == "+144 per month; 1 of 1 job failed"
-    assert "nodes 2 -> 3, cost an hour 0.4 -> 0.6, planned latency 1.00 s -> 1.50 s" in text
+    assert "nodes 2 -> 3, cost per hour 0.4 -> 0.6, planned latency 1.00 s -> 1.50 s" in text
     assert "jobs/a,b:c.yaml:7:1: error: p99 3.1 s > 2 s (latency-target)" in text
 
 

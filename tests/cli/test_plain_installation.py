@@ -98,7 +98,8 @@ JOBS: dict[str, Commands] = {
     "event log": [
         ["profile", "eventlog_v2_app-1", "-o", "job.profile.yaml"],
         ["profile", "eventlog_v2_app-1", "--advise"],
-        *about("eventlog_v2_app-1", ["--target", "p99 <= 20s"], ["--rate", "1k/s"]),
+        ["plan", "eventlog_v2_app-1", "--target", "p99 <= 20s"],
+        ["predict", "eventlog_v2_app-1", "--rate", "1k/s"],
         ["explain", "eventlog_v2_app-1"],
         ["backtest", "eventlog_v2_app-1"],
     ],

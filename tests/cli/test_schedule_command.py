@@ -62,15 +62,15 @@ def test_the_answer_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_windows_that_end_together_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["schedule", a_file(tmp_path, aligned=True)]) == 0
+    assert run(["schedule", a_file(tmp_path, aligned=True), "--policy", "promise"]) == 0
     assert "All windows end at the same time" in capsys.readouterr().out
 
 
 def test_targets_that_cannot_be_met_exit_with_3(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["schedule", a_file(tmp_path, limit="100ms")]) == 3
-    assert run(["schedule", a_file(tmp_path, rate="300k/s")]) == 3
+    assert run(["schedule", a_file(tmp_path, limit="100ms"), "--policy", "fcfs"]) == 3
+    assert run(["schedule", a_file(tmp_path, rate="300k/s"), "--policy", "fcfs"]) == 3
     assert "the backlog grows under every" in capsys.readouterr().out
 
 

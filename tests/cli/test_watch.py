@@ -171,7 +171,7 @@ def test_a_target_out_of_reach_is_not_explained_by_a_setting_that_holds(
 def looks_under(
     peak: tuple[float, float, float], tmp_path: Path, profile: str, target: str
 ) -> list[tuple[float, Look]]:
-    """Looks at a query with a peak at ``start, end, rate``, after every third batch, and when."""
+    """Looks at a query with a peak at ``start, end, rate``, after every sixth batch, and when."""
     query = FakeQuery(a_profile(), 5000.0, peak=peak)
     path = tmp_path / "orders.headway.jsonl"
     path.write_text("\n".join(query.head()) + "\n")
@@ -179,7 +179,7 @@ def looks_under(
     found = []
     while query.at_s < BEGIN_S + peak[1] + 90.0:
         with path.open("a") as file:
-            file.write("\n".join(query.batches(3)) + "\n")
+            file.write("\n".join(query.batches(6)) + "\n")
         found.append((query.at_s - BEGIN_S, watcher.look()))
     return found
 

@@ -36,6 +36,16 @@ spec:
   sparkConf:
     spark.executor.instances: "9"
 """
+SCHEDULED = """\
+apiVersion: sparkoperator.k8s.io/v1beta2
+kind: ScheduledSparkApplication
+metadata: {name: orders}
+spec:
+  schedule: "@hourly"
+  template:
+    executor:
+      instances: 9
+"""
 OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
 
 
@@ -49,6 +59,23 @@ OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
                 "executor": {"cores": 2, "instances": 9},
                 "dynamicAllocation": {
                     "enabled": True, "minExecutors": 2, "initialExecutors": 4, "maxExecutors": 12,
+                },
+            },
+        ),
+        (
+            SCHEDULED,
+            {"schedule": "@hourly", "template": {"executor": {"instances": 4}}},
+        ),
+        (
+            SCHEDULED + "    dynamicAllocation:\n      enabled: true\n",
+            {
+                "schedule": "@hourly",
+                "template": {
+                    "executor": {"instances": 9},
+                    "dynamicAllocation": {
+                        "enabled": True, "minExecutors": 2, "initialExecutors": 4,
+                        "maxExecutors": 12,
+                    },
                 },
             },
         ),
@@ -66,7 +93,10 @@ OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
             },
         ),
     ],
-    ids=["kubeflow", "kubeflow, dynamic", "apache", "apache, dynamic"],
+    ids=[
+        "kubeflow", "kubeflow, dynamic", "scheduled", "scheduled, dynamic", "apache",
+        "apache, dynamic",
+    ],
 )  # fmt: skip
 def test_an_application_gets_what_its_operator_reads(
     manifest: str, expected: dict[str, object]

@@ -12,6 +12,7 @@ import pytest
 import headway
 from headway.api import fleet_streaming
 from headway.api.capacity import capacity
+from headway.api.results import as_text
 from headway.assumptions.planning import CONFIDENCE
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.domain import JobProfile, NodeType, Target
@@ -45,6 +46,10 @@ spec:
 DAY_PER_S = [
     float(round(rate)) for rate in 2.4e4 * (1.0 + 0.95 * np.sin(np.arange(24) / 24 * 2 * np.pi))
 ]
+
+
+#: The same day in steps of four hours: six rates are searched, not 24.
+STEPS_PER_S = [DAY_PER_S[hour // 4 * 4] for hour in range(24)]
 
 
 def a_wide_profile() -> JobProfile:
@@ -170,13 +175,13 @@ def test_jobs_that_are_alike_are_looked_at_once(
             super().__init__(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr("headway.api.fleet_streaming.Staircase", Counted)
-    jobs = [a_job(f"j{at}", [rate * (1 + at / 9) for rate in DAY_PER_S]) for at in range(3)]
-    strict = a_job("strict", DAY_PER_S, "p99 <= 7s")
+    jobs = [a_job(f"j{at}", [rate * (1 + at / 9) for rate in STEPS_PER_S]) for at in range(3)]
+    strict = a_job("strict", STEPS_PER_S, "p99 <= 7s")
     found = capacity(a_fleet_file(tmp_path, "".join([*jobs, strict])))
     needs = executors(found)
-    assert needs[3][::6] == [fewest(rate, "p99 <= 7s") for rate in DAY_PER_S[::6]]
+    assert needs[3][::6] == [fewest(rate, "p99 <= 7s") for rate in STEPS_PER_S[::6]]
     for at in (0, 2):
-        assert needs[at][::12] == [fewest(rate * (1 + at / 9)) for rate in DAY_PER_S[::12]]
+        assert needs[at][::12] == [fewest(rate * (1 + at / 9)) for rate in STEPS_PER_S[::12]]
     # Two promises, and the two that are a quarter looser.
     assert len(made) == 4
 
@@ -212,3 +217,52 @@ def test_a_looser_deadline_is_named_as_it_was_priced(tmp_path: Path) -> None:
     )
     (price,) = capacity(a_fleet_file(tmp_path, job)).target_prices
     assert (price.promise, price.looser) == ("deadline <= 90.0 s", "deadline <= 112.5 s")
+
+
+PRICED = HEAD.replace(
+    "    currency: EUR\n",
+    "    currency: EUR\n"
+    "    stores: [{name: s3, price_per_million_writes: 10, requests_renamed: 2}]\n",
+)
+
+
+def test_write_requests_are_part_of_the_bill_of_a_fleet(tmp_path: Path) -> None:
+    rates_per_s = [1e3] * 12 + [2e3] * 12
+    stored = "      checkpoint_store: s3\n      pinned: {trigger: 5s, shuffle_partitions: 48}\n"
+    jobs = [a_job("wide", rates_per_s) + stored, a_job("unknown", rates_per_s)]
+    path = a_fleet_file(tmp_path, "".join(jobs))
+    # In a catalogue in euros there is no price, and Headway's own are in dollars.
+    unpriced = capacity(path)
+    path.write_text(path.read_text().replace(HEAD, PRICED))
+    answer = capacity(path)
+    assert isinstance(answer.plan, FleetPlan)
+    assert isinstance(unpriced.plan, FleetPlan)
+    # A batch every five seconds: offsets, commits, and of each of 48 stores a file of changes and,
+    # in one batch of twelve, a snapshot; each is a PUT and a COPY.
+    files = 24 * 720 * (2 + 48 * (1 + 1 / 12))
+    assert list(answer.writes) == ["wide"]
+    assert answer.writes["wide"].files_per_day == pytest.approx(files)
+    assert answer.writes["wide"].cost_per_day == pytest.approx(2 * files * 10e-6)
+    assert answer.plan.fees_by_job.tolist() == pytest.approx([2 * files * 10e-6, 0.0])
+    assert answer.plan.cost_per_day == pytest.approx(
+        unpriced.plan.bill.cost_per_day + 2 * files * 10e-6
+    )
+    assert unpriced.writes["wide"].files_per_day == pytest.approx(files)
+    assert unpriced.writes["wide"].cost_per_day is None
+    assert unpriced.plan.cost_per_day == unpriced.plan.bill.cost_per_day
+    text = " ".join(as_text(answer).split())
+    assert f"per month: nodes {30 * unpriced.plan.cost_per_day:,.2f} EUR, write requests" in text
+    data = answer.to_dict()
+    assert data["bill_per_day"] == pytest.approx(answer.plan.cost_per_day, rel=1e-5)
+    assert data["cost_per_day"] == pytest.approx(unpriced.plan.cost_per_day, rel=1e-5)
+
+
+def test_a_limit_of_files_counts_in_a_fleet(tmp_path: Path) -> None:
+    free = a_job("wide", [1e3] * 24, "p99 <= 40s") + "      checkpoint_store: s3\n"
+    files_per_day = capacity(a_fleet_file(tmp_path, free)).writes["wide"].files_per_day
+    limited = capacity(a_fleet_file(tmp_path, f"{free}      limit: files <= 4k/h\n"))
+    assert limited.feasible
+    assert limited.writes["wide"].files_per_day <= 24 * 4000 * (1 + 1e-9) < files_per_day
+    impossible = capacity(a_fleet_file(tmp_path, f"{free}      limit: files <= 10/h\n"))
+    assert not impossible.feasible
+    assert "files" in impossible.why_impossible["wide"]

@@ -428,3 +428,24 @@ def test_the_bill_is_the_cheapest_way_to_pay(seed: int) -> None:
         assert bill.cost_by_offer[at] == pytest.approx(min(costs))
     assert nodes_needed(fleet, np.full(len(fleet.jobs), -1)).sum() == 0
     assert limits_broken(replace(fleet, quotas=(), budget_per_day=None), nodes, 1e9) == []
+
+
+def test_fees_count_in_the_budget_with_the_nodes() -> None:
+    fleet = replace(a_fleet(2), fees_per_day=(10.0, 5.0))
+    plan = planned(fleet)
+    assert plan.cost_per_day == plan.bill.cost_per_day + 15.0
+    assert plan.fees_by_job.tolist() == [10.0, 5.0]
+    enough = replace(fleet, budget_per_day=plan.cost_per_day)
+    assert planned(enough).cost_per_day == plan.cost_per_day
+    too_low = plan_fleet(replace(fleet, budget_per_day=plan.cost_per_day - 1.0))
+    assert isinstance(too_low, Infeasible)
+    (relaxation,) = too_low.relaxations
+    assert relaxation.startswith(f"budget: {plan.cost_per_day:.2f} a day instead of")
+
+
+def test_only_jobs_that_are_served_pay_fees() -> None:
+    fleet = replace(a_fleet(2), fees_per_day=(1000.0, 5.0), budget_per_day=100.0)
+    plan = serve_most(fleet)
+    assert (plan.supply_of >= 0).tolist() == [False, True]
+    assert plan.fees_by_job.tolist() == [0.0, 5.0]
+    assert plan.cost_per_day <= 100.0

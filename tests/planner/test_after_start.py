@@ -23,7 +23,7 @@ from headway.models.estimation.warm_up import falling_ratios
 from headway.planner.after_start import for_fresh_jvm
 from headway.report.explanation import explanation_text
 from headway.report.sheet_text import sheet_text
-from headway.report.stream import stream_sheet
+from headway.report.stream import prediction_sheet, stream_sheet
 from tests.factories import a_profile, kept
 
 RATE = "20k/s"
@@ -102,8 +102,9 @@ def test_without_a_fresh_jvm_on_record_nothing_is_made_up() -> None:
     assert found.after_start is not None
     assert found.after_start.evidence is Evidence.UNAVAILABLE
     assert found.after_start.by_minute_s == ()
-    assert "unavailable: the profile has no batches of a fresh JVM" in " ".join(
-        sheet_text(stream_sheet(found)).split()
+    assert "after a restart" not in sheet_text(stream_sheet(found))
+    assert "Unavailable: the profile has no batches of a fresh JVM" in " ".join(
+        explanation_text(found).split()
     )
     with pytest.raises(InputError, match="has no batches of a fresh JVM"):
         planned(drifting, from_start=True)
@@ -164,3 +165,24 @@ def test_ratios_fall_with_age_and_keep_the_mean(ages_s: list[float], seed: int) 
     assert all(young.jvm_age_s < old.jvm_age_s for young, old in pairwise(found))
     mean = sum(one.num_batches * np.log(one.duration_ratio) for one in found) / len(ages_s)
     assert mean == pytest.approx(float(np.mean(np.log(ratios))), abs=1e-9)
+
+
+def test_a_prediction_has_the_restart_of_its_setting_among_its_details() -> None:
+    prediction = predict(warmed(), rate=RATE, trigger="2s")
+    restart = prediction.restart
+    assert restart is not None
+    assert restart.session_s == 5.0
+    # 20,000 rows per second came while JVM and session started; the first batch takes 3 s more.
+    at_once = predict(warmed(), rate=RATE, trigger=f"{restart.jvm_s + 5.0}s").batch_duration
+    assert at_once is not None
+    assert restart.first_batch_s == pytest.approx(3.0 + at_once.mean_s, rel=0.01)
+    assert "Starting again takes up to" not in as_text(prediction)
+    assert "Starting again takes up to" in sheet_text(prediction_sheet(prediction))
+    assert prediction.to_dict()["restart"]["session_s"] == 5.0
+    # As a plan says it of the same setting, before its safety margin.
+    plan_restart = planned(warmed(), trigger="2s").after_start
+    assert plan_restart is not None
+    assert plan_restart.restart is not None
+    assert plan_restart.restart.total_s > restart.total_s
+    assert predict(warmed(), rate="9M/s").restart is None
+    assert predict(a_profile(), rate=RATE).restart is None

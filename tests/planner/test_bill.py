@@ -27,13 +27,15 @@ from headway.report.sheet_text import sheet_text
 from headway.report.stream import stream_sheet
 from headway.spec.parts import store_price
 from tests.factories import a_profile
+from tests.models.job.test_kept_bytes import with_state
 from tests.planner.jobs import windowed
 
 NODE = "roomy:cores=4,memory=64g,price=0.2"
 HOURS_PER_MONTH = 720
 # One batch per second at eight partitions: offsets, commits, and of each of eight stores a file of
-# changes, and once a minute a snapshot; at S3 each of them is a PUT and a COPY.
-REQUESTS_PER_S = 2 * (2 + 8 * (1 + 1 / 60))
+# changes, and once a minute a snapshot; at S3 each of them is a PUT, a COPY and ten LISTs.
+FILES_PER_S = 2 + 8 * (1 + 1 / 60)
+REQUESTS_PER_S = 12 * FILES_PER_S
 COST_PER_HOUR = 3600 * REQUESTS_PER_S * 5e-6
 
 
@@ -64,20 +66,20 @@ def test_requests_follow_files_batches_and_the_price() -> None:
 
 
 @pytest.mark.parametrize(
-    ("store", "requests"), [("s3", 2), ("gcs", 2), ("adls", 4), ("hdfs", 1), ("disk", 1)]
+    ("store", "requests"), [("s3", 12), ("gcs", 2), ("adls", 4), ("hdfs", 1), ("disk", 1)]
 )
 def test_each_store_has_its_price_and_requests_per_file(store: str, requests: int) -> None:
     price = store_price(CheckpointStore(store))
     assert price is not None
-    assert price.requests_renamed == requests
+    assert price.requests_renamed + price.lists_renamed == requests
     writes = planned(trigger="1s", partitions=8, checkpoint_store=store).writes
-    assert writes.requests_per_hour == pytest.approx(3600 * REQUESTS_PER_S / 2 * requests)
+    assert writes.requests_per_hour == pytest.approx(3600 * FILES_PER_S * requests)
     assert bool(writes.cost_per_hour) == (store not in ("hdfs", "disk"))
 
 
 def test_without_a_store_files_are_counted_and_not_priced() -> None:
     plan = planned(trigger="1s", partitions=8)
-    assert plan.writes.files_per_hour == pytest.approx(3600 * REQUESTS_PER_S / 2)
+    assert plan.writes.files_per_hour == pytest.approx(3600 * FILES_PER_S)
     assert (plan.writes.requests_per_hour, plan.writes.cost_per_hour) == (None, None)
     assert plan.cost == plan.cost_per_hour
     assert "bill" not in as_text(plan)
@@ -190,7 +192,7 @@ def test_a_difference_shows_requests_and_files() -> None:
     assert requests is not None
     assert files is not None
     assert requests.change_ratio == pytest.approx(-0.5, abs=0.01)
-    assert files.before == pytest.approx(3600 * REQUESTS_PER_S / 2)
+    assert files.before == pytest.approx(3600 * FILES_PER_S)
     assert "write requests" in as_text(difference)
 
 
@@ -211,7 +213,7 @@ def test_own_prices_replace_those_of_the_catalogue(tmp_path: Path) -> None:
     path.write_text(CATALOGUE)
     fixed: dict[str, Any] = {"trigger": "1s", "partitions": 8, "catalog": path}
     writes = planned(**fixed, checkpoint_store="s3").writes
-    assert writes.cost_per_hour == pytest.approx(3600 * REQUESTS_PER_S / 2 * 50e-6)
+    assert writes.cost_per_hour == pytest.approx(3600 * FILES_PER_S * 50e-6)
     assert writes.prices_of == "2026-01-02"
     # What it lacks is as in Headway's own, if that has the same currency.
     assert planned(**fixed, checkpoint_store="gcs").writes.cost_per_hour > 0
@@ -244,3 +246,49 @@ def test_a_plan_says_what_it_saves_against_the_profiled_executors() -> None:
     text = " ".join(as_text(plan).split())
     saved = "0.2 per hour, 144 per month, 144 less than 2 for the profiled executors"
     assert f"1 node of n, {saved} " in text
+
+
+def test_every_row_of_a_frontier_keeps_the_limit_of_files() -> None:
+    options: dict[str, Any] = {"target": "p99 <= 12s", "partitions": 8}
+    free = planned(**options)
+    limited = planned(**options, limit="files <= 9k/h")
+    # Ten files and a snapshot of eight stores each minute: 9,000 in an hour are a batch in 3.9 s.
+    intervals_s = [row.configuration.trigger_s for row in limited.frontier]
+    assert min(intervals_s) >= 3.9 > min(row.configuration.trigger_s for row in free.frontier)
+    pairs = zip(free.frontier, limited.frontier, strict=False)
+    assert all(row.sustainable_rate_per_s <= other.sustainable_rate_per_s for other, row in pairs)
+
+
+def test_a_limit_that_nothing_keeps_leaves_an_empty_frontier() -> None:
+    plan = planned(trigger="1s", partitions=8, limit="files <= 900/h", max_nodes=2)
+    assert not plan.feasible
+    assert [row.sustainable_rate_per_s for row in plan.frontier] == [0.0, 0.0]
+    assert "files" in as_text(plan)
+
+
+def test_space_is_part_of_the_bill(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(CATALOGUE.replace("requests_renamed: 1", "price_per_gb_month: 720"))
+    fixed: dict[str, Any] = {"trigger": "1s", "partitions": 8, "catalog": path}
+    plan = planned(with_state(), **fixed, checkpoint_store="s3")
+    # 720 per GB and month are 1 per GB and hour.
+    assert plan.writes.storage_cost_per_hour == pytest.approx(plan.writes.kept_bytes / 1e9)
+    assert plan.writes.storage_cost_per_hour > 0
+    assert plan.cost == pytest.approx(
+        plan.nodes * 0.2 + plan.writes.cost_per_hour + plan.writes.kept_bytes / 1e9
+    )
+    assert ", space " in " ".join(as_text(plan).split())
+    assert "of state for minBatchesToRetain batches" in " ".join(
+        sheet_text(stream_sheet(plan)).split()
+    )
+
+
+def test_requests_that_list_cost_as_much_as_writes(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(CATALOGUE.replace("requests_renamed: 1", "lists_renamed: 2.5"))
+    fixed: dict[str, Any] = {"trigger": "1s", "partitions": 8, "catalog": path}
+    writes = planned(**fixed, checkpoint_store="s3").writes
+    files_per_hour = 3600 * FILES_PER_S
+    assert writes.lists_per_hour == pytest.approx(2.5 * files_per_hour)
+    assert writes.requests_per_hour == pytest.approx(3.5 * files_per_hour)
+    assert writes.cost_per_hour == pytest.approx(3.5 * files_per_hour * 50e-6)

@@ -219,7 +219,7 @@ def test_a_target_that_is_met_is_no_reason_for_another_trigger() -> None:
     assert query.proposals == []
 
 
-@pytest.mark.parametrize("seed", seeds(2, 6))
+@pytest.mark.parametrize("seed", seeds(1, 6))
 def test_it_stays_within_bounds_and_takes_nothing_back_within_half_an_hour(seed: int) -> None:
     random = np.random.default_rng(seed)
     bounds = Bounds(min_executors=2, max_executors=9, changes_per_hour=4)
@@ -464,13 +464,13 @@ def test_spikes_that_return_soon_keep_their_executors() -> None:
 
 def test_spikes_that_return_late_are_left_as_soon_as_it_is_allowed() -> None:
     query = Query(2)
-    steps = spiky(query, 5, 6.0 * 3600.0)
-    spikes_end_s = [21_600.0 * (number + 1) for number in range(4)]
+    steps = spiky(query, 4, 6.0 * 3600.0)
+    spikes_end_s = [21_600.0 * (number + 1) for number in range(3)]
     waits_s = [min(one.at_s for one in steps if one.at_s > end_s) - end_s for end_s in spikes_end_s]
     # The hours before the first one count: alone, its rows would be worth two nodes for longer.
     alone_s = steps[0].cost_node_s / (steps[0].before_executors - steps[0].after_executors)
     assert max(waits_s) <= 3600.0 < alone_s
-    assert [one.after_executors for one in steps] == [2] * 4
+    assert [one.after_executors for one in steps] == [2] * 3
 
 
 def test_a_batch_that_works_off_a_backlog_is_not_silent() -> None:

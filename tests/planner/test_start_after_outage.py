@@ -92,7 +92,7 @@ def test_a_plan_lists_the_parts_of_a_start() -> None:
     words = " ".join(explanation_text(found).split())
     assert "to load the snapshot of the state" in words
     assert "until the first batch begins" in words
-    assert "ready up to" in " ".join(sheet_text(stream_sheet(found)).split())
+    assert "starting takes up to" in " ".join(sheet_text(stream_sheet(found)).split())
     after = plan_json(found)["after_start"]
     assert isinstance(after, dict)
     assert after["restart"]["session_s"] == 3.0

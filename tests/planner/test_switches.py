@@ -17,6 +17,8 @@ from headway.domain.writes import FilesLimit
 from headway.emitters import ALL_FORMATS
 from headway.errors import InputError
 from headway.formats.from_json import parse_plan
+from headway.models.job.switches import turned
+from headway.models.job.turned import TurnedJob
 from headway.planner.switches import variants, why_not, with_switches_of
 from headway.sparkconf.switches import switch_setting
 from headway.units import parse_duration_s
@@ -119,6 +121,18 @@ def test_the_switch_that_saves_most_is_tried_first() -> None:
     allowed = [Switch.KEEP_LOADED, Switch.CHANGELOG, Switch.ASYNC_PROGRESS]
     tried = [variant.switches for variant in variants(profile, allowed, None, Metric.TUPLE)]
     assert tried == [(), ("changelog",), ("changelog", "keep-loaded")]
+
+
+def test_each_allowed_switch_is_turned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: list[Switch] = []
+
+    def counted(profile: JobProfile, switch: Switch) -> TurnedJob | str:
+        turns.append(switch)
+        return turned(profile, switch)
+
+    monkeypatch.setattr("headway.planner.switches.turned", counted)
+    (_, variant) = variants(to_kafka(), [Switch.ASYNC_PROGRESS], None, Metric.TUPLE)
+    assert variant.switches == tuple(turns) == (Switch.ASYNC_PROGRESS,)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +275,9 @@ def test_a_prediction_waits_for_a_minimum_of_rows() -> None:
     fixed: dict[str, Any] = {"rate": 2000.0, "trigger": "500ms"}
     waiting = headway.predict(a_profile(), **fixed, min_offsets=4100)
     as_long = headway.predict(a_profile(), **(fixed | {"trigger": "2500ms"}))
-    assert waiting.tuple_latency == as_long.tuple_latency
+    assert waiting.tuple_latency is not None
+    assert as_long.tuple_latency is not None
+    assert waiting.tuple_latency.mean_s == pytest.approx(as_long.tuple_latency.mean_s, rel=1e-5)
     (finding,) = [one for one in waiting.findings if one.code is FindingCode.TRIGGERS_WAIT]
     assert words_of(finding) == (
         "batches start every 2.50 s, since triggers wait for 4,100 rows (minOffsetsPerTrigger)"

@@ -47,6 +47,7 @@ class SimulatedQuery:
     may_cut: bool = False
     sink: str = "FileSink[/out]"
     live_executors: bool = True
+    executors_are_given: bool = False
     starts: list[Configuration] = field(default_factory=list)
     fails_at: tuple[Callable[[Configuration], bool], ...] = ()
     at: Callable[[str], None] = lambda _point: None
@@ -106,6 +107,8 @@ class SimulatedQuery:
         return 1.0
 
     def ask_for_executors(self, total: int) -> None:
+        if self.executors_are_given:
+            return
         self.executors = min(self.num_executors(), total)
         waiting = [one for one in self.come_s if one > self.now_s]
         more = total - self.executors - len(waiting)

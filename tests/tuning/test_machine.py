@@ -104,6 +104,21 @@ def test_recommending_counts_the_executors_that_are_there(tmp_path: Path) -> Non
     assert proposed[0]["now"]["executors"] == 1  # type: ignore[index]
 
 
+def test_a_supervised_application_has_the_executors_of_its_command(tmp_path: Path) -> None:
+    # The profile has one, and the command starts three; they sustain the step.
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(
+        executors=3, rate_per_s=step, executors_are_given=True, live_executors=False
+    )
+    machine = begun(query, path, STEP_AT_S + 200, executors=(1, 1), first=ONE)
+    assert machine.running.executors == 3
+    assert machine.rule.table(machine.running).sizes[1.0] == (3,)
+    assert "proposed" not in events(path)
+    # Nothing to restore: the setting differs from the first one only in what the command gives.
+    machine.end(restore=True)
+    assert query.starts == [ONE]
+
+
 def test_quiet_times_and_a_switch_hold_it_back(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(executors=1, rate_per_s=step)

@@ -12,10 +12,11 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 KINDS = ("interpreter_s", "memory_s", "hash_s")
 SAME_MACHINE_RATIO = 1.5
@@ -54,6 +55,18 @@ def fixed_work(path: Path) -> Iterator[FixedWork]:
 def loop_s_now() -> float:
     """How long the loop of the interpreter takes on this machine now, at its best [s]."""
     return min(_processor_s(_loop) for _ in range(5))
+
+
+def mean_loop_s(rows: Iterable[Mapping[str, Any]]) -> float | None:
+    """How long the loop took beside some runs, on average [s]; None where it was not done."""
+    loops_s = [row["fixed_work"]["interpreter_s"] for row in rows if row.get("fixed_work")]
+    return statistics.fmean(loops_s) if loops_s else None
+
+
+def slower_ratio(row: Mapping[str, Any], beside_fit_s: float | None) -> float | None:
+    """How much slower the loop was beside a run than beside those fitted; None if unknown."""
+    work = row.get("fixed_work")
+    return work["interpreter_s"] / beside_fit_s if work and beside_fit_s else None
 
 
 def is_same_machine(loop_s: float, other_loop_s: float) -> bool:

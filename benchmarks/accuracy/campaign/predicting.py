@@ -150,7 +150,9 @@ def errors_by_part(
     if run is None or row["setting"]["backlog"]:
         return None
     age_s = measured.jvm_age_s(row)
-    factor, aged = profile.age_factor(age_s), profile.at_age(age_s)
+    factor = profile.age_factor(age_s)
+    # A state that follows the rate has the size that it has at this one.
+    aged = replace(profile.at_age(age_s), arrivals=arrivals)
     parts = parts_of(aged, run, row["truth"]["from_s"], factor)
     if parts is None:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from pages import headed
@@ -19,6 +19,7 @@ from campaign.figures import (
 from campaign.fixed_work import KINDS
 from headway.models.arrays import Array
 
+GOALS = {"mean": GOAL_MEAN_RATIO, "p99": GOAL_P99_RATIO}
 _TOGETHER_S = 15.0
 _LEAST_RUNS = 5
 _NAMES = {
@@ -100,7 +101,7 @@ def corrected_by_speed(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
-def latencies_by_speed(rows: Sequence[Row]) -> Iterator[str]:
+def latencies_by_speed(rows: Sequence[Row], goals: Mapping[str, float] = GOALS) -> Iterator[str]:
     """Errors of latencies as they are, and predicted for the speed that the machine had."""
     judged = [row for row in rows if is_judged(row) and row["predicted"].get("at_speed")]
     if len(judged) < _LEAST_RUNS:
@@ -116,7 +117,7 @@ def latencies_by_speed(rows: Sequence[Row]) -> Iterator[str]:
     for name, of in {"all": judged, **regimes(judged)}.items():
         cells = [
             cell
-            for figure, goal in (("mean", GOAL_MEAN_RATIO), ("p99", GOAL_P99_RATIO))
+            for figure, goal in goals.items()
             for what in ("latency", "at_speed")
             for cell in _error_cells([_error(row, what, figure) for row in of], goal)
         ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from campaign.fixed_work import is_same_machine
+from campaign.fixed_work import is_same_machine, mean_loop_s, slower_ratio
 from campaign.predicting import (
     age_as_said_s,
     arrivals_of,
@@ -24,6 +24,7 @@ from result_lines import lines_of
 from headway.domain import Arrivals, JobProfile, Prediction
 from headway.errors import HeadwayError
 from headway.models.job.predict import predict
+from ordinary.advice import advised_run
 from ordinary.jobs import FILES, JOBS
 from ordinary.legs import ADVISED_FILE, legs_of
 from ordinary.split import ADVISED, PRODUCTION, SPLIT
@@ -42,10 +43,12 @@ Headway calls a setting stable up to nine tenths of its capacity (P3); the first
 def judged_block(block: int, folder: Path) -> Iterator[Row]:
     """A line for each judged run of a block and each profile, and one for each run left out."""
     groups = read_groups(block, folder)
+    advice = lines_of(folder / ADVISED_FILE)
+    advised = {advised_run(block, line).name for line in advice if line["left_out"] is None}
     for name in dict.fromkeys(job for leg in legs_of(block) for job in leg.jobs):
         of_job = {key: group for key, group in groups.items() if group.of(name)}
-        yield from _judged_job(block, name, of_job)
-    for line in lines_of(folder / ADVISED_FILE):
+        yield from _judged_job(block, name, of_job, advised)
+    for line in advice:
         if line["left_out"] is not None:
             yield {"block": block, "workload": line["workload"], "left_out": line["left_out"]}
 
@@ -60,18 +63,26 @@ def read_groups(block: int, folder: Path) -> dict[str, MeasuredGroup]:
     }
 
 
-def _judged_job(block: int, name: str, groups: Mapping[str, MeasuredGroup]) -> Iterator[Row]:
+def _judged_job(
+    block: int, name: str, groups: Mapping[str, MeasuredGroup], advised_names: Container[str]
+) -> Iterator[Row]:
     main = next((group for key, group in groups.items() if key.endswith("-two")), None)
     if main is None:
         return
     all_rows = main.of(name)
     rows = [row for row in all_rows if not _is_of_another_machine(row, all_rows)]
     one_run = [row for row in rows if row["role"] == PRODUCTION and row["truth"]]
-    advised = [row for row in rows if row["role"] == ADVISED and row["truth"]]
+    # Runs that were advised after an earlier run in production may be on record, too.
+    advised = [
+        row
+        for row in rows
+        if row["role"] == ADVISED and row["truth"] and row["name"] in advised_names
+    ]
     if not one_run:
         yield {"block": block, "workload": name, "left_out": "the run in production failed"}
         return
     for role, fitted in ((PRODUCTION, one_run), (ADVISED, one_run + advised)):
+        beside_fit_s = mean_loop_s(fitted)
         try:
             profile = main.fitted_on(fitted)
         except HeadwayError as error:
@@ -81,11 +92,16 @@ def _judged_job(block: int, name: str, groups: Mapping[str, MeasuredGroup]) -> I
         for group in groups.values():
             for row in group.of(name):
                 if row["role"] == JUDGE:
-                    about = {"role": role, "runs": len(fitted), "group": main.group.name}
+                    about = {
+                        "role": role,
+                        "runs": len(fitted),
+                        "group": main.group.name,
+                        "interpreter_s": beside_fit_s,
+                    }
                     judged: Row = (
                         {"left_out": "run on another machine than the one in production"}
                         if _is_of_another_machine(row, all_rows)
-                        else judged_run(profile, group, row)
+                        else judged_run(profile, group, row, beside_fit_s)
                     )
                     yield {**row, "fitted": about, **judged}
 
@@ -99,14 +115,23 @@ def _is_of_another_machine(row: Row, rows: Sequence[Row]) -> bool:
     return not is_same_machine(work["interpreter_s"], work_in_production["interpreter_s"])
 
 
-def judged_run(profile: JobProfile, measured: MeasuredGroup, row: Row) -> Row:
-    """What is predicted of a run, promised of it and said of its limit."""
+def judged_run(
+    profile: JobProfile, measured: MeasuredGroup, row: Row, beside_fit_s: float | None
+) -> Row:
+    """What is predicted of a run, promised of it and said of it and of its limit.
+
+    ``beside_fit_s`` is how long fixed work took beside the fitted runs [s].
+    """
     if row["truth"] is None:
         return {"left_out": row.get("failed", "fewer than two batches after the warm-up")}
     arrivals = arrivals_of(profile, row, is_even=JOBS[row["workload"]].source != FILES)
+    configuration, age_s = configuration_of(measured, row), age_as_said_s(measured.jvm_age_s(row))
+    prediction = predict(profile, configuration, arrivals, jvm_age_s=age_s)
+    slower = slower_ratio(row, beside_fit_s)
     return {
-        "predicted": predicted_of(profile, measured, row, arrivals, None),
-        "promises": _promises(profile, measured, row, arrivals),
+        "predicted": predicted_of(profile, measured, row, arrivals, slower),
+        "verdict": verdict_of(prediction),
+        "promises": _promises(profile.at_age(age_s), row, prediction),
         "verdicts": _verdicts(profile, measured, row),
         "parts": _parts(profile, measured, row, arrivals),
         "stages": stages_of_levels(profile),
@@ -129,18 +154,14 @@ def _parts(
     return errors_by_part(profile, measured, row, arrivals)
 
 
-def _promises(
-    profile: JobProfile, measured: MeasuredGroup, row: Row, arrivals: Arrivals
-) -> list[list[float]]:
+def _promises(profile: JobProfile, row: Row, prediction: Prediction) -> list[list[float]]:
     """Random promises: probability, whether it was met, and whether it was missed for sure."""
-    configuration = configuration_of(measured, row)
-    age_s = age_as_said_s(measured.jvm_age_s(row))
-    said = predict(profile, configuration, arrivals, jvm_age_s=age_s).tuple_latency
-    if said is None:
+    latency = prediction.tuple_latency
+    if latency is None:
         return []
     seen_s: dict[str, float] = row["truth"]["latency"]
     less_s = {figure: value / MISSED_RATIO for figure, value in seen_s.items()}
-    asked = (profile.at_age(age_s), configuration, arrivals, said)
+    asked = (profile, prediction.configuration, prediction.arrivals, latency)
     met = outcomes_of(*asked, seen_s, row["name"])
     nearly = outcomes_of(*asked, less_s, row["name"])
     return [

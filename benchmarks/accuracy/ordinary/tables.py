@@ -81,12 +81,8 @@ def stability_table(rows: Sequence[Row], decided: Mapping[AskedRate, bool]) -> I
 
 def wrong_of_runs(rows: Iterable[Row]) -> tuple[int, int, int]:
     """Runs called stable that fell behind, called not stable that kept up, and all runs."""
-    said = [(row["predicted"]["stable"], not fell_behind(row)) for row in rows if shows_trend(row)]
-    return (
-        sum(stable and not kept_up for stable, kept_up in said),
-        sum(kept_up and not stable for stable, kept_up in said),
-        len(said),
-    )
+    said = Counter((row["verdict"], fell_behind(row)) for row in rows if shows_trend(row))
+    return said[STABLE, True], said[NOT_STABLE, False], said.total()
 
 
 def shows_trend(row: Row) -> bool:

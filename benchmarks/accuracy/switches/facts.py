@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from campaign.truth import window_commits_s
 
 from headway.runtime.measure import begun_epoch_s
 from headway.units import ms_to_s
@@ -33,6 +34,19 @@ def facts_of(events: Sequence[Event], after_s: float) -> dict[str, Any]:
         "state": _state(with_rows),
         "empty_state": _state(empty),
     }
+
+
+def mean_window_delay_s(events: Sequence[Event], from_s: float, to_s: float) -> float | None:
+    """Mean time from the end of windows, of those that end in an interval, to their commit [s].
+
+    None if none was emitted.
+    """
+    delays_s = [
+        committed_s - end_s
+        for end_s, committed_s in window_commits_s(events).items()
+        if from_s < end_s <= to_s
+    ]
+    return float(np.mean(delays_s)) if delays_s else None
 
 
 def _has_run(event: Event) -> bool:

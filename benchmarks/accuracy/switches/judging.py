@@ -1,24 +1,24 @@
-"""Gains of switches: predicted from the run before alone, beside those that were measured."""
+"""Gains of switches: predicted from the runs before alone, beside those that were measured."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
+from statistics import mean
 
 from headway.domain import Application, Configuration, JobProfile
 from headway.domain.switches import Switch
 from headway.models.batches.intervals import held_back_trigger_s
 from headway.models.job.predict import predict
 from headway.models.job.switches import turned
-from switches.pairs import AFTER, BEFORE, Pair, Split
+from switches.pairs import AFTER, BEFORE, Pair, Row, Split, measured_runs
 
-Row = Mapping[str, Any]
 WINDOWS, LATENCY = "windows", "latency"
 _SWITCH_OF = {"coalescing-off": Switch.NO_COALESCING}
 _TWO_SIDED_95 = 1.96
+_RESIDUAL_VARIANCES = 20.0
+"""Variance of `o - 3 i` of the split, in variances of one run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,6 @@ class Judged:
 
     pair: Pair
     before_s: float
-    duration_s: float
     measured_s: float
     noise_s: float
     predicted: Gain | str
@@ -48,37 +47,37 @@ class Judged:
             return None
         return self.predicted.expected_s - self.measured_s
 
+    def is_close(self, allowed_ratio: float) -> bool:
+        """Whether the prediction is as close to the measured change as was asked."""
+        return self._is_off_by(allowed_ratio * abs(self.measured_s))
+
     def is_within(self, allowed_ratio: float) -> bool:
-        """Whether the prediction is as close as was asked."""
-        error_s = self.error_s
-        allowed_s = max(allowed_ratio * abs(self.measured_s), self.noise_s)
-        return error_s is not None and abs(error_s) <= allowed_s
+        """Whether it is as close as that, or as the noise of repeats."""
+        return self._is_off_by(max(allowed_ratio * abs(self.measured_s), self.noise_s))
+
+    def _is_off_by(self, most_s: float) -> bool:
+        return self.error_s is not None and abs(self.error_s) <= most_s
 
 
 def judged_pairs(
-    split: Split, runs: Sequence[Row], profiles: Mapping[str, JobProfile]
+    split: Split, lines: Sequence[Row], profiles: Mapping[str, JobProfile]
 ) -> Iterator[Judged]:
-    """Each pair of which both sides were measured."""
-    by_name = {row["run"]: row for row in runs if row.get("truth")}
-    noise_ratios = {kind: noise_ratio(split, by_name, kind) for kind in (LATENCY, WINDOWS)}
+    """Each pair whose runs were all measured."""
+    runs = measured_runs(split, lines)
+    noise_ratios = {kind: noise_ratio(split, runs, kind) for kind in (LATENCY, WINDOWS)}
     for pair in split.pairs:
-        before, after = (by_name.get(f"{pair.name}/{side}/1") for side in (BEFORE, AFTER))
-        if before is None or after is None:
+        if pair.name not in runs:
             continue
-        kind = statistic_of(pair)
-        before_s, after_s = mean_s(before, kind), mean_s(after, kind)
-        if before_s is None or after_s is None:
-            continue
-        duration_s = before["truth"]["duration"]["mean"]
-        base_s = duration_s if kind == LATENCY else before_s
+        rows, kind = runs[pair.name], statistic_of(pair)
+        before_s = mean(mean_s(row, kind) for row in rows if row["side"] == BEFORE)
+        after_s = mean(mean_s(row, kind) for row in rows if row["side"] == AFTER)
         profile = profiles.get(pair.name)
         yield Judged(
             pair=pair,
             before_s=before_s,
-            duration_s=duration_s,
             measured_s=after_s - before_s,
-            noise_s=noise_ratios[kind] * base_s,
-            predicted="the run before has no profile"
+            noise_s=noise_ratios[kind] * _base_s(rows, kind),
+            predicted="the runs before have no profile"
             if profile is None
             else predicted_gain(pair, profile),
         )
@@ -89,28 +88,36 @@ def statistic_of(pair: Pair) -> str:
     return LATENCY if pair.window_s is None else WINDOWS
 
 
-def mean_s(row: Row, kind: str) -> float | None:
-    """A mean latency of a run; None if it was not measured."""
-    measured = row["truth"][kind]
-    return None if measured is None else float(measured["mean"])
+def mean_s(row: Row, kind: str) -> float:
+    """A mean latency of a run."""
+    if kind == WINDOWS:
+        return float(row["facts"]["window_delay_s"])
+    return float(row["truth"][LATENCY]["mean"])
 
 
-def noise_ratio(split: Split, by_name: Mapping[str, Row], kind: str) -> float:
-    """What 95% of the differences between two runs of a setting do not exceed, by the repeats."""
-    ratios = []
+def noise_ratio(split: Split, runs: Mapping[str, Sequence[Row]], kind: str) -> float:
+    """What 95% of measured changes are off by at most, by the repeats: as the split states it."""
+    squares = []
     for pair in split.pairs:
-        first, second = (by_name.get(f"{pair.name}/{BEFORE}/{number}") for number in (1, 2))
-        if statistic_of(pair) != kind or first is None or second is None:
+        if statistic_of(pair) != kind or pair.name not in runs:
             continue
-        first_s, second_s = mean_s(first, kind), mean_s(second, kind)
-        if first_s is not None and second_s is not None:
-            base_s = first["truth"]["duration"]["mean"] if kind == LATENCY else first_s
-            ratios.append((second_s - first_s) / base_s)
-    return _TWO_SIDED_95 * float(np.sqrt(np.mean(np.square(ratios)))) if ratios else 0.0
+        first_s, second_s, third_s, fourth_s = (mean_s(row, kind) for row in runs[pair.name])
+        residual_s = (fourth_s - first_s) - 3.0 * (third_s - second_s)
+        ratio = residual_s / _base_s(runs[pair.name], kind)
+        squares.append(ratio * ratio / _RESIDUAL_VARIANCES)
+    return _TWO_SIDED_95 * math.sqrt(mean(squares)) if squares else 0.0
+
+
+def _base_s(rows: Sequence[Row], kind: str) -> float:
+    """What noise is relative to: the duration of a batch before, or the latency of its windows."""
+    before = [row for row in rows if row["side"] == BEFORE]
+    if kind == WINDOWS:
+        return mean(mean_s(row, kind) for row in before)
+    return mean(float(row["truth"]["duration"]["mean"]) for row in before)
 
 
 def predicted_gain(pair: Pair, profile: JobProfile) -> Gain | str:
-    """What turning the switch of a pair changes, by the profile of the run before; or why not."""
+    """What turning the switch of a pair changes, by the profile of the runs before; or why not."""
     setting = replace(profile.baseline, trigger_s=pair.trigger_s)
     if pair.switch == "partitions":
         partitions = pair.after.partitions or pair.partitions

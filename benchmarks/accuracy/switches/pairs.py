@@ -1,19 +1,28 @@
-"""The pairs of the split: a query, and what of it is changed between its two runs."""
+"""The pairs of the split: a query, what of it is changed, and in which order both sides run."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 SPLIT = Path(__file__).parent.parent / "switches-split.json"
 """Pairs, times and what is judged, committed before the first run."""
-BEFORE, AFTER = "before", "after"
+SIDES = BEFORE, AFTER = "before", "after"
 SESSIONS = ("rocksdb", "default", "slow files", "kafka")
 """JVMs by what all their queries have in common, in the order of the runs."""
+
+_NUM_RUNS = 4
+_BETWEEN_S = 0.3
+"""How long a run takes beside its own time."""
+_SETTLE_RATIO = 0.1
+_MISSING: Mapping[str, Any] = {"truth": None}
+
+Row = Mapping[str, Any]
+"""A line of the results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +48,6 @@ class Pair:
     partitions: int
     before: Side
     after: Side
-    repeated: bool = False
     num_keys: int = 1000
     hash_rounds: int = 10
     backlog_s: float = 0.0
@@ -48,6 +56,16 @@ class Pair:
     burst_period_s: float = 1.0
     burst_share: float = 1.0
 
+    @property
+    def settle_s(self) -> float:
+        """How much longer than others its runs take until they are steady: it has a backlog."""
+        return _SETTLE_RATIO * self.backlog_s
+
+    @property
+    def emit_s(self) -> float:
+        """How much longer its runs last so that the windows of the measured time are emitted."""
+        return 0.0 if self.window_s is None else self.burst_period_s
+
     def side(self, name: str) -> Side:
         """What is set for the runs of a side."""
         return self.before if name == BEFORE else self.after
@@ -55,7 +73,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairRun:
-    """One run of one side of a pair; repeats are numbered from 1."""
+    """One run of one side of a pair; repeats are numbered from 1, what is thrown away is 0."""
 
     pair: Pair
     side: str
@@ -72,25 +90,26 @@ class Split:
     """The pairs, how long their runs last, and what is asked of the predictions."""
 
     pairs: tuple[Pair, ...]
+    warm_up_s: float
     warm_s: float
     measured_s: float
     allowed_ratio: float
     required: int
+    most_others_cores: float
 
-    @property
-    def run_s(self) -> float:
-        """How long a run lasts."""
-        return self.warm_s + self.measured_s
-
-    def of_session(self, session: str) -> tuple[Pair, ...]:
-        """The pairs that run in JVMs of one kind."""
-        return tuple(pair for pair in self.pairs if pair.session == session)
+    def takes_s(self, pair: Pair) -> float:
+        """How long all runs of a pair last."""
+        run_s = self.warm_s + pair.settle_s + self.measured_s + pair.emit_s
+        return len(SIDES) * (self.warm_up_s + _BETWEEN_S) + _NUM_RUNS * (run_s + _BETWEEN_S)
 
 
 def read_split() -> Split:
     """The split as it was committed."""
     stated = json.loads(SPLIT.read_text(encoding="utf-8"))
-    names = ("warm_s", "measured_s", "allowed_ratio", "required")
+    names = (
+        *("warm_up_s", "warm_s", "measured_s"),
+        *("allowed_ratio", "required", "most_others_cores"),
+    )
     return Split(pairs=tuple(map(_pair, stated["pairs"])), **{name: stated[name] for name in names})
 
 
@@ -99,13 +118,36 @@ def split_digest() -> str:
     return hashlib.sha256(SPLIT.read_bytes()).hexdigest()[:12]
 
 
-def runs_of(pair: Pair, place: int) -> Iterator[PairRun]:
-    """The runs of a pair in order; every other pair begins with the changed side."""
-    sides = (BEFORE, AFTER) if place % 2 == 0 else (AFTER, BEFORE)
-    for side in sides:
-        yield PairRun(pair=pair, side=side, repeat=1)
-    if pair.repeated:
-        yield PairRun(pair=pair, side=BEFORE, repeat=2)
+def warm_up_runs(pair: Pair) -> Iterator[PairRun]:
+    """Runs that make a JVM compile what both sides do: as fast as possible, without a backlog."""
+    eager = replace(pair, trigger_s=0.0, backlog_s=0.0)
+    for side in SIDES:
+        yield PairRun(pair=eager, side=side, repeat=0)
+
+
+def runs_of(pair: Pair, place: int) -> tuple[PairRun, ...]:
+    """The runs of a pair that count, in order; every other pair begins with the changed side.
+
+    What changes evenly with the age of the JVM does not change the difference of the sides.
+    """
+    outer, inner = (BEFORE, AFTER) if place % 2 == 0 else (AFTER, BEFORE)
+    order = ((outer, 1), (inner, 1), (inner, 2), (outer, 2))
+    return tuple(PairRun(pair=pair, side=side, repeat=repeat) for side, repeat in order)
+
+
+def measured_runs(split: Split, lines: Iterable[Row]) -> dict[str, tuple[Row, ...]]:
+    """The runs of each pair in order, if all of them succeeded undisturbed in one JVM."""
+    digest = split_digest()
+    last = {line["run"]: line for line in lines if line["split"] == digest}
+    complete = {}
+    for place, pair in enumerate(split.pairs):
+        rows = tuple(last.get(run.name, _MISSING) for run in runs_of(pair, place))
+        is_undisturbed = all(
+            row["truth"] and row["cores_of_others"] <= split.most_others_cores for row in rows
+        )
+        if is_undisturbed and len({row["jvm"] for row in rows}) == 1:
+            complete[pair.name] = rows
+    return complete
 
 
 def _pair(stated: Mapping[str, Any]) -> Pair:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from headway.ci.nouns import Finding, Held
 from headway.digits import format_money
@@ -30,7 +31,8 @@ def rows(held: Held) -> list[tuple[str, str, str, str]]:
     then, now = held.then, held.now
     figure_rows = [("nodes", "", _of(then, lambda locked: str(locked.nodes)), str(now.nodes))]
     if now.cost is not None or (then is not None and then.cost is not None):
-        figure_rows.append(("cost", now.cost_of, _of(then, _cost), _cost(now)))
+        show = partial(_cost, currency=held.currency)
+        figure_rows.append(("cost", now.cost_of, _of(then, show), show(now)))
     figure_rows.append(("planned", now.planned_of, _of(then, _planned), _planned(now)))
     return figure_rows
 
@@ -38,9 +40,9 @@ def rows(held: Held) -> list[tuple[str, str, str, str]]:
 def cost_text(held: Held) -> str:
     """The cost per month, or of a run of a job that ends; a dash if its nodes have no price."""
     then, now = held.then, held.now
-    per, num_hours = ("a run", 1.0) if now.ends else ("per month", HOURS_PER_MONTH)
+    per, num_hours = ("per run", 1.0) if now.ends else ("per month", HOURS_PER_MONTH)
     before, after = (
-        "-" if locked is None or locked.cost is None else format_money(locked.cost * num_hours)
+        "-" if locked is None else _cost(locked, num_hours, currency=held.currency)
         for locked in (None if then is None or then.ends != now.ends else then, now)
     )
     figures = changed(before, after)
@@ -72,8 +74,10 @@ def changed(then: str, now: str) -> str:
     return now if then in (now, "-") else f"{then} -> {now}"
 
 
-def _cost(locked: AnyLocked) -> str:
-    return "-" if locked.cost is None else format_money(locked.cost)
+def _cost(locked: AnyLocked, num_hours: float = 1.0, *, currency: str) -> str:
+    if locked.cost is None:
+        return "-"
+    return format_money(locked.cost * num_hours, currency=currency)
 
 
 def _planned(locked: AnyLocked) -> str:

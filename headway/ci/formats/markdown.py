@@ -50,7 +50,7 @@ def _cost_in_all(report: Report) -> str:
     if not costs:
         return ""
     changed = f" ({format_money(change, sign=True)})" if change else ""
-    return f"{format_money(sum(costs))} per month{changed}"
+    return f"{format_money(sum(costs), currency=report.currency)} per month{changed}"
 
 
 def _row(held: Held) -> str:

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.switches import MOST_TRIGGER_DELAY_S
+from headway.assumptions.switches import ARRIVED_SPREAD_RATIO, MOST_TRIGGER_DELAY_S
 from headway.models.arrays import Array
 from headway.models.laws.normal import quick_ndtr
 
 NARROWEST_LOG_SD = 1e-9  # a constant is the lognormal of this width
+_MOST_SPREADS = 6.0
 _NEXT_TRIGGER_RATIO = 1e-9
 
 
@@ -138,14 +139,16 @@ def held_back_trigger_s(
     **(Y10)** A source with a minimum of `N` rows gives a batch nothing before so many have arrived,
     or a delay `d` has passed since the last batch: the query waits for `t = min(N/λ, d)`. It looks
     at each trigger, so batches start every `B ⌈t/B⌉` with a trigger interval `B`, and every `t`
-    without. Its latencies are those of this interval, if batches are not longer than it.
+    without. Where about as many rows arrive by a trigger, some batches start then and others at the
+    next: `⌈t/B⌉` is its mean for a normal `N/λ` with the standard deviation `ς N/λ`. Latencies are
+    those of this interval, if batches are not longer than it.
 
     Source: ``ReadMinRows`` and Kafka's ``KafkaMicroBatchStream`` of Spark (4.3, 2026).
 
     Examples
     --------
     >>> held_back_trigger_s(0.5, 2000.0, 4100.0), held_back_trigger_s(0.5, 2000.0, 4000.0)
-    (2.5, 2.0)
+    (2.5, 2.25)
     >>> held_back_trigger_s(0.0, 2000.0, 4100.0), held_back_trigger_s(0.0, 1.0, 1e6, 10.0)
     (2.05, 10.0)
     """
@@ -153,6 +156,12 @@ def held_back_trigger_s(
     wait_s = min(min_rows / rate_per_s, longest_s)
     if trigger_s == 0.0:
         return wait_s
-    # A quotient of equal times may be a whole number but for its last digit.
-    num_triggers = math.ceil(wait_s / trigger_s * (1.0 - _NEXT_TRIGGER_RATIO))
-    return trigger_s * max(num_triggers, 1)
+    num_triggers = wait_s / trigger_s
+    if wait_s == longest_s:
+        # A quotient of equal times may be a whole number but for its last digit.
+        return trigger_s * max(math.ceil(num_triggers * (1.0 - _NEXT_TRIGGER_RATIO)), 1)
+    spread = ARRIVED_SPREAD_RATIO.value * num_triggers
+    # A batch starts later than at so many triggers; all but those nearby are certain.
+    first = max(math.floor(num_triggers - _MOST_SPREADS * spread), 1)
+    later = np.arange(first, math.ceil(num_triggers + _MOST_SPREADS * spread) + 1)
+    return trigger_s * float(first + quick_ndtr((num_triggers - later) / spread).sum())

@@ -182,7 +182,7 @@ def _thinned(wait: Wait, ratio: float) -> Wait:
 
 
 def busy_time(jobs: DStreamJobs) -> QueueTime:
-    """From the start of a batch's first job to the end of its last, with the pool to itself.
+    """From the start of a batch's first job to the end of its last, with the pool to itself (V2).
 
     Parameters
     ----------
@@ -192,10 +192,6 @@ def busy_time(jobs: DStreamJobs) -> QueueTime:
     -------
     QueueTime
         Lognormal if several jobs run at a time: (M1)-(M5).
-
-    Notes
-    -----
-    theory.md (V2).
 
     Examples
     --------

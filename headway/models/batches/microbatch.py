@@ -110,21 +110,13 @@ class SteadyState(_Inputs):
 
 
 def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> SteadyState:
-    """The states of some of the settings.
+    """The states of some of the settings (B3).
 
     Parameters
     ----------
     state : SteadyState
     selection : (k,) array of int or (n,) array of bool
         Which of them.
-
-    Returns
-    -------
-    SteadyState
-
-    Notes
-    -----
-    theory.md (B3).
 
     Examples
     --------
@@ -149,10 +141,6 @@ def steady_state(
         0 starts the next batch at once. [s]
     dispersion : float or (n,) array, >= 0
         Variance over mean of the number of rows in an interval; 1 is Poisson. [-]
-
-    Returns
-    -------
-    SteadyState
 
     Notes
     -----

@@ -137,7 +137,7 @@ def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Arra
 
 
 def empirical_latency_mean(intervals_s: Array, durations_s: Array) -> float:
-    r"""Mean row latency, from the batches of a running query.
+    r"""Mean row latency, from the batches of a running query (B7).
 
     Parameters
     ----------
@@ -148,10 +148,6 @@ def empirical_latency_mean(intervals_s: Array, durations_s: Array) -> float:
     -------
     float
         Mean over rows, not over batches. [s]
-
-    Notes
-    -----
-    theory.md (B7).
 
     Examples
     --------

@@ -129,10 +129,6 @@ def append_window_latency(
         share without rows if that is off. At 1 the input has stopped and no window is emitted. With
         trigger 0 only 0 and 1 are meaningful. [-]
 
-    Returns
-    -------
-    WindowLatency
-
     Notes
     -----
     **(W2)** Append mode: batch `k`, which reads the row of (W1), moves the watermark at its end,
@@ -177,10 +173,6 @@ def update_window_latency(
     last_lag_s : float or array or Lags, finite
         Arrival of a window's last row less the window's end: the largest lag over the source's
         partitions, or, for a session, that lag less the session gap. [s]
-
-    Returns
-    -------
-    WindowLatency
 
     Notes
     -----

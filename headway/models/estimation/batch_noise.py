@@ -33,10 +33,6 @@ def batch_spread(residuals: Sequence[Array], expected_s: Sequence[Array]) -> Bat
     expected_s : sequence of (n_k,) arrays, > 0
         Expected durations. [s]
 
-    Returns
-    -------
-    BatchSpread
-
     Notes
     -----
     **(E48)** A batch that is expected to take `D` has the coefficient of variation
@@ -67,7 +63,7 @@ def batch_spread(residuals: Sequence[Array], expected_s: Sequence[Array]) -> Bat
 
 
 def noise_ratio_at(noise: DurationNoise, duration_s: Numeric) -> Array:
-    """Coefficient of variation of batches that are expected to take so long.
+    """Coefficient of variation of batches that are expected to take so long (E48).
 
     Parameters
     ----------
@@ -78,10 +74,6 @@ def noise_ratio_at(noise: DurationNoise, duration_s: Numeric) -> Array:
     Returns
     -------
     array, 0-d for a float
-
-    Notes
-    -----
-    theory.md (E48).
 
     Examples
     --------

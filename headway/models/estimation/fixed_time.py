@@ -91,10 +91,6 @@ def combined(estimates: Sequence[Estimate]) -> Estimate:
     ----------
     estimates : sequence of Estimate, at least one
 
-    Returns
-    -------
-    Estimate
-
     Notes
     -----
     theory.md (E46): weights are precisions, and the error grows with the Birge ratio.
@@ -128,10 +124,6 @@ def within(estimate: Estimate, low_s: float, high_s: float) -> Estimate:
     estimate : Estimate
     low_s, high_s : float
         Bounds. [s]
-
-    Returns
-    -------
-    Estimate
 
     Notes
     -----

@@ -40,10 +40,6 @@ def is_spread(values: Array) -> bool:
     values : (n,) array
         Sizes of batches, none below 0. [-]
 
-    Returns
-    -------
-    bool
-
     Notes
     -----
     **(E2)** A slope is estimated from batches only if their sizes have a coefficient of variation
@@ -63,20 +59,12 @@ def is_spread(values: Array) -> bool:
 
 
 def is_spread_within(variances: Array, means: Array) -> bool:
-    """Whether the tasks of a batch differ enough in size, on average over batches.
+    """Whether the tasks of a batch differ enough in size, on average over batches (E2).
 
     Parameters
     ----------
     variances, means : (n,) arrays
         Of the rows of the tasks of each batch. [-]
-
-    Returns
-    -------
-    bool
-
-    Notes
-    -----
-    theory.md (E2).
 
     Examples
     --------
@@ -217,10 +205,6 @@ def lag_one_correlation(residuals: Sequence[Array]) -> float:
     residuals : sequence of (n_k,) arrays
         Deviations of the batches of each run, in order of time.
 
-    Returns
-    -------
-    float
-
     Notes
     -----
     **(E7)** Lag-one correlation of the residuals, pooled over runs, plus `(1+3 ρ)/N` per run to
@@ -305,10 +289,6 @@ def driver_drift_exponent(log_driver: Array, log_age: Array) -> float:
     ----------
     log_driver, log_age : (m,) arrays
         Of each run: logarithm of the mean time of the driver in a batch, and of the age.
-
-    Returns
-    -------
-    float
 
     Notes
     -----

@@ -24,10 +24,6 @@ def task_spread_ratio(sd_ratios: Array, num_tasks: Array, weights: Array) -> flo
         Number of tasks that each of them is from.
     weights : (n,) array, >= 0, not all 0
 
-    Returns
-    -------
-    float
-
     Notes
     -----
     **(E27)** Spread of the tasks of one batch: the mean over batches of the sample coefficient of
@@ -135,10 +131,6 @@ def handover_s(
     most_s : (n,) array, >= 0
         Time of a task outside of its run, of which the handover is a part. [s]
     weights : (n,) array, >= 0
-
-    Returns
-    -------
-    float
 
     Notes
     -----

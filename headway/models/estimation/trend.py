@@ -61,10 +61,6 @@ def trend_of(at_s: Array, values: Array) -> Trend:
     values : (n,) array
         Values, e.g. durations of batches over those that a model expects of their rows.
 
-    Returns
-    -------
-    Trend
-
     Notes
     -----
     **(E45)** Growth of a job. The batches are divided into `k = min(n, 20)` blocks of equally many

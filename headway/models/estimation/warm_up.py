@@ -21,10 +21,6 @@ def warm_up_length(series: Array) -> int:
     ----------
     series : (n,) array, in order of time
 
-    Returns
-    -------
-    int
-
     Notes
     -----
     **(E1)** Warm-up (White 1997, doi:10.1177/003754979706900601, MSER): among the cuts

@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.resources import (
+from headway.assumptions.files import (
+    ASYNC_LOG_INTERVAL_S,
     COMMITS_PER_SNAPSHOT,
     MAINTENANCE_INTERVAL_S,
     TABLES_PER_SNAPSHOT,
 )
-from headway.assumptions.switches import ASYNC_LOG_INTERVAL_S
 from headway.domain import JobProfile
-from headway.domain.writes import StorePrice
 from headway.errors import InputError
 from headway.models.arrays import Array, Numeric
 from headway.models.job.duration import DurationModel
+from headway.models.job.file_requests import Files
 from headway.models.job.setting import settled_batch_rows
 from headway.units import ms_to_s, parse_duration_s
 
@@ -27,24 +27,8 @@ _CHECKSUMS = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
 # A stream-stream join keeps rows and their numbers, of both sides.
 _STORES_OF_JOIN = 4
 LEAST_INTERVAL_S = 1e-3
-_FILE_SOURCE, _FILE_SINK = "FileStreamSource", "FileSink"
+_FILE_SOURCE, FILE_SINK = "FileStreamSource", "FileSink"
 _SINKS_WITHOUT_FILES = ("kafka", "console", "memory", "noop")
-
-
-class Files(NamedTuple):
-    """Files per batch by how they come to be: named when they are complete, or written in place."""
-
-    renamed: Array
-    in_place: Array
-
-    @property
-    def total(self) -> Array:
-        """All of them."""
-        return self.renamed + self.in_place
-
-    def requests(self, price: StorePrice) -> Array:
-        """Write requests that they take at a store."""
-        return price.requests_renamed * self.renamed + price.requests_in_place * self.in_place
 
 
 class CommitFiles(NamedTuple):
@@ -124,17 +108,42 @@ def store_files(commits: CommitFiles, interval_s: Numeric) -> Files:
     >>> float(store_files(default, 1.0).total.round(3)), float(store_files(default, 10.0).total)
     (1.017, 1.0833333333333333)
     """
-    interval = np.asarray(interval_s, dtype=np.float64)
-    per_interval = interval / commits.maintenance_s
-    commits_needed = commits.commits_per_snapshot
-    if not commits.keeps_changes:
-        snapshots = np.ones_like(interval)
-    elif commits.tables:
-        snapshots = np.minimum(1.0 / commits_needed, per_interval)
-    else:
-        snapshots = per_interval / np.ceil(commits_needed * per_interval)
+    snapshots = snapshots_per_batch(commits, interval_s)
     num_named = snapshots + (1.0 if commits.keeps_changes else 0.0)
     return Files((1.0 + commits.checksums) * num_named, commits.tables * snapshots)
+
+
+def snapshots_per_batch(commits: CommitFiles, interval_s: Numeric) -> Array:
+    """Snapshots that one state store writes per batch.
+
+    Parameters
+    ----------
+    commits : CommitFiles
+        How it commits.
+    interval_s : float or (n,) array, > 0
+        Time between two batches.
+
+    Returns
+    -------
+    array
+
+    Notes
+    -----
+    theory.md (F1).
+
+    Examples
+    --------
+    >>> default = CommitFiles(True, 0.0, 11, 60.0, checksums=0)
+    >>> float(snapshots_per_batch(default, 30.0))
+    0.08333333333333333
+    """
+    interval = np.asarray(interval_s, dtype=np.float64)
+    per_interval = interval / commits.maintenance_s
+    if not commits.keeps_changes:
+        return np.ones_like(interval)
+    if commits.tables:
+        return np.minimum(1.0 / commits.commits_per_snapshot, per_interval)
+    return np.asarray(per_interval / np.ceil(commits.commits_per_snapshot * per_interval))
 
 
 def checkpoint_files(
@@ -216,7 +225,7 @@ def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:
     0.0
     """
     writers = np.asarray(num_writers, dtype=np.float64)
-    if profile.shape.sink.startswith(_FILE_SINK):
+    if profile.shape.sink.startswith(FILE_SINK):
         return Files(np.ones_like(writers), writers)
     if profile.shape.sink.lower().startswith(_SINKS_WITHOUT_FILES):
         return Files(np.zeros_like(writers), np.zeros_like(writers))
@@ -259,7 +268,9 @@ def commit_files(profile: JobProfile) -> CommitFiles:
         tables=TABLES_PER_SNAPSHOT.value if is_rocksdb else 0.0,
         # The default store wants more changes than stated, RocksDB as many.
         commits_per_snapshot=num_commits + (0 if is_rocksdb else 1),
-        maintenance_s=_duration_s(properties.get(f"{_STATE}.maintenanceInterval")),
+        maintenance_s=duration_setting_s(
+            properties.get(f"{_STATE}.maintenanceInterval"), MAINTENANCE_INTERVAL_S.value
+        ),
         checksums=int(properties.get(_CHECKSUMS) == "true"),
     )
 
@@ -303,12 +314,33 @@ def num_state_stores(profile: JobProfile, shuffle_partitions: Numeric) -> Array:
     return np.asarray(num_stores)
 
 
-def _duration_s(text: str | None) -> float:
-    """A time of Spark's settings, which is in milliseconds without a unit; else the default."""
+def duration_setting_s(text: str | None, default_s: float) -> float:
+    """A time of Spark's settings, which is in milliseconds without a unit; else the default.
+
+    Parameters
+    ----------
+    text : str or None
+        As it is set; None if it is not.
+    default_s : float
+        What holds then, or if the text is no time. [s]
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    Spark's ``SQLConf.timeConf``; no batch is shorter than a millisecond.
+
+    Examples
+    --------
+    >>> duration_setting_s("5000", 60.0), duration_setting_s("2m", 60.0)
+    (5.0, 120.0)
+    """
     if text is None:
-        return MAINTENANCE_INTERVAL_S.value
+        return default_s
     try:
         stated_s = ms_to_s(int(text)) if text.isdecimal() else parse_duration_s(text)
     except InputError:
-        return MAINTENANCE_INTERVAL_S.value
+        return default_s
     return max(stated_s, LEAST_INTERVAL_S)

@@ -44,10 +44,6 @@ def spread_ratio(
     score : float, optional
         Normal quantile that the spread is multiplied by; by default the worse end of 90% intervals.
 
-    Returns
-    -------
-    array
-
     Notes
     -----
     **(P2)** The logarithm of true over predicted durations has the standard deviation
@@ -82,7 +78,7 @@ def spread_ratio(
 def of_runs_and_fit(
     run_to_run_ratio: float, num_settings: int, num_learned: int = NUM_LEARNED.value
 ) -> float:
-    """Spread of one more run, and of parameters fitted to a few runs that differ as much.
+    """Spread of one more run, and of parameters fitted to a few runs that differ as much (P2).
 
     Parameters
     ----------
@@ -97,10 +93,6 @@ def of_runs_and_fit(
     float
         Spread of the logarithm of duration over prediction.
 
-    Notes
-    -----
-    theory.md (P2).
-
     Examples
     --------
     >>> of_runs_and_fit(0.08, 2)
@@ -110,19 +102,11 @@ def of_runs_and_fit(
 
 
 def widened(own_ratio: Numeric, *doublings: Numeric) -> Array:
-    """A spread, widened for doublings of several kinds, whose errors are independent.
+    """A spread, widened for doublings of several kinds, whose errors are independent (P2).
 
     Parameters
     ----------
     own_ratio, *doublings : float or (n,) array, >= 0
-
-    Returns
-    -------
-    array
-
-    Notes
-    -----
-    theory.md (P2).
 
     Examples
     --------
@@ -146,10 +130,6 @@ def doublings_outside(value: Numeric, low: float, high: float) -> Array:
     Returns
     -------
     array, of the shape of ``value``
-
-    Notes
-    -----
-    theory.md (P2).
 
     Examples
     --------
@@ -184,10 +164,6 @@ def doublings_beyond(
     -------
     tuple of three arrays, 0 inside
 
-    Notes
-    -----
-    theory.md (P2).
-
     Examples
     --------
     >>> from headway.formats.profile_file import load_profile
@@ -217,10 +193,6 @@ def fewest_rows(profile: JobProfile) -> float:
     -------
     float, 0 for a declared job
 
-    Notes
-    -----
-    theory.md (P2).
-
     Examples
     --------
     >>> from headway.formats.profile_file import load_profile
@@ -243,10 +215,6 @@ def is_calibrated(
     Returns
     -------
     bool array, False for a declared job
-
-    Notes
-    -----
-    theory.md (P2).
 
     Examples
     --------
@@ -276,10 +244,6 @@ def is_within_reach(doublings: Numeric, reach: float = CALIBRATED_DOUBLINGS.valu
     -------
     bool array, of the shape of ``doublings``
 
-    Notes
-    -----
-    theory.md (P2).
-
     Examples
     --------
     >>> is_within_reach([0.0, 2.0, 2.1]).tolist()
@@ -291,7 +255,7 @@ def is_within_reach(doublings: Numeric, reach: float = CALIBRATED_DOUBLINGS.valu
 def reasons_outside(
     profile: JobProfile, num_slots: int, shuffle_partitions: int, batch_rows: float
 ) -> Iterator[Finding]:
-    """Why a setting is too far outside the profiled range; nothing if it is not.
+    """Why a setting is too far outside the profiled range; nothing if it is not (P2).
 
     Parameters
     ----------
@@ -302,10 +266,6 @@ def reasons_outside(
     ------
     Finding
         One for each of slots, partitions and rows that is too far off, or one if all is declared.
-
-    Notes
-    -----
-    theory.md (P2).
 
     Examples
     --------

@@ -144,7 +144,7 @@ class CertifiedLaw(SettingLaw):
 
 
 def certified(law: SettingLaw) -> CertifiedLaw:
-    """Distributions at a few settings in a row by the chain of their batches.
+    """Distributions at a few settings in a row by the chain of their batches (T4).
 
     Parameters
     ----------
@@ -154,10 +154,6 @@ def certified(law: SettingLaw) -> CertifiedLaw:
     -------
     CertifiedLaw
         Its state has the moments of the chain, so that windows use them, too.
-
-    Notes
-    -----
-    theory.md (T4).
 
     Examples
     --------

@@ -27,10 +27,6 @@ def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float
         Seconds of arrivals that a step down and the next step up make late.
     quantile : float, 0 < quantile < 1, of the target
 
-    Returns
-    -------
-    float
-
     Notes
     -----
     **(A8)** Two budgets. Changes may use the share `α = 0.5` of the late budget `1 - q`, so that
@@ -53,19 +49,11 @@ def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float
 
 
 def late_price(quantile: float) -> float:
-    r"""Node-seconds that a second of late arrivals is worth.
+    r"""Node-seconds that a second of late arrivals is worth (A8).
 
     Parameters
     ----------
     quantile : float, 0 < quantile < 1, of the target
-
-    Returns
-    -------
-    float
-
-    Notes
-    -----
-    theory.md (A8).
 
     Examples
     --------

@@ -61,7 +61,7 @@ def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
 
 
 def prior_pause_s(kind: ChangeKind, duration_s: float) -> float:
-    r"""How long a change is expected to pause the query before one of its kind was seen.
+    r"""How long a change is expected to pause the query before one of its kind was seen (A7).
 
     Parameters
     ----------
@@ -71,10 +71,6 @@ def prior_pause_s(kind: ChangeKind, duration_s: float) -> float:
     Returns
     -------
     float, for `pause_late_s`
-
-    Notes
-    -----
-    theory.md (A7).
 
     Examples
     --------
@@ -179,7 +175,7 @@ def computing_ratio(profile: JobProfile, duration_s: float) -> float:
 
 
 def expected_wait_s(seen_s: Sequence[float]) -> float:
-    r"""How long new executors are expected to take until they are available: the middle.
+    r"""How long new executors are expected to take until they are available: the middle (A18).
 
     Parameters
     ----------
@@ -191,10 +187,6 @@ def expected_wait_s(seen_s: Sequence[float]) -> float:
     float
         The prior counts as one of them until there are 10.
 
-    Notes
-    -----
-    theory.md (A18).
-
     Examples
     --------
     >>> expected_wait_s([]), expected_wait_s([2.0]), expected_wait_s([2.0, 3.0])
@@ -204,7 +196,7 @@ def expected_wait_s(seen_s: Sequence[float]) -> float:
 
 
 def restart_delay_s(pause_s: float, before_s: float, trigger_s: float, duration_s: float) -> float:
-    r"""How much longer than usual rows wait because a query is restarted between two batches.
+    r"""How much longer than usual rows wait because a query is restarted between two batches (A18).
 
     Parameters
     ----------
@@ -219,10 +211,6 @@ def restart_delay_s(pause_s: float, before_s: float, trigger_s: float, duration_
     -------
     float, for `pause_late_s`
 
-    Notes
-    -----
-    theory.md (A18).
-
     Examples
     --------
     >>> round(restart_delay_s(0.5, 1.3, 1.0, 0.7), 3), restart_delay_s(0.5, 0.4, 1.0, 0.4)
@@ -232,7 +220,7 @@ def restart_delay_s(pause_s: float, before_s: float, trigger_s: float, duration_
 
 
 def learned_late_s(prior_s: float, seen_s: Sequence[float]) -> float:
-    r"""Expected late seconds of one more change of a kind, after those that were seen.
+    r"""Expected late seconds of one more change of a kind, after those that were seen (A7).
 
     Parameters
     ----------
@@ -244,10 +232,6 @@ def learned_late_s(prior_s: float, seen_s: Sequence[float]) -> float:
     -------
     float
         The prior counts as one of them until there are 10.
-
-    Notes
-    -----
-    theory.md (A7).
 
     Examples
     --------

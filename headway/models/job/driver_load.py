@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from headway.assumptions.resources import (
+    ALONE_PROCESSOR_RATIO,
     COMPILER_CORE_S,
     DRIVER_CORES,
     DRIVER_CPU_RATIO,
@@ -83,16 +84,20 @@ def driver_work(
 
     Notes
     -----
-    **(U1)** Core time of the driver for a batch: `c = κ d min(1, (C - b)/m) + k/μ`, with `d` the
-    time of its phases outside of stages, `k` the tasks of the batch, `μ` the tasks that one core
-    launches in a second, and `κ` the core time of all threads of the driver, and of the system for
-    its files, over `d`. Writing to a checkpoint that is known to be on no disk is not part of `d`:
-    the driver waits for the network. If `m` batches of the profiled application ran at once on
-    average, more than it had cores, their phases took longer than their work; where the tasks ran
-    elsewhere, only the share of a batch that is not in stages counts for `m`. `C` are the cores of
-    the profiled driver, `b = B/A` those of its compiler at the age `A` of the JVM. Where tasks run
-    in the same JVM, in local mode, their own core time is added: the time of each times the
-    recorded share that it was on a processor, or all of it if none is recorded.
+    **(U1)** Core time of the driver for a batch: `c = κ d v + k/μ`, with `d` the time of its phases
+    outside of stages, `k` the tasks of the batch, `μ` the tasks that one core launches in a second,
+    and `κ` the core time of all threads of the driver, and of the system for its files, over the
+    part `v` of `d` that was not spent waiting for batches of other queries: `v = 1` if none ran at
+    the same time. Writing to a checkpoint that is known to be on no disk is not part of `d`: the
+    driver waits for the network. Where tasks run in the JVM of the driver, in local mode, their own
+    core time is added: the time of each times the recorded share that it was on a processor, or all
+    of it if none is recorded. There, threads of the driver got a processor as its tasks did:
+    `v = min(ρ/ρ_0, 1)`, with `ρ` the share of their time that tasks were on a processor, in the
+    stage in which it is largest, and `ρ_0` that of a query alone; and `m` batches of length `D` at
+    once, on average, had no more than all cores: with its tasks, a batch took at most
+    `(C - b) D/m`. `C` are the cores of the profiled driver, and `b = B/A` those of its compiler at
+    the age `A` of the JVM. Where tasks ran elsewhere, `v = min((C - b)/m, 1)`, and only the share
+    of a batch that is not in stages counts for `m`.
 
     Examples
     --------
@@ -104,23 +109,30 @@ def driver_work(
     >>> 0.0 < work.busy_cores < 2.0
     True
     """
-    tasks = [
-        (stage, num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions))
-        for stage in profile.stages
-    ]
-    num_tasks = sum(count for _, count in tasks)
-    phases_s = _phases_s(profile)
-    compiler_cores = _compiler_cores(profile)
-    core_s = DRIVER_CPU_RATIO.value * phases_s * _undisturbed_ratio(profile, phases_s)
-    core_s += num_tasks / LAUNCHES_PER_S.value
+    num_tasks = sum(
+        num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions) for stage in profile.stages
+    )
+    core_s = _phases_core_s(profile) + num_tasks / LAUNCHES_PER_S.value
     has_tasks = profile.application.is_local if has_tasks is None else has_tasks
     if has_tasks:
-        core_s += sum(
-            _on_processor_ratio(stage.observed)
-            * stage.tasks_s(count, shuffle_partitions, profile.num_held_rows, batch_rows)
-            for stage, count in tasks
+        core_s += _tasks_core_s(profile, batch_rows, num_slots, shuffle_partitions)
+    return DriverWork(core_s, interval_s, has_tasks, _compiler_cores(profile))
+
+
+def _tasks_core_s(
+    profile: JobProfile, batch_rows: float, num_slots: int, shuffle_partitions: int
+) -> float:
+    """Core time of the tasks of a batch [s]."""
+    return sum(
+        _on_processor_ratio(stage.observed)
+        * stage.tasks_s(
+            num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions),
+            shuffle_partitions,
+            profile.num_held_rows,
+            batch_rows,
         )
-    return DriverWork(core_s, interval_s, has_tasks, compiler_cores)
+        for stage in profile.stages
+    )
 
 
 def _phases_s(profile: JobProfile) -> float:
@@ -140,18 +152,24 @@ def _compiler_cores(profile: JobProfile) -> float:
     return min(COMPILER_CORE_S.value / profile.settings[-1].jvm_age_s, MOST_COMPILER_CORES.value)
 
 
-def _undisturbed_ratio(profile: JobProfile, phases_s: float) -> float:
-    """Time of driver phases without other batches at the same time, over the recorded time."""
-    last = profile.settings[-1] if profile.settings else None
-    if last is None or last.concurrent_batches is None:
-        return 1.0
-    at_once, cores = last.concurrent_batches, driver_cores(profile.application)
-    if profile.application.is_local:
-        cores = profile.baseline.num_slots
-    else:
-        share = min(phases_s / last.batch_duration_mean_s, 1.0) if last.batch_duration_mean_s else 1
-        at_once = 1.0 + (at_once - 1.0) * share
-    return min((cores - _compiler_cores(profile)) / at_once, 1.0)
+def _phases_core_s(profile: JobProfile) -> float:
+    """Core time of the driver for its phases of a batch, without waits for other batches [s]."""
+    phases_s, last = _phases_s(profile), profile.settings[-1] if profile.settings else None
+    alone_s = DRIVER_CPU_RATIO.value * phases_s
+    if last is None or last.concurrent_batches is None or not last.batch_duration_mean_s:
+        return alone_s
+    at_once, duration_s = last.concurrent_batches, last.batch_duration_mean_s
+    if not profile.application.is_local:
+        at_once = 1.0 + (at_once - 1.0) * min(phases_s / duration_s, 1.0)
+        cores = driver_cores(profile.application) - _compiler_cores(profile)
+        return alone_s * min(cores / at_once, 1.0)
+    recorded = (stage.observed for stage in profile.stages if stage.observed is not None)
+    most_ratio = max(map(_on_processor_ratio, recorded), default=1.0)
+    batch_rows = 0.5 * (last.rows_per_batch_low + last.rows_per_batch_high)
+    slots, partitions = profile.baseline.num_slots, profile.baseline.shuffle_partitions
+    of_batch_s = (slots - _compiler_cores(profile)) * duration_s / at_once
+    left_s = of_batch_s - _tasks_core_s(profile, batch_rows, slots, partitions)
+    return min(alone_s * most_ratio / ALONE_PROCESSOR_RATIO.value, alone_s, max(left_s, 0.0))
 
 
 def driver_cores(application: Application) -> int:

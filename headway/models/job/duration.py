@@ -139,20 +139,12 @@ class DurationStack:
 
 
 def stacked(models: Sequence[DurationModel]) -> DurationStack:
-    """Models of one job at several slots and partitions, to be evaluated all at once.
+    """Models of one job at several slots and partitions, to be evaluated all at once (T1).
 
     Parameters
     ----------
     models : sequence of DurationModel
         Of the same levels and stages, at least one.
-
-    Returns
-    -------
-    DurationStack
-
-    Notes
-    -----
-    theory.md (T1).
 
     Examples
     --------

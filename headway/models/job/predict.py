@@ -98,7 +98,7 @@ def predictions_at(
     jvm_age_s: float | None = None,
     metrics: Collection[Metric] = tuple(Metric),
 ) -> tuple[Prediction, ...]:
-    """A setting at several rates: the predictions of `predict`, computed together.
+    """A setting at several rates: the predictions of `predict`, computed together (P1).
 
     Parameters
     ----------
@@ -114,10 +114,6 @@ def predictions_at(
     Returns
     -------
     tuple of Prediction, one for each rate
-
-    Notes
-    -----
-    theory.md (P1).
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from headway.domain import Configuration, JobProfile, Restart
 from headway.domain.profile import is_rocksdb
 from headway.models.arrays import Array, Numeric
 from headway.models.job.batch_files import LEAST_INTERVAL_S, commit_files, num_state_stores
-from headway.models.job.setting import duration_model
+from headway.models.job.setting import duration_model, settled_batch_rows
 
 
 class LoadSpeed(NamedTuple):
@@ -69,20 +70,12 @@ class StartAgain(NamedTuple):
 
 
 def usual_load_speed(state_store: str | None) -> LoadSpeed:
-    """The speed of a kind of state store if none is on record.
+    """The speed of a kind of state store if none is on record (Z2).
 
     Parameters
     ----------
     state_store : str or None
         The class of its provider; None is Spark's default.
-
-    Returns
-    -------
-    LoadSpeed
-
-    Notes
-    -----
-    theory.md (Z2).
 
     Examples
     --------
@@ -102,10 +95,6 @@ def load_speed(profile: JobProfile) -> LoadSpeed:
     Parameters
     ----------
     profile : JobProfile
-
-    Returns
-    -------
-    LoadSpeed
 
     Notes
     -----
@@ -137,7 +126,7 @@ def load_speed(profile: JobProfile) -> LoadSpeed:
 
 
 def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
-    """The most batches whose changes are replayed: those until the next snapshot.
+    """The most batches whose changes are replayed: those until the next snapshot (Z2).
 
     Parameters
     ----------
@@ -148,10 +137,6 @@ def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
     Returns
     -------
     (n,) array; 0 if every commit is a snapshot
-
-    Notes
-    -----
-    theory.md (Z2).
 
     Examples
     --------
@@ -187,10 +172,6 @@ def start_again(
         Time from batch to batch [s], and rows of a batch.
     replayed_batches : float or (n,) array, optional
         Batches since the snapshot; by default as many as there can be.
-
-    Returns
-    -------
-    StartAgain or None
 
     Notes
     -----
@@ -242,7 +223,7 @@ def start_again(
 
 
 def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:
-    """Share of the time of all tasks that passes while the busiest slot runs its own.
+    """Share of the time of all tasks that passes while the busiest slot runs its own (Z2).
 
     Parameters
     ----------
@@ -251,10 +232,6 @@ def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:
     Returns
     -------
     (n,) array [-]
-
-    Notes
-    -----
-    theory.md (Z2).
 
     Examples
     --------
@@ -283,7 +260,7 @@ def restart_of(
     factor: float = 1.0,
     replayed_batches: float | None = None,
 ) -> Restart | None:
-    """From the start of the process to the end of the first batch; None if none is on record.
+    """From the start of the process to the end of the first batch; None if none is on record (Z2).
 
     Parameters
     ----------
@@ -297,14 +274,6 @@ def restart_of(
         Multiplier of what is not known before: (P4).
     replayed_batches : float, optional
         Batches since the snapshot; by default as many as there can be.
-
-    Returns
-    -------
-    Restart or None
-
-    Notes
-    -----
-    theory.md (Z2).
 
     Examples
     --------
@@ -333,3 +302,43 @@ def restart_of(
         replay_s=factor * float(start.replay_s),
         first_batch_s=factor * (float(model.mean_s(batch_rows)) + start.extra_s),
     )
+
+
+def restart_at(
+    profile: JobProfile, configuration: Configuration, factor: float = 1.0
+) -> Restart | None:
+    """The same with the rows that wait for the first batch at the rate of the profile.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        With the arrivals in question.
+    configuration : Configuration
+        A stable one; its rate limit is that of the first batch.
+    factor : float, optional
+        Multiplier of what is not known before: (P4).
+
+    Returns
+    -------
+    Restart or None
+
+    Notes
+    -----
+    theory.md (Z2).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> restart_at(profile, profile.baseline) is None
+    True
+    """
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    rate_per_s = profile.arrivals.rate_per_s
+    usual_rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s, factor))
+    usual = restart_of(profile, configuration, usual_rows)
+    if usual is None:
+        return None
+    most_rows = configuration.max_offsets_per_trigger or math.inf
+    first_rows = min(rate_per_s * (usual.jvm_s + usual.session_s), most_rows)
+    return restart_of(profile, configuration, first_rows, usual_rows=usual_rows, factor=factor)

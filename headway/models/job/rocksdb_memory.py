@@ -52,10 +52,6 @@ def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
     ----------
     state : StateInRocksDb
 
-    Returns
-    -------
-    RocksDbMemory
-
     Notes
     -----
     **(Z1)** Memory of RocksDB. `m` stores of an executor share a bound of write buffers `W`,

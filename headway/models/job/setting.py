@@ -142,10 +142,6 @@ def duration_model(
     batch_rows : float, >= 0, optional
         If given, stages whose tasks follow the rows have those of a batch of these rows.
 
-    Returns
-    -------
-    DurationModel
-
     Notes
     -----
     **(T1)** A batch of `n` rows takes `D(n) = Σ_j d_j + Σ_ℓ M_ℓ(n)` on average: the mean times
@@ -188,19 +184,11 @@ def _stages_on(profile: JobProfile, num_slots: int) -> tuple[StageProfile, ...]:
 
 
 def after_commit_s(profile: JobProfile) -> float:
-    """Time of a batch that passes after its rows are committed: no row waits for it [s].
+    """Time of a batch that passes after its rows are committed: no row waits for it [s] (T1).
 
     Parameters
     ----------
     profile : JobProfile
-
-    Returns
-    -------
-    float
-
-    Notes
-    -----
-    theory.md (T1).
 
     Examples
     --------
@@ -282,10 +270,6 @@ def setting_law(
         Mean duration by rows at the slots and partitions, or a stack of them.
     rate_per_s, trigger_s, factor : float or (n,) array
         The factor multiplies every duration.
-
-    Returns
-    -------
-    SettingLaw
 
     Notes
     -----

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from headway.assumptions.resources import (
-    ADVISORY_PARTITION_BYTES,
-    COMMITS_PER_SNAPSHOT,
-    LEAST_PARTITION_BYTES,
-)
+from headway.assumptions.files import COMMITS_PER_SNAPSHOT
+from headway.assumptions.resources import ADVISORY_PARTITION_BYTES, LEAST_PARTITION_BYTES
 from headway.assumptions.switches import (
     CHECKSUM_RATIO,
     COMMIT_LEFT_RATIO,
+    COPIED_ROW_S,
     LOG_LEFT_RATIO,
     ROCKSDB_ROW_S,
     ROCKSDB_TASK_S,
@@ -28,7 +26,6 @@ from headway.units import ms_to_s
 _SNAPSHOT_METRICS = ("rocksdbCommitFlushLatency", "rocksdbCommitCheckpointLatency")
 _UPLOAD_METRIC = "rocksdbCommitFileSyncLatencyMs"
 _LOAD_METRIC = "rocksdbLoadLatencyMs"
-_NO_STATE = "the log shows no state"
 
 
 def turned(profile: JobProfile, switch: Switch) -> TurnedJob | str:
@@ -125,18 +122,18 @@ def _changelog(profile: JobProfile) -> TurnedJob | str:
         return operators
     if not any(_UPLOAD_METRIC in operator.store_metrics for operator, _ in operators):
         return "the log does not say what commits of RocksDB do"
-    commits = COMMITS_PER_SNAPSHOT.value
-    file_s, saved = file_time_s(profile), []
-    for share in (None, 1.0, 0.0):
-        tasks_s: dict[int, float] = {}
-        for operator, index in operators:
+    fewer_ratio = 1.0 - 1.0 / COMMITS_PER_SNAPSHOT.value
+
+    def saved(file_s: float, of_upload_ratio: float) -> TimesSaved:
+        def of_store_s(operator: StateOperatorProfile) -> float:
             upload_s = _per_store_s(operator, _UPLOAD_METRIC)
             snapshot_s = sum(_per_store_s(operator, name) for name in _SNAPSHOT_METRICS)
-            written_s = min(file_s, 0.5 * upload_s) if share is None else share * upload_s
-            saved_s = (1.0 - 1.0 / commits) * snapshot_s + upload_s - written_s
-            tasks_s[index] = tasks_s.get(index, 0.0) + saved_s * _stores_per_task(profile, operator)
-        saved.append(TimesSaved({}, tasks_s))
-    return turned_job(profile, *saved)
+            return fewer_ratio * snapshot_s + upload_s - min(file_s, of_upload_ratio * upload_s)
+
+        return TimesSaved({}, _per_task_s(profile, of_store_s))
+
+    file_s, any_s = file_time_s(profile), float("inf")
+    return turned_job(profile, saved(file_s, 0.5), saved(any_s, 1.0), saved(0.0, 1.0))
 
 
 def _rocksdb(profile: JobProfile) -> TurnedJob | str:
@@ -144,12 +141,13 @@ def _rocksdb(profile: JobProfile) -> TurnedJob | str:
 
     Notes
     -----
-    **(Y4)** The default store keeps state on the heap: its stages spend a share `g` of their time
-    in collections, and copy `t_3 S/T` of state per task if that could be fitted (T2). RocksDB has
-    neither, but takes `r` for each of the `n_u` rows of state that a batch writes, instead of the
-    `r_0` that the log says, and `q` per task. A task saves `g t/2 + t_3 S/T + (r_0-r) n_u/T - q`;
-    at least it saves none of the collections, with `r` and `q` at their upper ends, and at most all
-    of them, with both at their lower ends.
+    **(Y4)** The default store keeps `S` rows of state on the heap: its stages spend a share `g` of
+    their time in collections, and copy all rows for each batch, `t_3 S/T` per task, with `t_3` as
+    usual if it could not be fitted (T2). RocksDB has neither, but takes `r` for each of the `n_u`
+    rows of state that a batch writes, instead of the `r_0` that the log says, and `q` per task. The
+    first row of each of the `s` stores of a task makes a file of `f` in both. A task saves
+    `g t/2 + t_3 S/T + max(r_0 n_u/T - s f, 0) - r n_u/T - q`; at least none of the collections, and
+    at most all of them with `f = 0`, and `t_3`, `r` and `q` at their ends.
     """
     operators = _operators_by_stage(profile)
     if isinstance(operators, str):
@@ -157,28 +155,32 @@ def _rocksdb(profile: JobProfile) -> TurnedJob | str:
     state = profile.state
     if state is None or state.updated_rows is None or state.updated_row_s is None:
         return "the log does not say how many rows of state a batch writes"
-    stages = sorted({index for _, index in operators})
-    partitions = profile.baseline.shuffle_partitions
+    file_s, stores = file_time_s(profile), _per_task_s(profile, lambda _operator: 1.0)
     saved = []
-    for end, gc_share in ((1, 0.5), (2, 0.0), (0, 1.0)):
-        row_s = ROCKSDB_ROW_S.value[end] - state.updated_row_s
+    for end, gc_share, file_share in ((1, 0.5, 1.0), (2, 0.0, 1.0), (0, 1.0, 0.0)):
         tasks_s = {}
-        for index in stages:
+        for index, num_stores in stores.items():
             stage = profile.stages[index]
-            num_tasks = stage.num_tasks(partitions)
             gc_ratio = 0.0 if stage.observed is None else stage.observed.gc_ratio
-            task_s = stage.task_fixed_s + stage.task_per_row_s * task_rows(profile, stage)
+            share = 1.0 / len(stores) / stage.num_tasks(profile.baseline.shuffle_partitions)
+            copied_row_s = 0.0 if stage.task_per_state_row_s else COPIED_ROW_S.value[2 - end]
+            updates_s = share * state.updated_rows * state.updated_row_s
             tasks_s[index] = (
-                gc_share * gc_ratio * task_s
-                - row_s * state.updated_rows / len(stages) / num_tasks
+                gc_share * gc_ratio * _task_s(profile, index)
+                + copied_row_s * share * state.rows
+                + max(updates_s - file_share * num_stores * file_s, 0.0)
+                - share * state.updated_rows * ROCKSDB_ROW_S.value[end]
                 - ROCKSDB_TASK_S.value[end]
             )
         saved.append(TimesSaved({}, tasks_s))
-    without_copies = replace(
-        profile,
-        stages=tuple(replace(stage, task_per_state_row_s=0.0) for stage in profile.stages),
-    )
-    return turned_job(without_copies, *saved)
+    stages = tuple(replace(stage, task_per_state_row_s=0.0) for stage in profile.stages)
+    return turned_job(replace(profile, stages=stages), *saved)
+
+
+def _task_s(profile: JobProfile, index: int) -> float:
+    """Mean time of a task of a stage in the last profiled run, but for copies of state [s]."""
+    stage = profile.stages[index]
+    return stage.task_fixed_s + stage.task_per_row_s * task_rows(profile, stage)
 
 
 def _file_manager(profile: JobProfile) -> TurnedJob | str:
@@ -217,11 +219,17 @@ def _no_checksums(profile: JobProfile) -> TurnedJob | str:
 
 def _commits_s(profile: JobProfile, ratio: float) -> dict[int, float]:
     """A share of the commits of a task, by the index of its stage [s]."""
+    return _per_task_s(profile, lambda state: ratio * state.commit_s / max(state.num_stores, 1))
+
+
+def _per_task_s(
+    profile: JobProfile, of_store_s: Callable[[StateOperatorProfile], float]
+) -> dict[int, float]:
+    """What a task spends on its stores, by the index of its stage [s]."""
     operators = _operators_by_stage(profile)
     tasks_s: dict[int, float] = {}
     for operator, index in () if isinstance(operators, str) else operators:
-        commit_s = operator.commit_s / max(operator.num_stores, 1)
-        more_s = ratio * commit_s * _stores_per_task(profile, operator)
+        more_s = of_store_s(operator) * _stores_per_task(profile, operator)
         tasks_s[index] = tasks_s.get(index, 0.0) + more_s
     return tasks_s
 
@@ -231,21 +239,26 @@ def _keep_loaded(profile: JobProfile) -> TurnedJob | str:
 
     Notes
     -----
-    **(Y7)** If stores are unloaded at each commit (`unloadOnCommit`), each batch loads them from
-    the checkpoint. RocksDB reports how long that takes, and a task saves it for its stores. The
-    default store reports no times.
+    **(Y7)** If stores are unloaded at each commit (`unloadOnCommit`), each batch opens them anew
+    from the checkpoint, and closes them; the load `l` that Spark reports is that of an open store.
+    A task saves what it takes beyond its updates, its commits `C` and a task without state, `t_0`:
+    `max(t - (r_0 n_u + C)/T - t_0, l)`; at least `l`, and at most `t_0` more.
     """
     operators = _operators_by_stage(profile)
     if isinstance(operators, str):
         return operators
-    if not any(_LOAD_METRIC in operator.store_metrics for operator, _ in operators):
-        return "the state store does not report how long it loads"
-    tasks_s: dict[int, float] = {}
-    for operator, index in operators:
-        load_s = _per_store_s(operator, _LOAD_METRIC) * _stores_per_task(profile, operator)
-        tasks_s[index] = tasks_s.get(index, 0.0) + load_s
-    saved = TimesSaved({}, tasks_s)
-    return turned_job(profile, saved, saved, saved)
+    state, commits_s = profile.state, _commits_s(profile, 1.0)
+    updates_s = (state.updated_rows or 0.0) * (state.updated_row_s or 0.0) if state else 0.0
+    others = [index for index in range(len(profile.stages)) if index not in commits_s]
+    stateless_s = min((_task_s(profile, index) for index in others), default=0.0)
+    least = _per_task_s(profile, lambda operator: _per_store_s(operator, _LOAD_METRIC))
+    expected, most = {}, {}
+    for index, commit_s in commits_s.items():
+        num_tasks = profile.stages[index].num_tasks(profile.baseline.shuffle_partitions)
+        stores_s = commit_s + updates_s / len(commits_s) / num_tasks
+        expected[index] = max(_task_s(profile, index) - stores_s - stateless_s, least[index])
+        most[index] = expected[index] + stateless_s
+    return turned_job(profile, *(TimesSaved({}, saved_s) for saved_s in (expected, least, most)))
 
 
 def _no_empty_batches(profile: JobProfile) -> TurnedJob | str:
@@ -254,9 +267,11 @@ def _no_empty_batches(profile: JobProfile) -> TurnedJob | str:
     Notes
     -----
     **(Y9)** Without empty batches (`noDataMicroBatches`), the windows that these emitted in the
-    profiled run, a share `p` of all, are emitted by the next batch with rows, which was committed a
-    mean of `t` later: windows wait for `p t` more on average, and batches with rows take as long as
-    before. Files and requests are those of batches with rows only.
+    profiled run, a share `p` of all, are emitted by the next batch with rows: they wait for `p t`
+    more on average, with `t` the time until that is committed, less what the empty one held it up.
+    A batch of `n` rows that began when an empty one of length `e` ended would have begun `e/(n+1)`
+    after that did, when its first row came on average, or at the next trigger. Its length is as
+    before; files and requests are those of batches with rows only.
     """
     if profile.empty_batches is None:
         return "the log shows no batches without rows"
@@ -340,16 +355,14 @@ def _no_coalescing(profile: JobProfile) -> TurnedJob | str:
     return TurnedJob(job, job, job)
 
 
-def _operators_by_stage(
-    profile: JobProfile,
-) -> list[tuple[StateOperatorProfile, int]] | str:
+def _operators_by_stage(profile: JobProfile) -> list[tuple[StateOperatorProfile, int]] | str:
     """Each operator with state and the index of the stage that holds it; or why it is unknown.
 
     Spark lists operators from the sink on, and stages are listed from the source on.
     """
     operators = () if profile.state is None else profile.state.operators
     if not operators:
-        return _NO_STATE
+        return "the log shows no state"
     stages = [
         index for index, stage in enumerate(profile.stages) if stage.tasks_rule is TasksRule.SHUFFLE
     ]

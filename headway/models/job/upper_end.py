@@ -57,12 +57,7 @@ class UpperEnd:
     age_factor: float = 1.0
 
     def rate_and_factor(self, rate_per_s: Numeric) -> tuple[Array, Array]:
-        """The asked rate, or a higher one closer to the profiled range, and the factor there.
-
-        Notes
-        -----
-        theory.md (P4).
-        """
+        """The asked rate, or a higher one closer to the profiled range, and its factor (P4)."""
         rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
         rows, factor = self._settled(rate)
         small = np.flatnonzero(rows < fewest_rows(self.profile))
@@ -143,7 +138,8 @@ def lowest_duration_ratio(
     (P2) of the batches that settle then, they are `exp(-1.645 σ sqrt(d_C^2+d_P^2+d_n^2))` times as
     long at the low end of 90%. Here `d_n ≤ 2`: nearly all time of larger batches is for their rows,
     so that their size adds no further error. If that is not enough, the rate is called not
-    stable, and otherwise not expected to be stable. In the profiled range (P3) decides alone.
+    stable, and otherwise not expected to be stable. In the profiled range (P3) decides alone, and
+    up to `r^2(1+c^2) = 1` it says too close to saturation, which is no verdict.
 
     Examples
     --------

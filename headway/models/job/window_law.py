@@ -62,10 +62,6 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
     -------
     Finding or None, on the first that is missing
 
-    Notes
-    -----
-    theory.md (T5).
-
     Examples
     --------
     >>> from dataclasses import replace
@@ -171,14 +167,6 @@ def newest_row_lags(arrivals: ObservedArrivals, more_s: float = 0.0) -> Lags:
     arrivals : ObservedArrivals, with event times
     more_s : float, optional
         Added to each lag [s].
-
-    Returns
-    -------
-    Lags
-
-    Notes
-    -----
-    theory.md (T5).
 
     Examples
     --------

@@ -32,10 +32,6 @@ def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
     cv : float or (n,) array, >= 0
         0 is a constant. [-]
 
-    Returns
-    -------
-    array
-
     Notes
     -----
     **(D2)** Distribution function and quantile of a lognormal: `F(x) = Φ(z)` with
@@ -52,7 +48,7 @@ def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
 
 
 def lognormal_quantile(q: Numeric, mean: Numeric, cv: Numeric) -> Array:
-    r"""Quantile of a lognormal given by its mean and coefficient of variation.
+    r"""Quantile of a lognormal given by its mean and coefficient of variation (D2).
 
     Parameters
     ----------
@@ -65,10 +61,6 @@ def lognormal_quantile(q: Numeric, mean: Numeric, cv: Numeric) -> Array:
     -------
     array
         Unit of ``mean``; ``inf`` at q = 1 unless cv = 0.
-
-    Notes
-    -----
-    theory.md (D2).
 
     Examples
     --------
@@ -131,10 +123,6 @@ def uniform_plus_lognormal_cdf(
     mean_s : float or (n,) array, > 0
     sd_s : float or (n,) array, >= 0
         0 is a constant. [s]
-
-    Returns
-    -------
-    array
 
     Notes
     -----

@@ -35,10 +35,6 @@ def gammainc(shape: Numeric, x: Numeric) -> Array:
     x : float or array
         Below 0 the probability is 0.
 
-    Returns
-    -------
-    array
-
     Notes
     -----
     **(D10)** Distribution function of a gamma distribution of shape `k` and scale 1: the
@@ -57,20 +53,12 @@ def gammainc(shape: Numeric, x: Numeric) -> Array:
 
 
 def gammaincc(shape: Numeric, x: Numeric) -> Array:
-    r"""Probability that a gamma variable of scale 1 is above ``x``.
+    r"""Probability that a gamma variable of scale 1 is above ``x`` (D10).
 
     Parameters
     ----------
     shape : float or array, > 0
     x : float or array
-
-    Returns
-    -------
-    array
-
-    Notes
-    -----
-    theory.md (D10).
 
     Examples
     --------
@@ -135,19 +123,11 @@ def _inverse(shape: Array, prob: Array) -> Array:
 
 
 def gammaln(shape: Numeric) -> Array:
-    """Logarithm of the gamma function, by the C library.
+    """Logarithm of the gamma function, by the C library (D10).
 
     Parameters
     ----------
     shape : float or array, > 0
-
-    Returns
-    -------
-    array
-
-    Notes
-    -----
-    theory.md (D10).
 
     Examples
     --------
@@ -163,10 +143,6 @@ def log_excess(ratio: Numeric) -> Array:
     Parameters
     ----------
     ratio : float or array, > -1
-
-    Returns
-    -------
-    array
 
     Notes
     -----

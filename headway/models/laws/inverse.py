@@ -32,10 +32,6 @@ def averaged_quantile_s(
     stable : (n,) bool array
         Settings that have a stationary distribution; the quantile is ``inf`` elsewhere.
 
-    Returns
-    -------
-    array
-
     Notes
     -----
     theory.md (T5): a root of the logarithm of the tail, which is nearly linear.
@@ -113,10 +109,6 @@ def last_kept(
         An integer at which it is not above zero, and one at which it is.
     at_low, at_high : float
         Values of the function at these two.
-
-    Returns
-    -------
-    int
 
     Notes
     -----

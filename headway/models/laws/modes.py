@@ -41,10 +41,6 @@ def slow_mode(log_values: Array) -> SlowMode:
     log_values : (n,) array
         Logarithms of measured over modelled durations.
 
-    Returns
-    -------
-    SlowMode
-
     Notes
     -----
     **(E8)** Slow mode of `ln(D/model)`: two normal distributions, fitted by expectation and

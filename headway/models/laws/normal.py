@@ -24,19 +24,11 @@ _inverse_inside = NormalDist().inv_cdf
 
 
 def ndtr(score: Numeric) -> Array:
-    """Probability that a standard normal variable is at most ``score``.
+    """Probability that a standard normal variable is at most ``score`` (D2).
 
     Parameters
     ----------
     score : float or (n,) array, may be infinite
-
-    Returns
-    -------
-    array
-
-    Notes
-    -----
-    theory.md (D2).
 
     Examples
     --------
@@ -54,10 +46,6 @@ def quick_ndtr(score: Array) -> Array:
     ----------
     score : (n,) array
         Any real number, infinities included; beyond 9 on either side it may be taken as 9.
-
-    Returns
-    -------
-    array
 
     Notes
     -----
@@ -103,20 +91,12 @@ def log_ndtr(score: Numeric) -> Array:
 
 
 def ndtri(prob: Numeric) -> Array:
-    """Score that a standard normal variable stays below with probability ``prob``.
+    """Score that a standard normal variable stays below with probability ``prob`` (D2).
 
     Parameters
     ----------
     prob : float or (n,) array, 0 to 1
         0 and 1 give the infinities.
-
-    Returns
-    -------
-    array
-
-    Notes
-    -----
-    theory.md (D2).
 
     Examples
     --------

@@ -30,10 +30,6 @@ def max_normal(num_values: int) -> MeanAndSd:
     ----------
     num_values : int, >= 1
 
-    Returns
-    -------
-    MeanAndSd
-
     Notes
     -----
     **(X1)** Moments of the largest of `n` standard normal values, from its density
@@ -59,10 +55,6 @@ def max_lognormal(num_values: int, cv: float) -> MeanAndSd:
     ----------
     num_values : int, >= 1
     cv : float, 0 to 100
-
-    Returns
-    -------
-    MeanAndSd
 
     Notes
     -----

@@ -31,7 +31,7 @@ class WholeAllocation(NamedTuple):
 
 
 def source_work_s(cost_s: Sequence[float], selectivity_ratio: Sequence[float]) -> Array:
-    r"""Worker time per tuple of the source at each operator of a chain.
+    r"""Worker time per tuple of the source at each operator of a chain (O1).
 
     Parameters
     ----------
@@ -43,10 +43,6 @@ def source_work_s(cost_s: Sequence[float], selectivity_ratio: Sequence[float]) -
     Returns
     -------
     (k,) array, > 0
-
-    Notes
-    -----
-    theory.md (O1).
 
     Examples
     --------

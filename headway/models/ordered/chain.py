@@ -64,14 +64,10 @@ class OnSpark(NamedTuple):
 
 
 def partition_shares(operator: Operator, num_workers: int) -> Array:
-    r"""Shares of the partitions of an operator, largest first, for randomly hashed keys.
+    r"""Shares of the partitions of an operator, largest first, for randomly hashed keys (K2), (K3).
 
     They are means over placements: of the largest share, the second largest, and so on. Partitioned
     queues have at most as many partitions as workers.
-
-    Notes
-    -----
-    theory.md (K2), (K3).
 
     Examples
     --------

@@ -148,7 +148,7 @@ def lattice_sample(values_s: Array, step_s: float) -> LatticeLaw:
 
 
 def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
-    r"""A law on another step, each time split between its neighbours so as to keep the mean.
+    r"""A law on another step, each time split between its neighbours so as to keep the mean (Q16).
 
     Parameters
     ----------
@@ -160,10 +160,6 @@ def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
     -------
     LatticeLaw
         Its variance is larger by at most ``step_s**2 / 4``.
-
-    Notes
-    -----
-    theory.md (Q16).
 
     Examples
     --------

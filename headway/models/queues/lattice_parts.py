@@ -14,7 +14,7 @@ _SMALLEST_SCV = 1e-8  # of a positive wait; below this it is a constant at any s
 
 
 def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
-    r"""A time that is uniform from 0 to a width.
+    r"""A time that is uniform from 0 to a width (V5).
 
     Parameters
     ----------
@@ -22,18 +22,10 @@ def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
         Longest time; 0 means no time. [s]
     step_s : float, > 0
 
-    Returns
-    -------
-    LatticeLaw
-
     Raises
     ------
     LatticeTooLongError
         If the width needs more than a million steps.
-
-    Notes
-    -----
-    theory.md (V5).
 
     Examples
     --------
@@ -48,7 +40,7 @@ def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
 
 
 def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
-    r"""A wait with known moments, taken as zero or gamma distributed.
+    r"""A wait with known moments, taken as zero or gamma distributed (Q15).
 
     Parameters
     ----------
@@ -56,18 +48,10 @@ def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
         Of one queue, finite.
     step_s : float, > 0
 
-    Returns
-    -------
-    LatticeLaw
-
     Raises
     ------
     LatticeTooLongError
         If the wait needs more than a million steps.
-
-    Notes
-    -----
-    theory.md (Q15).
 
     Examples
     --------

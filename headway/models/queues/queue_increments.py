@@ -18,20 +18,12 @@ class Increment(NamedTuple):
 
 
 def lognormal_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
-    r"""Third central moment of a lognormal time.
+    r"""Third central moment of a lognormal time (Q7).
 
     Parameters
     ----------
     mean_s : float or (n,) array, > 0
     cv : float or (n,) array, >= 0
-
-    Returns
-    -------
-    array
-
-    Notes
-    -----
-    theory.md (Q7).
 
     Examples
     --------
@@ -101,7 +93,7 @@ def clocked_increment(
     service_third_central_s3: Numeric,
     bulk_size: Numeric = 1.0,
 ) -> Increment:
-    r"""Cumulants of the increment of a queue that is fed by a clock, with one bulk per tick.
+    r"""Cumulants of the increment of a queue that is fed by a clock, with one bulk per tick (Q7).
 
     Parameters
     ----------
@@ -111,14 +103,6 @@ def clocked_increment(
         Of one job: mean > 0, variance >= 0, and third central moment.
     bulk_size : float or (n,) array, >= 1
         Jobs per tick, the same at each. [-]
-
-    Returns
-    -------
-    Increment
-
-    Notes
-    -----
-    theory.md (Q7).
 
     Examples
     --------

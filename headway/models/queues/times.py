@@ -73,14 +73,6 @@ def constant_time(mean_s: float) -> QueueTime:
     ----------
     mean_s : float, > 0
 
-    Returns
-    -------
-    QueueTime
-
-    Notes
-    -----
-    theory.md (Q7).
-
     Examples
     --------
     >>> constant_time(10.0).scv
@@ -101,10 +93,6 @@ def lognormal_time(mean_s: float, cv: float) -> QueueTime:
     ----------
     mean_s : float, > 0
     cv : float, >= 0
-
-    Returns
-    -------
-    QueueTime
 
     Notes
     -----
@@ -141,10 +129,6 @@ def gamma_time(mean_s: float, cv: float) -> QueueTime:
     -------
     QueueTime
         If it hardly varies, lognormal with the third moment of the gamma.
-
-    Notes
-    -----
-    theory.md (Q7).
 
     Examples
     --------

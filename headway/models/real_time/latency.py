@@ -142,10 +142,6 @@ def gap_probability(utilization_ratio: float, trigger_s: float, gap_s: float) ->
         Duration of a batch. [s]
     gap_s : float, >= 0
 
-    Returns
-    -------
-    float
-
     Notes
     -----
     **(N7)** A gap delays rows that arrive a time `t` after its start by `g - (1-ρ) t`, until its

@@ -83,10 +83,6 @@ def required_slots(stages: Sequence[RealTimeStage]) -> int:
     ----------
     stages : sequence of RealTimeStage, at least one
 
-    Returns
-    -------
-    int
-
     Notes
     -----
     **(N1)** Required slots: the sum of the tasks of all stages, i.e. the partitions of the source
@@ -115,10 +111,6 @@ def sustainable_rate_per_s(
         Duration of a batch, the argument of the real-time trigger. [s]
     gap_s : float, >= 0
         Time between two batches, in which nothing is read. [s]
-
-    Returns
-    -------
-    float
 
     Notes
     -----
@@ -161,10 +153,6 @@ def shuffle_wait_limit_s(
         ``spark.shuffle.streaming.networkBufferSize``. [bytes]
     max_wait_s : float, >= 0
         ``spark.shuffle.streaming.networkBufferMaxWaitTimeMs``. [s]
-
-    Returns
-    -------
-    float
 
     Notes
     -----

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Mapping, Sequence
+from bisect import insort
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -80,6 +81,11 @@ class WaitingQuery(NamedTuple):
         freed = -state.removed_rows if memory_is_short else 0.0
         rank: tuple[float | str, ...] = (freed, *_KEYS[policy](state), state.name)
         return cls(state, due_s(policy, state), _waits_since_s(state), rank)
+
+    @property
+    def patient_until_s(self) -> float:
+        """Until when it may be passed over. [s]"""
+        return self.waits_since_s + self.state.most_wait_s
 
     def rank_at(self, now_s: float) -> tuple[float | str, ...]:
         """Its place at a time: before all others if it has waited longer than it may."""
@@ -178,26 +184,10 @@ def ranked(
     return tuple(query.state for query in sorted(waiting, key=lambda query: query.rank_at(now_s)))
 
 
-def next_to_run(waiting: Mapping[int, WaitingQuery], now_s: float, most: int) -> list[int]:
-    r"""Numbers of the waiting queries that get the next turns, in the order of `grant_order`.
+class WaitingQueries:
+    """The queries that wait in a simulation of many decisions, in the order of `grant_order`.
 
-    Parameters
-    ----------
-    waiting : mapping of int to WaitingQuery
-        Each by its number.
-    now_s : float
-    most : int, >= 0
-        Maximum number of turns.
-
-    Returns
-    -------
-    list of int
-        Queries that are not due yet get none.
-
-    Notes
-    -----
-    theory.md (G8), for a simulation of many decisions: what does not change while a query waits
-    is computed when it begins to wait. Klink (SIGMOD 2021) decides every 120 ms.
+    What does not change while a query waits is computed when it begins to wait: theory.md (G8).
 
     Examples
     --------
@@ -205,13 +195,50 @@ def next_to_run(waiting: Mapping[int, WaitingQuery], now_s: float, most: int) ->
     ...                    duration_s=0.2, pair_s=0.4)
     >>> due = QueryState(name="due", ready_s=0.0, oldest_unread_s=1.0, last_grant=0,
     ...                  duration_s=0.2, pair_s=0.4)
-    >>> states = enumerate([due, early])
-    >>> waiting = {number: WaitingQuery.of(Policy.FCFS, state) for number, state in states}
-    >>> next_to_run(waiting, 3.0, 1), next_to_run(waiting, 3.0, 5)
-    ([1], [1, 0])
+    >>> waiting = WaitingQueries()
+    >>> for number, state in enumerate([due, early]):
+    ...     waiting.add(number, WaitingQuery.of(Policy.FCFS, state))
+    >>> waiting.next_to_run(3.0, 1), waiting.next_to_run(3.0, 5), waiting.next_due_s
+    ([1], [0], inf)
     """
-    due = [number for number, query in waiting.items() if query.due_s <= now_s]
-    return heapq.nsmallest(most, due, key=lambda number: waiting[number].rank_at(now_s))
+
+    def __init__(self) -> None:
+        # Those that are due, by rank, and the others, by the time from which they are.
+        self._due: list[tuple[tuple[float | str, ...], int, WaitingQuery]] = []
+        self._later: list[tuple[float, int, WaitingQuery]] = []
+        # None of those that are due has been passed over for too long by then.
+        self._patient_until_s = math.inf
+
+    def add(self, number: int, query: WaitingQuery) -> None:
+        """A query that begins to wait, by its number."""
+        heapq.heappush(self._later, (query.due_s, number, query))
+
+    def next_to_run(self, now_s: float, most: int) -> list[int]:
+        """Numbers of those that get the next turns, which wait no longer; not due ones get none."""
+        while self._later and self._later[0][0] <= now_s:
+            _, number, query = heapq.heappop(self._later)
+            insort(self._due, (query.rank, number, query))
+            self._patient_until_s = min(self._patient_until_s, query.patient_until_s)
+        if now_s <= self._patient_until_s:
+            first, self._due = self._due[:most], self._due[most:]
+        else:
+            first = heapq.nsmallest(most, self._due, key=lambda waiting: waiting[2].rank_at(now_s))
+            for waiting in first:
+                self._due.remove(waiting)
+            ends_s = (query.patient_until_s for _, _, query in self._due)
+            self._patient_until_s = min(ends_s, default=math.inf)
+        return [number for _, number, _ in first]
+
+    @property
+    def next_due_s(self) -> float:
+        """When the next of those that were not due at the last decision is; never if all were."""
+        return self._later[0][0] if self._later else math.inf
+
+    @property
+    def states(self) -> tuple[QueryState, ...]:
+        """All of them, by their numbers."""
+        by_number = {number: query for _, number, query in (*self._due, *self._later)}
+        return tuple(by_number[number].state for number in sorted(by_number))
 
 
 def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:

@@ -64,6 +64,10 @@ class Part(Enum):
     AFTER = auto()
 
 
+# A member by its name takes as long as adding to a list, many times in each batch.
+BEFORE, EXECUTORS, AFTER = Part
+
+
 class Parts:
     """Parts of running batches: on the evenly shared cores, or in the driver only."""
 
@@ -71,19 +75,19 @@ class Parts:
         self._works, self._cores = works, cores
         # Times at which the driver finishes a part.
         self._timers: list[tuple[float, int]] = []
+        # Of parts on cores: the core time that is left, and the cores that it can use at most.
         self._left_core_s: dict[int, float] = {}
         self._most_cores: dict[int, float] = {}
+        self._share_cores = cores
         self._part: dict[int, Part] = {}
-        # Cores that each part uses; None after a part has started or ended.
-        self._used_cores: dict[int, float] | None = None
 
     def begin(self, index: int, part: Part, now_s: float, executors_core_s: float = 0.0) -> None:
         """Start a part of a query's batch."""
         work, self._part[index] = self._works[index], part
-        if part is Part.EXECUTORS:
+        if part is EXECUTORS:
             self._begin_on_cores(index, executors_core_s, work.most_cores)
             return
-        driver_s = work.before_s if part is Part.BEFORE else work.after_s
+        driver_s = work.before_s if part is BEFORE else work.after_s
         if work.driver_cores > 0.0:
             self._begin_on_cores(index, driver_s * work.driver_cores, work.driver_cores)
         else:
@@ -92,18 +96,18 @@ class Parts:
     def next_end(self, now_s: float) -> tuple[float, int]:
         """When the first part ends, and of which query; never if there is none."""
         earliest = self._timers[0] if self._timers else (math.inf, -1)
-        used_cores = self._all_used_cores()
+        share_cores, most_cores = self._share_cores, self._most_cores
         for index, core_s in self._left_core_s.items():
-            end_s = now_s + core_s / used_cores[index]
+            end_s = now_s + core_s / min(share_cores, most_cores[index])
             if end_s <= earliest[0]:
                 earliest = end_s, index
         return earliest
 
     def pass_s(self, elapsed_s: float) -> float:
         """Let time pass, and return the core time used. [core-s]"""
-        used_core_s = 0.0
-        for index, cores in self._all_used_cores().items():
-            done_core_s = elapsed_s * cores
+        used_core_s, share_cores, most_cores = 0.0, self._share_cores, self._most_cores
+        for index in self._left_core_s:
+            done_core_s = elapsed_s * min(share_cores, most_cores[index])
             self._left_core_s[index] -= done_core_s
             used_core_s += done_core_s
         return used_core_s
@@ -113,17 +117,9 @@ class Parts:
         if self._left_core_s.pop(index, None) is None:
             heapq.heappop(self._timers)
         else:
-            self._used_cores = None
+            self._share_cores = self._cores / max(len(self._left_core_s), 1)
         return self._part.pop(index)
 
     def _begin_on_cores(self, index: int, core_s: float, most_cores: float) -> None:
         self._left_core_s[index], self._most_cores[index] = core_s, most_cores
-        self._used_cores = None
-
-    def _all_used_cores(self) -> dict[int, float]:
-        if self._used_cores is None:
-            share = self._cores / max(len(self._left_core_s), 1)
-            self._used_cores = {
-                index: min(share, self._most_cores[index]) for index in self._left_core_s
-            }
-        return self._used_cores
+        self._share_cores = self._cores / len(self._left_core_s)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from headway.domain import Z90, Decision, Policy, QueryState
 from headway.models.arrays import Array
-from headway.models.scheduling.order import WaitingQuery, grant_order, next_to_run
-from headway.models.simulation.batch_parts import Part, Parts, QueryWork
+from headway.models.scheduling.order import WaitingQueries, WaitingQuery, grant_order
+from headway.models.simulation.batch_parts import AFTER, BEFORE, EXECUTORS, Parts, QueryWork
 
 _TICK_S = 0.001
+_DRAWN_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,6 +76,7 @@ class _Running:
     """State of a query during the simulation."""
 
     work: QueryWork
+    window_limit_s: float | None
     tick_offset_s: float = 0.0
     ready_s: float = 0.0
     read_to_s: float = 0.0
@@ -116,10 +118,6 @@ def simulate_gate(
     offsets_s : sequence of float, or None
         Offsets of each query's triggers from the grid, for the policy ``stagger``.
 
-    Returns
-    -------
-    GateOutcome
-
     Notes
     -----
     **(S7)** Gate: batches of several queries share the cores evenly. Each has driver work before
@@ -138,8 +136,9 @@ def simulate_gate(
     """
     if not (works and cores > 0.0 and at_once >= 1 and 0.0 <= warm_up_s < length_s):
         raise ValueError("need queries, cores, at_once of at least 1, and time after the warm-up")
-    generator = np.random.default_rng(seed)
-    queries = [_Running(work) for work in works]
+    queries = [
+        _Running(work, work.query.window_limit_s(work.closing_delay_s)) for work in works
+    ]
     for index, running in enumerate(queries):
         running.tick_offset_s = offsets_s[index] if offsets_s is not None else 0.0
         running.ready_s = running.tick_offset_s
@@ -151,11 +150,11 @@ def simulate_gate(
     limit = len(works) if policy is None else at_once
     grant_policy = policy or Policy.FCFS
     share_cores = cores / min(limit, len(works))
-    waiting = {
-        index: WaitingQuery.of(grant_policy, _state(running, share_cores))
-        for index, running in enumerate(queries)
-    }
-    parts = Parts(works, cores)
+    waiting = WaitingQueries()
+    for index, running in enumerate(queries):
+        waiting.add(index, WaitingQuery.of(grant_policy, _state(running, share_cores)))
+    generator = np.random.default_rng(seed)
+    parts, normals = Parts(works, cores), _normals(generator)
     now_s, busy_s, num_grants, num_running = 0.0, 0.0, 0, 0
     must_decide = True
     next_s = math.inf
@@ -163,9 +162,9 @@ def simulate_gate(
         if must_decide:
             next_s = math.inf
             if num_running < limit:
-                granted = next_to_run(waiting, now_s, limit - num_running)
+                states = () if on_decision is None else waiting.states
+                granted = waiting.next_to_run(now_s, limit - num_running)
                 if on_decision is not None and granted:
-                    states = tuple(waiting[index].state for index in sorted(waiting))
                     on_decision(
                         Decision(
                             at_s=now_s,
@@ -174,7 +173,7 @@ def simulate_gate(
                             at_once=limit,
                             states=states,
                             order=grant_order(grant_policy, states, now_s),
-                            granted=tuple(waiting[index].state.name for index in granted),
+                            granted=tuple(works[index].query.name for index in granted),
                         )
                     )
                 for index in sorted(granted):
@@ -183,11 +182,9 @@ def simulate_gate(
                     running = queries[index]
                     running.last_grant, running.started_s = num_grants, now_s
                     running.emits_to_s = running.watermark_s
-                    parts.begin(index, Part.BEFORE, now_s)
-                    del waiting[index]
+                    parts.begin(index, BEFORE, now_s)
                 if num_running < limit:
-                    later_s = (query.due_s for query in waiting.values() if query.due_s > now_s)
-                    next_s = min(later_s, default=math.inf)
+                    next_s = waiting.next_due_s
             must_decide = False
         end_s, first = parts.next_end(now_s)
         event_s = min(end_s, next_s)
@@ -201,17 +198,17 @@ def simulate_gate(
             must_decide = True
             continue
         running, ended = queries[first], parts.end(first)
-        if ended is Part.BEFORE:
+        if ended is BEFORE:
             rows = running.work.rate_per_s * (running.started_s - running.read_to_s)
             mean_s = running.work.fixed_core_s + running.work.per_row_core_s * rows
-            core_s = mean_s * _noise(running.work.noise_ratio, generator)
-            parts.begin(first, Part.EXECUTORS, now_s, core_s)
-        elif ended is Part.EXECUTORS:
-            parts.begin(first, Part.AFTER, now_s)
+            core_s = mean_s * _noise(running.work.noise_ratio, normals)
+            parts.begin(first, EXECUTORS, now_s, core_s)
+        elif ended is EXECUTORS:
+            parts.begin(first, AFTER, now_s)
         else:
             lag_s = running.work.newest_row_lag_s(generator)
             _end_batch(running, now_s, warm_up_s, on_grid, lag_s)
-            waiting[first] = WaitingQuery.of(grant_policy, _state(running, share_cores))
+            waiting.add(first, WaitingQuery.of(grant_policy, _state(running, share_cores)))
             num_running -= 1
             must_decide = True
     return GateOutcome(
@@ -240,7 +237,7 @@ def _state(running: _Running, share_cores: float) -> QueryState:
         pair_s=margin * (duration_s + second_s),
         closing_s=closing_s,
         emits=running.watermark_s >= running.next_end_s,
-        window_limit_s=query.window_limit_s(work.closing_delay_s),
+        window_limit_s=running.window_limit_s,
         row_limit_s=None if query.row_target is None else query.row_target.limit_s,
         output_rows=work.output_rows,
         most_wait_s=query.most_wait_s,
@@ -290,9 +287,15 @@ def _outcome(running: _Running, length_s: float, warm_up_s: float) -> QueryOutco
     )
 
 
-def _noise(cv: float, generator: np.random.Generator) -> float:
+def _noise(cv: float, normals: Iterator[float]) -> float:
     """A lognormal factor of mean 1."""
     if cv == 0.0:
         return 1.0
     variance = math.log1p(cv * cv)
-    return float(math.exp(math.sqrt(variance) * generator.standard_normal() - 0.5 * variance))
+    return math.exp(math.sqrt(variance) * next(normals) - 0.5 * variance)
+
+
+def _normals(generator: np.random.Generator) -> Iterator[float]:
+    """Standard normal numbers, many of them drawn at once."""
+    while True:
+        yield from generator.standard_normal(_DRAWN_AT_ONCE).tolist()

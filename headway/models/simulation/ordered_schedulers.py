@@ -63,10 +63,6 @@ def simulate_scheduler(
     queue_limit : float, > 0
         The constant of QST: tuples in all queues together.
 
-    Returns
-    -------
-    SchedulerRun
-
     Notes
     -----
     **(S10)** A free worker requests an operator that has input and fewer workers than it can use,

@@ -83,10 +83,6 @@ def simulate_pipeline(
         Maximum number of groups in which batches of one poll are processed; a group enters the
         queue of the reducer when all of it has arrived.
 
-    Returns
-    -------
-    PipelineTrace
-
     Notes
     -----
     **(S5)** Pipeline: distributors, offset by equal parts of `B_in`, hand batches to the mappers in

@@ -56,7 +56,7 @@ def coalesced_tasks(
 def num_tasks_at(
     stage: StageProfile, batch_rows: float, num_slots: int, shuffle_partitions: int
 ) -> int:
-    """Tasks of a stage of a batch, by what decides them.
+    """Tasks of a stage of a batch, by what decides them (T7), (T9).
 
     Parameters
     ----------
@@ -66,10 +66,6 @@ def num_tasks_at(
     Returns
     -------
     int, at least one
-
-    Notes
-    -----
-    theory.md (T7), (T9).
 
     Examples
     --------
@@ -87,7 +83,7 @@ def num_tasks_at(
 
 
 def usual_tasks(pool: Sequence[StageProfile], num_slots: int, shuffle_partitions: int) -> list[int]:
-    """Tasks of stages, those in the profiled runs where they follow the rows of a batch.
+    """Tasks of stages, those in the profiled runs where they follow the rows of a batch (T2).
 
     Parameters
     ----------
@@ -96,10 +92,6 @@ def usual_tasks(pool: Sequence[StageProfile], num_slots: int, shuffle_partitions
     Returns
     -------
     list of int, one for each stage
-
-    Notes
-    -----
-    theory.md (T2).
 
     Examples
     --------

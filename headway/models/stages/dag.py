@@ -97,10 +97,6 @@ def run_time(dag: StageDag, num_cores: int) -> RunTime:
     num_cores : int, >= 1
         All are free at the start.
 
-    Returns
-    -------
-    RunTime
-
     Notes
     -----
     theory.md (J1)-(J5), with the measured error.

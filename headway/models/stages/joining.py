@@ -50,10 +50,6 @@ def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
     skewness : (n,) array
         Of each source.
 
-    Returns
-    -------
-    Moment
-
     Notes
     -----
     **(J5)** The later of two random points in time. The noise that they share is set aside. The

@@ -45,7 +45,7 @@ def split_tasks(rule: FileSplits, batch_rows: float, parallelism: int) -> int:
 
 
 def source_tasks(rule: SourceTasks, batch_rows: float, num_slots: int) -> int:
-    """Tasks that read the source of a batch.
+    """Tasks that read the source of a batch (T9).
 
     Parameters
     ----------
@@ -55,10 +55,6 @@ def source_tasks(rule: SourceTasks, batch_rows: float, num_slots: int) -> int:
     Returns
     -------
     int, at least one
-
-    Notes
-    -----
-    theory.md (T9).
 
     Examples
     --------

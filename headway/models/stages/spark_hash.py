@@ -113,7 +113,7 @@ def _finished(state: Words, num_bytes: int) -> Int32Array:
 def known_partition_loads(
     hashes: Int32Array | NDArray[np.int64], weights: Array, shuffle_partitions: int
 ) -> Array:
-    r"""Share of the rows in each partition for known keys and frequencies. Exact.
+    r"""Share of the rows in each partition for known keys and frequencies. Exact (K1).
 
     Arguments outside their ranges raise ``ValueError``.
 
@@ -127,10 +127,6 @@ def known_partition_loads(
     Returns
     -------
     (shuffle_partitions,) array, which adds up to 1
-
-    Notes
-    -----
-    theory.md (K1).
 
     Examples
     --------

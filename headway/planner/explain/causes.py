@@ -44,6 +44,7 @@ class Cause:
     before: str = ""
     after: str = ""
     nodes: tuple[int, int] | None = None
+    currency: str = ""
     cost_per_month: float | None = field(default=None, metadata={"then": {"text": "in_words"}})
 
     @property
@@ -59,7 +60,8 @@ class Cause:
                 f"{counted(now, 'node')} instead of {then}" if then != now else "no other nodes"
             )
         if self.cost_per_month:
-            effects.append(f"{format_money(self.cost_per_month, sign=True)} per month")
+            added = format_money(self.cost_per_month, currency=self.currency, sign=True)
+            effects.append(f"{added} per month")
         return f"{text}: {', '.join(effects)}"
 
 
@@ -69,13 +71,17 @@ Needs = Callable[[float | None, tuple[AnyPromise, ...]], int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
-    """A question and the resulting size; costs are per hour, for all nodes and write requests."""
+    """A question and the resulting size; costs are per hour, for all nodes and write requests.
+
+    ``currency`` is empty if unknown.
+    """
 
     rate_per_s: float | None
     promises: tuple[AnyPromise, ...]
     nodes: int
     cost_per_hour: float | None = None
     requests_cost_per_hour: float | None = None
+    currency: str = ""
 
     @property
     def node_price(self) -> float | None:
@@ -112,7 +118,8 @@ def _of_price(before: Sized, after: Sized) -> Iterator[Cause]:
     yield Cause(
         whys=(Why.NODE_PRICE,),
         before=format_money(then),
-        after=f"{format_money(now)} per hour",
+        after=f"{format_money(now, currency=after.currency)} per hour",
+        currency=after.currency,
         cost_per_month=(now - then) * before.nodes * HOURS_PER_MONTH,
     )
 
@@ -124,7 +131,8 @@ def _of_requests(before: Sized, after: Sized) -> Iterator[Cause]:
     yield Cause(
         whys=(Why.REQUESTS,),
         before=format_money(then),
-        after=f"{format_money(now)} per hour",
+        after=f"{format_money(now, currency=after.currency)} per hour",
+        currency=after.currency,
         cost_per_month=(now - then) * HOURS_PER_MONTH,
     )
 
@@ -143,6 +151,7 @@ def _of_size(before: Sized, after: Sized, needs: Needs) -> Iterator[Cause]:
                 before=", ".join(text for _, text, _ in steps if text),
                 after=", ".join(text for _, _, text in steps if text),
                 nodes=(nodes_before, nodes),
+                currency=after.currency,
                 cost_per_month=None
                 if price is None
                 else (nodes - nodes_before) * price * HOURS_PER_MONTH,

@@ -97,7 +97,7 @@ class Difference(Result):
     """Two plans, or two profiles, side by side.
 
     ``names`` are the names of both, ``parts`` divide the time called ``parts_of``. ``feasible`` is
-    None for profiles.
+    None for profiles; ``currency`` is empty if unknown, or if both have another.
     """
 
     result_kind = "diff"
@@ -109,6 +109,7 @@ class Difference(Result):
     causes: tuple[Cause, ...] = ()
     parts: tuple[Part, ...] = ()
     parts_of: str = ""
+    currency: str = ""
 
     def figure(self, name: str) -> Figure | None:
         """A figure by its name."""
@@ -139,7 +140,9 @@ def plan_difference(
         Nodes that the job of ``after`` needs for other questions; by default from its frontier.
     """
     both_feasible = before.feasible and after.feasible
-    plan_causes = causes(sized(before), sized(after), needs or frontier_needs(after))
+    sizes = (sized(before), sized(after))
+    plan_causes = causes(*sizes, needs or frontier_needs(after))
+    currencies = {size.currency for size in sizes if size.currency}
     is_comparable = before.ends or (before.rate_per_s, before.prediction.configuration) == (
         after.rate_per_s,
         None if after.prediction is None else after.prediction.configuration,
@@ -154,6 +157,7 @@ def plan_difference(
         causes=plan_causes if both_feasible else (),
         parts=_plan_parts(before, after),
         parts_of=quantity if is_comparable else f"{quantity}, each in its own configuration",
+        currency=currencies.pop() if len(currencies) == 1 else "",
     )
 
 
@@ -165,6 +169,7 @@ def sized(plan: AnyAnswer) -> Sized:
         nodes=plan.nodes,
         cost_per_hour=None if plan.ends else plan.cost_per_hour,
         requests_cost_per_hour=None if plan.ends else _requests_cost(plan),
+        currency="" if plan.node_type is None else plan.node_type.currency,
     )
 
 
@@ -206,7 +211,7 @@ def _quantities(before: Any, after: Any) -> list[_Quantity]:
 
 
 def _requests_cost(plan: Any) -> float | None:
-    return None if plan.writes is None else plan.writes.cost_per_hour
+    return None if plan.writes is None else plan.writes.bill_per_hour
 
 
 def _finite(value_s: float) -> float | None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
+from headway.assumptions.predictions import POLLING_DELAY_S
 from headway.domain import EmptyBatches
 from headway.profiler.rows import Record
 from headway.profiler.streaming.batch_samples import is_timed, known_rows
 
 
-def empty_batches(reports: Sequence[Record], from_s: float) -> EmptyBatches | None:
+def empty_batches(
+    reports: Sequence[Record], from_s: float, trigger_s: float = 0.0
+) -> EmptyBatches | None:
     """The batches without rows from an instant on; None if none ran, or no others did.
 
     An idle query also reports batches that it did not run: they have no ``addBatch``.
@@ -26,14 +30,14 @@ def empty_batches(reports: Sequence[Record], from_s: float) -> EmptyBatches | No
     if not empty or not num_filled:
         return None
     removed = np.array([_num_removed(report) for report in ran], dtype=np.float64)
-    ahead_s = np.array([_ahead_s(ran, index) for index in range(len(ran))])
+    ahead_s = np.array([_ahead_s(ran, index, trigger_s) for index in range(len(ran))])
     is_empty = np.array([known_rows(report) == 0 for report in ran])
     counts = is_empty & (removed > 0) & np.isfinite(ahead_s)
     return EmptyBatches(
         num_per_batch=len(empty) / num_filled,
         duration_s=float(np.mean([_duration_s(report) for report in empty])),
         emitted_share=float(removed[is_empty].sum() / removed.sum()) if removed.sum() else 0.0,
-        ahead_s=float(np.average(ahead_s[counts], weights=removed[counts]))
+        ahead_s=max(float(np.average(ahead_s[counts], weights=removed[counts])), 0.0)
         if counts.any()
         else 0.0,
     )
@@ -52,11 +56,28 @@ def _has_run(report: Record) -> bool:
     return report["phases_s"].get("addBatch") is not None
 
 
-def _ahead_s(ran: Sequence[Record], index: int) -> float:
-    """From the commit of a batch to that of the next one with rows; nan if there is none [s]."""
-    later = (report for report in ran[index + 1 :] if known_rows(report) > 0)
-    filled = next(later, None)
-    return np.nan if filled is None else _committed_s(filled) - _committed_s(ran[index])
+def _ahead_s(ran: Sequence[Record], index: int, trigger_s: float) -> float:
+    """From the commit of a batch to that of the next with rows, without empty ones [s].
+
+    Nan if there is none.
+    """
+    later = (place for place in range(index + 1, len(ran)) if known_rows(ran[place]) > 0)
+    place = next(later, None)
+    if place is None:
+        return np.nan
+    filled, empty = ran[place], ran[place - 1]
+    return _committed_s(filled) - _held_up_s(empty, filled, trigger_s) - _committed_s(ran[index])
+
+
+def _held_up_s(empty: Record, filled: Record, trigger_s: float) -> float:
+    """How much later a batch began since one without rows ran before it [s]."""
+    empty_s, begun_s = _duration_s(empty), float(filled["started_s"])
+    if begun_s > empty["started_s"] + empty_s + POLLING_DELAY_S.value:
+        return 0.0
+    could_begin_s = empty["started_s"] + empty_s / (known_rows(filled) + 1.0)
+    if trigger_s > 0.0:
+        could_begin_s = math.ceil(could_begin_s / trigger_s) * trigger_s
+    return float(max(begun_s - could_begin_s, 0.0))
 
 
 def _duration_s(report: Record) -> float:

@@ -23,7 +23,7 @@ from headway.models.job.duration import DurationModel, level_spans
 from headway.models.laws.modes import slow_mode
 from headway.profiler.streaming.batch_samples import PHASES
 from headway.profiler.streaming.one_size import has_one_size, row_cost_half_range
-from headway.profiler.streaming.samples import BatchSample, QueryRun
+from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 from headway.profiler.streaming.stage_fit import batch_weights, fit_stage
 from headway.profiler.streaming.static_stages import static_places
 
@@ -70,11 +70,10 @@ def fit_duration(runs: Sequence[QueryRun], *, uses_range: bool = True) -> Durati
     # The lines and the drift explain parts of the same differences. Fitting them in turn until
     # neither changes is a joint fit.
     for _ in range(_MOST_ROUNDS):
-        aged = [_at_reference_age(run, drift) for run in runs]
-        drift = replace(drift, driver_exponent=_fit_driver_drift(aged))
-        alike = [_with_driver_at_reference(run, drift) for run in aged]
+        drift = replace(drift, driver_exponent=_fit_driver_drift(runs, drift))
+        alike = [_at_reference_age(run, drift) for run in runs]
         costs = _fit_at_one_age(alike, at_one_size=at_one_size)
-        exponent = _fit_drift([_with_driver_at_reference(run, drift) for run in runs], costs)
+        exponent = _fit_drift(runs, drift, costs)
         if abs(exponent - drift.exponent) < _EXPONENT_TOLERANCE:
             break
         drift = replace(drift, exponent=exponent)
@@ -96,21 +95,29 @@ def fit_duration(runs: Sequence[QueryRun], *, uses_range: bool = True) -> Durati
     )
 
 
-def _fit_drift(runs: Sequence[QueryRun], fit: _Costs) -> float:
+def _fit_drift(runs: Sequence[QueryRun], drift: Drift, fit: _Costs) -> float:
+    """The drift of the whole batch, from runs with the driver as at the reference age."""
     driver_s = sum(phase.mean_s for phase in fit.driver_phases)
     modelled_s = np.concatenate([batches_modelled_s(run, driver_s, fit.stages) for run in runs])
     batches = [batch for run in runs for batch in run.batches]
+    durations_s = [
+        batch.duration_s - _won_s(_driver_s(batch), _driver_factor(drift, batch.jvm_age_s))
+        for batch in batches
+    ]
     return drift_exponent(
-        np.log([batch.duration_s for batch in batches]) - np.log(modelled_s),
+        np.log(durations_s) - np.log(modelled_s),
         np.log([batch.jvm_age_s for batch in batches]),
         np.repeat(np.arange(len(runs)), [len(run.batches) for run in runs]),
         np.array([run.began_in_fresh_jvm for run in runs]),
     )
 
 
-def _fit_driver_drift(runs: Sequence[QueryRun]) -> float:
+def _fit_driver_drift(runs: Sequence[QueryRun], drift: Drift) -> float:
     """The driver's own drift, from runs without the drift of the whole batch."""
-    driver_s = [float(np.mean([_driver_s(batch) for batch in run.batches])) for run in runs]
+    driver_s = [
+        float(np.mean([_driver_s(batch, drift.factor(batch.jvm_age_s)) for batch in run.batches]))
+        for run in runs
+    ]
     points = [(seconds, run.mean_age_s) for seconds, run in zip(driver_s, runs, strict=True)]
     return driver_drift_exponent(*np.log(np.maximum(np.array(points), 1e-6)).T)
 
@@ -120,61 +127,67 @@ def _driver_factor(drift: Drift, age_s: float) -> float:
     return drift.driver_factor(age_s, oldest_s=age_s)
 
 
-def _driver_s(batch: BatchSample) -> float:
-    """Driver time in a batch, except for the files of the checkpoint."""
-    files_s = sum(batch.phases_s.get(name, 0.0) for name in CHECKPOINT_PHASES)
-    return max(batch.duration_s - batch.stages_s - files_s, 0.0)
+def _driver_s(batch: BatchSample, factor: float = 1.0) -> float:
+    """Driver time in a batch, except for the files of the checkpoint, with times over a factor."""
+    files_s = sum(batch.phases_s.get(name, 0.0) / factor for name in CHECKPOINT_PHASES)
+    return max(batch.duration_s / factor - batch.stages_s / factor - files_s, 0.0)
 
 
-def _with_driver_at_reference(run: QueryRun, drift: Drift) -> QueryRun:
-    return replace(
-        run,
-        batches=tuple(
-            _driver_rescaled(batch, _driver_factor(drift, batch.jvm_age_s)) for batch in run.batches
-        ),
-    )
-
-
-def _driver_rescaled(batch: BatchSample, factor: float) -> BatchSample:
-    """The batch with driver times divided by a factor; stages and files are unchanged."""
-    phases_s = {
-        name: seconds if name in CHECKPOINT_PHASES else seconds / factor
-        for name, seconds in batch.phases_s.items()
-    }
-    if "add_batch" in phases_s:
-        whole_s = batch.phases_s["add_batch"]
-        in_stages_s = min(batch.stages_s, whole_s)
-        phases_s["add_batch"] = in_stages_s + (whole_s - in_stages_s) / factor
-    won_s = _driver_s(batch) * (1.0 - 1.0 / factor)
-    return replace(batch, duration_s=batch.duration_s - won_s, phases_s=phases_s)
+def _won_s(driver_s: float, driver_factor: float) -> float:
+    """How much shorter a batch is with the driver as at the reference age."""
+    return driver_s * (1.0 - 1.0 / driver_factor)
 
 
 def _at_reference_age(run: QueryRun, drift: Drift) -> QueryRun:
-    def rescaled(batches: Sequence[BatchSample]) -> tuple[BatchSample, ...]:
-        return tuple(_rescaled(batch, drift.factor(batch.jvm_age_s)) for batch in batches)
+    """The run as at the reference age; batches without rows with the driver at their own."""
+    return replace(
+        run,
+        batches=tuple(
+            _rescaled(batch, drift, _driver_factor(drift, batch.jvm_age_s))
+            for batch in run.batches
+        ),
+        without_rows=tuple(_rescaled(batch, drift) for batch in run.without_rows),
+    )
 
-    return replace(run, batches=rescaled(run.batches), without_rows=rescaled(run.without_rows))
 
-
-def _rescaled(batch: BatchSample, factor: float) -> BatchSample:
-    """The batch with every time in it divided by a factor."""
+def _rescaled(
+    batch: BatchSample, drift: Drift, driver_factor: float | None = None
+) -> BatchSample:
+    """The batch with every time in it divided by a factor, and driver times by one of their own."""
+    factor = drift.factor(batch.jvm_age_s)
+    duration_s, stages_s = batch.duration_s / factor, batch.stages_s / factor
+    phases_s = {name: seconds / factor for name, seconds in batch.phases_s.items()}
+    if driver_factor is not None:
+        duration_s -= _won_s(_driver_s(batch, factor), driver_factor)
+        whole_s = phases_s.get("add_batch")
+        phases_s = {
+            name: seconds if name in CHECKPOINT_PHASES else seconds / driver_factor
+            for name, seconds in phases_s.items()
+        }
+        if whole_s is not None:
+            in_stages_s = min(stages_s, whole_s)
+            phases_s["add_batch"] = in_stages_s + (whole_s - in_stages_s) / driver_factor
     return replace(
         batch,
-        duration_s=batch.duration_s / factor,
-        phases_s={name: seconds / factor for name, seconds in batch.phases_s.items()},
+        duration_s=duration_s,
+        phases_s=phases_s,
         state_commit_s=batch.state_commit_s / factor,
-        stages_s=batch.stages_s / factor,
-        stages=tuple(
-            replace(
-                stage,
-                task_mean_s=stage.task_mean_s / factor,
-                task_sd_s=None if stage.task_sd_s is None else stage.task_sd_s / factor,
-                outside_run_s=stage.outside_run_s / factor,
-                rows_time_covariance_s=stage.rows_time_covariance_s / factor,
-                span_s=stage.span_s / factor,
-            )
-            for stage in batch.stages
-        ),
+        stages_s=stages_s,
+        stages=batch.stages if factor == 1.0 else _stages_rescaled(batch.stages, factor),
+    )
+
+
+def _stages_rescaled(stages: Sequence[StageSample], factor: float) -> tuple[StageSample, ...]:
+    return tuple(
+        replace(
+            stage,
+            task_mean_s=stage.task_mean_s / factor,
+            task_sd_s=None if stage.task_sd_s is None else stage.task_sd_s / factor,
+            outside_run_s=stage.outside_run_s / factor,
+            rows_time_covariance_s=stage.rows_time_covariance_s / factor,
+            span_s=stage.span_s / factor,
+        )
+        for stage in stages
     )
 
 

@@ -38,7 +38,10 @@ _LEAST_REPORTED_SHARE = 1.0 - _HALF_WIDTH_PER_SD * EMPTY_BATCH_SD_RATIO.value
 
 
 class TaskTime(NamedTuple):
-    """Time of a task, the range of its part without rows [s], its rows, and tasks of a batch."""
+    """Time of a task, the range of its part without rows [s], its rows, and tasks of a batch.
+
+    The rows of its stage grow with those of the batch by ``rows_exponent``.
+    """
 
     mean_s: float
     fixed_low_s: float
@@ -46,6 +49,7 @@ class TaskTime(NamedTuple):
     rows: float
     num_tasks: float
     rows_share: float = 0.0
+    rows_exponent: float = 1.0
 
     @property
     def fixed_s(self) -> float:
@@ -145,7 +149,8 @@ def task_time(
     explain: the same partitions return in each batch. If batches without rows took as long as
     others, they say nothing. The cost per row of the whole job may be off by the share `h`: the sum
     over stages of what the largest fixed time has beyond the fitted one, over that of the time for
-    rows, both times the number of tasks. The stages may all be at the same end.
+    rows, both times the number of tasks and the exponent `e` of (E4): rows that do not follow those
+    of the batch add nothing to larger ones. The stages may all be at the same end.
     """
     samples = [batch.stages[stage_index] for run in runs for batch in run.batches]
     mean_s = weighted_mean([sample.task_mean_s for sample in samples], weights)
@@ -195,8 +200,10 @@ def at_usual_place(stage: StageProfile, time: TaskTime) -> StageProfile:
 
 def row_cost_half_range(times: Sequence[TaskTime]) -> float:
     """How far the cost of a row may be from the fitted one, over that cost: (E43)."""
-    half_s = sum(time.num_tasks * (time.fixed_high_s - time.fixed_s) for time in times)
-    rows_s = sum(time.num_tasks * (time.mean_s - time.fixed_s) for time in times)
+    # Rows that are as many in every batch take time, but none that larger batches add.
+    weighted = [(time, time.rows_exponent * time.num_tasks) for time in times]
+    half_s = sum(weight * (time.fixed_high_s - time.fixed_s) for time, weight in weighted)
+    rows_s = sum(weight * (time.mean_s - time.fixed_s) for time, weight in weighted)
     return min(half_s / rows_s, 1.0) if rows_s > _LEAST_S else 0.0
 
 

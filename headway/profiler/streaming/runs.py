@@ -201,7 +201,7 @@ def steady_part(
         resources=ran_on.of_profiles,
         source=source_facts(facts.properties, facts.application_id, configuration, observed),
         batches=tuple(steady),
-        empty=empty_batches(all_reports, steady[0].started_s),
+        empty=empty_batches(all_reports, steady[0].started_s, run_trigger_s),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
         without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady, levels)),
         first=_first(reports[0], stages, jvm_started_s, levels),

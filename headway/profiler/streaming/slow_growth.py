@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 import numpy as np
 
+from headway.assumptions.files import COMPACTION_BATCHES
 from headway.assumptions.fits import (
-    COMPACTION_BATCHES,
     LEAST_BATCHES_TO_CUT,
     LEAST_COMPACTION_SCORE,
     LEAST_LATER_SHARE,
@@ -20,14 +20,19 @@ from headway.assumptions.fits import (
 from headway.domain import GrowthCause, SlowGrowth, SlowMeasure
 from headway.models.arrays import Array
 from headway.models.estimation.trend import Trend, trend_of
+from headway.profiler.streaming.adaptive_settings import count_of
 from headway.profiler.streaming.growth import LISTING_PHASE, SINK_PHASE, cause_of_phase, phase_s
 from headway.profiler.streaming.samples import QueryRun
 from headway.units import S_PER_DAY
 
 _COMPACTED = {LISTING_PHASE: GrowthCause.LISTING, SINK_PHASE: GrowthCause.SINK_LOG}
+_INTERVAL_KEYS = {
+    GrowthCause.LISTING: "spark.sql.streaming.fileSource.log.compactInterval",
+    GrowthCause.SINK_LOG: "spark.sql.streaming.fileSink.log.compactInterval",
+}
 
 
-def slow_growth_of(run: QueryRun) -> tuple[SlowGrowth, ...]:
+def slow_growth_of(run: QueryRun, properties: Mapping[str, str]) -> tuple[SlowGrowth, ...]:
     """What grows slowly in a run of days, and compactions of its logs: theory.md (E52).
 
     Notes
@@ -37,11 +42,12 @@ def slow_growth_of(run: QueryRun) -> tuple[SlowGrowth, ...]:
     (E45) are applied to runs of two days or more, since a shorter one may show a part of the daily
     cycle. A phase grows slowly if the score is 3.1 or more, the rise is at least 2% of the first
     value, a third of it or more is in the later half, and the lower end of the 90% interval of its
-    slope is above 0. Spark's logs of file sources and file sinks are compacted in every tenth
-    batch, which rewrites all entries: of the ten remainders of the batch number, the one with the
-    longest median phase is compared with the other batches by ranks (Mann and Whitney 1947,
-    doi:10.1214/aoms/1177730491), and is compaction if the score is 4 or more. What it takes beyond
-    the median of the nine batches before has a slope by (E45), however short the run is.
+    slope is above 0. Spark's logs of file sources and file sinks are compacted in one of `c`
+    batches, ten unless `compactInterval` of the log says otherwise, which rewrites all entries: of
+    the `c` remainders of the batch number, the one with the longest median phase is compared with
+    the other batches by ranks (Mann and Whitney 1947, doi:10.1214/aoms/1177730491), and is
+    compaction if the score is 4 or more. What it takes beyond the median of the `c - 1` batches
+    before has a slope by (E45), however short the run is.
     """
     batches = run.batches
     if len(batches) < LEAST_BATCHES_TO_CUT.value:
@@ -49,17 +55,20 @@ def slow_growth_of(run: QueryRun) -> tuple[SlowGrowth, ...]:
     last = batches[-1]
     ended = datetime.fromtimestamp(last.started_s + last.duration_s, UTC)
     at_s = np.array([batch.started_s for batch in batches]) - batches[0].started_s
-    return tuple(_growths(run, at_s, f"{ended:%Y-%m-%dT%H:%M:%SZ}"))
+    return tuple(_growths(run, properties, at_s, f"{ended:%Y-%m-%dT%H:%M:%SZ}"))
 
 
-def _growths(run: QueryRun, at_s: Array, ended: str) -> Iterator[SlowGrowth]:
+def _growths(
+    run: QueryRun, properties: Mapping[str, str], at_s: Array, ended: str
+) -> Iterator[SlowGrowth]:
     rows = np.array([float(batch.num_rows) for batch in run.batches])
     is_long = at_s[-1] >= LEAST_SLOW_SPAN_S.value
     for name in dict.fromkeys(name for batch in run.batches for name in batch.phases_s):
         times_s = np.array([phase_s(batch, name) for batch in run.batches])
         cause = cause_of_phase(name, run.shape)
         if cause is not None and _COMPACTED.get(name) is cause:
-            yield from _compaction(run, name, cause, at_s, times_s, ended)
+            interval = count_of(properties.get(_INTERVAL_KEYS[cause])) or COMPACTION_BATCHES.value
+            yield from _compaction(run, name, cause, interval, at_s, times_s, ended)
         trend = trend_of(at_s, _at_mean_rows(at_s, rows, times_s))
         if is_long and _is_slow_growth(trend):
             yield _growth(SlowMeasure.PHASE, name, trend, at_s, ended, cause=cause)
@@ -121,10 +130,17 @@ def _at_mean_rows(at_s: Array, rows: Array, times_s: Array) -> Array:
 
 
 def _compaction(
-    run: QueryRun, phase: str, cause: GrowthCause, at_s: Array, times_s: Array, ended: str
+    run: QueryRun,
+    phase: str,
+    cause: GrowthCause,
+    interval: int,
+    at_s: Array,
+    times_s: Array,
+    ended: str,
 ) -> Iterator[SlowGrowth]:
-    """The growth of what every tenth batch takes longer in a phase, if one of ten does."""
-    interval = COMPACTION_BATCHES.value
+    """The growth of what one batch in an interval takes longer in a phase, if one does."""
+    if interval > len(run.batches):
+        return
     remainders = np.array([batch.batch_id % interval for batch in run.batches])
     medians_s = [
         float(np.median(times_s[remainders == remainder]))

@@ -209,7 +209,7 @@ def _fit_stage(
 def _time_at_one_size(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> TaskTime:
     batches = [batch for run in runs for batch in run.batches]
     task_rows = np.array([rows_per_task(batch, stage_index) for batch in batches])
-    return task_time(
+    time = task_time(
         runs,
         stage_index,
         stage,
@@ -217,6 +217,7 @@ def _time_at_one_size(runs: Sequence[QueryRun], stage_index: int, stage: StagePr
         rows_per_task=np.maximum(task_rows, 1e-9),
         weights=batch_weights(runs),
     )
+    return time._replace(rows_exponent=stage.rows.exponent)
 
 
 def _handover_s(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> float:

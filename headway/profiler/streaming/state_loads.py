@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headway.assumptions.resources import COMMITS_PER_SNAPSHOT
+from headway.assumptions.files import COMMITS_PER_SNAPSHOT
 from headway.domain import StateLoad
 from headway.domain.profile import is_rocksdb
 from headway.models.job.restart import share_of_a_slot, usual_load_speed

@@ -109,7 +109,7 @@ def profile_of_runs(
         drift=fit.drift,
         warm_up=warm_up_of(runs, fit),
         growth=growth_of(last, fit),
-        slow_growth=slow_growth_of(last),
+        slow_growth=slow_growth_of(last, applications[-1].properties),
         drain=last.drain,
         empty_batches=last.empty,
         settings=tuple(

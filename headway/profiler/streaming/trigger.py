@@ -171,11 +171,13 @@ def _rhythm_log_odds(
         every_ms = candidates_ms[index : index + 1]
         middle = float(np.angle(middles[index])) / (2 * np.pi)
         around = middle + (turns[index] - middle + 0.5) % 1.0 - 0.5
-        for phase_ms in np.unique(np.rint(np.quantile(around, _PHASE_QUANTILES) * every_ms)):
-            if (phase_ms + _EARLY_MS) % grid_ms > _NEXT_TO_GRID_MS:
-                shifted = _Starts(*(column - int(phase_ms) for column in starts))
-                log_odds = float(grid_log_ratio(shifted, every_ms)[0] + log_prior[index])
-                highest = max(highest, log_odds)
+        phases_ms = np.unique(np.rint(np.quantile(around, _PHASE_QUANTILES) * every_ms))
+        phases_ms = phases_ms[(phases_ms + _EARLY_MS) % grid_ms > _NEXT_TO_GRID_MS]
+        if len(phases_ms):
+            shift_ms = phases_ms.astype(np.int64)[:, np.newaxis]
+            shifted = _Starts(*(column - shift_ms for column in starts))
+            log_odds = grid_log_ratio(shifted, every_ms) + log_prior[index]
+            highest = max(highest, float(log_odds.max()))
     return highest
 
 

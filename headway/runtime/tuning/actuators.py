@@ -53,6 +53,7 @@ class ChangesQueries(Protocol):
     query_id: str | None
     root: str | None
     may_cut: bool
+    executors_are_given: bool
 
     def is_in_gap(self, trigger_s: float, /) -> bool: ...
 
@@ -96,6 +97,7 @@ class Actuators:
     query: StreamingQuery | None = None
     query_id: str | None = None
     root: str | None = None
+    executors_are_given: bool = False
 
     def start(self, configuration: Configuration) -> StreamingQuery:
         """Start the query at a setting; only if it does not run.

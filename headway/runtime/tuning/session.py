@@ -65,8 +65,9 @@ def dynamic_bounds(spark: SparkSession) -> tuple[int, int] | None:
     """
     if str(spark.conf.get(f"{_ALLOCATION}.enabled", "false")).lower() != "true":
         return None
-    least = int(spark.conf.get(f"{_ALLOCATION}.minExecutors", None) or 0)
-    return least, int(spark.conf.get(f"{_ALLOCATION}.maxExecutors", None) or MOST_EXECUTORS)
+    min_executors = int(spark.conf.get(f"{_ALLOCATION}.minExecutors", None) or 0)
+    max_executors = int(spark.conf.get(f"{_ALLOCATION}.maxExecutors", None) or MOST_EXECUTORS)
+    return min_executors, max_executors
 
 
 def require_no_dynamic_allocation(spark: SparkSession, executors: int) -> None:
@@ -86,15 +87,17 @@ def require_no_dynamic_allocation(spark: SparkSession, executors: int) -> None:
         )
 
 
-def warning_of_allocation(spark: SparkSession, least: int, most: int) -> str | None:
+def warning_of_allocation(
+    spark: SparkSession, min_executors: int, max_executors: int
+) -> str | None:
     """What to set at the next start of an application whose executors Spark itself changes."""
     bounds = dynamic_bounds(spark)
-    if bounds is None or bounds == (least, most):
+    if bounds is None or bounds == (min_executors, max_executors):
         return None
     return (
         "dynamic allocation is on, with bounds that Spark read when the application started; for "
-        f"those of the tuner, start it anew with {_ALLOCATION}.minExecutors={least} "
-        f"and maxExecutors={most}"
+        f"those of the tuner, start it anew with {_ALLOCATION}.minExecutors={min_executors} "
+        f"and maxExecutors={max_executors}"
     )
 
 

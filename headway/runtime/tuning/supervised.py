@@ -66,6 +66,7 @@ class SupervisedQuery:
     query: None = None
     query_id: str | None = None
     root: str | None = None
+    executors_are_given: bool = True
     configuration: Configuration | None = None
     number: int = 0
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)

@@ -11,6 +11,7 @@ from headway.spec.forms.quantities import CORES, NAME, PRICE, RATIO, SIZE
 from headway.spec.kinds.reserves import ReserveEntry
 
 _REQUESTS = Whole(low=1, high=100)
+_LISTS = Number(words="requests per file, 0 or more", high=100.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class NodeEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreEntry:
-    """What writes to one store of checkpoints cost."""
+    """What requests to one store of checkpoints cost, and space in it."""
 
     name: str = entry(Choice(STORES), "The store.")
     price_per_million_writes: float = entry(
@@ -66,6 +67,26 @@ class StoreEntry:
         "Write requests that a file takes which is renamed when it is complete, as most files of a "
         "checkpoint are. Default 1.",
         default=1,
+    )
+    lists_in_place: float = entry(
+        _LISTS,
+        "Requests that list, at the price of a write, for each file. Default 0.",
+        default=0.0,
+    )
+    lists_renamed: float = entry(
+        _LISTS,
+        "The same for a file that is renamed when it is complete. Default 0.",
+        default=0.0,
+    )
+    lists_by_file_system: float | None = entry(
+        _LISTS,
+        "The same with `FileSystemBasedCheckpointFileManager`. Default: `lists_renamed`.",
+        default=None,
+    )
+    price_per_gb_month: float = entry(
+        Number(words="a price per GB and month, 0 or more", high=1e6),
+        "Price of 1e9 bytes kept for a month of 30 days, in the catalogue's currency. Default 0.",
+        default=0.0,
     )
     source: str | None = entry(Text(), "Where the price is from.", default=None)
 

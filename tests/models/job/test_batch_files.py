@@ -16,6 +16,7 @@ from headway.models.job.batch_files import (
     sink_files,
     store_files,
 )
+from headway.models.job.file_requests import price_of_job
 from tests.factories import a_profile
 
 STATE = "spark.sql.streaming.stateStore"
@@ -167,3 +168,30 @@ def test_requests_depend_on_how_a_file_gets_its_name() -> None:
     files = sink_files(replace(profile, shape=shape), 6)
     assert files is not None
     assert float(files.requests(price)) == 8.0
+
+
+@pytest.mark.parametrize(
+    ("manager", "lists"),
+    [
+        (None, 10.0),
+        ("org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager", 5.0),
+        ("org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileManager", 10.0),
+    ],
+)
+def test_lists_depend_on_the_manager_of_checkpoint_files(manager: str | None, lists: float) -> None:
+    price = StorePrice(
+        store=CheckpointStore.S3,
+        price_per_write=5e-6,
+        requests_in_place=1,
+        requests_renamed=2,
+        date="2026-11-29",
+        lists_in_place=1.0,
+        lists_renamed=10.0,
+        lists_by_file_system=5.0,
+    )
+    key = "spark.sql.streaming.checkpointFileManagerClass"
+    profile = a_stateful_profile(8, **({} if manager is None else {key: manager}))
+    files = checkpoint_files(profile, 8, 0.1)
+    of_job = price_of_job(profile, price)
+    assert float(files.lists(of_job)) == pytest.approx(lists * 10.0, rel=0.01)
+    assert float(files.requests(of_job)) == pytest.approx((lists + 2.0) * 10.0, rel=0.01)

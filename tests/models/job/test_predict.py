@@ -218,6 +218,17 @@ def test_far_outside_the_profile_only_the_low_end_of_durations_is_sure(
     assert ("far outside what was profiled" in stability_text(prediction)) is not is_sure
 
 
+def test_close_to_saturation_a_setting_is_not_called_unstable() -> None:
+    """Up to 50,000 rows/s can be carried; a setting is called stable up to nine tenths of that."""
+    run = replace(a_profile().settings[0], rows_per_batch_low=1.0, rows_per_batch_high=1e9)
+    profile = straight(settings=(run,))
+    rates_per_s = (44e3, 46e3, 48e3, 52e3, 60e3, 90e3)
+    predictions = [ask(profile, rate_per_s, trigger_s=2.0) for rate_per_s in rates_per_s]
+    assert [one.is_close_to_saturation for one in predictions[1:3]] == [True, True]
+    is_sure = [one.is_surely_unstable for one in predictions]
+    assert is_sure == [False, False, False, True, True, True]
+
+
 def test_a_rate_limit_may_bind_first() -> None:
     prediction = ask(straight(0.0), 10000.0, trigger_s=2.0, max_offsets_per_trigger=40000)
     assert prediction.stable

@@ -10,11 +10,11 @@ import pytest
 from headway.domain import Policy, QueryState
 from headway.models.scheduling.order import (
     MemoryReading,
+    WaitingQueries,
     WaitingQuery,
     due_s,
     grant_order,
     next_due_s,
-    next_to_run,
     order_holds_until_s,
     ranked,
     slack_s,
@@ -179,11 +179,17 @@ def test_the_next_turns_are_the_first_of_the_order(policy: Policy) -> None:
     num_granted = 0
     for _ in range(50):
         states = states_of_all_kinds(generator, 12)
-        waiting = {number: WaitingQuery.of(policy, one) for number, one in enumerate(states)}
+        waiting = WaitingQueries()
+        for number, state in enumerate(states):
+            waiting.add(number, WaitingQuery.of(policy, state))
+        left = dict(enumerate(states))
         for now_s in (5.0, 10.0, 25.0):
-            order = grant_order(policy, states, now_s)
-            for most in (0, 1, 3, 20):
-                numbers = next_to_run(waiting, now_s, most)
-                assert [states[number].name for number in numbers] == list(order[:most])
+            for most in (0, 1, 3):
+                assert waiting.states == tuple(left.values())
+                order = grant_order(policy, waiting.states, now_s)
+                numbers = waiting.next_to_run(now_s, most)
+                assert [left.pop(number).name for number in numbers] == list(order[:most])
                 num_granted += len(numbers)
-    assert num_granted > 1000
+            due_later_s = next_due_s(policy, list(left.values()), now_s)
+            assert waiting.next_due_s == due_later_s
+    assert num_granted > 300

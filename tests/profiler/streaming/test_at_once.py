@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 import headway
-from headway.assumptions.resources import COMPILER_CORE_S, DRIVER_CPU_RATIO
+from headway.assumptions.resources import (
+    ALONE_PROCESSOR_RATIO,
+    COMPILER_CORE_S,
+    DRIVER_CPU_RATIO,
+)
 from headway.domain import Application, JobProfile
 from headway.models.job.driver_load import DriverWork, driver_work, planned_driver
-from tests.factories import a_profile
+from tests.factories import a_profile, a_stage_observed
 from tests.profiler.event_log import AppLog, Query
 
 FIRST = Query(name="first", num_batches=30)
@@ -69,14 +73,26 @@ def test_phases_that_waited_for_other_batches_are_less_work() -> None:
     assert core_s(profile, 8.0, 1e9, **enough) == pytest.approx(alone_s)
 
 
-def test_in_one_jvm_all_batches_share_the_slots() -> None:
+def test_in_one_jvm_threads_of_the_driver_wait_as_tasks_do() -> None:
+    """Tasks of the stage that waits least were on a processor for half as long as those alone."""
+    scan, aggregate = a_profile().stages
+    shares = 0.5 * ALONE_PROCESSOR_RATIO.value, 0.2
     local = replace(
-        a_profile(), applications=(Application(id="local-1", name="a", spark_version="4.3.0"),)
+        a_profile(),
+        applications=(Application(id="local-1", name="a", spark_version="4.3.0"),),
+        stages=tuple(
+            replace(stage, observed=a_stage_observed(cpu_ratio=share))
+            for stage, share in zip((scan, aggregate), shares, strict=True)
+        ),
     )
-    # Eight slots for twenty batches.
-    assert core_s(local, 20.0, 1e9) - 12 / 4500 == pytest.approx(
-        DRIVER_CPU_RATIO.value * 0.081 * 8 / 20
-    )
+    phases_s, launches_s = DRIVER_CPU_RATIO.value * 0.081, 12 / 4500
+    assert core_s(local, 2.0, 1e9) == pytest.approx(0.5 * phases_s + launches_s)
+    assert core_s(local, None, 1e9) == pytest.approx(phases_s + launches_s)
+    # Fifteen batches of 310 ms at once had eight cores, tasks included.
+    rows = 3.5 * 5000.0**0.7
+    tasks_s = shares[0] * (4 * (0.01 + 8e-4) + 5000 * 2e-6) + 0.2 * (8 * 0.06 + rows * 1.25e-5)
+    crowded_s = core_s(local, 15.0, 1e9) - launches_s
+    assert crowded_s == pytest.approx(8 * 0.31 / 15.0 - tasks_s)
 
 
 def test_the_compiler_of_a_young_jvm_takes_cores() -> None:

@@ -46,6 +46,19 @@ def test_triggers_at_which_nothing_ran_are_no_batches() -> None:
     assert empty_batches([report(0, 100.0, 5), *idle, report(1, 103.0, 5)], 0.0) is None
 
 
+def test_a_batch_that_waited_for_an_empty_one_would_have_begun_earlier() -> None:
+    """A row came half way through the 0.3 s; at triggers of 0.25 s, it would have begun at one."""
+    reports = [report(0, 100.0, 1), report(1, 100.3, 0, removed=1), report(2, 100.603, 1)]
+    for trigger_s, held_up_s in ((0.0, 0.153), (0.25, 0.103)):
+        empty = empty_batches(reports, 0.0, trigger_s)
+        assert empty is not None
+        assert empty.ahead_s == pytest.approx(0.303 - held_up_s)
+    # It came after the empty one had ended.
+    later = empty_batches([*reports[:2], report(2, 100.62, 1)], 0.0)
+    assert later is not None
+    assert later.ahead_s == pytest.approx(0.32)
+
+
 def test_an_empty_batch_at_the_end_is_ahead_of_nothing() -> None:
     empty = empty_batches([report(0, 100.0, 5), report(1, 101.0, 0, removed=3)], 0.0)
     assert empty is not None

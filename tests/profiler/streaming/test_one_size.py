@@ -18,6 +18,7 @@ from headway.models.job.predict import predict
 from headway.planner.judged import judged_setting
 from headway.planner.question import Question
 from headway.planner.space import SearchSpace
+from headway.profiler.streaming.fit import fit_duration
 from headway.words import all_words
 from tests.profiler.streaming.one_size_jobs import (
     RUN_RATIO,
@@ -27,6 +28,7 @@ from tests.profiler.streaming.one_size_jobs import (
     drawn_job,
     drawn_job_of_own_operators,
     profile_from_one_run,
+    run_of,
 )
 from tests.seeds import first_of, seeds
 
@@ -88,6 +90,34 @@ def test_without_other_evidence_the_cost_of_a_row_is_anything() -> None:
     stage = profile.stages[0]
     rows_s = stage.task_per_row_s * 1_000.0 / 8
     assert rows_s / (rows_s + stage.task_fixed_s) == pytest.approx(0.75, abs=0.02)
+
+
+def test_rows_that_are_as_many_in_every_batch_do_not_narrow_the_range() -> None:
+    """Two rows in a task and none in another show what a row costs behind an exchange, not before.
+
+    The first stage leaves open a cost of a row from nothing to all of its time.
+    """
+    job = a_job(0.5)
+    run = run_of(replace(job, stages=job.stages * 2), np.random.default_rng(1))
+    sizes = np.random.default_rng(2).normal(1.0, 0.1, len(run.batches))
+    merging = {
+        "rows_read": 16.0, "rows_variance": 4.0, "rows_time_covariance_s": 1.0, "task_sd_s": 0.5,
+    }  # fmt: skip
+    batches = tuple(
+        replace(
+            batch,
+            num_rows=round(size * job.rows),
+            stages=(
+                replace(batch.stages[0], rows_read=size * job.rows),
+                replace(batch.stages[1], **merging),
+            ),
+        )
+        for batch, size in zip(run.batches, sizes, strict=True)
+    )
+    fit = fit_duration([replace(run, batches=batches)])
+    assert [stage.rows.exponent for stage in fit.stages] == pytest.approx([1.0, 0.0], abs=0.02)
+    assert fit.stages[1].task_per_row_s == pytest.approx(0.25, rel=0.1)
+    assert fit.row_cost_half_range_ratio == pytest.approx(1.0, abs=0.02)
 
 
 def test_cpu_time_is_at_least_for_the_rows() -> None:

@@ -25,10 +25,17 @@ LONG = Query(name="orders", rate_per_s=50.0, trigger_s=TRIGGER_S, num_batches=NU
 Change = Callable[[dict[str, Any], int], None]
 
 
-def profiled(folder: Path, query: Query, change: Change | None = None) -> JobProfile:
-    """The profile of a query's log; ``change`` alters its progress, by the number of the batch."""
+def profiled(
+    folder: Path, query: Query, change: Change | None = None, **properties: str
+) -> JobProfile:
+    """The profile of a query's log; ``change`` alters its progress, by the number of the batch.
+
+    ``properties`` are settings below ``spark.sql.streaming``.
+    """
     events = [json.loads(line) for line in AppLog(executors=(4,)).add(query).lines]
+    stated = {f"spark.sql.streaming.{key}": value for key, value in properties.items()}
     for event in events:
+        event.get("Spark Properties", {}).update(stated)
         if change is not None and "progress" in event:
             change(event["progress"], event["progress"]["batchId"])
     path = folder / "app-1"
@@ -120,6 +127,25 @@ def test_compaction_is_seen_and_its_growth_measured(tmp_path: Path) -> None:
     assert growth.rise_per_day == pytest.approx(0.03, rel=0.15)
     assert growth.is_certain
     assert "every 10th batch" in words_of(growth.finding)
+
+
+@pytest.mark.parametrize("interval", [3, 10])
+def test_compaction_is_as_often_as_its_setting_says(tmp_path: Path, interval: int) -> None:
+    def every_third(progress: dict[str, Any], batch: int) -> None:
+        progress["sink"]["description"] = "FileSink[s3a://bucket/out]"
+        if batch % 3 == 2:
+            longer(progress, "addBatch", 40.0 + 30.0 * age_days(batch))
+
+    key = "fileSink.log.compactInterval"
+    profile = profiled(tmp_path, LONG, every_third, **{key: str(interval)})
+    assert profile.application.properties[f"spark.sql.streaming.{key}"] == str(interval)
+    if interval == 10:
+        assert all(one.measure is not SlowMeasure.COMPACTION for one in profile.slow_growth)
+        return
+    growth = measured(profile, SlowMeasure.COMPACTION, "add_batch")
+    assert growth.every_batches == 3
+    assert growth.rise_per_day == pytest.approx(0.03, rel=0.15)
+    assert "every 3rd batch" in words_of(growth.finding)
 
 
 def test_compaction_needs_a_sink_of_files(tmp_path: Path) -> None:
