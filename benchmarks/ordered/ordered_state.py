@@ -3,7 +3,8 @@
     python benchmarks/run.py ordered_state --minutes 10     # resumes; the page is ordered_speed
 
 A repeat is one JVM, in which the ways follow each other, each in a different position of each
-repeat. Two kinds of runs:
+repeat, after a query with each store that is not counted: the first batches of a JVM take twice as
+long. Two kinds of runs:
 
 * `all`: 20,000 rows in each batch, some 18,000 keys of 100,000, as fast as possible, as in
   `ordered_runs`. What counts is the mean duration of a batch.
@@ -20,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import tempfile
 import time
 from collections import defaultdict
@@ -139,20 +139,27 @@ def _run_repeat(
     with tempfile.TemporaryDirectory() as folder, session(_COUNTED) as spark:
         files = Path(folder) / "few"
         _write_few(files, amount, repeat)
+        for way in (IN_ONE_VALUE, IN_PIECES):
+            _run_way(spark, way, "few", files, amount)
         for name in names:
             if time.monotonic() > until_s:
                 return
             kind, way = name.split(", ", 1)[0], name.split(", ", 1)[1].rsplit(", ", 2)[0]
-            for option, value in WAYS[way].store.items():
-                spark.conf.set(option, value)
-            work = Path(tempfile.mkdtemp(dir=folder))
-            rows = _few(spark, files) if kind == "few" else _all(spark, amount)
-            measured = _measured(rows, WAYS[way].query, work / "checkpoint", amount, kind)
-            shutil.rmtree(work, ignore_errors=True)
+            measured = _run_way(spark, way, kind, files, amount)
             keep(results, {"run": name, "kind": kind, "way": way, "repeat": repeat,
                            "keys": amount.num_keys, "rows": amount.rows[kind],
                            **measured})  # fmt: skip
             print(name, flush=True)
+
+
+def _run_way(
+    spark: SparkSession, way: str, kind: str, files: Path, amount: Amount
+) -> dict[str, Any]:
+    for option, value in WAYS[way].store.items():
+        spark.conf.set(option, value)
+    rows = _few(spark, files) if kind == "few" else _all(spark, amount)
+    with tempfile.TemporaryDirectory(dir=files.parent, ignore_cleanup_errors=True) as work:
+        return _measured(rows, WAYS[way].query, Path(work) / "checkpoint", amount, kind)
 
 
 def _all(spark: SparkSession, amount: Amount) -> DataFrame:
@@ -221,11 +228,25 @@ def _measured(
     num_batches = after[0] - before[0]
     return {
         "batches_s": [event["durationMs"]["triggerExecution"] / 1000 for event in events],
+        "parts_s": _parts_s(events),
         "num_batches": num_batches,
         "state_bytes": {
             suffix: size - before[1].get(suffix, 0) for suffix, size in after[1].items()
         },
     }
+
+
+def _parts_s(events: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Medians over batches of their phases, and of the times of the operator with state."""
+    columns: dict[str, list[float]] = defaultdict(list)
+    for event in events:
+        (operator,) = event["stateOperators"]
+        times_ms = event["durationMs"] | {
+            name: value for name, value in operator.items() if name.endswith("Ms")
+        }
+        for name, value in times_ms.items():
+            columns[name].append(value / 1000)
+    return {name: round(median(values), 4) for name, values in sorted(columns.items())}
 
 
 def _state_bytes(checkpoint: Path) -> dict[str, int]:
@@ -298,6 +319,7 @@ def section(lines: _Lines) -> Iterator[str]:
         "store, `buckets, in one value` with its default store."
     )
     yield ""
+    yield from _cold(lines)
     yield from headed(
         f"| way | store | bytes per batch, {FEW_ROWS:,} keys of {NUM_KEYS:,} | by snapshots"
         f" | batch of {FEW_ROWS:,} rows | batch of {ALL_ROWS:,} rows | repeats |"
@@ -316,6 +338,19 @@ def section(lines: _Lines) -> Iterator[str]:
             f"| {name} | {way.store_name} | {'' if written is None else f'{written:,.0f}'} | "
             f"{_by_snapshots(of_way)} | {' | '.join(shown)} | {repeats} |"
         )
+    yield ""
+
+
+def _cold(lines: _Lines) -> Iterator[str]:
+    """How long the first query of a JVM took at its end, if no other went before it."""
+    first = lines[0]
+    if "parts_s" in first:
+        return
+    last_s = fmean(first["batches_s"][-10:])
+    yield (
+        f"`{first['way']}` with {first['rows']:,} rows was the first query of its JVM, so its mean "
+        f"contains a warm-up: the last ten of its batches took {format_duration(last_s)}."
+    )
     yield ""
 
 

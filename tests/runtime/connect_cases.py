@@ -86,9 +86,7 @@ def averages_of_decimals(at: Remote, _: Path) -> object:
 def counted_windows(at: Remote, _: Path) -> object:
     """Windows of a table by panes, and by Spark's own."""
     return [
-        sorted(
-            map(str, headway.shared_windows(at.table, **WINDOWS, how=how).collect())  # type: ignore[call-overload]
-        )
+        sorted(map(str, headway.shared_windows(at.table, **WINDOWS, how=how).collect()))
         for how in ("panes", "direct")
     ]
 

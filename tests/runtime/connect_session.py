@@ -64,7 +64,7 @@ def _outcomes(
             outcomes[name] = {"gave": _plain(call(remote, own))}
         except HeadwayError as error:
             outcomes[name] = {"said": str(error)}
-        except Exception as error: 
+        except Exception as error:
             outcomes[name] = {"raised": f"{type(error).__name__}: {error}"[:2000]}
     return outcomes
 
