@@ -63,9 +63,9 @@ class StorePrice:
     requests_renamed: int
     date: str
     currency: str = ""
-    lists_in_place: float = 0.0
-    lists_renamed: float = 0.0
-    lists_by_file_system: float | None = None
+    lists_in_place: int = 0
+    lists_renamed: int = 0
+    lists_by_file_system: int | None = None
     price_per_byte_hour: float = 0.0
 
     @property
