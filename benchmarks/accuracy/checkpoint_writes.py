@@ -152,8 +152,8 @@ def _page(lines: Sequence[Row]) -> Iterator[str]:
         yield _line(row)
     yield (
         "\nThe number of partitions of the sink's table is not in the log: it was given for the "
-        "sink that is partitioned by day. What foreachBatch writes is. Requests "
-        "were not counted: how many a file takes depends on the store, and is in the catalogue.\n"
+        "sink that is partitioned by day. What foreachBatch writes is. How many requests a file "
+        "takes depends on the store, and is in the catalogue.\n"
     )
     yield made
 

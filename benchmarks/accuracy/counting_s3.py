@@ -24,6 +24,8 @@ HOST, BUCKET = "127.0.0.1", "queries"
 COPY, LIST, PUT = "COPY", "LIST", "PUT"
 WRITES = (PUT, COPY, "POST")
 """Requests that S3 charges as writes, with LIST; DELETE is free of charge."""
+LOOKS_FOR_FOLDER = f"{LIST} of 2"
+"""A LIST of so few entries only asks whether a name is a folder."""
 _MOST_ENTRIES = 1000
 
 Environ = Mapping[str, Any]

@@ -1,4 +1,10 @@
-"""Files and requests of a query's checkpoint and sink: Spark's defaults, and what was counted."""
+"""Files of a query's checkpoint and sink: Spark's defaults, and what was counted.
+
+Defaults hold where the log shows no setting of the query.
+
+How many requests a file takes, and what these and the space cost, depends on the store and is in
+the catalogue of nodes and stores.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +58,4 @@ COMPACTION_BATCHES = Assumption(
     unit="batches",
     source="Spark: spark.sql.streaming.fileSink.log.compactInterval, and that of fileSource",
     influences="which batches compact the log of a file source or a file sink (E52)",
-)
-ASYNC_LOG_INTERVAL_S = Assumption(
-    name="Default interval of files of offsets and commits under asynchronous progress tracking",
-    value=1.0,
-    unit="s",
-    source="Spark: asyncProgressTrackingCheckpointIntervalMs, an option of the writer",
-    influences="files and write requests of a checkpoint (F2)",
 )

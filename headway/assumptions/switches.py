@@ -68,3 +68,10 @@ MOST_TRIGGER_DELAY_S = Assumption(
     source="Spark: maxTriggerDelay, an option of Kafka's reader",
     influences="predictions with minOffsetsPerTrigger (Y10)",
 )
+ASYNC_LOG_INTERVAL_S = Assumption(
+    name="Default interval of files of offsets and commits under asynchronous progress tracking",
+    value=1.0,
+    unit="s",
+    source="Spark: asyncProgressTrackingCheckpointIntervalMs, an option of the writer",
+    influences="files and write requests of a checkpoint (F2)",
+)

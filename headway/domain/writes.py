@@ -54,7 +54,7 @@ class StorePrice:
     its name when it is complete, as most files of a checkpoint do, ``requests_renamed``. With
     each come requests that list, at the same price: ``lists_in_place``, and ``lists_renamed`` or,
     with a manager of checkpoint files that uses ``FileSystem``, ``lists_by_file_system``.
-    ``price_per_byte_hour`` is for space. ``date`` is that of the prices.
+    ``byte_price_per_hour`` is for space. ``date`` is that of the prices.
     """
 
     store: CheckpointStore
@@ -63,15 +63,15 @@ class StorePrice:
     requests_renamed: int
     date: str
     currency: str = ""
-    lists_in_place: float = 0.0
-    lists_renamed: float = 0.0
-    lists_by_file_system: float | None = None
-    price_per_byte_hour: float = 0.0
+    lists_in_place: int = 0
+    lists_renamed: int = 0
+    lists_by_file_system: int | None = None
+    byte_price_per_hour: float = 0.0
 
     @property
     def is_free(self) -> bool:
         """Whether neither requests nor space cost anything."""
-        return not (self.price_per_write or self.price_per_byte_hour)
+        return not (self.price_per_write or self.byte_price_per_hour)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ def bill_per_hour(settings: Candidates) -> Array:
     requests_per_hour = written.batches_per_hour * written.per_batch(Files.requests, price)
     bills_per_hour = nodes_per_hour + requests_per_hour * price.price_per_write
     if written.kept_bytes is not None:
-        bills_per_hour = bills_per_hour + written.kept_bytes * price.price_per_byte_hour
+        bills_per_hour = bills_per_hour + written.kept_bytes * price.byte_price_per_hour
     return np.asarray(bills_per_hour)
 
 
@@ -121,7 +121,7 @@ def planned_writes(setting: Candidates) -> PlannedWrites:
         cost_per_hour=requests_per_hour * price.price_per_write,
         storage_cost_per_hour=None
         if kept_bytes is None
-        else kept_bytes * price.price_per_byte_hour,
+        else kept_bytes * price.byte_price_per_hour,
         store=price.store,
         prices_of=price.date,
     )

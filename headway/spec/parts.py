@@ -195,7 +195,7 @@ def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> S
                 lists_in_place=entry.lists_in_place,
                 lists_renamed=entry.lists_renamed,
                 lists_by_file_system=entry.lists_by_file_system,
-                price_per_byte_hour=entry.price_per_gb_month / 1e9 / HOURS_PER_MONTH,
+                byte_price_per_hour=entry.price_per_gb_month / 1e9 / HOURS_PER_MONTH,
             )
         if known_catalog.currency != built_in_catalog().currency:
             return None

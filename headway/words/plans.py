@@ -80,8 +80,8 @@ def _slow_growth(finding: Finding) -> str:
     if measure == "compaction":
         interval = round(numbers["every_batches"])
         tens, ending = interval // 10 % 10, {1: "st", 2: "nd", 3: "rd"}.get(interval % 10, "th")
-        every = f"every {interval}{'th' if tens == 1 else ending} batch"
-        part = f"the compaction of a log in {every}, which is part of {part},"
+        nth = f"{interval}{'th' if tens == 1 else ending}"
+        part = f"the compaction of a log in every {nth} batch, which is part of {part},"
     elif measure != "phase":
         part = f"the {part}"
     rise, high = amount(numbers["rise_per_day"]), amount(numbers["rise_high_per_day"])

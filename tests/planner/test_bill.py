@@ -59,7 +59,7 @@ def test_requests_follow_files_batches_and_the_price() -> None:
     assert plan.cost == pytest.approx(plan.nodes * 0.2 + COST_PER_HOUR)
     text = as_text(plan)
     by_month = COST_PER_HOUR * HOURS_PER_MONTH
-    assert f"write requests to s3 {by_month:.0f}" in text
+    assert f"write requests to s3 {by_month:,.0f}" in text
     assert len(text.splitlines()) <= 25
     assert plan.to_dict()["bill_per_hour"] == pytest.approx(plan.cost, rel=1e-5)
     assert plan.to_dict()["cost_per_hour"] == pytest.approx(plan.nodes * 0.2)
@@ -285,10 +285,10 @@ def test_space_is_part_of_the_bill(tmp_path: Path) -> None:
 
 def test_requests_that_list_cost_as_much_as_writes(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
-    path.write_text(CATALOGUE.replace("requests_renamed: 1", "lists_renamed: 2.5"))
+    path.write_text(CATALOGUE.replace("requests_renamed: 1", "lists_renamed: 3"))
     fixed: dict[str, Any] = {"trigger": "1s", "partitions": 8, "catalog": path}
     writes = planned(**fixed, checkpoint_store="s3").writes
     files_per_hour = 3600 * FILES_PER_S
-    assert writes.lists_per_hour == pytest.approx(2.5 * files_per_hour)
-    assert writes.requests_per_hour == pytest.approx(3.5 * files_per_hour)
-    assert writes.cost_per_hour == pytest.approx(3.5 * files_per_hour * 50e-6)
+    assert writes.lists_per_hour == pytest.approx(3 * files_per_hour)
+    assert writes.requests_per_hour == pytest.approx(4 * files_per_hour)
+    assert writes.cost_per_hour == pytest.approx(4 * files_per_hour * 50e-6)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.assumptions.files import (
-    ASYNC_LOG_INTERVAL_S,
     COMMITS_PER_SNAPSHOT,
     MAINTENANCE_INTERVAL_S,
     TABLES_PER_SNAPSHOT,
 )
+from headway.assumptions.switches import ASYNC_LOG_INTERVAL_S
 from headway.domain import JobProfile
 from headway.errors import InputError
 from headway.models.arrays import Array, Numeric

@@ -65,11 +65,11 @@ def price_of_job(profile: JobProfile, price: StorePrice) -> StorePrice:
     >>> from headway.formats.profile_file import load_profile
     >>> price = StorePrice(
     ...     store=CheckpointStore.S3, price_per_write=5e-6, requests_in_place=1, requests_renamed=2,
-    ...     date="2026-11-29", lists_renamed=10.0, lists_by_file_system=5.0,
+    ...     date="2026-11-29", lists_renamed=10, lists_by_file_system=5,
     ... )
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> price_of_job(profile, price).lists_renamed
-    10.0
+    10
     """
     manager = profile.application.properties.get(_FILE_MANAGER, "")
     if price.lists_by_file_system is None or not manager.endswith(_FILE_SYSTEM_MANAGER):

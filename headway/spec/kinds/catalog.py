@@ -11,7 +11,7 @@ from headway.spec.forms.quantities import CORES, NAME, PRICE, RATIO, SIZE
 from headway.spec.kinds.reserves import ReserveEntry
 
 _REQUESTS = Whole(low=1, high=100)
-_LISTS = Number(words="requests per file, 0 or more", high=100.0)
+_LISTS = Whole(low=0, high=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,17 +68,17 @@ class StoreEntry:
         "checkpoint are. Default 1.",
         default=1,
     )
-    lists_in_place: float = entry(
+    lists_in_place: int = entry(
         _LISTS,
         "Requests that list, at the price of a write, for each file. Default 0.",
-        default=0.0,
+        default=0,
     )
-    lists_renamed: float = entry(
+    lists_renamed: int = entry(
         _LISTS,
         "The same for a file that is renamed when it is complete. Default 0.",
-        default=0.0,
+        default=0,
     )
-    lists_by_file_system: float | None = entry(
+    lists_by_file_system: int | None = entry(
         _LISTS,
         "The same with `FileSystemBasedCheckpointFileManager`. Default: `lists_renamed`.",
         default=None,

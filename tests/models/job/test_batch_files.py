@@ -185,9 +185,9 @@ def test_lists_depend_on_the_manager_of_checkpoint_files(manager: str | None, li
         requests_in_place=1,
         requests_renamed=2,
         date="2026-11-29",
-        lists_in_place=1.0,
-        lists_renamed=10.0,
-        lists_by_file_system=5.0,
+        lists_in_place=1,
+        lists_renamed=10,
+        lists_by_file_system=5,
     )
     key = "spark.sql.streaming.checkpointFileManagerClass"
     profile = a_stateful_profile(8, **({} if manager is None else {key: manager}))
