@@ -96,7 +96,9 @@ def page(rounds: int) -> str:
         "that is not counted. Over numpy is the median of the ratios to the start of Python with "
         f"numpy in the same round. {made_by('make speed', 'numpy')}"
     )
-    columns = "| command | minimum | median | maximum | processor time, median | over numpy | goal |"
+    columns = (
+        "| command | minimum | median | maximum | processor time, median | over numpy | goal |"
+    )
     lines = ["# How fast the commands answer", "", made, "", *headed(columns)]
     lines += [_row(name, of_command, times[WITH_NUMPY]) for name, of_command in times.items()]
     return "\n".join([*lines, ""])

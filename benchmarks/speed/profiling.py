@@ -145,14 +145,15 @@ def logs_of_size(
 def measured(
     size_bytes: int, files: Sequence[Path], ways: Mapping[str, Sequence[str]], rounds: int
 ) -> Measured:
-    """Every way at one size, in turn; those with Spark once."""
+    """Every way at one size, in turn; of large logs those with Java once."""
     # Now the files are in memory, and Python's bytecode is compiled.
     cost_of(*ways.get(PLAN, ways[IN_PROCESS]))
     costs: dict[str, list[Cost]] = {way: [] for way in ways}
     for number in range(rounds):
         print(f"{size_bytes / 1e6:.0f} MB, round {number + 1} of {rounds}", file=sys.stderr)
         for way, command in ways.items():
-            if number == 0 or way not in (SPARK, ONE_EXECUTOR, TWO_EXECUTORS):
+            is_quick = size_bytes < SPARK_FROM_BYTES or way in (DECODE, IN_PROCESS)
+            if number == 0 or is_quick:
                 costs[way].append(cost_of(*command))
     return Measured(raw_bytes=size_bytes, num_logs=len(files), costs=costs)
 
@@ -243,7 +244,8 @@ def _page(sizes: Sequence[Measured], planned: Measured, rounds: int) -> Iterator
         "decompresses the log and calls `json.loads` for every line, on one core. The allowance is "
         "the time that a profile may take: one and a half times the plain decode plus half a "
         "second. The JVM reads the logs as Spark's History Server does to show them, with Spark's "
-        "own reader, which tools on the JVM share, as many logs at once as there are cores."
+        "own reader, which tools on the JVM share, as many logs at once as there are cores; large "
+        "logs once."
     )
     yield ""
     yield from headed(

@@ -68,8 +68,11 @@ class Staircase:
             self._narrow(
                 self._first(distinct_rates_per_s[0]) or most_nodes, most_nodes, distinct_rates_per_s
             )
+            for rate_per_s in _far_apart_first(distinct_rates_per_s):
+                self._first(rate_per_s)
         nodes_at_rate: dict[float, int] = {}
-        for rate_per_s in _far_apart_first(distinct_rates_per_s):
+        # What a count sustains by (T4), which takes longest, it does at all lower rates.
+        for rate_per_s in reversed(distinct_rates_per_s):
             nodes = self._first_borne_out(rate_per_s)
             if nodes is None:
                 return None
@@ -91,7 +94,7 @@ class Staircase:
         return None
 
     def _is_borne_out(self, nodes: int, rate_per_s: float) -> bool:
-        """Whether a count sustains a rate by (T4), first with what it sustained a lower one by."""
+        """Whether a count sustains a rate by (T4), first with the setting that is likely to."""
         question = self._question.at_rate(rate_per_s)
         if nodes in self._settings:
             setting = candidates_at(question, [self._settings[nodes]])
@@ -157,7 +160,9 @@ class Staircase:
         node_counts = [int(self._nodes[index]) for index in indices]
         candidates = all_candidates(self._question, node_counts)
         best, beyond_ratio = best_of_each_node_count(candidates), candidates.beyond_moments_ratio
+        settings = candidates.settings()
         for index, nodes in zip(indices, node_counts, strict=True):
+            self._settings.setdefault(nodes, settings[best[nodes][0]])
             # What could be kept; whether it is, each answer asks by (T4).
             kept_per_s = best[nodes][1] * beyond_ratio
             missed_per_s = max(

@@ -136,9 +136,7 @@ def simulate_gate(
     """
     if not (works and cores > 0.0 and at_once >= 1 and 0.0 <= warm_up_s < length_s):
         raise ValueError("need queries, cores, at_once of at least 1, and time after the warm-up")
-    queries = [
-        _Running(work, work.query.window_limit_s(work.closing_delay_s)) for work in works
-    ]
+    queries = [_Running(work, work.query.window_limit_s(work.closing_delay_s)) for work in works]
     for index, running in enumerate(queries):
         running.tick_offset_s = offsets_s[index] if offsets_s is not None else 0.0
         running.ready_s = running.tick_offset_s

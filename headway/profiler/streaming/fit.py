@@ -143,16 +143,13 @@ def _at_reference_age(run: QueryRun, drift: Drift) -> QueryRun:
     return replace(
         run,
         batches=tuple(
-            _rescaled(batch, drift, _driver_factor(drift, batch.jvm_age_s))
-            for batch in run.batches
+            _rescaled(batch, drift, _driver_factor(drift, batch.jvm_age_s)) for batch in run.batches
         ),
         without_rows=tuple(_rescaled(batch, drift) for batch in run.without_rows),
     )
 
 
-def _rescaled(
-    batch: BatchSample, drift: Drift, driver_factor: float | None = None
-) -> BatchSample:
+def _rescaled(batch: BatchSample, drift: Drift, driver_factor: float | None = None) -> BatchSample:
     """The batch with every time in it divided by a factor, and driver times by one of their own."""
     factor = drift.factor(batch.jvm_age_s)
     duration_s, stages_s = batch.duration_s / factor, batch.stages_s / factor
