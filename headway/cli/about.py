@@ -18,8 +18,8 @@ from headway.domain.argument import JobKind
 from headway.errors import InputError
 from headway.formats.own_files import read_text
 from headway.formats.profile_file import load_any_profile
-from headway.redaction import one_line
-from headway.report.columns import aligned
+from headway.redaction import one_line, printable
+from headway.report.columns import aligned, width
 from headway.report.profiles import profile_origin
 from headway.units import format_rate
 
@@ -81,10 +81,12 @@ def command(file: str) -> None:
         description, commands = f"event logs of {job.called}", _of_job(job)
     else:
         description, commands = _of_file(file)
-    lines = aligned(
-        [(f"headway {line.format(file=shlex.quote(file))}", purpose) for line, purpose in commands]
-    )
-    show("\n".join([f"{file}: {description}", "", *lines]))
+    show(f"{file}: {description}\n")
+    lines = [(f"headway {line.format(file=shlex.quote(file))}", use) for line, use in commands]
+    if sum(max(map(len, column)) for column in zip(*lines, strict=True)) + len("    ") <= width():
+        show("\n".join(aligned(lines)))
+    else:  # A command is not broken, so that it can be copied.
+        click.echo("\n".join(f"  # {use}\n  {printable(line)}" for line, use in lines))
 
 
 def _of_file(file: str) -> tuple[str, tuple[tuple[str, str], ...]]:
