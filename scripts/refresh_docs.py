@@ -52,9 +52,9 @@ def cli_page() -> str:
     lines = [
         "# Command line",
         "",
-        "All commands with all options. `--help` of a command fits one screen; where it leaves out rare",
-        "options and further examples, `--help-all` prints what is here. Results go to stdout, progress",
-        "and messages to stderr.",
+        "All commands with all options. `--help` of a command fits one screen; where it leaves",
+        "out rare options and further examples, `--help-all` prints what is here. Results go to",
+        "stdout, progress and messages to stderr.",
         "",
         f"```text\n{_help()}\n```",
     ]

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from headway.api.file_kinds import is_log
 from headway.cli.jobs import profiled
 from headway.cli.options import Command
 from headway.cli.terminal import show
@@ -18,8 +17,8 @@ from headway.domain.argument import JobKind
 from headway.errors import InputError
 from headway.formats.own_files import read_text
 from headway.formats.profile_file import load_any_profile
-from headway.redaction import one_line
-from headway.report.columns import aligned
+from headway.redaction import one_line, printable
+from headway.report.columns import aligned, width
 from headway.report.profiles import profile_origin
 from headway.units import format_rate
 
@@ -74,17 +73,24 @@ _EXPECTED = (
 
 @click.command("headway", cls=Command)
 @click.argument("file")
-def command(file: str) -> None:
+@click.option("--query", "queries", multiple=True, help="Query of an event log; repeatable.")
+def command(file: str, queries: tuple[str, ...]) -> None:
     """Say what a file is, and which commands fit it."""
-    if is_log(file):
-        job = profiled(file)
+    job = profiled(file, queries)
+    if job is not file:
         description, commands = f"event logs of {job.called}", _of_job(job)
     else:
         description, commands = _of_file(file)
-    lines = aligned(
-        [(f"headway {line.format(file=shlex.quote(file))}", purpose) for line, purpose in commands]
-    )
-    show("\n".join([f"{file}: {description}", "", *lines]))
+    show(f"{file}: {description}\n")
+    chosen = "".join(f" --query {shlex.quote(query)}" for query in queries)
+    lines = [
+        (f"headway {line.format(file=shlex.quote(file), chosen=chosen)}", use)
+        for line, use in commands
+    ]
+    if sum(max(map(len, column)) for column in zip(*lines, strict=True)) + len("    ") <= width():
+        show("\n".join(aligned(lines)))
+    else:  # A command is not broken, so that it can be copied.
+        click.echo("\n".join(f"  # {use}\n  {printable(line)}" for line, use in lines))
 
 
 def _of_file(file: str) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -110,7 +116,10 @@ def _of_job(job: Any) -> tuple[tuple[str, str], ...]:
         return _OF_ENDING_JOBS
     rate = format_rate(job.arrivals.rate_per_s) if is_of_query else "50k/s"
     return (
-        (f"plan {{file}} --rate {rate} --target 'p99 <= 3s'", "the fewest nodes for a target"),
-        ("predict {file} --executors 4", "latency at another setting"),
+        (
+            f"plan {{file}}{{chosen}} --rate {rate} --target 'p99 <= 3s'",
+            "the fewest nodes for a target",
+        ),
+        ("predict {file}{chosen} --executors 4", "latency at another setting"),
         ("report {file} -o profile.html", "its runs and stages as a page"),
     )

@@ -48,12 +48,12 @@ _WHEN = {
 }
 #: What the driver does in its phases of a batch.
 _DRIVER_PHASES = {
-    "latest_offset": "asks the source for new rows",
-    "wal_commit": "writes the offset log",
-    "get_batch": "asks the source for the batch",
-    "query_planning": "plans the batch",
-    "add_batch": "starts the stages and commits the sink",
-    "commit_offsets": "writes the commit log",
+    "latest_offset": "driver asks the source",
+    "wal_commit": "driver writes offset log",
+    "get_batch": "driver asks the source",
+    "query_planning": "driver plans the batch",
+    "add_batch": "driver starts the stages",
+    "commit_offsets": "driver writes commit log",
 }
 _FORMULAS = {
     Metric.TUPLE: (
@@ -205,9 +205,7 @@ def _latency(plan: StreamAnswer) -> list[str]:
             return "half of the mean interval seen by a row; (P1)"
         if name in levels:
             return "makespan of its tasks; (T2)"
-        measured = "measured on the driver"
-        if name in _DRIVER_PHASES:
-            measured = f"measured: the driver {_DRIVER_PHASES[name]}"
+        measured = _DRIVER_PHASES.get(name, "measured on the driver")
         return measured if plan.declared is None else "declared"
 
     named_s = {name_of(phase): value_s for phase, value_s in phases_s.items()}

@@ -16,8 +16,8 @@ from headway.units import counted, format_duration, format_rate
 
 _NEARLY_ALL = 0.99
 _NOT_CALIBRATED = (
-    "not calibrated: the cost of rows is that of micro-batches; the gap between batches and the time "
-    "through source and sink are those of other runs; see docs/kafka-accuracy.md for the errors"
+    "not calibrated: the cost of rows is that of micro-batches; the gap between batches and the "
+    "time through source and sink are those of other runs; docs/kafka-accuracy.md has the errors"
 )
 _NEW_CHECKPOINT = (
     "state is kept in RocksDB, checkpoint format 2: a checkpoint of another store or format cannot "

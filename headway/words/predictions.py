@@ -170,11 +170,10 @@ _CAUSES: Mapping[str, Callable[[Mapping[str, float]], str]] = {
 
 
 def _slots_far_off(finding: Finding) -> str:
-    return _far_off(
-        finding,
-        counted(round(finding.numbers["slots"]), "slot"),
-        "contention between tasks and the network load of so many executors were not profiled",
-    )
+    slots, why = finding.numbers["slots"], "tasks on so few slots were not profiled"
+    if slots > finding.numbers["most"]:
+        why = "contention between tasks and the network load of so many executors were not profiled"
+    return _far_off(finding, counted(round(slots), "slot"), why)
 
 
 def _partitions_far_off(finding: Finding) -> str:

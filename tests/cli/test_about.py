@@ -146,3 +146,16 @@ def test_what_is_none_of_these_is_refused(text: str, capsys: pytest.CaptureFixtu
     assert out == ""
     assert err.startswith("headway: other: not a file that Headway reads; expected an event log")
     assert len(err.splitlines()) == 1
+
+
+def test_long_commands_are_not_broken_and_name_the_chosen_query(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / ("a-folder-with-a-name-that-is-longer-than-most-terminals-" * 2)
+    folder.mkdir()
+    log = write_plain(streaming(), folder / "log")
+    assert run([str(log), "--query", "orders"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    command = f"  headway predict {log} --query orders --executors 4"
+    assert lines[lines.index(command) - 1] == "  # latency at another setting"
+    assert run(["predict", str(log), "--query", "orders", "--executors", "4"]) == 0

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from headway.api.page import page as report
+from headway.api.results import as_data
 from headway.domain import Explored
 from headway.formats.as_json import json_text
 from headway.formats.profile_file import load_profile
-from headway.report.advice import exploration_json
 from tests.report.test_pages import PAGES, PROFILE, planned, saved
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ WIDTHS = (375, 768, 1280)
 #: Elements of a page that axe-core calls serious or critical, each with what is wrong.
 _SERIOUS = """async () => (await axe.run()).violations
   .filter((fault) => ["serious", "critical"].includes(fault.impact))
-  .flatMap((fault) => fault.nodes.map((node) => `${fault.id}: ${node.target} ${node.failureSummary}`))
+  .flatMap((fault) => fault.nodes.map((node) => [fault.id, node.target, node.failureSummary]))
 """
 #: Blocks of code whose lines do not fit, by their beginning.
 _CUT = """() => [...document.querySelectorAll("pre > code")]
@@ -42,7 +42,7 @@ def explored() -> Explored:
 
 ALL_PAGES = {
     **PAGES,
-    "exploration": lambda folder: report(saved(folder, json_text(exploration_json(explored())))),
+    "exploration": lambda folder: report(saved(folder, json_text(as_data(explored())))),
 }
 
 

@@ -31,6 +31,7 @@ from headway.redaction import redact
 
 _LEAST_ID_PREFIX = 8
 _MOST_LISTED = 8
+_MOST_JOBS = 3
 NO_EVENT = 'no Spark event in it; expected JSON lines with an "Event" field'
 # A separate number, as in "rowsPerSecond=5000", is a setting, not part of a name.
 _SETTING = re.compile(r"(?<![\w.-])\d[\d.]*(?![\w-])")
@@ -263,7 +264,7 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
         ]
         if not chosen_by_name:
             raise InputError(
-                f"the queries are different jobs: {listed(described)}; if they are runs "
+                f"the queries are different jobs{_some_of(described)}; if they are runs "
                 f"of one job, take them together with {_query_options(runs)}, else "
                 "choose those of one job"
             )
@@ -275,6 +276,13 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
             f"taken as runs of one job, since they look alike: {listed(labels)}; "
             "name queries to choose"
         )
+
+
+def _some_of(described: Sequence[str]) -> str:
+    """Jobs that tell what differs: all of them if they are few."""
+    if len(described) <= _MOST_JOBS:
+        return f": {listed(described)}"
+    return f", {len(described)} in all, e.g. {' and '.join(described[:_MOST_JOBS])}"
 
 
 def _query_options(runs: Sequence[QueryRun], *, by_id: bool = False) -> str:

@@ -98,8 +98,8 @@ def steady_part(
     ]
     if len(usable) < LEAST_BATCHES.value:
         why = (
-            f"{label}: left out, {len(usable)} of {len(reports)} batches usable (rows, stages with "
-            f"most of their tasks, durations), at least {LEAST_BATCHES.value} needed"
+            f"{label}: left out, {len(usable)} of {len(reports)} batches usable (with "
+            f"rows, durations and most of their tasks), at least {LEAST_BATCHES.value} needed"
         )
         return SteadyPart(None, (why,))
     if len(usable) < len(filled):

@@ -1,6 +1,15 @@
 (() => {
   "use strict";
   document.documentElement.classList.add("js");
+  // Tables that are wider than the screen are scrolled by keyboard, too.
+  const focusable = () => {
+    for (const box of document.querySelectorAll(".wide")) {
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
+    }
+  };
+  addEventListener("resize", focusable);
+  focusable();
   for (const button of document.querySelectorAll("button.copy")) {
     button.addEventListener("click", async () => {
       const from = document.getElementById(button.dataset.copy);
