@@ -34,6 +34,7 @@ def test_json_has_the_keys_of_the_contract(
         "phases_s",
         "stage_work",
         "configuration",
+        "restart",
         "next_run",
     }
     assert found["schema"] == "headway.prediction/v1"

@@ -330,7 +330,7 @@ def duration_setting_s(text: str | None, default_s: float) -> float:
 
     Notes
     -----
-    Spark's ``SQLConf.timeConf``; no batch is shorter than a millisecond.
+    No batch is shorter than a millisecond. Source: theory.md (F1); Spark's ``SQLConf`` (4.3, 2026).
 
     Examples
     --------
