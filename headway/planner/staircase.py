@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -26,7 +27,7 @@ class Staircase:
     For every node count, one rate is known at which it meets the targets, and one at which it
     misses them. A rate in between is tried and narrows the two. So each answer is the first
     sufficient count, as if all smaller counts had been tried at exactly that rate. For targets on
-    windows, one rate implies nothing for another, so each is tried on its own.
+    windows, or with a limit of files, one rate implies nothing for another, so each is tried alone.
 
     Parameters
     ----------
@@ -48,7 +49,8 @@ class Staircase:
         self._bounds_per_s: Array = np.array(
             [max(rate for _, rate in self._sizes[nodes]) for nodes in self._nodes.tolist()]
         )
-        self._one_rate_tells_of_others = all(
+        # A lower rate of a query without a trigger interval makes more and smaller batches.
+        self._one_rate_tells_of_others = math.isinf(question.most_files_per_hour) and all(
             target.metric is not Metric.WINDOW for target in question.latency_targets
         )
         self._forget()
