@@ -264,10 +264,10 @@ def _page(sizes: Sequence[Measured], planned: Measured, rounds: int) -> Iterator
             *("", "", ""),
         ]
         if ON_JVM in size.costs:
-            times = size.median_s(ON_JVM) / size.median_s(IN_PROCESS)
+            ratio = size.median_s(ON_JVM) / size.median_s(IN_PROCESS)
             cells[-3:] = [
                 f"{size.median_s(ON_JVM):.1f} s",
-                f"{times:.1f}",
+                f"{ratio:.1f}",
                 f"{JVM_GOAL_RATIO:g}",
             ]
         yield f"| {' | '.join(cells)} |"
