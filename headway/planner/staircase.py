@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -27,7 +26,7 @@ class Staircase:
     For every node count, one rate is known at which it meets the targets, and one at which it
     misses them. A rate in between is tried and narrows the two. So each answer is the first
     sufficient count, as if all smaller counts had been tried at exactly that rate. For targets on
-    windows, or with a limit of files, one rate implies nothing for another, so each is tried alone.
+    windows, one rate implies nothing for another, so each is tried on its own.
 
     Parameters
     ----------
@@ -49,8 +48,7 @@ class Staircase:
         self._bounds_per_s: Array = np.array(
             [max(rate for _, rate in self._sizes[nodes]) for nodes in self._nodes.tolist()]
         )
-        # A lower rate of a query without a trigger interval makes more and smaller batches.
-        self._one_rate_tells_of_others = math.isinf(question.most_files_per_hour) and all(
+        self._one_rate_tells_of_others = all(
             target.metric is not Metric.WINDOW for target in question.latency_targets
         )
         self._forget()
@@ -68,11 +66,8 @@ class Staircase:
             self._narrow(
                 self._first(distinct_rates_per_s[0]) or most_nodes, most_nodes, distinct_rates_per_s
             )
-            for rate_per_s in _far_apart_first(distinct_rates_per_s):
-                self._first(rate_per_s)
         nodes_at_rate: dict[float, int] = {}
-        # What a count sustains by (T4), which takes longest, it does at all lower rates.
-        for rate_per_s in reversed(distinct_rates_per_s):
+        for rate_per_s in _far_apart_first(distinct_rates_per_s):
             nodes = self._first_borne_out(rate_per_s)
             if nodes is None:
                 return None
@@ -94,7 +89,7 @@ class Staircase:
         return None
 
     def _is_borne_out(self, nodes: int, rate_per_s: float) -> bool:
-        """Whether a count sustains a rate by (T4), first with the setting that is likely to."""
+        """Whether a count sustains a rate by (T4), first with what it sustained a lower one by."""
         question = self._question.at_rate(rate_per_s)
         if nodes in self._settings:
             setting = candidates_at(question, [self._settings[nodes]])
@@ -160,9 +155,7 @@ class Staircase:
         node_counts = [int(self._nodes[index]) for index in indices]
         candidates = all_candidates(self._question, node_counts)
         best, beyond_ratio = best_of_each_node_count(candidates), candidates.beyond_moments_ratio
-        settings = candidates.settings()
         for index, nodes in zip(indices, node_counts, strict=True):
-            self._settings.setdefault(nodes, settings[best[nodes][0]])
             # What could be kept; whether it is, each answer asks by (T4).
             kept_per_s = best[nodes][1] * beyond_ratio
             missed_per_s = max(
