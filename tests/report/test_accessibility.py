@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -40,7 +41,7 @@ def explored() -> Explored:
     )  # fmt: skip
 
 
-ALL_PAGES = {
+ALL_PAGES: dict[str, Callable[[Path], str]] = {
     **PAGES,
     "exploration": lambda folder: report(saved(folder, json_text(as_data(explored())))),
 }
