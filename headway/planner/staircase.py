@@ -9,7 +9,7 @@ import numpy as np
 from headway.domain import Metric
 from headway.models.arrays import Array
 from headway.planner.candidates import all_candidates, candidates_at
-from headway.planner.fewest import first_meeting, sufficient_setting
+from headway.planner.fewest import sufficient_setting
 from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import most_rates_per_s, noise_free_rate_per_s
 from headway.planner.question import Question
@@ -89,17 +89,13 @@ class Staircase:
         return None
 
     def _is_borne_out(self, nodes: int, rate_per_s: float) -> bool:
-        """Whether a count sustains a rate by (T4): first with what sustained another of its rates,
-        or a rate of the nearest count.
-        """
+        """Whether a count sustains a rate by (T4), first with what it sustained a lower one by."""
         question = self._question.at_rate(rate_per_s)
-        partitions = [count for count, most_per_s in self._sizes[nodes]]
-        nearest = min(self._settings, key=lambda count: abs(count - nodes), default=None)
-        if nearest is not None and self._settings[nearest][1] in partitions:
-            likely = (nodes, *self._settings[nearest][1:])
-            if first_meeting(candidates_at(question, [likely])) is not None:
-                self._settings[nodes] = likely
+        if nodes in self._settings:
+            setting = candidates_at(question, [self._settings[nodes]])
+            if setting.certified_excess(rate_per_s) <= 0.0:
                 return True
+        partitions = [count for count, most_per_s in self._sizes[nodes]]
         sufficient = sufficient_setting(question, nodes, partitions)
         if sufficient is None:
             return False
