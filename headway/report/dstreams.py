@@ -11,8 +11,8 @@ from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.formats.as_json import dstreams_plan_json, dstreams_prediction_json
 from headway.report.facts import nodes_fact, profiled_nodes
 from headway.report.wording import (
-    LEAST_SHOWN_SHARE,
     MOST_NOTES,
+    PRINTED_FROM,
     changes_section,
     executors_text,
     nodes_meet,
@@ -40,7 +40,7 @@ def dstreams_prediction_sheet(prediction: DStreamsPrediction) -> Sheet:
                 rows=tuple(
                     (name, format_duration(phase_s), f"{phase_s / total_s:.0%}")
                     for name, phase_s in prediction.phases_s.items()
-                    if total_s > 0 and phase_s / total_s >= LEAST_SHOWN_SHARE
+                    if total_s > 0 and phase_s / total_s >= PRINTED_FROM
                 ),
                 right=(1, 2),
             ),

@@ -24,8 +24,8 @@ from headway.report.facts import after_start_lines, bill_fact, memory_rows, near
 from headway.report.frontier import max_rate_text, needs_rows
 from headway.report.sheet_text import section_lines
 from headway.report.wording import (
-    LEAST_SHOWN_SHARE,
     METRIC_NAMES,
+    PRINTED_FROM,
     caution_texts,
     cautions,
     cost_text,
@@ -218,7 +218,7 @@ def part_lines(title: str, parts_s: Mapping[str, float], source: Callable[[str],
     rows = [
         (name, format_duration(part_s), f"{part_s / total_s:.0%}", source(name))
         for name, part_s in parts_s.items()
-        if total_s > 0 and part_s / total_s >= LEAST_SHOWN_SHARE
+        if total_s > 0 and part_s / total_s >= PRINTED_FROM
     ]
     return [f"  {title}:", *aligned(rows, right=(1, 2), indent=4)] if rows else []
 

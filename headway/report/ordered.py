@@ -19,7 +19,7 @@ _HEAD = ("shuffle partitions", "fullest", "stage mean", "stage p99", "")
 _NUMBERS = (0, 1, 2, 3)
 _SHOWN_KEYS = 5
 _MOST_KEY_CHARS = 24
-_LEAST_SHOWN_SHARE = 0.001
+_PRINTED_FROM = 0.001
 
 
 def ordered_json(plan: OrderedPlan) -> dict[str, object]:
@@ -159,7 +159,7 @@ def _row(choice: PartitionChoice, remark: str) -> tuple[str, ...]:
 
 
 def _reasons(plan: OrderedPlan) -> Iterator[str]:
-    has_heavy_key = not plan.keeps_up or plan.hottest_share >= _LEAST_SHOWN_SHARE
+    has_heavy_key = not plan.keeps_up or plan.hottest_share >= _PRINTED_FROM
     per_row = f"{format_duration(plan.task_per_row_s)} each and " if plan.task_per_row_s else ""
     keys = f"; {counted(plan.num_keys, 'key')} with {plan.known_share:.0%} of the rows"
     yield (
@@ -174,7 +174,7 @@ def _reasons(plan: OrderedPlan) -> Iterator[str]:
     if has_heavy_key:
         yield from _about_heavy_keys(plan)
     else:
-        yield f"no key is heavy: none has {_LEAST_SHOWN_SHARE:.1%} of the rows"
+        yield f"no key is heavy: none has {_PRINTED_FROM:.1%} of the rows"
     yield (
         "shuffle partitions and placement are fixed by the checkpoint of a stateful query: another "
         "needs a new checkpoint"

@@ -14,8 +14,8 @@ from headway.report.driver import driver_section
 from headway.report.facts import facts, memory_rows, nearest_rows, restart_text
 from headway.report.frontier import another_carries_more, frontier_rows, needs_rows, rate_text
 from headway.report.wording import (
-    LEAST_SHOWN_SHARE,
     METRIC_NAMES,
+    PRINTED_FROM,
     brief_setting_text,
     caution_texts,
     cautions,
@@ -249,7 +249,7 @@ def _phases(prediction: Prediction) -> Iterator[Section]:
         shown_s = {
             name: value_s
             for name, value_s in prediction.phases_s.items()
-            if value_s / total_s >= LEAST_SHOWN_SHARE
+            if value_s / total_s >= PRINTED_FROM
         }
         yield Section(
             title=f"mean {METRIC_NAMES[Metric.TUPLE]} by phase",

@@ -32,7 +32,7 @@ from headway.words.predictions import FAR_OUTSIDE, duration_against
 
 MOST_NOTES = 1
 """Notes that a plan shows first; the others are for ``--verbose``."""
-LEAST_SHOWN_SHARE = 0.005
+PRINTED_FROM = 0.005
 """Share of a time from which one of its parts is shown."""
 APPLIES = {
     Applies.RESTART: "when the query restarts",

@@ -108,7 +108,7 @@ def test_a_tool_has_the_arguments_of_its_question(name: str) -> None:
 def test_every_option_of_a_command_is_offered_or_left_out_for_a_reason() -> None:
     left_out = {
         "profile": {"--output", "--tables", "--engine", "--master", "--conf", "--json"},
-        "predict": {"--profile", "--json"},
+        "predict": {"--profile", "--verbose", "--json"},
         "plan": {"--profile", "--format", "--output", "--verbose", "--quiet", "--json"},
         "explain": {"--json"},
         "check": {"--format", "--quiet-below", "--json"},

@@ -121,7 +121,11 @@ WAYS: tuple[Way, ...] = (
         arguments=("queries.yaml",),
     ),
     Way(name="schedule a log again", arguments=(), options={"--decisions": "gate.jsonl"}),
-    Way(name="predict", arguments=("orders.profile.yaml",), neutral={"--strict": IN_RANGE}),
+    Way(
+        name="predict",
+        arguments=("orders.profile.yaml",),
+        neutral={"--strict": IN_RANGE, "--verbose": "no batch of a fresh JVM is on record"},
+    ),
     Way(
         name="predict in Real-Time Mode",
         arguments=("live.profile.yaml",),

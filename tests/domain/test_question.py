@@ -83,7 +83,7 @@ QUESTIONS = {
         types=PredictOptions,
         command=predict_command.command,
         explicit={"mode"},
-        outputs={"profile", "profile_file", "strict", "as_json"},
+        outputs={"profile", "profile_file", "strict", "verbose", "as_json"},
     ),
     "windows": Declared(
         question=WindowsQuestion,

@@ -61,11 +61,11 @@ def _ahead_s(ran: Sequence[Record], index: int, trigger_s: float) -> float:
 
     Nan if there is none.
     """
-    later = (place for place in range(index + 1, len(ran)) if known_rows(ran[place]) > 0)
-    place = next(later, None)
-    if place is None:
+    later = (number for number in range(index + 1, len(ran)) if known_rows(ran[number]) > 0)
+    next_filled = next(later, None)
+    if next_filled is None:
         return np.nan
-    filled, empty = ran[place], ran[place - 1]
+    filled, empty = ran[next_filled], ran[next_filled - 1]
     return _committed_s(filled) - _held_up_s(empty, filled, trigger_s) - _committed_s(ran[index])
 
 
