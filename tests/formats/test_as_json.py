@@ -111,6 +111,7 @@ def test_a_prediction_has_the_keys_of_the_contract_and_a_few_more() -> None:
         "findings",
         "provenance",
         "next_run",
+        "restart",
         "gain_ratio",
         "offered_load",
         "stage_work",
