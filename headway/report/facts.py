@@ -23,7 +23,7 @@ from headway.domain import (
 from headway.domain.plan_parts import MemoryPlan
 from headway.report.columns import aligned, paragraphs
 from headway.report.frontier import max_rate_text
-from headway.report.wording import setting_text
+from headway.report.wording import PRINTED_FROM, setting_text
 from headway.sparkconf import KNOBS
 from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate, spark_memory_text
 from headway.words.predictions import duration_against
@@ -99,8 +99,9 @@ def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
         return format_money(cost_per_hour * HOURS_PER_MONTH, currency=currency)
 
     of_store = f"write requests to {writes.store} {monthly(writes.cost_per_hour or 0.0)}"
-    if writes.storage_cost_per_hour:
-        of_store += f", space {monthly(writes.storage_cost_per_hour)}"
+    storage_per_hour = writes.storage_cost_per_hour or 0.0
+    if storage_per_hour >= PRINTED_FROM * writes.bill_per_hour:
+        of_store += f", space {monthly(storage_per_hour)}"
     if node_type is None or plan.cost is None:
         yield "bill", f"{of_store} per month; nodes not priced"
         return

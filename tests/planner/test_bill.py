@@ -268,14 +268,14 @@ def test_a_limit_that_nothing_keeps_leaves_an_empty_frontier() -> None:
 
 def test_space_is_part_of_the_bill(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
-    path.write_text(CATALOGUE.replace("requests_renamed: 1", "price_per_gb_month: 720"))
+    path.write_text(CATALOGUE.replace("requests_renamed: 1", "price_per_gb_month: 720000"))
     fixed: dict[str, Any] = {"trigger": "1s", "partitions": 8, "catalog": path}
     plan = planned(with_state(), **fixed, checkpoint_store="s3")
-    # 720 per GB and month are 1 per GB and hour.
-    assert plan.writes.storage_cost_per_hour == pytest.approx(plan.writes.kept_bytes / 1e9)
+    # 720,000 per GB and month are 1,000 per GB and hour.
+    assert plan.writes.storage_cost_per_hour == pytest.approx(plan.writes.kept_bytes / 1e6)
     assert plan.writes.storage_cost_per_hour > 0
     assert plan.cost == pytest.approx(
-        plan.nodes * 0.2 + plan.writes.cost_per_hour + plan.writes.kept_bytes / 1e9
+        plan.nodes * 0.2 + plan.writes.cost_per_hour + plan.writes.kept_bytes / 1e6
     )
     assert ", space " in " ".join(as_text(plan).split())
     assert "of state for minBatchesToRetain batches" in " ".join(
