@@ -300,10 +300,7 @@ class _Maker:
 
     def _most_writes(self, job: FleetJob, growth: float, ratio: float | None) -> JobWrites | None:
         """What a job writes on the nodes on which that is most; None if that is unknown."""
-        scale, end = (
-            self._scale(job, growth) * (ratio or 1.0),
-            self._end if ratio is None else "mid",
-        )
+        scale, end = self._drawn(job, growth, ratio)
         writes = (job.writes(speed, scale, end, self.catalog) for speed in self.speeds)
         return max(
             (job_writes for job_writes in writes if job_writes is not None),
@@ -325,13 +322,17 @@ class _Maker:
         )
 
     def _needs(self, job: FleetJob, growth: float, ratio: float | None) -> JobNeeds:
-        scale = self._scale(job, growth) * (ratio or 1.0)
-        end = self._end if ratio is None else "mid"
+        scale, end = self._drawn(job, growth, ratio)
         return replace(
             self._sized(job),
             executors={speed: job.executors(speed, scale, end) for speed in self.speeds},
             why_none=lambda speed: job.why_none(speed, scale, end),
         )
+
+    def _drawn(self, job: FleetJob, growth: float, ratio: float | None) -> tuple[float, str]:
+        """The scale of a job's rates and the end of their range, or its draw on the middle."""
+        scale = self._scale(job, growth)
+        return (scale, self._end) if ratio is None else (scale * ratio, "mid")
 
     def _scale(self, job: FleetJob, growth: float) -> float:
         """What the rates of a job are multiplied by."""

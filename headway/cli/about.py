@@ -82,9 +82,9 @@ def command(file: str, queries: tuple[str, ...]) -> None:
     else:
         description, commands = _of_file(file)
     show(f"{file}: {description}\n")
-    chosen = "".join(f" --query {shlex.quote(query)}" for query in queries)
+    query_options = "".join(f" --query {shlex.quote(query)}" for query in queries)
     lines = [
-        (f"headway {line.format(file=shlex.quote(file), chosen=chosen)}", use)
+        (f"headway {line.format(file=shlex.quote(file), query_options=query_options)}", use)
         for line, use in commands
     ]
     if sum(max(map(len, column)) for column in zip(*lines, strict=True)) + len("    ") <= width():
@@ -117,9 +117,9 @@ def _of_job(job: Any) -> tuple[tuple[str, str], ...]:
     rate = format_rate(job.arrivals.rate_per_s) if is_of_query else "50k/s"
     return (
         (
-            f"plan {{file}}{{chosen}} --rate {rate} --target 'p99 <= 3s'",
+            f"plan {{file}}{{query_options}} --rate {rate} --target 'p99 <= 3s'",
             "the fewest nodes for a target",
         ),
-        ("predict {file}{chosen} --executors 4", "latency at another setting"),
+        ("predict {file}{query_options} --executors 4", "latency at another setting"),
         ("report {file} -o profile.html", "its runs and stages as a page"),
     )

@@ -39,6 +39,11 @@ class ObservedSetting:
         if not 0 <= self.rows_per_batch_low <= self.rows_per_batch_high:
             raise ValueError(f"setting {self.query_id}: the range of rows per batch is reversed")
 
+    @property
+    def rows_per_batch_middle(self) -> float:
+        """Rows of a batch halfway between the smallest and the largest."""
+        return 0.5 * (self.rows_per_batch_low + self.rows_per_batch_high)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventTimeLag:

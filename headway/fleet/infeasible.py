@@ -81,7 +81,7 @@ def _higher_budget(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[
     solved = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
     if solved is None:
         return []
-    needed_per_day = solved.value + float(fleet.fees.sum())
+    needed_per_day = solved.value + fleet.all_fees_per_day
     if needed_per_day <= fleet.budget_per_day + _WIDE:
         return []
     return [_budget_text(fleet.budget_per_day, needed_per_day) + _if_less_may_do(solved)]
@@ -99,7 +99,7 @@ def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[str
         for quota in fleet.quotas
         if (peak_use := float((quota.weights @ nodes).max())) > quota.limit
     ]
-    cost = bill_of(free, nodes).cost_per_day + float(fleet.fees.sum())
+    cost = bill_of(free, nodes).cost_per_day + fleet.all_fees_per_day
     if fleet.budget_per_day is not None and cost > fleet.budget_per_day:
         parts.append(_budget_text(fleet.budget_per_day, cost))
     return ["together: " + "; ".join(parts)] if parts else []

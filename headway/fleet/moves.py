@@ -117,5 +117,5 @@ def _billed(fleet: Fleet, supply_of: Whole, like: Bill | None = None) -> tuple[f
     """Cost of a day, inf if a limit is exceeded, and its bill, by that of a similar plan."""
     nodes = nodes_needed(fleet, supply_of)
     bill = bill_of(fleet, nodes, like)
-    is_broken = limits_broken(fleet, nodes, bill.cost_per_day + float(fleet.fees.sum()))
+    is_broken = limits_broken(fleet, nodes, bill.cost_per_day + fleet.all_fees_per_day)
     return float("inf") if is_broken else bill.cost_per_day, bill

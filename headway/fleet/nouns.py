@@ -169,6 +169,11 @@ class Fleet:
         return np.array(self.fees_per_day or [0.0] * len(self.jobs))
 
     @property
+    def all_fees_per_day(self) -> float:
+        """What all jobs pay beside nodes."""
+        return sum(self.fees_per_day)
+
+    @property
     def units_per_node(self) -> Array:
         """Units that fit on a node of each supply."""
         return np.array([supply.units_per_node for supply in self.supplies], dtype=float)

@@ -72,7 +72,7 @@ def saving_of_job(
         supply_of_job[job_index] = supply_index
         nodes = nodes_needed(looser, supply_of_job)
         cost = bill_of(looser, nodes, like=plan.bill).cost_per_day
-        whole = cost + float(looser.fees.sum())
+        whole = cost + looser.all_fees_per_day
         if cost < best and not limits_broken(looser, nodes, whole):
             best = cost
     return max(plan.bound_per_day - best, 0.0), False

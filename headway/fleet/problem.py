@@ -192,7 +192,7 @@ class _Built:
         self._keep_quotas()
         self.budget: Any = None
         if fleet.budget_per_day is not None and goal.within_budget:
-            fees = fleet.fees @ self.served if goal.fees_of_served else float(fleet.fees.sum())
+            fees = fleet.fees @ self.served if goal.fees_of_served else fleet.all_fees_per_day
             self.budget = cost + fees <= fleet.budget_per_day
             self.constraints.append(self.budget)
         self.objective = self._objective(cost)

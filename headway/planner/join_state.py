@@ -45,7 +45,7 @@ def full_join_rows(profile: JobProfile) -> float | None:
     if operator.name != _JOIN or operator.holds_back_s is None or shape.watermark_delay_s is None:
         return None
     last = profile.settings[-1]
-    batch_rows = 0.5 * (last.rows_per_batch_low + last.rows_per_batch_high)
+    batch_rows = last.rows_per_batch_middle
     written_ratio = 1.0 if state.updated_rows is None else state.updated_rows / batch_rows
     return written_ratio * last.rate_per_s * (shape.watermark_delay_s + operator.holds_back_s)
 

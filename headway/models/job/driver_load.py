@@ -165,7 +165,7 @@ def _phases_core_s(profile: JobProfile) -> float:
         return alone_s * min(cores / at_once, 1.0)
     recorded = (stage.observed for stage in profile.stages if stage.observed is not None)
     most_ratio = max(map(_on_processor_ratio, recorded), default=1.0)
-    batch_rows = 0.5 * (last.rows_per_batch_low + last.rows_per_batch_high)
+    batch_rows = last.rows_per_batch_middle
     slots, partitions = profile.baseline.num_slots, profile.baseline.shuffle_partitions
     of_batch_s = (slots - _compiler_cores(profile)) * duration_s / at_once
     left_s = of_batch_s - _tasks_core_s(profile, batch_rows, slots, partitions)

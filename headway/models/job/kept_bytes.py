@@ -64,7 +64,7 @@ def checkpoint_bytes(profile: JobProfile, interval_s: Numeric, batch_rows: Numer
     interval = np.asarray(interval_s, dtype=np.float64)
     retained = _count(profile, "minBatchesToRetain", RETAINED_BATCHES.value)
     last = profile.settings[-1]
-    per_row = np.asarray(batch_rows) / (0.5 * (last.rows_per_batch_low + last.rows_per_batch_high))
+    per_row = np.asarray(batch_rows) / last.rows_per_batch_middle
     reported_bytes = _reported(profile, _TABLES_METRIC) if commits.tables else state.memory_bytes
     if not reported_bytes:
         return None

@@ -248,7 +248,7 @@ def _changed_rows(profile: JobProfile, batch_rows: Numeric) -> Array:
     if updated_rows is None or not profile.settings:
         return rows
     last = profile.settings[-1]
-    return rows * updated_rows / (0.5 * (last.rows_per_batch_low + last.rows_per_batch_high))
+    return rows * updated_rows / last.rows_per_batch_middle
 
 
 def restart_of(

@@ -144,7 +144,7 @@ def size_to_vary(profile: JobProfile) -> Callable[[ObservedSetting], float] | No
 
 def middle_rows(setting: ObservedSetting) -> float:
     """Rows of a batch halfway between the smallest and the largest, at least one (P28)."""
-    return max(0.5 * (setting.rows_per_batch_low + setting.rows_per_batch_high), 1.0)
+    return max(setting.rows_per_batch_middle, 1.0)
 
 
 def arrival_time_s(setting: ObservedSetting) -> float:

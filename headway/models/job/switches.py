@@ -249,8 +249,8 @@ def _keep_loaded(profile: JobProfile) -> TurnedJob | str:
         return operators
     state, commits_s = profile.state, _commits_s(profile, 1.0)
     updates_s = (state.updated_rows or 0.0) * (state.updated_row_s or 0.0) if state else 0.0
-    others = [index for index in range(len(profile.stages)) if index not in commits_s]
-    stateless_s = min((_task_s(profile, index) for index in others), default=0.0)
+    stateless = [index for index in range(len(profile.stages)) if index not in commits_s]
+    stateless_s = min((_task_s(profile, index) for index in stateless), default=0.0)
     least = _per_task_s(profile, lambda operator: _per_store_s(operator, _LOAD_METRIC))
     expected, most = {}, {}
     for index, commit_s in commits_s.items():

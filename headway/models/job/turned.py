@@ -170,5 +170,5 @@ def task_rows(profile: JobProfile, stage: StageProfile) -> float:
     True
     """
     last = profile.settings[-1]
-    batch_rows = 0.5 * (last.rows_per_batch_low + last.rows_per_batch_high)
+    batch_rows = last.rows_per_batch_middle
     return stage.rows.rows(batch_rows) / stage.num_tasks(last.configuration.shuffle_partitions)

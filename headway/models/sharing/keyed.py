@@ -84,7 +84,7 @@ def _point(profile: JobProfile, setting: ObservedSetting) -> tuple[float, float]
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
     fixed_s = model.driver_s + sum(float(level.fixed_s) for level in model.levels)
     left_s = max(setting.batch_duration_mean_s - fixed_s, 0.01 * setting.batch_duration_mean_s)
-    rows = 0.5 * (setting.rows_per_batch_low + setting.rows_per_batch_high)
+    rows = setting.rows_per_batch_middle
     return rows / left_s, (setting.updated_rows or 0.0) / left_s
 
 

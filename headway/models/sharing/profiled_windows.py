@@ -220,7 +220,7 @@ def _keys(profile: JobProfile, num_rows: float, batch_s: float, windows: WindowS
         maps = max((s.num_source_tasks or 1 for s in profile.stages if s.reads_source), default=1)
         if state is not None and state.updated_rows is not None and settings:
             last_setting = settings[-1]
-            seen_rows = 0.5 * (last_setting.rows_per_batch_low + last_setting.rows_per_batch_high)
+            seen_rows = last_setting.rows_per_batch_middle
             seen_s = max(seen_rows / last_setting.rate_per_s, 1e-3)
             keys = state.updated_rows / windows_touched(profile_windows, seen_s)
             grown = reduce.rows.rows(rows) / max(reduce.rows.rows(seen_rows), 1e-12)
