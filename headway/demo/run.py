@@ -132,6 +132,9 @@ def run_demo(
 ) -> DemoOutcome:
     """Run the demonstration on an embedded Spark; all files are written to ``folder``.
 
+    Raises MissingPackagesError if PySpark is not installed; SparkUnavailableError if there is no
+    Java to run Spark with.
+
     Parameters
     ----------
     folder : Path
@@ -143,13 +146,6 @@ def run_demo(
         below the rate that the machine sustains.
     step, share : callable
         Called with each step, and how far it is.
-
-    Raises
-    ------
-    MissingPackagesError
-        If PySpark is not installed.
-    SparkUnavailableError
-        If there is no Java to run Spark with.
     """
     require_packages("spark", "the demonstration", "pyspark")
     length = length.on_busy_machine if is_busy else length

@@ -52,19 +52,14 @@ class Job(Protocol):
     def for_deadline(self, deadline: Deadline, rows: float | None = None) -> EndingJob:
         """The job as one that ends; ``rows`` are the backlog that a streaming query reads.
 
-        Raises
-        ------
-        InputError
-            If it does not end by itself, or has no backlog but is given one.
+        Raises InputError if it does not end by itself, or has no backlog but is given one.
         """
 
     def require_can_promise(self, promise: AnyPromise) -> None:
         """Refuse targets that jobs of this kind cannot have.
 
-        Raises
-        ------
-        InputError
-            Names the target, why such a job cannot have it, and one that it can have.
+        Raises InputError, which names the target, why such a job cannot have it, and one that it
+        can have.
         """
 
 
@@ -179,8 +174,5 @@ class Answer(Protocol):
     def most_s(self, promise: AnyPromise) -> float:
         """Upper end of the time that a target limits, according to this plan [s].
 
-        Raises
-        ------
-        InputError
-            If the plan does not predict it.
+        Raises InputError if the plan does not predict it.
         """

@@ -48,6 +48,7 @@ def patch_executors(
     """The text of a file with the executors in its application, and everything else unchanged.
 
     Where the application allocates executors dynamically, the bounds are set, else the number.
+    Raises InputError if the file is not YAML, or has no such application, or several.
 
     Parameters
     ----------
@@ -60,11 +61,6 @@ def patch_executors(
         Name of the file in messages.
     job : str, optional
         Name of the application, if there are several.
-
-    Raises
-    ------
-    InputError
-        If the file is not YAML, or has no such application, or several.
     """
     mark, text = text[: text.startswith(_BYTE_ORDER_MARK)], text.removeprefix(_BYTE_ORDER_MARK)
     documents = documents_of(text, name)

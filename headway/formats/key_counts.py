@@ -31,6 +31,8 @@ def read_key_counts(
 ) -> KeyCounts:
     """Read how often each key occurs.
 
+    Raises InputError if the file is not such a count, as ``file:line: what, expected``.
+
     Parameters
     ----------
     path : path
@@ -39,11 +41,6 @@ def read_key_counts(
         Spark's type of the key column; by default long for numbers in JSON, else string.
     total_rows : float, optional
         Rows of all keys, if the file has only the most frequent ones; in the unit of the counts.
-
-    Raises
-    ------
-    InputError
-        If the file is not such a count, as ``file:line: what, expected``.
 
     Examples
     --------
@@ -89,17 +86,13 @@ def read_shares(path: str | Path) -> dict[str, float]:
     """Share of all rows that each key has, its value as text.
 
     Shares may add up to less than 1: keys that are not in the file have the rest. Counts are taken
-    to be those of all keys.
+    to be those of all keys. Raises InputError if the file cannot be read, a share is invalid, or
+    they add up to more than 1.
 
     Parameters
     ----------
     path : path
         A file as for :func:`read_key_counts`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, a share is invalid, or they add up to more than 1.
     """
     shares: dict[str, float] = {}
     columns: set[str] = set()

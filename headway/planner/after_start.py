@@ -24,10 +24,7 @@ _MOST_BATCHES = 3000
 def for_fresh_jvm(profile: JobProfile) -> JobProfile:
     """The job with all batches as long as those of a fresh JVM, except for its first batch (P20).
 
-    Raises
-    ------
-    InputError
-        If the profile does not contain the batch durations of a fresh JVM.
+    Raises InputError if the profile does not contain the batch durations of a fresh JVM.
     """
     warm_up = profile.warm_up
     if warm_up is None:

@@ -52,6 +52,9 @@ def simulate_plan(
 ) -> Playback:
     """Simulated latencies of rows for a plan under a trace.
 
+    Raises InputError if the plan lacks its durations, no batch starts within the trace, an outage
+    ends after it, or it would take too long.
+
     Parameters
     ----------
     plan : Plan
@@ -69,12 +72,6 @@ def simulate_plan(
     -------
     Playback
         Tuple latency over all runs; lateness is of rows, or of batches for a target on batches.
-
-    Raises
-    ------
-    InputError
-        If the plan lacks its durations, no batch starts within the trace, an outage ends after it,
-        or it would take too long.
 
     Notes
     -----

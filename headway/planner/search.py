@@ -71,6 +71,9 @@ def plan(
 ) -> StreamAnswer:
     """The fewest nodes, lowest cost or lowest latency that meet the targets, and the setting.
 
+    Raises InputError if a target is on windows that are not in the profile, the question is
+    contradictory, no node type has room for an executor, or rows of an outage are not kept.
+
     Parameters
     ----------
     profile : JobProfile
@@ -115,12 +118,6 @@ def plan(
     -------
     Plan or InfeasiblePlan
         The latter contains the nearest setting, and what would have to change.
-
-    Raises
-    ------
-    InputError
-        If a target is on windows that are not in the profile, the question is contradictory, no
-        node type has room for an executor, or rows of an outage are not kept.
 
     Notes
     -----
@@ -233,11 +230,8 @@ def question_of(
 ) -> Question:
     """The question of a plan, before there is an offer; with the same parameters as `plan`.
 
-    Raises
-    ------
-    InputError
-        If the profile is insufficient for a target at its rate, the checkpoint contradicts the
-        space, or stages run on executors of their own.
+    Raises InputError if the profile is insufficient for a target at its rate, the checkpoint
+    contradicts the space, or stages run on executors of their own.
     """
     _require_executors_of_one_kind(profile)
     question = Question(

@@ -195,10 +195,7 @@ def knob_named(name: str) -> Knob | None:
 def applies_when(knob: Knob, *, stateful: bool, spark_version: str) -> Applies:
     """What it takes for a changed value of ``knob`` to reach a query that has a checkpoint.
 
-    Raises
-    ------
-    InputError
-        If the version does not start with two numbers.
+    Raises InputError if the version does not start with two numbers.
 
     Examples
     --------
@@ -222,6 +219,8 @@ def applies_when(knob: Knob, *, stateful: bool, spark_version: str) -> Applies:
 def spark_conf(configuration: Configuration, *, executor_memory: str | None) -> dict[str, str]:
     """The Spark configuration for this size.
 
+    Raises InputError if the memory is not a size, or is less than Spark needs to start.
+
     Parameters
     ----------
     configuration : Configuration
@@ -229,11 +228,6 @@ def spark_conf(configuration: Configuration, *, executor_memory: str | None) -> 
     executor_memory : str or None
         Heap of an executor, ``8g`` or ``8Gi``, or a number of MiB; None leaves the key out. It is
         written in a form that every Spark version reads.
-
-    Raises
-    ------
-    InputError
-        If the memory is not a size, or is less than Spark needs to start.
 
     Examples
     --------

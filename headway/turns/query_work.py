@@ -67,10 +67,7 @@ def query_work(
 def require_windows_seen(work: QueryWork, outcome: QueryOutcome, length_s: float) -> None:
     """Require that a simulation can show whether a target on windows is met.
 
-    Raises
-    ------
-    InputError
-        If no window of the query is due in the simulated time.
+    Raises InputError if no window of the query is due in the simulated time.
     """
     query, grid = work.query, work.query.windows
     if grid is None or query.window_target is None or len(outcome.window_latency_s):

@@ -16,10 +16,7 @@ _MOST_DIGITS = 3
 def words_of(finding: Finding) -> str:
     """A finding as one sentence, without a full stop.
 
-    Raises
-    ------
-    KeyError
-        If a number or a name is missing that its code has.
+    Raises KeyError if a number or a name is missing that its code has.
 
     Examples
     --------

@@ -182,10 +182,7 @@ def expected_run_time_s(
 ) -> float:
     """Mean run time of a batch job on a number of slots, by its profile [s].
 
-    Raises
-    ------
-    InputError
-        If its cores are not recorded.
+    Raises InputError if its cores are not recorded.
     """
     return BatchRunTime.of(profile, seen_slots_of(profile)).mean_s(slots, core_speed_ratio)
 

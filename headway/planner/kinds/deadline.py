@@ -58,6 +58,8 @@ def plan_for_deadline(
 ) -> BatchAnswer:
     """The fewest nodes with which a batch job finishes in time, or the cheapest ones.
 
+    Raises InputError if the profile is not that of a batch job, or its cores are not recorded.
+
     Parameters
     ----------
     profile : ApplicationProfile or StreamBacklog
@@ -70,11 +72,6 @@ def plan_for_deadline(
         Plan on run times that are exceeded with at most the remaining probability.
     objective : Objective
         Fewest nodes, lowest cost per run, or shortest run.
-
-    Raises
-    ------
-    InputError
-        If the profile is not that of a batch job, or its cores are not recorded.
 
     Notes
     -----

@@ -62,6 +62,8 @@ def plan_dstreams(
 ) -> DStreamsPlan:
     """The fewest nodes, or the best ones, with which a DStreams application meets a latency target.
 
+    Raises InputError if the profile lacks what a plan needs.
+
     Parameters
     ----------
     profile : ApplicationProfile
@@ -76,11 +78,6 @@ def plan_dstreams(
         The confidence level of the durations.
     objective : Objective
         Fewest nodes, lowest cost, or lowest latency within the spaces.
-
-    Raises
-    ------
-    InputError
-        If the profile lacks what a plan needs.
 
     Notes
     -----

@@ -141,10 +141,7 @@ def predict_operators(pipeline: OrderedPipeline) -> OperatorsPrediction:
 def simulate_operators(pipeline: OrderedPipeline) -> OperatorsRuns:
     """Simulate each scheduler of a pipeline.
 
-    Raises
-    ------
-    InputError
-        If there would be more slices than can be simulated in minutes.
+    Raises InputError if there would be more slices than can be simulated in minutes.
     """
     _require_few_slices(pipeline, len(pipeline.compare) * _TUPLES)
     return OperatorsRuns(
@@ -161,10 +158,7 @@ def plan_operators(
 ) -> OperatorsPlan:
     """The fewest workers with which the first scheduler meets a target.
 
-    Raises
-    ------
-    InputError
-        If no rate is given, or the target is on a statistic that is not simulated.
+    Raises InputError if no rate is given, or the target is on a statistic that is not simulated.
     """
     if pipeline.rate_per_s is None:
         raise InputError(f"{argument('rate')}: saturated has no plan; expected a rate, e.g. 50k/s")

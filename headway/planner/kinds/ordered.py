@@ -50,6 +50,8 @@ def plan_ordered(
 ) -> OrderedPlan:
     """Partition count, placement and limits of the stage that processes keys in order.
 
+    Raises InputError if the profile has no such stage, or batches grow without bound.
+
     Parameters
     ----------
     job : JobProfile
@@ -62,11 +64,6 @@ def plan_ordered(
         Frequency of each key.
     stage_name : str, optional
         The stage; by default the one behind an exchange with the most work per batch.
-
-    Raises
-    ------
-    InputError
-        If the profile has no such stage, or batches grow without bound.
     """
     batch_rows = _settled_rows(job, configuration, rate_per_s)
     if batch_rows > _ENDLESS_ROWS:
@@ -129,12 +126,8 @@ def _settled_rows(job: JobProfile, configuration: Configuration, rate_per_s: flo
 def with_known_keys(job: JobProfile, counts: KeyCounts) -> JobProfile:
     """The profile with its keys, from which the rows of tasks follow at any partitions (K11).
 
-    If map tasks combine the rows of a key before the stage, no key is heavy there.
-
-    Raises
-    ------
-    InputError
-        If the profile has no stage behind an exchange.
+    If map tasks combine the rows of a key before the stage, no key is heavy there. Raises
+    InputError if the profile has no stage behind an exchange.
     """
     stage = _stage(job, _largest_batch_rows(job), None)
     if _map_tasks(job, stage, counts):

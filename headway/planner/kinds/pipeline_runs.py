@@ -74,10 +74,7 @@ def simulate_runs(
 ) -> PipelineRuns:
     """Simulate a pipeline at its setting.
 
-    Raises
-    ------
-    InputError
-        If there would be more events than can be simulated in minutes.
+    Raises InputError if there would be more events than can be simulated in minutes.
     """
     setting, final = pipeline.setting, pipeline.finalizing
     longest_s = float(max(setting.shuffle_period_s, setting.poll_period_s, setting.input_period_s))

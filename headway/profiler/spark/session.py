@@ -78,7 +78,8 @@ def embedded_session(
 
     The JVM writes nothing to the terminal and nothing into the working directory. SIGTERM ends the
     block like Ctrl-C, unless the program handles it. One session per process at a time; another may
-    follow.
+    follow. Raises MissingPackagesError if PySpark is not installed; SparkUnavailableError if there
+    is no Java, a session is open already, or Spark does not start.
 
     Parameters
     ----------
@@ -91,13 +92,6 @@ def embedded_session(
         Heap of the driver in Spark's format; with a local master, it is the only heap.
     extra_conf : mapping, optional
         Spark properties that override all of the above.
-
-    Raises
-    ------
-    MissingPackagesError
-        If PySpark is not installed.
-    SparkUnavailableError
-        If there is no Java, a session is open already, or Spark does not start.
     """
     require_packages("spark", "running Spark", "pyspark")
     _require_no_other_session()

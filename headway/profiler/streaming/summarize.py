@@ -48,6 +48,9 @@ def summarize(
 ) -> JobProfile:
     """Fit one profile to the chosen queries of the collected logs.
 
+    Raises EventLogError if there is no streaming query, or too few batches to profile; InputError
+    if ``queries`` matches none, or the queries are different jobs.
+
     Parameters
     ----------
     queries : sequence of str
@@ -57,13 +60,6 @@ def summarize(
         The Headway version that makes the profile.
     trigger_s : float, optional
         The trigger interval of every run, if the user states it [s]; 0: as fast as possible.
-
-    Raises
-    ------
-    EventLogError
-        If there is no streaming query, or too few batches to profile.
-    InputError
-        If ``queries`` matches none, or the queries are different jobs.
     """
     runs = runs_of_job(logs, event_logs, queries, trigger_s)
     return profile_of(runs, logs, event_logs, version)

@@ -67,10 +67,7 @@ def entries_of(noun: type[Any]) -> tuple[Entry, ...]:
 def require_different_names(members: Sequence[Any], fault: str) -> None:
     """Refuse members of a list that have one name; ``fault`` has a place for it.
 
-    Raises
-    ------
-    ValueError
-        The fault, with the first name that occurs twice.
+    Raises ValueError with the fault and the first name that occurs twice.
     """
     counts = Counter(member.name for member in members)
     repeated = next((name for name, count in counts.items() if count > 1), None)
