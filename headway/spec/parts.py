@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.domain import Deadline, NodeType
+from headway.domain.backlog import ending_job
 from headway.domain.writes import CheckpointStore, StorePrice
 from headway.errors import InputError
 from headway.formats.profile_file import load_any_profile, load_profile
@@ -48,7 +49,7 @@ def ending_job_of(name: str, job: BatchJob) -> EndingJob:
     """
     if job.profile is not None:
         deadline = Deadline(limit_s=job.deadline_s)
-        return load_any_profile(job.profile).for_deadline(deadline, job.rows)
+        return ending_job(load_any_profile(job.profile), deadline, job.rows)
     from headway.spec.declared_batch import declared_application
 
     assert job.declared is not None

@@ -13,7 +13,8 @@ from headway.errors import InputError
 from headway.formats.own_files import read_text
 from headway.formats.yaml_document import Document, Fault, Plain, Route, parse_document, shown
 from headway.spec.forms import FAULTY, Reader, Sources, Where, entry
-from headway.spec.forms.kinds import Choice, Kind, ListOf, MapOf, Nested, Text
+from headway.spec.forms.entries import Kind
+from headway.spec.forms.kinds import Choice, ListOf, MapOf, Nested, Text
 from headway.spec.forms.quantities import NAME
 from headway.spec.forms.reader import merged
 from headway.spec.kinds import KINDS

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headway.runtime.ordered.bucket import Step
-    from headway.runtime.ordered.key_times import Clock, OnTimer
+    from headway.runtime.ordered.kept_state import Clock, OnTimer
 
 Wait: TypeAlias = Literal["batch", "watermark"]
 _FIRST_WITH_NEWER = (4, 3)

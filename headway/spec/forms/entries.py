@@ -1,17 +1,36 @@
-"""Fields of a file's noun: key, kind and description, declared once."""
+"""Fields of a file's noun: key, kind and description, declared once; what a kind must do."""
 
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from headway.spec.forms.kinds import Kind
+from headway.formats.yaml_document import Plain, Route
+from headway.spec.forms.reader import Reader
+
+JsonSchema = dict[str, Any]
 
 _UNIT = re.compile(r"_(?:bytes_per_s|per_s|s|bytes|ratio)$")
+
+
+class Kind(Protocol):
+    """How one value is read."""
+
+    @property
+    def words(self) -> str:
+        """What is expected, in messages: ``a duration, e.g. 500ms``."""
+
+    @abstractmethod
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The value, or ``FAULTY`` after its faults have been reported."""
+
+    @abstractmethod
+    def json_schema(self) -> JsonSchema:
+        """The JSON Schema for editors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
