@@ -13,6 +13,20 @@ from headway.errors import InputError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
+    from pyspark.sql import functions as _functions
+
+    F = _functions
+else:
+
+    class _Functions:
+        """PySpark's functions; they are imported when the first one is called."""
+
+        def __getattr__(self, name: str) -> Any:
+            from pyspark.sql import functions
+
+            return getattr(functions, name)
+
+    F = _Functions()
 
 
 # Windows begins paths with a single letter.

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from headway.runtime.given import F
 from headway.errors import InputError, MissingPackagesError, require_packages
 from headway.formats.key_counts import read_shares
 from headway.runtime.given import column_name, folder_text, is_collated, require_no_connect
@@ -365,8 +366,6 @@ def _as_keys(texts: Iterable[str], schema: StructType, key: str) -> dict[str, An
 
 def _with_buckets(df: DataFrame, keys: tuple[str, ...], ids: tuple[int, ...]) -> DataFrame:
     """Rows with the bucket of their key's hash, and text forms of nested columns to break ties."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     from headway.runtime.ordered.bucket import BUCKET, TIE
 
     hashed = F.pmod(F.xxhash64(*map(quoted, keys)), F.lit(len(ids)))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from headway.runtime.given import F
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError, first_line
 from headway.runtime.given import on_connect
@@ -180,7 +181,6 @@ def _analysed(
     What Spark would refuse of the query without sharing is refused here, in its words.
     """
     from pyspark.errors import AnalysisException
-    from pyspark.sql import functions as F  # noqa: N812
 
     try:
         if isinstance(aggregates, Mapping):
@@ -200,8 +200,6 @@ def _analysed(
 
 
 def _plain(name: str) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
-
     return F.col(quoted(name))
 
 
