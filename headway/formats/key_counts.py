@@ -82,6 +82,17 @@ def read_key_counts(
     )
 
 
+def any_key_counts(
+    keys: object, *, kind: str | None = None, total_rows: float | None = None
+) -> KeyCounts:
+    """How often each key occurs, as given, or read as of `read_key_counts`."""
+    if isinstance(keys, str | Path):
+        return read_key_counts(keys, kind=kind, total_rows=total_rows)
+    if not isinstance(keys, KeyCounts):
+        raise InputError(f"{argument('keys')} is {keys!r}; expected the path of a file of keys")
+    return keys
+
+
 def read_shares(path: str | Path) -> dict[str, float]:
     """Share of all rows that each key has, its value as text.
 
