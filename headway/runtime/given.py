@@ -136,10 +136,7 @@ def require_timestamp(rows: DataFrame, arrived: str) -> None:
 def folder_text(checkpoint: object) -> str:
     """The location of a checkpoint, for any file system of Spark.
 
-    Raises
-    ------
-    InputError
-        If it is neither a string nor a path, or an address that a path has changed.
+    Raises InputError if it is neither a string nor a path, or an address that a path has changed.
 
     Examples
     --------
