@@ -22,6 +22,8 @@ else:
         """PySpark's functions; they are imported when the first one is called."""
 
         def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):  # what tools look for in any object
+                raise AttributeError(name)
             from pyspark.sql import functions
 
             return getattr(functions, name)
