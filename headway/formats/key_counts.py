@@ -31,16 +31,10 @@ def read_key_counts(
 ) -> KeyCounts:
     """Read how often each key occurs.
 
-    Raises InputError if the file is not such a count, as ``file:line: what, expected``.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    kind : {"string", "int", "long"}, optional
-        Spark's type of the key column; by default long for numbers in JSON, else string.
-    total_rows : float, optional
-        Rows of all keys, if the file has only the most frequent ones; in the unit of the counts.
+    ``kind`` is Spark's type of the key column, ``string``, ``int`` or ``long``; by default long for
+    numbers in JSON, else string. ``total_rows`` are those of all keys, if the file has only the
+    most frequent ones; in the unit of the counts. Raises InputError if the file is not such a
+    count, as ``file:line: what, expected``.
 
     Examples
     --------
@@ -97,13 +91,8 @@ def read_shares(path: str | Path) -> dict[str, float]:
     """Share of all rows that each key has, its value as text.
 
     Shares may add up to less than 1: keys that are not in the file have the rest. Counts are taken
-    to be those of all keys. Raises InputError if the file cannot be read, a share is invalid, or
-    they add up to more than 1.
-
-    Parameters
-    ----------
-    path : path
-        A file as for :func:`read_key_counts`.
+    to be those of all keys. The file is as for `read_key_counts`. Raises InputError if the file
+    cannot be read, a share is invalid, or they add up to more than 1.
     """
     shares: dict[str, float] = {}
     columns: set[str] = set()

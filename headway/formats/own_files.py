@@ -133,19 +133,9 @@ def read_json(
 def parse_json(text: str, *, name: str, expected: str, has_infinity: bool = False) -> Any:
     """The data of a JSON text.
 
-    Raises InputError if it is no JSON, nested too deeply, or has a number or a text that nobody can
-    calculate with or print; with its position.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    name : str
-        What messages call it.
-    expected : str
-        What it should be, in words.
-    has_infinity : bool
-        Whether a number may be infinite, as Python writes it.
+    Messages call it ``name``, and say what was ``expected``. With ``has_infinity`` a number may be
+    infinite, as Python writes it. Raises InputError if it is no JSON, nested too deeply, or has a
+    number or a text that nobody can calculate with or print; with its position.
 
     Examples
     --------

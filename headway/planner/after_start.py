@@ -55,14 +55,8 @@ class _Batch(NamedTuple):
 def after_start(setting: Candidates, configuration: Configuration, planned_s: float) -> AfterStart:
     """Minute from which a planned setting meets its target, and the values before that.
 
-    Parameters
-    ----------
-    setting : Candidates
-        The chosen setting, on its own.
-    configuration : Configuration
-        The same setting, with its rate limit.
-    planned_s : float
-        Planned value of the target's statistic once the JVM is warm. [s]
+    ``setting`` is the chosen one on its own, and ``configuration`` is the same with its rate limit;
+    ``planned_s`` is the planned value of the target's statistic once the JVM is warm. [s]
 
     Notes
     -----

@@ -80,14 +80,8 @@ def beside_heap_bytes(application: Application, heap_bytes: int) -> int:
 def memory_need(profile: JobProfile, space: NodeSpace, executors: int) -> MemoryNeed:
     """Memory need of an executor, from measurements; no heap if no peak or state is recorded.
 
-    Parameters
-    ----------
-    profile : JobProfile
-        The job, with its peaks of tasks and heap, and its state.
-    space : NodeSpace
-        Has the cores of an executor, and those of a task.
-    executors : int, >= 1
-        Executors that share the state.
+    The profile has the peaks of tasks and heap, and the state, which ``executors`` share; the space
+    has the cores of an executor, and those of a task.
 
     Notes
     -----

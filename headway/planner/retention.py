@@ -32,12 +32,7 @@ def require_rows_kept(promises: Iterable[Promise], retention_s: float | None) ->
 def retention_findings(setting: Candidates, configuration: Configuration) -> Iterator[Finding]:
     """The longest outage after which no row is lost, and whether one of the targets is longer.
 
-    Parameters
-    ----------
-    setting : Candidates
-        The chosen setting, on its own.
-    configuration : Configuration
-        The same setting, with its rate limit.
+    ``setting`` is the chosen one on its own, and ``configuration`` is the same with its rate limit.
 
     Notes
     -----

@@ -11,15 +11,7 @@ from headway.sparkconf.rocksdb import cache_bytes
 def state_in_rocksdb(profile: JobProfile, executors: int) -> StateInRocksDb | None:
     """What one of several executors keeps of a job's state; None if not RocksDB, or not recorded.
 
-    Parameters
-    ----------
-    profile : JobProfile
-        With the bytes that its stores wrote, which Spark reports since 3.2.
-    executors : int, >= 1
-
-    Returns
-    -------
-    StateInRocksDb or None
+    The profile has the bytes that its stores wrote, which Spark reports since 3.2.
 
     Notes
     -----

@@ -12,8 +12,8 @@ from headway.errors import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
     from pyspark.sql import functions as _functions
+    from pyspark.sql.types import DataType
 
     F = _functions
 else:

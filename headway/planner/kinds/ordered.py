@@ -50,20 +50,9 @@ def plan_ordered(
 ) -> OrderedPlan:
     """Partition count, placement and limits of the stage that processes keys in order.
 
-    Raises InputError if the profile has no such stage, or batches grow without bound.
-
-    Parameters
-    ----------
-    job : JobProfile
-        Costs of tasks, and the path of rows to the stage.
-    configuration : Configuration
-        Slots, trigger interval and current shuffle partitions.
-    rate_per_s : float
-        Rows of the source per second. [rows/s]
-    counts : KeyCounts
-        Frequency of each key.
-    stage_name : str, optional
-        The stage; by default the one behind an exchange with the most work per batch.
+    ``configuration`` has the slots, the trigger interval and the current shuffle partitions; the
+    stage is by default the one behind an exchange with the most work per batch. Raises InputError
+    if the profile has no such stage, or batches grow without bound.
     """
     batch_rows = _settled_rows(job, configuration, rate_per_s)
     if batch_rows > _ENDLESS_ROWS:
@@ -164,12 +153,8 @@ def plan_skew(
     """Effect of the heaviest key on its stage at a planned setting.
 
     Without counts, the share of the largest recorded task is taken as that of one key: it is on a
-    partition drawn at random, and the other rows are distributed evenly.
-
-    Returns
-    -------
-    PlannedSkew or None
-        None if no key is known to be heavy, or if batches grow without bound.
+    partition drawn at random, and the other rows are distributed evenly. It is None if no key is
+    known to be heavy, or if batches grow without bound.
     """
     batch_rows = _settled_rows(job, configuration, rate_per_s)
     if batch_rows > _ENDLESS_ROWS:

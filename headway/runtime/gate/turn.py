@@ -32,7 +32,6 @@ class Turn:
     The function is called with a batch and its number. Raises InputError if it is not callable.
     """
 
-
     def __init__(self, batch_function: Callable[[DataFrame, int], None]) -> None:
         if not callable(batch_function):
             raise InputError(

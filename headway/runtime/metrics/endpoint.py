@@ -19,7 +19,6 @@ class Endpoint:
     cannot.
     """
 
-
     def __init__(self, text: Callable[[], str], *, port: int, host: str) -> None:
         class Handler(BaseHTTPRequestHandler):
             timeout = 10.0

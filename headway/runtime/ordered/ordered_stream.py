@@ -9,10 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from headway.runtime.given import F
 from headway.errors import InputError, MissingPackagesError, require_packages
 from headway.formats.key_counts import read_shares
-from headway.runtime.given import column_name, folder_text, is_collated, require_no_connect
+from headway.runtime.given import F, column_name, folder_text, is_collated, require_no_connect
 from headway.runtime.ordered.arrow_types import (
     arrow_schema,
     arrow_type,

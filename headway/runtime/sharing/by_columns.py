@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from headway.runtime.given import F
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError, first_line
-from headway.runtime.given import on_connect
+from headway.runtime.given import F, on_connect
 from headway.runtime.sharing.aggregates import is_single_call, quoted, read_aggregates
 from headway.runtime.sharing.expressions import (
     Call,

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headway.runtime.given import F
 from headway.domain.window_set import WindowSpec
 from headway.errors import InputError, first_line
-from headway.runtime.given import require_no_connect
+from headway.runtime.given import F, require_no_connect
 from headway.runtime.sharing.aggregates import knows_aggregate
 from headway.units import US_PER_MS
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from headway.runtime.given import F
 from headway.domain.window_set import WindowSpec
-from headway.runtime.given import options_set
+from headway.runtime.given import F, options_set
 from headway.runtime.sharing.aggregates import PREFIX, columns_of, quoted
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.log_batches import window_path

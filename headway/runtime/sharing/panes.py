@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from headway.runtime.given import F
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError
-from headway.runtime.given import is_collated, require_no_connect
+from headway.runtime.given import F, is_collated, require_no_connect
 from headway.runtime.sharing.aggregates import (
     PREFIX,
     Aggregate,

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
-from headway.runtime.given import F
 from headway.errors import HeadwayError, InputError
 from headway.formats.own_files import parse_json
-from headway.runtime.given import on_connect, require_no_connect
+from headway.runtime.given import F, on_connect, require_no_connect
 from headway.runtime.sharing.aggregates import quoted
 from headway.runtime.sharing.at_start import checked_at_start
 from headway.runtime.sharing.by_columns import (

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway.runtime.given import F
 from headway.errors import InputError
 from headway.runtime.given import (
+    F,
     column_like,
     folder_text,
     require_columns,

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from headway.runtime.given import F
 from headway.errors import InputError
-from headway.runtime.given import column_like, require_columns, require_timestamp
+from headway.runtime.given import F, column_like, require_columns, require_timestamp
 from headway.runtime.sharing.aggregates import quoted
 
 if TYPE_CHECKING:

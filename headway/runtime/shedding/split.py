@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headway.runtime.given import F
 from headway.formats.event_lines import tell_event
 from headway.models.scheduling.punctual import punctual_subset
 from headway.runtime.given import (
+    F,
     connect_refusal,
     require_columns,
     require_no_connect,

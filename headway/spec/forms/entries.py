@@ -47,18 +47,9 @@ class Entry:
 def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISSING) -> Any:
     """A field of a file's noun.
 
-    Parameters
-    ----------
-    kind : Kind
-        How its value is read.
-    about : str
-        Its description, for the reference and for editors; with its default, if that is not
-        obvious.
-    key : str, optional
-        Its name in the file, if it is not that of the field without its unit: ``rate`` for
-        ``rate_per_s``.
-    default : optional
-        Its value when it is not given; without one the key is required.
+    ``about`` is its description, for the reference and for editors; with its default, if that is
+    not obvious. ``key`` is its name in the file, if it is not that of the field without its unit:
+    ``rate`` for ``rate_per_s``. Without a ``default`` the key is required.
     """
     metadata = {"kind": kind, "about": about, "key": key}
     if default is MISSING:
