@@ -18,9 +18,8 @@ from headway.assumptions.resources import (
 from headway.domain import Application, JobProfile, MemoryPlan, RocksDbMemory
 from headway.domain.configuration import task_slots
 from headway.models.job.rocksdb_memory import rocksdb_memory
-from headway.planner.profiled_memory import ProfiledMemory, profiled_memory
+from headway.planner.profiled_memory import ProfiledMemory, profiled_memory, state_in_rocksdb
 from headway.planner.space import NodeSpace
-from headway.planner.state_in_rocksdb import state_in_rocksdb
 from headway.sparkconf.container import usual_overhead_bytes
 from headway.units import parse_size_bytes
 

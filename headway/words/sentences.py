@@ -63,6 +63,6 @@ def filled(sentence: str, finding: Finding) -> str:
     >>> filled("{num_jobs:#job} failed after {after_s:duration}", failed)
     '2 jobs failed after 90.0 s'
     """
-    places: dict[str, object] = {**finding.names}
-    places |= {name: _Figure(number) for name, number in finding.numbers.items()}
-    return sentence.format_map(places)
+    shown: dict[str, object] = {**finding.names}
+    shown |= {name: _Figure(number) for name, number in finding.numbers.items()}
+    return sentence.format_map(shown)
