@@ -50,7 +50,7 @@ types: $(READY)
 	$(MEASURED) $(BIN)/mypy
 
 imports: $(READY)
-	$(MEASURED) $(BIN)/lint-imports
+	$(MEASURED) $(BIN)/lint-imports pyproject.toml imports-of-pyspark.toml
 
 # Of three processes on two cores one mostly waits for Spark, whose sessions tests share by the groups
 # of tests/conftest.py. Modules are compiled once, not by each process.

@@ -18,6 +18,7 @@ import pytest
 from tests.sources import ROOT, modules, num_lines
 
 MOST_LINES, FEWEST_LINES = 400, 60
+MOST_IMPORTS_IN_FUNCTIONS = 200
 
 # Rooms of many things of one kind, where a small thing is a module all the same.
 ROOMS_OF_SMALL_THINGS = ("api/", "cli/", "ci/formats/", "emitters/", "spec/kinds/")
@@ -124,6 +125,18 @@ def test_no_module_is_too_small_to_be_one() -> None:
 def test_no_module_is_named_after_nothing() -> None:
     words = {name: set(re.split(r"[/_.]", name)) for name in modules()}
     assert not [name for name, found in words.items() if found & NAMES_THAT_SAY_NOTHING]
+
+
+def test_few_imports_wait_for_a_call() -> None:
+    found = {
+        (name, node.lineno)
+        for name, tree in modules().items()
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert len(found) <= MOST_IMPORTS_IN_FUNCTIONS, "only what few calls need, or takes long"
 
 
 def test_quantities_of_the_domain_carry_their_unit() -> None:

@@ -18,6 +18,7 @@ from pages import headed, on_days
 from result_lines import lines_of
 
 from headway.domain import Z90, Deadline
+from headway.domain.backlog import ending_job
 from headway.formats.profile_file import load_profile
 from headway.planner.kinds.backlog_run_time import run_time_of
 from headway.units import counted, format_duration
@@ -109,5 +110,5 @@ def _predicted(profiles: Mapping[str, str], line: Line) -> tuple[float, float]:
         file.write(profiles[line["job"]])
         file.flush()
         profile = load_profile(file.name)
-    time = run_time_of(profile.for_deadline(_ANY, line["backlog_rows"]))
+    time = run_time_of(ending_job(profile, _ANY, line["backlog_rows"]))
     return time.mean_s(line["cores"], 1.0), time.spread_ratio(line["cores"], 1.0)

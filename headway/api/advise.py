@@ -19,22 +19,11 @@ def advise(
 ) -> tuple[AdvisedRun, ...]:
     """The most informative runs to make next, the best one first; empty if none would help.
 
-    Parameters
-    ----------
-    profile : JobProfile
-        The job, profiled from any runs.
-    rate : float or str, optional
-        Input rate that the answer is for, records per second or e.g. ``"50k/s"``.
-    target : Target or str, or a sequence of them, optional
-        The target that the answer is about. The setting is then that of the plan, or of the nearest
-        one; without a target it is the profiled setting, at the given rate. With neither, the runs
-        improve the profile for all settings.
-
-    Raises
-    ------
-    InputError
-        If a value is invalid, or a target is given without a rate.
+    With a target, which needs a ``rate``, they are for its plan, or for the nearest one; without
+    one, for the profiled setting at the given rate. With neither, they improve the profile for all
+    settings. Raises InputError if a value is invalid, or a target is given without a rate.
     """
+
     if target is not None and rate is None:
         raise InputError(
             f"a target needs the rate at which it is to be met; give {argument('rate')} beside "

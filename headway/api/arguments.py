@@ -23,7 +23,6 @@ from headway.domain import (
     Target,
 )
 from headway.domain.argument_values import RATE, Duration, Promises
-from headway.domain.node_type import Platform
 from headway.errors import InputError, RefusedArgumentError, argument
 from headway.formats.profile_file import load_any_profile, load_profile, load_stream_profile
 from headway.units import counted, format_duration, format_rate
@@ -197,7 +196,7 @@ def node_types_of(question: PlanQuestion) -> list[NodeType]:
         if isinstance(node_type, NodeType)
         else NodeType.parse(node_type)
         if ":" in node_type
-        else _catalogued(node_type.strip(), question.catalog, question.platform)
+        else _catalogued(node_type.strip(), question)
         for node_type in question.node_types
     ]
     names = [node_type.name for node_type in types]
@@ -217,35 +216,15 @@ def store_price_of(question: PlanQuestion, job: JobProfile) -> StorePrice | None
     store = question.checkpoint_store or job.shape.checkpoint_store
     if store is None:
         return None
-    from headway.spec.kinds.catalog import NodeCatalog
-    from headway.spec.parts import store_price
-    from headway.spec.spec_file import load_spec_of
+    from headway.api.catalogue import price_of_store
 
-    path = question.catalog
-    return store_price(store, None if path is None else load_spec_of(Path(path), NodeCatalog))
+    return price_of_store(store, question.catalog)
 
 
-def _catalogued(name: str, catalog: str | Path | None, platform: Platform) -> NodeType:
-    from difflib import get_close_matches
+def _catalogued(name: str, question: PlanQuestion) -> NodeType:
+    from headway.api.catalogue import node_type_named
 
-    from headway.spec.kinds.catalog import NodeCatalog
-    from headway.spec.parts import built_in_catalog, catalogued_type
-    from headway.spec.spec_file import load_spec_of
-
-    node_catalog = (
-        built_in_catalog() if catalog is None else load_spec_of(Path(catalog), NodeCatalog)
-    )
-    nodes = {node.name: node for node in node_catalog.nodes}
-    if name not in nodes:
-        where = "Headway's catalogue" if catalog is None else str(catalog)
-        close_names = get_close_matches(name, nodes, n=1)
-        hint = (
-            f"did you mean {close_names[0]!r}?"
-            if close_names
-            else f"describe it, e.g. {name}:cores=4,memory=14g,price=0.192"
-        )
-        raise InputError(f"node type {name!r} is not in {where}; {hint}")
-    return catalogued_type(nodes[name], platform, node_catalog)
+    return node_type_named(name, question.catalog, question.platform)
 
 
 def key_counts(question: PlanQuestion | OrderedQuestion) -> KeyCounts | None:
@@ -258,14 +237,9 @@ def key_counts(question: PlanQuestion | OrderedQuestion) -> KeyCounts | None:
                 f"a file; give {argument('keys')}"
             )
         return None
-    from headway.domain.ordered import KeyCounts
-    from headway.formats.key_counts import read_key_counts
+    from headway.formats.key_counts import any_key_counts
 
-    if isinstance(keys, str | Path):
-        return read_key_counts(keys, kind=question.key_type, total_rows=question.total_rows)
-    if not isinstance(keys, KeyCounts):
-        raise InputError(f"{argument('keys')} is {keys!r}; expected the path of a file of keys")
-    return keys
+    return any_key_counts(keys, kind=question.key_type, total_rows=question.total_rows)
 
 
 def target_of_profile(job: JobProfile, space: SearchSpace, confidence: float) -> Target:

@@ -154,22 +154,11 @@ def explore_spec(
 ) -> Explored:
     """As :func:`explore`, for a spec file of the kind Exploration and on an embedded Spark.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    folder, progress, lesson
-        As for :func:`explore`.
-    budget : float or str, optional
-        As for :func:`explore`; by default that of the file.
-
-    Raises
-    ------
-    InputError
-        As :func:`explore`, or if the file, or the code that it names, is invalid.
-    SparkUnavailableError
-        If there is no Java to run Spark with.
+    The ``budget`` is by default that of the file. Raises InputError as :func:`explore`, or if the
+    file, or the code that it names, is invalid; SparkUnavailableError if there is no Java to run
+    Spark with.
     """
+
     exploration = load_spec_of(Path(path), Exploration)
     build = function_of(exploration.code, exploration.function)
     with embedded_session(app_name="headway explore", master=exploration.master) as spark:

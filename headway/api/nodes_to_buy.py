@@ -28,13 +28,9 @@ def spaces_of(
 ) -> tuple[list[Space], tuple[str, ...]]:
     """Search spaces for the nodes that a question offers, and why node types are unsuitable.
 
-    Parameters
-    ----------
-    job, question
-        A job of any kind, and what is asked about it.
-    space_of : callable
-        The search space of such a job on some nodes, or why they have no room for it.
+    ``space_of`` gives the search space of the job on some nodes, or why they have no room for it.
     """
+
     types = node_types_of(question)
     require_prices(question.objective, types, question.budget_per_hour)
 

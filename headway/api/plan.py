@@ -38,6 +38,7 @@ from headway.domain import (
 )
 from headway.domain.argument import JobKind, given_names, question_for, takes
 from headway.domain.argument_values import ROWS
+from headway.domain.backlog import ending_job
 from headway.domain.later import later, with_changes
 from headway.domain.question import Mode, PlanQuestion, mode_of
 from headway.errors import InputError, argument
@@ -262,7 +263,7 @@ def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]
     if deadline is not None:
         rows = options.get("rows")
         num_rows = None if rows is None else ROWS.read(rows, "rows")
-        return JobKind.ENDING, any_job(profile, queries).for_deadline(deadline, num_rows)
+        return JobKind.ENDING, ending_job(any_job(profile, queries), deadline, num_rows)
     read: Callable[[Any, Any], Job] = stream_job if has_target else any_job
     job = read(profile, queries)
     if not has_target and (is_real_time or job.job_kind is not JobKind.QUERY):

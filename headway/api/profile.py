@@ -108,22 +108,11 @@ def profile_and_tables(
     """The profile of any kind of job in the logs, and where the tables were written.
 
     A profile of a streaming job, or of one batch or DStreams application. The logs are read once
-    for profile and tables.
-
-    Parameters
-    ----------
-    tables : Path or None
-        A folder to write all tables to, as Parquet; None writes none.
-    sources, queries, trigger, engine, master, conf, session, progress
-        As for :func:`profile`.
-
-    Raises
-    ------
-    EventLogError, SparkUnavailableError
-        As for :func:`profile`.
-    InputError
-        As :func:`profile`, or if the logs contain several applications without a streaming query.
+    for profile and tables, of which all are written as Parquet to the folder ``tables``; None
+    writes none. Options and errors are those of :func:`profile`; also raises InputError if the logs
+    contain several applications without a streaming query.
     """
+
     from headway.profiler.survey import profile_together
 
     question = read_question(ProfileQuestion, options)

@@ -252,19 +252,11 @@ def schedule_verdict(
 ) -> Verdict:
     """Whether taking turns pays off for the queries of a file, predicted before the run.
 
-    Parameters
-    ----------
-    path : str or Path
-        A spec file of the kind QuerySchedule.
-    policies : sequence of str, or str
-        Policies to compare with plain Spark, or a text with commas between them; ``"all"`` for all;
-        stagger, fcfs, promise and economy by default.
-
-    Raises
-    ------
-    InputError
-        If the file is not a valid spec; one line per fault.
+    ``path`` is a spec file of the kind QuerySchedule. ``policies`` are compared with plain Spark,
+    ``"all"`` for all; stagger, fcfs, promise and economy by default. Raises InputError if the file
+    is not a valid spec; one line per fault.
     """
+
     names = () if policies is None else _POLICIES.read(policies, "policies")
     requested_policies = (
         list(ALL_POLICIES)
@@ -291,11 +283,9 @@ def schedule_verdict(
 def replay_decisions(path: str | Path) -> Replay:
     """Repeat the decisions of a gate from the log that it wrote.
 
-    Raises
-    ------
-    InputError
-        If the file is no decision log, or contains no decision.
+    Raises InputError if the file is no decision log, or contains no decision.
     """
+
     entries = list(read_decision_log(path))
     decisions = [entry for entry in entries if isinstance(entry, Decision)]
     batches = [entry for entry in entries if isinstance(entry, BatchEnd)]

@@ -15,11 +15,9 @@ from headway.report.profile_sheet import SeenBatch, SeenRun
 def seen_runs(logs: Sequence[str | Path]) -> tuple[SeenRun, ...]:
     """The batches of the runs in some logs, including those that a profile leaves out.
 
-    Raises
-    ------
-    EventLogError
-        If no log can be read, or none contains a streaming query.
+    Raises EventLogError if no log can be read, or none contains a streaming query.
     """
+
     with reading(list(logs), LogsQuestion()) as logs_read:
         job_runs = runs_of_job(logs_read.collected, logs_read.logs, ())
         reports = logs_read.collected.batches

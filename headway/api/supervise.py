@@ -32,28 +32,17 @@ def supervise_spec(
     say: Callable[[Tuner, WatchedChange | None], None] = lambda _tuner, _change: None,
     run_s: float | None = None,
 ) -> None:
-    """Start an application and keep its query within the target of a spec file.
+    """Start an application and keep its query within the target of a spec file of the kind Tuning.
 
     The application gets its setting from :func:`headway.setting`, records itself, and ends through
     :func:`headway.stop_when_asked`. Trigger interval, rate limit and, for a stateless query,
-    partitions are changed by a restart; the command determines the executors.
+    partitions are changed by a restart; the ``command``, such as ``["spark-submit", "orders.py"]``,
+    determines the executors. The options are those of :func:`headway.api.tune_spec.tune_spec`.
 
-    Parameters
-    ----------
-    path : path
-        A spec file of the kind Tuning.
-    command : sequence of str
-        Command that starts the application: ``["spark-submit", "orders.py"]``.
-    act, say, run_s
-        As for :func:`headway.api.tune_spec.tune_spec`.
-
-    Raises
-    ------
-    InputError
-        If the file is invalid, has bounds of executors, or another tuner holds its state.
-    HeadwayError
-        If the application ends by itself.
+    Raises InputError if the file is invalid, has bounds of executors, or another tuner holds its
+    state; HeadwayError if the application ends by itself.
     """
+
     if not command:
         raise InputError(
             f"{argument('command')} is empty; expected what starts the application, e.g. "

@@ -34,28 +34,15 @@ def tune_spec(
 ) -> None:
     """Run the query of a spec file on an embedded Spark and keep it within its target.
 
-    It runs until it is interrupted; the query is then stopped between two batches.
+    The file is of the kind Tuning. The query runs until it is interrupted, or for ``run_s``; it is
+    then stopped between two batches. Changes are made if ``act``, else only recommended; those to
+    ``allow`` are as for :func:`headway.tune`. ``say`` is called each second with the tuner and what
+    it recommends.
 
-    Parameters
-    ----------
-    path : path
-        A spec file of the kind Tuning.
-    act : bool
-        Whether changes are made, or only recommended.
-    allow : collection of str
-        As for :func:`headway.tune`.
-    say : callable
-        Called each second with the tuner and what it recommends.
-    run_s : float, optional
-        Time after which it ends. [s]
-
-    Raises
-    ------
-    InputError
-        As :func:`headway.tune`, or if the file, or the code that it names, is invalid.
-    HeadwayError
-        If the query or the tuner ends before its time.
+    Raises InputError as :func:`headway.tune`, or if the file, or the code that it names, is
+    invalid; HeadwayError if the query or the tuner ends before its time.
     """
+
     tuning = load_spec_of(Path(path), Tuning)
     if tuning.code is None:
         raise InputError(
@@ -94,13 +81,10 @@ def tune_spec(
 def switch_spec(path: str | Path, *, off: bool, restore: bool = False) -> str:
     """Switch the tuner of a spec file off or on, wherever it runs; returns the effect in words.
 
-    With ``restore`` it returns to the setting before its first change.
-
-    Raises
-    ------
-    InputError
-        If the file is invalid.
+    With ``restore`` it returns to the setting before its first change. Raises InputError if the
+    file is invalid.
     """
+
     state = state_of(path, load_spec_of(Path(path), Tuning))
     switch = switch_file(state)
     if not off:
@@ -133,24 +117,11 @@ def patched_manifest(path: str | Path, manifest: str, *, name: str, job: str | N
 
     A Kubernetes operator restarts an application whose manifest changes, with the executors that
     stand there: they are those at which the tuner was last, or its bounds where the application
-    allocates executors dynamically.
-
-    Parameters
-    ----------
-    path : path
-        A spec file of the kind Tuning, whose tuner has run.
-    manifest : str
-        The text of the manifest.
-    name : str
-        Name of the manifest in messages.
-    job : str, optional
-        Name of the application, if it has several.
-
-    Raises
-    ------
-    InputError
-        If a file is invalid, or the tuner has not run.
+    allocates executors dynamically. ``manifest`` is its text, which messages call ``name``, and
+    ``job`` the name of the application, if it has several. Raises InputError if a file is invalid,
+    or the tuner has not run.
     """
+
     tuning = load_spec_of(Path(path), Tuning)
     saved_state = load_tuner(state_of(path, tuning))
     if saved_state is None:

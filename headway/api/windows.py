@@ -113,16 +113,10 @@ def windows(
 def fusions_of(plan: str | Path) -> tuple[FusionAdvice, ...]:
     """Exchanges of a physical plan that one exchange by common columns could replace.
 
-    Parameters
-    ----------
-    plan : path
-        A file with what ``df.explain()`` printed.
-
-    Raises
-    ------
-    InputError
-        If the file does not exist, or contains no exchange by key.
+    ``plan`` is a file with what ``df.explain()`` printed. Raises InputError if it does not exist,
+    or contains no exchange by key.
     """
+
     exchanges = plan_exchanges(read_text(Path(plan), expected="what df.explain() prints"))
     if not exchanges:
         raise InputError(

@@ -21,18 +21,9 @@ Value = TypeVar("Value", bound="float | tuple[float, ...]", covariant=True)
 class Assumption(Generic[Value]):
     """A number that was chosen by judgement.
 
-    Parameters
-    ----------
-    name : str
-        What it is, in words.
-    value : int, float or a tuple of them
-        The number, in ``unit``.
-    unit : str
-        "s", "bytes", "rows"; "-" for a ratio, as by default.
-    source : str
-        A paper, a measurement, a page of Spark's documentation; or "judgement:" with the reason.
-    influences : str
-        What depends on it.
+    ``value`` is in ``unit``, such as "s", "bytes" or "rows"; "-" for a ratio, as by default.
+    ``source`` is a paper, a measurement, a page of Spark's documentation; or "judgement:" with the
+    reason. ``influences`` says what depends on it.
 
     Examples
     --------

@@ -132,24 +132,11 @@ def run_demo(
 ) -> DemoOutcome:
     """Run the demonstration on an embedded Spark; all files are written to ``folder``.
 
-    Parameters
-    ----------
-    folder : Path
-        Made, and must be empty if it exists.
-    length : Length
-        How long the parts run.
-    is_busy : bool
-        Whether other processes use this machine: then runs take longer, and the plan stays further
-        below the rate that the machine sustains.
-    step, share : callable
-        Called with each step, and how far it is.
-
-    Raises
-    ------
-    MissingPackagesError
-        If PySpark is not installed.
-    SparkUnavailableError
-        If there is no Java to run Spark with.
+    ``folder`` is made, and must be empty if it exists. ``is_busy`` says whether other processes use
+    this machine: then runs take longer, and the plan stays further below the rate that the machine
+    sustains. ``step`` and ``share`` are called with each step, and how far it is. Raises
+    MissingPackagesError if PySpark is not installed; SparkUnavailableError if there is no Java to
+    run Spark with.
     """
     require_packages("spark", "the demonstration", "pyspark")
     length = length.on_busy_machine if is_busy else length

@@ -19,7 +19,7 @@ from headway.domain.recorded import Coverage, MemoryProfile
 from headway.domain.result import Result
 from headway.domain.stage import stage_called
 from headway.domain.target import AnyPromise, Deadline
-from headway.errors import InputError, argument
+from headway.errors import InputError
 from headway.limits import MOST_INT
 
 MOST_STAGES = 100
@@ -313,16 +313,6 @@ class ApplicationProfile(Result):
     @property
     def slots(self) -> Cluster:
         return self.cluster
-
-    def for_deadline(self, deadline: Deadline, rows: float | None = None) -> ApplicationProfile:
-        """The job itself; only a streaming query can be given the ``rows`` of a backlog."""
-        self.require_can_promise(deadline)
-        if rows is not None:
-            raise InputError(
-                f"{argument('rows')}: only for a streaming query that read a backlog; this is the "
-                "profile of a batch job"
-            )
-        return self
 
     def require_streaming_query(self) -> None:
         """Refuse what is asked of streaming queries only, saying what the profile is of."""

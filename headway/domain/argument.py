@@ -56,10 +56,7 @@ class Value(Protocol):
     def read(self, value: Any, name: str) -> Any:
         """The value of what was given, in base units.
 
-        Raises
-        ------
-        InputError
-            Names the argument, what was given and what is expected.
+        Raises InputError, which names the argument, what was given and what is expected.
         """
 
 
@@ -196,10 +193,7 @@ def question_for(
 ) -> AnyQuestion:
     """The question about a job of a kind, after what means nothing for it has been refused.
 
-    Raises
-    ------
-    InputError
-        As `refuse_for` and `read_question` do.
+    Raises InputError as `refuse_for` and `read_question` do.
     """
     refuse_for(kind, question, options)
     return read_question(question, options)
@@ -208,10 +202,7 @@ def question_for(
 def read_question(question: type[AnyQuestion], options: Mapping[str, Any]) -> AnyQuestion:
     """The question with the values of its arguments, read and checked.
 
-    Raises
-    ------
-    InputError
-        If one is invalid.
+    Raises InputError if one is invalid.
     """
     values = {
         declared.field_name: declared.value.read(options[declared.name], declared.name)
@@ -224,10 +215,8 @@ def read_question(question: type[AnyQuestion], options: Mapping[str, Any]) -> An
 def refuse_for(kind: StrEnum, question: type[Question], options: Mapping[str, Any]) -> None:
     """Refuse given arguments that mean nothing for jobs of a kind.
 
-    Raises
-    ------
-    RefusedArgumentError
-        Names the first of them, others for which the reason is the same, and that reason.
+    Raises RefusedArgumentError, which names the first of them, others for which the reason is the
+    same, and that reason.
     """
     names = given_names(options)
     reasons = {

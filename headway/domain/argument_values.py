@@ -214,10 +214,7 @@ class Anything:
 def parse_seconds(text: str) -> float:
     """Seconds of a text such as ``5s``; zero needs no unit.
 
-    Raises
-    ------
-    InputError
-        If it is no duration.
+    Raises InputError if it is no duration.
     """
     return 0.0 if text.strip() == "0" else parse_duration_s(text)
 
@@ -225,10 +222,7 @@ def parse_seconds(text: str) -> float:
 def parse_share(text: str) -> float:
     """A share, in percent or as a number.
 
-    Raises
-    ------
-    InputError
-        If it is none.
+    Raises InputError if it is none.
 
     Examples
     --------

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
 
 from headway.domain.argument import JobKind
 from headway.domain.configuration import Configuration, Drain
 from headway.domain.declared import Provenance
+from headway.errors import InputError, argument
 from headway.limits import LARGEST_NUMBER
+from headway.units import format_duration
 
 if TYPE_CHECKING:
     from headway.domain.application_profile import ApplicationProfile
+    from headway.domain.job import Job
     from headway.domain.profile import Application, JobProfile
     from headway.domain.target import AnyPromise, Deadline
 
@@ -59,10 +62,6 @@ class StreamBacklog:
         """Itself: a batch job has none."""
         return self
 
-    def for_deadline(self, deadline: Deadline, rows: float | None = None) -> StreamBacklog:  # noqa: ARG002
-        """The same, or with other rows."""
-        return self if rows is None else replace(self, backlog_rows=rows)
-
     @property
     def application(self) -> Application:
         return self.profile.application
@@ -89,3 +88,36 @@ class StreamBacklog:
 
 #: A job that ends by itself, and so may have a deadline: a batch job, or the backlog of a stream.
 EndingJob: TypeAlias = "ApplicationProfile | StreamBacklog"
+
+
+def ending_job(job: Job, deadline: Deadline, rows: float | None = None) -> EndingJob:
+    """The job as one that ends; ``rows`` are the backlog that a streaming query reads.
+
+    Raises InputError if it does not end by itself, or has no backlog but is given one.
+    """
+    job.require_can_promise(deadline)
+    if job.job_kind is JobKind.QUERY:
+        return _backlog_until(deadline, cast("JobProfile", job), rows)
+    ending = cast("EndingJob", job)
+    if rows is None:
+        return ending
+    if ending.backlog is None:
+        raise InputError(
+            f"{argument('rows')}: only for a streaming query that read a backlog; this is the "
+            "profile of a batch job"
+        )
+    return replace(ending.backlog, backlog_rows=rows)
+
+
+def _backlog_until(deadline: Deadline, query: JobProfile, rows: float | None) -> StreamBacklog:
+    """The backlog that a query reads until a deadline; by default the profiled ``rows``."""
+    assert query.drain is not None  # it can have a deadline
+    if query.growth is not None:
+        first, last = map(format_duration, (query.growth.first_s, query.growth.last_s))
+        raise InputError(
+            f"target '{deadline}': batches of the profiled query grew from {first} to {last} for "
+            "the same rows, so the time of other runs is unknown; 'headway profile' names the "
+            "likely cause"
+        )
+    backlog_rows = query.drain.backlog_rows if rows is None else rows
+    return StreamBacklog(profile=query, drain=query.drain, backlog_rows=backlog_rows)

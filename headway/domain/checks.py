@@ -22,10 +22,7 @@ SUBDOMAIN_WORDS = (
 def require_not_negative(where: str, **values: float) -> None:
     """Refuse values that are negative, undefined, or more than the unit in their name allows.
 
-    Raises
-    ------
-    ValueError
-        Names the value.
+    Raises ValueError, which names the value.
     """
     for name, value in values.items():
         max_value: float = LONGEST_SUM_S if name.endswith("_s") else MOST_LONG
@@ -46,10 +43,7 @@ def require_spread(where: str, **ratios: float) -> None:
 def require_count(max_count: int, **counts: int) -> None:
     """Refuse counts below 1 or above ``max_count``.
 
-    Raises
-    ------
-    ValueError
-        Names the value.
+    Raises ValueError, which names the value.
     """
     for name, count in counts.items():
         if not 1 <= count <= max_count:
@@ -67,10 +61,7 @@ def require_seconds(**values_s: float) -> None:
 def require_label(name: str, setting: str) -> None:
     """Refuse what Kubernetes would refuse for a namespace.
 
-    Raises
-    ------
-    InputError
-        Saying what is expected; ``setting`` is how the user gave it.
+    Raises InputError, which says what is expected; ``setting`` is how the user gave it.
 
     Examples
     --------

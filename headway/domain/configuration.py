@@ -67,15 +67,9 @@ def task_slots(
 ) -> int:
     """Tasks that executors can run at the same time: the one place that counts them.
 
-    Parameters
-    ----------
-    executors, cores_per_executor : int, >= 1
-        How many there are, and the cores of each.
-    task_cpus : TaskCores, > 0
-        Cores per task (``spark.task.cpus``). A task runs on one executor, so remaining cores of an
-        executor stay idle.
-    tasks_per_executor : int or None, >= 1
-        Most tasks at once on an executor if something other than cores limits them, such as GPUs.
+    ``task_cpus`` are the cores per task (``spark.task.cpus``): a task runs on one executor, so
+    remaining cores of an executor stay idle. ``tasks_per_executor`` are the most tasks at once on
+    an executor if something other than cores limits them, such as GPUs.
 
     Notes
     -----

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from headway.domain.argument import JobKind
-    from headway.domain.backlog import EndingJob
     from headway.domain.configuration import Cluster, Configuration
     from headway.domain.declared import Provenance
     from headway.domain.finding import Finding
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from headway.domain.plan_parts import MemoryPlan, PlannedSetting
     from headway.domain.prediction import Prediction
     from headway.domain.profile import Application
-    from headway.domain.target import AnyPromise, Deadline, Target
+    from headway.domain.target import AnyPromise, Target
 
 
 class Job(Protocol):
@@ -49,22 +48,11 @@ class Job(Protocol):
     def provenance(self) -> Provenance:
         """Whether the figures were measured or declared."""
 
-    def for_deadline(self, deadline: Deadline, rows: float | None = None) -> EndingJob:
-        """The job as one that ends; ``rows`` are the backlog that a streaming query reads.
-
-        Raises
-        ------
-        InputError
-            If it does not end by itself, or has no backlog but is given one.
-        """
-
     def require_can_promise(self, promise: AnyPromise) -> None:
         """Refuse targets that jobs of this kind cannot have.
 
-        Raises
-        ------
-        InputError
-            Names the target, why such a job cannot have it, and one that it can have.
+        Raises InputError, which names the target, why such a job cannot have it, and one that it
+        can have.
         """
 
 
@@ -179,8 +167,5 @@ class Answer(Protocol):
     def most_s(self, promise: AnyPromise) -> float:
         """Upper end of the time that a target limits, according to this plan [s].
 
-        Raises
-        ------
-        InputError
-            If the plan does not predict it.
+        Raises InputError if the plan does not predict it.
         """

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from headway.assumptions.predictions import USUAL_PERSISTENCE_RATIO
 from headway.domain.argument import JobKind
-from headway.domain.backlog import StreamBacklog
 from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration, Drain
 from headway.domain.declared import DeclaredCosts, Provenance
@@ -22,7 +21,6 @@ from headway.domain.stage import QueryShape, StageProfile
 from headway.domain.target import AnyPromise, Deadline
 from headway.errors import InputError
 from headway.limits import MOST_RATIO
-from headway.units import format_duration
 
 PROFILE_SCHEMA = "headway.profile/v1"
 APPLICATION_PROFILE_SCHEMA = "headway.application-profile/v1"
@@ -252,20 +250,6 @@ class JobProfile(Result):
                 "'p99 <= 3s', or profile a run that read a backlog and ended "
                 "(Trigger.AvailableNow)"
             )
-
-    def for_deadline(self, deadline: Deadline, rows: float | None = None) -> StreamBacklog:
-        """The backlog that the query reads until a deadline; by default the profiled ``rows``."""
-        self.require_can_promise(deadline)
-        assert self.drain is not None
-        if self.growth is not None:
-            first_s, last_s = self.growth.first_s, self.growth.last_s
-            raise InputError(
-                f"target '{deadline}': batches of the profiled query grew from "
-                f"{format_duration(first_s)} to {format_duration(last_s)} for the same rows, so "
-                "the time of other runs is unknown; 'headway profile' names the likely cause"
-            )
-        asked_rows = self.drain.backlog_rows if rows is None else rows
-        return StreamBacklog(profile=self, drain=self.drain, backlog_rows=asked_rows)
 
     @property
     def baseline(self) -> Configuration:

@@ -73,12 +73,15 @@ class KeyType(StrEnum):
     LONG = "long"
 
 
+NOT_FOR_PIPELINES = "not for pipelines"
+# Of jobs of all kinds but pipelines, unless it says otherwise.
+_of_jobs = partial(argument_of, not_for={JobKind.PIPELINE: NOT_FOR_PIPELINES})
 # Where help lists an option, and whether it does so only if all of them are asked for.
-_fixed = partial(argument_of, topic=Topic.FIXED)
-_rarely_fixed = partial(argument_of, topic=Topic.FIXED, is_rare=True)
-_of_nodes = partial(argument_of, topic=Topic.NODES)
-_rarely_of_nodes = partial(argument_of, topic=Topic.NODES, is_rare=True)
-_rare = partial(argument_of, is_rare=True)
+_fixed = partial(_of_jobs, topic=Topic.FIXED)
+_rarely_fixed = partial(_fixed, is_rare=True)
+_of_nodes = partial(_of_jobs, topic=Topic.NODES)
+_rarely_of_nodes = partial(_of_nodes, is_rare=True)
+_rare = partial(_of_jobs, is_rare=True)
 _MODE: Choice[Mode] = Choice(Mode)
 # With less Spark does not start.
 _HEAP = InRange(
@@ -106,7 +109,6 @@ def _not_for(
     return {kind: why for kind, why in reasons.items() if why}
 
 
-NOT_FOR_PIPELINES = "not for pipelines"
 _DEADLINE = "not with a deadline"
 _ONLY_DEADLINE = "only with a deadline, e.g. 'deadline <= 10m'"
 _ONLY_DSTREAMS = "only DStreams run several jobs at a time"
@@ -136,7 +138,6 @@ class SettingQuestion(Question):
     cores: int | None = _fixed(
         Count(maximum=MOST_CORES),
         "Cores per executor; local[n] is one executor with n cores.",
-        not_for=_not_for(),
     )
     shuffle_partitions: int | None = _fixed(
         Count(maximum=MOST_PARTITIONS),
@@ -145,7 +146,7 @@ class SettingQuestion(Question):
         not_for=_not_for(ending=_DEADLINE, dstreams=_SHUFFLE_OF_DSTREAMS),
     )
     task_cpus: TaskCores | None = _rarely_fixed(
-        TASK_CORES, "Cores per task (spark.task.cpus); as profiled by default.", not_for=_not_for()
+        TASK_CORES, "Cores per task (spark.task.cpus); as profiled by default."
     )
 
 
@@ -156,19 +157,18 @@ class RunQuestion(SettingQuestion):
     rate_per_s: float | None = argument_of(
         RATE, "Input rate, e.g. 50k/s.", name="rate", is_first=True
     )
-    executors: int | None = _fixed(Count(maximum=MOST_EXECUTORS), "Executors.", not_for=_not_for())
+    executors: int | None = _fixed(Count(maximum=MOST_EXECUTORS), "Executors.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobQuestion(SettingQuestion):
     """What plans and predictions are asked for alike; ``queries`` are those of an event log."""
 
-    queries: tuple[str, ...] = argument_of(
+    queries: tuple[str, ...] = _of_jobs(
         QUERIES,
         "Query of an event log; all by default. Repeatable.",
         option="--query",
         default=(),
-        not_for=_not_for(),
         is_repeatable=True,
         metavar="NAME_OR_ID",
     )
@@ -181,7 +181,6 @@ class JobQuestion(SettingQuestion):
         _MODE,
         "Execution mode of the query; in Real-Time Mode --trigger is the batch length.",
         default=Mode.MICRO_BATCH,
-        not_for=_not_for(),
     )
     path_s: float | None = _rarely_fixed(
         Duration(),
@@ -237,13 +236,15 @@ class PlanQuestion(JobQuestion):
             dstreams=_ONLY_DEADLINE,
         ),
     )
-    max_nodes: int = _of_nodes(
-        Count(maximum=MOST_NODES), "Maximum number of nodes.", default=MOST_NODES_OF_PLAN.value
+    max_nodes: int = argument_of(
+        Count(maximum=MOST_NODES),
+        "Maximum number of nodes.",
+        default=MOST_NODES_OF_PLAN.value,
+        topic=Topic.NODES,
     )
     node_cores: int | None = _rarely_of_nodes(
         Count(maximum=MOST_CORES),
         "Cores per node; those of an executor by default.",
-        not_for=_not_for(),
     )
     node_types: tuple[NodeType | str, ...] = _of_nodes(
         ListOf(
@@ -254,31 +255,26 @@ class PlanQuestion(JobQuestion):
         "Node type: a name in the catalogue, or name:cores=4,memory=14g,price=0.192; repeatable.",
         option="--node-type",
         default=(),
-        not_for=_not_for(),
         is_repeatable=True,
     )
     catalog: str | Path | None = _rarely_of_nodes(
         Anything(is_path=True),
         "Node catalogue (a spec file of kind NodeCatalog); Headway's own by default.",
-        not_for=_not_for(),
     )
     platform: Platform = _rarely_of_nodes(
         Choice(Platform),
         "Platform that runs Spark; it reserves part of each catalogue node.",
         default=Platform.KUBERNETES,
-        not_for=_not_for(),
     )
     objective: Objective = _rarely_of_nodes(
         Choice(Objective),
         "Quantity to minimise.",
         default=Objective.NODES,
-        not_for=_not_for(),
     )
     budget_per_hour: float | None = _rarely_of_nodes(
         Positive(words="a positive price per hour"),
         "Maximum cost per hour: nodes, and write requests if their price is known.",
         name="budget",
-        not_for=_not_for(),
     )
     checkpoint: Checkpoint | None = _fixed(
         Choice(Checkpoint),
@@ -345,10 +341,9 @@ class PlanQuestion(JobQuestion):
         Flag(),
         "Allow less heap than in the profiled run, down to the measured peak plus headroom.",
         default=False,
-        not_for=_not_for(),
     )
-    executor_memory_bytes: int | None = argument_of(
-        _HEAP, "Heap of an executor, if it is fixed.", option=None, not_for=_not_for()
+    executor_memory_bytes: int | None = _of_jobs(
+        _HEAP, "Heap of an executor, if it is fixed.", option=None
     )
     from_start: bool = _rare(
         Flag(),
@@ -377,7 +372,6 @@ class PlanQuestion(JobQuestion):
         CONFIDENCE_LEVEL,
         "Confidence level at which the targets must be met, e.g. 0.95 or 95%.",
         default=CONFIDENCE.value,
-        not_for=_not_for(),
     )
 
     @property

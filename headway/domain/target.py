@@ -315,10 +315,7 @@ AnyPromise: TypeAlias = Promise | Deadline
 def parse_promise(text: str) -> AnyPromise:
     """A latency target, at all times or during a burst, a target to catch up, or a deadline.
 
-    Raises
-    ------
-    InputError
-        If the text is none of them.
+    Raises InputError if the text is none of them.
 
     Examples
     --------

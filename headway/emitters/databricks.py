@@ -18,11 +18,8 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
 
     Databricks runs one executor per worker and sizes it itself: the workers and their type replace
     the executors' settings. Without a type by the platform's name, that of the plan is taken.
-
-    Raises
-    ------
-    InputError
-        If no node type is given or planned, or no runtime is known for the Spark version.
+    Raises InputError if no node type is given or planned, or no runtime is known for the Spark
+    version.
     """
     node_type = submission.node_type
     if node_type is None and plan.node_type is not None:

@@ -31,10 +31,7 @@ def render_job(plan: Answer, *, version: str, submission: Submission) -> str:
 def render_serverless(plan: Answer, *, version: str, submission: Submission) -> str:  # noqa: ARG001
     """The body of a serverless batch; JSON has no comments.
 
-    Raises
-    ------
-    InputError
-        If executors have a number of cores that is not available.
+    Raises InputError if executors have a number of cores that is not available.
     """
     cores = plan.cores_per_executor
     if cores not in _SERVERLESS_CORES:
@@ -58,10 +55,7 @@ def render_serverless(plan: Answer, *, version: str, submission: Submission) -> 
 def properties_flag(conf: dict[str, str]) -> str:
     """The value of ``--properties``, with another delimiter if a value contains a comma.
 
-    Raises
-    ------
-    InputError
-        If no delimiter is left.
+    Raises InputError if no delimiter is left.
 
     Examples
     --------

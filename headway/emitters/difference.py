@@ -46,17 +46,8 @@ class CurrentSettings:
 def with_assumptions(plan: SomePlan, current: CurrentSettings) -> SomePlan:
     """The plan with the settings without which the current ones contradict its assumptions.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    current : CurrentSettings
-        What the job is submitted with, besides the plan's settings.
-
-    Raises
-    ------
-    InputError
-        If a current setting contradicts the plan and no value sets it right.
+    ``current`` is what the job is submitted with, besides the plan's settings. Raises InputError if
+    a current setting contradicts the plan and no value sets it right.
     """
     # On Kubernetes the overhead depends on the job's language, which settings do not contain.
     ratio = overhead_ratio_of(is_on_kubernetes=is_on_kubernetes(current.conf), is_jvm_job=False)

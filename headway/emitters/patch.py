@@ -25,27 +25,12 @@ def patch(
 ) -> tuple[str, Place]:
     """The text of a file with the plan in it and everything else unchanged, and where that is.
 
-    What contradicts the plan's assumptions is set too, or refused with its line.
-
-    Parameters
-    ----------
-    text : str
-        The file: manifests (it may contain several documents) or a bundle.
-    plan : Plan
-        The plan.
-    name : str
-        Name of the file in messages.
-    submission : Submission
-        For the node type of a bundle, if it is to change.
-    job : str or None
-        The job's name, if the file has several.
-
-    Raises
-    ------
-    InputError
-        If the file is not YAML, or has no place for a plan, or several; if a key occurs twice, a
-        value comes from a template or is shared, a setting contradicts the plan and no value sets
-        it right, or the patched text, read back, would not contain the plan.
+    What contradicts the plan's assumptions is set too, or refused with its line. ``text`` is one or
+    several manifests, or a bundle, and ``name`` is what messages call it. ``submission`` has the
+    node type of a bundle, if it is to change; ``job`` is the job's name, if the file has several.
+    Raises InputError if the file is not YAML, or has no place for a plan, or several; if a key
+    occurs twice, a value comes from a template or is shared, a setting contradicts the plan and no
+    value sets it right, or the patched text, read back, would not contain the plan.
     """
     mark, text = text[: text.startswith(_BYTE_ORDER_MARK)], text.removeprefix(_BYTE_ORDER_MARK)
     documents = documents_of(text, name)

@@ -47,24 +47,11 @@ def patch_executors(
 ) -> str:
     """The text of a file with the executors in its application, and everything else unchanged.
 
-    Where the application allocates executors dynamically, the bounds are set, else the number.
-
-    Parameters
-    ----------
-    text : str
-        Manifests; one of them is a SparkApplication of either operator, or a
-        ScheduledSparkApplication.
-    executors : TunedExecutors
-        Those of the tuner.
-    name : str
-        Name of the file in messages.
-    job : str, optional
-        Name of the application, if there are several.
-
-    Raises
-    ------
-    InputError
-        If the file is not YAML, or has no such application, or several.
+    Where the application allocates executors dynamically, the bounds are set, else the number. One
+    of the manifests in ``text`` is a SparkApplication of either operator, or a
+    ScheduledSparkApplication; ``job`` is its name, if there are several, and ``name`` what messages
+    call the file. Raises InputError if the file is not YAML, or has no such application, or
+    several.
     """
     mark, text = text[: text.startswith(_BYTE_ORDER_MARK)], text.removeprefix(_BYTE_ORDER_MARK)
     documents = documents_of(text, name)

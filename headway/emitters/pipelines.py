@@ -16,10 +16,7 @@ _SINCE = (4, 1)
 def render(plan: Answer, *, version: str, submission: Submission) -> str:
     """The text of ``spark-pipeline.yml``; sizes of executors are in a comment, as flags.
 
-    Raises
-    ------
-    InputError
-        If the Spark version has no pipelines.
+    Raises InputError if the Spark version has no pipelines.
     """
     if submission.release < _SINCE:
         raise InputError(

@@ -86,10 +86,7 @@ class Submission:
     def release(self) -> tuple[int, int]:
         """Major and minor version of Spark.
 
-        Raises
-        ------
-        InputError
-            If Headway does not write files for this version.
+        Raises InputError if Headway does not write files for this version.
         """
         release = _release(self.spark_version)
         if release is None:

@@ -51,6 +51,8 @@ def plan_fleet(
 ) -> FleetPlan | Infeasible:
     """The cheapest plan that serves every job.
 
+    Raises SolverError if the solver ends without an answer, or with one that exceeds a limit.
+
     Parameters
     ----------
     fleet : Fleet
@@ -65,11 +67,6 @@ def plan_fleet(
     -------
     FleetPlan or Infeasible
         The latter states why there is no plan, and the smallest relaxations.
-
-    Raises
-    ------
-    SolverError
-        If the solver ends without an answer, or with one that exceeds a limit.
     """
     small = compact(fleet)
     plan = _planned(small, gap_ratio, time_limit_s)

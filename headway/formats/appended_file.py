@@ -17,15 +17,9 @@ class FileInUseError(InputError):
 class AppendedFile:
     """An open file at whose end lines are written; made if missing, locked until it is closed.
 
-    The system releases the lock with its process, however that ends. File systems without locks
-    do without. ``mode`` are the permissions of a new file, from which the umask takes.
-
-    Raises
-    ------
-    FileInUseError
-        If another writer has it open.
-    OSError
-        If it cannot be opened.
+    The system releases the lock with its process, however that ends. File systems without locks do
+    without. ``mode`` are the permissions of a new file, from which the umask takes. Raises
+    FileInUseError if another writer has it open; OSError if it cannot be opened.
     """
 
     def __init__(self, path: Path, mode: int = 0o666) -> None:

@@ -135,10 +135,7 @@ def promises_json(promises: Iterable[AnyPromise]) -> object:
 def json_text(obj: object) -> str:
     """JSON for files and pipes, without an end of line.
 
-    Raises
-    ------
-    ValueError
-        If a number is infinite or not a number, which JSON cannot represent.
+    Raises ValueError if a number is infinite or not a number, which JSON cannot represent.
 
     Examples
     --------

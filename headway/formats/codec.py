@@ -144,10 +144,7 @@ def _is_left_out(field: Field[Any], value: object) -> bool:
 def noun_of(data: Any, noun: type[T], form: Form = RESULT, /, **added: object) -> T:
     """What JSON data describe, except for the fields ``added``; unknown keys are ignored.
 
-    Raises
-    ------
-    InputError
-        Where the first fault is, and what was expected.
+    Raises InputError, which says where the first fault is, and what was expected.
 
     Examples
     --------
@@ -172,10 +169,8 @@ def noun_of(data: Any, noun: type[T], form: Form = RESULT, /, **added: object) -
 def validate(document: Document, noun: type[T]) -> T:
     """What a document for people describes; types are strict: no ``"2"`` for 2, no ``2.0`` for 2.
 
-    Raises
-    ------
-    InputError
-        One line per fault of the whole file: its position, the value's path, what was expected.
+    Raises InputError with one line per fault of the whole file: its position, the value's path,
+    what was expected.
 
     Examples
     --------

@@ -78,10 +78,7 @@ def save_state(state: ExplorationState, path: Path) -> None:
 def load_state(path: Path, question: ExplorationState) -> ExplorationState:
     """The state in a file, or a new one for the question if there is none.
 
-    Raises
-    ------
-    InputError
-        If the file is not the state of an exploration, or that of another question.
+    Raises InputError if the file is not the state of an exploration, or that of another question.
     """
     if not path.exists():
         return question

@@ -73,10 +73,8 @@ def load_any_plan(path: str | Path) -> AnyAnswer:
 def load_result(path: str | Path) -> AnyResult | Sheet:
     """A result from the JSON of its command, or the sheet in it if it is read for nothing else.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is none of these; names the file and the position in it.
+    Raises InputError if the file cannot be read or is none of these; names the file and the
+    position in it.
     """
     name = str(path)
     text = read_whole_text(Path(path), expected=_RESULT, largest_bytes=_MOST_BYTES)

@@ -31,19 +31,10 @@ def read_key_counts(
 ) -> KeyCounts:
     """Read how often each key occurs.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    kind : {"string", "int", "long"}, optional
-        Spark's type of the key column; by default long for numbers in JSON, else string.
-    total_rows : float, optional
-        Rows of all keys, if the file has only the most frequent ones; in the unit of the counts.
-
-    Raises
-    ------
-    InputError
-        If the file is not such a count, as ``file:line: what, expected``.
+    ``kind`` is Spark's type of the key column, ``string``, ``int`` or ``long``; by default long for
+    numbers in JSON, else string. ``total_rows`` are those of all keys, if the file has only the
+    most frequent ones; in the unit of the counts. Raises InputError if the file is not such a
+    count, as ``file:line: what, expected``.
 
     Examples
     --------
@@ -85,21 +76,23 @@ def read_key_counts(
     )
 
 
+def any_key_counts(
+    keys: object, *, kind: str | None = None, total_rows: float | None = None
+) -> KeyCounts:
+    """How often each key occurs, as given, or read as of `read_key_counts`."""
+    if isinstance(keys, str | Path):
+        return read_key_counts(keys, kind=kind, total_rows=total_rows)
+    if not isinstance(keys, KeyCounts):
+        raise InputError(f"{argument('keys')} is {keys!r}; expected the path of a file of keys")
+    return keys
+
+
 def read_shares(path: str | Path) -> dict[str, float]:
     """Share of all rows that each key has, its value as text.
 
     Shares may add up to less than 1: keys that are not in the file have the rest. Counts are taken
-    to be those of all keys.
-
-    Parameters
-    ----------
-    path : path
-        A file as for :func:`read_key_counts`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, a share is invalid, or they add up to more than 1.
+    to be those of all keys. The file is as for `read_key_counts`. Raises InputError if the file
+    cannot be read, a share is invalid, or they add up to more than 1.
     """
     shares: dict[str, float] = {}
     columns: set[str] = set()

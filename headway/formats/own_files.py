@@ -44,10 +44,8 @@ def read_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_B
 def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
     """The complete text of a file that people or Headway wrote.
 
-    Raises
-    ------
-    InputError
-        If there is no such file, it cannot be read, is empty, far too large, or not UTF-8 text.
+    Raises InputError if there is no such file, it cannot be read, is empty, far too large, or not
+    UTF-8 text.
     """
     name = one_line(path)
     try:
@@ -76,12 +74,8 @@ def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_
 def read_bytes(path: Path, most_bytes: int) -> bytes:
     """The beginning of a file; of a pipe what comes, until it is silent for ten seconds.
 
-    Raises
-    ------
-    OSError
-        If it cannot be read, or nothing comes.
-    ValueError
-        If no file can have such a name.
+    Raises OSError if it cannot be read, or nothing comes; ValueError if no file can have such a
+    name.
     """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     try:
@@ -139,22 +133,9 @@ def read_json(
 def parse_json(text: str, *, name: str, expected: str, has_infinity: bool = False) -> Any:
     """The data of a JSON text.
 
-    Parameters
-    ----------
-    text : str
-        The text.
-    name : str
-        What messages call it.
-    expected : str
-        What it should be, in words.
-    has_infinity : bool
-        Whether a number may be infinite, as Python writes it.
-
-    Raises
-    ------
-    InputError
-        If it is no JSON, nested too deeply, or has a number or a text that nobody can calculate
-        with or print; with its position.
+    Messages call it ``name``, and say what was ``expected``. With ``has_infinity`` a number may be
+    infinite, as Python writes it. Raises InputError if it is no JSON, nested too deeply, or has a
+    number or a text that nobody can calculate with or print; with its position.
 
     Examples
     --------

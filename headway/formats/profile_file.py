@@ -45,10 +45,7 @@ def load_profile(path: str | Path) -> JobProfile:
 def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
     """Read the profile of a stream: of a streaming job, or of a DStreams application.
 
-    Raises
-    ------
-    ProfileError
-        As `load_profile` does, and if it is the profile of a batch job.
+    Raises ProfileError as `load_profile` does, and if it is the profile of a batch job.
     """
     return _loaded(path, _JOB, _stream_in)
 
@@ -56,10 +53,7 @@ def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
 def load_any_profile(path: str | Path) -> JobProfile | ApplicationProfile:
     """Read the profile of a streaming job, or of a batch or DStreams application.
 
-    Raises
-    ------
-    ProfileError
-        As `load_profile` does.
+    Raises ProfileError as `load_profile` does.
     """
     return _loaded(path, "a profile", _any_in)
 
@@ -68,11 +62,7 @@ def dump_profile(profile: JobProfile | ApplicationProfile) -> str:
     """The text of a profile's file; reading it and dumping again gives the same text.
 
     Numbers are rounded to six significant digits, so that small changes make small differences.
-
-    Raises
-    ------
-    ValueError
-        If a number of the profile is infinite or not a number.
+    Raises ValueError if a number of the profile is infinite or not a number.
     """
     # Imported here: who loads does not write.
     from headway.formats.yaml_text import yaml_text

@@ -57,10 +57,7 @@ class WrittenTrace:
     def to_simulate(self, length_s: float | None = None) -> RateTrace:
         """The trace to simulate: until its last line, or for ``length_s``; the last rate continues.
 
-        Raises
-        ------
-        InputError
-            If it has one line and no length, or no rate above 0.
+        Raises InputError if it has one line and no length, or no rate above 0.
         """
         if length_s is None and len(self.times_s) < 2:
             raise InputError(
@@ -84,12 +81,8 @@ class WrittenTrace:
     def hourly_peaks_per_s(self) -> tuple[float, ...]:
         """The highest rate in each hour of the day, over all days.
 
-        Hours outside a trace that is shorter than a day get its last rate.
-
-        Raises
-        ------
-        InputError
-            If no rate is above 0.
+        Hours outside a trace that is shorter than a day get its last rate. Raises InputError if no
+        rate is above 0.
         """
         if not any(self.rates_per_s):
             raise InputError(f"{self.name}: no rate above 0; expected {WORDS}")
@@ -104,10 +97,7 @@ class WrittenTrace:
 def read_rate_trace(path: str | Path) -> WrittenTrace:
     """Read a rate trace.
 
-    Raises
-    ------
-    InputError
-        If the file is no rate trace, as ``file:line:column: what, expected``.
+    Raises InputError if the file is no rate trace, as ``file:line:column: what, expected``.
 
     Examples
     --------

@@ -56,10 +56,7 @@ def save_setting(setting: GivenSetting, path: Path) -> None:
 def load_setting(path: Path) -> GivenSetting:
     """The setting in a file.
 
-    Raises
-    ------
-    InputError
-        If there is none.
+    Raises InputError if there is none.
     """
     try:
         return noun_of(read_json(path, expected=_EXPECTED), GivenSetting, STATE)

@@ -21,14 +21,8 @@ def write_text(path: str | Path, text: str, *, label: str, only_new: bool = Fals
 
     An existing file is replaced by one of the same mode, owner and group, as far as the system
     allows; it must be writable. A link stays, and its target is replaced. A device, pipe or stream
-    is written to directly. ``only_new`` refuses an existing path, including a dangling link.
-
-    Raises
-    ------
-    HeadwayError
-        If it cannot be written.
-    InputError
-        If the path exists and ``only_new`` was given.
+    is written to directly. ``only_new`` refuses an existing path, including a dangling link. Raises
+    HeadwayError if it cannot be written; InputError if the path exists and ``only_new`` was given.
     """
     data = text.encode()
     try:

@@ -90,10 +90,7 @@ def save_tuner(state: TunerState, path: Path) -> None:
 def load_tuner(path: Path) -> TunerState | None:
     """The state in a file; None if there is none.
 
-    Raises
-    ------
-    InputError
-        If the file is not the state of a tuner.
+    Raises InputError if the file is not the state of a tuner.
     """
     if not os.path.lexists(path):
         return None
@@ -115,10 +112,7 @@ def load_tuner(path: Path) -> TunerState | None:
 class TunerLock:
     """One tuner per state file: a lock beside it, with a heartbeat.
 
-    Raises
-    ------
-    TunerLockedError
-        If another tuner holds it.
+    Raises TunerLockedError if another tuner holds it.
     """
 
     def __init__(self, state: Path) -> None:
@@ -129,10 +123,8 @@ class TunerLock:
     def beat(self) -> None:
         """Renew the heartbeat of this tuner; to be called every few seconds.
 
-        Raises
-        ------
-        TunerLockedError
-            If another tuner has taken over, because this one was silent for too long.
+        Raises TunerLockedError if another tuner has taken over, because this one was silent for too
+        long.
         """
         if self._holder() != self._mine:
             raise TunerLockedError(
@@ -212,10 +204,7 @@ def _is_there(pid: int) -> bool:
 def append_audit(path: Path, entry: Mapping[str, object]) -> None:
     """Add a line to the log; it is handed to the system before anything is done about it.
 
-    Raises
-    ------
-    HeadwayError
-        If it cannot be written.
+    Raises HeadwayError if it cannot be written.
     """
     fields = data_of(entry, STATE)
     line = json.dumps({"at_s": round(time.time(), 3), **fields})
@@ -248,10 +237,7 @@ def _tell(fields: Mapping[str, Any]) -> None:
 def read_audit(path: Path) -> list[dict[str, object]]:
     """Decisions of a tuner, the oldest first; a line that a crash interrupted is left out.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, or is no text.
+    Raises InputError if it cannot be read, or is no text.
     """
     if not path.exists() or (path.is_file() and not path.stat().st_size):
         return []
@@ -267,10 +253,8 @@ def read_audit(path: Path) -> list[dict[str, object]]:
 def explained_change(path: Path, number: int) -> ExplainedChange:
     """A change that a tuner made, by its number in the log: its reason and its outcome.
 
-    Raises
-    ------
-    InputError
-        If the file is not the log of a tuner, or has no such change; names those that it has.
+    Raises InputError if the file is not the log of a tuner, or has no such change; names those that
+    it has.
     """
     lines = _decisions(path)
     line_indices = [index for index, line in enumerate(lines) if _number_of(line) == number]

@@ -147,11 +147,9 @@ def faults_text(name: str, faults: Iterable[Fault]) -> str:
 def parse_document(text: str, *, name: str) -> Document:
     """Read one YAML document.
 
-    Raises
-    ------
-    InputError
-        If the text is not YAML, or uses an unsupported feature that cannot be skipped. Repeated
-        keys and tags do not raise: they are in ``Document.faults``, with the other faults.
+    Raises InputError if the text is not YAML, or uses an unsupported feature that cannot be
+    skipped. Repeated keys and tags do not raise: they are in ``Document.faults``, with the other
+    faults.
 
     Examples
     --------

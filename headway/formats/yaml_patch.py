@@ -43,10 +43,7 @@ class Edit:
 def documents_of(text: str, name: str) -> list[Any]:
     """The nodes of each document in a file.
 
-    Raises
-    ------
-    InputError
-        If the text is not YAML, or a key occurs twice in a mapping.
+    Raises InputError if the text is not YAML, or a key occurs twice in a mapping.
     """
     try:
         # The loader in Python, whose marks count characters.
@@ -128,13 +125,9 @@ def patched(
 ) -> str:
     """The text with ``changes`` made below ``node``, a mapping in one of its documents.
 
-    Items of a list are changed by a mapping whose keys are their places in it.
-
-    Raises
-    ------
-    InputError
-        If a value is shared by an anchor, so that a change would affect other places, or is filled
-        in by a template; or if the result, read back, would not contain the requested values.
+    Items of a list are changed by a mapping whose keys are their places in it. Raises InputError if
+    a value is shared by an anchor, so that a change would affect other places, or is filled in by a
+    template; or if the result, read back, would not contain the requested values.
 
     Examples
     --------

@@ -16,12 +16,8 @@ def yaml_text(noun: object) -> str:
     """A dataclass as YAML: keys in the order of its fields, small leaves on one line.
 
     Numbers are rounded to six significant digits, so that small changes make small differences.
-    Values that are missing or empty by default are left out.
-
-    Raises
-    ------
-    ValueError
-        If a number is infinite or not a number: the file could not be read back.
+    Values that are missing or empty by default are left out. Raises ValueError if a number is
+    infinite or not a number: the file could not be read back.
 
     Examples
     --------

@@ -24,10 +24,7 @@ _MOST_BATCHES = 3000
 def for_fresh_jvm(profile: JobProfile) -> JobProfile:
     """The job with all batches as long as those of a fresh JVM, except for its first batch (P20).
 
-    Raises
-    ------
-    InputError
-        If the profile does not contain the batch durations of a fresh JVM.
+    Raises InputError if the profile does not contain the batch durations of a fresh JVM.
     """
     warm_up = profile.warm_up
     if warm_up is None:
@@ -58,14 +55,8 @@ class _Batch(NamedTuple):
 def after_start(setting: Candidates, configuration: Configuration, planned_s: float) -> AfterStart:
     """Minute from which a planned setting meets its target, and the values before that.
 
-    Parameters
-    ----------
-    setting : Candidates
-        The chosen setting, on its own.
-    configuration : Configuration
-        The same setting, with its rate limit.
-    planned_s : float
-        Planned value of the target's statistic once the JVM is warm. [s]
+    ``setting`` is the chosen one on its own, and ``configuration`` is the same with its rate limit;
+    ``planned_s`` is the planned value of the target's statistic once the JVM is warm. [s]
 
     Notes
     -----

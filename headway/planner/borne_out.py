@@ -21,14 +21,8 @@ def borne_out_per_s(
 ) -> float:
     """The highest rate at which one setting meets its targets by (T4), in three digits.
 
-    Parameters
-    ----------
-    setting : Candidates
-        One setting.
-    by_moments_per_s : float, >= 0
-        The highest rate at which it meets the targets by moments.
-    below_per_s : float
-        A rate at which a target is known to be missed.
+    ``by_moments_per_s`` is the highest rate at which it meets the targets by moments; at
+    ``below_per_s`` a target is known to be missed.
 
     Notes
     -----

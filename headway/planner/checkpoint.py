@@ -42,11 +42,8 @@ def pinned_partitions(profile: JobProfile) -> int | None:
 def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
     """The question with what the checkpoint fixes.
 
-    Raises
-    ------
-    InputError
-        If the requested shuffle partitions differ from those of an existing checkpoint, or if those
-        are unknown.
+    Raises InputError if the requested shuffle partitions differ from those of an existing
+    checkpoint, or if those are unknown.
     """
     if checkpoint is Checkpoint.NEW:
         return replace(question, starts_anew=True)

@@ -136,10 +136,7 @@ def require_prices(
 ) -> None:
     """Refuse an objective or a budget for which a node type lacks its price.
 
-    Raises
-    ------
-    InputError
-        Names what needs the prices, and the node types without one.
+    Raises InputError, which names what needs the prices, and the node types without one.
     """
     needs = (
         f"{argument('objective')} cost"
@@ -194,17 +191,8 @@ def suitable(
 ) -> tuple[list[AnyOffer], tuple[str, ...]]:
     """The offers of the node types that can run a job, and why the others cannot.
 
-    Parameters
-    ----------
-    node_types : sequence of NodeType
-        One or more.
-    offer_of : callable
-        What a node type offers, or why it is unsuitable.
-
-    Raises
-    ------
-    InputError
-        If none of them can run it.
+    ``offer_of`` says what a node type offers, or why it is unsuitable. Raises InputError if none of
+    them can run it.
     """
     outcomes = [(node_type.name, offer_of(node_type)) for node_type in node_types]
     refused = tuple(f"{name}: {why}" for name, why in outcomes if isinstance(why, str))

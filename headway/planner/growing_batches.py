@@ -20,10 +20,7 @@ _BY_BATCH = frozenset((GrowthCause.SINK_LOG, GrowthCause.CHECKPOINT))
 def with_growth_ahead(profile: JobProfile) -> JobProfile:
     """The job with batches as long as they will be after the time of the profiled growth again.
 
-    Parameters
-    ----------
-    profile : JobProfile
-        With growth that can be foreseen, at the rate in question.
+    Its growth can be foreseen, at the rate in question.
 
     Notes
     -----
@@ -133,17 +130,8 @@ def _with_longer_part(profile: JobProfile, ratio: float) -> JobProfile:
 def while_growing(setting: FoundSetting, growth: DurationGrowth) -> FoundSetting:
     """The setting without a promise, since batches will take longer than those of the profile.
 
-    Parameters
-    ----------
-    setting : FoundSetting
-        What meets the targets, or comes nearest, with batches as long as the profile's.
-    growth : DurationGrowth
-        Their growth.
-
-    Returns
-    -------
-    FoundSetting
-        The same nodes and configuration, whose targets are not met.
+    ``setting`` meets the targets, or comes nearest, with batches as long as the profile's. Its
+    nodes and its configuration stay; its targets are not met.
 
     Notes
     -----

@@ -14,14 +14,6 @@ _JOIN = "StreamingSymmetricHashJoin"
 def full_join_rows(profile: JobProfile) -> float | None:
     """Rows that a join keeps at the profiled rate once it is full; None if that is not known.
 
-    Parameters
-    ----------
-    profile : JobProfile
-
-    Returns
-    -------
-    float or None [rows]
-
     Notes
     -----
     **(Z3)** A join of two streams keeps each row of both sides until the watermark has passed it by

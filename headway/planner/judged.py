@@ -47,13 +47,7 @@ class JudgedSetting:
 def judged_setting(question: Question, configuration: Configuration) -> JudgedSetting:
     """Whether a setting meets the targets of a question, and how much it carries.
 
-    Parameters
-    ----------
-    question : Question
-        The job, its rate, the targets and the confidence; of its space only the rules of memory are
-        used.
-    configuration : Configuration
-        The setting, with its rate limit.
+    Of the space of the question only the rules of memory are used; the setting has its rate limit.
 
     Notes
     -----

@@ -18,9 +18,8 @@ from headway.assumptions.resources import (
 from headway.domain import Application, JobProfile, MemoryPlan, RocksDbMemory
 from headway.domain.configuration import task_slots
 from headway.models.job.rocksdb_memory import rocksdb_memory
-from headway.planner.profiled_memory import ProfiledMemory, profiled_memory
+from headway.planner.profiled_memory import ProfiledMemory, profiled_memory, state_in_rocksdb
 from headway.planner.space import NodeSpace
-from headway.planner.state_in_rocksdb import state_in_rocksdb
 from headway.sparkconf.container import usual_overhead_bytes
 from headway.units import parse_size_bytes
 
@@ -80,14 +79,8 @@ def beside_heap_bytes(application: Application, heap_bytes: int) -> int:
 def memory_need(profile: JobProfile, space: NodeSpace, executors: int) -> MemoryNeed:
     """Memory need of an executor, from measurements; no heap if no peak or state is recorded.
 
-    Parameters
-    ----------
-    profile : JobProfile
-        The job, with its peaks of tasks and heap, and its state.
-    space : NodeSpace
-        Has the cores of an executor, and those of a task.
-    executors : int, >= 1
-        Executors that share the state.
+    The profile has the peaks of tasks and heap, and the state, which ``executors`` share; the space
+    has the cores of an executor, and those of a task.
 
     Notes
     -----

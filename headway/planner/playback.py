@@ -52,29 +52,12 @@ def simulate_plan(
 ) -> Playback:
     """Simulated latencies of rows for a plan under a trace.
 
-    Parameters
-    ----------
-    plan : Plan
-        The setting, its rate limit, and the durations that it was planned with.
-    trace : RateTrace
-        Arrivals over time.
-    outages : sequence of Outage
-        Times in which the query starts no batch, counted from the start of the trace.
-    num_runs : int, >= 1
-        Runs, each with its own random draws of noise and of the deviation of this start.
-    seed : int
-        Seed of the generator.
-
-    Returns
-    -------
-    Playback
-        Tuple latency over all runs; lateness is of rows, or of batches for a target on batches.
-
-    Raises
-    ------
-    InputError
-        If the plan lacks its durations, no batch starts within the trace, an outage ends after it,
-        or it would take too long.
+    The plan has its setting, its rate limit, and the durations that it was planned with. In
+    outages, which are counted from the start of the trace, the query starts no batch. Each of
+    ``num_runs`` has its own random draws of noise and of the deviation of this start. Latencies are
+    those of all runs; lateness is of rows, or of batches for a target on batches. Raises InputError
+    if the plan lacks its durations, no batch starts within the trace, an outage ends after it, or
+    it would take too long.
 
     Notes
     -----

@@ -56,12 +56,7 @@ def offers_of(
     """The node types that can run the job, and why the others cannot.
 
     The space of the question applies to all, except for the executors of a node, whose cores may be
-    fixed; without node types, it is the offer itself.
-
-    Raises
-    ------
-    InputError
-        If none of them can run it.
+    fixed; without node types, it is the offer itself. Raises InputError if none of them can run it.
     """
     if not node_types:
         return [_space_itself(question)], ()

@@ -94,23 +94,9 @@ def recovery_s(
 ) -> Array:
     """Time from the end of an outage until batches are back to their usual size.
 
-    Parameters
-    ----------
-    model : DurationModel
-        Mean duration by rows.
-    rate_per_s, trigger_s, factor : float or (n,) array
-        Arrivals [rows/s], trigger interval [s], multiplier of every duration [-].
-    outage_s : float, > 0
-        How long nothing was read; there is no rate limit afterwards. [s]
-    usual_rows : float or (n,) array
-        Rows of a settled batch. [rows]
-    start : Start, optional
-        Of the application after the outage.
-
-    Returns
-    -------
-    array
-        Inputs broadcast; ``inf`` if the backlog is never processed. [s]
+    ``model`` has the mean duration by rows, and ``factor`` multiplies every duration. Nothing was
+    read for ``outage_s``, and there is no rate limit afterwards; a settled batch has
+    ``usual_rows``. Inputs broadcast; the time is ``inf`` if the backlog is never processed. [s]
 
     Notes
     -----
@@ -233,21 +219,10 @@ def passage(
 ) -> Passage:
     """The chain of batches through a burst and after it.
 
-    Parameters
-    ----------
-    model : DurationModel
-        Mean duration by rows, for arrays with one more axis, the last, than those below.
-    rate_per_s, trigger_s, factor : float or (n,) array
-        Usual arrivals [rows/s], trigger interval [s], multiplier of every duration [-].
-    burst : Burst
-        The burst.
-    usual_rows : float or (n,) array
-        Rows of a settled batch without the burst. [rows]
-
-    Returns
-    -------
-    Passage
-        Inputs broadcast; the recovery is ``inf`` if the backlog is never processed.
+    ``model`` has the mean duration by rows, for arrays with one more axis, the last, than those of
+    the other arguments, which broadcast; ``factor`` multiplies every duration, and ``usual_rows``
+    are those of a settled batch without the burst. The recovery is ``inf`` if the backlog is never
+    processed.
 
     Notes
     -----

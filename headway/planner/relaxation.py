@@ -29,20 +29,8 @@ _ACCURACY_RATIO = 0.999  # possible distance of an interior point from the optim
 def relaxed_nodes(question: Question) -> float:
     """A lower bound of the number of nodes of any plan for the question, not whole.
 
-    Parameters
-    ----------
-    question : Question
-        The promises and the space.
-
-    Returns
-    -------
-    float
-        ``inf`` if no number of nodes is sufficient.
-
-    Raises
-    ------
-    HeadwayError
-        If the solver fails; with its status.
+    It is ``inf`` if no number of nodes is sufficient. Raises HeadwayError if the solver fails; with
+    its status.
 
     Notes
     -----

@@ -17,10 +17,7 @@ _STEPS = 60
 def require_rows_kept(promises: Iterable[Promise], retention_s: float | None) -> None:
     """Refuse a target on an outage that is as long as the source keeps rows.
 
-    Raises
-    ------
-    InputError
-        If some rows of an outage are deleted before it ends, whatever is planned.
+    Raises InputError if some rows of an outage are deleted before it ends, whatever is planned.
     """
     for outage_s in _outages_s(promises):
         if retention_s is not None and outage_s >= retention_s:
@@ -35,12 +32,7 @@ def require_rows_kept(promises: Iterable[Promise], retention_s: float | None) ->
 def retention_findings(setting: Candidates, configuration: Configuration) -> Iterator[Finding]:
     """The longest outage after which no row is lost, and whether one of the targets is longer.
 
-    Parameters
-    ----------
-    setting : Candidates
-        The chosen setting, on its own.
-    configuration : Configuration
-        The same setting, with its rate limit.
+    ``setting`` is the chosen one on its own, and ``configuration`` is the same with its rate limit.
 
     Notes
     -----

@@ -71,56 +71,20 @@ def plan(
 ) -> StreamAnswer:
     """The fewest nodes, lowest cost or lowest latency that meet the targets, and the setting.
 
-    Parameters
-    ----------
-    profile : JobProfile
-        The job.
-    arrivals : Arrivals
-        The stream to plan for.
-    target : Target
-        The first target, on tuple latency, window latency or batch duration.
-    space : SearchSpace
-        What may be bought and set.
-    confidence : float in [0.5, 1)
-        Plan on durations that are exceeded with at most the remaining probability.
-    further_targets : sequence of Promise
-        Further targets that must be met.
-    objective : Objective
-        Quantity to minimise. Cost needs prices; latency uses all nodes within space and budget.
-    node_types : sequence of NodeType
-        Available node types, instead of the executors of the space.
-    cores_per_executor : int or None, >= 1
-        Cores of executors on these nodes; None lets the planner choose.
-    budget_per_hour : float or None, > 0
-        Maximum cost of all nodes, and of write requests if their price is known.
-    checkpoint : Checkpoint or None
-        Whether an existing checkpoint fixes settings; None prefers today's setting.
-    store_price : StorePrice or None
-        Price of write requests at the store of the checkpoint, which are part of the cost and of
-        the budget; None leaves them out.
-    retention_s : float or None, > 0
-        How long the source keeps rows; None if that does not matter. [s]
-    most_files_per_hour : float, > 0
-        Maximum number of files that the query may write. [1/h]
-    allowed : sequence of Switch
-        Switches of Spark that the plan may turn.
-    relaxation : bool
-        Also state the bound of the convex relaxation, which loads cvxpy.
-    from_start : bool
-        Plan with batch durations that remain those of a fresh JVM.
-    rate_ratios : sequence of float
-        Other rates, over that of the arrivals, that the plan shows with what they need. [-]
-
-    Returns
-    -------
-    Plan or InfeasiblePlan
-        The latter contains the nearest setting, and what would have to change.
-
-    Raises
-    ------
-    InputError
-        If a target is on windows that are not in the profile, the question is contradictory, no
-        node type has room for an executor, or rows of an outage are not kept.
+    The first ``target`` is on tuple latency, window latency or batch duration, and ``space`` is
+    what may be bought and set. Durations are exceeded with at most the remaining probability of
+    ``confidence``. Cost as ``objective`` needs prices; latency uses all nodes within space and
+    budget. ``node_types`` are available instead of the executors of the space; the planner chooses
+    the cores of executors on them unless ``cores_per_executor`` is given. ``budget_per_hour``
+    limits the cost of all nodes, and of write requests if their ``store_price`` is known, which are
+    part of the cost then. Without ``checkpoint``, today's setting is preferred. The source keeps
+    rows for ``retention_s``, and the query may write ``most_files_per_hour``. ``relaxation`` also
+    states the bound of the convex relaxation, which loads cvxpy, and ``from_start`` plans with
+    batch durations that remain those of a fresh JVM. The plan shows what other rates need, at
+    ``rate_ratios`` times that of the arrivals. An infeasible one contains the nearest setting, and
+    what would have to change. Raises InputError if a target is on windows that are not in the
+    profile, the question is contradictory, no node type has room for an executor, or rows of an
+    outage are not kept.
 
     Notes
     -----
@@ -233,11 +197,8 @@ def question_of(
 ) -> Question:
     """The question of a plan, before there is an offer; with the same parameters as `plan`.
 
-    Raises
-    ------
-    InputError
-        If the profile is insufficient for a target at its rate, the checkpoint contradicts the
-        space, or stages run on executors of their own.
+    Raises InputError if the profile is insufficient for a target at its rate, the checkpoint
+    contradicts the space, or stages run on executors of their own.
     """
     _require_executors_of_one_kind(profile)
     question = Question(

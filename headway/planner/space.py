@@ -17,22 +17,11 @@ Space = TypeVar("Space", bound="NodeSpace")
 class NodeSpace:
     """Nodes of a type, or without one those that a question describes, and their executors.
 
-    Parameters
-    ----------
-    max_nodes, min_nodes : int, >= 1
-        Maximum number of nodes, and minimum number, for instance for their memory.
-    executors_per_node, cores_per_executor : int, >= 1
-        Executors per node, and cores of each.
-    task_cpus : TaskCores, > 0
-        Cores that a task occupies.
-    tasks_per_executor : int or None, >= 1
-        Most tasks at once on an executor, if something other than cores limits them.
-    node_type : NodeType or None
-        Type of the nodes, if there is one.
-    executor_memory_bytes : int or None
-        Heap of an executor, used as given; None leaves it to the plan, or to Spark.
-    lower_memory : bool
-        Whether a plan may give an executor less than it ran with, down to the measured need.
+    ``min_nodes`` are needed for instance for their memory. ``task_cpus`` are the cores that a task
+    occupies, and ``tasks_per_executor`` the most tasks at once on an executor, if something other
+    than cores limits them. The heap is ``executor_memory_bytes``, used as given; None leaves it to
+    the plan, or to Spark. With ``lower_memory`` a plan may give an executor less than it ran with,
+    down to the measured need.
 
     Examples
     --------
@@ -80,12 +69,8 @@ class NodeSpace:
 class SearchSpace(NodeSpace):
     """Limits of the search for a setting of a query.
 
-    Parameters
-    ----------
-    shuffle_partitions : int or None, >= 1
-        Fixed, for instance by an existing checkpoint; None is free.
-    trigger_s : float or None, >= 0
-        Fixed trigger interval [s]; None is free.
+    ``shuffle_partitions`` and ``trigger_s`` are fixed, for instance by an existing checkpoint; None
+    is free.
     """
 
     shuffle_partitions: int | None = None

@@ -25,11 +25,6 @@ _STEPS_PER_SCORE = _NUM_STEPS / (2.0 * _FARTHEST_SCORE)
 def kept_probability(setting: Candidates) -> float:
     """Probability that one setting meets every target at the requested rate. [-]
 
-    Parameters
-    ----------
-    setting : Candidates
-        One setting, with its question.
-
     Notes
     -----
     **(P23)** The targets are met with the probability `Φ(z)`, where `z` is the score at which the

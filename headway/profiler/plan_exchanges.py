@@ -42,10 +42,8 @@ class FusionAdvice:
 def plan_exchanges(plan: str) -> tuple[PlanExchange, ...]:
     """Exchanges by key of a physical plan, from the sink down to the sources.
 
-    Parameters
-    ----------
-    plan : str
-        Output of ``df.explain()``, in its simple or formatted form, or the text in the event log.
+    ``plan`` is the output of ``df.explain()``, in its simple or formatted form, or the text in the
+    event log.
 
     Examples
     --------

@@ -55,10 +55,7 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
 def equation_text(number: str) -> str:
     """An equation and the function that computes it, for a terminal.
 
-    Raises
-    ------
-    InputError
-        If there is no equation with that number.
+    Raises InputError if there is no equation with that number.
 
     Examples
     --------

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from headway.assumptions.advice import OVERRUNS_SHOWN_RATIO
-from headway.digits import format_money, format_rate_down
+from headway.digits import format_money
 from headway.domain import (
     NOT_QUOTED,
     Answer,
@@ -29,6 +29,7 @@ from headway.report.frontier import failing_promises
 from headway.units import counted, format_duration, format_rate, spark_trigger_text
 from headway.words import all_words, as_sentence, certainty_text, words_of
 from headway.words.predictions import FAR_OUTSIDE, duration_against
+from headway.words.sentences import stable_up_to
 
 MOST_NOTES = 1
 """Notes that a plan shows first; the others are for ``--verbose``."""
@@ -188,9 +189,7 @@ def _stability(prediction: Prediction) -> str:
     rate = format_rate(prediction.arrivals.rate_per_s)
     max_rate_per_s = prediction.sustainable_rate_per_s
     if not prediction.stable and not prediction.is_close_to_saturation:
-        bound = "not stable at any rate"
-        if max_rate_per_s > 0:
-            bound = f"stable up to {format_rate_down(max_rate_per_s)}"
+        bound = stable_up_to(max_rate_per_s)
         if not prediction.is_surely_unstable:
             return (
                 f"Not expected to be stable at {rate}, so there is no latency; but {FAR_OUTSIDE}. "
@@ -204,7 +203,7 @@ def _stability(prediction: Prediction) -> str:
     if not_quoted is not None:
         return as_sentence(words_of(not_quoted))
     has_room = prediction.arrivals.rate_per_s <= max_rate_per_s < math.inf
-    bound = f"; stable up to {format_rate_down(max_rate_per_s)}" if has_room else ""
+    bound = f"; {stable_up_to(max_rate_per_s)}" if has_room else ""
     load = _load_text(prediction)
     overrun = prediction.overrun_probability
     if _first_of(prediction.findings, FindingCode.MOSTLY_OVERRUNS) is not None:

@@ -34,10 +34,8 @@ _POLL_EVERY_S = 0.2
 def session_slots(spark: SparkSession) -> Configuration:
     """The resources of a session, as a configuration; its trigger and partitions have no meaning.
 
-    Raises
-    ------
-    InputError
-        If it is a session of Spark Connect, in which jobs and tasks cannot be recorded.
+    Raises InputError if it is a session of Spark Connect, in which jobs and tasks cannot be
+    recorded.
     """
     require_no_connect(
         spark,
@@ -68,26 +66,13 @@ def run_setting(
 ) -> str:
     """Run a query at a setting for a given time; returns the id of the query.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        Session to use; its shuffle partitions are restored afterwards.
-    build : callable
-        Starts the query; see :class:`headway.QuerySetting`.
-    setting : QuerySetting
-        Setting passed to it.
-    run_s : float, > 0
-        Duration of the run. [s]
-    enough_batches : float, > 0
-        Number of batches, at most a hundred, after which it ends earlier.
+    ``build`` starts it with the setting; see :class:`headway.QuerySetting`. It ends earlier after
+    ``enough_batches``, at most a hundred. The session's shuffle partitions are restored afterwards.
 
-    Raises
-    ------
-    InputError
-        If the function does not return a running query of this session, or ignores the checkpoint.
-    HeadwayError
-        If the query fails.
+    Raises InputError if the function does not return a running query of this session, or ignores
+    the checkpoint; HeadwayError if the query fails.
     """
+
     if setting.checkpoint is not None:
         shutil.rmtree(setting.checkpoint, ignore_errors=True)
     with options_set(spark, {_PARTITIONS_KEY: str(setting.shuffle_partitions)}):
@@ -110,10 +95,8 @@ def run_setting(
 def require_followed(setting: QuerySetting, observed: ObservedSetting) -> None:
     """Compare what ran with what was requested.
 
-    Raises
-    ------
-    InputError
-        If the function that started the query ignored a part of its setting; names the part.
+    Raises InputError if the function that started the query ignored a part of its setting, and
+    names the part.
     """
     requested, actual = setting.configuration, observed.configuration
     limit = requested.max_offsets_per_trigger

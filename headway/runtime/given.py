@@ -12,7 +12,23 @@ from headway.errors import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import functions as _functions
     from pyspark.sql.types import DataType
+
+    F = _functions
+else:
+
+    class _Functions:
+        """PySpark's functions; they are imported when the first one is called."""
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):  # what tools look for in any object
+                raise AttributeError(name)
+            from pyspark.sql import functions
+
+            return getattr(functions, name)
+
+    F = _Functions()
 
 
 # Windows begins paths with a single letter.
@@ -122,10 +138,7 @@ def require_timestamp(rows: DataFrame, arrived: str) -> None:
 def folder_text(checkpoint: object) -> str:
     """The location of a checkpoint, for any file system of Spark.
 
-    Raises
-    ------
-    InputError
-        If it is neither a string nor a path, or an address that a path has changed.
+    Raises InputError if it is neither a string nor a path, or an address that a path has changed.
 
     Examples
     --------

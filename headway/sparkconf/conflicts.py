@@ -75,15 +75,7 @@ def conflicts(
     """Current settings that contradict what a plan assumes.
 
     Keys that the plan sets itself are among them if their current value contradicts it.
-
-    Parameters
-    ----------
-    resources : PlannedResources
-        What the plan assumes.
-    current : mapping of str to str
-        The current Spark configuration.
-    usual_overhead_ratio : float
-        Overhead as a share of the heap if nothing is set. [-]
+    ``usual_overhead_ratio`` is the overhead as a share of the heap if nothing is set. [-]
 
     Examples
     --------

@@ -33,22 +33,11 @@ _CORES = re.compile(r"\d{1,10}(?:\.\d{1,10})?", re.ASCII)
 class Knob:
     """One setting of a plan as Spark knows it.
 
-    Parameters
-    ----------
-    setting : str
-        The field of :class:`headway.domain.Configuration`, or ``executor_memory``.
-    label : str
-        The setting in words, for people.
-    key : str
-        Spark's name for it: a configuration key, a reader option, or ``trigger``.
-    unit : str
-        Unit of its values.
-    applies : Applies
-        What a change requires for a query without state.
-    applies_with_state : Applies
-        What a change requires if the query has state in a checkpoint.
-    pinned_before_version : str or None
-        Until this Spark version a checkpoint fixes the value of stateless queries too.
+    ``setting`` is the field of :class:`headway.domain.Configuration`, or ``executor_memory``;
+    ``label`` says it in words, and ``key`` is Spark's name for it: a configuration key, a reader
+    option, or ``trigger``. A change requires what ``applies`` says for a query without state, and
+    ``applies_with_state`` with state in a checkpoint. Until ``pinned_before_version`` of Spark, a
+    checkpoint fixes the value of stateless queries too.
 
     Examples
     --------
@@ -195,10 +184,7 @@ def knob_named(name: str) -> Knob | None:
 def applies_when(knob: Knob, *, stateful: bool, spark_version: str) -> Applies:
     """What it takes for a changed value of ``knob`` to reach a query that has a checkpoint.
 
-    Raises
-    ------
-    InputError
-        If the version does not start with two numbers.
+    Raises InputError if the version does not start with two numbers.
 
     Examples
     --------
@@ -222,18 +208,9 @@ def applies_when(knob: Knob, *, stateful: bool, spark_version: str) -> Applies:
 def spark_conf(configuration: Configuration, *, executor_memory: str | None) -> dict[str, str]:
     """The Spark configuration for this size.
 
-    Parameters
-    ----------
-    configuration : Configuration
-        The planned setting.
-    executor_memory : str or None
-        Heap of an executor, ``8g`` or ``8Gi``, or a number of MiB; None leaves the key out. It is
-        written in a form that every Spark version reads.
-
-    Raises
-    ------
-    InputError
-        If the memory is not a size, or is less than Spark needs to start.
+    ``executor_memory`` is the heap of an executor, ``8g`` or ``8Gi``, or a number of MiB; it is
+    written in a form that every Spark version reads, and None leaves the key out. Raises InputError
+    if the memory is not a size, or is less than Spark needs to start.
 
     Examples
     --------
@@ -283,12 +260,8 @@ def query_options(
 ) -> dict[str, str]:
     """Options for the query itself; Spark configuration cannot contain them.
 
-    Parameters
-    ----------
-    configuration : Configuration
-        The planned setting.
-    reader_limit : mapping of str to str or None
-        The rate limit as an option of the query's source; None writes it as for Kafka.
+    ``reader_limit`` is the rate limit as an option of the query's source; None writes it as for
+    Kafka.
 
     Examples
     --------

@@ -27,10 +27,8 @@ def render_properties(
 ) -> str:
     r"""The text of a properties file that Spark reads as exactly ``conf``.
 
-    Raises
-    ------
-    ValueError
-        If a key is empty, or a value begins or ends with a blank: Spark would remove it.
+    Raises ValueError if a key is empty, or a value begins or ends with a blank: Spark would remove
+    it.
 
     Examples
     --------
@@ -64,10 +62,8 @@ def _comment_lines(text: str) -> list[str]:
 def parse_properties(text: str) -> dict[str, str]:
     r"""Keys and values of a properties file; of a repeated key the last one counts.
 
-    Raises
-    ------
-    InputError
-        If a ``\u`` is not followed by four hexadecimal digits; the message names the line.
+    Raises InputError if a ``\u`` is not followed by four hexadecimal digits; the message names the
+    line.
 
     Examples
     --------

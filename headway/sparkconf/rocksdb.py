@@ -30,14 +30,6 @@ CACHE_KEY = f"{_PREFIX}.blockCacheSizeMB"
 def rocksdb_conf(memory: RocksDbMemory) -> dict[str, str]:
     """The settings of a bound: what counts with it, so that the size of a cache is not set.
 
-    Parameters
-    ----------
-    memory : RocksDbMemory
-
-    Returns
-    -------
-    dict of str to str, by Spark's key
-
     Examples
     --------
     >>> memory = RocksDbMemory(
@@ -58,17 +50,8 @@ def rocksdb_conf(memory: RocksDbMemory) -> dict[str, str]:
 def cache_bytes(conf: Mapping[str, str], num_stores: float, executors: int) -> float:
     """Memory for blocks that the stores of a configuration have together [bytes].
 
-    Parameters
-    ----------
-    conf : mapping of str to str, by Spark's key
-    num_stores : float, > 0
-        Of all executors.
-    executors : int, >= 1
-
-    Returns
-    -------
-    float
-        A cache of each store; with a bound, what its write buffers leave of it.
+    They are a cache of each of ``num_stores``, those of all executors; with a bound, what its write
+    buffers leave of it.
 
     Examples
     --------

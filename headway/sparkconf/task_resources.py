@@ -29,11 +29,9 @@ def is_resource_key(key: str) -> bool:
 def task_limit(properties: Mapping[str, str]) -> TaskLimit | None:
     """The limit that the resources of an application set; None if it has none.
 
-    Parameters
-    ----------
-    properties : mapping of str to str
-        ``spark.task.resource.*.amount`` and ``spark.executor.resource.*.amount``. An amount below
-        one is a share: so many tasks use a resource together.
+    ``properties`` contain ``spark.task.resource.*.amount`` and
+    ``spark.executor.resource.*.amount``. An amount below one is a share: so many tasks use a
+    resource together.
 
     Examples
     --------

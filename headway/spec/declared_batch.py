@@ -47,19 +47,8 @@ def declared_application(
 ) -> ApplicationProfile:
     """The profile for declared figures.
 
-    Parameters
-    ----------
-    name : str
-        The job's name.
-    declared : DeclaredBatch
-        Its declared costs.
-    deadline_s : float, > 0
-        Its deadline. [s]
-    end : str, optional
-        Use each figure as exact at this end of its range, ``mid`` or ``high``; by default the
-        ranges are kept.
-    work_ratio : float, > 0
-        Ratio of its work to the declared work. [-]
+    Each figure is taken as exact at the ``end`` of its range, ``mid`` or ``high``; by default the
+    ranges are kept. ``work_ratio`` is its work over the declared work. [-]
 
     Examples
     --------

@@ -74,10 +74,7 @@ def fleet_members(
 def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry, ...]:
     """The nodes that the plan may buy.
 
-    Raises
-    ------
-    InputError
-        If a name or pattern matches no node of the catalogue.
+    Raises InputError if a name or pattern matches no node of the catalogue.
     """
     patterns = (
         *plan.node_types,
@@ -96,10 +93,7 @@ def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry,
 class FleetForm:
     """A plan's file and the sizes of its jobs' executors: a fleet without its needs.
 
-    Raises
-    ------
-    InputError
-        If jobs that share a pool have executors of different sizes.
+    Raises InputError if jobs that share a pool have executors of different sizes.
     """
 
     def __init__(

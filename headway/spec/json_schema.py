@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from headway.spec.forms import entries_of
-from headway.spec.forms.kinds import JsonSchema, Kind, ListOf, MapOf, NameOr, Nested
+from headway.spec.forms.entries import JsonSchema, Kind
+from headway.spec.forms.kinds import ListOf, MapOf, NameOr, Nested
 from headway.spec.kinds import KINDS
 from headway.spec.kinds.rates import DailyCurve, RateForm, RateTrace
 from headway.spec.spec_file import API_VERSION, Metadata

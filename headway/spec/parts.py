@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.domain import Deadline, NodeType
+from headway.domain.backlog import ending_job
 from headway.domain.writes import CheckpointStore, StorePrice
 from headway.errors import InputError
 from headway.formats.profile_file import load_any_profile, load_profile
@@ -32,10 +33,7 @@ _CATALOG = "nodes.yaml"
 def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
     """The profile of a streaming job: from its file, or from declared figures.
 
-    Raises
-    ------
-    ProfileError
-        If the file is not a profile.
+    Raises ProfileError if the file is not a profile.
     """
     if job.profile is not None:
         return load_profile(job.profile)
@@ -46,16 +44,12 @@ def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
 def ending_job_of(name: str, job: BatchJob) -> EndingJob:
     """A job that ends: the profile from its file, or declared figures.
 
-    Raises
-    ------
-    ProfileError
-        If the file is no profile.
-    InputError
-        If it is that of a stream that did not end, or has ``rows`` without being one.
+    Raises ProfileError if the file is no profile; InputError if it is that of a stream that did not
+    end, or has ``rows`` without being one.
     """
     if job.profile is not None:
         deadline = Deadline(limit_s=job.deadline_s)
-        return load_any_profile(job.profile).for_deadline(deadline, job.rows)
+        return ending_job(load_any_profile(job.profile), deadline, job.rows)
     from headway.spec.declared_batch import declared_application
 
     assert job.declared is not None
@@ -79,10 +73,7 @@ def cluster_of(job: StreamingJob | BatchJob) -> Cluster | None:
 def node_of(cluster: Cluster) -> NodeEntry:
     """The node of a cluster; a name is looked up in the catalogue that comes with Headway.
 
-    Raises
-    ------
-    InputError
-        If there is no such node.
+    Raises InputError if there is no such node.
     """
     if isinstance(cluster.node, NodeEntry):
         return cluster.node
@@ -95,10 +86,7 @@ def node_of(cluster: Cluster) -> NodeEntry:
 def node_cores(cluster: Cluster) -> int:
     """Cores of a node that Spark may use.
 
-    Raises
-    ------
-    InputError
-        If nothing is left, or not enough for an executor.
+    Raises InputError if nothing is left, or not enough for an executor.
     """
     node = node_of(cluster)
     available_cores, _ = _left_of(cluster)
@@ -118,10 +106,7 @@ def node_cores(cluster: Cluster) -> int:
 def node_type_of(cluster: Cluster) -> NodeType:
     """The node of a cluster as the planner uses it: what is left of it for Spark.
 
-    Raises
-    ------
-    InputError
-        If an executor of the cluster's size does not fit.
+    Raises InputError if an executor of the cluster's size does not fit.
     """
     node, cores = node_of(cluster), node_cores(cluster)
     _, memory_bytes = _left_of(cluster)
@@ -152,12 +137,8 @@ def node_type_of(cluster: Cluster) -> NodeType:
 def catalogued_type(node: NodeEntry, platform: str, catalog: NodeCatalog | None) -> NodeType:
     """A node of a catalogue as the planner uses it: what a platform leaves of it for Spark.
 
-    The reserves of the catalogue count; those that come with Headway if it has none.
-
-    Raises
-    ------
-    InputError
-        If nothing is left of it.
+    The reserves of the catalogue count; those that come with Headway if it has none. Raises
+    InputError if nothing is left of it.
     """
     cores, memory_bytes = _left_by(reserve_of(platform, catalog), node)
     if cores < 1 or memory_bytes < 1:

@@ -47,10 +47,7 @@ def pipelines_of(pipeline: MicroBatchPipeline) -> tuple[Pipeline, ...]:
 def space_of(pipeline: MicroBatchPipeline) -> PipelineSpace:
     """What a plan of a round may choose from.
 
-    Raises
-    ------
-    InputError
-        If that is more than can be searched.
+    Raises InputError if that is more than can be searched.
     """
     search, cores = pipeline.search, pipeline.node.cores
     periods_s = PIPELINE_PERIODS_S.value

@@ -13,7 +13,8 @@ from headway.errors import InputError
 from headway.formats.own_files import read_text
 from headway.formats.yaml_document import Document, Fault, Plain, Route, parse_document, shown
 from headway.spec.forms import FAULTY, Reader, Sources, Where, entry
-from headway.spec.forms.kinds import Choice, Kind, ListOf, MapOf, Nested, Text
+from headway.spec.forms.entries import Kind
+from headway.spec.forms.kinds import Choice, ListOf, MapOf, Nested, Text
 from headway.spec.forms.quantities import NAME
 from headway.spec.forms.reader import merged
 from headway.spec.kinds import KINDS
@@ -80,13 +81,8 @@ def scaffold(kind: str, *, name: str, file: str) -> str:
 def load_spec(path: str | Path) -> SpecFile:
     """Read a spec file of any kind.
 
-    Paths in it start at its folder.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read or is no valid spec; one line per fault, as ``file:line:column: path:
-        what, expected, did you mean``.
+    Paths in it start at its folder. Raises InputError if it cannot be read or is no valid spec; one
+    line per fault, as ``file:line:column: path: what, expected, did you mean``.
 
     Examples
     --------
@@ -103,12 +99,8 @@ def load_spec(path: str | Path) -> SpecFile:
 def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) -> SpecFile:
     """Read the text of a spec file; ``folder`` is where its paths start.
 
-    Without ``needs_files`` the files that it names need not exist yet.
-
-    Raises
-    ------
-    InputError
-        As `load_spec`.
+    Without ``needs_files`` the files that it names need not exist yet. Raises InputError as
+    `load_spec`.
     """
     documents: list[Document] = []
     root = _with_includes(parse_document(text, name=name), folder, documents, (name,))
@@ -127,10 +119,7 @@ def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) 
 def require_kind(file: SpecFile, *kinds: str) -> None:
     """Refuse a file of any other kind than these.
 
-    Raises
-    ------
-    InputError
-        Names the kinds that were expected.
+    Raises InputError, which names the kinds that were expected.
     """
     if file.kind not in kinds:
         location = file.sources.place(("kind",))
@@ -140,10 +129,7 @@ def require_kind(file: SpecFile, *kinds: str) -> None:
 def spec_of(file: SpecFile, noun: type[Noun]) -> Noun:
     """The noun of a file that must be of its kind.
 
-    Raises
-    ------
-    InputError
-        If the file is of another kind.
+    Raises InputError if the file is of another kind.
     """
     # A kind is called as its noun is.
     require_kind(file, noun.__name__)

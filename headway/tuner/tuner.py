@@ -82,22 +82,16 @@ class Tuner:
     def end_query(self) -> None:
         """Stop the query between two batches, after the tuner was stopped.
 
-        Raises
-        ------
-        ActuatorError
-            If there is no gap between its batches; it is then stopped within a batch.
+        Raises ActuatorError if there is no gap between its batches; it is then stopped within a
+        batch.
         """
         self._machine.end_query()
 
     def begin(self) -> Self:
         """Start the query at the setting of the state, and watch it from now on.
 
-        Raises
-        ------
-        InputError
-            If the function starts no query, or one with another checkpoint than before.
-        HeadwayError
-            If it does not start.
+        Raises InputError if the function starts no query, or one with another checkpoint than
+        before; HeadwayError if it does not start.
         """
         self._heart.start()
         try:
@@ -127,11 +121,8 @@ class Tuner:
     def await_termination(self, timeout_s: float | None = None) -> bool:
         """Wait until the tuner ends, at most for this time; returns whether it has ended.
 
-        Raises
-        ------
-        HeadwayError
-            If it ended because the query ended, because the query ignores its setting, or because a
-            change could be neither made nor undone.
+        Raises HeadwayError if it ended because the query ended, because the query ignores its
+        setting, or because a change could be neither made nor undone.
         """
         end_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while self._loop.is_alive() and time.monotonic() < end_s:

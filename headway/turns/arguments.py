@@ -27,10 +27,7 @@ def row_and_window_target(
 ) -> tuple[Target | None, Target | None]:
     """The target for rows and the target for windows, at most one of each.
 
-    Raises
-    ------
-    InputError
-        If there are more, or one is of another kind.
+    Raises InputError if there are more, or one is of another kind.
     """
     target_list = [targets] if isinstance(targets, str | Target) else targets
     if not isinstance(target_list, Sequence):
@@ -52,10 +49,7 @@ def row_and_window_target(
 def known_profile(profile: object) -> JobProfile | None:
     """A profile, or the profile in a file; None for none.
 
-    Raises
-    ------
-    InputError
-        If it is neither, or the file is not the profile of a streaming query.
+    Raises InputError if it is neither, or the file is not the profile of a streaming query.
     """
     if profile is None:
         return None
@@ -68,10 +62,7 @@ def known_profile(profile: object) -> JobProfile | None:
 def given_windows(slide: object, offset: object, delay: object) -> WindowGrid | None:
     """Windows as given; None if they are to be taken from the query's plan.
 
-    Raises
-    ------
-    InputError
-        If a time makes no sense, or is given without the slide of the windows.
+    Raises InputError if a time makes no sense, or is given without the slide of the windows.
     """
     if slide is not None:
         return WindowGrid(
@@ -91,10 +82,7 @@ def given_windows(slide: object, offset: object, delay: object) -> WindowGrid | 
 def limits_by_class_s(older_than: object) -> dict[str, float] | float:
     """Ages from which rows are shed, by cost class or one for all. [s]
 
-    Raises
-    ------
-    InputError
-        If a limit is no positive duration; names its class.
+    Raises InputError if a limit is no positive duration; names its class.
     """
     if not isinstance(older_than, Mapping):
         return TIME.read(older_than, "older_than")
@@ -104,10 +92,7 @@ def limits_by_class_s(older_than: object) -> dict[str, float] | float:
 def times_by_class_s(times: object, name: str) -> dict[str, float]:
     """A positive duration of each cost class. [s]
 
-    Raises
-    ------
-    InputError
-        If it is no mapping, or a value is no such duration; names the class.
+    Raises InputError if it is no mapping, or a value is no such duration; names the class.
     """
     if not isinstance(times, Mapping):
         raise not_expected(name, times, "a duration of each class, e.g. {'cheap': '20us'}")

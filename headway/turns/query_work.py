@@ -25,18 +25,8 @@ def query_work(
 
     The work of the stages is taken as linear in the rows, through a batch without rows and one of a
     trigger interval. The number of cores that a batch can use is its work over its makespan if it
-    runs alone. In local mode, the driver takes one of these cores while it works.
-
-    Parameters
-    ----------
-    profile : JobProfile
-        Profile of the query.
-    query : ScheduledQuery
-        Its trigger, windows and targets.
-    rate_per_s : float, > 0
-        Rows per second. [rows/s]
-    cores : int, >= 1
-        Cores of all executors. [-]
+    runs alone. In local mode, the driver takes one of these cores while it works. ``cores`` are
+    those of all executors.
     """
     rows = max(rate_per_s * query.trigger_s, _LEAST_ROWS)
     empty_core_s, full_core_s = _core_s(profile, 0.0), _core_s(profile, rows)
@@ -67,10 +57,7 @@ def query_work(
 def require_windows_seen(work: QueryWork, outcome: QueryOutcome, length_s: float) -> None:
     """Require that a simulation can show whether a target on windows is met.
 
-    Raises
-    ------
-    InputError
-        If no window of the query is due in the simulated time.
+    Raises InputError if no window of the query is due in the simulated time.
     """
     query, grid = work.query, work.query.windows
     if grid is None or query.window_target is None or len(outcome.window_latency_s):
@@ -105,18 +92,10 @@ def shared_driver(
 ) -> PlannedDriver:
     """The driver that the queries of an application share: theory.md (U1)-(U4).
 
-    Parameters
-    ----------
-    profiles : sequence of JobProfile
-        Of each query.
-    works : sequence of QueryWork
-        What the batches of each query take, in the same order.
-    cores : int, >= 1
-        Cores of all executors; in local mode they are the driver's, too.
-    driver_cores : int or None, >= 1
-        Cores of the driver; None for as many as it needs.
-    is_cluster : bool
-        Whether they will run on a cluster, even if they were profiled in one JVM.
+    ``works`` are what the batches of each query take, in the order of ``profiles``. ``cores`` are
+    those of all executors; in local mode they are the driver's, too. Without ``driver_cores`` it
+    gets as many as it needs. ``is_cluster`` says whether they will run on a cluster, even if they
+    were profiled in one JVM.
     """
     driver_works = []
     for profile, work in zip(profiles, works, strict=True):

@@ -110,16 +110,8 @@ def verdict(
 ) -> Verdict:
     """Simulate Spark without a gate and with each policy, and choose the best.
 
-    Parameters
-    ----------
-    works : sequence of QueryWork
-        The queries and what their batches cost.
-    cores : float, > 0
-        Cores of all executors. [-]
-    policies : sequence of Policy
-        Policies to compare.
-    cores_per_node : int, optional
-        Cores of a node; if given, the required nodes with and without the policy are counted. [-]
+    ``cores`` are those of all executors. With ``cores_per_node``, the nodes required with and
+    without the policy are counted.
     """
     by_itself = [_by_itself(works, cores, free) for free in (False, True)]
     gated = [_best(works, policy, cores) for policy in policies]
@@ -337,16 +329,8 @@ def fewest_nodes(
 ) -> int | None:
     """Fewest nodes on which all targets are met by Spark without a gate or one of some policies.
 
-    None if even the maximum is not enough.
-
-    Parameters
-    ----------
-    works_on : callable
-        From the number of cores to the queries and the costs of their batches.
-    policies : sequence of Policy
-        Policies to try besides Spark without a gate.
-    cores_per_node, most_nodes : int
-        Cores of a node; maximum number of nodes.
+    None if even the maximum is not enough. ``works_on`` gives the queries and the costs of their
+    batches on a number of cores; ``policies`` are tried besides Spark without a gate.
     """
 
     def are_enough(nodes: int) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from headway.domain import Finding
 from headway.words.plans import OF_PLANS
 from headway.words.predictions import OF_PREDICTIONS
+from headway.words.sentences import filled
 
 _WORDS = {**OF_PREDICTIONS, **OF_PLANS}
 _MOST_CERTAIN_SHOWN = 0.99
@@ -16,10 +17,7 @@ _MOST_DIGITS = 3
 def words_of(finding: Finding) -> str:
     """A finding as one sentence, without a full stop.
 
-    Raises
-    ------
-    KeyError
-        If a number or a name is missing that its code has.
+    Raises KeyError if a number or a name is missing that its code has.
 
     Examples
     --------
@@ -29,7 +27,7 @@ def words_of(finding: Finding) -> str:
     'over capacity at 200k/s: the backlog grows; stable up to 140k/s'
     """
     words = _WORDS[finding.code]
-    return words if isinstance(words, str) else words(finding)
+    return filled(words, finding) if isinstance(words, str) else words(finding)
 
 
 def all_words(findings: Iterable[Finding]) -> tuple[str, ...]:

@@ -7,8 +7,10 @@ from typing import Any
 
 from headway.digits import rounded_down, size_text
 from headway.domain import Finding, FindingCode, NodeType
-from headway.units import S_PER_HOUR, counted, format_duration, format_rate, spark_memory_text
-from headway.words.predictions import rows_text
+from headway.units import S_PER_HOUR, counted, format_duration, spark_memory_text
+from headway.words.sentences import rows_text
+
+_NO_LIMIT = "no rate limit, though batches of up to {batch_rows:rows} meet the target: "
 
 
 def _less_sure(finding: Finding) -> str:
@@ -29,34 +31,6 @@ def _expected_with_more(numbers: Mapping[str, float]) -> str:
     if more == best or numbers["lowest_mean_s"] > numbers["mean_s"]:
         return ""
     return f"the run is expected to take {more} instead of {best}, but "
-
-
-def _model_rises(finding: Finding) -> str:
-    nodes, ratio = counted(round(finding.numbers["nodes"]), "node"), finding.numbers["ratio"]
-    return (
-        f"from {nodes} on, the model predicts up to {ratio - 1.0:.0%} more run time than with "
-        "fewer: it approximates stages that compete for slots; a real run takes no longer"
-    )
-
-
-def _state_breaks(finding: Finding) -> str:
-    numbers = finding.numbers
-    rows_then = float(f"{numbers['state_rows_then']:.3g}")
-    return (
-        f"caution: the state grows by {format_rate(numbers['growth_per_s'])} at this rate; after "
-        f"{format_duration(numbers['missed_after_s'])} it has {rows_text(rows_then)} instead of "
-        f"{rows_text(numbers['state_rows'])}, and the target is missed: limit the state with a "
-        "watermark or a time to live"
-    )
-
-
-def _join_not_full(finding: Finding) -> str:
-    rows = rows_text(finding.numbers["state_rows"])
-    full_rows = rows_text(float(f"{finding.numbers['full_state_rows']:.3g}"))
-    return (
-        f"the state of the join was not full in the log: it had {rows}, and is planned with the "
-        f"{full_rows} that its watermark and range keep at this rate"
-    )
 
 
 def _growth_ends(finding: Finding) -> str:
@@ -88,14 +62,6 @@ def _slow_growth(finding: Finding) -> str:
     if low <= 0.0:
         return f"{part} does not grow for certain: by up to {high} a day"
     return f"{part} grows by {rise} a day (90% interval {amount(low)} to {high})"
-
-
-def _slow_growth_ends(finding: Finding) -> str:
-    return (
-        "caution: if what grows slowly goes on, the target is missed from "
-        f"{finding.names['until']} on, {format_duration(finding.numbers['held_s'])} after "
-        "the profiled run: see the notes"
-    )
 
 
 def _outage_survived(finding: Finding) -> str:
@@ -142,15 +108,6 @@ def _idle_slots(finding: Finding) -> str:
     )
 
 
-def _idle_cores(finding: Finding) -> str:
-    numbers = finding.numbers
-    return (
-        f"{counted(round(numbers['idle_cores']), 'core')} of the "
-        f"{numbers['cores_per_executor']:.0f} cores of an executor stay idle, "
-        f"because each task takes {numbers['task_cpus']:g} (spark.task.cpus)"
-    )
-
-
 def _node_reserve(finding: Finding) -> str:
     counts: dict[str, Any] = {name: round(number) for name, number in finding.numbers.items()}
     node_type = NodeType(
@@ -176,14 +133,6 @@ def _heap_below_need(finding: Finding) -> str:
     )
 
 
-def _python_memory(finding: Finding) -> str:
-    return (
-        "the memory of Python workers was not recorded: the overhead of "
-        f"{_memory(finding, 'overhead_bytes')} is Spark's default for Python on "
-        f"Kubernetes; set {finding.names['key']} in the profiled run to plan it"
-    )
-
-
 def _memory(finding: Finding, name: str) -> str:
     return spark_memory_text(round(finding.numbers[name]))
 
@@ -196,48 +145,6 @@ def _limit_beyond_profile(finding: Finding) -> str:
         f"{finding.numbers['profiled_ratio']:g} times {reference_text}, meet the target, and the "
         "cost of larger ones is unknown"
     )
-
-
-def _no_limit(finding: Finding, why: str) -> str:
-    rows = rows_text(finding.numbers["batch_rows"])
-    return f"no rate limit, though batches of up to {rows} meet the target: {why}"
-
-
-def _limit_of_each_source(finding: Finding) -> str:
-    return _no_limit(
-        finding,
-        f"each of the {finding.numbers['num_sources']:.0f} sources has its own rate limit; divide "
-        "the rows among them by their input rates",
-    )
-
-
-def _limit_by_partition(finding: Finding) -> str:
-    partitions = counted(round(finding.numbers["num_source_partitions"]), "partition")
-    return _no_limit(
-        finding,
-        f"{finding.names['source']} limits each of its {partitions} separately, and the busiest "
-        "one would fall behind",
-    )
-
-
-def _limit_by_file(finding: Finding) -> str:
-    return _no_limit(
-        finding,
-        f"{finding.names['source']} takes whole files, of "
-        f"{rows_text(finding.numbers['file_rows'])} on average, and fewer files than that would "
-        "let the query fall behind; write smaller files",
-    )
-
-
-def _model_far_off(finding: Finding) -> str:
-    return (
-        f"the profiled run took {finding.numbers['modelled_ratio']:.2g} times as long as the model "
-        "of its stages predicts; the plan is scaled by this ratio and is more uncertain"
-    )
-
-
-def _jobs_failed(finding: Finding) -> str:
-    return f"{counted(round(finding.numbers['num_jobs']), 'job')} failed in the profiled run"
 
 
 def _skewed_stage(finding: Finding) -> str:
@@ -277,30 +184,44 @@ def _switch_not_turned(finding: Finding) -> str:
     return f"{finding.names['switch']} is allowed, but not part of the plan: {why}"
 
 
-#: By the code of a finding about a plan.
+#: By the code of a finding about a plan: a sentence with places, or what makes one.
 OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.MORE_NODES_LESS_SURE: _less_sure,
-    FindingCode.MODEL_RISES: _model_rises,
-    FindingCode.JOIN_NOT_FULL: _join_not_full,
-    FindingCode.STATE_BREAKS_PROMISE: _state_breaks,
+    FindingCode.MODEL_RISES: (
+        "from {nodes:#node} on, the model predicts up to {ratio:above 1} more run time than with "
+        "fewer: it approximates stages that compete for slots; a real run takes no longer"
+    ),
+    FindingCode.JOIN_NOT_FULL: (
+        "the state of the join was not full in the log: it had {state_rows:rows}, and is planned "
+        "with the {full_state_rows:about rows} that its watermark and range keep at this rate"
+    ),
+    FindingCode.STATE_BREAKS_PROMISE: (
+        "caution: the state grows by {growth_per_s:rate} at this rate; after "
+        "{missed_after_s:duration} it has {state_rows_then:about rows} instead of "
+        "{state_rows:rows}, and the target is missed: limit the state with a watermark or a time "
+        "to live"
+    ),
     FindingCode.GROWTH_ENDS_PROMISE: _growth_ends,
     FindingCode.SLOW_GROWTH: _slow_growth,
-    FindingCode.SLOW_GROWTH_ENDS_PROMISE: _slow_growth_ends,
+    FindingCode.SLOW_GROWTH_ENDS_PROMISE: (
+        "caution: if what grows slowly goes on, the target is missed from {until} on, "
+        "{held_s:duration} after the profiled run: see the notes"
+    ),
     FindingCode.OUTAGE_SURVIVED: _outage_survived,
     FindingCode.RETENTION_LOSES_ROWS: _retention_loses,
-    FindingCode.RATE_OF_PROFILE: lambda finding: (
-        f"{format_rate(finding.numbers['rate_per_s'])} is the rate of the profiled run: no other "
-        "was given"
+    FindingCode.RATE_OF_PROFILE: (
+        "{rate_per_s:rate} is the rate of the profiled run: no other was given"
     ),
     FindingCode.TARGET_OF_PROFILE: _target_of_profile,
-    FindingCode.RATE_LIMIT_OF_KAFKA_ONLY: lambda finding: (
-        f"only direct Kafka streams use {finding.names['key']}"
-    ),
+    FindingCode.RATE_LIMIT_OF_KAFKA_ONLY: "only direct Kafka streams use {key}",
     FindingCode.ROWS_NOT_COUNTED: (
         "the log counts no rows: planned for the profiled rate, and without a rate limit"
     ),
     FindingCode.IDLE_SLOTS: _idle_slots,
-    FindingCode.IDLE_CORES: _idle_cores,
+    FindingCode.IDLE_CORES: (
+        "{idle_cores:#core} of the {cores_per_executor:.0f} cores of an executor stay idle, "
+        "because each task takes {task_cpus:g} (spark.task.cpus)"
+    ),
     FindingCode.NODE_RESERVE: _node_reserve,
     FindingCode.CORE_SPEED_ASSUMED: _core_speed,
     FindingCode.NO_MEMORY_PEAKS: (
@@ -311,16 +232,31 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         "little about an executor: they do not lower its heap; profile a run on a cluster"
     ),
     FindingCode.HEAP_BELOW_NEED: _heap_below_need,
-    FindingCode.PYTHON_MEMORY_UNKNOWN: _python_memory,
+    FindingCode.PYTHON_MEMORY_UNKNOWN: (
+        "the memory of Python workers was not recorded: the overhead of {overhead_bytes:memory} is "
+        "Spark's default for Python on Kubernetes; set {key} in the profiled run to plan it"
+    ),
     FindingCode.RATE_LIMIT_BEYOND_PROFILE: _limit_beyond_profile,
-    FindingCode.RATE_LIMIT_OF_EACH_SOURCE: _limit_of_each_source,
-    FindingCode.RATE_LIMIT_NOT_OFFERED: lambda finding: _no_limit(finding, finding.names["why"]),
-    FindingCode.RATE_LIMIT_BY_PARTITION: _limit_by_partition,
-    FindingCode.RATE_LIMIT_BY_FILE: _limit_by_file,
-    FindingCode.MODEL_FAR_OFF: _model_far_off,
-    FindingCode.JOBS_FAILED: _jobs_failed,
+    FindingCode.RATE_LIMIT_OF_EACH_SOURCE: (
+        f"{_NO_LIMIT}each of the {{num_sources:.0f}} sources has its own rate limit; divide the "
+        "rows among them by their input rates"
+    ),
+    FindingCode.RATE_LIMIT_NOT_OFFERED: f"{_NO_LIMIT}{{why}}",
+    FindingCode.RATE_LIMIT_BY_PARTITION: (
+        f"{_NO_LIMIT}{{source}} limits each of its {{num_source_partitions:#partition}} "
+        "separately, and the busiest one would fall behind"
+    ),
+    FindingCode.RATE_LIMIT_BY_FILE: (
+        f"{_NO_LIMIT}{{source}} takes whole files, of {{file_rows:rows}} on average, and fewer "
+        "files than that would let the query fall behind; write smaller files"
+    ),
+    FindingCode.MODEL_FAR_OFF: (
+        "the profiled run took {modelled_ratio:.2g} times as long as the model of its stages "
+        "predicts; the plan is scaled by this ratio and is more uncertain"
+    ),
+    FindingCode.JOBS_FAILED: "{num_jobs:#job} failed in the profiled run",
     FindingCode.SKEWED_STAGE: _skewed_stage,
     FindingCode.SWITCHES_TURNED: _switches_turned,
     FindingCode.SWITCH_NOT_TURNED: _switch_not_turned,
-    FindingCode.EARLIER_WORDS: lambda finding: finding.names["text"],
+    FindingCode.EARLIER_WORDS: "{text}",
 }

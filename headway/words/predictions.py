@@ -5,25 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from headway.digits import format_rate_down
 from headway.domain import Finding, FindingCode
 from headway.units import counted, exact_duration, format_duration, format_rate, parse_duration_s
+from headway.words.sentences import filled, rows_text, stable_up_to
 
 FAR_OUTSIDE = "that is far outside what was profiled, where batches may be shorter than expected"
 
 
 def _over_capacity(finding: Finding) -> str:
-    rate = format_rate(finding.numbers["rate_per_s"])
-    text = f"over capacity at {rate}: the backlog grows; {_stable_up_to(finding)}"
+    text = "over capacity at {rate_per_s:rate}: the backlog grows; {stable_up_to_per_s:stability}"
     # Files of earlier versions do not say.
-    return text if finding.numbers.get("is_sure", 1.0) else f"{text}; {FAR_OUTSIDE}"
+    is_sure = finding.numbers.get("is_sure", 1.0)
+    return filled(text if is_sure else f"{text}; {FAR_OUTSIDE}", finding)
 
 
 def _too_close(finding: Finding) -> str:
     numbers = finding.numbers
     if "rate_per_s" not in numbers:  # rows are not counted
         return "too close to saturation to predict a latency"
-    predicted_text, stable_text = "", _stable_up_to(finding)
+    predicted_text, stable_text = "", stable_up_to(numbers["stable_up_to_per_s"])
     if numbers["told_up_to_per_s"] > 0:
         rate = format_rate(numbers["told_up_to_per_s"])
         predicted_text = f"; predicted up to {rate}"
@@ -34,22 +34,6 @@ def _too_close(finding: Finding) -> str:
         f"too close to saturation to predict a latency at {format_rate(numbers['rate_per_s'])}: "
         f"at an offered load of {load:.0%} it depends too much on small "
         f"errors in the cost per row{predicted_text}; {stable_text}"
-    )
-
-
-def _stable_up_to(finding: Finding) -> str:
-    max_rate_per_s = finding.numbers["stable_up_to_per_s"]
-    if not max_rate_per_s > 0:
-        return "not stable at any rate"
-    return f"stable up to {format_rate_down(max_rate_per_s)}"
-
-
-def _stability_not_known(finding: Finding) -> str:
-    return (
-        f"whether {format_rate(finding.numbers['rate_per_s'])} is stable is not known: no batch "
-        f"was larger than {rows_text(finding.numbers['largest_rows'])}, and batches of one size "
-        f"do not show how much of their time is for the rows; {_stable_up_to(finding)} as far as "
-        "is known"
     )
 
 
@@ -78,30 +62,6 @@ def _limit_too_low(finding: Finding) -> str:
     )
 
 
-def _limit_leaves_little(finding: Finding) -> str:
-    return (
-        f"the rate limit of {rows_text(finding.numbers['limit_rows'])} per batch leaves less "
-        f"than {finding.numbers['catch_up_ratio'] - 1.0:.0%} of the input rate for catching up"
-    )
-
-
-def _watermark_behind(finding: Finding) -> str:
-    return (
-        f"window latency contains {format_duration(finding.numbers['behind_s'])} in addition to "
-        "the watermark delay: a join of two streams in front of the windows holds their watermark "
-        "back by its range of event time, at any setting"
-    )
-
-
-def _state_grows(finding: Finding) -> str:
-    numbers = finding.numbers
-    return (
-        f"the state grows by {format_rate(numbers['growth_per_s'])}: this prediction is for the "
-        f"{rows_text(numbers['state_rows'])} at the end of the profiled run, and every further "
-        f"million makes a batch {format_duration(numbers['batch_s_per_million_rows'])} longer"
-    )
-
-
 def _batches_grow(finding: Finding) -> str:
     numbers = finding.numbers
     load = "at a constant rate" if numbers["is_same_load"] else "for the same rows"
@@ -119,7 +79,7 @@ def _growth_cause(finding: Finding) -> str:
     numbers = finding.numbers
     part_s = numbers["part_last_s"] - numbers["part_first_s"]
     share = part_s / (numbers["last_s"] - numbers["first_s"])
-    causes = [_CAUSES[cause](numbers) for cause in finding.names["causes"].split()]
+    causes = [filled(_CAUSES[cause], finding) for cause in finding.names["causes"].split()]
     why = f"likely cause: {' and '.join(causes)}" if causes else "the log does not show why"
     return (
         f"{min(share, 1.0):.0%} of the growth is in {finding.names['part']}, which grew from "
@@ -128,44 +88,28 @@ def _growth_cause(finding: Finding) -> str:
     )
 
 
-def _grown_state(numbers: Mapping[str, float]) -> str:
-    first, last = numbers["state_first_rows"], numbers["state_last_rows"]
-    return (
-        f"the state grew from {rows_text(first)} to {rows_text(last)}, which a watermark or a time "
-        "to live would limit"
-    )
-
-
-def _grown_largest_task(numbers: Mapping[str, float]) -> str:
-    return (
-        f"the rows of its largest task grew from {numbers['largest_first_share']:.0%} to "
-        f"{numbers['largest_last_share']:.0%} of all, as they do if few keys get most of the rows"
-    )
-
-
-def _grown_gc(numbers: Mapping[str, float]) -> str:
-    return (
-        "garbage collection in its tasks grew from "
-        f"{format_duration(numbers['gc_first_s'])} to {format_duration(numbers['gc_last_s'])} per "
-        "batch, as it does if memory runs short"
-    )
-
-
 #: By `GrowthCause`.
-_CAUSES: Mapping[str, Callable[[Mapping[str, float]], str]] = {
-    "state_rows": _grown_state,
-    "largest_task": _grown_largest_task,
-    "gc": _grown_gc,
-    "listing": lambda _: (
+_CAUSES: Mapping[str, str] = {
+    "state_rows": (
+        "the state grew from {state_first_rows:rows} to {state_last_rows:rows}, which a watermark "
+        "or a time to live would limit"
+    ),
+    "largest_task": (
+        "the rows of its largest task grew from {largest_first_share:.0%} to "
+        "{largest_last_share:.0%} of all, as they do if few keys get most of the rows"
+    ),
+    "gc": (
+        "garbage collection in its tasks grew from {gc_first_s:duration} to {gc_last_s:duration} "
+        "per batch, as it does if memory runs short"
+    ),
+    "listing": (
         "the folder of the source has more and more files to list, which cleanSource would remove"
     ),
-    "sink_log": lambda _: (
+    "sink_log": (
         "the file sink keeps a log of all files that it ever wrote, which the option retention "
         "would limit"
     ),
-    "checkpoint": lambda _: (
-        "the file system takes longer and longer to write the files of the checkpoint"
-    ),
+    "checkpoint": "the file system takes longer and longer to write the files of the checkpoint",
 }
 
 
@@ -222,20 +166,6 @@ def _batch_size_far_off(finding: Finding) -> str:
     return f"batches of {ratio:.3g} times the profiled rows, {_beyond(reach)} the profiled 1"
 
 
-def _jobs_not_profiled(finding: Finding) -> str:
-    return (
-        f"{counted(round(finding.numbers['concurrent_jobs']), 'job')} at a time, profiled with "
-        f"{finding.numbers['profiled_concurrent_jobs']:.0f}: how jobs share the slots is estimated"
-    )
-
-
-def _backlog(finding: Finding) -> str:
-    return (
-        f"every recorded batch waited {format_duration(finding.numbers['shortest_delay_s'])} or "
-        "longer for earlier batches: latencies here do not include such a backlog"
-    )
-
-
 def duration_against(seconds: float, limit_s: float) -> str:
     """A duration with as many digits as show on which side of a limit it is.
 
@@ -252,24 +182,30 @@ def duration_against(seconds: float, limit_s: float) -> str:
     return text
 
 
-def rows_text(number: float) -> str:
-    """A number of rows."""
-    return counted(round(number), "row")
-
-
-#: By the code of a finding about a setting.
+#: By the code of a finding about a setting: a sentence with places, or what makes one.
 OF_PREDICTIONS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.OVER_CAPACITY: _over_capacity,
     FindingCode.TOO_CLOSE_TO_SATURATION: _too_close,
-    FindingCode.STABILITY_NOT_KNOWN: _stability_not_known,
+    FindingCode.STABILITY_NOT_KNOWN: (
+        "whether {rate_per_s:rate} is stable is not known: no batch was larger than "
+        "{largest_rows:rows}, and batches of one size do not show how much of their time is for "
+        "the rows; {stable_up_to_per_s:stability} as far as is known"
+    ),
     FindingCode.MOSTLY_OVERRUNS: _mostly_overruns,
-    FindingCode.TRIGGERS_WAIT: lambda finding: (
-        f"batches start every {format_duration(finding.numbers['interval_s'])}, since triggers "
-        f"wait for {finding.numbers['min_rows']:,.0f} rows (minOffsetsPerTrigger)"
+    FindingCode.TRIGGERS_WAIT: (
+        "batches start every {interval_s:duration}, since triggers wait for {min_rows:,.0f} rows "
+        "(minOffsetsPerTrigger)"
     ),
     FindingCode.RATE_LIMIT_TOO_LOW: _limit_too_low,
-    FindingCode.RATE_LIMIT_LEAVES_LITTLE: _limit_leaves_little,
-    FindingCode.STATE_GROWS: _state_grows,
+    FindingCode.RATE_LIMIT_LEAVES_LITTLE: (
+        "the rate limit of {limit_rows:rows} per batch leaves less than {catch_up_ratio:above 1} "
+        "of the input rate for catching up"
+    ),
+    FindingCode.STATE_GROWS: (
+        "the state grows by {growth_per_s:rate}: this prediction is for the {state_rows:rows} at "
+        "the end of the profiled run, and every further million makes a batch "
+        "{batch_s_per_million_rows:duration} longer"
+    ),
     FindingCode.BATCHES_GROW: _batches_grow,
     FindingCode.GROWTH_CAUSE: _growth_cause,
     FindingCode.DECLARED: "based on declared costs: nothing of this job was measured",
@@ -277,7 +213,10 @@ OF_PREDICTIONS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.PARTITIONS_FAR_OFF: _partitions_far_off,
     FindingCode.ROWS_FAR_OFF: _rows_far_off,
     FindingCode.BATCH_SIZE_FAR_OFF: _batch_size_far_off,
-    FindingCode.CONCURRENT_JOBS_NOT_PROFILED: _jobs_not_profiled,
+    FindingCode.CONCURRENT_JOBS_NOT_PROFILED: (
+        "{concurrent_jobs:#job} at a time, profiled with {profiled_concurrent_jobs:.0f}: how jobs "
+        "share the slots is estimated"
+    ),
     FindingCode.NO_OUTPUT_MODE: (
         "window latency is unavailable: the recorded plan has no output mode"
     ),
@@ -292,13 +231,20 @@ OF_PREDICTIONS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         "window latency is unavailable: the recorded plan does not show by how much the join of "
         "two streams in front of the windows holds their watermark back"
     ),
-    FindingCode.WATERMARK_BEHIND: _watermark_behind,
+    FindingCode.WATERMARK_BEHIND: (
+        "window latency contains {behind_s:duration} in addition to the watermark delay: a join of "
+        "two streams in front of the windows holds their watermark back by its range of event "
+        "time, at any setting"
+    ),
     FindingCode.NO_EVENT_TIMES: "window latency is unavailable: no event times were recorded",
     FindingCode.ROW_COST_UNKNOWN: (
         "profiled with batches of one size, so the cost of a row is unknown: the expected value "
         "is half way between no task time and all of it, and plans assume the worse end"
     ),
-    FindingCode.BACKLOG_WHEN_PROFILED: _backlog,
+    FindingCode.BACKLOG_WHEN_PROFILED: (
+        "every recorded batch waited {shortest_delay_s:duration} or longer for earlier batches: "
+        "latencies here do not include such a backlog"
+    ),
     FindingCode.BATCHES_MAY_OVERTAKE: (
         "several jobs run at a time (spark.streaming.concurrentJobs): batches may end in "
         "a different order from that in which they arrived"

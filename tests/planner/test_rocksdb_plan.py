@@ -10,8 +10,8 @@ import pytest
 from headway.api.plan import plan
 from headway.domain import JobProfile, StateOperatorProfile
 from headway.planner.memory import memory_need
+from headway.planner.profiled_memory import state_in_rocksdb
 from headway.planner.space import NodeSpace
-from headway.planner.state_in_rocksdb import state_in_rocksdb
 from tests.factories import kept
 from tests.planner.jobs import with_memory
 

@@ -45,12 +45,7 @@ class Folder:
         """Refuse a path that leads outside the folder, an address, and more bytes than are read.
 
         Patterns are resolved, too. Whether there is anything at a path is the command's own
-        question.
-
-        Raises
-        ------
-        InputError
-            If a tool must not read it.
+        question. Raises InputError if a tool must not read it.
         """
         if is_address(name):
             raise InputError(

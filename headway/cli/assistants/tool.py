@@ -57,13 +57,8 @@ class Tool:
         """The command line of a call.
 
         A value is a part of its option's word, or stands behind ``--``: none is taken for another
-        option.
-
-        Raises
-        ------
-        InputError
-            If there is no such argument, or its value is neither a text, a number nor a list of
-            these.
+        option. Raises InputError if there is no such argument, or its value is neither a text, a
+        number nor a list of these.
         """
         for name in arguments:
             if name not in self.params:

@@ -130,14 +130,8 @@ def plan_difference(
 ) -> Difference:
     """Differences between two plans for streams, or two for batch jobs.
 
-    Parameters
-    ----------
-    before, after : Plan, DeadlinePlan, or one that is not feasible
-        Both of the same kind.
-    names : pair of str
-        Their names.
-    needs : callable, optional
-        Nodes that the job of ``after`` needs for other questions; by default from its frontier.
+    ``needs`` are the nodes that the job of ``after`` needs for other questions; by default from its
+    frontier.
     """
     both_feasible = before.feasible and after.feasible
     sizes = (sized(before), sized(after))

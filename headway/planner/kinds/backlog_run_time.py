@@ -28,10 +28,7 @@ _LEAST = 1e-9
 def run_time_of(job: EndingJob) -> JobTime:
     """The run time of a job, by its profile.
 
-    Raises
-    ------
-    InputError
-        If the cores of a batch job are not recorded.
+    Raises InputError if the cores of a batch job are not recorded.
     """
     if job.backlog is not None:
         return BacklogRunTime(backlog=job.backlog)

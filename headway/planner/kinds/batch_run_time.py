@@ -89,14 +89,7 @@ class BatchRunTime:
     def kept_probability(self, slots: int, core_speed_ratio: float, limit_s: float) -> float:
         """Probability that the run ends in time. [-]
 
-        Parameters
-        ----------
-        slots : int
-            Slots of the run.
-        core_speed_ratio : float, > 0
-            Speed of its cores over that of the profiled ones. [-]
-        limit_s : float, > 0
-            The deadline. [s]
+        ``core_speed_ratio`` is the speed of its cores over that of the profiled ones. [-]
 
         Notes
         -----
@@ -182,10 +175,7 @@ def expected_run_time_s(
 ) -> float:
     """Mean run time of a batch job on a number of slots, by its profile [s].
 
-    Raises
-    ------
-    InputError
-        If its cores are not recorded.
+    Raises InputError if its cores are not recorded.
     """
     return BatchRunTime.of(profile, seen_slots_of(profile)).mean_s(slots, core_speed_ratio)
 

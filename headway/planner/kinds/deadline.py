@@ -58,23 +58,10 @@ def plan_for_deadline(
 ) -> BatchAnswer:
     """The fewest nodes with which a batch job finishes in time, or the cheapest ones.
 
-    Parameters
-    ----------
-    profile : ApplicationProfile or StreamBacklog
-        The job, an application of the kind 'batch', or the backlog of a stream.
-    deadline : Deadline
-        The promise.
-    spaces : sequence of NodeSpace
-        Available nodes.
-    confidence : float in [0.5, 1)
-        Plan on run times that are exceeded with at most the remaining probability.
-    objective : Objective
-        Fewest nodes, lowest cost per run, or shortest run.
-
-    Raises
-    ------
-    InputError
-        If the profile is not that of a batch job, or its cores are not recorded.
+    The job is a batch application, or the backlog of a stream. Run times are exceeded with at most
+    the remaining probability of ``confidence``. The ``objective`` is the fewest nodes, the lowest
+    cost per run, or the shortest run. Raises InputError if the profile is not that of a batch job,
+    or its cores are not recorded.
 
     Notes
     -----
@@ -106,12 +93,7 @@ def fewest_in_time(
 ) -> int | None:
     """The fewest nodes with which a batch job finishes in time; None if no number is enough.
 
-    Parameters
-    ----------
-    profile : ApplicationProfile or StreamBacklog
-        The job, of the kind 'batch', with recorded cores, or the backlog of a stream.
-    deadline, space, confidence
-        As in :func:`plan_for_deadline`, which finds the same.
+    It is the number that `plan_for_deadline` finds.
     """
     job = run_time_of(profile)
     offer = _OfBatchJob(job=job, deadline=deadline, space=space, confidence=confidence)

@@ -62,25 +62,9 @@ def plan_dstreams(
 ) -> DStreamsPlan:
     """The fewest nodes, or the best ones, with which a DStreams application meets a latency target.
 
-    Parameters
-    ----------
-    profile : ApplicationProfile
-        The application.
-    rate_per_s : float or None
-        Arrival rate; None means as profiled. [records/s]
-    target : Target
-        The target, on the latency of rows.
-    spaces : sequence of DStreamsSpace
-        Available nodes, by node type.
-    confidence : float
-        The confidence level of the durations.
-    objective : Objective
-        Fewest nodes, lowest cost, or lowest latency within the spaces.
-
-    Raises
-    ------
-    InputError
-        If the profile lacks what a plan needs.
+    Without ``rate_per_s`` rows arrive as profiled; ``spaces`` are the available nodes, by node
+    type. The ``objective`` is the fewest nodes, the lowest cost, or the lowest latency within the
+    spaces. Raises InputError if the profile lacks what a plan needs.
 
     Notes
     -----

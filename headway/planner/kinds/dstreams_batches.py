@@ -58,10 +58,8 @@ class DStreamsBatches:
     def of(cls, profile: ApplicationProfile) -> DStreamsBatches:
         """From a profile.
 
-        Raises
-        ------
-        InputError
-            If the profile is not that of a DStreams application, or lacks what a prediction needs.
+        Raises InputError if the profile is not that of a DStreams application, or lacks what a
+        prediction needs.
         """
         dstreams, cluster = profile.dstreams, profile.cluster
         if profile.kind is not ApplicationKind.DSTREAMS or dstreams is None:
@@ -148,10 +146,7 @@ class DStreamsBatches:
     def load_of(self, rate_per_s: float | None) -> float:
         """A rate as a multiple of the profiled one.
 
-        Raises
-        ------
-        InputError
-            If a rate is given and the log counts no rows.
+        Raises InputError if a rate is given and the log counts no rows.
         """
         if rate_per_s is None:
             return 1.0

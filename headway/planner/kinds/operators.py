@@ -33,18 +33,10 @@ _MOST_SLICES = 50e6  # of all schedulers; beyond this, a simulation takes minute
 class OperatorsPrediction(Result):
     """Predictions for a pipeline of ordered operators by formulas.
 
-    Parameters
-    ----------
-    pipeline : OrderedPipeline
-        The question.
-    allocation, unordered : Allocation
-        Maximum throughput with order preserved (O10), and if ordering cost nothing (O1).
-    workers : tuple of float
-        Workers of each operator at its rate. [-]
-    latencies : tuple of OperatorLatency
-        Latency of each operator, from start to exit in order.
-    spark : OnSpark
-        The same work as stages of Spark.
+    ``allocation`` has the maximum throughput with order preserved (O10), ``unordered`` the one if
+    ordering cost nothing (O1). ``workers`` are those of each operator at its rate, and
+    ``latencies`` are from its start to the exit in order; ``spark`` is the same work as stages of
+    Spark.
     """
 
     result_kind = "ordered-prediction"
@@ -85,16 +77,9 @@ class OperatorsRuns(Result):
 class OperatorsPlan(Result):
     """The fewest workers with which a scheduler meets a target.
 
-    Parameters
-    ----------
-    pipeline : OrderedPipeline
-        With the planned number of workers; the maximum if none is sufficient.
-    target : Target
-        The question.
-    run : SchedulerRun or None
-        The scheduler in use, simulated with these workers; None if they cannot keep up.
-    proved_workers : int
-        Fewer workers cannot sustain the rate by (O10), with any scheduler.
+    ``pipeline`` has the planned number of workers; the maximum if none is sufficient. ``run`` is
+    that of the scheduler in use, simulated with these workers; None if they cannot keep up. Fewer
+    than ``proved_workers`` cannot sustain the rate by (O10), with any scheduler.
     """
 
     result_kind = "ordered-plan"
@@ -141,10 +126,7 @@ def predict_operators(pipeline: OrderedPipeline) -> OperatorsPrediction:
 def simulate_operators(pipeline: OrderedPipeline) -> OperatorsRuns:
     """Simulate each scheduler of a pipeline.
 
-    Raises
-    ------
-    InputError
-        If there would be more slices than can be simulated in minutes.
+    Raises InputError if there would be more slices than can be simulated in minutes.
     """
     _require_few_slices(pipeline, len(pipeline.compare) * _TUPLES)
     return OperatorsRuns(
@@ -161,10 +143,7 @@ def plan_operators(
 ) -> OperatorsPlan:
     """The fewest workers with which the first scheduler meets a target.
 
-    Raises
-    ------
-    InputError
-        If no rate is given, or the target is on a statistic that is not simulated.
+    Raises InputError if no rate is given, or the target is on a statistic that is not simulated.
     """
     if pipeline.rate_per_s is None:
         raise InputError(f"{argument('rate')}: saturated has no plan; expected a rate, e.g. 50k/s")

@@ -50,23 +50,9 @@ def plan_ordered(
 ) -> OrderedPlan:
     """Partition count, placement and limits of the stage that processes keys in order.
 
-    Parameters
-    ----------
-    job : JobProfile
-        Costs of tasks, and the path of rows to the stage.
-    configuration : Configuration
-        Slots, trigger interval and current shuffle partitions.
-    rate_per_s : float
-        Rows of the source per second. [rows/s]
-    counts : KeyCounts
-        Frequency of each key.
-    stage_name : str, optional
-        The stage; by default the one behind an exchange with the most work per batch.
-
-    Raises
-    ------
-    InputError
-        If the profile has no such stage, or batches grow without bound.
+    ``configuration`` has the slots, the trigger interval and the current shuffle partitions; the
+    stage is by default the one behind an exchange with the most work per batch. Raises InputError
+    if the profile has no such stage, or batches grow without bound.
     """
     batch_rows = _settled_rows(job, configuration, rate_per_s)
     if batch_rows > _ENDLESS_ROWS:
@@ -129,12 +115,8 @@ def _settled_rows(job: JobProfile, configuration: Configuration, rate_per_s: flo
 def with_known_keys(job: JobProfile, counts: KeyCounts) -> JobProfile:
     """The profile with its keys, from which the rows of tasks follow at any partitions (K11).
 
-    If map tasks combine the rows of a key before the stage, no key is heavy there.
-
-    Raises
-    ------
-    InputError
-        If the profile has no stage behind an exchange.
+    If map tasks combine the rows of a key before the stage, no key is heavy there. Raises
+    InputError if the profile has no stage behind an exchange.
     """
     stage = _stage(job, _largest_batch_rows(job), None)
     if _map_tasks(job, stage, counts):
@@ -171,12 +153,8 @@ def plan_skew(
     """Effect of the heaviest key on its stage at a planned setting.
 
     Without counts, the share of the largest recorded task is taken as that of one key: it is on a
-    partition drawn at random, and the other rows are distributed evenly.
-
-    Returns
-    -------
-    PlannedSkew or None
-        None if no key is known to be heavy, or if batches grow without bound.
+    partition drawn at random, and the other rows are distributed evenly. It is None if no key is
+    known to be heavy, or if batches grow without bound.
     """
     batch_rows = _settled_rows(job, configuration, rate_per_s)
     if batch_rows > _ENDLESS_ROWS:

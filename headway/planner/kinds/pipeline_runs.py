@@ -27,20 +27,10 @@ _JOBS_PER_FETCH = 12
 class PipelineRuns(Result):
     """Runs of a pipeline, which differ in the phases of all clocks.
 
-    Parameters
-    ----------
-    pipeline : Pipeline
-        The simulated pipeline.
-    predicted : PipelineLatency
-        Its prediction by the models.
-    latency_s : array
-        Latencies in all runs: of windows for a windowed job, else of rows. [s]
-    phase_means_s : dict
-        Mean time of a row in each phase, over all runs. [s]
-    num_runs, length_s
-        Number of runs, and length of each. [-], [s]
-    is_saturated : bool
-        Whether latencies grow. They also do if a part cannot keep up, which is not simulated.
+    ``latency_s`` are latencies in all runs: of windows for a windowed job, else of rows.
+    ``phase_means_s`` are the mean times of a row in each phase, over all ``num_runs``, each of
+    ``length_s``. ``is_saturated`` says whether latencies grow. They also do if a part cannot keep
+    up, which is not simulated.
     """
 
     result_kind = "pipeline-simulation"
@@ -74,10 +64,7 @@ def simulate_runs(
 ) -> PipelineRuns:
     """Simulate a pipeline at its setting.
 
-    Raises
-    ------
-    InputError
-        If there would be more events than can be simulated in minutes.
+    Raises InputError if there would be more events than can be simulated in minutes.
     """
     setting, final = pipeline.setting, pipeline.finalizing
     longest_s = float(max(setting.shuffle_period_s, setting.poll_period_s, setting.input_period_s))

@@ -44,24 +44,12 @@ class PipelineRule:
 class PipelinePlan:
     """The fewest nodes of a round, and their setting: ``(S*, Theta(S*))`` of VLDB'15, 3.1.
 
-    Parameters
-    ----------
-    question : PipelineQuestion
-        The question.
-    setting : PipelineSetting or None
-        The setting with the highest rate within the target on the fewest nodes; None if no setting
-        meets it.
-    latency : PipelineLatency
-        At that setting and the requested rate; without a setting, the lowest that was found.
-    lowest : PipelineSetting or None
-        Setting with the lowest latency found, if none meets the target; None if all are saturated.
-    highest_rate_per_s, most_rate_per_s : float
-        Highest rate of the setting within the target, and its bound over all settings (L15).
-        [rows/s]
-    proved_nodes : int
-        No setting of fewer nodes meets the target (L15).
-    rules : tuple of PipelineRule
-        Rules of thumb, for comparison.
+    ``setting`` has the highest rate within the target on the fewest nodes; None if no setting meets
+    it. ``latency`` is that at this setting and the requested rate; without one, it is the lowest
+    that was found, at ``lowest``, which is None if all are saturated. ``highest_rate_per_s`` is
+    that of the setting within the target, and ``most_rate_per_s`` its bound over all settings; no
+    setting of fewer nodes than ``proved_nodes`` meets the target (L15). ``rules`` are rules of
+    thumb, for comparison.
     """
 
     question: PipelineQuestion

@@ -36,18 +36,10 @@ from headway.models.pipeline.state import ReducerState, two_group_update
 class PipelineRound:
     """A map and a reduce function on equal nodes, at any setting and input rate.
 
-    Parameters
-    ----------
-    job, nodes : PipelineJob, PipelineNodes
-        Costs and hardware; the update function is that of keys in memory.
-    dispersion : float, >= 0
-        Variance over mean of the rows of an input batch. [-]
-    rate_ratio : float, > 0
-        Input rate of the round over that of the pipeline. [-]
-    windows : Finalizing or None
-        Windows, if results are windowed; the keys are those of all reducers together.
-    state : ReducerState or None
-        State, if it may not fit into memory.
+    ``dispersion`` is the variance over the mean of the rows of an input batch, and ``rate_ratio``
+    the input rate of the round over that of the pipeline. ``windows`` are given if results are
+    windowed; the keys are those of all reducers together. The update function is that of keys in
+    memory; ``state`` is given if it may not fit.
     """
 
     job: PipelineJob
@@ -191,16 +183,9 @@ def statistic_s(latency: PipelineLatency, target: Target) -> Array:
 class PipelinePrediction(Result):
     """Prediction for a pipeline at its setting.
 
-    Parameters
-    ----------
-    rounds : tuple of Pipeline
-        Each round at its setting and its own input rate.
-    latency : PipelineLatency
-        Latency through all rounds; of a window for a windowed job, else of a row.
-    published : PipelineLatency
-        The same by the paper's formulas, with arrivals at reducers taken as Poisson.
-    target : Target, optional
-        That of the pipeline's file.
+    Each of ``rounds`` is at its setting and its own input rate. ``latency`` is through all rounds:
+    of a window for a windowed job, else of a row; ``published`` is the same by the paper's
+    formulas, with arrivals at reducers taken as Poisson. ``target`` is that of the pipeline's file.
     """
 
     result_kind = "pipeline-prediction"

@@ -20,10 +20,7 @@ _MODE = "STREAMING_REAL_TIME_MODE"
 def require_real_time(profile: JobProfile, target: Target | None = None) -> None:
     """Reject a query that Spark rejects in Real-Time Mode, or that is not modelled there.
 
-    Raises
-    ------
-    InputError
-        States the reason, with Spark's own condition, and what is expected.
+    Raises InputError, which states the reason, with Spark's own condition, and what is expected.
     """
     why = next(iter((*_of_target(target), *_of_profile(profile), *_of_query(profile))), None)
     if why is not None:
@@ -33,10 +30,7 @@ def require_real_time(profile: JobProfile, target: Target | None = None) -> None
 def require_batch_length(batch_length_s: float) -> None:
     """Reject a batch length that Spark rejects.
 
-    Raises
-    ------
-    InputError
-        If it is too short.
+    Raises InputError if it is too short.
     """
     least_s = SHORTEST_BATCH_S.value
     if batch_length_s < least_s:
@@ -50,10 +44,7 @@ def require_batch_length(batch_length_s: float) -> None:
 def require_promises(promises: list[Promise]) -> list[CatchUp]:
     """The further targets, if all can be planned for.
 
-    Raises
-    ------
-    InputError
-        If one of them is not about the time after an outage.
+    Raises InputError if one of them is not about the time after an outage.
     """
     catch_ups = []
     for promise in promises:

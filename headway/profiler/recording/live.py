@@ -69,6 +69,8 @@ class Feed(Protocol):
 class LogFeed:
     """Batches of a query in a log that is still being written.
 
+    Raises EventLogError if there is no such log.
+
     Parameters
     ----------
     path : path
@@ -79,11 +81,6 @@ class LogFeed:
         Whether the application is started by a tuner: its log may not exist yet, and has one query.
         In other logs, a query that starts after the followed one has ended takes its place, as a
         run of the same query from a new checkpoint does.
-
-    Raises
-    ------
-    EventLogError
-        If there is no such log.
     """
 
     def __init__(
@@ -101,10 +98,7 @@ class LogFeed:
     def new_batches(self) -> list[LiveBatch]:
         """As in :class:`Feed`.
 
-        Raises
-        ------
-        EventLogError
-            If several queries run at the same time and none was named.
+        Raises EventLogError if several queries run at the same time and none was named.
         """
         if self._log is None:
             path = Path(self._path)
@@ -288,10 +282,7 @@ class QueryFeed:
 def query_of_session(spark: SparkSession, name: str | None = None) -> StreamingQuery:
     """The running query of a session, by its name or the beginning of its id.
 
-    Raises
-    ------
-    InputError
-        If there is none, or several and none was named; the message names them.
+    Raises InputError if there is none, or several and none was named; the message names them.
     """
     active = list(spark.streams.active)
     matches = [

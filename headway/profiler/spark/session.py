@@ -78,26 +78,12 @@ def embedded_session(
 
     The JVM writes nothing to the terminal and nothing into the working directory. SIGTERM ends the
     block like Ctrl-C, unless the program handles it. One session per process at a time; another may
-    follow.
-
-    Parameters
-    ----------
-    master : str
-        A local master ignores the caller's Spark settings; any other uses SPARK_HOME,
-        SPARK_CONF_DIR and SPARK_LOCAL_IP as they are.
-    event_log_dir : Path, optional
-        Folder of the event log, made if missing: rolling files, zstd, on every Spark version.
-    driver_memory : str
-        Heap of the driver in Spark's format; with a local master, it is the only heap.
-    extra_conf : mapping, optional
-        Spark properties that override all of the above.
-
-    Raises
-    ------
-    MissingPackagesError
-        If PySpark is not installed.
-    SparkUnavailableError
-        If there is no Java, a session is open already, or Spark does not start.
+    follow. A local ``master`` ignores the caller's Spark settings; any other uses SPARK_HOME,
+    SPARK_CONF_DIR and SPARK_LOCAL_IP as they are. ``event_log_dir`` is made if missing: rolling
+    files, zstd, on every Spark version. ``driver_memory`` is the heap of the driver in Spark's
+    format; with a local master, it is the only heap. ``extra_conf`` overrides all of this. Raises
+    MissingPackagesError if PySpark is not installed; SparkUnavailableError if there is no Java, a
+    session is open already, or Spark does not start.
     """
     require_packages("spark", "running Spark", "pyspark")
     _require_no_other_session()

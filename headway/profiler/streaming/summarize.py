@@ -48,22 +48,11 @@ def summarize(
 ) -> JobProfile:
     """Fit one profile to the chosen queries of the collected logs.
 
-    Parameters
-    ----------
-    queries : sequence of str
-        Names or ids (a prefix of 8 characters is enough) of the queries to profile; if empty, all
-        of them, which must be runs of one job.
-    version : str
-        The Headway version that makes the profile.
-    trigger_s : float, optional
-        The trigger interval of every run, if the user states it [s]; 0: as fast as possible.
-
-    Raises
-    ------
-    EventLogError
-        If there is no streaming query, or too few batches to profile.
-    InputError
-        If ``queries`` matches none, or the queries are different jobs.
+    ``queries`` are names or ids, of which a prefix of 8 characters is enough; if empty, all of
+    them, which must be runs of one job. ``version`` is that of Headway. ``trigger_s`` is the
+    trigger interval of every run, if the user states it [s]; 0 is as fast as possible. Raises
+    EventLogError if there is no streaming query, or too few batches to profile; InputError if
+    ``queries`` matches none, or the queries are different jobs.
     """
     runs = runs_of_job(logs, event_logs, queries, trigger_s)
     return profile_of(runs, logs, event_logs, version)

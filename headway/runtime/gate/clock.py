@@ -60,10 +60,8 @@ class GateClasses:
 def require_pool(spark: SparkSession, pool: object) -> None:
     """Require the name of a pool, and Spark's fair scheduler, which alone has pools.
 
-    Raises
-    ------
-    InputError
-        If it is something else, or the application was started with another scheduler.
+    Raises InputError if it is something else, or the application was started with another
+    scheduler.
     """
     if not isinstance(pool, str) or not pool:
         raise InputError(f"pool: got {pool!r}; expected the name of a pool, e.g. 'orders'")
@@ -78,10 +76,7 @@ def require_pool(spark: SparkSession, pool: object) -> None:
 def trigger_of(query: StreamingQuery) -> tuple[Any, float]:
     """The trigger executor of a query, and its trigger interval [s].
 
-    Raises
-    ------
-    InputError
-        If its trigger never waits, or does not exist.
+    Raises InputError if its trigger never waits, or does not exist.
     """
     require_classic(query)
     label = _label(query)
@@ -110,10 +105,7 @@ def trigger_of(query: StreamingQuery) -> tuple[Any, float]:
 def require_classic(query: StreamingQuery) -> None:
     """Require a query that runs in the JVM of this driver.
 
-    Raises
-    ------
-    InputError
-        If it is not a query, one of Spark Connect, or has ended.
+    Raises InputError if it is not a query, one of Spark Connect, or has ended.
     """
     # Checked on its class, since a Java object claims to have every attribute.
     if not hasattr(type(query), "id"):

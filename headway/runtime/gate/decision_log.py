@@ -91,10 +91,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 def read_decision_log(path: str | Path) -> Iterator[Decision | BatchEnd]:
     """The lines of a log, without an incomplete last line of a killed driver.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is not such a log; names the line.
+    Raises InputError if the file cannot be read or is not such a log, and names the line.
     """
     decoder = msgspec.json.Decoder(_Line)
     try:

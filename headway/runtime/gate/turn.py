@@ -29,15 +29,7 @@ class Turn:
     query that is stopped while it waits ends without the batch, which is repeated at its next
     start.
 
-    Parameters
-    ----------
-    batch_function : callable
-        Called with a batch and its number.
-
-    Raises
-    ------
-    InputError
-        If it is not callable.
+    The function is called with a batch and its number. Raises InputError if it is not callable.
     """
 
     def __init__(self, batch_function: Callable[[DataFrame, int], None]) -> None:
@@ -101,10 +93,7 @@ class Turn:
 def require_turn_of(query: StreamingQuery, turn: object) -> None:
     """Require an unused turn, of a query that writes by ``foreachBatch``.
 
-    Raises
-    ------
-    InputError
-        If it is something else.
+    Raises InputError if it is something else.
     """
     if not isinstance(turn, Turn):
         raise InputError(

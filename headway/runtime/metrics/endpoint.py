@@ -15,19 +15,8 @@ PATH = "/metrics"
 class Endpoint:
     """Answers ``GET /metrics`` with a text that is made anew for each request.
 
-    Parameters
-    ----------
-    text : callable
-        Makes the text.
-    port : int
-        The port; 0 takes a free one.
-    host : str
-        The address to listen at: by default only of this machine.
-
-    Raises
-    ------
-    HeadwayError
-        If the port cannot be listened at.
+    It listens at the address ``host``, on a free port if ``port`` is 0. Raises HeadwayError if it
+    cannot.
     """
 
     def __init__(self, text: Callable[[], str], *, port: int, host: str) -> None:

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.runtime.ordered.held_rows import HeldRows, parted
-from headway.runtime.ordered.kept_state import KeptStates, StateForm, maker_of
-from headway.runtime.ordered.key_times import KeyTimes, PassingTime, returned
+from headway.runtime.ordered.kept_state import KeptStates, KeyTimes, StateForm, maker_of
+from headway.runtime.ordered.key_times import PassingTime, returned
 from headway.runtime.ordered.output_rows import output_table
 from headway.runtime.ordered.pieces import (
     Pieces,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.errors import HeadwayError
 from headway.runtime.ordered.bucket import ROWS, BucketBatch, BucketState, OrderedStep, run_bucket
-from headway.runtime.ordered.key_times import Clock
+from headway.runtime.ordered.kept_state import Clock
 from headway.runtime.ordered.pieces import as_bytes, as_table
 from headway.runtime.ordered.plain_rows import arrived_table, leaving_columns, leaving_frame
 from headway.units import US_PER_MS

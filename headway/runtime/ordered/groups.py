@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from headway.runtime.given import F
 from headway.runtime.ordered.bucket import BUCKET, ROWS, BucketState, OrderedStep, run_bucket
 from headway.runtime.ordered.bucket_call import (
     COUNTED,
@@ -29,8 +30,6 @@ _NEVER_LATE = "timestamp'2200-01-01'"
 
 def on_stream(by_bucket: DataFrame, call: BucketCall, counted_as: str) -> DataFrame:
     """Output of the buckets of a stream; Spark sums the counts in its progress."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     if call.clock == "event":
         # Spark wakes a bucket by a column with a watermark, and drops rows that are late by this
         # column. Lateness is decided here by the time of each row, so this column is never late.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import operator
 from collections import namedtuple
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +17,14 @@ from headway.errors import InputError
 from headway.runtime.ordered.kept_values import MISFITS, bounds_of, fits, keeping, kept_as_is
 from headway.runtime.ordered.pieces import Pieces, as_bytes, joined, may_grow, rows_of, times_us
 
-if TYPE_CHECKING:
-    from headway.runtime.ordered.key_times import KeyTimes
-
 Key: TypeAlias = tuple[Any, ...]
 Values: TypeAlias = tuple[Any, ...]
+Clock: TypeAlias = Literal["event", "processing"]
+OnTimer: TypeAlias = Callable[[Any, Any], tuple[Any, Iterable[tuple[Any, ...]]]]
+"""From a key and its state, whose timer has passed, to the new state and output rows."""
 NEVER_US = (1 << 63) - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US = timedelta(microseconds=1)
 _KEY = "_headway_key_"
 _LAST_ROW, _GONE = "_headway_last_row_us", "_headway_gone"
 
@@ -118,6 +122,36 @@ def _named(plain: Any, columns: Sequence[str]) -> Any:
     }
     methods = {"_fields": (*columns,), "_replace": replace, "__repr__": text, "__slots__": ()}
     return type(plain.__name__, (plain,), methods | properties)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyTimes:
+    """What happens to a key as time passes.
+
+    ``timer`` is the column of the state with the time for which ``on_timer`` is called. A key is
+    forgotten ``idle_us`` after its last row, whose time is in the column ``row_time``, or that of
+    its batch. With ``by_row``, rows are in the order of this time, and each one lets it pass.
+    """
+
+    timer: str | None = None
+    on_timer: OnTimer | None = None
+    idle_us: int | None = None
+    row_time: str | None = None
+    by_row: bool = False
+
+    def timer_us(self, state: Any) -> int:
+        """Time of the timer of a state."""
+        at = None if self.timer is None else getattr(state, self.timer)
+        if at is None:
+            return NEVER_US
+        in_utc: datetime = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        return (in_utc - _EPOCH) // _US
+
+    def end_us(self, last_row_us: int | None) -> int:
+        """Time at which a key is forgotten unless another row arrives."""
+        if self.idle_us is None or last_row_us is None:
+            return NEVER_US
+        return last_row_us + self.idle_us
 
 
 class KeptStates:

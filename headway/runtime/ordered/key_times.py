@@ -6,50 +6,18 @@ with a later time, in any case in the batch whose watermark, or whose start, is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from headway.errors import InputError
-from headway.runtime.ordered.kept_state import NEVER_US, KeptStates, Key, StateForm, maker_of
-
-Clock: TypeAlias = Literal["event", "processing"]
-OnTimer: TypeAlias = Callable[[Any, Any], tuple[Any, Iterable[tuple[Any, ...]]]]
-"""From a key and its state, whose timer has passed, to the new state and output rows."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_US = timedelta(microseconds=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyTimes:
-    """What happens to a key as time passes.
-
-    ``timer`` is the column of the state with the time for which ``on_timer`` is called. A key is
-    forgotten ``idle_us`` after its last row, whose time is in the column ``row_time``, or that of
-    its batch. With ``by_row``, rows are in the order of this time, and each one lets it pass.
-    """
-
-    timer: str | None = None
-    on_timer: OnTimer | None = None
-    idle_us: int | None = None
-    row_time: str | None = None
-    by_row: bool = False
-
-    def timer_us(self, state: Any) -> int:
-        """Time of the timer of a state."""
-        at = None if self.timer is None else getattr(state, self.timer)
-        if at is None:
-            return NEVER_US
-        in_utc: datetime = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-        return (in_utc - _EPOCH) // _US
-
-    def end_us(self, last_row_us: int | None) -> int:
-        """Time at which a key is forgotten unless another row arrives."""
-        if self.idle_us is None or last_row_us is None:
-            return NEVER_US
-        return last_row_us + self.idle_us
+from headway.runtime.ordered.kept_state import (
+    NEVER_US,
+    KeptStates,
+    Key,
+    KeyTimes,
+    StateForm,
+    maker_of,
+)
 
 
 class PassingTime:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from headway.errors import InputError, MissingPackagesError, require_packages
 from headway.formats.key_counts import read_shares
-from headway.runtime.given import column_name, folder_text, is_collated, require_no_connect
+from headway.runtime.given import F, column_name, folder_text, is_collated, require_no_connect
 from headway.runtime.ordered.arrow_types import (
     arrow_schema,
     arrow_type,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headway.runtime.ordered.bucket import Step
-    from headway.runtime.ordered.key_times import Clock, OnTimer
+    from headway.runtime.ordered.kept_state import Clock, OnTimer
 
 Wait: TypeAlias = Literal["batch", "watermark"]
 _FIRST_WITH_NEWER = (4, 3)
@@ -365,8 +365,6 @@ def _as_keys(texts: Iterable[str], schema: StructType, key: str) -> dict[str, An
 
 def _with_buckets(df: DataFrame, keys: tuple[str, ...], ids: tuple[int, ...]) -> DataFrame:
     """Rows with the bucket of their key's hash, and text forms of nested columns to break ties."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     from headway.runtime.ordered.bucket import BUCKET, TIE
 
     hashed = F.pmod(F.xxhash64(*map(quoted, keys)), F.lit(len(ids)))

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headway.runtime.given import F
 from headway.runtime.sharing.aggregates import PREFIX, quoted
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ def _all_are(schema: StructType, kinds: Sequence[str]) -> bool:
 
 def arriving(df: DataFrame, *further_columns: str) -> DataFrame:
     """A stream's columns in forms that pandas preserves, their nulls, and some further columns."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     fields = [field for field in df.schema.fields if field.name not in further_columns]
     bits = [
         F.when(F.col(quoted(field.name)).isNull(), F.lit(1 << at)).otherwise(F.lit(0))
@@ -61,8 +60,6 @@ def arriving(df: DataFrame, *further_columns: str) -> DataFrame:
 
 
 def _arriving_value(field: StructField) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
-
     column, kind = F.col(quoted(field.name)), field.dataType.typeName()
     if kind == "date":
         column = F.unix_date(column)
@@ -127,8 +124,6 @@ def _leaving(column: Any) -> Any:
 
 def left(results: DataFrame, output: StructType) -> DataFrame:
     """The output rows, with their nulls and their own names."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     columns = []
     for at, field in enumerate(output.fields):
         value, kind = F.col(f"{PREFIX}{at}"), field.dataType.typeName()

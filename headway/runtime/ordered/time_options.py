@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, get_args
 
 from headway.errors import InputError
-from headway.runtime.ordered.key_times import Clock, KeyTimes, OnTimer
+from headway.runtime.ordered.kept_state import Clock, KeyTimes, OnTimer
 from headway.runtime.sharing.panes import WATERMARK
 from headway.units import US_PER_MS, parse_duration_s
 

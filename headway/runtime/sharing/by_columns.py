@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError, first_line
-from headway.runtime.given import on_connect
+from headway.runtime.given import F, on_connect
 from headway.runtime.sharing.aggregates import is_single_call, quoted, read_aggregates
 from headway.runtime.sharing.expressions import (
     Call,
@@ -180,7 +180,6 @@ def _analysed(
     What Spark would refuse of the query without sharing is refused here, in its words.
     """
     from pyspark.errors import AnalysisException
-    from pyspark.sql import functions as F  # noqa: N812
 
     try:
         if isinstance(aggregates, Mapping):
@@ -200,8 +199,6 @@ def _analysed(
 
 
 def _plain(name: str) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
-
     return F.col(quoted(name))
 
 

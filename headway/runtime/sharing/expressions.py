@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.domain.window_set import WindowSpec
 from headway.errors import InputError, first_line
-from headway.runtime.given import require_no_connect
+from headway.runtime.given import F, require_no_connect
 from headway.runtime.sharing.aggregates import knows_aggregate
 from headway.units import US_PER_MS
 
@@ -52,8 +52,6 @@ class Expressions:
 
     def column(self, expression: Any) -> Column:
         """The column of an expression, for which PySpark has no call."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         sql = self._jvm.org.apache.spark.sql
         if self._has_nodes:
             java_column = sql.classic.ExpressionUtils.column(expression)

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from headway.domain.window_set import WindowSpec
-from headway.runtime.given import options_set
+from headway.runtime.given import F, options_set
 from headway.runtime.sharing.aggregates import PREFIX, columns_of, quoted
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.log_batches import window_path
@@ -57,7 +57,6 @@ class SparkStore:
     def write_batch(self, folder: str) -> tuple[list[int], int | None]:
         """Write partial results by pane; returns the panes, and the largest event time [ms]."""
         from pyspark.sql import Observation
-        from pyspark.sql import functions as F  # noqa: N812
 
         # In the same pass as the rows are written.
         observation = Observation()
@@ -80,8 +79,6 @@ class SparkStore:
         self, folder: str, size_ms: int, ends: Mapping[int, Sequence[str]], keep: Sequence[int]
     ) -> None:
         """One job for all due windows of a size; kept ones are read back."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         windows = {end: self._merged(self._read(paths)) for end, paths in ends.items() if paths}
         kept_windows = [
             windows[end].withColumn(_PANE, F.lit(f"{size_ms}-{end}"))
@@ -99,8 +96,6 @@ class SparkStore:
         self, spec: WindowSpec, ends: Sequence[int], before: Sequence[str], now: Sequence[str]
     ) -> None:
         """One job for all open windows of a size, without keys that have no rows in the batch."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         rows = self._read(now, with_pane=True).withColumn(_CHANGED, F.lit(True))
         if before:
             earlier = self._read(before, with_pane=True).withColumn(_CHANGED, F.lit(False))
@@ -122,8 +117,6 @@ class SparkStore:
 
     def deliver(self, reader: str, made: Sequence[tuple[int, int]]) -> None:
         """Pass the finished columns of the windows, together, to the reader's sink."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         windows = [
             self._made[size, end]
             .withColumn(SIZE, F.lit(size).cast("bigint"))
@@ -141,7 +134,6 @@ class SparkStore:
 
     def _read(self, paths: Sequence[str], *, with_pane: bool = False) -> DataFrame:
         """Partial results with their written schema, since looking it up would need a job."""
-        from pyspark.sql import functions as F  # noqa: N812
         from pyspark.sql.types import LongType, StructField, StructType
 
         panes = [StructField(_PANE, LongType())] if with_pane else []
@@ -163,8 +155,6 @@ class SparkStore:
 
         No column of the files has a name that a user chose, so none has that of the partitions.
         """
-        from pyspark.sql import functions as F  # noqa: N812
-
         fields = zip(self.stored.names, stored_names(self.query), strict=True)
         by_folder = rows.select(
             *(F.col(quoted(column_name)).alias(stored) for column_name, stored in fields),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError
-from headway.runtime.given import is_collated, require_no_connect
+from headway.runtime.given import F, is_collated, require_no_connect
 from headway.runtime.sharing.aggregates import (
     PREFIX,
     Aggregate,
@@ -138,8 +138,6 @@ def merged(panes: DataFrame, query: WindowQuery) -> DataFrame:
 
 def finished(windows: DataFrame, query: WindowQuery, df: DataFrame) -> DataFrame:
     """Merged partial results as the requested columns, those of ``direct``."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     micros = f"unix_micros({END}) - {SIZE} * {US_PER_MS}"
     window = F.expr(f"named_struct('start', timestamp_micros({micros}), 'end', {END})")
     merged_aggregates = windows.select(
@@ -151,8 +149,6 @@ def finished(windows: DataFrame, query: WindowQuery, df: DataFrame) -> DataFrame
 
 
 def _final(df: DataFrame, aggregate: Aggregate) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
-
     if aggregate.quotient_of is None:
         return F.expr(aggregate.final)
     require_no_connect(
@@ -168,8 +164,6 @@ def _final(df: DataFrame, aggregate: Aggregate) -> Column:
 
 def with_outputs(windows: DataFrame, query: WindowQuery) -> DataFrame:
     """Merged aggregates as the results that are made of them, in the order they were given in."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     if not query.outputs:
         return windows
     return windows.select(
@@ -188,8 +182,6 @@ def merge_columns(query: WindowQuery) -> list[Column]:
 
 
 def _columns(parts: Iterable[Mapping[str, str]]) -> list[Column]:
-    from pyspark.sql import functions as F  # noqa: N812
-
     return [F.expr(text).alias(name) for name, text in columns_of(parts).items()]
 
 
@@ -217,7 +209,6 @@ def windows_of_pane(start_us: str, windows: Iterable[WindowSpec], pane_ms: int) 
 def _types(df: DataFrame, aggregates: Iterable[Aggregate]) -> dict[str, str]:
     """Spark's types of totals and results without sharing, by their text."""
     from pyspark.errors import AnalysisException
-    from pyspark.sql import functions as F  # noqa: N812
 
     texts = [
         text for aggregate in aggregates for text in (aggregate.direct, aggregate.total) if text
@@ -232,8 +223,6 @@ def _types(df: DataFrame, aggregates: Iterable[Aggregate]) -> dict[str, str]:
 
 def window_of(time: str, spec: WindowSpec) -> Column:
     """Spark's own window for a specification, with the name ``window``."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     size, slide, offset = (
         f"{ms} milliseconds" for ms in (spec.size_ms, spec.slide_ms, spec.offset_ms)
     )

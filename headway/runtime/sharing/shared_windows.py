@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 from headway.errors import HeadwayError, InputError
 from headway.formats.own_files import parse_json
-from headway.runtime.given import on_connect, require_no_connect
+from headway.runtime.given import F, on_connect, require_no_connect
 from headway.runtime.sharing.aggregates import quoted
 from headway.runtime.sharing.at_start import checked_at_start
 from headway.runtime.sharing.by_columns import (
@@ -168,8 +168,6 @@ def _counted(df: DataFrame, query: WindowQuery, how: How, checkpoint: str | None
 
 def direct(df: DataFrame, query: WindowQuery) -> DataFrame:
     """Each size by Spark's own window: the query with which sharing is compared."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     aggregates = [F.expr(aggregate.direct).alias(aggregate.name) for aggregate in query.aggregates]
     names = [
         *map(quoted, query.key),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headway.errors import InputError
 from headway.runtime.given import (
+    F,
     column_like,
     folder_text,
     require_columns,
@@ -41,8 +42,6 @@ def brought_back(
     The parameters are those of :func:`headway.bring_back`, with ages in seconds. The offset log in
     the checkpoint contains each batch's timestamp.
     """
-    from pyspark.sql import functions as sf
-
     folder = folder_text(checkpoint)
     require_columns(rows, arrived, cost)
     require_no_connect(
@@ -67,21 +66,19 @@ def brought_back(
         raise InputError(
             f"column {batch!r} is of type {kind}; expected the number of each row's batch"
         )
-    began_s = sf.create_map(
+    began_s = F.create_map(
         *(
-            sf.lit(part)
+            F.lit(part)
             for committed_batch in batches
             for part in (committed_batch.number, committed_batch.timestamp_s)
         )
     )
-    age_s = began_s[sf.col(batch)] - sf.col(quoted(arrived)).cast("double")
+    age_s = began_s[F.col(batch)] - F.col(quoted(arrived)).cast("double")
     return rows.where(age_s > limit)
 
 
 def _with_batch(rows: DataFrame, batches: Sequence[CommittedBatch]) -> DataFrame:
     """Kafka rows that the batches have read, each with the number of its batch."""
-    from pyspark.sql import functions as sf
-
     if missing := [name for name in _KAFKA if name not in rows.columns]:
         raise InputError(
             f"no column {missing[0]!r}; expected topic, partition and offset, as Spark reads them "
@@ -96,9 +93,9 @@ def _with_batch(rows: DataFrame, batches: Sequence[CommittedBatch]) -> DataFrame
     table = rows.sparkSession.createDataFrame(
         spans, "{} int, {} string, {} int, {} long, {} long".format(BATCH_COLUMN, *_SPAN)
     )
-    topic, partition, offset = map(sf.col, _KAFKA)
-    of_topic, of_partition, first, end = map(sf.col, _SPAN)
+    topic, partition, offset = map(F.col, _KAFKA)
+    of_topic, of_partition, first, end = map(F.col, _SPAN)
     is_of_batch = (
         (topic == of_topic) & (partition == of_partition) & (offset >= first) & (offset < end)
     )
-    return rows.join(sf.broadcast(table), is_of_batch).drop(*_SPAN)
+    return rows.join(F.broadcast(table), is_of_batch).drop(*_SPAN)

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from headway.errors import InputError
-from headway.runtime.given import column_like, require_columns, require_timestamp
+from headway.runtime.given import F, column_like, require_columns, require_timestamp
 from headway.runtime.sharing.aggregates import quoted
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ def mark_shed(
 
     The parameters are those of :func:`headway.shed`, with ages in seconds.
     """
-    from pyspark.sql import functions as sf
-
     require_columns(rows, arrived, cost)
     if taken := column_like(rows, SHED_COLUMN):
         raise InputError(f"the rows have a column {taken!r} already; rename it")
@@ -48,40 +46,36 @@ def mark_shed(
     if not isinstance(counted_as, str) or not counted_as:
         raise InputError(f"counted_as: got {counted_as!r}; expected a name, e.g. 'shed orders'")
     # Spark replaces this by the batch's timestamp from the offset log.
-    age_s = sf.current_timestamp().cast("double") - sf.col(quoted(arrived)).cast("double")
-    marked = rows.withColumn(SHED_COLUMN, sf.coalesce(age_s > limit, sf.lit(False)))
+    age_s = F.current_timestamp().cast("double") - F.col(quoted(arrived)).cast("double")
+    marked = rows.withColumn(SHED_COLUMN, F.coalesce(age_s > limit, F.lit(False)))
     return marked.observe(
         counted_as,
-        sf.count(sf.lit(1)).alias("rows"),
-        sf.count_if(sf.col(SHED_COLUMN)).alias("shed"),
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if(F.col(SHED_COLUMN)).alias("shed"),
     )
 
 
 def limit_of(rows: DataFrame, limits_s: Mapping[str, float] | float, cost: str | None) -> Column:
     """The age from which a row is shed; null for a class that has no limit. [s]"""
-    from pyspark.sql import functions as sf
-
     if isinstance(limits_s, Mapping):
         if cost is None or not limits_s:
             raise InputError("limits by cost class need the column of the class: cost='...'")
         require_classes(rows, cost, limits_s)
-        limit: Any = sf.lit(None).cast("double")
+        limit: Any = F.lit(None).cast("double")
         for kind, limit_s in limits_s.items():
-            limit = sf.when(is_of_class(cost, kind), sf.lit(float(limit_s))).otherwise(limit)
+            limit = F.when(is_of_class(cost, kind), F.lit(float(limit_s))).otherwise(limit)
         by_class: Column = limit
         return by_class
     if cost is not None:
         raise InputError(
             "a cost class needs limits by class, e.g. {'cheap': '2s', 'dear': '500ms'}"
         )
-    return sf.lit(float(limits_s))
+    return F.lit(float(limits_s))
 
 
 def is_of_class(cost: str, kind: object) -> Column:
     """Whether a row is of a cost class; null for a row without a class."""
-    from pyspark.sql import functions as sf
-
-    return sf.col(quoted(cost)) == sf.lit(kind)
+    return F.col(quoted(cost)) == F.lit(kind)
 
 
 def require_classes(rows: DataFrame, cost: str, kinds: Iterable[object]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from headway.formats.event_lines import tell_event
 from headway.models.scheduling.punctual import punctual_subset
 from headway.runtime.given import (
+    F,
     connect_refusal,
     require_columns,
     require_no_connect,
@@ -109,14 +110,12 @@ def _tell(
 
 def _is_shed(kept_from: KeptFrom, arrived: str, cost: str) -> Column:
     """Whether a row arrived before those of its class that are kept."""
-    from pyspark.sql import functions as sf
-
-    arrived_us = sf.unix_micros(quoted(arrived))
-    is_shed = sf.lit(False)
+    arrived_us = F.unix_micros(quoted(arrived))
+    is_shed = F.lit(False)
     for kind, from_us in kept_from:
-        is_early = arrived_us.isNotNull() if from_us is None else arrived_us < sf.lit(from_us)
+        is_early = arrived_us.isNotNull() if from_us is None else arrived_us < F.lit(from_us)
         # Null for a row that cannot be judged.
-        is_shed = is_shed | sf.coalesce(is_of_class(cost, kind) & is_early, sf.lit(False))
+        is_shed = is_shed | F.coalesce(is_of_class(cost, kind) & is_early, F.lit(False))
     return is_shed
 
 
@@ -129,14 +128,12 @@ def _counted(
     step_us: int,
 ) -> dict[tuple[int | None, int | None], int]:
     """Rows by bucket of deadlines and place of their class; None for an unknown one."""
-    from pyspark.sql import functions as sf
-
-    deadline_us = sf.unix_micros(quoted(arrived)) + sf.lit(limit_us)
+    deadline_us = F.unix_micros(quoted(arrived)) + F.lit(limit_us)
     # Rounded down, so that no row is later than its bucket.
-    bucket = (deadline_us - sf.pmod(deadline_us, sf.lit(step_us))) / sf.lit(step_us)
-    class_index: Any = sf.lit(None).cast("int")
+    bucket = (deadline_us - F.pmod(deadline_us, F.lit(step_us))) / F.lit(step_us)
+    class_index: Any = F.lit(None).cast("int")
     for at, kind in enumerate(classes):
-        class_index = sf.when(is_of_class(cost, kind), sf.lit(at)).otherwise(class_index)
+        class_index = F.when(is_of_class(cost, kind), F.lit(at)).otherwise(class_index)
     columns = bucket.cast("long").alias(_DEADLINE), class_index.alias(_CLASS)
     counts = batch.select(*columns).groupBy(_DEADLINE, _CLASS).count().collect()
     return {(row[_DEADLINE], row[_CLASS]): row["count"] for row in counts}

@@ -1,17 +1,36 @@
-"""Fields of a file's noun: key, kind and description, declared once."""
+"""Fields of a file's noun: key, kind and description, declared once; what a kind must do."""
 
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from headway.spec.forms.kinds import Kind
+from headway.formats.yaml_document import Plain, Route
+from headway.spec.forms.reader import Reader
+
+JsonSchema = dict[str, Any]
 
 _UNIT = re.compile(r"_(?:bytes_per_s|per_s|s|bytes|ratio)$")
+
+
+class Kind(Protocol):
+    """How one value is read."""
+
+    @property
+    def words(self) -> str:
+        """What is expected, in messages: ``a duration, e.g. 500ms``."""
+
+    @abstractmethod
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The value, or ``FAULTY`` after its faults have been reported."""
+
+    @abstractmethod
+    def json_schema(self) -> JsonSchema:
+        """The JSON Schema for editors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,18 +47,9 @@ class Entry:
 def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISSING) -> Any:
     """A field of a file's noun.
 
-    Parameters
-    ----------
-    kind : Kind
-        How its value is read.
-    about : str
-        Its description, for the reference and for editors; with its default, if that is not
-        obvious.
-    key : str, optional
-        Its name in the file, if it is not that of the field without its unit: ``rate`` for
-        ``rate_per_s``.
-    default : optional
-        Its value when it is not given; without one the key is required.
+    ``about`` is its description, for the reference and for editors; with its default, if that is
+    not obvious. ``key`` is its name in the file, if it is not that of the field without its unit:
+    ``rate`` for ``rate_per_s``. Without a ``default`` the key is required.
     """
     metadata = {"kind": kind, "about": about, "key": key}
     if default is MISSING:
@@ -67,10 +77,7 @@ def entries_of(noun: type[Any]) -> tuple[Entry, ...]:
 def require_different_names(members: Sequence[Any], fault: str) -> None:
     """Refuse members of a list that have one name; ``fault`` has a place for it.
 
-    Raises
-    ------
-    ValueError
-        The fault, with the first name that occurs twice.
+    Raises ValueError with the fault and the first name that occurs twice.
     """
     counts = Counter(member.name for member in members)
     repeated = next((name for name, count in counts.items() if count > 1), None)

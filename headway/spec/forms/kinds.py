@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from headway.errors import InputError
 from headway.formats.yaml_document import Plain, Route, shown
 from headway.limits import MOST_INT
-from headway.spec.forms.entries import entries_of
+from headway.spec.forms.entries import JsonSchema, Kind, entries_of
 from headway.spec.forms.reader import FAULTY, Reader
-
-JsonSchema = dict[str, Any]
 
 _GROUPED = re.compile(r"[-+]?[0-9]+(?:_[0-9]+)+")
 _WHOLE = re.compile(r"[-+]?[0-9]+(?:_[0-9]+)*")
 _CLOCK = re.compile(r"[0-9]+(?::[0-9]{1,2})+")
-
-
-class Kind(Protocol):
-    """How one value is read."""
-
-    @property
-    def words(self) -> str:
-        """What is expected, in messages: ``a duration, e.g. 500ms``."""
-
-    @abstractmethod
-    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The value, or ``FAULTY`` after its faults have been reported."""
-
-    @abstractmethod
-    def json_schema(self) -> JsonSchema:
-        """The JSON Schema for editors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,10 +80,8 @@ class Reader:
     def raise_faults(self) -> None:
         """End the reading if anything was wrong.
 
-        Raises
-        ------
-        SpecError
-            One line per fault and each once, in the order of the files; of very many, the first.
+        Raises SpecError with one line per fault, each once, in the order of the files; of very
+        many, the first.
         """
         if not self.faults:
             return

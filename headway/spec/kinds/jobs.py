@@ -269,10 +269,7 @@ class BatchJob:
 def require_one_source(profile: Path | None, declared: object) -> None:
     """Refuse a job with both a profile and declared costs, or with neither.
 
-    Raises
-    ------
-    ValueError
-        Says which.
+    Raises ValueError, which says which.
     """
     if (profile is None) == (declared is None):
         sources_text = "neither" if profile is None else "both"

@@ -212,10 +212,7 @@ class MicroBatchPipeline:
 def require_modelled(target: object, *, windowed: bool) -> None:
     """Refuse a target of another kind than the latency that a pipeline has.
 
-    Raises
-    ------
-    ValueError
-        Names what was expected.
+    Raises ValueError, which names what was expected.
     """
     expected = "'window p99 <= 3s'" if windowed else "'p99 <= 3s' or 'mean <= 1s'"
     metric = Metric.WINDOW if windowed else Metric.TUPLE

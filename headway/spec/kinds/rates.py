@@ -10,7 +10,8 @@ from headway.errors import InputError
 from headway.formats.rate_trace import read_rate_trace
 from headway.formats.yaml_document import Plain, Route
 from headway.spec.forms import entry
-from headway.spec.forms.kinds import FilePath, JsonSchema, Kind, ListOf, Nested
+from headway.spec.forms.entries import JsonSchema, Kind
+from headway.spec.forms.kinds import FilePath, ListOf, Nested
 from headway.spec.forms.quantities import RATE, RATIO, Quantity, Uncertain
 from headway.spec.forms.reader import FAULTY, Reader
 from headway.units import HOURS_PER_DAY

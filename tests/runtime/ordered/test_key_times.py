@@ -14,7 +14,7 @@ import pytest
 from headway.errors import InputError
 from headway.runtime.ordered import bucket, kept_state
 from headway.runtime.ordered.bucket import BucketState, OrderedStep, run_bucket
-from headway.runtime.ordered.key_times import KeyTimes
+from headway.runtime.ordered.kept_state import KeyTimes
 from tests.runtime.ordered.ordered_cases import (
     COLUMNS,
     EPOCH,

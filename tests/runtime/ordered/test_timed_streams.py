@@ -16,7 +16,7 @@ import pytest
 import headway
 from headway.errors import HeadwayError, InputError, MissingPackagesError
 from headway.runtime.given import options_set
-from headway.runtime.ordered.key_times import KeyTimes
+from headway.runtime.ordered.kept_state import KeyTimes
 from headway.runtime.ordered.layout import GUARD_FILE
 from tests.runtime.ordered import test_key_times
 from tests.runtime.ordered.ordered_cases import EPOCH, Case, a_case, batches_of, micros
