@@ -62,8 +62,9 @@ def compiled(folder: Path, compiler: Path, spark_jars: Path) -> dict[str, bytes]
     """The classes of the Java sources in a folder, by their names in a jar."""
     with tempfile.TemporaryDirectory() as name:
         command = [
-            compiler, "--release", str(RELEASE), "-nowarn", "-encoding", "UTF-8",
-            "-classpath", f"{spark_jars}/*", "-d", name, *sorted(folder.glob("*.java")),
+            compiler, "-J-XX:TieredStopAtLevel=1", "-proc:none", "--release", str(RELEASE),
+            "-nowarn", "-encoding", "UTF-8", "-classpath", f"{spark_jars}/*", "-d", name,
+            *sorted(folder.glob("*.java")),
         ]  # fmt: skip
         subprocess.run(command, check=True)
         return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.assertion import rewrite
 from hypothesis import settings
 
 from tests.seeds import examples, few_settings
@@ -21,8 +23,11 @@ settings.register_profile("same-examples", examples(40, 100), derandomize=True)
 settings.load_profile("same-examples")
 
 # A JVM of a test lives for minutes and runs each query a few times: to compile it twice costs more
-# than it is worth. No garbage collector here: a JVM refuses a second one, and readers name theirs.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+# than it is worth, and so does verifying the thousands of classes of Spark's jars. No garbage
+# collector here: a JVM refuses a second one, and readers name theirs. The launcher is another JVM.
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+os.environ.setdefault("SPARK_SUBMIT_OPTS", _QUICK)
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", f"{_QUICK} -XX:+UseSerialGC")
 # Processes of pytest-xdist have a width, which what people read from a pipe would follow.
 os.environ.pop("COLUMNS", None)
 # Nor are the matrices worth a second thread, which would take the core of another process.
@@ -63,9 +68,24 @@ if TYPE_CHECKING:
 def pytest_configure(config: pytest.Config) -> None:
     # Trees, arrays and ten thousand tests are looked through again and again for little garbage.
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
+    if "PYTEST_XDIST_WORKER" in os.environ and not sys.dont_write_bytecode:
+        _rewrite_asserts(config)
     # Older ones leave the sockets of collected rows to the garbage collector.
     if tuple(map(int, version("pyspark").split(".")[:2])) < (4, 1):
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+
+
+def _rewrite_asserts(config: pytest.Config) -> None:
+    """Each process begins with other test files, and then finds what the others have written."""
+    files = sorted(Path(__file__).parent.rglob("test_*.py"))
+    part = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
+    first = part * len(files) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    for path in (*files[first:], *files[:first]):
+        rewritten = rewrite.get_cache_dir(path) / f"{path.stem}{rewrite.PYC_TAIL}"
+        if not rewritten.exists():
+            rewritten.parent.mkdir(exist_ok=True)
+            status, code = rewrite._rewrite_test(path, config)
+            rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, status, rewritten)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
@@ -150,6 +170,8 @@ def spark(clock_source_jar: Path, spark_event_log_dir: Path) -> Iterator[SparkSe
             # Test data is tiny: the default of 200 tasks would be all of a test's time.
             "spark.sql.shuffle.partitions": "2",
             "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+            # Nor need Java know where in Python each expression was written.
+            "spark.python.sql.dataFrameDebugging.enabled": "false",
             **local_checkpoint_conf(),
         },
     ) as session:

@@ -17,14 +17,22 @@ def seeds(few: int, many: int) -> list[object]:
 
 
 def first_of(cases: Iterable[object], few: int) -> list[object]:
-    """The first few cases in every run, the others in `make test-statistical`."""
+    """The first few cases in every run, the others in `make test-statistical`.
+
+    The others are not even collected in every run: they are thousands, in each process.
+    """
     first = list(cases)
-    return [*first[:few], *(pytest.param(it, marks=pytest.mark.statistical) for it in first[few:])]
+    others = first[few:] if _is_every_example() else []
+    return [*first[:few], *(pytest.param(it, marks=pytest.mark.statistical) for it in others)]
 
 
 def examples(few: int, many: int) -> settings:
     """Of cases that Hypothesis makes few in every run, many in `make test-statistical`."""
-    return settings(max_examples=many if os.environ.get(_ALL_EXAMPLES) else few, deadline=None)
+    return settings(max_examples=many if _is_every_example() else few, deadline=None)
+
+
+def _is_every_example() -> bool:
+    return bool(os.environ.get(_ALL_EXAMPLES))
 
 
 def few_settings(patch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from headway.cli.main import run
 
-pytest.importorskip("cvxpy")
+# Not imported: every process that collects the tests would load it.
+pytestmark = pytest.mark.skipif(find_spec("cvxpy") is None, reason="needs headway[capacity]")
 
 QUERIES = """\
 apiVersion: headway/v1

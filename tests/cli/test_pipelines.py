@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import headway
 from headway.api.file_kinds import is_pipeline
+from headway.api.plan import plan_job
 from headway.cli.main import run
 from headway.errors import InputError
 from headway.formats.as_json import json_text
@@ -84,6 +86,14 @@ def test_too_much_is_saturated(capsys: pytest.CaptureFixture[str]) -> None:
 def test_plan_prints_proof_and_rules(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # Planned once for both forms.
+    plans = list[object]()
+
+    def planned_once(*question: Any) -> object:
+        plans[:] = plans or [plan_job(*question)]
+        return plans[0]
+
+    monkeypatch.setattr("headway.cli.plan.plan_job", planned_once)
     out = printed(capsys, "plan", WORDS, "--target", "p99 <= 1s", "--rate", "300k/s")
     assert " meet p99 <= 1.00 s at 300k/s" in out.splitlines()[0]
     assert "\nproved: fewer nodes miss it" in out

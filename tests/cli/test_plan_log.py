@@ -24,6 +24,7 @@ from tests.profiler.event_log import (
     write_rolling,
     write_zstd,
 )
+from tests.seeds import seeds
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -124,7 +125,7 @@ def test_without_rate_and_target_it_is_what_the_profiled_setting_meets(folder: P
     assert of_rate.target.limit_s < 2 * plan.target.limit_s
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(3, 6))
 def test_no_lower_limit_of_three_digits_is_met_by_the_setting(seed: int) -> None:
     question = random_question(seed)
     assert question is not None

@@ -53,7 +53,10 @@ COMMANDS: dict[str, tuple[Sequence[str], int]] = {
     "plan on node types": (("plan", "job.yaml", *ASKED, "--node-type", "m6i.xlarge"), 0),
     "plan of a batch job": (("plan", "nightly.profile.yaml", "--target", "deadline <= 150s"), 0),
     "plan of a spec": (("plan", "orders.yaml", "--rate", "6k/s"), 0),
-    "plan of a pipeline": (("plan", "pipeline.yaml", "--target", "p99 <= 1s"), 0),
+    "plan of a pipeline": (
+        ("plan", "pipeline.yaml", "--target", "p99 <= 5s", "--max-nodes", "3"),
+        0,
+    ),
     "plan of operators": (("plan", "operators.yaml"), 0),
     "predict": (("predict", "job.yaml", "--rate", "12k/s"), 0),
     "predict of a pipeline": (("predict", "pipeline.yaml"), 0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from random import Random
 from typing import Any, cast
 
@@ -57,8 +57,11 @@ _SHOWN = (
 )  # fmt: skip
 
 
-def lines() -> Iterator[str]:
-    """A line for each call: what was asked, and the figures of the answer, or the error."""
+def lines(numbers: Container[int] = range(NUM_CALLS)) -> Iterator[str]:
+    """A line for each call: what was asked, and the figures of the answer, or the error.
+
+    ``numbers`` are those of the calls that are made; all are drawn.
+    """
     draw, profiles = Random(_SEED), _profiles()
     for number in range(NUM_CALLS):
         kind = draw.choice(_KINDS)
@@ -69,6 +72,8 @@ def lines() -> Iterator[str]:
         )
         if kind == "real-time" and call == "plan" and number % 5:
             asked.pop("trigger", None)  # Spark refuses those of micro-batches
+        if number not in numbers:
+            continue
         said = ", ".join(f"{name}={value!r}" for name, value in asked.items())
         answer = _answer(call, kind, profiles[kind], asked)
         yield alike_on_all_machines(f"{number:3} {call} {kind}({said}): {answer}")

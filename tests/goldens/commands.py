@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+
 from headway.cli.main import run
 from headway.formats.profile_file import save_profile
 from headway.version import __version__
@@ -18,6 +20,7 @@ from tests.planner.jobs import windowed
 from tests.planner.test_backlog import ended
 from tests.planner.test_dstreams import FITTED, profiled
 from tests.planner.test_real_time import a_query
+from tests.seeds import few_settings
 
 ROOT = Path(__file__).parents[2]
 _STREAM = "plan examples/word-count.profile.yaml --rate 40k/s --target 'p99 <= 2s'"
@@ -33,7 +36,6 @@ _REAL_TIME = (
 )
 _PIPELINE = "plan examples/pipelines/word-count.yaml --rate 200k/s --max-nodes 3 --target"
 _CHECK = "check configs/orders.yaml --baseline configs/headway.lock"
-# The page of a plan computes its map; these leave little to be mapped.
 _FEW = " --partitions 8 --trigger 1s --max-nodes 2 --quiet -o page.html"
 _NODES = (
     " --objective cost --node-type a.large:cores=4,memory=14g,price=0.192"
@@ -138,7 +140,8 @@ _MANY_DIGITS = re.compile(r"(?<![\w.])\d+\.\d{9,}(?:e[+-]?\d+)?(?![\w.])")
 
 def output_of(name: str, folder: Path) -> str:
     """Exit code, standard output, errors, and the text of the page, without dates."""
-    with contextlib.chdir(folder):
+    with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
+        few_settings(patch)
         Path(_PAGE).unlink(missing_ok=True)
         code, out, err = _streams(COMMANDS[name])
         page = Path(_PAGE).read_text(encoding="utf-8") if Path(_PAGE).exists() else None

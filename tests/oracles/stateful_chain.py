@@ -119,13 +119,15 @@ class _Running:
                         separate.append(session)
                 self.sessions[row.key] = [*separate, merged]
         closed = []
-        for key, sessions in self.sessions.items():
+        for key, sessions in list(self.sessions.items()):
             closed += [
                 Rows(session.end_ms - 1, session.number, key)
                 for session in sessions
                 if session.end_ms <= watermark_ms
             ]
             sessions[:] = [session for session in sessions if session.end_ms > watermark_ms]
+            if not sessions:
+                del self.sessions[key]
         return sorted(closed)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,7 +12,7 @@ from headway.api.results import as_data
 from headway.domain import Explored
 from headway.formats.as_json import json_text
 from headway.formats.profile_file import load_profile
-from tests.report.test_pages import PAGES, PROFILE, planned, saved
+from tests.report.test_pages import PAGES, PROFILE, planned, saved, text_of_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -27,6 +26,7 @@ _SERIOUS = """async () => (await axe.run()).violations
   .filter((fault) => ["serious", "critical"].includes(fault.impact))
   .flatMap((fault) => fault.nodes.map((node) => [fault.id, node.target, node.failureSummary]))
 """
+by_axe = pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: make browser")
 #: Blocks of code whose lines do not fit, by their beginning.
 _CUT = """() => [...document.querySelectorAll("pre > code")]
   .filter((code) => code.scrollWidth > code.clientWidth)
@@ -41,28 +41,27 @@ def explored() -> Explored:
     )  # fmt: skip
 
 
-ALL_PAGES: dict[str, Callable[[Path], str]] = {
-    **PAGES,
-    "exploration": lambda folder: report(saved(folder, json_text(as_data(explored())))),
-}
+def text_of(name: str, folder: Path) -> str:
+    if name in PAGES:
+        return text_of_page(name)
+    return report(saved(folder, json_text(as_data(explored()))))
 
 
 def looked_at(browser: Browser, address: str, scheme: Literal["light", "dark"]) -> Page:
     """A page with axe-core in it, past the rule that only what the page holds may run."""
-    if not AXE.exists():
-        pytest.skip("needs axe-core: make browser")
     page = browser.new_page(bypass_csp=True, color_scheme=scheme)
     page.goto(address)
     page.add_script_tag(path=AXE)
     return page
 
 
+@by_axe
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ALL_PAGES)
+@pytest.mark.parametrize("name", [*PAGES, "exploration"])
 def test_nothing_on_a_page_is_seriously_wrong(
     name: str, scheme: Literal["light", "dark"], browser: Browser, tmp_path: Path
 ) -> None:
-    (tmp_path / "page.html").write_text(ALL_PAGES[name](tmp_path))
+    (tmp_path / "page.html").write_text(text_of(name, tmp_path))
     page = looked_at(browser, (tmp_path / "page.html").as_uri(), scheme)
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
@@ -93,6 +92,7 @@ def test_no_code_of_the_site_is_cut_and_no_page_is_wider_than_its_screen(browser
     assert faults == []
 
 
+@by_axe
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_on_the_site_is_seriously_wrong(
     scheme: Literal["light", "dark"], browser: Browser

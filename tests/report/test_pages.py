@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -156,6 +157,13 @@ PAGES: dict[str, Callable[[Path], str]] = {
 }
 
 
+@cache
+def text_of_page(name: str) -> str:
+    """One of `PAGES`, made once for all tests that look at it."""
+    with TemporaryDirectory() as folder:
+        return PAGES[name](Path(folder))
+
+
 def small_report(
     what: Path | JobProfile | StreamAnswer,
     profile: Path | None = None,
@@ -207,7 +215,7 @@ def shown(page: Page, folder: Path, text: str) -> None:
     ],
 )
 def test_a_page_is_small_loads_nothing_and_fits(name: str, page: Page, tmp_path: Path) -> None:
-    text = PAGES[name](tmp_path)
+    text = text_of_page(name)
     assert len(text.encode()) < MOST_BYTES
     shown(page, tmp_path, text)
     for width in (1440, 1280, 768, 375):
@@ -315,7 +323,7 @@ def test_without_a_script_the_page_still_shows_everything_else(browser: Browser)
 
 
 def test_hostile_names_stay_text(page: Page, tmp_path: Path) -> None:
-    shown(page, tmp_path, PAGES["hostile profile"](tmp_path))
+    shown(page, tmp_path, text_of_page("hostile profile"))
     assert page.locator("script").count() == 2
     assert page.locator("h1").inner_text().count("<img src=x") == 1
 

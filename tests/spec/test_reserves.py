@@ -96,7 +96,7 @@ def container_bytes(plan: StreamAnswer) -> int:
 
 @pytest.mark.parametrize("platform", [one for one in PLATFORMS if one != "emr-serverless"])
 @pytest.mark.parametrize(
-    "name", first_of(["m6i.xlarge", "n2-standard-8", "m6i.4xlarge", "r6i.2xlarge"], 2)
+    "name", first_of(["m6i.xlarge", "n2-standard-8", "m6i.4xlarge", "r6i.2xlarge"], 1)
 )
 def test_executors_fit_what_is_left(platform: str, name: str) -> None:
     plan = plan_of(node_types=[name], platform=platform)

@@ -215,7 +215,7 @@ def _power_series(shape: Array, x: Array) -> Array:
     term = 1.0 / shape
     total = term.copy()
     divisor = shape.copy()
-    while np.any(term > _ROUNDING * total):
+    while (term > _ROUNDING * total).any():
         divisor += 1.0
         term = term * x / divisor
         total += term
@@ -230,12 +230,12 @@ def _continued_fraction(shape: Array, x: Array) -> Array:
     numerator_part = np.full(x.shape, np.inf)
     for order in range(1, _MOST_NEWTON_STEPS * 10):
         coefficient = order * (shape - order)
-        denominator = denominator + 2.0
+        denominator += 2.0
         inverse = 1.0 / (coefficient * inverse + denominator)
         numerator_part = denominator + coefficient / numerator_part
         factor = inverse * numerator_part
         value *= factor
-        if np.all(np.abs(factor - 1.0) < 2.0 * _ROUNDING):
+        if (np.abs(factor - 1.0) < 2.0 * _ROUNDING).all():
             break
     return value
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +31,12 @@ _ALWAYS_TRIED_S = (
 )
 _SORTED_OUT_BY = 300  # batches that leave the best candidates,
 _NUM_JUDGED = 40  # which are then compared with all batches
+_NUM_TOGETHER = 512  # candidates
 _NEXT_TO_GRID_MS = 3 * LATE_MS.value
 _PHASE_QUANTILES = np.linspace(0.0, 0.9, 10)
 
 _Milliseconds = NDArray[np.int64]
+_Values = TypeVar("_Values", NDArray[np.float64], NDArray[np.complex128])
 
 
 class TriggerReading(NamedTuple):
@@ -77,7 +80,8 @@ def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
     candidates_ms = _candidates_ms(starts)
     log_prior = _log_prior(candidates_ms)
     latest = _Starts(*(column[-_SORTED_OUT_BY:] for column in starts))
-    best = np.argsort(grid_log_ratio(latest, candidates_ms) + log_prior)[-_NUM_JUDGED:]
+    log_ratio = _in_parts(lambda part_ms: grid_log_ratio(latest, part_ms), candidates_ms)
+    best = np.argsort(log_ratio + log_prior)[-_NUM_JUDGED:]
     log_odds = grid_log_ratio(starts, candidates_ms[best]) + log_prior[best]
     likeliest = int(np.argmax(log_odds))
     interval_ms = int(candidates_ms[best][likeliest])
@@ -164,13 +168,19 @@ def _rhythm_log_odds(
     those on the grid of a trigger are not evidence against it.
     """
     log_prior = _log_prior(candidates_ms) + np.log(LATE_MS.value / candidates_ms)
-    turns = latest.started_ms[_paused(latest)] % candidates_ms[:, None] / candidates_ms[:, None]
-    middles = np.mean(np.exp(2j * np.pi * turns), axis=1)
+    paused_ms = latest.started_ms[_paused(latest)]
+
+    def turns(part_ms: _Milliseconds) -> Array:
+        return np.asarray(paused_ms % part_ms[:, None] / part_ms[:, None])
+
+    middles = _in_parts(
+        lambda part_ms: np.mean(np.exp(2j * np.pi * turns(part_ms)), axis=1), candidates_ms
+    )
     highest = -np.inf
     for index in np.argsort(np.abs(middles))[-_NUM_JUDGED:]:
         every_ms = candidates_ms[index : index + 1]
         middle = float(np.angle(middles[index])) / (2 * np.pi)
-        around = middle + (turns[index] - middle + 0.5) % 1.0 - 0.5
+        around = middle + (turns(every_ms)[0] - middle + 0.5) % 1.0 - 0.5
         phases_ms = np.unique(np.rint(np.quantile(around, _PHASE_QUANTILES) * every_ms))
         phases_ms = phases_ms[(phases_ms + _EARLY_MS) % grid_ms > _NEXT_TO_GRID_MS]
         if len(phases_ms):
@@ -179,6 +189,17 @@ def _rhythm_log_odds(
             log_odds = grid_log_ratio(shifted, every_ms) + log_prior[index]
             highest = max(highest, float(log_odds.max()))
     return highest
+
+
+def _in_parts(values: Callable[[_Milliseconds], _Values], candidates_ms: _Milliseconds) -> _Values:
+    """Values of many candidates, of few at a time: all at once they take gigabytes, and longer.
+
+    Around an interval of half an hour there are a hundred thousand.
+    """
+    begins = range(0, len(candidates_ms), _NUM_TOGETHER)
+    return np.concatenate(
+        [values(candidates_ms[begin : begin + _NUM_TOGETHER]) for begin in begins]
+    )
 
 
 def _starts(started_s: Array, duration_s: Array) -> _Starts:

@@ -20,12 +20,12 @@ def stepped_s(
     """The same by following the queue: cumulative arrivals against cumulative departures."""
     at_s = np.arange(0.0, 400.0, STEP_S)
     rates = np.where(at_s < wait_s, now, np.where(at_s < wait_s + pause_s, 0.0, then))
-    left, served = 0.0, np.empty(len(at_s) + 1)
-    served[0] = 0.0
-    for place, can_per_s in enumerate(rates):
-        there = backlog + RATE * (at_s[place] + STEP_S)
-        left = min(left + can_per_s * STEP_S, there)
-        served[place + 1] = left
+    could = np.cumsum(rates * STEP_S)
+    there = backlog + RATE * (at_s + STEP_S)
+    # In each step as many as could leave, but no more than there are: since the last step that left
+    # none, or since the beginning.
+    since = np.minimum(np.minimum.accumulate(there - could), 0.0)
+    served = np.append(0.0, could + since)
     ends_s = np.append(at_s, at_s[-1] + STEP_S)
     arrived_s = np.arange(0.0, 200.0, STEP_S)
     number = np.searchsorted(served, backlog + RATE * arrived_s - 1e-6)

@@ -22,6 +22,7 @@ from tests.profiler.event_log import AppLog, Query
 DAY_S, TRIGGER_S, NUM_DAYS = 86_400.0, 1800.0, 4
 NUM_BATCHES = int(NUM_DAYS * DAY_S / TRIGGER_S)
 LONG = Query(name="orders", rate_per_s=50.0, trigger_s=TRIGGER_S, num_batches=NUM_BATCHES, seed=7)
+DAY = replace(LONG, num_batches=NUM_BATCHES // NUM_DAYS)
 Change = Callable[[dict[str, Any], int], None]
 
 
@@ -75,14 +76,25 @@ def measured(profile: JobProfile, measure: SlowMeasure, part: str) -> SlowGrowth
     return growth
 
 
+@pytest.fixture(scope="module")
+def folder_of_commits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the log of `grown_commits` is."""
+    return tmp_path_factory.mktemp("commits")
+
+
+@pytest.fixture(scope="module")
+def grown_commits(folder_of_commits: Path) -> JobProfile:
+    """The profile of a log of days whose commits take longer each day."""
+    return profiled(folder_of_commits, LONG, checkpoint_grows)
+
+
 def test_a_steady_log_of_days_grows_nowhere(tmp_path: Path) -> None:
     assert profiled(tmp_path, LONG).slow_growth == ()
 
 
-def test_a_phase_grows_by_the_day(tmp_path: Path) -> None:
-    profile = profiled(tmp_path, LONG, checkpoint_grows)
-    assert profile.growth is None
-    growth = measured(profile, SlowMeasure.PHASE, "commit_offsets")
+def test_a_phase_grows_by_the_day(grown_commits: JobProfile) -> None:
+    assert grown_commits.growth is None
+    growth = measured(grown_commits, SlowMeasure.PHASE, "commit_offsets")
     # Times are whole milliseconds.
     assert growth.rise_per_day == pytest.approx(0.005, rel=0.02)
     assert growth.rise_low_per_day <= growth.rise_per_day <= growth.rise_high_per_day
@@ -90,12 +102,11 @@ def test_a_phase_grows_by_the_day(tmp_path: Path) -> None:
     assert growth.span_s == pytest.approx(NUM_DAYS * DAY_S, rel=0.05)
     assert growth.cause is GrowthCause.CHECKPOINT
     assert "commit_offsets grows by 4.9" in words_of(growth.finding)
-    assert len(profile.slow_growth) == 1
+    assert len(grown_commits.slow_growth) == 1
 
 
 def test_one_day_is_too_short_to_tell(tmp_path: Path) -> None:
-    day = replace(LONG, num_batches=NUM_BATCHES // NUM_DAYS)
-    assert profiled(tmp_path, day, checkpoint_grows).slow_growth == ()
+    assert profiled(tmp_path, DAY, checkpoint_grows).slow_growth == ()
 
 
 def test_a_daily_cycle_of_the_load_is_no_growth(tmp_path: Path) -> None:
@@ -157,41 +168,42 @@ def test_compaction_needs_a_sink_of_files(tmp_path: Path) -> None:
     assert not [one for one in profile.slow_growth if one.measure is SlowMeasure.COMPACTION]
 
 
-def test_the_profile_file_carries_it(tmp_path: Path) -> None:
-    profile = profiled(tmp_path, LONG, checkpoint_grows)
+def test_the_profile_file_carries_it(grown_commits: JobProfile, tmp_path: Path) -> None:
     path = tmp_path / "job.profile.yaml"
-    save_profile(profile, path)
+    save_profile(grown_commits, path)
     (again,) = load_profile(path).slow_growth
-    assert again.rise_per_day == pytest.approx(profile.slow_growth[0].rise_per_day, rel=1e-5)
-    save_profile(replace(profile, slow_growth=()), path)
+    written = grown_commits.slow_growth[0].rise_per_day
+    assert again.rise_per_day == pytest.approx(written, rel=1e-5)
+    save_profile(replace(grown_commits, slow_growth=()), path)
     assert load_profile(path).slow_growth == ()
 
 
-def test_the_plan_names_the_day_and_a_later_log_agrees(tmp_path: Path) -> None:
-    profile = profiled(tmp_path, LONG, checkpoint_grows)
+def test_the_plan_names_the_day_and_a_later_log_agrees(
+    grown_commits: JobProfile, tmp_path: Path
+) -> None:
     asked: dict[str, Any] = {"rate": 50.0, "cores": 4, "max_nodes": 1, "trigger": "1800s"}
-    batch_s = headway.predict(profile, rate=50.0, trigger="1800s").batch_duration
+    batch_s = headway.predict(grown_commits, rate=50.0, trigger="1800s").batch_duration
     assert batch_s is not None
     # The growth of half a year on top of today's batches.
     limit_s = 1.3 * batch_s.statistics_s["p99"] + 0.005 * 180
-    plan = headway.plan(profile, target=f"batch p99 <= {limit_s:.4f}s", **asked)
+    plan = headway.plan(grown_commits, target=f"batch p99 <= {limit_s:.4f}s", **asked)
     assert plan.feasible
     codes = [finding.code for finding in plan.findings]
     assert FindingCode.SLOW_GROWTH in codes
     (ends,) = (one for one in plan.findings if one.code is FindingCode.SLOW_GROWTH_ENDS_PROMISE)
     held_days = ends.numbers["held_s"] / DAY_S
     assert 60.0 < held_days < 300.0
-    ended = datetime.fromisoformat(profile.slow_growth[0].ended)
+    ended = datetime.fromisoformat(grown_commits.slow_growth[0].ended)
     until = datetime.fromisoformat(f"{ends.names['until']}T00:00:00+00:00")
     assert abs((until - ended).total_seconds() - ends.numbers["held_s"]) < 1.01 * DAY_S
 
     def after(days: float) -> JobProfile:
-        """The profile of a log in which commits take as long as after so many days."""
+        """The profile of a day's log in which commits take as long as after so many days."""
         extra_ms = 5.0 * (NUM_DAYS + days)
         folder = tmp_path / f"after-{days:.0f}"
         folder.mkdir()
         return profiled(
-            folder, LONG, lambda progress, _: longer(progress, "commitOffsets", extra_ms)
+            folder, DAY, lambda progress, _: longer(progress, "commitOffsets", extra_ms)
         )
 
     target = f"batch p99 <= {limit_s:.4f}s"
@@ -199,22 +211,25 @@ def test_the_plan_names_the_day_and_a_later_log_agrees(tmp_path: Path) -> None:
     assert not headway.plan(after(1.5 * held_days), target=target, **asked).feasible
 
 
-def test_a_target_that_a_year_does_not_reach_has_no_day(tmp_path: Path) -> None:
-    profile = profiled(tmp_path, LONG, checkpoint_grows)
-    plan = headway.plan(profile, rate=50.0, target="p99 <= 1h", cores=4)
+def test_a_target_that_a_year_does_not_reach_has_no_day(grown_commits: JobProfile) -> None:
+    plan = headway.plan(grown_commits, rate=50.0, target="p99 <= 1h", cores=4)
     codes = [finding.code for finding in plan.findings]
     assert FindingCode.SLOW_GROWTH in codes
     assert FindingCode.SLOW_GROWTH_ENDS_PROMISE not in codes
 
 
-def test_commands_print_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    profile = profiled(tmp_path, LONG, checkpoint_grows)
+def test_commands_print_it(
+    grown_commits: JobProfile,
+    folder_of_commits: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     path = tmp_path / "job.profile.yaml"
-    save_profile(profile, path)
+    save_profile(grown_commits, path)
     assert run(["plan", str(path), "--rate", "50/s", "--target", "p99 <= 1h", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     (growth,) = (one for one in found["findings"] if one["code"] == "slow_growth")
     assert growth["numbers"]["rise_per_day"] == pytest.approx(0.005, rel=0.1)
     assert any("grows by 4.9" in text and "a day" in text for text in found["warnings"])
-    assert run(["profile", str(tmp_path / "app-1"), "--check"]) == 0
+    assert run(["profile", str(folder_of_commits / "app-1"), "--check"]) == 0
     assert "grows by 4.9" in capsys.readouterr().out
