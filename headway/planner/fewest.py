@@ -71,5 +71,5 @@ def first_to_meet(candidates: Candidates, order: Sequence[int], rate_per_s: floa
     """The first of some settings, by their indices, that meets every target at a rate by (T4)."""
     if not order:
         return None
-    indexed_excesses = zip(order, candidates.each_certified_excess(rate_per_s, order), strict=True)
-    return next((index for index, excess in indexed_excesses if excess <= 0.0), None)
+    excess_of = candidates.certified_excess_of(rate_per_s)
+    return next((index for index in order if excess_of(index) <= 0.0), None)
