@@ -22,8 +22,8 @@ _LEAST_KERNEL_CELLS = 0.5  # if narrower, rounding to cells would move the mean
 _MOST_CELLS = 400
 _LOWEST_SD, _HIGHEST_SD, _HIGHEST_VARIANCES = 5.0, 8.0, 3.0
 _NARROWEST_LOG_SD = 1e-4  # a constant is the lognormal of this width
-_CHANGE, _STEPS_PER_ROUND, _MOST_ROUNDS = 2e-8, 5, 100
-_BLOCK, _REACHED_SD = 32, 8.8
+_CHANGE, _STEPS_PER_ROUND, _MOST_ROUNDS = 5e-8, 5, 100
+_BLOCK, _REACHED_SD = 32, 7.5
 
 
 class Levels(NamedTuple):
