@@ -296,20 +296,20 @@ def _iterated(step: _Step, joint: Array) -> Array:
     Eddy 1979, Mesina 1977: after a few steps, the combination of their results that would move
     least takes their place.
     """
-    interval_s = step.grid.interval_s
+    interval_s, shape = step.grid.interval_s, joint.shape
     for _ in range(_MOST_ROUNDS):
         results = [joint]
         for _ in range(_STEPS_PER_ROUND):
             results.append(step.taken(results[-1]))
-            joint = results[-1]
-            change = float(np.abs(joint - results[-2]).sum(axis=0) @ interval_s)
-            if change <= _CHANGE * float(joint.sum(axis=0) @ interval_s):
-                return joint
+        joint = results[-1]
         states = np.reshape(results, (len(results), -1))
         moves = np.diff(states, axis=0)
+        change = float(np.abs(moves[-1]).reshape(shape).sum(axis=0) @ interval_s)
+        if change <= _CHANGE * float(joint.sum(axis=0) @ interval_s):
+            break
         bends = moves[:-1] - moves[-1]
         weights = np.linalg.lstsq(bends @ bends.T, -bends @ moves[-1], rcond=None)[0]
-        states[1:-1] -= states[-1]
-        joint = np.maximum(states[-1] + weights @ states[1:-1], 0.0).reshape(joint.shape)
+        joint = states[-1] + weights @ (states[1:-1] - states[-1])
+        joint = np.maximum(joint, 0.0).reshape(shape)
         joint *= (step.levels.share / joint.sum(axis=1))[:, np.newaxis]
     return joint
