@@ -189,6 +189,17 @@ def test_extrapolation_ends_where_many_plain_steps_do(
     assert moved_s <= 3e-6 * float(plain.sum(axis=0) @ grid.interval_s)
 
 
+@pytest.mark.parametrize("trigger_s", [0.0, 2.0, 8.0])
+@pytest.mark.parametrize(("noise", "share"), [(0.06, 0.2), (0.3, 0.75)])
+def test_the_gain_of_errors_is_no_larger_than_towards_longer_durations(
+    trigger_s: float, noise: float, share: float
+) -> None:
+    """By far more than the 5% from the limit at which both chains of a gain are computed."""
+    for offered_load in (0.3, 0.6, 0.75, 0.85, 0.9):
+        chain = chain_of(line(offered_load, noise, share, 0.95), trigger_s)
+        assert chain.amplification_ratio <= 1.01 * chain.most_amplification_ratio
+
+
 def test_beyond_capacity_there_is_no_law() -> None:
     assert batch_chain(steady_state(line(1.1, 0.1, 0.75, 0.95), RATE_PER_S, 0.0)) is None
 
