@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.domain import Metric
 from headway.models.arrays import Array
-from headway.models.laws.inverse import last_kept
+from headway.models.laws.inverse import last_kept_near
 from headway.planner.bill import within_limits
 from headway.planner.candidates import Candidates, Indices, all_candidates
 from headway.planner.fewest import first_meeting, first_to_meet
@@ -24,8 +24,8 @@ _LEAST_RATE_PER_S = 1e-9
 _COUNTS_TOGETHER, _RATES_TOGETHER = 8, 48
 # A count is first compared from this part of its highest rate by moments on.
 _FIRST_FLOOR = 0.96
-# How steeply a tail grows with the logarithm of the rate, and by how much steps from it grow.
-_FIRST_SLOPE, _GROWTH = 40.0, 4.0
+# About how steeply the logarithm of a tail grows with that of the rate.
+_TAIL_BY_RATE, _LEAST_SLOPE = 40.0, 1e-3
 # A trigger interval that so many batches overrun changes nothing that a count depends on.
 _NEARLY_ALL = 0.9999
 
@@ -234,26 +234,16 @@ def _num_met_by(setting: Candidates, rates_per_s: Array, low: int, guess_per_s: 
 
 
 def _num_met_near(setting: Candidates, rates_per_s: Array, guess_per_s: float) -> int:
-    """The same for a few rates, all of which are compared with the limits of load at once."""
+    """The same for a few rates, whose laws by moments are computed at once."""
     at_each = setting.take(np.zeros(len(rates_per_s), dtype=np.intp))
-    excess_of, high = at_each.certified_excess_of(rates_per_s), len(rates_per_s)
-    place = int(np.searchsorted(rates_per_s, guess_per_s))
+    excess_of, num_rates = at_each.certified_excess_of(rates_per_s), len(rates_per_s)
+    slope = _TAIL_BY_RATE * math.log(rates_per_s[-1] / rates_per_s[0]) / num_rates + _LEAST_SLOPE
+    last_met = last_kept_near(
+        partial(excess_of, with_gain=False),
+        -1,
+        num_rates,
+        guess=int(np.searchsorted(rates_per_s, guess_per_s)),
+        slope=slope,
+    )
     # The gain of errors needs further chains, so it is computed only if everything else is met.
-    for with_gain in (False, True):
-        excess = partial(excess_of, with_gain=with_gain)
-        low, slope, at_low, at_high = -1, _FIRST_SLOPE, math.nan, math.nan
-        while high - low > 1:
-            place = min(max(place, low + 1), high - 1)
-            value = excess(place)
-            low, at_low = (place, value) if value <= 0.0 else (low, at_low)
-            high, at_high = (place, value) if value > 0.0 else (high, at_high)
-            if not math.isnan(at_low + at_high):
-                low = last_kept(excess, low, high, at_low, at_high)
-                high = low + 1
-            toward_per_s = rates_per_s[place] * math.exp(-min(max(value, -1.0), 1.0) / slope)
-            place = int(np.searchsorted(rates_per_s, toward_per_s, side="right")) - 1
-            slope /= _GROWTH
-        if low < 0:
-            break
-        place = low
-    return low + 1
+    return 1 + last_kept_near(excess_of, -1, last_met + 1, guess=last_met, slope=slope)
