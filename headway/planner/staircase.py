@@ -14,7 +14,7 @@ from headway.models.arrays import Array
 from headway.models.laws.inverse import last_kept_near
 from headway.planner.bill import within_limits
 from headway.planner.candidates import Candidates, Indices, all_candidates
-from headway.planner.fewest import first_meeting, first_to_meet
+from headway.planner.fewest import first_meeting, first_to_meet, most_likely_first
 from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import most_rates_per_s, noise_free_rate_per_s
 from headway.planner.question import Question
@@ -26,6 +26,8 @@ _COUNTS_TOGETHER, _RATES_TOGETHER = 8, 48
 _FIRST_FLOOR = 0.96
 # About how steeply the logarithm of a tail grows with that of the rate.
 _TAIL_BY_RATE, _LEAST_SLOPE = 40.0, 1e-3
+# To put more settings than these in order is quicker than to try them as they come.
+_FEW = 4
 # A trigger interval that so many batches overrun changes nothing that a count depends on.
 _NEARLY_ALL = 0.9999
 
@@ -126,6 +128,8 @@ class Staircase:
             settings = settings.take(np.array(is_new, dtype=np.bool_))
             if len(settings):
                 settings = settings.take(settings.could_meet(rate_per_s))
+            if len(settings) > _FEW:
+                settings = most_likely_first(settings, rate_per_s)
             first_met = first_to_meet(settings, range(len(settings)), rate_per_s)
             if first_met is None:
                 break
