@@ -25,7 +25,7 @@ _COUNTS_TOGETHER, _RATES_TOGETHER = 8, 48
 # A count is first compared from this part of its highest rate by moments on.
 _FIRST_FLOOR = 0.96
 # About how steeply the logarithm of a tail grows with that of the rate.
-_TAIL_BY_RATE, _LEAST_SLOPE = 40.0, 1e-3
+_TAIL_BY_RATE, _LEAST_SLOPE = 60.0, 1e-3
 # To put more settings than these in order is quicker than to try them as they come.
 _FEW = 4
 # A trigger interval that so many batches overrun changes nothing that a count depends on.
