@@ -149,9 +149,7 @@ class BatchNeeds(FleetJob):
             return profile, speed / scale
         application = self.known_needs.once(
             ("declared", name, declared, job.deadline_s, scale, end),
-            lambda: declared_application(
-                name, declared, job.deadline_s, end=end, work_ratio=scale
-            ),
+            lambda: declared_application(name, declared, job.deadline_s, end=end, work_ratio=scale),
         )
         return application, speed
 

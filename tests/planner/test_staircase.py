@@ -118,7 +118,9 @@ def test_rates_that_are_foreseen_change_nothing(seed: int) -> None:
         answered = staircase.fewest_nodes(rates) or ()
         if len(set(answered)) > 1:
             break
-    at_steps = [place for place in range(1, 120) if answered[place] != answered[place - 1]]
+    if not answered:
+        return
+    at_steps = [place for place in range(1, 120) if answered[place] != answered[place - 1]] or [1]
     for place in {at_steps[0] - 1, at_steps[0], at_steps[-1] - 1, at_steps[-1]}:
         settings = all_candidates(question.at_rate(rates[place]), range(1, answered[place] + 1))
         meeting = settings.take(settings.meets(rates[place]))
