@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -15,17 +15,17 @@ from headway.models.laws.inverse import last_kept_near
 from headway.planner.bill import within_limits
 from headway.planner.candidates import Candidates, Indices, all_candidates
 from headway.planner.fewest import first_meeting, first_to_meet, most_likely_first
-from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import most_rates_per_s, noise_free_rate_per_s
 from headway.planner.question import Question
 
 _LEAST_RATE_PER_S = 1e-9
-# Searched together, which costs little more than one: counts by moments, rates of one setting.
-_COUNTS_TOGETHER, _RATES_TOGETHER = 8, 48
-# A count is first compared from this part of its highest rate by moments on.
-_FIRST_FLOOR = 0.96
-# About how steeply the logarithm of a tail grows with that of the rate.
-_TAIL_BY_RATE, _LEAST_SLOPE = 60.0, 1e-3
+# Rates at which the moments of a setting are computed together, which costs little more than one.
+_RATES_TOGETHER = 48
+_FIRST_CHAIN_OVER_MOMENTS = 0.98
+# Parts of the highest bound of a count at which moments are computed to guess its last rate.
+_PARTS = np.linspace(0.7, 1.0, 16)
+# About how steeply the logarithms of a tail and of the gain of errors grow with that of the rate.
+_TAIL_BY_RATE, _GAIN_BY_RATE, _LEAST_SLOPE = 120.0, 7.0, 1e-3
 # To put more settings than these in order is quicker than to try them as they come.
 _FEW = 4
 # A trigger interval that so many batches overrun changes nothing that a count depends on.
@@ -71,7 +71,8 @@ class Staircase:
         self._missed_per_s = np.append(self._most_per_s * (1.0 + 1e-9), np.inf)
         self._rungs: dict[int, _Rung] = {}
         self._alone: dict[float, int | None] = {}
-        self._chain_over_moments = 1.0
+        self._chain_over_moments = _FIRST_CHAIN_OVER_MOMENTS
+        self._looked_at_together = 1
         self._one_rate_tells_of_others = (
             all(target.metric is not Metric.WINDOW for target in question.latency_targets)
             and math.isinf(question.most_files_per_hour)
@@ -112,24 +113,22 @@ class Staircase:
 
     def _num_met(self, index: int, rates_per_s: Array) -> int:
         """How many of some increasing rates a count sustains by moments and by (T4): (P24)."""
-        rung, num_met = self._rung(index), 0
+        if index not in self._rungs:
+            self._rungs[index] = _Rung.of(self._question, int(self._nodes[index]))
+        rung, num_met = self._rungs[index], 0
         tried: set[tuple[int, int, float]] = set()
-        if rates_per_s[0] <= rung.best_per_s:
-            guess_per_s = self._chain_over_moments * rung.best_per_s
-            num_met = _num_met_by(rung.settings.alone(0), rates_per_s, 0, guess_per_s)
-            tried.add(rung.settings.settings()[0])
+        guess_per_s = self._chain_over_moments * rung.best_per_s
+        if rates_per_s[0] <= guess_per_s:
+            num_met = _num_met_by(rung.best, rates_per_s, 0, guess_per_s)
+            tried.update(rung.best.settings())
             if 0 < num_met < len(rates_per_s):
                 edge_per_s = math.sqrt(rates_per_s[num_met - 1] * rates_per_s[num_met])
                 self._chain_over_moments = edge_per_s / rung.best_per_s
+        elif self._is_ruled_out(index, float(rates_per_s[0])):
+            return 0
         while num_met < len(rates_per_s):
             rate_per_s = float(rates_per_s[num_met])
-            settings = self._rung(index, rate_per_s).settings
-            is_new = [setting not in tried for setting in settings.settings()]
-            settings = settings.take(np.array(is_new, dtype=np.bool_))
-            if len(settings):
-                settings = settings.take(settings.could_meet(rate_per_s))
-            if len(settings) > _FEW:
-                settings = most_likely_first(settings, rate_per_s)
+            settings = rung.untried(tried, rate_per_s)
             first_met = first_to_meet(settings, range(len(settings)), rate_per_s)
             if first_met is None:
                 break
@@ -138,31 +137,22 @@ class Staircase:
             num_met = _num_met_by(setting, rates_per_s, num_met + 1, rate_per_s)
         return num_met
 
-    def _rung(self, index: int, rate_per_s: float = math.inf) -> _Rung:
-        """What moments say of a count from a rate on."""
-        if index not in self._rungs:
-            unseen = [after for after in range(index, len(self._nodes)) if after not in self._rungs]
-            self._compare(unseen[:_COUNTS_TOGETHER], math.inf)
-        if self._rungs[index].floor_per_s > rate_per_s:
-            self._compare([index], rate_per_s)
-        return self._rungs[index]
+    def _is_ruled_out(self, index: int, rate_per_s: float) -> bool:
+        """Whether no setting of a count may meet the targets at a rate by moments.
 
-    def _compare(self, indices: Sequence[int], highest_floor_per_s: float) -> None:
-        """Compare the settings of some counts by their moments."""
-        candidates = all_candidates(self._question, [int(self._nodes[index]) for index in indices])
-        best = best_of_each_node_count(candidates)
-        best_index, best_per_s = np.array([best[nodes] for nodes in candidates.nodes.tolist()]).T
-        floor_per_s = np.clip(_FIRST_FLOOR * best_per_s, _LEAST_RATE_PER_S, highest_floor_per_s)
-        order = np.argsort(best_index != np.arange(len(candidates)), kind="stable")
-        order = order[noise_free_rate_per_s(candidates)[order] >= floor_per_s[order]]
-        order = order[_distinct(candidates.take(order), floor_per_s[order])]
-        for index in indices:
-            of_count = np.flatnonzero(candidates.nodes == self._nodes[index])
-            self._rungs[index] = _Rung(
-                settings=candidates.take(order[np.isin(order, of_count)]),
-                best_per_s=float(best_per_s[of_count[0]]),
-                floor_per_s=float(floor_per_s[of_count[0]]),
-            )
+        The more counts were ruled out one after another, the more are looked at together.
+        """
+        open_indices = np.flatnonzero(self._missed_per_s[:-1] > rate_per_s)
+        open_indices = open_indices[open_indices >= index][: self._looked_at_together]
+        settings = all_candidates(self._question, self._nodes[open_indices].tolist())
+        settings = settings.take(noise_free_rate_per_s(settings) >= rate_per_s)
+        if len(settings):
+            settings = settings.take(settings.could_meet(rate_per_s))
+        ruled_out = open_indices[~np.isin(self._nodes[open_indices], settings.nodes)]
+        self._missed_per_s[ruled_out] = rate_per_s
+        is_ruled_out = bool(index in ruled_out)
+        self._looked_at_together = 2 * self._looked_at_together if is_ruled_out else 1
+        return is_ruled_out
 
     def _each_alone(self, rates_per_s: Array) -> tuple[int, ...] | None:
         """The fewest nodes at each rate without those at the others, the highest one first."""
@@ -197,20 +187,58 @@ class Staircase:
 
 
 class _Rung(NamedTuple):
-    """The settings of a node count that may meet the targets at a rate from a floor on.
+    """The settings of a node count, and their bounds (P5).
 
-    First is the one that is best by its moments, by which it sustains ``best_per_s``.
+    ``best`` is the one that sustains most by its moments, about ``best_per_s``.
     """
 
     settings: Candidates
+    bound_per_s: Array
+    best: Candidates
     best_per_s: float
-    floor_per_s: float
+
+    @classmethod
+    def of(cls, question: Question, nodes: int) -> _Rung:
+        """Every setting of a count, those with the longest trigger interval first."""
+        settings = all_candidates(question, (nodes,))
+        settings = settings.take(np.argsort(-settings.trigger_s, kind="stable"))
+        bound_per_s = noise_free_rate_per_s(settings)
+        most_per_s = max(float(bound_per_s.max()), _LEAST_RATE_PER_S)
+        high = np.flatnonzero(bound_per_s >= most_per_s * _PARTS[0])
+        if not len(high):
+            return cls(settings, bound_per_s, settings.alone(0), 0.0)
+        num_parts, rates_per_s = len(_PARTS), most_per_s * _PARTS
+        at_parts = settings.take(np.repeat(high, num_parts))
+        excess = at_parts.excess(np.tile(rates_per_s, len(high))).reshape(-1, num_parts)
+        edges_per_s = [_crossed_at(rates_per_s, of_setting) for of_setting in excess]
+        best = int(np.argmax(edges_per_s))
+        return cls(settings, bound_per_s, settings.alone(int(high[best])), edges_per_s[best])
+
+    def untried(self, tried: Container[tuple[int, int, float]], rate_per_s: float) -> Candidates:
+        """Those that may meet the targets at a rate and are like none that was tried."""
+        is_tried = np.array([setting in tried for setting in self.settings.settings()])
+        order = np.argsort(~is_tried, kind="stable")
+        order = order[is_tried[order] | (self.bound_per_s[order] >= rate_per_s)]
+        if len(order):
+            order = order[_distinct(self.settings.take(order), rate_per_s)]
+        settings = self.settings.take(order[~is_tried[order]])
+        if len(settings):
+            settings = settings.take(settings.could_meet(rate_per_s))
+        return most_likely_first(settings, rate_per_s) if len(settings) > _FEW else settings
 
 
-def _distinct(settings: Candidates, rate_per_s: Array) -> Indices:
-    """The first of those settings that differ by a trigger that batches overrun, from a rate on."""
-    if not len(settings):
-        return np.arange(0)
+def _crossed_at(rates_per_s: Array, excess: Array) -> float:
+    """About the rate from which on an excess is above zero; 0 if it is throughout."""
+    met = np.flatnonzero(excess <= 0.0)
+    if not len(met) or met[-1] == len(excess) - 1:
+        return float(rates_per_s[-1]) if len(met) else 0.0
+    at_low, at_high = excess[met[-1] : met[-1] + 2]
+    low_per_s, high_per_s = rates_per_s[met[-1] : met[-1] + 2]
+    return float(low_per_s - at_low / (at_high - at_low) * (high_per_s - low_per_s))
+
+
+def _distinct(settings: Candidates, rate_per_s: float) -> Indices:
+    """The first of those settings that differ by a trigger only that batches overrun at a rate."""
     law = settings.planned_law(rate_per_s)
     is_back_to_back = law.is_stable & (law.overrun_probability > _NEARLY_ALL)
     trigger_s = np.where(is_back_to_back, 0.0, settings.trigger_s)
@@ -250,4 +278,5 @@ def _num_met_near(setting: Candidates, rates_per_s: Array, guess_per_s: float) -
         slope=slope,
     )
     # The gain of errors needs further chains, so it is computed only if everything else is met.
-    return 1 + last_kept_near(excess_of, -1, last_met + 1, guess=last_met, slope=slope)
+    gain_slope = slope * _GAIN_BY_RATE / _TAIL_BY_RATE
+    return 1 + last_kept_near(excess_of, -1, last_met + 1, guess=last_met, slope=gain_slope)

@@ -14,7 +14,7 @@ _LEAST_TAIL = 1e-16
 _MOST_DOUBLINGS = 60
 _MOST_ROOT_STEPS = 100
 _MOST_SLOW_STEPS = 2
-_SLOPE_FALLS = 4.0
+_SLOPE_FALLS, _MOST_VALUE = 4.0, 3.0
 
 
 def averaged_quantile_s(
@@ -182,7 +182,7 @@ def last_kept_near(
             high, at_high = number, value
         if not math.isnan(at_low + at_high):
             return last_kept(excess, low, high, at_low, at_high)
-        guess = math.floor(number - min(max(value, -1.0), 1.0) / slope)
+        guess = math.floor(number - min(max(value, -_MOST_VALUE), _MOST_VALUE) / slope)
         slope /= _SLOPE_FALLS
     return low
 
