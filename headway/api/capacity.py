@@ -31,7 +31,7 @@ from headway.fleet.nouns import (
     TargetPrice,
 )
 from headway.fleet.plan_fleet import plan_fleet, serve_most
-from headway.fleet.prices import saving_of_job, shadow_prices
+from headway.fleet.prices import may_save, saving_of_job, shadow_prices
 from headway.fleet.scenarios import drawn_ratios, plan_for_chance, plan_of_least_regret
 from headway.spec.fleet_of import (
     FleetForm,
@@ -251,13 +251,14 @@ class _Maker:
         for index in self._dearest(plan)[: PRICED_TARGETS.value]:
             job = self.jobs[index]
             self._tell(f"computing the cost of the target of {job.entry.name}")
-            looser = job.looser(LOOSER_TARGET_RATIO.value)
-            units, allowed = fleet.units.copy(), fleet.allowed.copy()
-            units[index], allowed[index] = self.form.row(self._needs(looser, growth, None))
-            looser_fleet = replace(fleet, units=units, allowed=allowed)
-            per_day, is_all = saving_of_job(
-                fleet, plan, looser_fleet, index, gap_ratio=self.spec.gap_ratio
-            )
+            looser, per_day, is_all = job.looser(LOOSER_TARGET_RATIO.value), 0.0, False
+            if may_save(fleet, plan, index):
+                units, allowed = fleet.units.copy(), fleet.allowed.copy()
+                units[index], allowed[index] = self.form.row(self._needs(looser, growth, None))
+                looser_fleet = replace(fleet, units=units, allowed=allowed)
+                per_day, is_all = saving_of_job(
+                    fleet, plan, looser_fleet, index, gap_ratio=self.spec.gap_ratio
+                )
             prices.append(
                 TargetPrice(
                     job=job.entry.name,

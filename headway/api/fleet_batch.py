@@ -139,17 +139,19 @@ class BatchNeeds(FleetJob):
     def _profile_and_speed(
         self, speed: float, scale: float, end: str | None
     ) -> tuple[EndingJob, float]:
-        name, job = self.entry.name, self.job
-        if job.declared is None:
+        name, job, declared = self.entry.name, self.job, self.job.declared
+        if declared is None:
             profile = self.known_needs.ending_job_of(name, job)
             if profile.backlog is not None:
                 backlog_rows = scale * profile.backlog.backlog_rows
                 return replace(profile.backlog, backlog_rows=backlog_rows), speed
             # More to do than was seen is as uncertain as slower cores.
             return profile, speed / scale
-        return declared_application(
-            name, job.declared, job.deadline_s, end=end, work_ratio=scale
-        ), speed
+        application = self.known_needs.once(
+            ("declared", name, declared, job.deadline_s, scale, end),
+            lambda: declared_application(name, declared, job.deadline_s, end=end, work_ratio=scale),
+        )
+        return application, speed
 
 
 def batch_needs(

@@ -26,12 +26,17 @@ class KnownNeeds:
     def __init__(self) -> None:
         self._by_key: dict[Hashable, Any] = {}
         self._kinds: dict[Hashable, int] = {}
+        self._alike: dict[Hashable, list[Any]] = {}
 
     def once(self, key: Hashable, compute: Callable[[], Need]) -> Need:
         """What is computed for a key, which is done for the first of similar jobs only."""
         if key not in self._by_key:
             self._by_key[key] = compute()
         return cast(Need, self._by_key[key])
+
+    def alike(self, key: Hashable) -> list[Any]:
+        """The jobs with a key, to which each adds itself."""
+        return self._alike.setdefault(key, [])
 
     def profile_of(self, name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
         """The profile of a streaming job; a file is read once."""

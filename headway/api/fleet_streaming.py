@@ -20,7 +20,7 @@ from headway.planner.after_start import for_fresh_jvm
 from headway.planner.bill import planned_writes
 from headway.planner.candidates import candidates_at
 from headway.planner.purchase import at_core_speed
-from headway.planner.question import Charges, Question, with_limit
+from headway.planner.question import Charges, Question, burst_of, with_limit
 from headway.planner.search import chosen_at, question_of
 from headway.planner.space import SearchSpace
 from headway.planner.staircase import Staircase
@@ -61,7 +61,12 @@ class StreamingNeeds(FleetJob):
         if self.profile.growth is not None:
             return None
         rates_per_s = self._rates_per_s(scale, end)
-        return self._staircase(speed, max(rates_per_s)).fewest_nodes(rates_per_s)
+        if any(map(burst_of, self.job.targets)):
+            self._question(speed, max(rates_per_s))  # refuses a burst that is not above the rate
+        staircase = self.known_needs.once(
+            ("staircase", *self._kind_key(speed)), lambda: self._staircase(speed, scale, end)
+        )
+        return staircase.fewest_nodes(rates_per_s)
 
     def kept(self, speed: float, scale: float, end: str) -> Kept | None:
         """Probability that the executors of the busiest hour meet the targets."""
@@ -147,14 +152,19 @@ class StreamingNeeds(FleetJob):
     def _rates_per_s(self, scale: float, end: str) -> list[float]:
         return [getattr(rate, end) * scale for rate in hourly_rates(self.job.rate)]
 
-    def _staircase(self, speed: float, peak_per_s: float) -> Staircase:
-        """That of all such jobs with the same targets; the highest rate is checked again."""
-        question = self._question(speed, peak_per_s)
-        return self.known_needs.once(
-            ("staircase", *self._kind_key(speed)), lambda: Staircase(question)
-        )
+    def _staircase(self, speed: float, scale: float, end: str) -> Staircase:
+        """That of all jobs that are alike, whose rates are searched together."""
+        question = self._question(speed, max(self._rates_per_s(scale, end)))
+        # What is refused for a burst is found out with the job that has it.
+        alike = [] if question.of_change else self.known_needs.alike(self.alike_key)
+        return Staircase(question, [rate for job in alike for rate in job._rates_per_s(scale, end)])
 
-    def _kind_key(self, speed: float) -> tuple[Hashable, ...]:
+    @property
+    def alike_key(self) -> tuple[Hashable, ...]:
+        """What jobs share whose rates may be searched together."""
+        return (*self._kind_key(), self.entry.growth_ratio)
+
+    def _kind_key(self, speed: float = 1.0) -> tuple[Hashable, ...]:
         """What jobs share whose plans differ by the rate only."""
         job = self.job
         return (
@@ -209,7 +219,7 @@ def streaming_needs(
     cluster = cluster_of(job)
     profile = known_needs.profile_of(entry.name, job)
     cores, memory_bytes = executor_size(cluster, pool_cores, profile.application)
-    return StreamingNeeds(
+    needs = StreamingNeeds(
         entry=entry,
         job=job,
         profile=profile,
@@ -218,6 +228,8 @@ def streaming_needs(
         known_needs=known_needs,
         kind=known_needs.kind_of(profile),
     )
+    known_needs.alike(needs.alike_key).append(needs)
+    return needs
 
 
 def looser_promise(promise: Promise, ratio: float) -> Promise:

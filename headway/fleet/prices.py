@@ -78,6 +78,19 @@ def saving_of_job(
     return max(plan.bound_per_day - best, 0.0), False
 
 
+def may_save(fleet: Fleet, plan: FleetPlan, job_index: int) -> bool:
+    """Whether a plan would certainly cost less if a single job needed nothing.
+
+    If it would not, `saving_of_job` of a large fleet finds no saving, whatever the job needs.
+    """
+    if fleet.allowed.sum() <= _MOST_PAIRS:
+        return True
+    supply_of_job = plan.supply_of.copy()
+    supply_of_job[job_index] = -1
+    bill = bill_of(fleet, nodes_needed(fleet, supply_of_job), like=plan.bill)
+    return bill.cost_per_day < plan.bound_per_day
+
+
 def _saving(plan: FleetPlan, looser: Fleet, gap_ratio: float) -> tuple[float, bool]:
     """The difference to the plan of the looser fleet, as far as the bounds of both prove it."""
     looser_plan = plan_fleet(looser, gap_ratio=_SMALLER_GAP * gap_ratio, time_limit_s=_TIME_LIMIT_S)

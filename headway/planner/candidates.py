@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -91,10 +91,11 @@ class Candidates:
         """Which settings meet every target at the planned confidence and rate, by (T4): (P24)."""
         met = self.could_meet(rate_per_s)
         indices = np.flatnonzero(met).tolist()
-        met[indices] = [excess <= 0.0 for excess in self.each_certified_excess(rate_per_s, indices)]
+        excess_of = self.certified_excess_of(rate_per_s)
+        met[indices] = [excess_of(index) <= 0.0 for index in indices]
         return met
 
-    def could_meet(self, rate_per_s: float) -> BoolArray:
+    def could_meet(self, rate_per_s: Numeric) -> BoolArray:
         """Which settings may meet every target: no other one meets them by (T4), theory.md (P24).
 
         Targets on windows are not monotone in the rate, so the rate itself is tried for them, too.
@@ -134,28 +135,47 @@ class Candidates:
         beyond = partial(Candidates._certified_beyond, with_gain=with_gain)
         return float(self._excess_at(*end.rate_and_factor(rate_per_s), beyond)[0])
 
-    def each_certified_excess(self, rate_per_s: float, indices: Iterable[int]) -> Iterator[float]:
-        """The same for settings one by one, which share everything that is not by (T4)."""
+    def certified_excess_of(self, rate_per_s: Numeric) -> Callable[..., float]:
+        """The same by the index of a setting, each at its rate; all is shared but the chains."""
         if self.question.of_change:
-            yield from (self.alone(index).certified_excess(rate_per_s) for index in indices)
-            return
+            rates = np.broadcast_to(rate_per_s, self.trigger_s.shape).tolist()
+            return lambda index, **gain: self.alone(index).certified_excess(rates[index], **gain)
         planned = self.planned_rate_and_factor(rate_per_s)
-        laws = self._law(*planned)
-        but_latency = self._excess_at(*planned, lambda settings, _: np.full(len(settings), -np.inf))
-        for index in indices:
-            law, excess = laws.take(np.array([index])), float(but_latency[index])
-            yield excess if excess > 0.0 else max(excess, float(self._certified_beyond(law)[0]))
+        but_latency, laws = np.maximum(*self._excess_of_load(*planned)), self._law(*planned)
+
+        def excess(index: int, *, with_gain: bool = True) -> float:
+            if but_latency[index] > 0.0:
+                return float(but_latency[index])
+            beyond = self._certified_beyond(laws.take(np.array([index])), with_gain=with_gain)
+            return max(float(but_latency[index]), float(beyond[0]))
+
+        return excess
 
     def excess(self, rate_per_s: Numeric) -> Array:
         """Distance of each setting from its worst target by moments; 0 at the limit.
 
-        It increases with the rate. The logarithm of a latency over its limit (or of the share
-        beyond the limit over the allowed share), or of the load over the highest one that is
-        quoted.
+        It increases with the rate: the logarithm of a latency over its limit, of the share beyond
+        the limit over the allowed share, or of the load over the highest one that is quoted.
         """
         return self._excess_at(*self.planned_rate_and_factor(rate_per_s))
 
     def _excess_at(self, rate: Array, factor: Array, beyond: _Beyond | None = None) -> Array:
+        load, launches = self._excess_of_load(rate, factor)
+        excess, loaded = np.maximum(load, launches), np.flatnonzero(load < 0.0)
+        if len(loaded):
+            settings = self.take(loaded)
+            law = settings._law(rate[loaded], factor[loaded])
+            latency_excess = settings._beyond(law) if beyond is None else beyond(settings, law)
+            excess[loaded] = np.maximum(excess[loaded], latency_excess)
+        for promise in self.question.of_change:
+            met = np.flatnonzero(excess <= 0.0)
+            if len(met):
+                settings = self.take(met)
+                excess[met] = settings._excess_of_change(promise, rate[met], factor[met], beyond)
+        return excess
+
+    def _excess_of_load(self, rate: Array, factor: Array) -> tuple[Array, Array]:
+        """Distances from the highest load that is quoted, and from the most launches if beyond."""
         load = load_ratio(
             self.question.profile,
             self.durations.model(num_axes=1),
@@ -164,22 +184,8 @@ class Candidates:
             factor=factor,
             highest_offered_load=HIGHEST_QUOTED_UTILIZATION_RATIO.value,
         )
-        excess = _log(load)
-        loaded = np.flatnonzero(excess < 0.0)
-        if len(loaded):
-            settings = self.take(loaded)
-            law = settings._law(rate[loaded], factor[loaded])
-            latency_excess = settings._beyond(law) if beyond is None else beyond(settings, law)
-            excess[loaded] = np.maximum(excess[loaded], latency_excess)
         launches = self.launch_ratio(rate, factor)
-        if np.any(launches > 1.0):
-            excess = np.where(launches > 1.0, np.maximum(excess, np.log(launches)), excess)
-        for promise in self.question.of_change:
-            met = np.flatnonzero(excess <= 0.0)
-            if len(met):
-                settings = self.take(met)
-                excess[met] = settings._excess_of_change(promise, rate[met], factor[met], beyond)
-        return excess
+        return _log(load), np.where(launches > 1.0, _log(launches), -np.inf)
 
     def _beyond(self, law: SettingLaw) -> Array:
         """How far latencies exceed their limits; slightly, if none is quoted."""
@@ -198,10 +204,8 @@ class Candidates:
     def most_burst_rows(self, rate_per_s: Numeric) -> Array:
         """The largest batch during any burst of the targets; 0 without one. [rows]"""
         planned = self.planned_rate_and_factor(rate_per_s)
-        largest_rows = [
-            self._passage(burst, *planned)[0].most_rows
-            for burst in filter(None, map(burst_of, self.question.of_change))
-        ]
+        bursts = filter(None, map(burst_of, self.question.of_change))
+        largest_rows = [self._passage(burst, *planned)[0].most_rows for burst in bursts]
         return np.asarray(np.maximum.reduce([np.zeros(len(self)), *largest_rows]))
 
     def promised_latency_s(self, promise: Promise, rate_per_s: Numeric) -> Array:
@@ -226,9 +230,8 @@ class Candidates:
 
     def each_latency_s(self, rate_per_s: Numeric) -> Array:
         """The same for a few settings that are printed side by side, each by (T4)."""
-        return np.concatenate(
-            [self.alone(index).latency_s(rate_per_s) for index in range(len(self))]
-        )
+        settings = map(self.alone, range(len(self)))
+        return np.concatenate([setting.latency_s(rate_per_s) for setting in settings])
 
     def _latency_at(self, rate_per_s: Array, factor: Array) -> Array:
         law = self._law(rate_per_s, factor)
@@ -380,19 +383,15 @@ def candidates_at(question: Question, settings: Sequence[tuple[int, int, float]]
     nodes, partitions, triggers_s = zip(*settings, strict=True)
     sizes = list(dict.fromkeys(zip(nodes, partitions, strict=True)))
     index_of_size = {size: index for index, size in enumerate(sizes)}
-    durations = stacked(
-        [
-            duration_model(question.profile, question.space.num_slots(count), shuffle_partitions)
-            for count, shuffle_partitions in sizes
-        ]
-    )
+    profile, slots_of = question.profile, question.space.num_slots
+    models = [duration_model(profile, slots_of(count), each) for count, each in sizes]
     size_indices = [index_of_size[size] for size in zip(nodes, partitions, strict=True)]
     return Candidates(
         question=question,
         nodes=np.array(nodes),
         partitions=np.array(partitions),
         trigger_s=np.array(triggers_s, dtype=np.float64),
-        durations=durations.take(np.array(size_indices, dtype=np.intp)),
+        durations=stacked(models).take(np.array(size_indices, dtype=np.intp)),
     )
 
 

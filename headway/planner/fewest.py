@@ -48,10 +48,7 @@ def sufficient_setting(
 
 
 def first_meeting(candidates: Candidates) -> Candidates | None:
-    """A setting that meets the question, if there is one: theory.md (P24).
-
-    Moments, which order the settings, are most reliable for those whose batches seldom overrun.
-    """
+    """A setting that meets the question, if there is one: theory.md (P24)."""
     rate_per_s = candidates.question.rate_per_s
     is_possible = noise_free_rate_per_s(candidates) >= rate_per_s
     candidates = candidates.take(is_possible & within_limits(candidates))
@@ -59,17 +56,25 @@ def first_meeting(candidates: Candidates) -> Candidates | None:
         candidates = candidates.take(candidates.could_meet(rate_per_s))
     if not len(candidates):
         return None
+    candidates = most_likely_first(candidates, rate_per_s)
+    first_met = first_to_meet(candidates, range(len(candidates)), rate_per_s)
+    return None if first_met is None else candidates.alone(first_met)
+
+
+def most_likely_first(candidates: Candidates, rate_per_s: float) -> Candidates:
+    """Settings in the order in which they are likely to meet every target at a rate by (T4).
+
+    Moments, which order them, are most reliable for those whose batches seldom overrun.
+    """
     excess = candidates.excess(rate_per_s)
     overruns = candidates.planned_law(rate_per_s).overrun_probability
     is_reliable = overruns <= SELDOM_RATIO.value
-    order = np.lexsort((excess, ~(is_reliable & (excess <= 0.0))))
-    first_met = first_to_meet(candidates, order.tolist(), rate_per_s)
-    return None if first_met is None else candidates.alone(first_met)
+    return candidates.take(np.lexsort((excess, ~(is_reliable & (excess <= 0.0)))))
 
 
 def first_to_meet(candidates: Candidates, order: Sequence[int], rate_per_s: float) -> int | None:
     """The first of some settings, by their indices, that meets every target at a rate by (T4)."""
     if not order:
         return None
-    indexed_excesses = zip(order, candidates.each_certified_excess(rate_per_s, order), strict=True)
-    return next((index for index, excess in indexed_excesses if excess <= 0.0), None)
+    excess_of = candidates.certified_excess_of(rate_per_s)
+    return next((index for index in order if excess_of(index) <= 0.0), None)

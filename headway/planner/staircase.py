@@ -2,178 +2,281 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Container, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from headway.domain import Metric
 from headway.models.arrays import Array
-from headway.planner.candidates import all_candidates, candidates_at
-from headway.planner.fewest import sufficient_setting
-from headway.planner.frontier import best_of_each_node_count
+from headway.models.laws.inverse import last_kept_near
+from headway.planner.bill import within_limits
+from headway.planner.candidates import Candidates, Indices, all_candidates
+from headway.planner.fewest import first_meeting, first_to_meet, most_likely_first
 from headway.planner.noise_free import most_rates_per_s, noise_free_rate_per_s
 from headway.planner.question import Question
 
 _LEAST_RATE_PER_S = 1e-9
-# Tolerance of the search for the highest rate: a thousandth, with room for rounding.
-_LEFT_OUT_RATIO = 1.002
-_LEFT_OUT_SHARE = 2e-4
+# Rates at which the moments of a setting are computed together, which costs little more than one.
+_RATES_TOGETHER = 48
+_FIRST_CHAIN_OVER_MOMENTS = 0.98
+# Parts of the highest bound of a count at which moments are computed to guess its last rate.
+_PARTS = np.linspace(0.7, 1.0, 16)
+# About how steeply the logarithms of a tail and of the gain of errors grow with that of the rate.
+_TAIL_BY_RATE, _GAIN_BY_RATE, _LEAST_SLOPE = 120.0, 7.0, 1e-3
+# To put more settings than these in order is quicker than to try them as they come.
+_FEW = 4
+# A trigger interval that so many batches overrun changes nothing that a count depends on.
+_NEARLY_ALL = 0.9999
 
 
 class Staircase:
     """The fewest nodes for one question at any number of rates.
 
     For every node count, one rate is known at which it meets the targets, and one at which it
-    misses them. A rate in between is tried and narrows the two. So each answer is the first
-    sufficient count, as if all smaller counts had been tried at exactly that rate. For targets on
-    windows, one rate implies nothing for another, so each is tried on its own.
+    misses them. The rates in between are searched for the last one that it sustains. So each
+    answer is the first sufficient count, as if all smaller counts had been tried at exactly that
+    rate. For targets on windows and limits of files, one rate implies nothing for another, so each
+    is tried on its own.
 
     Parameters
     ----------
     question : Question
         The promises and the space; its own rate does not matter.
+    foreseen_per_s : iterable of float
+        Rates that will be asked for: to search them together is quicker. [records/s]
 
     Notes
     -----
     theory.md (P4), (P5), (P7), (P9): a setting that meets the targets at a rate meets them at all
-    lower ones.
+    lower ones. The last rate that a count sustains is thus the maximum over its settings. It is
+    searched with the setting that is best by moments (P5), from the rate that its moments and the
+    counts before suggest; every other one that may meet the targets is tried at the next rate only
+    (P24), and takes its place if it does. Settings whose batches run back to back are alike,
+    whatever their trigger interval, and one of them is tried.
     """
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Question, foreseen_per_s: Iterable[float] = ()) -> None:
         self._question = question
-        self._sizes: dict[int, list[tuple[int, float]]] = {}
-        for nodes, partitions, rate_per_s in most_rates_per_s(question):
-            self._sizes.setdefault(nodes, []).append((partitions, rate_per_s))
-        self._nodes = np.array(sorted(self._sizes))
-        self._bounds_per_s: Array = np.array(
-            [max(rate for _, rate in self._sizes[nodes]) for nodes in self._nodes.tolist()]
+        self._foreseen_per_s = list(foreseen_per_s)
+        most_per_s: dict[int, float] = {}
+        for nodes, _, rate_per_s in most_rates_per_s(question):
+            most_per_s[nodes] = max(rate_per_s, most_per_s.get(nodes, 0.0))
+        self._nodes = np.array(sorted(most_per_s))
+        self._most_per_s = np.array([most_per_s[nodes] for nodes in self._nodes.tolist()])
+        # Beyond the last count there is nothing to try.
+        self._met_per_s = np.append(np.zeros(len(self._nodes)), np.inf)
+        self._missed_per_s = np.append(self._most_per_s * (1.0 + 1e-9), np.inf)
+        self._rungs: dict[int, _Rung] = {}
+        self._alone: dict[float, int | None] = {}
+        self._chain_over_moments = _FIRST_CHAIN_OVER_MOMENTS
+        self._looked_at_together = 1
+        self._one_rate_tells_of_others = (
+            all(target.metric is not Metric.WINDOW for target in question.latency_targets)
+            and math.isinf(question.most_files_per_hour)
+            and question.charges is None
         )
-        self._one_rate_tells_of_others = all(
-            target.metric is not Metric.WINDOW for target in question.latency_targets
-        )
-        self._forget()
 
     def fewest_nodes(self, rates_per_s: Sequence[float]) -> tuple[int, ...] | None:
-        """The fewest nodes that meet the targets at each rate; None if none do at the highest."""
-        rates = np.maximum(np.asarray(rates_per_s, dtype=np.float64), _LEAST_RATE_PER_S).tolist()
-        distinct_rates_per_s = sorted(set(rates))
+        """The fewest nodes that meet the targets at each rate; None if none do at some rate."""
+        rates = np.maximum(np.asarray(rates_per_s, dtype=np.float64), _LEAST_RATE_PER_S)
         if not self._one_rate_tells_of_others:
-            self._forget()
-        most_nodes = self._first(distinct_rates_per_s[-1])
-        if most_nodes is None:
+            return self._each_alone(rates)
+        together = np.maximum([*rates.tolist(), *self._foreseen_per_s], _LEAST_RATE_PER_S)
+        self._search(np.unique(together))
+        self._foreseen_per_s = []
+        indices = self._first_open(rates)
+        if indices.max() == len(self._nodes):
             return None
-        if self._one_rate_tells_of_others:
-            self._narrow(
-                self._first(distinct_rates_per_s[0]) or most_nodes, most_nodes, distinct_rates_per_s
-            )
+        return tuple(self._nodes[indices].tolist())
+
+    def _search(self, rates_per_s: Array) -> None:
+        """Search counts, the fewest first, until the first that may meet each rate does meet it."""
+        while True:
+            first_open = self._first_open(rates_per_s)
+            is_undecided = self._met_per_s[first_open] < rates_per_s
+            if not is_undecided.any():
+                return
+            index = int(first_open[is_undecided].min())
+            undecided_per_s = rates_per_s[is_undecided & (first_open == index)]
+            num_met = self._num_met(index, undecided_per_s)
+            if num_met > 0:
+                self._met_per_s[index] = undecided_per_s[num_met - 1]
+            if num_met < len(undecided_per_s):
+                self._missed_per_s[index] = undecided_per_s[num_met]
+
+    def _first_open(self, rates_per_s: Array) -> Indices:
+        """Index of the first count that is not known to miss the targets at each rate."""
+        return np.argmax(self._missed_per_s > rates_per_s[:, np.newaxis], axis=1)
+
+    def _num_met(self, index: int, rates_per_s: Array) -> int:
+        """How many of some increasing rates a count sustains by moments and by (T4): (P24)."""
+        if index not in self._rungs:
+            self._rungs[index] = _Rung.of(self._question, int(self._nodes[index]))
+        rung, num_met = self._rungs[index], 0
+        tried: set[tuple[int, int, float]] = set()
+        guess_per_s = self._chain_over_moments * rung.best_per_s
+        if rates_per_s[0] <= guess_per_s:
+            num_met = _num_met_by(rung.best, rates_per_s, 0, guess_per_s)
+            tried.update(rung.best.settings())
+            if 0 < num_met < len(rates_per_s):
+                edge_per_s = math.sqrt(rates_per_s[num_met - 1] * rates_per_s[num_met])
+                self._chain_over_moments = edge_per_s / rung.best_per_s
+        elif self._is_ruled_out(index, float(rates_per_s[0])):
+            return 0
+        while num_met < len(rates_per_s):
+            rate_per_s = float(rates_per_s[num_met])
+            settings = rung.untried(tried, rate_per_s)
+            first_met = first_to_meet(settings, range(len(settings)), rate_per_s)
+            if first_met is None:
+                break
+            tried.update(settings.settings()[: first_met + 1])
+            setting = settings.alone(first_met)
+            num_met = _num_met_by(setting, rates_per_s, num_met + 1, rate_per_s)
+        return num_met
+
+    def _is_ruled_out(self, index: int, rate_per_s: float) -> bool:
+        """Whether no setting of a count may meet the targets at a rate by moments.
+
+        The more counts were ruled out one after another, the more are looked at together.
+        """
+        open_indices = np.flatnonzero(self._missed_per_s[:-1] > rate_per_s)
+        open_indices = open_indices[open_indices >= index][: self._looked_at_together]
+        settings = all_candidates(self._question, self._nodes[open_indices].tolist())
+        settings = settings.take(noise_free_rate_per_s(settings) >= rate_per_s)
+        if len(settings):
+            settings = settings.take(settings.could_meet(rate_per_s))
+        ruled_out = open_indices[~np.isin(self._nodes[open_indices], settings.nodes)]
+        self._missed_per_s[ruled_out] = rate_per_s
+        is_ruled_out = bool(index in ruled_out)
+        self._looked_at_together = 2 * self._looked_at_together if is_ruled_out else 1
+        return is_ruled_out
+
+    def _each_alone(self, rates_per_s: Array) -> tuple[int, ...] | None:
+        """The fewest nodes at each rate without those at the others, the highest one first."""
         nodes_at_rate: dict[float, int] = {}
-        for rate_per_s in _far_apart_first(distinct_rates_per_s):
-            nodes = self._first_borne_out(rate_per_s)
+        for rate_per_s in np.unique(rates_per_s)[::-1].tolist():
+            if rate_per_s not in self._alone:
+                self._alone[rate_per_s] = self._fewest_alone(rate_per_s)
+            nodes = self._alone[rate_per_s]
             if nodes is None:
                 return None
             nodes_at_rate[rate_per_s] = nodes
-        return tuple(nodes_at_rate[rate] for rate in rates)
+        return tuple(nodes_at_rate[rate_per_s] for rate_per_s in rates_per_s.tolist())
 
-    def _first_borne_out(self, rate_per_s: float) -> int | None:
-        """The first count that sustains a rate by moments and by (T4), as a plan requires both."""
-        if not self._one_rate_tells_of_others:
-            self._forget()
-        while (nodes := self._first(rate_per_s)) is not None:
-            index = int(np.searchsorted(self._nodes, nodes))
-            if self._certain_per_s[index] >= rate_per_s:
-                return nodes
-            if self._is_borne_out(nodes, rate_per_s):
-                self._certain_per_s[index] = rate_per_s
-                return nodes
-            self._missed_per_s[index] = rate_per_s
-        return None
-
-    def _is_borne_out(self, nodes: int, rate_per_s: float) -> bool:
-        """Whether a count sustains a rate by (T4), first with what it sustained a lower one by."""
+    def _fewest_alone(self, rate_per_s: float) -> int | None:
+        """The first count that meets the targets; more are compared at once if none is found."""
         question = self._question.at_rate(rate_per_s)
-        if nodes in self._settings:
-            setting = candidates_at(question, [self._settings[nodes]])
-            if setting.certified_excess(rate_per_s) <= 0.0:
-                return True
-        partitions = [count for count, most_per_s in self._sizes[nodes]]
-        sufficient = sufficient_setting(question, nodes, partitions)
-        if sufficient is None:
-            return False
-        (self._settings[nodes],) = sufficient.settings()
-        return True
-
-    def _first(self, rate_per_s: float) -> int | None:
-        """The first count that sustains a rate; more are tried at once the longer none is found."""
-        open_indices = np.flatnonzero(self._missed_per_s > rate_per_s)
+        hopeful = self._nodes[self._most_per_s >= rate_per_s].tolist()
         begin, step = 0, 1
-        while begin < len(open_indices):
-            if self._kept_per_s[open_indices[begin]] >= rate_per_s:
-                return int(self._nodes[open_indices[begin]])
-            tried_indices = open_indices[begin : begin + step]
-            self._try(
-                tried_indices[self._kept_per_s[tried_indices] < rate_per_s].tolist(), rate_per_s
-            )
-            sufficient = np.flatnonzero(self._kept_per_s[tried_indices] >= rate_per_s)
-            if len(sufficient):
-                return int(self._nodes[tried_indices[sufficient[0]]])
-            begin, step = begin + len(tried_indices), 2 * step
+        while begin < len(hopeful):
+            node_counts = hopeful[begin : begin + step]
+            settings = all_candidates(question, node_counts)
+            is_possible = noise_free_rate_per_s(settings) >= rate_per_s
+            settings = settings.take(is_possible & within_limits(settings))
+            if len(settings):
+                settings = settings.take(settings.could_meet(rate_per_s))
+            # Only counts with settings that may meet the targets are left.
+            for nodes in np.unique(settings.nodes).tolist():
+                if first_meeting(settings.take(settings.nodes == nodes)) is not None:
+                    return int(nodes)
+            begin, step = begin + step, 2 * step
         return None
 
-    def _try(self, indices: Sequence[int], rate_per_s: float) -> None:
-        """Compare every setting of some counts with the targets at a rate."""
-        question = self._question.at_rate(rate_per_s)
-        triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
-        settings = [
-            (int(self._nodes[index]), partitions, trigger_s)
-            for index in indices
-            for partitions, most_per_s in self._sizes[int(self._nodes[index])]
-            if most_per_s >= rate_per_s
-            for trigger_s in triggers_s
-        ]
-        keeping: set[int] = set()
-        if settings:
-            candidates = candidates_at(question, settings)
-            possible = candidates.take(noise_free_rate_per_s(candidates) >= rate_per_s)
-            if len(possible):
-                keeping = set(possible.nodes[possible.could_meet(rate_per_s)].tolist())
-        for index in indices:
-            bounds_per_s = self._kept_per_s if self._nodes[index] in keeping else self._missed_per_s
-            bounds_per_s[index] = rate_per_s
 
-    def _narrow(self, least_nodes: int, most_nodes: int, rates_per_s: Sequence[float]) -> None:
-        """If there are more rates than counts, find the highest rate of every count at once, with
-        the precision of a frontier.
-        """
-        is_settled = (self._missed_per_s <= rates_per_s[0]) | (self._kept_per_s >= rates_per_s[-1])
-        is_close = self._missed_per_s <= self._kept_per_s * _LEFT_OUT_RATIO
-        between = (
-            (self._nodes >= least_nodes) & (self._nodes < most_nodes) & ~is_settled & ~is_close
-        )
-        indices = np.flatnonzero(between).tolist()
-        if not 0 < len(indices) < len(rates_per_s):
-            return
-        node_counts = [int(self._nodes[index]) for index in indices]
-        candidates = all_candidates(self._question, node_counts)
-        best, beyond_ratio = best_of_each_node_count(candidates), candidates.beyond_moments_ratio
-        for index, nodes in zip(indices, node_counts, strict=True):
-            # What could be kept; whether it is, each answer asks by (T4).
-            kept_per_s = best[nodes][1] * beyond_ratio
-            missed_per_s = max(
-                kept_per_s * _LEFT_OUT_RATIO, self._bounds_per_s[index] * _LEFT_OUT_SHARE
-            )
-            self._kept_per_s[index] = max(self._kept_per_s[index], kept_per_s)
-            self._missed_per_s[index] = min(self._missed_per_s[index], missed_per_s)
+class _Rung(NamedTuple):
+    """The settings of a node count, and their bounds (P5).
 
-    def _forget(self) -> None:
-        self._kept_per_s = np.zeros(len(self._nodes))
-        self._missed_per_s = self._bounds_per_s * (1.0 + 1e-9)
-        self._certain_per_s = np.zeros(len(self._nodes))
-        self._settings: dict[int, tuple[int, int, float]] = {}
+    ``best`` is the one that sustains most by its moments, about ``best_per_s``.
+    """
+
+    settings: Candidates
+    bound_per_s: Array
+    best: Candidates
+    best_per_s: float
+
+    @classmethod
+    def of(cls, question: Question, nodes: int) -> _Rung:
+        """Every setting of a count, those with the longest trigger interval first."""
+        settings = all_candidates(question, (nodes,))
+        settings = settings.take(np.argsort(-settings.trigger_s, kind="stable"))
+        bound_per_s = noise_free_rate_per_s(settings)
+        most_per_s = max(float(bound_per_s.max()), _LEAST_RATE_PER_S)
+        high = np.flatnonzero(bound_per_s >= most_per_s * _PARTS[0])
+        if not len(high):
+            return cls(settings, bound_per_s, settings.alone(0), 0.0)
+        num_parts, rates_per_s = len(_PARTS), most_per_s * _PARTS
+        at_parts = settings.take(np.repeat(high, num_parts))
+        excess = at_parts.excess(np.tile(rates_per_s, len(high))).reshape(-1, num_parts)
+        edges_per_s = [_crossed_at(rates_per_s, of_setting) for of_setting in excess]
+        best = int(np.argmax(edges_per_s))
+        return cls(settings, bound_per_s, settings.alone(int(high[best])), edges_per_s[best])
+
+    def untried(self, tried: Container[tuple[int, int, float]], rate_per_s: float) -> Candidates:
+        """Those that may meet the targets at a rate and are like none that was tried."""
+        is_tried = np.array([setting in tried for setting in self.settings.settings()])
+        order = np.argsort(~is_tried, kind="stable")
+        order = order[is_tried[order] | (self.bound_per_s[order] >= rate_per_s)]
+        if len(order):
+            order = order[_distinct(self.settings.take(order), rate_per_s)]
+        settings = self.settings.take(order[~is_tried[order]])
+        if len(settings):
+            settings = settings.take(settings.could_meet(rate_per_s))
+        return most_likely_first(settings, rate_per_s) if len(settings) > _FEW else settings
 
 
-def _far_apart_first(rates_per_s: Sequence[float]) -> Iterator[float]:
-    """All rates, in bisection order."""
-    step = 1 << len(rates_per_s).bit_length()
-    while step >= 1:
-        yield from rates_per_s[step // 2 :: step] if step > 1 else rates_per_s
-        step //= 2
+def _crossed_at(rates_per_s: Array, excess: Array) -> float:
+    """About the rate from which on an excess is above zero; 0 if it is throughout."""
+    met = np.flatnonzero(excess <= 0.0)
+    if not len(met) or met[-1] == len(excess) - 1:
+        return float(rates_per_s[-1]) if len(met) else 0.0
+    at_low, at_high = excess[met[-1] : met[-1] + 2]
+    low_per_s, high_per_s = rates_per_s[met[-1] : met[-1] + 2]
+    return float(low_per_s - at_low / (at_high - at_low) * (high_per_s - low_per_s))
+
+
+def _distinct(settings: Candidates, rate_per_s: float) -> Indices:
+    """The first of those settings that differ by a trigger only that batches overrun at a rate."""
+    law = settings.planned_law(rate_per_s)
+    is_back_to_back = law.is_stable & (law.overrun_probability > _NEARLY_ALL)
+    trigger_s = np.where(is_back_to_back, 0.0, settings.trigger_s)
+    columns = np.column_stack([settings.nodes, settings.partitions, trigger_s])
+    _, firsts = np.unique(columns, axis=0, return_index=True)
+    return np.sort(firsts)
+
+
+def _num_met_by(setting: Candidates, rates_per_s: Array, low: int, guess_per_s: float) -> int:
+    """How many of some increasing rates one setting sustains; the first ``low`` are known to be.
+
+    The search begins with the rates around a guess.
+    """
+    high = len(rates_per_s)
+    while low < high:
+        around = int(np.searchsorted(rates_per_s, guess_per_s)) - _RATES_TOGETHER // 2
+        begin = min(max(around, low), max(high - _RATES_TOGETHER, low))
+        near_per_s = rates_per_s[begin : min(begin + _RATES_TOGETHER, high)]
+        num_met = _num_met_near(setting, near_per_s, guess_per_s)
+        if num_met < len(near_per_s):
+            high, guess_per_s = begin + num_met, float(rates_per_s[begin])
+        if num_met > 0:
+            low, guess_per_s = begin + num_met, float(near_per_s[num_met - 1])
+    return low
+
+
+def _num_met_near(setting: Candidates, rates_per_s: Array, guess_per_s: float) -> int:
+    """The same for a few rates, whose laws by moments are computed at once."""
+    at_each = setting.take(np.zeros(len(rates_per_s), dtype=np.intp))
+    excess_of, num_rates = at_each.certified_excess_of(rates_per_s), len(rates_per_s)
+    slope = _TAIL_BY_RATE * math.log(rates_per_s[-1] / rates_per_s[0]) / num_rates + _LEAST_SLOPE
+    last_met = last_kept_near(
+        partial(excess_of, with_gain=False),
+        -1,
+        num_rates,
+        guess=int(np.searchsorted(rates_per_s, guess_per_s)),
+        slope=slope,
+    )
+    # The gain of errors needs further chains, so it is computed only if everything else is met.
+    gain_slope = slope * _GAIN_BY_RATE / _TAIL_BY_RATE
+    return 1 + last_kept_near(excess_of, -1, last_met + 1, guess=last_met, slope=gain_slope)

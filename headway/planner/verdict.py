@@ -12,13 +12,15 @@ from headway.domain import Advice, Verdict
 from headway.models.job.calibration import of_runs_and_fit, spread_ratio
 from headway.models.job.declared import figures_at
 from headway.models.job.setting import settled_batch_rows
-from headway.models.laws.inverse import last_kept
+from headway.models.laws.inverse import last_kept, last_kept_near
 from headway.models.laws.normal import ndtr, ndtri
 from headway.planner.candidates import Candidates, candidates_at
 from headway.units import format_rate
 
 _FARTHEST_SCORE = 3.0
 _NUM_STEPS = 128
+# About how much the logarithm of a tail grows from a step to the next.
+_EXCESS_PER_STEP = 0.3
 _STEPS_PER_SCORE = _NUM_STEPS / (2.0 * _FARTHEST_SCORE)
 
 
@@ -45,16 +47,20 @@ def kept_probability(setting: Candidates) -> float:
     at_planned = setting.certified_excess(rate_per_s)
     is_kept = at_planned <= 0.0
     if is_kept:
-        lowest, high, at_high = min(math.floor(planned_step), _NUM_STEPS - 1), _NUM_STEPS, math.inf
+        lowest, high = min(math.floor(planned_step), _NUM_STEPS - 1), _NUM_STEPS
         at_lowest = setting.certified_excess(rate_per_s, with_gain=False)
-        # Most plans are far from the edge, so testing the last step makes the others unnecessary.
-        last, at_last = high - 1, but_for_gain(high - 1)
-        low, at_low = (last, at_last) if at_last <= 0.0 else (lowest, at_lowest)
-        high, at_high = (high, at_high) if at_last <= 0.0 else (last, at_last)
+        guess = lowest - at_lowest / _EXCESS_PER_STEP
     else:
-        lowest, high, at_high = 0, min(math.ceil(planned_step), _NUM_STEPS), at_planned
-        at_lowest, low, at_low = -math.inf, lowest, -math.inf
-    step = last_kept(but_for_gain, low, high, at_low, at_high)
+        lowest, high = 0, min(math.ceil(planned_step), _NUM_STEPS)
+        at_lowest, guess = -math.inf, high - at_planned / _EXCESS_PER_STEP
+    step = last_kept_near(
+        but_for_gain,
+        lowest,
+        high,
+        guess=round(min(max(guess, lowest), high)),
+        slope=_EXCESS_PER_STEP,
+        at_low=at_lowest if is_kept else math.nan,
+    )
     # The gain of errors needs a second chain, so it is computed only if everything else is met.
     if step > lowest and (at_step := excess(step)) > 0.0:
         step = last_kept(excess, lowest, step, at_lowest, at_step)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headway.domain import Target
+from headway.models.batches import batch_chain
 from headway.planner.candidates import all_candidates
 from headway.planner.fewest import fewest_nodes
 from headway.planner.question import Question
@@ -105,3 +106,42 @@ def test_of_windows_each_rate_is_asked_by_itself() -> None:
     kept = [rate for rate, nodes in zip(rates, alone, strict=True) if nodes is not None]
     assert kept
     assert Staircase(question).fewest_nodes(kept) == tuple(n for n in alone if n is not None)
+
+
+@pytest.mark.parametrize("seed", seeds(2, 40))
+def test_rates_that_are_foreseen_change_nothing(seed: int) -> None:
+    """Of many rates close to each other, each gets what enumeration of every setting finds."""
+    question = a_question(seed + 40)
+    for peak_per_s in (3e5, 1e5, 3e4, 1e4, 3e3):
+        rates = np.geomspace(peak_per_s, 0.1 * peak_per_s, 120).tolist()
+        staircase = Staircase(question, rates)
+        answered = staircase.fewest_nodes(rates) or ()
+        if len(set(answered)) > 1:
+            break
+    if not answered:
+        return
+    at_steps = [place for place in range(1, 120) if answered[place] != answered[place - 1]] or [1]
+    for place in {at_steps[0] - 1, at_steps[0], at_steps[-1] - 1, at_steps[-1]}:
+        settings = all_candidates(question.at_rate(rates[place]), range(1, answered[place] + 1))
+        meeting = settings.take(settings.meets(rates[place]))
+        assert meeting.nodes.min() == answered[place]
+    assert staircase.fewest_nodes(rates[3:90:7]) == answered[3:90:7]
+
+
+def test_rates_of_many_jobs_take_few_chains() -> None:
+    """About six for each count, whatever the number of rates."""
+    question = a_question(3)
+    batch_chain._chain_of.cache_clear()
+    answered = Staircase(question).fewest_nodes(np.linspace(500.0, 6e4, 900).tolist())
+    assert answered is not None
+    assert batch_chain._chain_of.cache_info().misses <= 12 * len(set(answered))
+
+
+def test_with_a_limit_of_files_each_rate_is_asked_by_itself() -> None:
+    """At low rates batches are short, and write more files in an hour than at high ones."""
+    limited = replace(a_question(1), most_files_per_hour=20_000.0)
+    rates = np.geomspace(500.0, 2e4, 5).tolist()
+    alone = [fewest_nodes(limited.at_rate(rate)).nodes for rate in rates]
+    feasible = [rate for rate, nodes in zip(rates, alone, strict=True) if nodes is not None]
+    assert feasible
+    assert Staircase(limited).fewest_nodes(feasible) == tuple(n for n in alone if n is not None)

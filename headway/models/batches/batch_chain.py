@@ -83,6 +83,12 @@ class BatchChain:
         return _amplification_ratio(self.recursion)
 
     @property
+    def most_amplification_ratio(self) -> float:
+        """The same towards longer durations, where it is larger; takes one chain instead of two."""
+        longer = _chain_of(self.recursion.times(_LONGER))
+        return math.log(longer.latency_mean_s / self.latency_mean_s) / math.log(_LONGER)
+
+    @property
     def cut_share(self) -> float:
         """Share of the mean latency in the last factor of e of a grid that is wider than that. [-]
 

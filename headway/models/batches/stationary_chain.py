@@ -22,9 +22,8 @@ _LEAST_KERNEL_CELLS = 0.5  # if narrower, rounding to cells would move the mean
 _MOST_CELLS = 400
 _LOWEST_SD, _HIGHEST_SD, _HIGHEST_VARIANCES = 5.0, 8.0, 3.0
 _NARROWEST_LOG_SD = 1e-4  # a constant is the lognormal of this width
-_CHANGE, _MOST_STEPS, _STEPS_BETWEEN_LOOKS = 1e-7, 400, 4
-_ALIKE_RATIOS = 0.1  # change between checks below which the rest is extrapolated
-_BLOCK, _REACHED_SD = 32, 8.8
+_CHANGE, _STEPS_PER_ROUND, _MOST_ROUNDS = 5e-8, 5, 100
+_BLOCK, _REACHED_SD = 32, 7.5
 
 
 class Levels(NamedTuple):
@@ -226,8 +225,8 @@ class _Step(NamedTuple):
             grid=grid,
             kernels=np.diff(quick_ndtr(score), axis=2, prepend=0.0),
             starts=starts.tolist(),
-            before=(column < shift).astype(np.float64),
-            beyond=(column >= shift + num_cells).astype(np.float64),
+            before=(column[: 2 * room] < shift).astype(np.float64),
+            beyond=(column[num_cells:] >= shift + num_cells).astype(np.float64),
         )
 
     def taken(self, joint: Array) -> Array:
@@ -237,20 +236,22 @@ class _Step(NamedTuple):
         moved = np.zeros((num_levels, num_blocks * _BLOCK))
         moved[:, :num_cells] = self.levels.transition.T @ joint
         parts = moved.reshape(num_levels, num_blocks, _BLOCK).transpose(1, 0, 2) @ self.kernels
-        spread = np.zeros(self.before.shape)
+        num_columns = num_cells + self.before.shape[-1]
+        spread = np.zeros((num_levels, num_columns))
         for part, start in zip(parts, self.starts, strict=True):
             spread[:, start : start + num_reached] += part
         # Each level is shifted by the cells per level: rows of the result begin earlier and
         # earlier.
-        num_columns, step = self.before.shape[-1], self.grid.cells_per_level
+        step = self.grid.cells_per_level
         following = np.ndarray(
             shape=joint.shape,
             buffer=spread,
             offset=step * (num_levels - 1) * spread.itemsize,
             strides=((num_columns - step) * spread.itemsize, spread.itemsize),
         ).copy()
-        following[:, 0] += np.einsum("lc,lc->l", spread, self.before)
-        following[:, -1] += np.einsum("lc,lc->l", spread, self.beyond)
+        first, last = spread[:, : num_columns - num_cells], spread[:, num_cells:]
+        following[:, 0] += np.einsum("lc,lc->l", first, self.before)
+        following[:, -1] += np.einsum("lc,lc->l", last, self.beyond)
         return following
 
 
@@ -270,8 +271,8 @@ def stationary(recursion: Recursion) -> tuple[Recursion, Levels, Grid, Array]:
 
     Notes
     -----
-    theory.md (T4). Iterated from where batches settle. As soon as the remaining change shrinks
-    evenly from check to check, the limit is extrapolated.
+    theory.md (T4). Iterated from where batches settle; after every few steps the limit is
+    extrapolated.
 
     Examples
     --------
@@ -290,22 +291,25 @@ def stationary(recursion: Recursion) -> tuple[Recursion, Levels, Grid, Array]:
 
 
 def _iterated(step: _Step, joint: Array) -> Array:
-    """The distribution that a step does not change."""
-    interval_s, num_looks = step.grid.interval_s, _MOST_STEPS // _STEPS_BETWEEN_LOOKS
-    last = last_ratio = math.inf
-    for _ in range(num_looks):
-        before = joint
-        for _ in range(_STEPS_BETWEEN_LOOKS):
-            joint = step.taken(joint)
-        moved = joint - before
-        remaining_change = float(np.abs(moved).sum(axis=0) @ interval_s)
-        if remaining_change <= _CHANGE * float(joint.sum(axis=0) @ interval_s):
+    """The distribution that a step does not change, by reduced-rank extrapolation.
+
+    Eddy 1979, Mesina 1977: after a few steps, the combination of their results that would move
+    least takes their place.
+    """
+    interval_s, shape = step.grid.interval_s, joint.shape
+    for _ in range(_MOST_ROUNDS):
+        results = [joint]
+        for _ in range(_STEPS_PER_ROUND):
+            results.append(step.taken(results[-1]))
+        joint = results[-1]
+        states = np.reshape(results, (len(results), -1))
+        moves = np.diff(states, axis=0)
+        change = float(np.abs(moves[-1]).reshape(shape).sum(axis=0) @ interval_s)
+        if change <= _CHANGE * float(joint.sum(axis=0) @ interval_s):
             break
-        ratio, last = remaining_change / last, remaining_change
-        if abs(ratio - last_ratio) < _ALIKE_RATIOS * (1.0 - ratio):
-            joint = np.maximum(joint + moved * (ratio / (1.0 - ratio)), 0.0)
-            joint *= (step.levels.share / joint.sum(axis=1))[:, np.newaxis]
-            last = last_ratio = math.inf
-        else:
-            last_ratio = ratio
+        bends = moves[:-1] - moves[-1]
+        weights = np.linalg.lstsq(bends @ bends.T, -bends @ moves[-1], rcond=None)[0]
+        joint = states[-1] + weights @ (states[1:-1] - states[-1])
+        joint = np.maximum(joint, 0.0).reshape(shape)
+        joint *= (step.levels.share / joint.sum(axis=1))[:, np.newaxis]
     return joint

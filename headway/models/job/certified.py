@@ -21,6 +21,7 @@ _NEAREST = HIGHEST_QUOTED_UTILIZATION_RATIO.value
 #: Amplification of the mean latency without noise at the highest quoted load: (B5).
 _MOST_AMPLIFICATION = 1.0 / (1.0 - _NEAREST) + _NEAREST / (0.5 + _NEAREST)
 _USUAL_SHARE, _LEAST_BEYOND, _MOST_CUT_SHARE = 0.99, 1e-16, 0.5
+_SURELY_WITHIN = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,20 @@ class CertifiedLaw(SettingLaw):
 
     @property
     def _gain_excess(self) -> Array:
-        """How far the gain of errors, which requires two further chains, is beyond that range."""
+        """How far the gain of errors, which requires further chains, is beyond that range.
+
+        Where it is surely within, that of a gain that is somewhat too large.
+        """
+        gain = self._chained(
+            lambda law, _: law.amplification_ratio,
+            0.0,
+            lambda chain, _: chain.most_amplification_ratio,
+        )
+        unsure = np.flatnonzero(gain > _SURELY_WITHIN * _MOST_AMPLIFICATION)
+        if len(unsure):
+            gain[unsure] = self.take(unsure).amplification_ratio
         # Grids of two settings differ: a gain close to zero may be computed as negative.
-        gain = np.maximum(self.amplification_ratio, _LEAST_BEYOND)
-        return np.log(gain / _MOST_AMPLIFICATION)
+        return np.log(np.maximum(gain, _LEAST_BEYOND) / _MOST_AMPLIFICATION)
 
     @property
     def saturation_but_for_gain(self) -> Array:

@@ -14,6 +14,7 @@ _LEAST_TAIL = 1e-16
 _MOST_DOUBLINGS = 60
 _MOST_ROOT_STEPS = 100
 _MOST_SLOW_STEPS = 2
+_SLOPE_FALLS, _MOST_VALUE = 4.0, 3.0
 
 
 def averaged_quantile_s(
@@ -135,6 +136,54 @@ def last_kept(
         else:
             high, at_high, at_low = middle, value, at_low / (2.0 if was_kept is False else 1.0)
         was_kept, num_slow = is_kept, num_slow + 1 if 2 * (high - low) > width else 0
+    return low
+
+
+def last_kept_near(
+    excess: Callable[[int], float],
+    low: int,
+    high: int,
+    *,
+    guess: int,
+    slope: float,
+    at_low: float = math.nan,
+) -> int:
+    """The same by steps from a guess, if the function has a value at neither end, or at the lower.
+
+    Parameters
+    ----------
+    excess : callable
+        Increasing; may be infinite.
+    low, high : int
+        An integer at which it is known not to be above zero, and one at which it is.
+    guess : int
+        Where to begin.
+    slope : float, > 0
+        About how much the function grows from an integer to the next.
+    at_low : float, <= 0, optional
+        Value of the function at the lower end.
+
+    Notes
+    -----
+    The steps along the slope become longer; with a value at both ends, `last_kept` goes on.
+
+    Examples
+    --------
+    >>> last_kept_near(lambda number: number**2 - 50.0, -1, 100, guess=9, slope=10.0)
+    7
+    """
+    at_high = math.nan
+    while high - low > 1:
+        number = min(max(guess, low + 1), high - 1)
+        value = excess(number)
+        if value <= 0.0:
+            low, at_low = number, value
+        else:
+            high, at_high = number, value
+        if not math.isnan(at_low + at_high):
+            return last_kept(excess, low, high, at_low, at_high)
+        guess = math.floor(number - min(max(value, -_MOST_VALUE), _MOST_VALUE) / slope)
+        slope /= _SLOPE_FALLS
     return low
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from headway.models.batches.batch_chain import BatchChain, batch_chain
 from headway.models.batches.microbatch import AffineDuration, steady_state
+from headway.models.batches.stationary_chain import Recursion, _Step, stationary
 from headway.models.batches.tuple_latency import tuple_latency_mean, tuple_latency_quantile
 from headway.models.laws.normal import ndtri
 from tests.oracles.microbatch import MicrobatchTrace
@@ -168,6 +169,35 @@ def test_moments_follow_lasting_noise_where_it_is_light() -> None:
         assert float(tuple_latency_mean(state)) == pytest.approx(chain.latency_mean_s, rel=0.005)
         p99_s = float(chain.latency_quantile_s(0.99))
         assert float(tuple_latency_quantile(state, 0.99)) == pytest.approx(p99_s, rel=0.015)
+
+
+@pytest.mark.parametrize(
+    ("offered_load", "trigger_s", "noise", "share", "persistence"),
+    [(0.9, 0.0, 0.06, 0.2, 0.95), (0.97, 4.0, 0.2, 0.75, 0.99), (0.6, 2.0, 0.1, 0.0, 0.0)],
+)
+def test_extrapolation_ends_where_many_plain_steps_do(
+    offered_load: float, trigger_s: float, noise: float, share: float, persistence: float
+) -> None:
+    duration = line(offered_load, noise, share, persistence)
+    recursion = Recursion.of(steady_state(duration, RATE_PER_S, [trigger_s], dispersion=0.0))
+    recursion, levels, grid, joint = stationary(recursion)
+    step, plain = _Step.of(recursion, levels, grid), recursion.start(levels, grid)
+    for _ in range(1_200):
+        plain = step.taken(plain)
+    assert joint.sum(axis=1) == pytest.approx(levels.share)
+    moved_s = float(np.abs(plain - joint).sum(axis=0) @ grid.interval_s)
+    assert moved_s <= 3e-6 * float(plain.sum(axis=0) @ grid.interval_s)
+
+
+@pytest.mark.parametrize("trigger_s", [0.0, 2.0, 8.0])
+@pytest.mark.parametrize(("noise", "share"), [(0.06, 0.2), (0.3, 0.75)])
+def test_the_gain_of_errors_is_no_larger_than_towards_longer_durations(
+    trigger_s: float, noise: float, share: float
+) -> None:
+    """By far more than the 5% from the limit at which both chains of a gain are computed."""
+    for offered_load in (0.3, 0.6, 0.75, 0.85, 0.9):
+        chain = chain_of(line(offered_load, noise, share, 0.95), trigger_s)
+        assert chain.amplification_ratio <= 1.01 * chain.most_amplification_ratio
 
 
 def test_beyond_capacity_there_is_no_law() -> None:
