@@ -9,14 +9,16 @@ from headway.digits import format_rate_down
 from headway.domain import Finding, FindingCode
 from headway.units import counted, exact_duration, format_duration, format_rate, parse_duration_s
 
-FAR_OUTSIDE = "that is far outside what was profiled, where batches may be shorter than expected"
+MAY_BE_SHORTER = (
+    "batches may be shorter than expected, since runs differ, most of all outside what was profiled"
+)
 
 
 def _over_capacity(finding: Finding) -> str:
     rate = format_rate(finding.numbers["rate_per_s"])
     text = f"over capacity at {rate}: the backlog grows; {_stable_up_to(finding)}"
     # Files of earlier versions do not say.
-    return text if finding.numbers.get("is_sure", 1.0) else f"{text}; {FAR_OUTSIDE}"
+    return text if finding.numbers.get("is_sure", 1.0) else f"{text}; {MAY_BE_SHORTER}"
 
 
 def _too_close(finding: Finding) -> str:
