@@ -54,7 +54,14 @@ from ordinary.tables import against_capacity, largest_part, sure_promises, wrong
 from ordinary_jobs import count_lines
 from result_lines import keep, lines_of
 
-from headway.domain import Arrivals, EventTimeWindow, JobProfile, StatefulOperator, WindowKind
+from headway.domain import (
+    Arrivals,
+    EventTimeWindow,
+    JobProfile,
+    StatefulOperator,
+    StateOperatorProfile,
+    WindowKind,
+)
 from headway.errors import HeadwayError
 from headway.formats.profile_file import load_profile
 from headway.models.job.capacity import sustainable_rate_per_s
@@ -351,12 +358,17 @@ def test_a_run_on_record_keeps_its_stages_and_stateful_operators() -> None:
     chain = (StatefulOperator(name="StateStoreSave", windows=(window,)),)
     kind = StageKind(0, True, ("Exchange", "StateStoreSave"), 0)
     scan = (Operator(False, 1, "Scan parquet", "stores"),)
+    operators = tuple(
+        StateOperatorProfile(name=name, rows=rows, memory_bytes=9, num_stores=4, commit_s=0.25)
+        for name, rows in (("stateStoreSave", 3), ("dedupe", 5_000))
+    )
     run = replace(
         sampled,
         shape=replace(sampled.shape, chain=chain),
         batches=tuple(
             replace(
                 batch,
+                state=replace(batch.state, operators=operators),
                 stages=tuple(replace(stage, kind=kind, operators=scan) for stage in batch.stages),
             )
             for batch in sampled.batches
@@ -366,6 +378,7 @@ def test_a_run_on_record_keeps_its_stages_and_stateful_operators() -> None:
     assert again.shape.chain == chain
     assert {stage.kind for batch in again.batches for stage in batch.stages} == {kind}
     assert {stage.operators for batch in again.batches for stage in batch.stages} == {scan}
+    assert all(batch.state.operators == operators for batch in again.batches)
 
 
 def test_the_part_that_is_off_most_is_named() -> None:

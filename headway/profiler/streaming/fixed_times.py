@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,16 +15,58 @@ from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSampl
 
 # Operators that call code of the user, which may wait for anything, and those around typed ones.
 _OF_USERS = re.compile(r"Python|Pandas|Arrow|Map|FromObject|ToObject|TransformWithState|Generate")
+_WRITES_STATE = re.compile(
+    r"StateStoreSave|WithState|StreamingSymmetricHashJoin|StreamingDeduplicate|StreamingGlobalLimit"
+)
+
+
+class StateShare(NamedTuple):
+    """What a stage has of the rows of all state of a query, and of the time of its commits. [-]"""
+
+    of_rows: float
+    of_commits: float
 
 
 def parts_s(batches: Sequence[BatchSample], stage_index: int) -> Array:
     """Reported time of a task that does not depend on rows, for each batch."""
-    fixed = np.array([batch.stages[stage_index].outside_run_s for batch in batches])
-    if holds_state(batches[0], stage_index):
-        fixed = fixed + np.array(
-            [batch.state_commit_s / batch.stages[stage_index].num_tasks for batch in batches]
-        )
-    return np.asarray(fixed)
+    return np.array(
+        [
+            batch.stages[stage_index].outside_run_s
+            + batch.state_commit_s
+            * state_share(batch, stage_index).of_commits
+            / batch.stages[stage_index].num_tasks
+            for batch in batches
+        ]
+    )
+
+
+def state_share(batch: BatchSample, stage_index: int) -> StateShare:
+    """What a stage has of the state of a query.
+
+    Spark reports stateful operators from the sink to the sources: if as many stages hold state, one
+    after another, each has one of them. Else all state is in the last stage behind an exchange.
+    """
+    behind = [number for number, stage in enumerate(batch.stages) if stage.has_parents]
+    operators = batch.state.operators
+    holders = _stages_with_state(batch, behind) if len(operators) > 1 else []
+    if len(holders) != len(operators) or not holders:
+        is_last = float(stage_index in behind[-1:])
+        return StateShare(is_last, is_last)
+    if stage_index not in holders:
+        return StateShare(0.0, 0.0)
+    own = operators[-1 - holders.index(stage_index)]
+    commits_s = sum(operator.commit_s for operator in operators)
+    return StateShare(own.rows / max(batch.state.num_rows, 1), own.commit_s / max(commits_s, 1e-9))
+
+
+def _stages_with_state(batch: BatchSample, behind: Sequence[int]) -> list[int]:
+    """Stages behind an exchange that hold state; none if two of them run side by side."""
+    kinds = batch.kinds
+    holders = [
+        number for number in behind if any(map(_WRITES_STATE.search, kinds[number].scopes))
+    ]
+    levels = {batch.stages[number].level for number in holders}
+    return holders if len(levels) == len(holders) else []
 
 
 def usual_fixed_time_of(
@@ -95,12 +138,6 @@ def num_readers(run: QueryRun, stage_index: int) -> int:
     behind = run.batches[0].stages[stage_index + 1 : stage_index + 2]
     followed = any(stage.has_parents for stage in behind)
     return run.configuration.shuffle_partitions if followed else 0
-
-
-def holds_state(batch: BatchSample, stage_index: int) -> bool:
-    """Whether it is the last stage behind an exchange, in which the state is committed."""
-    behind = [number for number, stage in enumerate(batch.stages) if stage.has_parents]
-    return bool(behind) and stage_index == behind[-1]
 
 
 def _mean(values: Iterable[float]) -> float:
