@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.domain import (
+    Z90,
     Arrivals,
     Configuration,
     Drift,
@@ -238,6 +239,28 @@ def test_a_verdict_needs_more_than_the_spread_of_runs() -> None:
     predictions = [ask(profile, rate_per_s, trigger_s=2.0) for rate_per_s in rates_per_s]
     assert [one.is_surely_stable for one in predictions] == [True, False, False, False]
     assert [one.is_surely_unstable for one in predictions] == [False, False, False, True]
+
+
+@pytest.mark.statistical
+def test_sure_verdicts_are_seldom_wrong() -> None:
+    """Runs that differ by 12%, a fit to four of them, and rates of half to twice the capacity."""
+    generator = np.random.default_rng(7)
+    run = replace(a_profile().settings[0], rows_per_batch_low=1.0, rows_per_batch_high=1e9)
+    noise = DurationNoise(batch_ratio=0.05, autocorrelation=0.0, run_to_run_ratio=0.12)
+    profile = straight(settings=(run,) * 4, noise=noise)
+    num_sure = num_wrong = 0
+    for _ in range(1_000):
+        fitted_ratio = float(np.exp(generator.normal(0.0, 0.12, 4)).mean())
+        grows_from_per_s = 50e3 / float(np.exp(generator.normal(0.0, 0.12)))
+        rate_per_s = 50e3 * float(np.exp(generator.uniform(-np.log(2.0), np.log(2.0))))
+        asked = replace(profile, arrivals=Arrivals(rate_per_s=rate_per_s))
+        capacity = Capacity.of(asked, a_configuration(trigger_s=2.0), fitted_ratio)
+        is_sure_to_hold = capacity.is_stable and capacity.load_at_end(Z90) < 1.0
+        num_sure += is_sure_to_hold or capacity.is_surely_over
+        num_wrong += is_sure_to_hold and rate_per_s > grows_from_per_s
+        num_wrong += capacity.is_surely_over and rate_per_s < grows_from_per_s
+    assert num_sure > 500
+    assert num_wrong < 0.03 * num_sure
 
 
 def test_a_rate_limit_may_bind_first() -> None:
