@@ -179,10 +179,19 @@ def share_text(part: int, whole: int) -> str:
 def floor_table(rows: Sequence[Row]) -> Iterator[str]:
     """What one repeat of a setting says of the other, as an error of the model is counted."""
     settings = by_setting(judged_lines_of(rows, PRODUCTION))
+    as_fast, on_trigger = (
+        [row for row in settings if (row["setting"]["trigger_s"] > 0) is waits]
+        for waits in (False, True)
+    )
     yield from headed("| a repeat against its repeat | pairs | median | within the goal |")
     for figure, goal_ratio in GOALS.items():
-        of = repeat_errors(settings, figure)
-        yield f"| {figure} | {len(of)} | {median_size(of)} | {share_within(of, goal_ratio)} |"
+        for chosen, words in (
+            (settings, figure),
+            (as_fast, f"{figure}, as fast as possible"),
+            (on_trigger, f"{figure}, on a trigger"),
+        ):
+            of = repeat_errors(chosen, figure)
+            yield f"| {words} | {len(of)} | {median_size(of)} | {share_within(of, goal_ratio)} |"
     yield ""
 
 
