@@ -20,43 +20,44 @@ _WRITES_STATE = re.compile(
 )
 
 
-class StateShare(NamedTuple):
-    """What a stage has of the rows of all state of a query, and of the time of its commits. [-]"""
+class StateShares(NamedTuple):
+    """What a stage has of the rows of all state, and of the time of commits, for each batch. [-]"""
 
-    of_rows: float
-    of_commits: float
+    of_rows: Array
+    of_commits: Array
 
 
 def parts_s(batches: Sequence[BatchSample], stage_index: int) -> Array:
     """Reported time of a task that does not depend on rows, for each batch."""
-    return np.array(
-        [
-            batch.stages[stage_index].outside_run_s
-            + batch.state_commit_s
-            * state_share(batch, stage_index).of_commits
-            / batch.stages[stage_index].num_tasks
-            for batch in batches
-        ]
-    )
+    samples = [batch.stages[stage_index] for batch in batches]
+    commits_s = np.array([batch.state_commit_s for batch in batches])
+    of_stage_s = commits_s * state_shares(batches, stage_index).of_commits
+    num_tasks = np.array([sample.num_tasks for sample in samples])
+    return np.array([sample.outside_run_s for sample in samples]) + of_stage_s / num_tasks
 
 
-def state_share(batch: BatchSample, stage_index: int) -> StateShare:
-    """What a stage has of the state of a query.
+def state_shares(batches: Sequence[BatchSample], stage_index: int) -> StateShares:
+    """What a stage has of the state of a query, in batches with the same stages.
 
     Spark reports stateful operators from the sink to the sources: if as many stages hold state, one
     after another, each has one of them. Else all state is in the last stage behind an exchange.
     """
-    behind = [number for number, stage in enumerate(batch.stages) if stage.has_parents]
-    operators = batch.state.operators
-    holders = _stages_with_state(batch, behind) if len(operators) > 1 else []
-    if len(holders) != len(operators) or not holders:
-        is_last = float(stage_index in behind[-1:])
-        return StateShare(is_last, is_last)
+    behind = [number for number, stage in enumerate(batches[0].stages) if stage.has_parents]
+    num_operators = {len(batch.state.operators) for batch in batches}
+    holders = _stages_with_state(batches[0], behind) if max(num_operators) > 1 else []
+    if not holders or num_operators != {len(holders)}:
+        is_last = np.full(len(batches), float(stage_index in behind[-1:]))
+        return StateShares(is_last, is_last)
     if stage_index not in holders:
-        return StateShare(0.0, 0.0)
-    own = operators[-1 - holders.index(stage_index)]
-    commits_s = sum(operator.commit_s for operator in operators)
-    return StateShare(own.rows / max(batch.state.num_rows, 1), own.commit_s / max(commits_s, 1e-9))
+        return StateShares(np.zeros(len(batches)), np.zeros(len(batches)))
+    place = -1 - holders.index(stage_index)
+    of_batches = [batch.state.operators for batch in batches]
+    rows = np.array([[float(one.rows) for one in operators] for operators in of_batches])
+    commits_s = np.array([[one.commit_s for one in operators] for operators in of_batches])
+    return StateShares(
+        rows[:, place] / np.maximum(rows.sum(axis=1), 1.0),
+        commits_s[:, place] / np.maximum(commits_s.sum(axis=1), 1e-9),
+    )
 
 
 def _stages_with_state(batch: BatchSample, behind: Sequence[int]) -> list[int]:

@@ -25,7 +25,7 @@ from headway.models.estimation.fixed_time import Estimate, combined, within
 from headway.models.estimation.regression import is_spread
 from headway.profiler.streaming.fixed_times import (
     runs_own_operators,
-    state_share,
+    state_shares,
     usual_fixed_time_of,
     weighted_mean,
 )
@@ -95,12 +95,11 @@ def _without_feedback(run: QueryRun) -> Array:
 
 def state_grows(run: QueryRun, stage_index: int | None = None) -> bool:
     """Whether the state of a query, or of one of its stages, at least doubles within a run."""
-    first, last = (
-        batch.state.num_rows
-        * (1.0 if stage_index is None else state_share(batch, stage_index).of_rows)
-        for batch in (run.batches[0], run.batches[-1])
-    )
-    return last >= STATE_GROWN_RATIO.value * max(first, 1.0)
+    ends = run.batches[0], run.batches[-1]
+    rows = np.array([batch.state.num_rows for batch in ends], dtype=np.float64)
+    if stage_index is not None:
+        rows *= state_shares(ends, stage_index).of_rows
+    return bool(rows[1] >= STATE_GROWN_RATIO.value * max(rows[0], 1.0))
 
 
 def task_time(

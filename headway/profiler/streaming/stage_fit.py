@@ -32,7 +32,7 @@ from headway.profiler.streaming.fixed_times import (
     parts_s,
     rows_per_task,
     runs_code_of_users,
-    state_share,
+    state_shares,
     usual_fixed_time_of,
     without_rows,
 )
@@ -138,7 +138,7 @@ def _fit_stage(
         if tells_partitions:
             terms.append(partitions)
         held_rows = np.concatenate([run.held_rows for run in runs])
-        in_stage = np.array([state_share(batch, stage_index).of_rows for batch in batches])
+        in_stage = state_shares(batches, stage_index).of_rows
         in_store = held_rows * in_stage / num_tasks
         tells_state = (has_tasks and _copies_a_join(runs, stage_index)) or (
             _state_grows(runs, stage_index) and _is_separable(in_store, np.column_stack(terms))
@@ -337,8 +337,9 @@ def _state_grows(runs: Sequence[QueryRun], stage_index: int) -> bool:
 def _copies_a_join(runs: Sequence[QueryRun], stage_index: int) -> bool:
     """Whether a stage holds the rows of two joined streams in a store that copies them (E29)."""
     last = runs[-1]
-    holds = last.shape.keeps_rows and state_share(last.batches[0], stage_index).of_rows > 0.0
-    return holds and not is_rocksdb(last.state_store)
+    if not last.shape.keeps_rows or is_rocksdb(last.state_store):
+        return False
+    return bool(state_shares(last.batches[:1], stage_index).of_rows[0] > 0.0)
 
 
 def _actions(runs: Sequence[QueryRun], tables: frozenset[int]) -> dict[int, str | None]:
