@@ -18,6 +18,7 @@ _OF_USERS = re.compile(r"Python|Pandas|Arrow|Map|FromObject|ToObject|TransformWi
 _WRITES_STATE = re.compile(
     r"StateStoreSave|WithState|StreamingSymmetricHashJoin|StreamingDeduplicate|StreamingGlobalLimit"
 )
+_SHORTEST_S = 1e-9
 
 
 class StateShares(NamedTuple):
@@ -51,13 +52,14 @@ def state_shares(batches: Sequence[BatchSample], stage_index: int) -> StateShare
     if stage_index not in holders:
         return StateShares(np.zeros(len(batches)), np.zeros(len(batches)))
     place = -1 - holders.index(stage_index)
-    of_batches = [batch.state.operators for batch in batches]
-    rows = np.array([[float(one.rows) for one in operators] for operators in of_batches])
-    commits_s = np.array([[one.commit_s for one in operators] for operators in of_batches])
-    return StateShares(
-        rows[:, place] / np.maximum(rows.sum(axis=1), 1.0),
-        commits_s[:, place] / np.maximum(commits_s.sum(axis=1), 1e-9),
+    figures = np.array(
+        [
+            [(float(operator.rows), operator.commit_s) for operator in batch.state.operators]
+            for batch in batches
+        ]
     )
+    of_all = np.maximum(figures.sum(axis=1), (1.0, _SHORTEST_S))
+    return StateShares(*(figures[:, place] / of_all).T)
 
 
 def _stages_with_state(batch: BatchSample, behind: Sequence[int]) -> list[int]:
