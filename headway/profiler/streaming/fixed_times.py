@@ -51,7 +51,7 @@ def state_shares(batches: Sequence[BatchSample], stage_index: int) -> StateShare
         return StateShares(is_last, is_last)
     if stage_index not in holders:
         return StateShares(np.zeros(len(batches)), np.zeros(len(batches)))
-    place = -1 - holders.index(stage_index)
+    operator_index = -1 - holders.index(stage_index)
     figures = np.array(
         [
             [(float(operator.rows), operator.commit_s) for operator in batch.state.operators]
@@ -59,7 +59,7 @@ def state_shares(batches: Sequence[BatchSample], stage_index: int) -> StateShare
         ]
     )
     of_all = np.maximum(figures.sum(axis=1), (1.0, _SHORTEST_S))
-    return StateShares(*(figures[:, place] / of_all).T)
+    return StateShares(*(figures[:, operator_index] / of_all).T)
 
 
 def _stages_with_state(batch: BatchSample, behind: Sequence[int]) -> list[int]:
