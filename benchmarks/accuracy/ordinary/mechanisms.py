@@ -90,8 +90,8 @@ MECHANISMS = (
         "other queries of the application run at the same time",
         "shop-together",
         "with four partitions the driver takes 211 to 279 ms in a batch as fast as possible, and "
-        "381 to 464 on a trigger, when its two neighbours begin at the same instant; with 16, which "
-        "the neighbours have, too, 383 and 669; in other jobs it does not depend on partitions",
+        "381 to 464 on a trigger, when its two neighbours begin at the same instant; with 16, as "
+        "they have, too, 383 and 669; in other jobs it does not depend on partitions",
         "not modelled: 1.5 times as many batches at once take the driver 3 times as long, which no "
         "sharing of two cores explains, and only this job has neighbours",
     ),

@@ -65,9 +65,7 @@ def state_shares(batches: Sequence[BatchSample], stage_index: int) -> StateShare
 def _stages_with_state(batch: BatchSample, behind: Sequence[int]) -> list[int]:
     """Stages behind an exchange that hold state; none if two of them run side by side."""
     kinds = batch.kinds
-    holders = [
-        number for number in behind if any(map(_WRITES_STATE.search, kinds[number].scopes))
-    ]
+    holders = [number for number in behind if any(map(_WRITES_STATE.search, kinds[number].scopes))]
     levels = {batch.stages[number].level for number in holders}
     return holders if len(levels) == len(holders) else []
 
