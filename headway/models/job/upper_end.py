@@ -180,7 +180,7 @@ def load_at_end(
     >>> last = profile.settings[-1].configuration
     >>> of_setting = profile, last, duration_model(profile, last.num_slots, 8), 1.0, 141_808.0
     >>> [round(load_at_end(*of_setting, score), 2) for score in (-1.645, 0.0, 1.645)]
-    [0.08, 0.11, 0.16]
+    [0.06, 0.1, 0.18]
     """
     rate_per_s, trigger_s = profile.arrivals.rate_per_s, configuration.trigger_s
     just_ratio = max(stable_up_to_per_s / rate_per_s, _LOWEST_RATIO)
