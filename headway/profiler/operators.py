@@ -154,7 +154,7 @@ def call_of_program(info: StageInfo, scopes_of_stage: Sequence[str] | None) -> s
     """The call of a program that a stage is for, and the methods of its RDDs, the sources first.
 
     It names stages that run no operator with a name: those of a program without SQL, or a search
-    for files. Of the place of a call, only the file and the line are told. None without RDDs.
+    for files. Of the place of a call, it has only the file and the line. None without RDDs.
 
     >>> from headway.profiler.event_parts import RddInfo
     >>> rdds = [
@@ -175,15 +175,15 @@ def call_of_program(info: StageInfo, scopes_of_stage: Sequence[str] | None) -> s
         in_order = sorted(filter(None, info.rdds or ()), key=lambda rdd: rdd.rdd_id or 0)
         of_each = (scopes(StageInfo(rdds=[rdd])) or () for rdd in in_order)
         methods = list(filter(_is_method, chain.from_iterable(of_each)))
-    told: list[str] = []
+    words: list[str] = []
     call = _CALL.fullmatch(info.name or "")
     if call is not None and call["file"] not in _OF_THREADS:
         is_reflected = call["file"] == _OF_REFLECTION
-        told.append(call["method"] if is_reflected else f"{call['method']} at {call['place']}")
+        words.append(call["method"] if is_reflected else f"{call['method']} at {call['place']}")
         methods = [method for method in methods if method != call["method"]]
     if methods:
-        told.append(", ".join(dict.fromkeys(methods)))
-    return sys.intern(": ".join(told)) or None
+        words.append(", ".join(dict.fromkeys(methods)))
+    return sys.intern(": ".join(words)) or None
 
 
 def _is_method(scope: str) -> bool:
@@ -280,7 +280,7 @@ def operators_in_words(
     """The operators of a stage in the order in which rows pass them; empty if none has words.
 
     Without recorded operators, from the scopes of its RDDs. ``of_stream``: whether scans without a
-    table read a stream; what it writes is told by its actions.
+    table read a stream; its actions say what it writes.
 
     >>> scan = Operator(False, 3, "Scan parquet", "s3://shop/orders")
     >>> operators_in_words([scan, Operator(False, 1, "HashAggregate", None)], (), of_stream=False)
