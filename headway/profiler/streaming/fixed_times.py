@@ -34,7 +34,8 @@ def parts_s(batches: Sequence[BatchSample], stage_index: int) -> Array:
     commits_s = np.array([batch.state_commit_s for batch in batches])
     of_stage_s = commits_s * state_shares(batches, stage_index).of_commits
     num_tasks = np.array([sample.num_tasks for sample in samples])
-    return np.array([sample.outside_run_s for sample in samples]) + of_stage_s / num_tasks
+    outside_s = np.array([sample.outside_run_s for sample in samples])
+    return np.asarray(outside_s + of_stage_s / num_tasks)
 
 
 def state_shares(batches: Sequence[BatchSample], stage_index: int) -> StateShares:
