@@ -122,7 +122,7 @@ def page_lines(rows: list[Row], decided: Mapping[AskedRate, bool], made: str) ->
     yield from stages_table(rows)
     yield "## Where large errors come from\n"
     yield (
-        "The 13 means that were off by more than 15% on 2026-11-29 after the advised runs, and the "
+        "The means that were off by more than 15% on 2026-11-29 after the advised runs, and the "
         "false verdicts, were traced to their parts in the logs.\n"
     )
     yield from mechanisms_table()
