@@ -11,8 +11,8 @@ class FindingCode(StrEnum):
     """What kind of finding it is; its numbers are named beside it."""
 
     OVER_CAPACITY = "over_capacity"
-    """``rate_per_s``, ``stable_up_to_per_s``; ``is_sure`` is 0 if durations outside the profiled
-    range may be short enough."""
+    """``rate_per_s``, ``stable_up_to_per_s``; ``is_sure`` is 0 if durations at the low end of their
+    range are short enough."""
     TOO_CLOSE_TO_SATURATION = "too_close_to_saturation"
     """``rate_per_s``, ``utilization_ratio``, ``offered_load_ratio``, ``told_up_to_per_s``,
     ``stable_up_to_per_s``."""

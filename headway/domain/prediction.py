@@ -103,7 +103,7 @@ class AdvisedRun:
     narrowing: Narrowing | None = None
 
 
-@made_when_asked("next_run")
+@made_when_asked("next_run", "stability_is_sure")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Prediction(Result):
     """Prediction for a configuration under given arrivals.
@@ -121,6 +121,7 @@ class Prediction(Result):
     it is based on measured figures or on declared ones. ``next_run`` is the run that would narrow
     it most. ``stage_work`` says what the stages among the phases compute, if the log names it.
     ``restart`` is the expected time to start again, if a start is on record; a plan has its own.
+    ``stability_is_sure``: one that is stable is so at the high end of durations, too.
     """
 
     result_kind = "prediction"
@@ -141,6 +142,7 @@ class Prediction(Result):
     configuration: Configuration
     restart: Restart | None = None
     next_run: AdvisedRun | None = None
+    stability_is_sure: bool = field(default=True, metadata={"key": None})
 
     def latency(self, metric: Metric) -> LatencyDistribution | None:
         """The distribution for a target of the metric; None if there is none."""
@@ -186,12 +188,8 @@ class Prediction(Result):
 
     @property
     def is_surely_stable(self) -> bool:
-        """Whether it is stable even if batches are as long as they may well be."""
-        if not self.is_quotable or self.is_far_from_one_size:
-            return False
-        assert self.tuple_latency is not None
-        interval = self.tuple_latency.interval90_mean_s
-        return interval is None or not interval.is_open
+        """Whether its backlog stays bounded even if batches are as long as they may well be."""
+        return self.is_quotable and not self.is_far_from_one_size and self.stability_is_sure
 
     @property
     def is_far_from_one_size(self) -> bool:

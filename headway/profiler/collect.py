@@ -160,9 +160,10 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
     Columns: stage_id, attempt_id; those of
     :meth:`headway.profiler.stage_totals.StageTotals.record`; of the first job that needed the
     stage: job_id, query_id, batch_id, run_id, execution_id, dstream_batch_s, shuffle_partitions,
-    gated_trigger_s; scopes, first_rdd_id, num_scans, resource_profile_id, is_barrier, most_at_once
-    (tasks on an executor while others waited; of some stages), operators of its plan
-    (:mod:`.operators`), write (what its action writes, of some batches; :mod:`.writes`).
+    gated_trigger_s; scopes, call (of the program), first_rdd_id, num_scans, resource_profile_id,
+    is_barrier, most_at_once (tasks on an executor while others waited; of some stages), operators
+    of its plan (:mod:`.operators`), write (what its action writes, of some batches;
+    :mod:`.writes`).
     """
     nothing, writes = dict.fromkeys(JOB_OF_STAGE), gathered.writes.of_executions()
     for (stage_id, attempt_id), totals in sorted(gathered.stages.items()):
@@ -173,6 +174,7 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
             **totals.record(),
             **job,
             "scopes": totals.scopes,
+            "call": totals.call,
             "first_rdd_id": totals.first_rdd_id,
             "num_scans": totals.num_scans,
             "resource_profile_id": totals.resource_profile_id or 0,

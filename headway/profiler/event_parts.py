@@ -72,6 +72,7 @@ class RddInfo(SparkEvent):
 class StageInfo(SparkEvent):
     stage_id: Int = field(default=None, name="Stage ID")
     attempt_id: Int = field(default=None, name="Stage Attempt ID")
+    name: Text = field(default=None, name="Stage Name")
     num_tasks: Int = field(default=None, name="Number of Tasks")
     parent_ids: list[Int] | None = field(default=None, name="Parent IDs")
     submitted_ms: Long = field(default=None, name="Submission Time")

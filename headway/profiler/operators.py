@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -27,6 +28,13 @@ _BROADCAST = b'"BroadcastExchange"'
 _SCOPE = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)*)"')
 # Of a compiled stage, and the version and place of a Delta table whose state is read.
 _NUMBER = re.compile(r" \(\d+\)$| #\d+\b(?: - .*)?")
+# What Spark calls a stage: the call of the program, and where it stands.
+_CALL = re.compile(
+    r"(?P<method>\w{1,60}) at (?:.*[/\\])?(?P<place>(?P<file>[\w.-]{1,80}|<console>):\d{1,9})"
+)
+# Places of calls that come from Python, and of those in threads of Spark.
+_OF_REFLECTION = "NativeMethodAccessorImpl.java"
+_OF_THREADS = ("CompletableFuture.java", "ThreadPoolExecutor.java")
 
 
 class Operator(NamedTuple):
@@ -142,6 +150,47 @@ def scopes(info: StageInfo) -> tuple[str, ...] | None:
     return tuple(sys.intern(name) for name in sorted(names)) or None
 
 
+def call_of_program(info: StageInfo, scopes_of_stage: Sequence[str] | None) -> str | None:
+    """The call of a program that a stage is for, and the methods of its RDDs, the sources first.
+
+    It names stages that run no operator with a name: those of a program without SQL, or a search
+    for files. Of the place of a call, it has only the file and the line. None without RDDs.
+
+    >>> from headway.profiler.event_parts import RddInfo
+    >>> rdds = [
+    ...     RddInfo(rdd_id=rdd_id, scope=f'{{"name":"{name}"}}')
+    ...     for rdd_id, name in ((1, "map"), (0, "textFile"))
+    ... ]
+    >>> of_user = StageInfo(rdds=rdds, name="count at /home/jobs/report.py:7")
+    >>> call_of_program(of_user, scopes(of_user))
+    'count at report.py:7: textFile, map'
+    >>> of_python = StageInfo(rdds=rdds, name="count at NativeMethodAccessorImpl.java:0")
+    >>> call_of_program(of_python, scopes(of_python))
+    'count: textFile, map'
+    """
+    if scopes_of_stage is None:
+        return None
+    methods: list[str] = []
+    if any(map(_is_method, scopes_of_stage)):
+        in_order = sorted(filter(None, info.rdds or ()), key=lambda rdd: rdd.rdd_id or 0)
+        of_each = (scopes(StageInfo(rdds=[rdd])) or () for rdd in in_order)
+        methods = list(filter(_is_method, chain.from_iterable(of_each)))
+    words: list[str] = []
+    call = _CALL.fullmatch(info.name or "")
+    if call is not None and call["file"] not in _OF_THREADS:
+        is_reflected = call["file"] == _OF_REFLECTION
+        words.append(call["method"] if is_reflected else f"{call['method']} at {call['place']}")
+        methods = [method for method in methods if method != call["method"]]
+    if methods:
+        words.append(", ".join(dict.fromkeys(methods)))
+    return sys.intern(": ".join(words)) or None
+
+
+def _is_method(scope: str) -> bool:
+    """Whether a scope is a method of RDDs; those of Spark's own code are internal."""
+    return scope[:1].islower() and not scope.endswith("Internal")
+
+
 def num_scans(info: StageInfo) -> int:
     """Number of scans among the operators that made the RDDs of a stage."""
     return len(
@@ -230,24 +279,20 @@ def operators_in_words(
 ) -> str:
     """The operators of a stage in the order in which rows pass them; empty if none has words.
 
-    Without recorded operators, from the scopes of its RDDs; those of a program without SQL are
-    named by their methods. ``of_stream``: whether scans without a table read a stream.
+    Without recorded operators, from the scopes of its RDDs. ``of_stream``: whether scans without a
+    table read a stream; its actions say what it writes.
 
     >>> scan = Operator(False, 3, "Scan parquet", "s3://shop/orders")
     >>> operators_in_words([scan, Operator(False, 1, "HashAggregate", None)], (), of_stream=False)
     'read orders, aggregate'
-    >>> operators_in_words((), ("map", "textFile"), of_stream=False)
-    'map, textFile'
+    >>> operators_in_words([scan], ("Scan parquet", "WriteFiles"), of_stream=False)
+    'read orders, write files'
     """
     of_scopes = [Operator(False, 0, scope, None) for scope in scopes]
     named = _in_order(operators, of_stream=of_stream) or _in_order(of_scopes, of_stream=of_stream)
-    named += _words_of_state(scopes, named)
+    named += _words_without_rows(scopes, named, of_stream=of_stream)
     if "read the stream" in named and any(word.startswith("read ") for word in named[1:]):
         named.remove("read the stream")
-    if not named and not of_stream:
-        # Methods of RDDs; those of Spark's own code are internal.
-        methods = dict.fromkeys(scope for scope in scopes if scope[:1].islower())
-        named = [method for method in methods if not method.endswith("Internal")]
     return ", ".join(named[:_MOST_WORDS])
 
 
@@ -256,12 +301,17 @@ def _in_order(operators: Sequence[Operator], *, of_stream: bool) -> list[str]:
     return [word for word in words if word is not None]
 
 
-def _words_of_state(scopes: Sequence[str], named: Sequence[str]) -> list[str]:
-    """Operators with state that no row passed: with a watermark, they emit in few batches."""
+def _words_without_rows(
+    scopes: Sequence[str], named: Sequence[str], *, of_stream: bool
+) -> list[str]:
+    """Operators that no row is counted of.
+
+    With a watermark, those with state emit in few batches; and no row leaves a write.
+    """
     words = {
         _in_words(Operator(False, 0, scope, None), of_stream=True)
         for scope in scopes
-        if "State" in scope
+        if "State" in scope or (scope == "WriteFiles" and not of_stream)
     }
     return sorted(word for word in words if word is not None and word not in named)
 

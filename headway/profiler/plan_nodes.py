@@ -70,13 +70,23 @@ def in_pre_order(plan: PlanNode) -> list[PlacedNode]:
 
 
 def tables_read(nodes: list[PlacedNode]) -> list[frozenset[str]]:
-    """The tables that each operator and those below it read."""
+    """The tables that each operator and those below it read.
+
+    Below a scan of a table are queries that tell which of its partitions to leave out.
+
+    >>> days = PlanNode(name="Scan parquet shop.days")
+    >>> sales = PlanNode(name="Scan parquet shop.sales", children=[days])
+    >>> plan = PlanNode(name="BroadcastHashJoin", children=[sales, days])
+    >>> [sorted(tables) for tables in tables_read(in_pre_order(plan))]
+    [['days', 'sales'], ['sales'], ['days'], ['days']]
+    """
     tables = [frozenset[str]() for _ in nodes]
     for position, (node, children) in reversed(list(enumerate(nodes))):
         table = table_of(node)
-        tables[position] = frozenset({table} if table is not None else ()).union(
-            *(tables[child] for child in children)
-        )
+        if table is not None:
+            tables[position] = frozenset({table})
+        else:
+            tables[position] = frozenset[str]().union(*(tables[child] for child in children))
     return tables
 
 

@@ -135,6 +135,7 @@ class StageTotals(msgspec.Struct, gc=False):
     failed: bool = False
     python_ms: int | None = None
     scopes: tuple[str, ...] | None = None
+    call: str | None = None
     first_rdd_id: int | None = None
     num_scans: int | None = None
     resource_profile_id: int | None = None
@@ -154,6 +155,7 @@ class StageTotals(msgspec.Struct, gc=False):
 
     def add_end(self, info: StageInfo) -> None:
         """Add one line about the end of the attempt; duplicate lines count once."""
+        scopes = operators.scopes(info)
         self.add(
             StageTotals(
                 num_ends=1,
@@ -163,7 +165,8 @@ class StageTotals(msgspec.Struct, gc=False):
                 completed_ms=info.completed_ms,
                 failed=info.failure is not None,
                 python_ms=python_ms(info),
-                scopes=operators.scopes(info),
+                scopes=scopes,
+                call=operators.call_of_program(info, scopes),
                 first_rdd_id=operators.first_rdd_id(info),
                 num_scans=operators.num_scans(info),
                 resource_profile_id=info.resource_profile_id,
@@ -278,7 +281,7 @@ _MOST = (
     *("num_tasks", "num_scans", "resource_profile_id"),
     *("submitted_ms", "completed_ms", "python_ms", "last_finish_ms"),
 )
-_ONE_OF_SEVERAL = ("parent_ids", "scopes", "first_rdd_id", "metric_ids")
+_ONE_OF_SEVERAL = ("parent_ids", "scopes", "call", "first_rdd_id", "metric_ids")
 _SUMS = (
     *("num_ends", "num_ended", "num_failed", "num_finished"),
     *("wall_squares_ms2", "rows_squares", "rows_wall_products_ms"),

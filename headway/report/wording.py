@@ -28,7 +28,7 @@ from headway.domain.sheet import Section
 from headway.report.frontier import failing_promises
 from headway.units import counted, format_duration, format_rate, spark_trigger_text
 from headway.words import all_words, as_sentence, certainty_text, words_of
-from headway.words.predictions import FAR_OUTSIDE, duration_against
+from headway.words.predictions import MAY_BE_SHORTER, duration_against
 from headway.words.sentences import stable_up_to
 
 MOST_NOTES = 1
@@ -192,8 +192,8 @@ def _stability(prediction: Prediction) -> str:
         bound = stable_up_to(max_rate_per_s)
         if not prediction.is_surely_unstable:
             return (
-                f"Not expected to be stable at {rate}, so there is no latency; but {FAR_OUTSIDE}. "
-                f"This configuration is {bound} as far as is known."
+                f"Not expected to be stable at {rate}, so there is no latency; "
+                f"but {MAY_BE_SHORTER}. This configuration is {bound} as far as is known."
             )
         return (
             f"Not stable at {rate}: the backlog grows without bound, so there is no latency. "

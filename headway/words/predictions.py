@@ -9,14 +9,16 @@ from headway.domain import Finding, FindingCode
 from headway.units import counted, exact_duration, format_duration, format_rate, parse_duration_s
 from headway.words.sentences import filled, rows_text, stable_up_to
 
-FAR_OUTSIDE = "that is far outside what was profiled, where batches may be shorter than expected"
+MAY_BE_SHORTER = (
+    "batches may be shorter than expected, since runs differ, most of all outside what was profiled"
+)
 
 
 def _over_capacity(finding: Finding) -> str:
     text = "over capacity at {rate_per_s:rate}: the backlog grows; {stable_up_to_per_s:stability}"
     # Files of earlier versions do not say.
     is_sure = finding.numbers.get("is_sure", 1.0)
-    return filled(text if is_sure else f"{text}; {FAR_OUTSIDE}", finding)
+    return filled(text if is_sure else f"{text}; {MAY_BE_SHORTER}", finding)
 
 
 def _too_close(finding: Finding) -> str:

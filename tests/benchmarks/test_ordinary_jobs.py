@@ -54,7 +54,14 @@ from ordinary.tables import against_capacity, largest_part, sure_promises, wrong
 from ordinary_jobs import count_lines
 from result_lines import keep, lines_of
 
-from headway.domain import Arrivals, EventTimeWindow, JobProfile, StatefulOperator, WindowKind
+from headway.domain import (
+    Arrivals,
+    EventTimeWindow,
+    JobProfile,
+    StatefulOperator,
+    StateOperatorProfile,
+    WindowKind,
+)
 from headway.errors import HeadwayError
 from headway.formats.profile_file import load_profile
 from headway.models.job.capacity import sustainable_rate_per_s
@@ -205,6 +212,7 @@ def a_line(role: str, error: float, number: int, **changes: Any) -> Row:
         "promises": [[0.99, 0.0, 1.0], [0.97, 0.0, 0.0], [0.96, 1.0, 0.0], [0.3, 0.0, 1.0]],
         "verdict": STABLE,
         "verdicts": [STABLE, NOT_STABLE],
+        "far_verdicts": [STABLE, NOT_KNOWN],
         "parts": {
             "duration": [0.6, 0.5], "checkpoint": [0.1, 0.1], "driver": [0.1, 0.12],
             "state_commit": 0.0, "rows": 900.0,
@@ -224,11 +232,10 @@ def test_the_page_counts_errors_promises_verdicts_and_what_is_left_out(tmp_path:
         {"block": 1, "workload": "nexmark-q1", "left_out": "no run is advised: why"},
     ]
     page = "\n".join(ordinary_page.page_lines(rows, {}, "Made."))
-    summary, stability = (
-        {line.split("|")[1].strip(): line for line in part.splitlines() if "|" in line}
-        for part in page.split("## ")[:2]
-    )
-    assert "| 2 | 0 | 0 | 4 | 0% (0 of 4)" in stability["one run, as production has it"]
+    in_short, _, _ = page.partition("## Stability")
+    summary = {line.split("|")[1].strip(): line for line in in_short.splitlines() if "|" in line}
+    assert "| one run, as production has it | 2 | 0 | 0 | 4 | 0% (0 of 4)" in page
+    assert "| 200% of the capacity | 0% (0 of 2) | 100% (2 of 2) | 0% (0 of 2) |" in page
     one_run = summary["one run, as production has it"]
     assert "| 2 | 20.0% | 50% | 20.0% | 50% | 50% (2 of 4)" in one_run
     assert one_run.rstrip(" |").endswith("| 6 | 33% (2 of 6)")
@@ -351,12 +358,17 @@ def test_a_run_on_record_keeps_its_stages_and_stateful_operators() -> None:
     chain = (StatefulOperator(name="StateStoreSave", windows=(window,)),)
     kind = StageKind(0, True, ("Exchange", "StateStoreSave"), 0)
     scan = (Operator(False, 1, "Scan parquet", "stores"),)
+    operators = tuple(
+        StateOperatorProfile(name=name, rows=rows, memory_bytes=9, num_stores=4, commit_s=0.25)
+        for name, rows in (("stateStoreSave", 3), ("dedupe", 5_000))
+    )
     run = replace(
         sampled,
         shape=replace(sampled.shape, chain=chain),
         batches=tuple(
             replace(
                 batch,
+                state=replace(batch.state, operators=operators),
                 stages=tuple(replace(stage, kind=kind, operators=scan) for stage in batch.stages),
             )
             for batch in sampled.batches
@@ -366,6 +378,7 @@ def test_a_run_on_record_keeps_its_stages_and_stateful_operators() -> None:
     assert again.shape.chain == chain
     assert {stage.kind for batch in again.batches for stage in batch.stages} == {kind}
     assert {stage.operators for batch in again.batches for stage in batch.stages} == {scan}
+    assert all(batch.state.operators == operators for batch in again.batches)
 
 
 def test_the_part_that_is_off_most_is_named() -> None:

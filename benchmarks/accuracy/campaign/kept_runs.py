@@ -16,7 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from headway.domain import Configuration, EventTimeWindow, QueryShape, StatefulOperator, WindowKind
+from headway.domain import (
+    Configuration,
+    EventTimeWindow,
+    QueryShape,
+    StatefulOperator,
+    StateOperatorProfile,
+    WindowKind,
+)
 from headway.profiler.operators import Operator
 from headway.profiler.streaming.adaptive_settings import AdaptiveSettings
 from headway.profiler.streaming.samples import (
@@ -129,7 +136,7 @@ def _columns(batches: Sequence[BatchSample]) -> Row:
             name: [_short(batch.phases_s.get(name, 0.0)) for batch in batches]
             for name in dict.fromkeys(name for batch in batches for name in batch.phases_s)
         },
-        "state": _of_each([batch.state for batch in batches], StateSample),
+        "state": _state_columns([batch.state for batch in batches]),
         "stages": [
             _of_each([batch.stages[place] for batch in batches], StageSample)
             | {_COMPUTES: _computes(batches[0].stages[place])}
@@ -158,8 +165,31 @@ def _what_it_computes(columns: Row) -> dict[str, Any]:
 
 _NESTED = ("phases_s", "state", "stages")
 _COMPUTES = "computes"
-# Of a stage they are the same in all batches; of a state they are in no profile's fit.
-_ONLY_WHILE_READING = ("kind", "operators")
+# Of a stage they are the same in all batches; of a state, each operator has columns of its own.
+_ONLY_WHILE_READING = ("kind", "operators", "store_metrics")
+
+
+def _state_columns(states: Sequence[StateSample]) -> Row:
+    """Of a state; several operators, of which each stage has its own, have columns of their own."""
+    num_operators = {len(state.operators) for state in states}
+    several = range(num_operators.pop()) if len(num_operators) == 1 else range(0)
+    operators = [
+        _of_each([state.operators[place] for state in states], StateOperatorProfile)
+        for place in several
+    ]
+    columns = _of_each(states, StateSample)
+    return columns if len(operators) < 2 else columns | {"operators": operators}
+
+
+def _states(columns: Row, number: int) -> list[StateSample]:
+    plain = {name: values for name, values in columns.items() if name != "operators"}
+    operators = [
+        _samples(one, number, StateOperatorProfile) for one in columns.get("operators", ())
+    ]
+    return [
+        replace(state, operators=tuple(one[place] for one in operators))
+        for place, state in enumerate(_samples(plain, number, StateSample))
+    ]
 
 
 def _of_each(samples: Sequence[Any], kind: type) -> Row:
@@ -184,7 +214,7 @@ def _batches(columns: Row) -> tuple[BatchSample, ...]:
         return ()
     number = max(len(columns["batch_id"]), len(columns["started_s"]))
     plain = {name: _all(values, number) for name, values in columns.items() if name not in _NESTED}
-    states = _samples(columns["state"], number, StateSample)
+    states = _states(columns["state"], number)
     stages = [_stage_samples(one, number) for one in columns["stages"]]
     return tuple(
         BatchSample(

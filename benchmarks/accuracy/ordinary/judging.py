@@ -38,6 +38,8 @@ AROUND_LIMIT = (0.81, 1.1)
 
 Headway calls a setting stable up to nine tenths of its capacity (P3); the first is a tenth below.
 """
+FAR_FROM_LIMIT = (0.5, 2.0)
+"""And at these, further from it than runs differ."""
 
 
 def judged_block(block: int, folder: Path) -> Iterator[Row]:
@@ -132,7 +134,8 @@ def judged_run(
         "predicted": predicted_of(profile, measured, row, arrivals, slower),
         "verdict": verdict_of(prediction),
         "promises": _promises(profile.at_age(age_s), row, prediction),
-        "verdicts": _verdicts(profile, measured, row),
+        "verdicts": _verdicts(profile, measured, row, AROUND_LIMIT),
+        "far_verdicts": _verdicts(profile, measured, row, FAR_FROM_LIMIT),
         "parts": _parts(profile, measured, row, arrivals),
         "stages": stages_of_levels(profile),
     }
@@ -170,8 +173,10 @@ def _promises(profile: JobProfile, row: Row, prediction: Prediction) -> list[lis
     ]
 
 
-def _verdicts(profile: JobProfile, measured: MeasuredGroup, row: Row) -> list[str]:
-    """What the setting is called at the shares of its limit."""
+def _verdicts(
+    profile: JobProfile, measured: MeasuredGroup, row: Row, shares: Sequence[float]
+) -> list[str]:
+    """What the setting is called at shares of its limit."""
     configuration = configuration_of(measured, row)
     age_s = age_as_said_s(measured.jvm_age_s(row))
     return [
@@ -185,7 +190,7 @@ def _verdicts(profile: JobProfile, measured: MeasuredGroup, row: Row) -> list[st
                 jvm_age_s=age_s,
             )
         )
-        for share in AROUND_LIMIT
+        for share in shares
     ]
 
 

@@ -21,7 +21,14 @@ from campaign.figures import (
 )
 from pages import headed
 
-from ordinary.judging import NOT_KNOWN, NOT_STABLE, STABLE, left_out_reasons
+from ordinary.judging import (
+    AROUND_LIMIT,
+    FAR_FROM_LIMIT,
+    NOT_KNOWN,
+    NOT_STABLE,
+    STABLE,
+    left_out_reasons,
+)
 from ordinary.limits import AskedRate, contradictions
 from ordinary.split import ADVISED, PRODUCTION
 
@@ -65,8 +72,8 @@ def stability_table(rows: Sequence[Row], decided: Mapping[AskedRate, bool]) -> I
         '| asked around the capacity | false "stable" | false "not stable" '
         "| by the probe alone | a run says otherwise | not known |"
     )
-    for role, words in FITTED.items():
-        of_role = judged_lines_of(rows, role)
+    of_roles = {words: judged_lines_of(rows, role) for role, words in FITTED.items()}
+    for words, of_role in of_roles.items():
         wrong_stable, wrong_unstable, num_runs = wrong_of_runs(of_role)
         verdicts = against_capacity(of_role, decided)
         yield (
@@ -77,6 +84,24 @@ def stability_table(rows: Sequence[Row], decided: Mapping[AskedRate, bool]) -> I
             f"| {share_text(verdicts.num_open, verdicts.num_asked)} |"
         )
     yield ""
+    said = (STABLE, NOT_KNOWN, NOT_STABLE)
+    yield from headed(f"| profiled from | asked at | {' | '.join(said)} |")
+    for words, of_role in of_roles.items():
+        for share, counts in verdicts_by_share(of_role).items():
+            cells = (share_text(counts[verdict], counts.total()) for verdict in said)
+            yield f"| {words} | {100 * share:.0f}% of the capacity | {' | '.join(cells)} |"
+    yield ""
+
+
+def verdicts_by_share(rows: Iterable[Row]) -> dict[float, Counter[str]]:
+    """What is said at each share of the capacity."""
+    counts: dict[float, Counter[str]] = {}
+    for row in rows:
+        if shows_trend(row):
+            shares = (*AROUND_LIMIT, *FAR_FROM_LIMIT)
+            for share, verdict in zip(shares, row["verdicts"] + row["far_verdicts"], strict=True):
+                counts.setdefault(share, Counter())[verdict] += 1
+    return dict(sorted(counts.items()))
 
 
 def wrong_of_runs(rows: Iterable[Row]) -> tuple[int, int, int]:
@@ -154,26 +179,33 @@ def share_text(part: int, whole: int) -> str:
 def floor_table(rows: Sequence[Row]) -> Iterator[str]:
     """What one repeat of a setting says of the other, as an error of the model is counted."""
     settings = by_setting(judged_lines_of(rows, PRODUCTION))
+    as_fast, on_trigger = (
+        [row for row in settings if (row["setting"]["trigger_s"] > 0) is waits]
+        for waits in (False, True)
+    )
     yield from headed("| a repeat against its repeat | pairs | median | within the goal |")
     for figure, goal_ratio in GOALS.items():
-        of = repeat_errors(settings, figure)
-        yield f"| {figure} | {len(of)} | {median_size(of)} | {share_within(of, goal_ratio)} |"
+        for chosen, words in (
+            (settings, figure),
+            (as_fast, f"{figure}, as fast as possible"),
+            (on_trigger, f"{figure}, on a trigger"),
+        ):
+            of = repeat_errors(chosen, figure)
+            yield f"| {words} | {len(of)} | {median_size(of)} | {share_within(of, goal_ratio)} |"
     yield ""
 
 
 def by_table(rows: Sequence[Row], key: str, title: str) -> Iterator[str]:
     """Errors by a property of the run, from both profiles."""
-    yield from headed(f"| {title} | one run: mean | p99 | advised runs: mean | p99 | judged |")
+    yield from headed(f"| {title} | one run: mean | p99 | judged | advised: mean | p99 | judged |")
     every = {role: judged_lines_of(rows, role) for role in FITTED}
     for name in sorted({str(row[key]) for of in every.values() for row in of}):
         cells = []
         for of in every.values():
             chosen = [row for row in of if str(row[key]) == name]
             cells += [median_size(errors(chosen, "latency", figure)) for figure in GOALS]
-        num_judged = len(
-            errors([row for row in every[PRODUCTION] if str(row[key]) == name], "latency", "mean")
-        )
-        yield f"| {name} | {' | '.join(cells)} | {num_judged} |"
+            cells.append(str(len(errors(chosen, "latency", "mean"))))
+        yield f"| {name} | {' | '.join(cells)} |"
     yield ""
 
 

@@ -66,13 +66,27 @@ def spread_ratio(
     >>> [float(spread_ratio(profile, num_slots, 8, 16_000.0)) for num_slots in (2, 8)]
     [0.219, 0.340]
     """
-    run_ratio = profile.noise.run_to_run_ratio
-    if profile.declared is None:
-        run_ratio = of_runs_and_fit(run_ratio, len(profile.settings))
     doublings = doublings_beyond(
         profile, num_slots, shuffle_partitions, batch_rows, model=model, score=score
     )
-    return widened(run_ratio, *doublings)
+    return widened(own_spread_ratio(profile), *doublings)
+
+
+def own_spread_ratio(profile: JobProfile) -> float:
+    """Spread inside the profiled range: of one more run and of the fit, or as declared (P2).
+
+    Parameters
+    ----------
+    profile : JobProfile
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> round(own_spread_ratio(load_profile("examples/word-count.profile.yaml")), 3)
+    0.219
+    """
+    run_ratio = profile.noise.run_to_run_ratio
+    return run_ratio if profile.declared else of_runs_and_fit(run_ratio, len(profile.settings))
 
 
 def of_runs_and_fit(

@@ -15,7 +15,7 @@ from headway.assumptions.predictions import (
     HIGHEST_QUOTED_UTILIZATION_RATIO,
 )
 from headway.digits import RANKS_PER_DECADE, number_at, rank_of
-from headway.domain import Configuration, Finding, FindingCode, JobProfile
+from headway.domain import Z90, Configuration, Finding, FindingCode, JobProfile
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import BoolArray
 from headway.models.job.certified import certified
@@ -30,11 +30,10 @@ from headway.models.job.setting import (
     setting_law,
     settled_batch_rows,
 )
-from headway.models.job.upper_end import lowest_duration_ratio
+from headway.models.job.upper_end import load_at_end
 from headway.models.laws.inverse import last_kept
 
 _LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
-_LOWEST_FACTOR = 1e-12
 _RATE_TOLERANCE_RATIO = 1e-4
 _FEWEST_ROWS, _ROWS_AT_A_LOOK, _LOOKS_AT_ROWS = 1e-12, 128, 4
 _STATE_STEP_ROWS = 1_000_000
@@ -151,13 +150,13 @@ class Capacity:
 
     @property
     def is_surely_over(self) -> bool:
-        """Whether the input rate is over capacity at the low end of durations, too (P32)."""
-        if not self.is_over:
-            return False
-        setting, just_ratio = self.configuration, self.stable_up_to_per_s / self.rate_per_s
-        factor = max(self.age_factor * just_ratio, _LOWEST_FACTOR)
-        rows = settled_batch_rows(self.model, self.rate_per_s, setting.trigger_s, factor)
-        return just_ratio < lowest_duration_ratio(self.profile, setting, float(rows))
+        """Whether the backlog grows at the low end of durations, too (P32)."""
+        return self.is_over and self.load_at_end(-Z90) > 1.0
+
+    def load_at_end(self, score: float) -> float:
+        """The load at an end of durations, over the highest that can be carried (P32)."""
+        of_setting = self.profile, self.configuration, self.model, self.age_factor
+        return load_at_end(*of_setting, self.stable_up_to_per_s, score)
 
     @property
     def printed_up_to_per_s(self) -> float:

@@ -22,7 +22,7 @@ from headway.domain import (
     Metric,
     Prediction,
 )
-from headway.domain.later import with_changes
+from headway.domain.later import later, with_changes
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.microbatch import BoolArray, SteadyState
 from headway.models.job.calibration import reasons_outside
@@ -188,6 +188,7 @@ def _draft(capacity: Capacity, law: SettingLaw, settled_rows: float) -> tuple[Pr
         findings=(*findings, *reasons, *_findings_of_windows(profile)),
         provenance=profile.provenance,
         stage_work=profile.stage_work,
+        stability_is_sure=later(lambda: capacity.load_at_end(Z90) < 1.0),
     )
     return prediction, is_quoted
 

@@ -1,4 +1,4 @@
-"""The upper end of durations, which plans use, and the low end, which makes a refusal sure."""
+"""The upper end of durations, which plans use, and both ends, which make a verdict sure."""
 
 from __future__ import annotations
 
@@ -11,24 +11,29 @@ from headway.assumptions.predictions import (
     CALIBRATED_DOUBLINGS,
     HIGHEST_QUOTED_UTILIZATION_RATIO,
 )
-from headway.domain import Z90, Configuration, JobProfile
+from headway.domain import Configuration, JobProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.job.calibration import (
     doublings_beyond,
     fewest_rows,
+    own_spread_ratio,
     spread_ratio,
     widened,
 )
-from headway.models.job.duration import DurationStack
+from headway.models.job.declared import figures_at
+from headway.models.job.duration import DurationModel, DurationStack
 from headway.models.job.setting import (
     MOST_BATCH_ROWS,
     allowed_offered_load,
+    duration_model,
+    load_ratio,
     settled_batch_rows,
 )
 
 # Batch sizes below the profiled range at which a setting is also evaluated, largest first.
 _SMALLER_BATCHES = 2.0 ** (-0.5 * np.arange(25.0))
 _STEPS_TO_SETTLE = 5
+_LOWEST_RATIO = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,33 +131,76 @@ class UpperEnd:
         return rates[setting_indices, best], factors[setting_indices, best]
 
 
-def lowest_duration_ratio(
-    profile: JobProfile, configuration: Configuration, batch_rows: float
+def load_at_end(
+    profile: JobProfile,
+    configuration: Configuration,
+    model: DurationModel,
+    age_factor: float,
+    stable_up_to_per_s: float,
+    score: float,
 ) -> float:
-    """The low end of durations outside the profiled range, over the expected ones. [-]
+    """The load with durations at an end of their range, over the highest that is carried. [-]
+
+    Parameters
+    ----------
+    profile : JobProfile
+        With the rate in question in its arrivals.
+    model : DurationModel
+        Mean durations at the setting.
+    age_factor : float, > 0
+        Multiplies every duration.
+    stable_up_to_per_s : float, > 0
+        The rate of (P3). [records/s]
+    score : float
+        Normal quantile of the end: negative for short durations, positive for long ones.
+
+    Returns
+    -------
+    float
+        Above 1 the backlog grows.
 
     Notes
     -----
-    **(P32)** Stability outside the profiled range. A rate `λ` above the highest stable rate `λ_s`
-    of (P3) is stable only if durations are `λ_s/λ` times as long as expected. With the doublings of
-    (P2) of the batches that settle then, they are `exp(-1.645 σ sqrt(d_C^2+d_P^2+d_n^2))` times as
-    long at the low end of 90%. Here `d_n ≤ 2`: nearly all time of larger batches is for their rows,
-    so that their size adds no further error. If that is not enough, the rate is called not
-    stable, and otherwise not expected to be stable. In the profiled range (P3) decides alone, and
-    up to `r^2(1+c^2) = 1` it says too close to saturation, which is no verdict.
+    **(P32)** Verdicts of stability. A rate `λ` is carried while its load keeps `r^2(1+c^2) < 1`.
+    A setting is called stable if (P3) expects it to be, and that holds for durations `e^(1.645 s)`
+    times as long as expected, too; it is called not stable if even the lowest cost of a row of
+    (P28) lets (P3) expect so, and durations `e^(-1.645 s)` times as long are not carried either. In
+    between, it is expected to be stable, or not to be. `s` is that of (P2), with the spread between
+    runs and of the fit, for batches that settle if durations are `λ_s/λ` times as long, with `λ_s`
+    of (P3), and with `d_n ≤ 2`: nearly all time of larger batches is for their rows, so that their
+    size adds no further error. For the high end, the cost of a row left open by batches of one size
+    is `1+h` of (P28). Four runs that differ by 12% leave `s = 0.15`: rates from 0.78 to 1.27 of the
+    capacity are not decided by them, however good the model is.
 
     Examples
     --------
     >>> from headway.formats.profile_file import load_profile
+    >>> from headway.models.job.setting import duration_model
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> last = profile.settings[-1].configuration
-    >>> settings = [replace(last, executors=times * last.executors) for times in (1, 4)]
-    >>> [round(lowest_duration_ratio(profile, setting, 16_000.0), 2) for setting in settings]
-    [1.0, 0.65]
+    >>> of_setting = profile, last, duration_model(profile, last.num_slots, 8), 1.0, 141_808.0
+    >>> [round(load_at_end(*of_setting, score), 2) for score in (-1.645, 0.0, 1.645)]
+    [0.06, 0.1, 0.18]
     """
+    rate_per_s, trigger_s = profile.arrivals.rate_per_s, configuration.trigger_s
+    just_ratio = max(stable_up_to_per_s / rate_per_s, _LOWEST_RATIO)
+    rows = settled_batch_rows(model, rate_per_s, trigger_s, age_factor * just_ratio)
+    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
     several_sizes = replace(profile, row_cost_half_range_ratio=None)
-    slots, partitions, rows = doublings_beyond(
-        several_sizes, configuration.num_slots, configuration.shuffle_partitions, batch_rows
+    *of_setting, of_rows = doublings_beyond(several_sizes, slots, partitions, rows)
+    of_rows = np.minimum(of_rows, CALIBRATED_DOUBLINGS.value)
+    spread = float(widened(own_spread_ratio(profile), *of_setting, of_rows))
+    at_end = figures_at(profile, score)
+    if at_end is not profile:
+        model = duration_model(at_end, slots, partitions)
+    open_cost_ratio = profile.row_cost_half_range_ratio or 0.0
+    row_cost_ratio = 1.0 + open_cost_ratio if score > 0.0 else 1.0
+    load = load_ratio(
+        profile,
+        model,
+        rate_per_s=rate_per_s,
+        trigger_s=trigger_s,
+        factor=age_factor * row_cost_ratio * math.exp(score * spread),
+        highest_offered_load=1.0,
     )
-    rows = np.minimum(rows, CALIBRATED_DOUBLINGS.value)
-    return math.exp(-Z90 * float(widened(0.0, slots, partitions, rows)))
+    return float(load)

@@ -47,6 +47,7 @@ class StageSums:
     job_id: int | None
     operators: tuple[Operator, ...]
     scopes: tuple[str, ...]
+    call: str | None
     dstream_batch_s: float | None
     parent_ids: frozenset[int]
     num_attempts: int
@@ -136,7 +137,7 @@ def recorded_stage(
     return RecordedStage(
         id=stage.stage_id,
         job=stage.job_id,
-        work=operators_in_words(stage.operators, stage.scopes, of_stream=False) or None,
+        work=operators_in_words(stage.operators, stage.scopes, of_stream=False) or stage.call,
         parents=parents,
         tasks=TaskCounts(
             num_tasks=stage.num_tasks,
@@ -224,6 +225,7 @@ def _sums_of(attempts: Sequence[Record]) -> StageSums:
         # Operators that no row passed are not recorded.
         operators=max((row["operators"] or () for row in attempts), key=len),
         scopes=max((row["scopes"] or () for row in attempts), key=len),
+        call=next((row["call"] for row in attempts if row["call"]), None),
         dstream_batch_s=first["dstream_batch_s"],
         # Spark numbers a stage after its parents.
         parent_ids=frozenset(

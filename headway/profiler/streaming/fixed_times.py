@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,16 +15,60 @@ from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSampl
 
 # Operators that call code of the user, which may wait for anything, and those around typed ones.
 _OF_USERS = re.compile(r"Python|Pandas|Arrow|Map|FromObject|ToObject|TransformWithState|Generate")
+_WRITES_STATE = re.compile(
+    r"StateStoreSave|WithState|StreamingSymmetricHashJoin|StreamingDeduplicate|StreamingGlobalLimit"
+)
+_SHORTEST_S = 1e-9
+
+
+class StateShares(NamedTuple):
+    """What a stage has of the rows of all state, and of the time of commits, for each batch. [-]"""
+
+    of_rows: Array
+    of_commits: Array
 
 
 def parts_s(batches: Sequence[BatchSample], stage_index: int) -> Array:
     """Reported time of a task that does not depend on rows, for each batch."""
-    fixed = np.array([batch.stages[stage_index].outside_run_s for batch in batches])
-    if holds_state(batches[0], stage_index):
-        fixed = fixed + np.array(
-            [batch.state_commit_s / batch.stages[stage_index].num_tasks for batch in batches]
-        )
-    return np.asarray(fixed)
+    samples = [batch.stages[stage_index] for batch in batches]
+    commits_s = np.array([batch.state_commit_s for batch in batches])
+    of_stage_s = commits_s * state_shares(batches, stage_index).of_commits
+    num_tasks = np.array([sample.num_tasks for sample in samples])
+    outside_s = np.array([sample.outside_run_s for sample in samples])
+    return np.asarray(outside_s + of_stage_s / num_tasks)
+
+
+def state_shares(batches: Sequence[BatchSample], stage_index: int) -> StateShares:
+    """What a stage has of the state of a query, in batches with the same stages.
+
+    Spark reports stateful operators from the sink to the sources: if as many stages hold state, one
+    after another, each has one of them. Else all state is in the last stage behind an exchange.
+    """
+    behind = [number for number, stage in enumerate(batches[0].stages) if stage.has_parents]
+    num_operators = {len(batch.state.operators) for batch in batches}
+    holders = _stages_with_state(batches[0], behind) if max(num_operators) > 1 else []
+    if not holders or num_operators != {len(holders)}:
+        is_last = np.full(len(batches), float(stage_index in behind[-1:]))
+        return StateShares(is_last, is_last)
+    if stage_index not in holders:
+        return StateShares(np.zeros(len(batches)), np.zeros(len(batches)))
+    operator_index = -1 - holders.index(stage_index)
+    figures = np.array(
+        [
+            [(float(operator.rows), operator.commit_s) for operator in batch.state.operators]
+            for batch in batches
+        ]
+    )
+    of_all = np.maximum(figures.sum(axis=1), (1.0, _SHORTEST_S))
+    return StateShares(*(figures[:, operator_index] / of_all).T)
+
+
+def _stages_with_state(batch: BatchSample, behind: Sequence[int]) -> list[int]:
+    """Stages behind an exchange that hold state; none if two of them run side by side."""
+    kinds = batch.kinds
+    holders = [number for number in behind if any(map(_WRITES_STATE.search, kinds[number].scopes))]
+    levels = {batch.stages[number].level for number in holders}
+    return holders if len(levels) == len(holders) else []
 
 
 def usual_fixed_time_of(
@@ -95,12 +140,6 @@ def num_readers(run: QueryRun, stage_index: int) -> int:
     behind = run.batches[0].stages[stage_index + 1 : stage_index + 2]
     followed = any(stage.has_parents for stage in behind)
     return run.configuration.shuffle_partitions if followed else 0
-
-
-def holds_state(batch: BatchSample, stage_index: int) -> bool:
-    """Whether it is the last stage behind an exchange, in which the state is committed."""
-    behind = [number for number, stage in enumerate(batch.stages) if stage.has_parents]
-    return bool(behind) and stage_index == behind[-1]
 
 
 def _mean(values: Iterable[float]) -> float:

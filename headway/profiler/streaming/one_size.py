@@ -25,6 +25,7 @@ from headway.models.estimation.fixed_time import Estimate, combined, within
 from headway.models.estimation.regression import is_spread
 from headway.profiler.streaming.fixed_times import (
     runs_own_operators,
+    state_shares,
     usual_fixed_time_of,
     weighted_mean,
 )
@@ -92,10 +93,13 @@ def _without_feedback(run: QueryRun) -> Array:
     return factors if np.std(rows * factors) < np.std(rows) else as_they_are
 
 
-def state_grows(run: QueryRun) -> bool:
-    """Whether the state of a query at least doubles within a run."""
-    first, last = run.batches[0].state.num_rows, run.batches[-1].state.num_rows
-    return last >= STATE_GROWN_RATIO.value * max(first, 1)
+def state_grows(run: QueryRun, stage_index: int | None = None) -> bool:
+    """Whether the state of a query, or of one of its stages, at least doubles within a run."""
+    ends = run.batches[0], run.batches[-1]
+    rows = np.array([batch.state.num_rows for batch in ends], dtype=np.float64)
+    if stage_index is not None:
+        rows *= state_shares(ends, stage_index).of_rows
+    return bool(rows[1] >= STATE_GROWN_RATIO.value * max(rows[0], 1.0))
 
 
 def task_time(

@@ -28,11 +28,11 @@ from headway.models.estimation.task_times import handover_s
 from headway.models.stages.makespan import makespan_moments
 from headway.profiler.streaming.adaptive import coalescing_of
 from headway.profiler.streaming.fixed_times import (
-    holds_state,
     num_readers,
     parts_s,
     rows_per_task,
     runs_code_of_users,
+    state_shares,
     usual_fixed_time_of,
     without_rows,
 )
@@ -137,7 +137,9 @@ def _fit_stage(
         tells_partitions = _is_separable(partitions, np.column_stack(terms))
         if tells_partitions:
             terms.append(partitions)
-        in_store = np.concatenate([run.held_rows for run in runs]) / num_tasks
+        held_rows = np.concatenate([run.held_rows for run in runs])
+        in_stage = state_shares(batches, stage_index).of_rows
+        in_store = held_rows * in_stage / num_tasks
         tells_state = (has_tasks and _copies_a_join(runs, stage_index)) or (
             _state_grows(runs, stage_index) and _is_separable(in_store, np.column_stack(terms))
         )
@@ -148,7 +150,10 @@ def _fit_stage(
             float(value)
             for value in relative_huber(np.column_stack(terms), task_mean_s, weights, prior)
         )
-        per_state_row_s = extra_costs_s.pop() if tells_state else 0.0
+        if tells_state:
+            # The state is known as a whole, of which the stage has a part.
+            part = float((held_rows * in_stage).sum()) / max(float(held_rows.sum()), 1.0)
+            per_state_row_s = part * extra_costs_s.pop()
         per_partition_s = extra_costs_s.pop() if tells_partitions else 0.0
         separation = Separation.BATCHES
     elif not runs_code_of_users(samples) and is_spread_within(
@@ -316,23 +321,25 @@ def _state_grows(runs: Sequence[QueryRun], stage_index: int) -> bool:
     -----
     **(E29)** Cost of a row of state, `t_3` of (T2): Spark's default store copies the map of its
     rows for every batch. It is fitted by (E3), with the other terms of the stage that holds the
-    state, if the state at least doubles within most runs, and rows and state are separable by (E2).
-    It is also fitted for a join of two streams, whose state follows the rate: it is `v λ (w+H) + u`
+    state, if its rows at least double within most runs, and rows and state are separable by (E2).
+    Of several stateful operators in a row, each stage has the rows, and the commits, of its own. It
+    is also fitted for a join of two streams, whose state follows the rate: it is `v λ (w+H) + u`
     (Z3), and the `u` rows that the batch writes are part of what its rows cost, so `S` is without
     them. Since rows and state may not be separable then, a row of state has a prior cost of 0.9 us,
     give or take as much, unless RocksDB keeps it, which copies nothing. Of other states the cost is
     0, since those that follow the rate differ between runs just like the rows. A prediction is for
     the state at its rate (E36); growing state has the size at the end of the last run.
     """
-    num_grown = sum(map(state_grows, runs))
-    return holds_state(runs[0].batches[0], stage_index) and 2 * num_grown > len(runs)
+    num_grown = sum(state_grows(run, stage_index) for run in runs)
+    return 2 * num_grown > len(runs)
 
 
 def _copies_a_join(runs: Sequence[QueryRun], stage_index: int) -> bool:
     """Whether a stage holds the rows of two joined streams in a store that copies them (E29)."""
     last = runs[-1]
-    holds = last.shape.keeps_rows and holds_state(last.batches[0], stage_index)
-    return holds and not is_rocksdb(last.state_store)
+    if not last.shape.keeps_rows or is_rocksdb(last.state_store):
+        return False
+    return bool(state_shares(last.batches[:1], stage_index).of_rows[0] > 0.0)
 
 
 def _actions(runs: Sequence[QueryRun], tables: frozenset[int]) -> dict[int, str | None]:

@@ -715,7 +715,7 @@ def test_published_logs_with_stages_give_a_profile_that_adds_up(tmp_path: Path) 
     assert check_profiles_add_up(find_event_logs([EVENT_LOGS]).logs, tmp_path) > 60
 
 
-def test_stages_are_named_by_their_operators_else_by_the_methods_of_rdds(tmp_path: Path) -> None:
+def test_stages_are_named_by_their_operators_else_by_calls_of_the_program(tmp_path: Path) -> None:
     written = joined()
     metric = {"name": "number of output rows", "accumulatorId": 901, "metricType": "sum"}
     scan = {"nodeName": "Scan parquet shop.orders", "children": [], "metrics": []}
@@ -742,9 +742,10 @@ def test_stages_are_named_by_their_operators_else_by_the_methods_of_rdds(tmp_pat
     profile, _ = profile_and_tables([log_file], None)
     assert isinstance(profile, ApplicationProfile)
     assert [stage.called for stage in profile.stages] == [
-        "stage 0 (map, textFile)", "stage 1", "stage 2 (aggregate)", "stage 3",
+        "stage 0 (collect at words.py:7: textFile, map)", "stage 1",
+        "stage 2 (aggregate)", "stage 3",
     ]  # fmt: skip
     profile.save(tmp_path / "app.profile.yaml")
     read_back = load_application_profile(tmp_path / "app.profile.yaml")
     assert [one.called for one in read_back.stages] == [one.called for one in profile.stages]
-    assert "stage 0 (map, textFile): " in profile_summary(profile)
+    assert "stage 0 (collect at words.py:7: textFile, map): " in profile_summary(profile)

@@ -30,7 +30,7 @@ from tests.profiler.streaming.one_size_jobs import (
     profile_from_one_run,
     run_of,
 )
-from tests.seeds import first_of, seeds
+from tests.seeds import seeds
 
 SIZES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
@@ -261,14 +261,21 @@ def squared_error(job: DrawnJob, profile: JobProfile, rng: np.random.Generator) 
     return (probable - float(is_met)) ** 2
 
 
-@pytest.mark.parametrize("draw", first_of([drawn_job_of_own_operators, drawn_job], 1))
-@pytest.mark.parametrize("seed", seeds(1, 6))
+@pytest.mark.parametrize(
+    ("draw", "num_jobs"),
+    [
+        (drawn_job_of_own_operators, 60),
+        pytest.param(drawn_job_of_own_operators, 360, marks=pytest.mark.statistical),
+        pytest.param(drawn_job, 360, marks=pytest.mark.statistical),
+    ],
+)
 def test_what_is_said_of_drawn_jobs_is_borne_out(
-    seed: int, draw: Callable[[np.random.Generator], DrawnJob]
+    draw: Callable[[np.random.Generator], DrawnJob], num_jobs: int
 ) -> None:
-    rng = np.random.default_rng(seed)
+    """A job has much the same error at all sizes, so the share of 60 jobs may be off by 0.04."""
+    rng = np.random.default_rng(0)
     held, squares = [], []
-    for _ in range(60):
+    for _ in range(num_jobs):
         job = draw(rng)
         profile = profile_from_one_run(job, rng)
         held += list(intervals(job, profile, rng))
@@ -277,7 +284,6 @@ def test_what_is_said_of_drawn_jobs_is_borne_out(
         half = predict(profile, configuration, Arrivals(rate_per_s=0.5 * limit_per_s))
         assert half.stable, "not stable below half of the true limit"
         assert half.sustainable_rate_per_s <= 2.0 * limit_per_s
-    # Of 60 jobs at seven sizes, each the same error: the share of all varies by three in a hundred.
     assert 0.85 <= np.mean(held) <= 0.98
     assert np.mean(squares) <= 0.1
 

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.domain import Separation
+from headway.domain import Separation, StateOperatorProfile
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.models.job.setting import duration_model
 from headway.profiler.operators import Operator
 from headway.profiler.streaming.batch_samples import unpacked
 from headway.profiler.streaming.fit import fit_duration
+from headway.profiler.streaming.fixed_times import parts_s
 from headway.profiler.streaming.one_size import has_one_size, without_feedback
 from headway.profiler.streaming.samples import (
     ArrivalSeries,
@@ -22,6 +23,7 @@ from headway.profiler.streaming.samples import (
     StateSample,
 )
 from headway.profiler.streaming.stage_fit import fit_stage
+from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.summarize import profile_of_runs
 from tests.factories import a_configuration, a_profile, a_stage_sample
 
@@ -104,6 +106,48 @@ def test_a_row_of_a_growing_state_has_its_price() -> None:
     assert fit.stage.task_per_row_s == pytest.approx(PER_ROW_S, rel=0.3)
     # Nothing is charged to the state that another stage holds.
     assert fit_stage(runs, 0, ()).stage.task_per_state_row_s == 0.0
+
+
+def with_windows_behind(run: QueryRun) -> QueryRun:
+    """The run with a second aggregation, which Spark reports first, and which holds ten rows."""
+    writes = ("StateStoreRestore", "StateStoreSave")
+    kinds = (
+        StageKind(0, False, ("MicroBatchScan",), 0),
+        StageKind(0, True, writes, 0),
+        StageKind(0, True, writes, 1),
+    )
+    batches = []
+    for batch in run.batches:
+        source, reduce = batch.stages
+        windows = replace(reduce, level=2, rows_read=10.0, task_mean_s=FIXED_S, cpu_s=0.0)
+        stages = tuple(
+            replace(stage, kind=kind)
+            for stage, kind in zip((source, reduce, windows), kinds, strict=True)
+        )
+        operators = tuple(
+            StateOperatorProfile(
+                name="stateStoreSave", rows=rows, memory_bytes=0, num_stores=4, commit_s=commit_s
+            )
+            for rows, commit_s in ((10, 0.0), (batch.state.num_rows, 1.0))
+        )
+        state = replace(batch.state, num_rows=batch.state.num_rows + 10, operators=operators)
+        batches.append(replace(batch, stages=stages, state=state))
+    return replace(run, batches=tuple(batches))
+
+
+def test_each_of_two_stages_has_the_state_of_its_own_operator() -> None:
+    runs = [
+        with_windows_behind(a_run(rows, partitions, grows=True))
+        for rows, partitions in ((35_000, 2), (200_000, 2), (100_000, 8))
+    ]
+    first, second = (fit_stage(runs, stage_index, ()).stage for stage_index in (1, 2))
+    assert first.task_per_state_row_s == pytest.approx(PER_STATE_ROW_S, rel=0.1)
+    assert second.task_per_state_row_s == 0.0
+    # The commits are those of the first aggregation, too.
+    commit_s = [batch.state_commit_s / batch.stages[1].num_tasks for batch in runs[0].batches]
+    outside_s = [batch.stages[1].outside_run_s for batch in runs[0].batches]
+    assert parts_s(runs[0].batches, 1) == pytest.approx(np.add(outside_s, commit_s))
+    assert parts_s(runs[0].batches, 2) == pytest.approx(outside_s)
 
 
 def test_a_state_that_stays_is_no_reason() -> None:
