@@ -255,6 +255,8 @@ def test_bounds_of_time_money_and_number_hold() -> None:
 def test_what_a_step_up_made_late_is_learned() -> None:
     costs = LearnedCosts().with_step_up(25.0)
     assert costs.up_late_s == pytest.approx(15.0)
+    assert costs.returns_late_s == {}
+    assert costs.with_step_up(7.0, 3).with_step_up(9.0, 3).returns_late_s == {3: (7.0, 9.0)}
     assert costs.with_provisioning(30.0).lead_s() == pytest.approx(45.0)
     many = costs
     for number in range(30):
@@ -415,6 +417,33 @@ def test_a_size_that_carries_the_highest_rate_is_left_for_cheaply() -> None:
     enough, too_small = needed(110e3), 1
     purses = [look.purse_node_s(query.memory, size) for size in (enough, too_small)]
     assert purses[0] < 0.1 * purses[1]
+
+
+def test_a_size_to_which_the_load_returned_costs_what_the_return_made_late() -> None:
+    query = Query(needed(110e3))
+    query.runs(1800.0, 100e3)
+    left = query.executors
+    query.runs(90.0, 240e3, late=0.5)
+    up = query.proposals[-1]
+    assert up.is_up and up.before_executors == left
+    query.runs(1200.0, 100e3)
+    (return_s,) = query.memory.costs.returns_late_s[left]
+    # Half of the arrivals of a minute and a half, at 240,000 rows/s.
+    assert return_s == pytest.approx(45.0, rel=0.2)
+    # Peaks that the size carries by the table make the next return cheap, unless it was seen.
+    forgotten = replace(query.memory, budget=())
+    look = Look.of(
+        forgotten,
+        Signal(at_s=query.at_s, arrived_rows=query.rows, backlog_rows=0.0,
+               executors=query.executors),
+        query.table, BOUNDS, TRIGGER_S,
+    )  # fmt: skip
+    unseen = replace(
+        forgotten, costs=replace(forgotten.costs, returns_late_s={}, up_late_s=1000.0)
+    )
+    seen = replace(unseen, costs=replace(unseen.costs, returns_late_s={left: (40.0, 50.0)}))
+    more_s = (look.purse_node_s(seen, left) - look.purse_node_s(unseen, left)) / 200.0
+    assert 35.0 < more_s <= 45.0
 
 
 def test_what_no_size_within_bounds_sustains_is_said() -> None:

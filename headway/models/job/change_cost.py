@@ -35,8 +35,9 @@ def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float
     `t_1` and `t_2` the late seconds of the step down and of the next step up. This is the
     rent-or-buy rule, which costs at most twice as much as knowing the future (Karlin, Manasse,
     Rudolph and Sleator 1988, doi:10.1007/BF01762111); (A20) is what becomes of it once the load
-    has come back before. `t_2` is what steps up made late so far, at most (A16). There is no step
-    down within half an hour of another change.
+    has come back before. `t_2` is what steps up made late so far, at most the larger of (A16) and
+    what those from the smaller size made late. There is no step down within half an hour of another
+    change.
 
     Examples
     --------
