@@ -73,10 +73,10 @@ def needed(rate_per_s: float) -> int:
 
 def test_a_steady_rate_changes_nothing_once_its_size_is_there() -> None:
     query = Query(needed(100e3))
-    query.runs(7200.0, 90e3)
+    query.runs(7200.0, 75e3)
     # One of its executors is worth more than the rows that two make late.
     assert [one.after_executors for one in query.proposals] == [2]
-    query.runs(7200.0, 90e3)
+    query.runs(7200.0, 75e3)
     assert len(query.proposals) == 1
 
 
@@ -438,11 +438,9 @@ def test_a_size_to_which_the_load_returned_costs_what_the_return_made_late() -> 
                executors=query.executors),
         query.table, BOUNDS, TRIGGER_S,
     )  # fmt: skip
-    unseen = replace(
-        forgotten, costs=replace(forgotten.costs, returns_late_s={}, up_late_s=1000.0)
-    )
+    unseen = replace(forgotten, costs=replace(forgotten.costs, returns_late_s={}, up_late_s=1000.0))
     seen = replace(unseen, costs=replace(unseen.costs, returns_late_s={left: (40.0, 50.0)}))
-    more_s = (look.purse_node_s(seen, left) - look.purse_node_s(unseen, left)) / 200.0
+    more_s = (look.purse_node_s(seen, left) - look.purse_node_s(unseen, left)) / 400.0
     assert 35.0 < more_s <= 45.0
 
 
