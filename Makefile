@@ -14,8 +14,8 @@ ORDINARY ?= ../headway-ordinary
 SWITCHES ?= ../headway-switches
 # The git tree of headway/tuner/rule; traces drawn afterwards have it as random seed. That of the rule
 # before, whose drawn traces are seen, when the folder was headway/planner/live.
-FROZEN_RULE ?= 022be3c55f0d0dfab7303447e7f28c701af523f6
-SEEN_RULE ?= 99ba9d956b44bf5b66543e2257a38aff30690a50
+FROZEN_RULE ?= fef04aea64fda72b22d11964d61a2a432982af16
+SEEN_RULE ?= 022be3c55f0d0dfab7303447e7f28c701af523f6
 
 # What .ci/run sets to know how much processor time each part takes.
 CPU ?=
