@@ -122,14 +122,14 @@ def test_others_are_judged_at_no_more_node_hours() -> None:
 
 
 def test_regret_counts_nodes_and_late_rows() -> None:
-    # Half a percent late of an hour are 18 s, and 200 node-seconds each.
+    # Half a percent late of an hour are 18 s, and 400 node-seconds each.
     found = a_result(
         outcome("headway", 3.0, 0.9, 0.005), outcome("static", 2.0, 0.5, 0.5),
         outcome("static", 3.5, 1.0), outcome("hpa", 1.0, 1.0),
     )  # fmt: skip
-    assert found.cost_s(found.headway) == pytest.approx(3 * 3600.0 + 18.0 * 200.0)
+    assert found.cost_s(found.headway) == pytest.approx(3 * 3600.0 + 18.0 * 400.0)
     assert found.cheapest_size.executor_s == 3.5 * 3600.0
-    assert found.regret_s == pytest.approx(0.5 * 3600.0)
+    assert found.regret_s == pytest.approx(1.5 * 3600.0)
 
 
 def test_the_smallest_setting_of_the_benchmark_runs() -> None:
