@@ -221,8 +221,8 @@ speed-planning: $(READY)  ## plans of few and of a thousand nodes, in process ->
 speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours -> docs/capacity-speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py capacity --output docs/capacity-speed.md
 
-tuning-simulated: $(READY)  ## Headway and other rules under simulated load, half an hour; resumes -> docs/tuning-simulated.md
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py tuning_simulated --frozen $(FROZEN_RULE) --seen $(SEEN_RULE) --output docs/tuning-simulated.md
+tuning-simulated: $(READY)  ## Headway and other rules under simulated load, half an hour, or QUIET='--minutes 10' of it; resumes -> docs/tuning-simulated.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 nice -n 10 $(BIN)/python benchmarks/run.py tuning_simulated --frozen $(FROZEN_RULE) --seen $(SEEN_RULE) $(QUIET) --output docs/tuning-simulated.md
 
 tuning-real: $(READY) java  ## steps of load under the tuner, two parts of 95 minutes on a quiet machine; resumes where it stopped
 	$(BIN)/python benchmarks/run.py tuning_real --measure $(QUIET)

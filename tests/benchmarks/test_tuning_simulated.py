@@ -19,6 +19,7 @@ from tuning_simulated import Unit
 from tuning_simulated_page import FIXED, OPTIMUM, TraceResult
 
 from headway.domain.live import PolicyOutcome
+from headway.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,6 +88,12 @@ def test_the_page_is_made_from_its_lines() -> None:
     assert made is not None, "runs are left"
     dated = re.compile(r"^Made .*$", re.M)
     assert dated.sub("", made) == dated.sub("", page)
+
+
+def test_no_other_rule_is_judged_than_the_one_for_which_traces_are_drawn() -> None:
+    given = argparse.Namespace(frozen="0" * 40, seen="1" * 40, minutes=0.0, jobs=1)
+    with pytest.raises(InputError, match="a changed rule needs traces of its own"):
+        tuning_simulated.text(given)
 
 
 def outcome(policy: str, hours: float, kept: float, late: float = 0.0) -> PolicyOutcome:
