@@ -231,8 +231,8 @@ tuning-real-page: $(READY)  ## the page about it, from the committed results -> 
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
 	$(BIN)/python benchmarks/run.py tuning_real --output docs/tuning-real.md
 
-exactness: $(READY) java  ## numbered rows through a thousand changes and kills, an hour, with Kafka from Maven Central; resumes where it stopped
-	$(BIN)/python benchmarks/run.py exactness
+exactness: $(READY) java  ## numbered rows through a thousand changes and kills, an hour, or QUIET='--minutes 10' of it, with Kafka from Maven Central; resumes
+	$(BIN)/python benchmarks/run.py exactness $(QUIET)
 
 exactness-page: $(READY)  ## the page about it, from the committed results -> docs/exactness.md
 	$(BIN)/python benchmarks/run.py exactness_page --output docs/exactness.md

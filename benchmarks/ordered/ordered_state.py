@@ -344,7 +344,7 @@ def section(lines: _Lines) -> Iterator[str]:
 def _cold(lines: _Lines) -> Iterator[str]:
     """How long the first query of a JVM took at its end, if no other went before it."""
     first = lines[0]
-    if "parts_s" in first:
+    if first["kind"] != "few" or "parts_s" in first:
         return
     last_s = fmean(first["batches_s"][-10:])
     yield (

@@ -76,8 +76,8 @@ class TunerMachine(TunerChanges):
         """Look at the query once, and act on it."""
         end_reason = self.actuators.ended_with()
         if end_reason is not None:
-            self._to(Phase.LOST, end_reason)
-            raise HeadwayError(f"the query ended by itself: {end_reason}")
+            self._ended(end_reason)
+            return
         switch = switch_word(self._path)
         if switch is not None:
             if self.state.phase is not Phase.OFF:

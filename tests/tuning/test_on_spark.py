@@ -208,6 +208,28 @@ def test_a_session_is_watched_and_a_query_is_recommended_to(
     assert sorted(rows) == list(range(len(rows)))
 
 
+@pytest.mark.usefixtures("stopping")
+def test_of_two_tuners_of_one_checkpoint_the_later_one_has_the_query(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    build = build_into(tmp_path, "twice")
+    how: dict[str, Any] = {"profile": a_small_profile(), "target": "p99 <= 10s"}
+    first = headway.tune(spark, build, state=tmp_path / "first.tuner.json", **how)
+    wait_for(lambda: bool(first.query.recentProgress))  # type: ignore[attr-defined]
+    # Another state file, so its lock does not say that there are two. Spark stops the run before.
+    with headway.tune(spark, build, state=tmp_path / "second.tuner.json", **how) as second:
+        with pytest.raises(HeadwayError, match="the query ended by itself"):
+            first.await_termination(WITHIN_S)
+        first.stop()
+        assert first.status.phase is Phase.LOST
+        query: Any = second.query
+        wait_for(lambda: bool(query.recentProgress))
+        assert spark.streams.active == [query]
+    query.stop()
+    rows = rows_in(tmp_path / "out")
+    assert sorted(rows) == list(range(len(rows)))
+
+
 @pytest.mark.statistical
 @pytest.mark.usefixtures("stopping")
 def test_a_function_that_ignores_its_setting_ends_the_tuner_not_the_query(

@@ -81,6 +81,9 @@ class ChangesQueries(Protocol):
 
     def ended_with(self) -> str | None: ...
 
+    @property
+    def has_failed(self) -> bool: ...
+
 
 @dataclass(slots=True, kw_only=True)
 class Actuators:
@@ -264,6 +267,11 @@ class Actuators:
             return None
         error = self.query.exception()
         return "it was stopped" if error is None else first_line(error)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the query ended with an error; it did not if it was stopped."""
+        return self.query is not None and self.query.exception() is not None
 
 
 def kind_of(now: Configuration, then: Configuration, *, is_stateful: bool) -> ChangeKind:
