@@ -220,11 +220,11 @@ def test_of_two_tuners_of_one_checkpoint_the_later_one_has_the_query(
     with headway.tune(spark, build, state=tmp_path / "second.tuner.json", **how) as second:
         with pytest.raises(HeadwayError, match="the query ended by itself"):
             first.await_termination(WITHIN_S)
-        first.stop()
         assert first.status.phase is Phase.LOST
+        first.stop()
         query: Any = second.query
         wait_for(lambda: bool(query.recentProgress))
-        assert spark.streams.active == [query]
+        assert [str(one.runId) for one in spark.streams.active] == [str(query.runId)]
     query.stop()
     rows = rows_in(tmp_path / "out")
     assert sorted(rows) == list(range(len(rows)))

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from headway.runtime.exploring import Build
 
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
+_OTHER_DRIVER = "CONCURRENT_STREAM_LOG_UPDATE"
 At = Callable[[str], None]
 """Called at each named point of a change, so that tests can inject faults there."""
 
@@ -270,8 +271,9 @@ class Actuators:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the query ended with an error; it did not if it was stopped."""
-        return self.query is not None and self.query.exception() is not None
+        """Whether it ended with an error, not by a stop or by another driver on its checkpoint."""
+        error = None if self.query is None else self.query.exception()
+        return error is not None and _OTHER_DRIVER not in first_line(error)
 
 
 def kind_of(now: Configuration, then: Configuration, *, is_stateful: bool) -> ChangeKind:
