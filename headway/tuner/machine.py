@@ -17,7 +17,7 @@ from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Expectation, Proposal, Reason
 from headway.domain.tuner import Mode, Phase, TunerChange, TunerState
 from headway.domain.watched import LiveBatch
-from headway.errors import HeadwayError, InputError
+from headway.errors import InputError
 from headway.formats.tuner_files import RESTORE_WORD, switch_word
 from headway.profiler.streaming.trigger import contradiction
 from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothing

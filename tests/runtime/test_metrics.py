@@ -345,6 +345,40 @@ def test_the_dashboard_queries_only_metrics_that_exist() -> None:
     assert max(column for column, _ in places) < 24
 
 
+def test_grafana_knows_every_field_of_the_dashboard() -> None:
+    models, encoder, plugins = (
+        pytest.importorskip(f"grafana_foundation_sdk.{name}")
+        for name in ("models.dashboard", "cog.encoder", "cog.plugins")
+    )
+    plugins.register_default_plugins()
+
+    def unknown(text: str) -> list[str]:
+        # What its schema does not have is dropped; defaults are added.
+        read = models.Dashboard.from_json(json.loads(text))
+        return lost(json.loads(text), json.loads(encoder.JSONEncoder().encode(read)))
+
+    text = DASHBOARD.read_text()
+    assert unknown(text) == []
+    misspelt = text.replace('"legendFormat"', '"legendFormats"', 1)
+    assert unknown(misspelt) == [".panels[0].targets[0].legendFormats"]
+
+
+def lost(before: Any, after: Any, place: str = "") -> list[str]:
+    """Places of a JSON document that another one does not have, or has otherwise."""
+    if isinstance(before, dict):
+        places = [(f"{place}.{name}", name) for name in before]
+        after = after if isinstance(after, dict) else {}
+        return [
+            where
+            for path, name in places
+            for where in (lost(before[name], after[name], path) if name in after else [path])
+        ]
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = enumerate(zip(before, after, strict=True))
+        return [where for at, pair in pairs for where in lost(*pair, f"{place}[{at}]")]
+    return [] if before == after else [place]
+
+
 def test_every_metric_is_documented_with_its_kind() -> None:
     page = (ROOT / "docs" / "metrics.md").read_text()
     rows = re.findall(r"^\| `(headway_\w+)` \| (\w+) \|", page, re.MULTILINE)
