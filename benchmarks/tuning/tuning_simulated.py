@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from result_lines import keep, lines_of
+from result_lines import RULE, keep, lines_of, rule_tree
 from traces import NamedTrace, drawn_traces, fixed_traces, long_traces
 from tuning_simulated_page import FIGURES, FIXED, OPTIMUM, TraceResult, page_of
 
@@ -44,9 +43,7 @@ from headway.tuner.rule.policies import HeadwayPolicy
 from headway.units import S_PER_DAY
 from headway.version import __version__
 
-ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parent / "results" / "tuning-simulated.jsonl"
-RULE = "headway/tuner/rule"
 TRIGGER_S, CORES, PARTITIONS, MOST = 1.5, 4, 48, 12
 TARGET = "p99 <= 3s"
 CONSTANTS: dict[str, tuple[float, ...]] = {
@@ -244,13 +241,7 @@ def text(given: argparse.Namespace) -> str | None:
 
 def _require_frozen(frozen: str) -> None:
     """Judge no other rule than the one whose tree drew the traces."""
-
-    def git(*arguments: str) -> str:
-        return subprocess.run(
-            ["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
-        ).stdout.strip()
-
-    if git("rev-parse", f"HEAD:{RULE}") != frozen or git("status", "--porcelain", "--", RULE):
+    if rule_tree() != frozen:
         raise InputError(
             f"{RULE} is not the tree {frozen}, for which the traces were drawn; a changed rule "
             "needs traces of its own: FROZEN_RULE in the Makefile"
