@@ -161,8 +161,8 @@ def _reaction(acted: Sequence[Line]) -> str:
         f"Goal: the first change comes within {DECIDED_WITHIN_S:g} s of the step up, or within the "
         f"first batch after it if that takes longer. {num_met} of {len(acted)} runs: {verdict}. "
         "The rule waits for two bins of 15 s with a rate above its band, and decides once for each "
-        "bin (A2), (A9), since only the second one shows whether the rate has jumped, and how far. So a "
-        "step up is answered after 15 to 45 s, depending on where in a bin it comes."
+        "bin (A2), (A9), since only the second one shows whether the rate has jumped, and how far. "
+        "So a step up is answered after 15 to 45 s, depending on where in a bin it comes."
     )
 
 
