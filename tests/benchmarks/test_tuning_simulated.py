@@ -146,6 +146,7 @@ def test_the_smallest_setting_of_the_benchmark_runs() -> None:
         Unit(part="drawn", seed=1, named=made, policy=policy, constant=constant, rule=None)
         for policy, constant in (("headway", None), (OPTIMUM, None), (FIXED, 2.0), ("hpa", 0.5))
     ]
+    assert list(tuning_simulated._simulated(units, 1, ends_s=0.0)) == []
     lines = [json.loads(json.dumps(unit.line())) for unit in units]
     assert [(line["policy"], line["value"]) for line in lines[2:]] == [(FIXED, 2.0), ("hpa", 0.5)]
     found = TraceResult.of("drawn", lines)
