@@ -5,8 +5,9 @@
     python benchmarks/run.py tuning_real --output docs/tuning-real.md
 
 Runs of the newest rule, by the git tree of headway/tuner/rule, are judged; those of rules before
-it are named. The first line of a part on a machine has its profile, capacity and target, fixed before the first
-judged run there. Each finished run is a line, so an interrupted measurement continues after it.
+it are named. The first line of a part on a machine has its profile, capacity and target, fixed
+before the first judged run there. Each finished run is a line, so an interrupted measurement
+continues after it.
 """
 
 from __future__ import annotations
