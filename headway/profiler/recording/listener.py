@@ -102,7 +102,8 @@ def with_named_metrics(progress: Json) -> Json:
     observed = progress.get("observedMetrics")
     if not observed:
         return progress
-    return progress | {"observedMetrics": {name: _by_name(row) for name, row in observed.items()}}
+    named = {name: _by_name(row) for name, row in observed.items()}
+    return {**progress, "observedMetrics": named}
 
 
 def _by_name(row: Any) -> Any:
