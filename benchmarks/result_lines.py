@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).parents[1]
+RULE = "headway/tuner/rule"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -21,6 +24,17 @@ def this_machine() -> str:
     True
     """
     return _BOOT_ID.read_text()[:8] if _BOOT_ID.exists() else platform.node()
+
+
+def rule_tree() -> str:
+    """The git tree of the tuner's rule as it is committed; empty if its files are not."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    return "" if git("status", "--porcelain", "--", RULE) else git("rev-parse", f"HEAD:{RULE}")
 
 
 def machine_of(line: Mapping[str, Any]) -> str:

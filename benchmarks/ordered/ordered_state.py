@@ -1,13 +1,13 @@
 """Bytes of state that a batch writes, and its duration, at 100,000 keys: buckets and Spark's own.
 
-    python benchmarks/run.py ordered_state --minutes 10     # resumes; the page is ordered_speed
+    python benchmarks/run.py ordered_state --minutes 15     # resumes; the page is ordered_speed
 
-A repeat is one JVM, in which the ways follow each other, each in a different position of each
-repeat, after a query with each store that is not counted: the first batches of a JVM take twice as
-long. Two kinds of runs:
+The ways of a kind follow each other in one JVM, each in a different position of each repeat, after
+a query with each store that is not counted: the first batches of a JVM take twice as long. Two
+kinds of runs:
 
-* `all`: 20,000 rows in each batch, some 18,000 keys of 100,000, as fast as possible, as in
-  `ordered_runs`. What counts is the mean duration of a batch.
+* `all`: 20,000 rows in each batch, some 18,000 keys of 100,000, as fast as possible and with the
+  maintenance of Spark's default, as in `ordered_runs`. What counts is the mean batch duration.
 * `few`: a batch with a row of each of 100,000 keys, then batches with a row of 1,000 keys, 1% of
   all, drawn at random. What counts is the size of all files that were written below the
   checkpoint's `state` folder, snapshots of the store's maintenance included. It runs every five
@@ -25,7 +25,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
@@ -45,10 +45,10 @@ RESULTS = Path(__file__).parent / "results" / "state.jsonl"
 NUM_KEYS, ALL_ROWS, FEW_ROWS = 100_000, 20_000, 1_000
 GOAL_RATIO, GOAL_BYTES_RATIO = 7.0, 0.1
 _STORE = "spark.sql.streaming.stateStore"
+_CONF = {"spark.sql.streaming.numRecentProgressUpdates": "100000"}
 _COUNTED = {
     "spark.sql.streaming.minBatchesToRetain": "10000",
     f"{_STORE}.maintenanceInterval": "5s",
-    "spark.sql.streaming.numRecentProgressUpdates": "100000",
 }
 _DEFAULT = {
     f"{_STORE}.providerClass": (
@@ -85,12 +85,12 @@ class Amount:
     rows: Mapping[str, int]
     warm: int
     batches: Mapping[str, int]
-    warm_s: float = 15.0
-    counted_s: float = 40.0
+    warm_s: float = 30.0
+    counted_s: float = 60.0
 
 
 FULL = Amount(repeats=2, num_keys=NUM_KEYS, rows={"all": ALL_ROWS, "few": FEW_ROWS}, warm=10,
-              batches={"all": 60, "few": 140})  # fmt: skip
+              batches={"all": 60, "few": 100})  # fmt: skip
 SHORT = Amount(repeats=1, num_keys=2_000, rows={"all": 500, "few": 20}, warm=2,
                batches={"all": 3, "few": 8})  # fmt: skip
 
@@ -98,7 +98,7 @@ SHORT = Amount(repeats=1, num_keys=2_000, rows={"all": 500, "few": 20}, warm=2,
 def options(parser: argparse.ArgumentParser) -> None:
     """The results, the time, and the size."""
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--minutes", type=float, default=10.0, help="begin no run after so long")
+    parser.add_argument("--minutes", type=float, default=15.0, help="begin no run after so long")
     parser.add_argument("--short", action="store_true", help="the smallest setting, as a trial")
 
 
@@ -106,45 +106,48 @@ def run(given: argparse.Namespace) -> None:
     """Run what is missing from the results, as long as there is time."""
     amount = SHORT if given.short else FULL
     until_s = time.monotonic() + 60.0 * given.minutes
-    for repeat in range(amount.repeats):
-        missing = [name for name in _names(amount, repeat) if name not in _done(given.results)]
+    kinds = [("few", 0), *(("all", repeat) for repeat in range(amount.repeats))]
+    for kind, repeat in kinds:
+        missing = _missing(given.results, amount, kind, repeat)
         if missing and time.monotonic() < until_s:
-            _run_repeat(given.results, amount, repeat, missing, until_s)
-    remaining = [
-        name
-        for repeat in range(amount.repeats)
-        for name in _names(amount, repeat)
-        if name not in _done(given.results)
+            _run_ways(given.results, amount, kind, repeat, missing, until_s)
+    left = [
+        _name(amount, kind, way, repeat)
+        for kind, repeat in kinds
+        for way in _missing(given.results, amount, kind, repeat)
     ]
-    print(f"not measured yet: {', '.join(remaining) or 'nothing'}")
+    print(f"not measured yet: {'; '.join(left) or 'nothing'}")
 
 
-def _done(results: Path) -> set[str]:
-    return {line["run"] for line in lines_of(results)}
-
-
-def _names(amount: Amount, repeat: int) -> Iterator[str]:
-    """Runs of a repeat; bytes, which hardly differ, and Spark's slowest way in the first only."""
+def _missing(results: Path, amount: Amount, kind: str, repeat: int) -> list[str]:
+    """Ways of a kind in the order of a repeat; Spark's slowest in the first repeat only."""
+    done = {line["run"] for line in lines_of(results)}
     ways = list(WAYS)
     shift = repeat % len(ways)
-    for kind in ("few", "all") if repeat == 0 else ("all",):
-        for way in (*ways[shift:], *ways[:shift]):
-            if repeat == 0 or way != "pandas by key":
-                yield f"{kind}, {way}, {amount.num_keys} keys, {repeat}"
+    return [
+        way
+        for way in (*ways[shift:], *ways[:shift])
+        if (repeat == 0 or way != "pandas by key") and _name(amount, kind, way, repeat) not in done
+    ]
 
 
-def _run_repeat(
-    results: Path, amount: Amount, repeat: int, names: Sequence[str], until_s: float
+def _name(amount: Amount, kind: str, way: str, repeat: int) -> str:
+    return f"{kind}, {way}, {amount.num_keys} keys, {repeat}"
+
+
+def _run_ways(
+    results: Path, amount: Amount, kind: str, repeat: int, ways: Sequence[str], until_s: float
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder, session(_COUNTED) as spark:
+    conf = _CONF | _COUNTED if kind == "few" else _CONF
+    with tempfile.TemporaryDirectory() as folder, session(conf) as spark:
         files = Path(folder) / "few"
         _write_few(files, amount, repeat)
         for way in (IN_ONE_VALUE, IN_PIECES):
-            _run_way(spark, way, "few", files, amount)
-        for name in names:
+            _run_way(spark, way, kind, files, replace(amount, warm_s=5.0, counted_s=15.0))
+        for way in ways:
             if time.monotonic() > until_s:
                 return
-            kind, way = name.split(", ", 1)[0], name.split(", ", 1)[1].rsplit(", ", 2)[0]
+            name = _name(amount, kind, way, repeat)
             measured = _run_way(spark, way, kind, files, amount)
             keep(results, {"run": name, "kind": kind, "way": way, "repeat": repeat,
                            "keys": amount.num_keys, "rows": amount.rows[kind],
@@ -314,12 +317,11 @@ def section(lines: _Lines) -> Iterator[str]:
         f"{NUM_KEYS:,} keys, {CORES} shuffle partitions. Bytes are those of all files below the "
         f"checkpoint's `state` folder per batch of {FEW_ROWS:,} rows, each of another key, after a "
         "batch with all keys; snapshots by the store's maintenance, every five seconds, are "
-        "included. Durations are means over the batches of a run, as fast as possible; the runs of "
-        "a repeat share a JVM. `buckets, in pieces` are `headway.ordered` with Spark's RocksDB "
-        "store, `buckets, in one value` with its default store."
+        "included. Durations are means over the batches of a run, as fast as possible; runs with "
+        "as many rows share a JVM in each repeat. `buckets, in pieces` are `headway.ordered` with "
+        "Spark's RocksDB store, `buckets, in one value` with its default store."
     )
     yield ""
-    yield from _cold(lines)
     yield from headed(
         f"| way | store | bytes per batch, {FEW_ROWS:,} keys of {NUM_KEYS:,} | by snapshots"
         f" | batch of {FEW_ROWS:,} rows | batch of {ALL_ROWS:,} rows | repeats |"
@@ -338,19 +340,6 @@ def section(lines: _Lines) -> Iterator[str]:
             f"| {name} | {way.store_name} | {'' if written is None else f'{written:,.0f}'} | "
             f"{_by_snapshots(of_way)} | {' | '.join(shown)} | {repeats} |"
         )
-    yield ""
-
-
-def _cold(lines: _Lines) -> Iterator[str]:
-    """How long the first query of a JVM took at its end, if no other went before it."""
-    first = lines[0]
-    if "parts_s" in first:
-        return
-    last_s = fmean(first["batches_s"][-10:])
-    yield (
-        f"`{first['way']}` with {first['rows']:,} rows was the first query of its JVM, so its mean "
-        f"contains a warm-up: the last ten of its batches took {format_duration(last_s)}."
-    )
     yield ""
 
 

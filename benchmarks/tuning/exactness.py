@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import subprocess
@@ -216,6 +217,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Where results are kept, and how many cells are run."""
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--most", type=int, help="Maximum number of cells to run.")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="Begin no cell after that.")
     parser.add_argument("--changes", type=int, help="Changes of each cell, for a trial.")
 
 
@@ -225,7 +227,10 @@ def run(given: argparse.Namespace) -> None:
     every = [replace(one, changes=given.changes or one.changes) for one in cells()]
     todo: Sequence[Cell] = [one for one in every if one.name not in done][: given.most]
     faults: list[str] = []
+    ends_s = time.monotonic() + 60.0 * given.minutes
     for number, cell in enumerate(todo, 1):
+        if time.monotonic() > ends_s:
+            break
         print(f"[{number}/{len(todo)}] {cell.name}", flush=True)
         began_s = time.monotonic()
         try:
@@ -243,6 +248,7 @@ def run(given: argparse.Namespace) -> None:
     total = sum(one["num_changes"] for one in done.values())
     faults += [fault for one in done.values() for fault in faults_of(one)]
     print(f"{total} changes, {sum(one['num_killed'] for one in done.values())} kills")
+    print(f"{sum(cell.name not in done for cell in every)} of {len(every)} cells are left")
     print("\n".join(faults) or "no row lost, none doubled by an idempotent sink")
     if faults:
         sys.exit(1)

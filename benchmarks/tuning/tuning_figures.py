@@ -11,6 +11,8 @@ from tuning_steps import Line, Schedule
 from headway.domain import Target
 from headway.domain.live import ChangeKind
 
+DECIDED_WITHIN_S = 15.0
+
 
 class Figure(NamedTuple):
     """What was predicted and what was measured [s]; None where there was no change or prediction.
@@ -105,15 +107,28 @@ def late_share(run: Line, at: int) -> float:
     return late / rows if rows else 0.0
 
 
+def decision_s(run: Line) -> float | None:
+    """From the step up to the first change; None if there was none."""
+    changes = changes_of(run)
+    if not changes:
+        return None
+    return float(changes[0]["began_s"] - run["started_s"] - schedule_of(run).from_s[1])
+
+
+def decision_goal_s(run: Line) -> float:
+    """15 s, or the first batch that began after the step up if it took longer."""
+    step_s = schedule_of(run).from_s[1]
+    took_s = next((took_s for at_s, took_s, _ in run["batches"] if at_s >= step_s), 0.0)
+    return max(DECIDED_WITHIN_S, float(took_s))
+
+
 def figures_of(run: Line) -> Iterator[Figure]:
     """Decision, pause, late rows and the time until the target is kept again, of a run in act."""
-    step_s, changes = schedule_of(run).from_s[1], changes_of(run)
-    predicted_s = run["predicted_decision_s"]
+    changes, predicted_s = changes_of(run), run["predicted_decision_s"]
     if not changes:
         yield Figure("decision after the step", predicted_s, None)
         return
-    began_s = changes[0]["began_s"] - run["started_s"]
-    yield Figure("decision after the step", predicted_s, began_s - step_s)
+    yield Figure("decision after the step", predicted_s, decision_s(run))
     # Each change replaces what was expected of the one before.
     last = changes[-1]
     began_s, expected = last["began_s"] - run["started_s"], last["expected"]

@@ -10,15 +10,28 @@ from pathlib import Path
 from pages import headed, on_days
 from result_lines import machine_of
 from tuning_figures import (
+    DECIDED_WITHIN_S,
     Figure,
     changes_of,
+    decision_goal_s,
+    decision_s,
     figures_of,
     floor_ratio_of,
     late_share,
     off_ratio_of,
 )
 from tuning_pictures import draw
-from tuning_steps import MODES, PARTS, REPEATS, Line, Part, all_runs_of, finished_runs_of, is_formed
+from tuning_steps import (
+    MODES,
+    PARTS,
+    REPEATS,
+    Line,
+    Part,
+    all_runs_of,
+    earlier_runs_of,
+    finished_runs_of,
+    is_formed,
+)
 
 from headway.units import counted
 
@@ -97,6 +110,8 @@ def _of_part(part: Part, runs: Sequence[Line]) -> Iterator[str]:
         yield from _acted(acted)
     else:
         yield "No run in act is measured yet, so predictions cannot be compared with anything.\n"
+    if acted and part.waits_ms:
+        yield f"{_reaction(acted)}\n"
     yield from _modes(runs)
     for one in runs:
         if "note" in one:
@@ -134,6 +149,20 @@ def _acted(acted: Sequence[Line]) -> Iterator[str]:
         "\nAs predicted means within 30%; for `kept again` it means no later than predicted, since "
         "that is a bound. If there is more than one change, the decision is the first; the other "
         "figures are of the last, which replaces what was expected of the one before.\n"
+    )
+
+
+def _reaction(acted: Sequence[Line]) -> str:
+    """Whether the first change after the step up came as soon as it should."""
+    decisions_s = [(decision_s(run), decision_goal_s(run)) for run in acted]
+    num_met = sum(after_s is not None and after_s <= goal_s for after_s, goal_s in decisions_s)
+    verdict = "met" if num_met == len(acted) else "missed"
+    return (
+        f"Goal: the first change comes within {DECIDED_WITHIN_S:g} s of the step up, or within the "
+        f"first batch after it if that takes longer. {num_met} of {len(acted)} runs: {verdict}. "
+        "The rule waits for two bins of 15 s with a rate above its band, and decides once for each "
+        "bin (A2), (A9), since only the second one shows whether the rate has jumped, and how far. "
+        "So a step up is answered after 15 to 45 s, depending on where in a bin it comes."
     )
 
 
@@ -181,6 +210,12 @@ def _left_out(lines: Sequence[Line]) -> Iterator[str]:
             yield (
                 f"- Part `{part.name}`: {counted(formed, 'earlier run')} in act, from which "
                 f"{_FORMED[part.name]}. That cannot be judged by the same run."
+            )
+        if earlier := earlier_runs_of(part, lines):
+            after_s = [s for run in earlier if (s := decision_s(run)) is not None]
+            yield (
+                f"- Part `{part.name}`: {counted(len(earlier), 'run')} with rules before this one; "
+                f"the first change came {min(after_s):.0f} to {max(after_s):.0f} s after the step."
             )
         void = [one["void"] for one in all_runs_of(part, lines) if "void" in one]
         for why in dict.fromkeys(void):

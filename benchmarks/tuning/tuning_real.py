@@ -4,8 +4,10 @@
     python benchmarks/run.py tuning_real --list
     python benchmarks/run.py tuning_real --output docs/tuning-real.md
 
-The first line of a part on a machine has its profile, capacity and target, fixed before the first
-judged run there. Each finished run is a line, so an interrupted measurement continues after it.
+Runs of the newest rule, by the git tree of headway/tuner/rule, are judged; those of rules before
+it are named. The first line of a part on a machine has its profile, capacity and target, fixed
+before the first judged run there. Each finished run is a line, so an interrupted measurement
+continues after it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from query_progress import batches_of
-from result_lines import keep, lines_of, machine_of, this_machine
+from result_lines import keep, lines_of, machine_of, rule_tree, this_machine
 from tuning_page import page_of
 from tuning_steps import (
     LEARNED,
@@ -57,6 +59,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--measure", action="store_true", help="On a quiet machine.")
     parser.add_argument("--list", action="store_true", help="List the missing runs and stop.")
     parser.add_argument("--part", choices=[*PARTS], help="Both by default.")
+    parser.add_argument("--mode", choices=MODES, help="All three by default.")
     parser.add_argument("--minutes", type=float, default=110.0, help="Start no longer run.")
     parser.add_argument("--short", action="store_true", help="One run in act, as a trial.")
 
@@ -90,9 +93,10 @@ def runs_of(part: Part, repeats: int) -> list[tuple[int, str]]:
 
 
 def _missing(part: Part, given: argparse.Namespace) -> list[tuple[int, str]]:
-    done = {(one["repeat"], one["mode"]) for one in finished_runs_of(part, lines_of(given.results))}
+    finished = finished_runs_of(part, lines_of(given.results), rule_tree()[:8])
+    done = {(run["repeat"], run["mode"]) for run in finished}
     runs = [(1, "act")] if given.short else runs_of(part, REPEATS)
-    return [one for one in runs if one not in done]
+    return [run for run in runs if run not in done and given.mode in (None, run[1])]
 
 
 def _measure(
@@ -134,7 +138,7 @@ def _measure(
                     given.results,
                     {
                         "part": part.name, "repeat": repeat, "mode": mode,
-                        "machine": this_machine(), "target": target,
+                        "machine": this_machine(), "target": target, "rule": rule_tree()[:8],
                         "rates_per_s": schedule.rates_per_s, "from_s": schedule.from_s,
                         "ends_s": schedule.ends_s, "predicted_decision_s": decision_s, **run,
                     },

@@ -296,10 +296,23 @@ def to_fewest_executors(spark: Any, part: Part) -> None:
         time.sleep(0.2)
 
 
-def finished_runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:
-    """Its finished runs; the first line of a part is not a run."""
+def finished_runs_of(part: Part, lines: Sequence[Line], rule: str | None = None) -> list[Line]:
+    """Its finished runs with a rule, or with the newest; the first line of a part is not a run."""
+    runs = [*_judged_runs_of(part, lines)]
+    if rule is None and runs:
+        rule = runs[-1].get("rule")
+    return [run for run in runs if run.get("rule") == rule]
+
+
+def earlier_runs_of(part: Part, lines: Sequence[Line]) -> list[Line]:
+    """Its finished runs with rules before the newest."""
+    newest = finished_runs_of(part, lines)
+    return [run for run in _judged_runs_of(part, lines) if run not in newest]
+
+
+def _judged_runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:
     runs = all_runs_of(part, lines)
-    return (one for one in runs if not is_formed(one) and "void" not in one)
+    return (run for run in runs if not is_formed(run) and "void" not in run)
 
 
 def all_runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:

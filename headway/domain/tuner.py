@@ -148,7 +148,8 @@ class TunerState:
     before its first change, ``last_good`` the last one that met its expectation; ``root`` is the
     checkpoint. ``change`` is the change that is being made, or verified after it was made.
     ``daily_per_s`` are the input rates of the last days by slots of five minutes since 1970,
-    ``calms_s`` how long numbers of executors were enough, the last times, oldest first.
+    ``calms_s`` how long numbers of executors were enough, the last times, oldest first, and
+    ``returns_late_s`` the late seconds until they were left for more since the rate required it.
     """
 
     schema: str = TUNER_SCHEMA
@@ -171,6 +172,7 @@ class TunerState:
     spent: tuple[SpentExecutors, ...] = ()
     daily_per_s: Mapping[int, float] = field(default_factory=dict)
     calms_s: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    returns_late_s: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     why: str = ""
 
     def is_blocked(self, now: Configuration, then: Configuration, at_s: float) -> bool:

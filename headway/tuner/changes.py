@@ -17,7 +17,7 @@ from headway.assumptions.tuning import (
     SHORTEST_CHANGE_S,
 )
 from headway.domain import Configuration
-from headway.domain.live import Expectation, Reason
+from headway.domain.live import ChangeKind, Expectation, Reason
 from headway.domain.tuner import BlockedChange, Mode, Phase, TunerChange, TunerState
 from headway.errors import ActuatorError, HeadwayError, InputError, QueryEndedError
 from headway.formats.tuner_files import append_audit, audit_file, save_tuner, switch_word
@@ -27,6 +27,8 @@ from headway.runtime.tuning.clean_stop import NoGapError
 from headway.tuner.live_query import LiveQuery
 from headway.tuner.live_rule import LiveRule
 from headway.tuner.remembered import with_memory
+
+_RESTARTS = (ChangeKind.RESTART, ChangeKind.APPLICATION)
 
 
 class TunerChanges:
@@ -208,6 +210,16 @@ class TunerChanges:
             self._to(Phase.HOLD, str(error))
             return
         self._restore(change, str(error))
+
+    def _ended(self, why: str) -> None:
+        """Take back a restart after which the query failed, once; else an ended query is lost."""
+        change = self.state.change
+        is_settling = self.state.phase is Phase.SETTLING and self.actuators.has_failed
+        if change is not None and change.kind in _RESTARTS and is_settling:
+            self._failed(change, QueryEndedError(f"the query failed at its new setting: {why}"))
+            return
+        self._to(Phase.LOST, why)
+        raise HeadwayError(f"the query ended by itself: {why}")
 
     def _block(self, change: TunerChange, for_s: float) -> None:
         """Block a change for a while; what was blocked until now no longer counts."""

@@ -17,7 +17,7 @@ from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Expectation, Proposal, Reason
 from headway.domain.tuner import Mode, Phase, TunerChange, TunerState
 from headway.domain.watched import LiveBatch
-from headway.errors import HeadwayError, InputError
+from headway.errors import InputError
 from headway.formats.tuner_files import RESTORE_WORD, switch_word
 from headway.profiler.streaming.trigger import contradiction
 from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothing
@@ -76,8 +76,8 @@ class TunerMachine(TunerChanges):
         """Look at the query once, and act on it."""
         end_reason = self.actuators.ended_with()
         if end_reason is not None:
-            self._to(Phase.LOST, end_reason)
-            raise HeadwayError(f"the query ended by itself: {end_reason}")
+            self._ended(end_reason)
+            return
         switch = switch_word(self._path)
         if switch is not None:
             if self.state.phase is not Phase.OFF:

@@ -18,6 +18,7 @@ def with_memory(state: TunerState, memory: Memory) -> TunerState:
         state,
         costs=tuple(LearnedCost(kind=kind, late_s=late_s) for kind, late_s in costs.late_s.items()),
         up_late_s=costs.up_late_s,
+        returns_late_s=costs.returns_late_s,
         provisioning_s=costs.provisioning_s,
         changed_at_s=memory.changes_s,
         spent=memory.spent,
@@ -50,6 +51,7 @@ def remembered(state: TunerState) -> Memory:
     """
     costs = LearnedCosts(
         late_s={ChangeKind(cost.kind): cost.late_s for cost in state.costs},
+        returns_late_s=dict(state.returns_late_s),
         provisioning_s=state.provisioning_s,
     )
     if state.up_late_s is not None:

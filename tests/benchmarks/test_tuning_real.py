@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import tuning_real
 from query_progress import batches_of
-from result_lines import keep
+from result_lines import keep, rule_tree
 from tuning_figures import Figure, figures_of, floor_ratio_of, late_share, off_ratio_of
 from tuning_steps import PARTS, Schedule, fixed_question, predicted_decision_s
 
@@ -86,7 +86,7 @@ def test_late_rows_count_where_they_arrived() -> None:
 
 def page_of(results: Path, output: Path | None = None) -> str:
     given = argparse.Namespace(
-        results=results, measure=False, list=False, part=None, short=False, output=output
+        results=results, measure=False, list=False, part=None, mode=None, short=False, output=output
     )
     page = tuning_real.text(given)
     assert page is not None
@@ -109,12 +109,14 @@ def test_each_repeat_has_every_mode_and_what_was_run_is_not_missing(
     runs = tuning_real.runs_of(PARTS["trigger"], 5)
     assert len(set(runs)) == 15
     results = tmp_path / "runs.jsonl"
-    keep(results, run_of())
+    for rule in ("of another rule", rule_tree()[:8]):
+        keep(results, run_of() | {"rule": rule})
     given = argparse.Namespace(
-        results=results, measure=False, list=True, part="trigger", short=False
+        results=results, measure=False, list=True, part="trigger", mode=None, short=False
     )
     assert tuning_real.text(given) is None
     assert "trigger: 14 runs" in capsys.readouterr().out
+    assert "1 run with rules before this one; the first change came 10 to 10 s" in page_of(results)
 
 
 def test_a_run_from_which_the_expectation_was_made_does_not_judge_it(tmp_path: Path) -> None:

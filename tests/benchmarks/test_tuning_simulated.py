@@ -19,6 +19,7 @@ from tuning_simulated import Unit
 from tuning_simulated_page import FIXED, OPTIMUM, TraceResult
 
 from headway.domain.live import PolicyOutcome
+from headway.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,6 +90,12 @@ def test_the_page_is_made_from_its_lines() -> None:
     assert dated.sub("", made) == dated.sub("", page)
 
 
+def test_no_other_rule_is_judged_than_the_one_for_which_traces_are_drawn() -> None:
+    given = argparse.Namespace(frozen="0" * 40, seen="1" * 40, minutes=0.0, jobs=1)
+    with pytest.raises(InputError, match="a changed rule needs traces of its own"):
+        tuning_simulated.text(given)
+
+
 def outcome(policy: str, hours: float, kept: float, late: float = 0.0) -> PolicyOutcome:
     return PolicyOutcome(
         policy=policy, constant=f"{hours:g}", executor_s=3600.0 * hours, late_ratio=late,
@@ -122,14 +129,14 @@ def test_others_are_judged_at_no_more_node_hours() -> None:
 
 
 def test_regret_counts_nodes_and_late_rows() -> None:
-    # Half a percent late of an hour are 18 s, and 200 node-seconds each.
+    # Half a percent late of an hour are 18 s, and 400 node-seconds each.
     found = a_result(
         outcome("headway", 3.0, 0.9, 0.005), outcome("static", 2.0, 0.5, 0.5),
         outcome("static", 3.5, 1.0), outcome("hpa", 1.0, 1.0),
     )  # fmt: skip
-    assert found.cost_s(found.headway) == pytest.approx(3 * 3600.0 + 18.0 * 200.0)
+    assert found.cost_s(found.headway) == pytest.approx(3 * 3600.0 + 18.0 * 400.0)
     assert found.cheapest_size.executor_s == 3.5 * 3600.0
-    assert found.regret_s == pytest.approx(0.5 * 3600.0)
+    assert found.regret_s == pytest.approx(1.5 * 3600.0)
 
 
 def test_the_smallest_setting_of_the_benchmark_runs() -> None:
@@ -139,6 +146,7 @@ def test_the_smallest_setting_of_the_benchmark_runs() -> None:
         Unit(part="drawn", seed=1, named=made, policy=policy, constant=constant, rule=None)
         for policy, constant in (("headway", None), (OPTIMUM, None), (FIXED, 2.0), ("hpa", 0.5))
     ]
+    assert list(tuning_simulated._simulated(units, 1, ends_s=0.0)) == []
     lines = [json.loads(json.dumps(unit.line())) for unit in units]
     assert [(line["policy"], line["value"]) for line in lines[2:]] == [(FIXED, 2.0), ("hpa", 0.5)]
     found = TraceResult.of("drawn", lines)

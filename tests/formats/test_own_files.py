@@ -212,6 +212,7 @@ def test_no_damage_of_a_tuners_state_is_more_than_a_refusal(tmp_path: Path) -> N
     state = TunerState(
         profile_hash="a", target="p99 <= 3s", phase=Phase.HOLD, original=SETTING,
         last_good=SETTING, changed_at_s=(1.0,), daily_per_s={1: 2.0}, up_late_s=float("inf"),
+        returns_late_s={2: (3.0,)},
     )  # fmt: skip
     file = tmp_path / "orders.tuner.json"
     save_tuner(state, file)

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import headway
+from headway.profiler.recording.listener import with_named_metrics
 from headway.runtime.gate.clock import require_classic
+from headway.runtime.measure import progress_events
 from headway.runtime.sharing.files import SparkFiles
 from tests.sources import ROOT
 
@@ -118,7 +120,7 @@ def _progress(at: Remote, rows: Any) -> list[Any]:
     until_s = time.monotonic() + 60.0
     while len(query.recentProgress) < 3 and query.isActive and time.monotonic() < until_s:
         time.sleep(0.2)
-    progress: list[Any] = list(query.recentProgress)
+    progress = progress_events(query)
     failure = query.exception()
     query.stop()
     if failure is not None:
@@ -129,12 +131,7 @@ def _progress(at: Remote, rows: Any) -> list[Any]:
 def shed_rows(at: Remote, _: Path) -> object:
     """Counts of a stream of which no row is old enough to be shed."""
     marked = headway.shed(at.rows, arrived="at", older_than="1 hour", counted_as="marked")
-    counts = _progress(at, marked)[-1]["observedMetrics"]["marked"].asDict()
-    # Spark 4.3 gives a client values and their schema instead of a row.
-    if "values" in counts:
-        names = (field["name"] for field in counts["schema"]["fields"])
-        counts = dict(zip(names, counts["values"], strict=True))
-    return counts
+    return with_named_metrics(_progress(at, marked)[-1])["observedMetrics"]["marked"]
 
 
 def mapped_stream(at: Remote, _: Path) -> object:

@@ -147,7 +147,9 @@ def test_shed_rows_are_added_up_over_batches() -> None:
         shed._hand_over(lambda: {"Event": schema.QUERY_PROGRESS, "progress": progress})
 
     ended("orders", {"shedding": {"rows": 100, "shed": 20}, "ordered": {"tied": 1}})
-    ended("orders", {"shedding": {"rows": 50, "shed": 0}})
+    # As Spark Connect 4.3 gives it to a client.
+    fields = {"type": "struct", "fields": [{"name": "rows"}, {"name": "shed"}]}
+    ended("orders", {"shedding": {"values": [50, 0], "schema": fields}})
     ended(None, {"late ones": {"rows": 5, "shed": 5}})
     ended("clicks", None)
     assert shed.counts() == [
@@ -341,6 +343,40 @@ def test_the_dashboard_queries_only_metrics_that_exist() -> None:
     ]
     assert len(set(places)) == len(places), "two panels overlap"
     assert max(column for column, _ in places) < 24
+
+
+def test_grafana_knows_every_field_of_the_dashboard() -> None:
+    models, encoder, plugins = (
+        pytest.importorskip(f"grafana_foundation_sdk.{name}")
+        for name in ("models.dashboard", "cog.encoder", "cog.plugins")
+    )
+    plugins.register_default_plugins()
+
+    def unknown(text: str) -> list[str]:
+        # What its schema does not have is dropped; defaults are added.
+        read = models.Dashboard.from_json(json.loads(text))
+        return lost(json.loads(text), json.loads(encoder.JSONEncoder().encode(read)))
+
+    text = DASHBOARD.read_text()
+    assert unknown(text) == []
+    misspelt = text.replace('"legendFormat"', '"legendFormats"', 1)
+    assert unknown(misspelt) == [".panels[0].targets[0].legendFormats"]
+
+
+def lost(before: Any, after: Any, place: str = "") -> list[str]:
+    """Places of a JSON document that another one does not have, or has otherwise."""
+    if isinstance(before, dict):
+        places = [(f"{place}.{name}", name) for name in before]
+        after = after if isinstance(after, dict) else {}
+        return [
+            where
+            for path, name in places
+            for where in (lost(before[name], after[name], path) if name in after else [path])
+        ]
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = enumerate(zip(before, after, strict=True))
+        return [where for at, pair in pairs for where in lost(*pair, f"{place}[{at}]")]
+    return [] if before == after else [place]
 
 
 def test_every_metric_is_documented_with_its_kind() -> None:

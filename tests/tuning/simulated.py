@@ -59,6 +59,7 @@ class SimulatedQuery:
     executor_cores: tuple[int, ...] = ()
     shuffle_partitions: int | None = None
     shows_running: bool = False
+    failed_because: str | None = None
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(1)
@@ -125,7 +126,11 @@ class SimulatedQuery:
         return configuration
 
     def ended_with(self) -> str | None:
-        return None if self.is_active else "it was stopped"
+        return None if self.is_active else self.failed_because or "it was stopped"
+
+    @property
+    def has_failed(self) -> bool:
+        return not self.is_active and self.failed_because is not None
 
     # What a live query asks of a feed.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -12,7 +14,7 @@ import pytest
 
 from headway.domain.live import Reason
 from headway.domain.tuner import Phase
-from headway.errors import InputError, TunerLockedError
+from headway.errors import HeadwayError, InputError, TunerLockedError
 from headway.formats.tuner_files import TunerLock, load_tuner, lock_file, save_tuner
 from headway.models.estimation.daily_rates import DailyRates
 from tests.factories import a_configuration
@@ -155,6 +157,26 @@ def test_one_tuner_per_state_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         second.beat()
     monkeypatch.setattr(time, "time", lambda: path.parent.stat().st_mtime + 120.0)
     TunerLock(path).release()
+
+
+def test_without_a_state_that_can_be_written_nothing_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    machine = begun(query, path, 60)
+    starts, saved = [*query.starts], path.read_text()
+
+    def read_only(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "open", read_only)
+    with pytest.raises(HeadwayError, match="the state of the tuner cannot be written: Read-only"):
+        machine.change_to(FASTER, Reason.TRIGGER, Phase.APPLYING, why="a test")
+    assert query.is_active and query.starts == starts
+    assert path.read_text() == saved
+    with pytest.raises(HeadwayError, match="expected a folder that exists and has room"):
+        TunerLock(path)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"schema": "headway.tuner/v1"}', "\x00"])

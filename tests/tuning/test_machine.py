@@ -344,6 +344,39 @@ def test_a_setting_that_does_not_start_is_taken_back_and_else_it_freezes(tmp_pat
     assert state is not None and state.phase is Phase.FROZEN
 
 
+def test_a_restart_after_which_the_query_fails_is_taken_back_once(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    machine = begun(query, path, 100, triggers_s=(0.5,))
+    machine._propose(_a_proposal(machine, trigger_s=0.5))
+    run_for(machine, query, 10)
+    assert phase_of(machine) is Phase.SETTLING
+    # What a checkpoint does that can no longer be written: the query starts, and dies.
+    query.is_active, query.failed_because = False, "Permission denied: /checkpoint/offsets/8"
+    machine.step()
+    assert query.is_active and query.configuration == a_configuration()
+    assert phase_of(machine) is Phase.HOLD
+    faster = replace(a_configuration(), trigger_s=0.5)
+    assert machine.state.is_blocked(a_configuration(), faster, query.now_s + 3600.0)
+    failed = next(one for one in read_audit(audit_file(path)) if one["event"] == "failed")
+    assert "failed at its new setting: Permission denied" in str(failed["why"])
+    # At the setting before it dies, too: then it was not the change.
+    query.is_active = False
+    with pytest.raises(HeadwayError, match="the query ended by itself: Permission denied"):
+        machine.step()
+    assert phase_of(machine) is Phase.LOST
+
+
+def test_a_query_that_is_stopped_while_it_settles_is_left_stopped(tmp_path: Path) -> None:
+    query = SimulatedQuery()
+    machine = begun(query, tmp_path / "orders.tuner.json", 100, triggers_s=(0.5,))
+    machine._propose(_a_proposal(machine, trigger_s=0.5))
+    query.is_active = False
+    with pytest.raises(HeadwayError, match="the query ended by itself: it was stopped"):
+        machine.step()
+    assert not query.is_active
+
+
 def test_a_query_that_ends_by_itself_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery()

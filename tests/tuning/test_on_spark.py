@@ -17,7 +17,13 @@ from headway.domain.live import ChangeKind
 from headway.domain.tuner import Phase
 from headway.domain.watched import Standing
 from headway.errors import ActuatorError, HeadwayError, InputError, TunerLockedError
-from headway.formats.tuner_files import audit_file, load_tuner, read_audit, save_tuner
+from headway.formats.tuner_files import (
+    audit_file,
+    load_tuner,
+    lock_file,
+    read_audit,
+    save_tuner,
+)
 from headway.runtime.tuning.actuators import Actuators, kind_of
 from headway.runtime.tuning.clean_stop import stop_between_batches
 from headway.runtime.tuning.session import (
@@ -204,6 +210,25 @@ def test_a_session_is_watched_and_a_query_is_recommended_to(
         assert tuner.status.configuration.trigger_s == 2.0
         tuner.stop(restore=True)
         assert tuner.status.configuration.trigger_s == 3.0
+    rows = rows_in(tmp_path / "out")
+    assert sorted(rows) == list(range(len(rows)))
+
+
+@pytest.mark.usefixtures("stopping")
+def test_a_second_tuner_of_a_checkpoint_does_not_start_and_the_first_goes_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    build, second = build_into(tmp_path, "twice"), tmp_path / "second.tuner.json"
+    how: dict[str, Any] = {"profile": a_small_profile(), "target": "p99 <= 10s"}
+    with headway.tune(spark, build, state=tmp_path / "first.tuner.json", **how) as first:
+        # Another state file, so its lock does not say that there are two.
+        with pytest.raises(HeadwayError, match=r"name twice .* is already active"):
+            headway.tune(spark, build, state=second, **how)
+        assert not lock_file(second).exists()
+        query: Any = first.query
+        wait_for(lambda: bool(query.recentProgress))
+        assert not first.await_termination(0.1)
+    query.stop()
     rows = rows_in(tmp_path / "out")
     assert sorted(rows) == list(range(len(rows)))
 

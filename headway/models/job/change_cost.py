@@ -29,19 +29,20 @@ def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float
 
     Notes
     -----
-    **(A8)** Two budgets. Changes may use the share `α = 0.5` of the late budget `1 - q`, so that
+    **(A8)** Two budgets. Changes may use the share `α = 0.25` of the late budget `1 - q`, so that
     `t` late seconds are allowed in `t/(α(1-q))` seconds; a node that is kept for that long costs as
     much. Idle nodes are removed when they have cost `K = (t_1 + t_2)/(α(1-q))` node-seconds, with
     `t_1` and `t_2` the late seconds of the step down and of the next step up. This is the
     rent-or-buy rule, which costs at most twice as much as knowing the future (Karlin, Manasse,
     Rudolph and Sleator 1988, doi:10.1007/BF01762111); (A20) is what becomes of it once the load
-    has come back before. `t_2` is what steps up made late so far, at most (A16). There is no step
-    down within half an hour of another change.
+    has come back before. `t_2` is what steps up made late so far, at most the larger of (A16) and
+    what those from the smaller size made late. There is no step down within half an hour of another
+    change.
 
     Examples
     --------
     >>> round(purse_node_s(11.0, 5.0, 0.99))
-    3200
+    6400
     """
     if not (down_late_s >= 0.0 and up_late_s >= 0.0 and 0.0 < quantile < 1.0):
         raise ValueError("need late seconds of 0 or more, and a quantile between 0 and 1")
@@ -58,7 +59,7 @@ def late_price(quantile: float) -> float:
     Examples
     --------
     >>> round(late_price(0.99))
-    200
+    400
     """
     return 1.0 / (BUDGET_OF_CHANGES_RATIO.value * (1.0 - quantile))
 

@@ -86,7 +86,31 @@ def _progress(text: str) -> Json:
     ):
         if isinstance(part.get(key), str):
             part[key] = redact(part[key], longest=_LONGEST_NAME)
-    return {"Event": schema.QUERY_PROGRESS, "progress": progress}
+    return {"Event": schema.QUERY_PROGRESS, "progress": with_named_metrics(progress)}
+
+
+def with_named_metrics(progress: Json) -> Json:
+    """A query's progress with the values of its observed metrics by their names.
+
+    A client of Spark Connect 4.3 that asks for progress gets the values, and their schema.
+
+    >>> schema = {"type": "struct", "fields": [{"name": "rows"}, {"name": "shed"}]}
+    >>> metrics = {"marked": {"values": [20, 3], "schema": schema}, "ordered": {"tied": 1}}
+    >>> with_named_metrics({"batchId": 7, "observedMetrics": metrics})["observedMetrics"]
+    {'marked': {'rows': 20, 'shed': 3}, 'ordered': {'tied': 1}}
+    """
+    observed = progress.get("observedMetrics")
+    if not observed:
+        return progress
+    named = {name: _by_name(row) for name, row in observed.items()}
+    return {**progress, "observedMetrics": named}
+
+
+def _by_name(row: Any) -> Any:
+    match row:
+        case {"values": [*values], "schema": {"fields": [*fields]}}:
+            return {field["name"]: value for field, value in zip(fields, values, strict=True)}
+    return row
 
 
 def _terminated(event: Any) -> Json:

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 
 from headway.domain.recorded import ShedCount
 from headway.profiler import schema
-from headway.profiler.recording.listener import DeferredEvent, recording_listener
+from headway.profiler.recording.listener import (
+    DeferredEvent,
+    recording_listener,
+    with_named_metrics,
+)
 from headway.profiler.recording.recorder import MOST_QUEUED
 from headway.profiler.recording.recorder_file import Json
 
@@ -53,7 +57,7 @@ class ShedRows:
     def _add(self, event: Json) -> None:
         if event["Event"] != schema.QUERY_PROGRESS:
             return
-        progress = event["progress"]
+        progress = with_named_metrics(event["progress"])
         label = progress.get("name") or str(progress.get("id"))
         for rule, observed in (progress.get("observedMetrics") or {}).items():
             if not {"rows", "shed"} <= set(observed or ()):

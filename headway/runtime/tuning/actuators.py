@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from headway.runtime.exploring import Build
 
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
+_OTHER_DRIVER = "CONCURRENT_STREAM_LOG_UPDATE"
 At = Callable[[str], None]
 """Called at each named point of a change, so that tests can inject faults there."""
 
@@ -80,6 +81,9 @@ class ChangesQueries(Protocol):
     def with_partitions_of_checkpoint(self, configuration: Configuration) -> Configuration: ...
 
     def ended_with(self) -> str | None: ...
+
+    @property
+    def has_failed(self) -> bool: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -264,6 +268,12 @@ class Actuators:
             return None
         error = self.query.exception()
         return "it was stopped" if error is None else first_line(error)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it ended with an error, not by a stop or by another driver on its checkpoint."""
+        error = None if self.query is None else self.query.exception()
+        return error is not None and _OTHER_DRIVER not in first_line(error)
 
 
 def kind_of(now: Configuration, then: Configuration, *, is_stateful: bool) -> ChangeKind:

@@ -192,6 +192,11 @@ class SupervisedQuery:
         code = None if self.process is None else self.process.poll()
         return None if code is None else f"the application ended with exit code {code}"
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the application ended with an error."""
+        return self.process is not None and bool(self.process.poll())
+
     def _end_left_behind(self, configuration: Configuration) -> None:
         """End an application whose supervisor was killed, to avoid two drivers on a checkpoint."""
         if self.process is not None or not self._is_left_behind():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from headway.assumptions.live import (
     BIN_S,
@@ -237,7 +238,11 @@ class Look:
 
     def purse_node_s(self, memory: Memory, size: int) -> float:
         """Cost of going down to a size and coming back: theory.md (A8)."""
-        up_late_s = min(memory.costs.up_late_s, self._return_late_s(memory, size))
+        returns_late_s = memory.costs.returns_late_s.get(size, ())
+        return_late_s = self._return_late_s(memory, size)
+        if returns_late_s:
+            return_late_s = max(return_late_s, fmean(returns_late_s))
+        up_late_s = min(memory.costs.up_late_s, return_late_s)
         return purse_node_s(self._down_late_s(memory, size), up_late_s, self.table.quantile)
 
     def _down_late_s(self, memory: Memory, size: int) -> float:

@@ -38,11 +38,13 @@ class LearnedCosts:
 
     ``late_s`` are the seconds of arrivals that each change of a kind made late, oldest first;
     ``up_late_s`` is the same for a step up, counted from the load that required it;
-    ``provisioning_s`` is how long executors took to become available [s].
+    ``returns_late_s`` are those of the steps up from each number of executors that the rate
+    required, oldest first. ``provisioning_s`` is how long executors took to become available [s].
     """
 
     late_s: dict[ChangeKind, tuple[float, ...]] = field(default_factory=dict)
     up_late_s: float = UP_LATE_S.value
+    returns_late_s: dict[int, tuple[float, ...]] = field(default_factory=dict)
     provisioning_s: tuple[float, ...] = ()
 
     def lead_s(self) -> float:
@@ -58,9 +60,15 @@ class LearnedCosts:
         remembered_s = (*self.late_s.get(kind, ()), late_s)[-COSTS_REMEMBERED.value :]
         return replace(self, late_s={**self.late_s, kind: remembered_s})
 
-    def with_step_up(self, late_s: float) -> LearnedCosts:
-        """Costs after one more step up: mean of the old value and the new one: theory.md (A7)."""
-        return replace(self, up_late_s=0.5 * (self.up_late_s + late_s))
+    def with_step_up(self, late_s: float, returned_to: int | None = None) -> LearnedCosts:
+        """Costs after one more step up, from a size to which a load has returned: (A7), (A8)."""
+        returns_late_s = self.returns_late_s
+        if returned_to is not None:
+            earlier_s = returns_late_s.get(returned_to, ())
+            latest_s = (*earlier_s, late_s)[-COSTS_REMEMBERED.value :]
+            returns_late_s = {**returns_late_s, returned_to: latest_s}
+        up_late_s = 0.5 * (self.up_late_s + late_s)
+        return replace(self, up_late_s=up_late_s, returns_late_s=returns_late_s)
 
     def with_provisioning(self, took_s: float) -> LearnedCosts:
         """Costs after executors became available."""
@@ -70,11 +78,15 @@ class LearnedCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """A change whose cost is being measured, with late seconds of arrivals before it."""
+    """A change whose cost is being measured, with late seconds of arrivals before it.
+
+    ``returned_to`` is the size that a load was too high for; None if it was not the load.
+    """
 
     kind: ChangeKind
     started_s: float
     late_before_s: float
+    returned_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +262,7 @@ def learned(memory: Memory, at_s: float) -> Memory:
     late_s = min(memory.late_s - episode.late_before_s, MOST_LATE_LEARNED_S.value)
     costs = memory.costs.with_change(episode.kind, late_s)
     if episode.kind is ChangeKind.ADD:
-        costs = costs.with_step_up(late_s)
+        costs = costs.with_step_up(late_s, episode.returned_to)
     return replace(memory, costs=costs, episode=None)
 
 

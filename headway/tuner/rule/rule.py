@@ -83,7 +83,13 @@ def applied(memory: Memory, proposal: Proposal) -> Memory:
     before_s = memory.calm_late_s if proposal.is_up else memory.late_s
     episode = memory.episode
     if episode is None or episode.kind is not ChangeKind.ADD or not proposal.is_up:
-        episode = Episode(kind=proposal.kind, started_s=proposal.at_s, late_before_s=before_s)
+        is_return = proposal.is_up and proposal.reason in (Reason.JUMP, Reason.FORECAST)
+        episode = Episode(
+            kind=proposal.kind,
+            started_s=proposal.at_s,
+            late_before_s=before_s,
+            returned_to=proposal.before_executors if is_return else None,
+        )
     return replace(
         memory,
         episode=episode,

@@ -57,8 +57,8 @@ def test_a_pause_within_the_slack_costs_nothing() -> None:
 def test_the_golden_values_of_the_design() -> None:
     # A removal of 5.9 s at half load and no slack, a first step up of 5 s, p99.
     assert pause_late_s(5.9, 0.0, 0.5) == pytest.approx(11.8)
-    assert purse_node_s(11.8, 5.0, 0.99) == pytest.approx(3360.0)
-    assert late_price(0.99) == pytest.approx(200.0)
+    assert purse_node_s(11.8, 5.0, 0.99) == pytest.approx(6720.0)
+    assert late_price(0.99) == pytest.approx(400.0)
     assert [margin_score(u) for u in (0.0, 1.0, 1.2, 9.0)] == pytest.approx([0.4, 1.7, 1.96, 1.96])
     assert planned_rate_per_s(1000.0, 1.7, 0.1) == pytest.approx(1170.0)
 
