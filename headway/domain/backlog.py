@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from headway.domain.argument import JobKind
 from headway.domain.configuration import Configuration, Drain
 from headway.domain.declared import Provenance
+from headway.lazy_classes import dataclass
 from headway.limits import LARGEST_NUMBER
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -33,6 +33,7 @@ from headway.formats.yaml_document import (
     route_text,
     shown,
 )
+from headway.lazy_classes import dataclass
 from headway.limits import LARGEST_NUMBER, MOST_LONG
 from headway.words import all_words
 

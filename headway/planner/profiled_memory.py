@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from headway.assumptions.resources import DEFAULT_HEAP_BYTES
 from headway.domain import Application
+from headway.lazy_classes import dataclass
 from headway.sparkconf import knob_of
 from headway.sparkconf.container import (
     HEAP_KEY,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.intervals import (
     NARROWEST_LOG_SD,
