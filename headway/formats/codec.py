@@ -294,12 +294,13 @@ class _Reading:
     def _require_known(
         self, plain: dict[str, Plain], paths: Mapping[Field[Any], tuple[str, ...]], route: Route
     ) -> None:
+        unknown_keys = [key for key in plain if (key,) not in paths.values()]
+        if not unknown_keys:
+            return
         from difflib import get_close_matches
 
         known_keys = [field.name for field in paths]
-        for key in plain:
-            if (key,) in paths.values():
-                continue
+        for key in unknown_keys:
             close = get_close_matches(key, known_keys, n=1)
             self._meant.update((*route, name) for name in close)
             advice = f"did you mean {close[0]!r}?" if close else f"expected {_one_of(known_keys)}"
