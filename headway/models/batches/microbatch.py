@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from operator import attrgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -110,6 +111,9 @@ class SteadyState(_Inputs):
     """Correlation of a duration with the noise of the batch after it; 0 where unstable. [-]"""
 
 
+_values_of = attrgetter(*(field.name for field in fields(SteadyState)))
+
+
 def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> SteadyState:
     """The states of some of the settings (B3).
 
@@ -125,7 +129,7 @@ def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> Ste
     >>> state_at(state, np.array([1])).trigger_s
     array([8.])
     """
-    return SteadyState(*(getattr(state, field.name)[selection] for field in fields(state)))
+    return SteadyState(*(values[selection] for values in _values_of(state)))
 
 
 def steady_state(

@@ -246,7 +246,7 @@ def settled_batch_rows(
             low, high = np.where(is_large, low, rows), np.where(is_large, rows, high)
             is_between = (new_rows >= low) & (new_rows <= high)
             new_rows = np.where(is_between | np.isinf(high), new_rows, 0.5 * (low + high))
-        is_settled = bool(np.all(np.abs(new_rows - rows) <= 1e-9 * (1.0 + rows)))
+        is_settled = bool((np.abs(new_rows - rows) <= 1e-9 * (1.0 + rows)).all())
         rows = new_rows
         if is_settled:
             break
