@@ -73,6 +73,16 @@ else:
     dataclass = frozen_dataclass
 
 
+class _Factory:
+    """The default of a field whose value is made for each instance."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_FACTORY = _Factory()
+
+
 class _Constructor:
     """Takes the place of a class's constructor until somebody looks at it, and makes it then."""
 
@@ -89,7 +99,7 @@ class _Constructor:
 
 def _constructor_of(noun: Any) -> Any:
     """The constructor that takes the fields of a class."""
-    names: dict[str, Any] = {"_put": object.__setattr__, "_missing": MISSING}
+    names: dict[str, Any] = {"_put": object.__setattr__, "_factory": _FACTORY}
     positional, by_name, lines = ["self"], [], []
     for member in fields(noun):
         parameter = value = member.name
@@ -98,8 +108,8 @@ def _constructor_of(noun: Any) -> Any:
             parameter = f"{member.name}=_default_{member.name}"
         elif member.default_factory is not MISSING:
             names[f"_make_{member.name}"] = member.default_factory
-            parameter = f"{member.name}=_missing"
-            value = f"_make_{member.name}() if {member.name} is _missing else {member.name}"
+            parameter = f"{member.name}=_factory"
+            value = f"_make_{member.name}() if {member.name} is _factory else {member.name}"
         (by_name if member.kw_only else positional).append(parameter)
         lines.append(f"_put(self, {member.name!r}, {value})")
     if hasattr(noun, "__post_init__"):
@@ -110,6 +120,7 @@ def _constructor_of(noun: Any) -> Any:
     constructor = names["__init__"]
     constructor.__qualname__ = f"{noun.__qualname__}.__init__"
     constructor.__annotations__ = {member.name: member.type for member in fields(noun)}
+    constructor.__annotations__["return"] = None
     return constructor
 
 
