@@ -100,7 +100,8 @@ class _Constructor:
 def _constructor_of(noun: Any) -> Any:
     """The constructor that takes the fields of a class."""
     names: dict[str, Any] = {"_put": object.__setattr__, "_factory": _FACTORY}
-    positional, by_name, lines = ["self"], [], []
+    positional, by_name = ["self"], list[str]()
+    lines: list[str] = []
     for member in fields(noun):
         parameter = value = member.name
         if member.default is not MISSING:

@@ -8,11 +8,12 @@ import inspect
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
 
-from headway.lazy_classes import frozen_dataclass
+from headway.lazy_classes import dataclass, frozen_dataclass
 
 
 def _classes(decorated: Callable[..., Any]) -> tuple[Any, Any]:
@@ -33,7 +34,7 @@ def _classes(decorated: Callable[..., Any]) -> tuple[Any, Any]:
                 raise ValueError("tasks")
 
     @decorated(frozen=True, slots=True, kw_only=True)
-    class Shuffle(Stage):  # type: ignore[valid-type, misc]
+    class Shuffle(Stage):
         """A stage with partitions."""
 
         partitions: int
@@ -86,12 +87,12 @@ def _of(call: Callable[[], object]) -> str:
     ],
 )
 def test_they_answer_alike(asked: Callable[[Any, Any], object]) -> None:
-    standard, lazy = (_of(lambda kinds=kinds: asked(*kinds)) for kinds in (STANDARD, LAZY))
+    standard, lazy = (_of(partial(asked, *kinds)) for kinds in (STANDARD, LAZY))
     # Of an unknown field, both refuse to set it; Python's own message depends on the slots.
     assert lazy == standard or "FrozenInstanceError" in lazy
 
 
-@frozen_dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """One that can be pickled, since it stands in a module."""
 
@@ -99,7 +100,7 @@ class Kept:
     sizes: tuple[int, ...] = ()
 
 
-@frozen_dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class WithoutSlots:
     """One of identity, with a representation of its own."""
 
