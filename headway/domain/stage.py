@@ -42,9 +42,8 @@ class Separation(StrEnum):
 
     BATCHES compares batches of different size, TASKS the tasks of the same batch that had different
     shares of the rows. If all tasks are alike, EMPTY uses the tasks of batches that read no rows,
-    and PARTS, if there were none, the parts of a task's fixed work that Spark reports (launch,
-    deserialization, state commit); the rest is attributed to the rows. TOTALS knows no tasks, only
-    how long batches of different size took.
+    and PARTS, if there were none, what Spark reports of a task's fixed work (launch, state commit);
+    the rest is that of the rows. TOTALS knows only how long batches of different size took.
     """
 
     BATCHES = "batches"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import NamedTuple
 
@@ -36,14 +36,13 @@ from headway.domain import (
     Target,
     TasksRule,
 )
-from headway.lazy_classes import dataclass
 from headway.limits import LONGEST_S
 from headway.models.arrays import Array
 from headway.models.estimation.experiment_design import d_optimal_design
 from headway.models.estimation.regression import is_spread
 from headway.models.job.capacity import Capacity, sustainable_rate_per_s
 from headway.models.job.fit_error import AskedBatch, FitError, Shares
-from headway.models.job.predict import predictions_at
+from headway.models.job.predict import predict
 from headway.models.job.row_cost import arrival_time_s, middle_rows, size_to_vary
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.units import counted
@@ -207,16 +206,12 @@ def _narrowing(
     question: AskedSetting,
     shares: Shares,
 ) -> Narrowing:
-    latencies = []
-    for runs in (before, after):
-        (prediction,) = predictions_at(
-            _fitted_to(profile, runs),
-            question.configuration,
-            question.arrivals,
-            (question.arrivals.rate_per_s,),
-            metrics=(question.metric,),
+    latencies = [
+        predict(_fitted_to(profile, runs), question.configuration, question.arrivals).latency(
+            question.metric
         )
-        latencies.append(prediction.latency(question.metric))
+        for runs in (before, after)
+    ]
     now_s, after_s = (
         None if law is None else law.intervals90_s.get(question.statistic) for law in latencies
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,6 @@ from headway.assumptions.predictions import (
 )
 from headway.digits import RANKS_PER_DECADE, number_at, rank_of
 from headway.domain import Configuration, Finding, FindingCode, JobProfile
-from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import BoolArray
 from headway.models.job.certified import certified
