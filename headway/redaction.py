@@ -16,7 +16,8 @@ _PLACE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(.*)", re.DOTALL)
 # In these schemes, the text before the @ is the name of a container.
 _CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs")
 
-# Every expression is bounded or possessive, so the time is linear in the text.
+# Every expression is bounded or possessive, so the time is linear in the text. Texts are compiled
+# when they are first used, which most commands never do.
 _LONGEST = 200
 _KEY_NAME = (
     r"(?:(?:pass(?:word|wd|phrase|code)|secret|token|credential|signature|bearer|authorization"
@@ -26,17 +27,13 @@ _KEY_NAME = (
 )
 _SCHEME = r"(?:(?:bearer|basic|digest|negotiate|token|apikey)\s{1,4}+)?"
 _VALUE = _SCHEME + r"""(?:"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|\S++)"""
-_KEY_VALUE = re.compile(
-    rf"""({_KEY_NAME}["'\]]{{0,2}}+\s{{0,4}}+(?:=>|[=:>])\s{{0,4}}+){_VALUE}""", re.IGNORECASE
-)
-_OPTION = re.compile(
-    rf"((?<![\w-])--?[\w-]{{0,32}}?{_KEY_NAME}\s{{1,4}}+)(?!\*\*\*)\S++", re.IGNORECASE
-)
-_BEARER = re.compile(r"(\bbearer\s{1,4}+)(?=\S{0,64}?[\d._~+/-])\S++", re.IGNORECASE)
-_QUERY_VALUE = re.compile(r"([?&][\w.~%\-]{1,64}+=)[^\s&#\"'<>]++")
+_KEY_VALUE = rf"""(?i)({_KEY_NAME}["'\]]{{0,2}}+\s{{0,4}}+(?:=>|[=:>])\s{{0,4}}+){_VALUE}"""
+_OPTION = rf"(?i)((?<![\w-])--?[\w-]{{0,32}}?{_KEY_NAME}\s{{1,4}}+)(?!\*\*\*)\S++"
+_BEARER = r"(?i)(\bbearer\s{1,4}+)(?=\S{0,64}?[\d._~+/-])\S++"
+_QUERY_VALUE = r"([?&][\w.~%\-]{1,64}+=)[^\s&#\"'<>]++"
 _ORACLE_LOGIN = re.compile(r"(jdbc:oracle:\w{1,10}:)[^\s@]{1,256}@")
 _PEM = re.compile(r"-----BEGIN [A-Z0-9 ]{1,60}-----.*?(?:-----END [A-Z0-9 ]{1,60}-----|\Z)")
-_WELL_KNOWN = re.compile(
+_WELL_KNOWN = (
     r"(?<![A-Za-z0-9])(?:"
     r"(?:AKIA|ASIA|AROA|AIDA|ABIA|ACCA|AGPA|ANPA)[A-Z0-9]{16}(?![A-Za-z0-9])"  # AWS
     r"|gh[pousr]_[A-Za-z0-9]{20,}+|github_pat_\w{20,}+"
@@ -49,7 +46,7 @@ _WELL_KNOWN = re.compile(
     r"|[A-Za-z0-9+/]{86}=="  # an Azure account key
     r")"
 )
-_JWT = re.compile(r"(?<![\w-])eyJ[\w-]{8,}+\.[\w-]{4,}+(?:\.[\w-]*+)?")
+_JWT = r"(?<![\w-])eyJ[\w-]{8,}+\.[\w-]{4,}+(?:\.[\w-]*+)?"
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _HEX = re.compile(r"(?<![A-Za-z0-9])(?<!spark-)[0-9a-fA-F]{32,}+(?![A-Za-z0-9])")
 _RUN = re.compile(r"[A-Za-z0-9+/_\-]{32,}+={0,2}")
@@ -86,9 +83,9 @@ def redact(text: str, *, longest: int = _LONGEST) -> str:
     redacted = _PEM.sub(HIDDEN, redacted)
     redacted = without_logins(redacted)
     for name_pattern in (_QUERY_VALUE, _KEY_VALUE, _OPTION, _BEARER):
-        redacted = name_pattern.sub(rf"\1{HIDDEN}", redacted)
+        redacted = re.sub(name_pattern, rf"\1{HIDDEN}", redacted)
     for token_pattern in (_JWT, _WELL_KNOWN):
-        redacted = token_pattern.sub(HIDDEN, redacted)
+        redacted = re.sub(token_pattern, HIDDEN, redacted)
     redacted = _HEX.sub(
         lambda match: HIDDEN if len(set(match[0])) >= _LEAST_HEX_DIGITS else match[0], redacted
     )

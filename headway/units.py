@@ -249,6 +249,24 @@ def format_duration(seconds: float) -> str:
     return f"{_without_exponent(seconds / (HOURS_PER_DAY * S_PER_HOUR))} d"
 
 
+def format_durations(*durations_s: float) -> list[str]:
+    """As `format_duration`, for one sentence: in one unit, if all of them read well in it.
+
+    Examples
+    --------
+    >>> format_durations(0.948, 1.5), format_durations(87.7, 120.0), format_durations(0.04, 60.0)
+    (['0.948 s', '1.50 s'], ['87.7 s', '120 s'], ['40 ms', '1 min'])
+    """
+    texts = [format_duration(duration_s) for duration_s in durations_s]
+    if len({text.rpartition(" ")[2] for text in texts}) == 1:
+        return texts
+    for unit in ("ms", "s", "min", "h", "d"):
+        numbers = [duration_s / _DURATION_S[unit] for duration_s in durations_s]
+        if min(numbers) >= 0.1 and max(numbers) < 999.5:
+            return [f"{number:#.3g}".rstrip(".") + f" {unit}" for number in numbers]
+    return texts
+
+
 def _without_exponent(number: float, num_digits: int = 3) -> str:
     """Three significant digits; of larger numbers, all digits before the point."""
     return f"{number:.{num_digits}g}" if number < 999.5 else f"{number:.0f}"

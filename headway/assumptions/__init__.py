@@ -8,10 +8,10 @@ Spark's own defaults on which an answer depends, but not tolerances of algorithm
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Generic, TypeAlias, TypeVar
 
+from headway.lazy_classes import dataclass
 from headway.units import spark_memory_text
 
 Value = TypeVar("Value", bound="float | tuple[float, ...]", covariant=True)

@@ -8,11 +8,10 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import click
 
-from headway.cli.terminal import fit_width, fitted_help, refuse_colour
+from headway.cli.terminal import fit_width, fitted_help, help_width, refuse_colour
 from headway.errors import EXIT_CODES, ExitCode, HeadwayError, InfeasibleError, SpecError
 from headway.redaction import harmless
 from headway.version import __version__
@@ -133,7 +132,12 @@ def run(arguments: Sequence[str]) -> int:
     stdout = sys.stdout
     fit_width()
     try:
-        result = cli.main(args=list(arguments), prog_name="headway", standalone_mode=False)
+        result = cli.main(
+            args=list(arguments),
+            prog_name="headway",
+            standalone_mode=False,
+            terminal_width=help_width(),
+        )
         sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
@@ -173,6 +177,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def _is_file(word: str) -> bool:
     """Whether a word is no command but the name of a file, of a folder, or of event logs."""
+    # The overview is shown without either.
+    from pathlib import Path
+
     from headway.api.file_kinds import is_log
 
     return is_log(word) or Path(word).is_file()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headway.domain.sheet import Sheet
 
 _NARROWEST, _WIDEST = 60, 120
+_HELP_WIDTH = 78
 _NO_COLOUR = "headway.no_color"
 _EXAMPLE = re.compile(r"( +)(headway \S.*)")
 _REMARK = re.compile(r" {3,}(?=\S)")
@@ -30,11 +31,20 @@ def is_terminal() -> bool:
 def fit_width() -> None:
     """Print in the terminal's width; in files and pipes in that of COLUMNS, or the usual one."""
     columns = USUAL_WIDTH
-    if is_terminal() or "COLUMNS" in os.environ:
+    if _has_width():
         import shutil  # it brings what unpacks archives, for nothing where nobody looks
 
         columns = shutil.get_terminal_size((USUAL_WIDTH, 24)).columns
     set_width(min(max(columns, _NARROWEST), _WIDEST))
+
+
+def help_width() -> int | None:
+    """Width of help: in files and pipes that of click, elsewhere None: click looks for it."""
+    return None if _has_width() else _HELP_WIDTH
+
+
+def _has_width() -> bool:
+    return is_terminal() or "COLUMNS" in os.environ
 
 
 def show(text: str, *, is_met: bool | None = None) -> None:

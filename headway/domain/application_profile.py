@@ -7,7 +7,7 @@ and their times. That is enough to simulate the stages on another number of core
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from headway.domain.argument import JobKind
@@ -20,6 +20,7 @@ from headway.domain.result import Result
 from headway.domain.stage import stage_called
 from headway.domain.target import AnyPromise, Deadline
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_INT
 
 MOST_STAGES = 100

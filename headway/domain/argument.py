@@ -8,13 +8,14 @@ are derived from that one declaration, as keys of files are from `headway.spec.f
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import Field, field, fields, replace
 from enum import StrEnum
 from functools import lru_cache, wraps
 from inspect import Parameter, signature
 from typing import Any, Protocol, TypeVar, cast
 
 from headway.errors import RefusedArgumentError, argument
+from headway.lazy_classes import dataclass
 
 
 class JobKind(StrEnum):

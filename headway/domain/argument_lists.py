@@ -6,12 +6,12 @@ They are apart from `headway.domain.argument_values` since each class takes time
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headway.domain.argument_values import Count, is_list_of, not_expected
 from headway.errors import InputError, argument
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_EXECUTORS
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -17,6 +16,7 @@ from headway.domain.switches import Switch
 from headway.domain.target import AnyPromise, Burst, parse_promise
 from headway.domain.writes import FilesLimit
 from headway.errors import InputError, argument
+from headway.lazy_classes import dataclass
 from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_CORES, MOST_LONG
 from headway.units import parse_duration_s, parse_rate_per_s, parse_rows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
 
@@ -10,6 +10,7 @@ from headway.domain.argument import JobKind
 from headway.domain.configuration import Configuration, Drain
 from headway.domain.declared import Provenance
 from headway.errors import InputError, argument
+from headway.lazy_classes import dataclass
 from headway.limits import LARGEST_NUMBER
 from headway.units import format_duration
 

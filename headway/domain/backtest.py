@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import median
 
 from headway.domain.prediction import LatencyDistribution, Prediction
 from headway.domain.result import Result
+from headway.lazy_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from headway.domain.checks import require_count, require_not_negative
+from headway.lazy_classes import dataclass
 from headway.limits import (
     LONGEST_S,
     MOST_CORES,

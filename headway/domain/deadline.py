@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Literal, TypeAlias
 
 from headway.domain.backlog import PlannedBacklog
@@ -16,6 +16,7 @@ from headway.domain.plan_parts import Advice, PlannedSetting, Verdict
 from headway.domain.result import Result
 from headway.domain.target import AnyPromise, Deadline
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_INT
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
 
 from headway.domain.configuration import Configuration
+from headway.lazy_classes import dataclass
 
 #: Half the width of a 90% interval in standard deviations: the normal quantile at 95%.
 Z90 = 1.6448536269514722

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from headway.domain.checks import require_not_negative
+from headway.lazy_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Literal
 
 from headway.domain.checks import require_count, require_seconds
@@ -17,6 +17,7 @@ from headway.domain.prediction import LatencyDistribution
 from headway.domain.result import Result
 from headway.domain.target import AnyPromise, Target
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_INT
 
 

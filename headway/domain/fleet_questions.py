@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from headway.domain.argument import Question, argument_of
 from headway.domain.argument_values import Flag, Positive, not_expected, parse_share
 from headway.errors import InputError, argument
+from headway.lazy_classes import dataclass
 
 
 def parse_growth(text: str) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
 from headway.domain.checks import require_not_negative
 from headway.domain.finding import Finding, FindingCode
+from headway.lazy_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

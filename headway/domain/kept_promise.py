@@ -6,10 +6,11 @@ Plans (``headway plan --json``) and locks contain this form, which has its own v
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from headway.domain.target import Burst, CatchUp, Deadline, DuringBurst, Metric, Promise, Target
+from headway.lazy_classes import dataclass
 
 PROMISE_FORM = "headway.promise/v1"
 # Writers of files round what was reckoned, not what was asked for.

@@ -7,8 +7,10 @@ whatever it prints, compares, copies or writes to a file is complete.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Generic, TypeVar, cast
+
+from headway.lazy_classes import dataclass
 
 Made = TypeVar("Made")
 Noun = TypeVar("Noun", bound=Any)

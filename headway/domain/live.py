@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
 
 from headway.assumptions.live import CATCH_UP_S, CHANGES_PER_HOUR
 from headway.domain.playback import Outage, RateTrace
 from headway.domain.prediction import Interval
 from headway.domain.result import Result
+from headway.lazy_classes import dataclass
 from headway.units import S_PER_HOUR
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -11,6 +10,7 @@ from headway.domain.argument import Question, argument_of
 from headway.domain.argument_lists import Text
 from headway.domain.argument_values import QUERIES, TRIGGER, Anything, Choice, not_expected
 from headway.errors import InputError, argument
+from headway.lazy_classes import dataclass
 
 DEFAULT_MASTER = "local[*]"
 

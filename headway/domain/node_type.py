@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
 
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_CORES, MOST_LONG
 from headway.units import parse_size_bytes, spark_memory_text
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from headway.domain.checks import require_count, require_seconds
 from headway.domain.plan_parts import PartitionChoice
 from headway.domain.result import Result
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_CORES, MOST_INT, MOST_PARTITIONS, MOST_RATIO, MOST_SPREAD_RATIO
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Literal, TypeAlias
 
 from headway.assumptions.planning import CONFIDENCE
@@ -33,6 +33,7 @@ from headway.domain.result import Result
 from headway.domain.target import AnyPromise, Promise, Target
 from headway.domain.writes import PlannedWrites
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

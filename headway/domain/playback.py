@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from headway.domain.checks import require_not_negative
 from headway.domain.result import Result
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 from headway.units import parse_duration_s
 
 

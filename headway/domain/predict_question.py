@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from headway.domain.argument import JobKind, Topic, argument_of
 from headway.domain.argument_values import Count, Duration
 from headway.domain.question import NOT_FOR_PIPELINES, JobQuestion, RunQuestion
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_LONG
 
 _fixed = partial(argument_of, topic=Topic.FIXED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import Provenance
@@ -14,6 +14,7 @@ from headway.domain.plan_parts import Restart
 from headway.domain.result import Result
 from headway.domain.stage import stage_called
 from headway.domain.target import Metric
+from headway.lazy_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

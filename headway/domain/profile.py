@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ from headway.domain.result import Result
 from headway.domain.stage import QueryShape, StageProfile
 from headway.domain.target import AnyPromise, Deadline
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_RATIO
 
 PROFILE_SCHEMA = "headway.profile/v1"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from headway.domain.argument_values import RATE, Anything, Count, Duration, List
 from headway.domain.playback import Outage, RateTrace
 from headway.domain.question import KeyType, PlanQuestion, RunQuestion
 from headway.errors import argument
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_INT, MOST_LONG
 
 if TYPE_CHECKING:

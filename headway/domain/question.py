@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -44,6 +43,7 @@ from headway.domain.switches import Switch
 from headway.domain.target import AnyPromise, Burst
 from headway.domain.writes import CheckpointStore, FilesLimit
 from headway.errors import argument
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
 from headway.units import spark_memory_text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from headway.domain.checks import require_count, require_seconds
 from headway.domain.configuration import TaskCores, check_task_cores, task_slots
@@ -11,6 +11,7 @@ from headway.domain.node_type import NodeType
 from headway.domain.prediction import LatencyDistribution
 from headway.domain.result import Result
 from headway.domain.target import Promise, Target
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_INT
 from headway.units import spark_trigger_text
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from headway.domain.checks import require_not_negative, require_seconds
 from headway.domain.result import Result
 from headway.domain.target import Target
+from headway.lazy_classes import dataclass
 
 
 class Policy(StrEnum):

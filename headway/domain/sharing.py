@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from headway.domain.result import Result
 from headway.domain.window_set import WindowSet
+from headway.lazy_classes import dataclass
 
 
 class WindowsHow(StrEnum):

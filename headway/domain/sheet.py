@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
+
+from headway.lazy_classes import dataclass
 
 #: A label and what it says.
 Pair: TypeAlias = tuple[str, ...]

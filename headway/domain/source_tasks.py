@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from headway.domain.checks import require_count, require_not_negative
 from headway.domain.configuration import TaskCores, check_task_cores
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_CORES, MOST_INT, MOST_LONG, MOST_PARTITIONS
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from headway.domain.checks import require_count, require_not_negative, require_spread
 from headway.domain.source_tasks import Coalescing, SourceTasks
 from headway.domain.writes import CheckpointStore
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_INT, MOST_RATIO
 
 
@@ -41,9 +42,8 @@ class Separation(StrEnum):
 
     BATCHES compares batches of different size, TASKS the tasks of the same batch that had different
     shares of the rows. If all tasks are alike, EMPTY uses the tasks of batches that read no rows,
-    and PARTS, if there were none, the parts of a task's fixed work that Spark reports (launch,
-    deserialization, state commit); the rest is attributed to the rows. TOTALS knows no tasks, only
-    how long batches of different size took.
+    and PARTS, if there were none, what Spark reports of a task's fixed work (launch, state commit);
+    the rest is that of the rows. TOTALS knows only how long batches of different size took.
     """
 
     BATCHES = "batches"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 
 
 class Switch(StrEnum):

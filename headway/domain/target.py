@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
 from headway.domain.checks import require_seconds
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 from headway.units import exact_duration, exact_rate, parse_duration_s, parse_rate_per_s
 
 Part = TypeVar("Part")

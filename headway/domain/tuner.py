@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from headway.domain.configuration import Configuration
 from headway.domain.live import ChangeKind, Expectation, Proposal, Reason
 from headway.domain.result import Result
+from headway.lazy_classes import dataclass
 
 TUNER_SCHEMA = "headway.tuner/v1"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from headway.assumptions.advice import ENOUGH_WIDTH_RATIO
@@ -10,6 +10,7 @@ from headway.domain.configuration import Configuration
 from headway.domain.plan import StreamAnswer
 from headway.domain.profile import JobProfile
 from headway.domain.result import Result
+from headway.lazy_classes import dataclass
 from headway.limits import LARGEST_NUMBER
 from headway.units import spark_trigger_text
 

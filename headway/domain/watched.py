@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from headway.domain.configuration import Configuration
 from headway.domain.prediction import LatencyDistribution, Prediction
 from headway.domain.result import Result
 from headway.domain.target import Target
+from headway.lazy_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

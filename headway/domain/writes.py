@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 from headway.limits import LARGEST_NUMBER
 from headway.units import S_PER_DAY, S_PER_HOUR, parse_rows
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from headway.lazy_classes import dataclass
 from headway.lazy_names import loads_when_used
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -33,6 +33,7 @@ from headway.formats.yaml_document import (
     route_text,
     shown,
 )
+from headway.lazy_classes import dataclass
 from headway.limits import LARGEST_NUMBER, MOST_LONG
 from headway.words import all_words
 
@@ -288,12 +289,13 @@ class _Reading:
     def _require_known(
         self, plain: dict[str, Plain], paths: Mapping[Field[Any], tuple[str, ...]], route: Route
     ) -> None:
+        unknown_keys = [key for key in plain if (key,) not in paths.values()]
+        if not unknown_keys:
+            return
         from difflib import get_close_matches
 
         known_keys = [field.name for field in paths]
-        for key in plain:
-            if (key,) in paths.values():
-                continue
+        for key in unknown_keys:
             close = get_close_matches(key, known_keys, n=1)
             self._meant.update((*route, name) for name in close)
             advice = f"did you mean {close[0]!r}?" if close else f"expected {_one_of(known_keys)}"

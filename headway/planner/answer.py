@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from headway.domain import (
@@ -32,6 +32,7 @@ from headway.domain import (
 )
 from headway.domain.configuration import idle_cores
 from headway.domain.question import Checkpoint
+from headway.lazy_classes import dataclass
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.declared import figures_at
 from headway.models.job.predict import predict

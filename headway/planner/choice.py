@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from headway.assumptions.planning import CALM_TRIGGER_S, CHOICES_CERTIFIED, ROOM
 from headway.assumptions.predictions import HIGHEST_QUOTED_OVERRUN_RATIO
 from headway.digits import format_money
 from headway.domain import Advice, TasksRule
+from headway.lazy_classes import dataclass
 from headway.models.job.calibration import is_calibrated
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.bill import bill_per_hour, within_limits

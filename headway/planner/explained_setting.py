@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from headway.assumptions.planning import WORTHWHILE_LATENCY_RATIO
 from headway.domain import Configuration, JobProfile, StageProfile
+from headway.lazy_classes import dataclass
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.stages.coalescing import num_tasks_at

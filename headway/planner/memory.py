@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 
 from headway.assumptions.resources import (
     HEAP_ROOM_RATIO,
@@ -17,6 +16,7 @@ from headway.assumptions.resources import (
 )
 from headway.domain import Application, JobProfile, MemoryPlan, RocksDbMemory
 from headway.domain.configuration import task_slots
+from headway.lazy_classes import dataclass
 from headway.models.job.rocksdb_memory import rocksdb_memory
 from headway.planner.profiled_memory import ProfiledMemory, profiled_memory, state_in_rocksdb
 from headway.planner.space import NodeSpace

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from headway.assumptions.resources import DEFAULT_HEAP_BYTES
 from headway.domain import Application, JobProfile
+from headway.lazy_classes import dataclass
 from headway.models.job.batch_files import commit_files, num_state_stores
 from headway.models.job.rocksdb_memory import StateInRocksDb
 from headway.sparkconf import knob_of

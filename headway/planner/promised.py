@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from headway.domain import DuringBurst, JobProfile, Metric, Promise, Target, WindowKind
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.job.setting import SettingLaw, after_commit_s
 from headway.models.job.window_law import why_no_window_law, window_law

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from headway.domain import Finding, FindingCode, JobProfile, NodeType
 from headway.domain.configuration import idle_cores
 from headway.domain.switches import Switch
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 from headway.models.job.calibration import widened
 from headway.planner.enumeration import (
     affordable_nodes,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from headway.domain import Burst, CatchUp, DuringBurst, JobProfile, Metric, Promise, Target
 from headway.domain.switches import Switch
 from headway.domain.writes import StorePrice
+from headway.lazy_classes import dataclass
 from headway.models.job.declared import figures_at
 from headway.models.laws.normal import ndtri
 from headway.planner.space import SearchSpace

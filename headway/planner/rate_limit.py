@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from headway.assumptions.planning import (
     FARTHEST_LIMIT_RATIO,
@@ -12,6 +12,7 @@ from headway.assumptions.planning import (
     LEAST_LIMIT_RATIO,
 )
 from headway.domain import Z90, Burst, CatchUp, Finding, FindingCode, JobProfile, Metric
+from headway.lazy_classes import dataclass
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from headway.assumptions.planning import CONFIDENCE
@@ -23,6 +23,7 @@ from headway.domain.question import Checkpoint
 from headway.domain.switches import Switch
 from headway.domain.writes import StorePrice
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.answer import FoundSetting, as_plan
 from headway.planner.bill import within_limits

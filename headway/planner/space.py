@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, TypeVar
 
 from headway.assumptions.planning import MOST_PARTITIONS_OF_PLAN, PARTITIONS_PER_SLOT, TRIGGERS_S
 from headway.domain import JobProfile, NodeType, TasksRule
 from headway.domain.configuration import TaskCores, task_slots
+from headway.lazy_classes import dataclass
 
 Space = TypeVar("Space", bound="NodeSpace")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
+from headway.lazy_classes import dataclass
 from headway.profiler import schema
 from headway.profiler.executors import Executor, ExecutorEvent, ResourceProfile, executors_of
 from headway.profiler.gathered import JOB_OF_STAGE, Gathered

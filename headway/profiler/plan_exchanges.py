@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from headway.lazy_classes import dataclass
 from headway.models.sharing.fusion import Component, Edge, OperatorGraph, fewest_rows, rows_between
 
 _EXCHANGE = re.compile(r"^(?P<indent>[ :+-]*)(?:\*\(\d+\) )?(?P<name>Exchange)\b(?P<rest>.*)$")

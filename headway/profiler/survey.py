@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from headway.domain import Application, ApplicationProfile, Coverage, JobProfile
 from headway.errors import EventLogError, HeadwayError, InputError, argument
+from headway.lazy_classes import dataclass
 from headway.profiler import schema
 from headway.profiler.application.applications import profile_application
 from headway.profiler.collect import CollectedLogs, each_application

@@ -22,7 +22,7 @@ from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.codec import data_of
 from headway.report.wording import interval_text
-from headway.units import counted, format_duration, format_rate
+from headway.units import counted, format_duration, format_durations, format_rate
 from headway.words import certainty_text
 
 _TIMES = {1: "", 2: ", run twice"}
@@ -194,7 +194,7 @@ def _width(interval_s: Interval) -> float:
 
 
 def _interval_text(interval_s: Interval) -> str:
-    low, high = format_duration(interval_s.low), format_duration(interval_s.high)
+    low, high = format_durations(interval_s.low, interval_s.high)
     if low != high:
         return f"{low} - {high}"
     return f"{low} ± {format_duration((interval_s.high - interval_s.low) / 2.0)}"

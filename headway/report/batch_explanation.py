@@ -12,6 +12,7 @@ from headway.report.deadline import (
     configuration_text,
     deadline_headline,
     run_time_sections,
+    run_time_texts,
 )
 from headway.report.explanation import part_lines, range_lines, sections_text, settings_lines
 from headway.report.sheet_text import section_lines
@@ -57,11 +58,13 @@ def _by_nodes(plan: BatchAnswer) -> list[str]:
 
 
 def _answer(plan: BatchAnswer) -> list[str]:
-    planned, limit = format_duration(plan.planned_s), format_duration(plan.deadline.limit_s)
-    expected = f"{format_duration(plan.expected_s)} expected{likely_text(plan.kept_probability)}"
+    expected, planned, limit = run_time_texts(
+        plan.expected_s, plan.planned_s, plan.deadline.limit_s
+    )
+    certain = likely_text(plan.kept_probability)
     texts = [
         f"{deadline_headline(plan)}.",
-        f"Planned run time: up to {planned} of {limit}; {expected}.",
+        f"Planned run time: up to {planned} of {limit}; {expected} expected{certain}.",
         f"Configuration: {configuration_text(plan)}.",
         *(f"Backlog: {text}." for _, text in backlog_facts(plan)),
     ]

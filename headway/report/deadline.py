@@ -20,9 +20,9 @@ from headway.report.wording import (
     nodes_meet,
     settings_section,
 )
-from headway.units import counted, format_duration
+from headway.units import counted, format_duration, format_durations
 from headway.words import all_words, certainty_text
-from headway.words.predictions import duration_against
+from headway.words.predictions import with_limit
 
 _MOST_ROWS, _FEW_ROWS = 16, 6
 #: They say why more nodes do not help, which matters if there are too few.
@@ -71,14 +71,14 @@ def _brief_sheet(plan: BatchAnswer) -> Sheet:
 
 
 def _brief_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
-    expected, against = format_duration(plan.run.mean_s), _planned_text(plan)
+    run, limit_s = plan.run, plan.deadline.limit_s
+    expected, planned, limit = run_time_texts(run.mean_s, run.planned_s, limit_s)
     if plan.feasible:
         sure = f"including the safety margin{likely_text(plan.kept_probability)}"
-        yield "run time", f"{expected} expected, {against}, {sure}"
+        yield "run time", f"{expected} expected, up to {planned} of {limit}, {sure}"
     else:
-        nodes = counted(plan.nodes, "node")
-        nearest = Deadline(limit_s=rounded_up(plan.run.planned_s))
-        yield "shortest run", f"{expected} expected, {against}, with {nodes}"
+        nodes, nearest = counted(plan.nodes, "node"), Deadline(limit_s=rounded_up(run.planned_s))
+        yield "shortest run", f"{expected} expected, up to {planned}, with {nodes}"
         yield "nearest target", f"{nearest} with {nodes}, {configuration_text(plan)}"
     yield from backlog_facts(plan)
     yield from _cost_facts(plan)
@@ -86,9 +86,9 @@ def _brief_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
         yield "binding constraint", plan.binding[-1]
 
 
-def _planned_text(plan: BatchAnswer) -> str:
-    limit_s = plan.deadline.limit_s
-    return f"up to {duration_against(plan.run.planned_s, limit_s)} of {format_duration(limit_s)}"
+def run_time_texts(expected_s: float, planned_s: float, limit_s: float) -> tuple[str, str, str]:
+    """The expected and the planned run time, and the deadline, in one unit."""
+    return format_durations(expected_s, planned_s, limit_s)[0], *with_limit(planned_s, limit_s)
 
 
 def _plan_sections(plan: BatchAnswer) -> tuple[Section, ...]:

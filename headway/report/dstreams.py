@@ -20,7 +20,7 @@ from headway.report.wording import (
 )
 from headway.units import counted, format_duration, format_rate
 from headway.words import all_words, as_sentence
-from headway.words.predictions import duration_against
+from headway.words.predictions import duration_against, with_limit
 
 _FEW_ROWS = 6
 
@@ -119,12 +119,12 @@ def _brief_sheet(plan: DStreamsPlan) -> Sheet:
 
 def _brief_facts(plan: DStreamsPlan) -> Iterator[tuple[str, str]]:
     limit_s, statistic = plan.target.limit_s, plan.target.statistic
-    planned = f"up to {duration_against(plan.planned_s, limit_s)}"
     if plan.feasible:
-        of_limit = f"of {format_duration(limit_s)}, including the safety margin"
-        yield f"planned {statistic}", f"{planned} {of_limit}"
+        planned, limit = with_limit(plan.planned_s, limit_s)
+        yield f"planned {statistic}", f"up to {planned} of {limit}, including the safety margin"
     else:
-        yield f"lowest possible {statistic}", f"{planned}, with {_setting(plan.setting)}"
+        lowest = duration_against(plan.planned_s, limit_s)
+        yield f"lowest possible {statistic}", f"up to {lowest}, with {_setting(plan.setting)}"
     yield from nodes_fact(plan.nodes, plan.node_type, plan.cost, profiled_nodes(plan))
     for reason in plan.binding[1:]:
         yield "binding constraint", reason

@@ -13,6 +13,7 @@ from headway.formats.as_json import real_time_plan_json, real_time_prediction_js
 from headway.report.facts import nodes_fact
 from headway.report.wording import executors_text, interval_text, nodes_meet, percent
 from headway.units import counted, format_duration, format_rate
+from headway.words.predictions import with_limit
 
 _NEARLY_ALL = 0.99
 _NOT_CALIBRATED = (
@@ -93,7 +94,7 @@ def _brief_sheet(plan: RealTimePlan) -> Sheet:
 
 
 def _brief_facts(plan: RealTimePlan) -> Iterator[tuple[str, str]]:
-    planned, limit = map(format_duration, (plan.planned_s, plan.target.limit_s))
+    planned, limit = with_limit(plan.planned_s, plan.target.limit_s)
     sure = f"with {plan.confidence:.0%} confidence"
     yield f"planned {plan.target.statistic}", f"up to {planned} of {limit}, {sure}"
     yield from nodes_fact(plan.nodes, plan.node_type, plan.cost)

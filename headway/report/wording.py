@@ -26,9 +26,15 @@ from headway.domain import (
 )
 from headway.domain.sheet import Section
 from headway.report.frontier import failing_promises
-from headway.units import counted, format_duration, format_rate, spark_trigger_text
+from headway.units import (
+    counted,
+    format_duration,
+    format_durations,
+    format_rate,
+    spark_trigger_text,
+)
 from headway.words import all_words, as_sentence, certainty_text, words_of
-from headway.words.predictions import MAY_BE_SHORTER, duration_against
+from headway.words.predictions import MAY_BE_SHORTER, with_limit
 from headway.words.sentences import stable_up_to
 
 MOST_NOTES = 1
@@ -72,10 +78,11 @@ def interval_text(interval: Interval) -> str:
     Examples
     --------
     >>> interval_text(Interval(low=0.9, high=1.2))
-    '900 ms to 1.20 s'
+    '0.900 s to 1.20 s'
     """
-    low, high = format_duration(interval.low), format_duration(interval.high)
-    return f"{low} or more" if interval.is_open else f"{low} to {high}"
+    if interval.is_open:
+        return f"{format_duration(interval.low)} or more"
+    return " to ".join(format_durations(interval.low, interval.high))
 
 
 def latency_text(latency_s: float) -> str:
@@ -283,8 +290,7 @@ def cautions(plan: StreamAnswer) -> tuple[str, ...]:
 
 def promise_text(plan: Plan) -> str:
     """The planned latency of a feasible plan, compared with the limit."""
-    limit_s = plan.target.limit_s
-    planned, limit = duration_against(plan.planned_latency_s, limit_s), format_duration(limit_s)
+    planned, limit = with_limit(plan.planned_latency_s, plan.target.limit_s)
     margin = "including the safety margin"
     if plan.declared is not None:
         margin = f"at the {plan.confidence:.0%} end of each declared range"

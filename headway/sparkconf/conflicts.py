@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from headway.assumptions.resources import OVERHEAD_RATIO, PYTHON_OVERHEAD_RATIO
 from headway.domain.plan_parts import PlannedResources
+from headway.lazy_classes import dataclass
 from headway.sparkconf.container import (
     OFF_HEAP_KEY,
     OVERHEAD_KEY,

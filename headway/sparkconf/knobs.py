@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from headway.assumptions.resources import LEAST_HEAP_BYTES
 from headway.domain import Applies, Configuration
 from headway.domain.configuration import TaskCores, recorded_task_cores
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_LONG
 from headway.sparkconf.reader_limits import KAFKA, READER_LIMIT_KEYS, STREAMING
 from headway.sparkconf.rocksdb import (

@@ -6,7 +6,14 @@ import math
 from collections.abc import Callable, Mapping
 
 from headway.domain import Finding, FindingCode
-from headway.units import counted, exact_duration, format_duration, format_rate, parse_duration_s
+from headway.units import (
+    counted,
+    exact_duration,
+    format_duration,
+    format_durations,
+    format_rate,
+    parse_duration_s,
+)
 from headway.words.sentences import filled, rows_text, stable_up_to
 
 MAY_BE_SHORTER = (
@@ -182,6 +189,18 @@ def duration_against(seconds: float, limit_s: float) -> str:
             break
         text = exact_duration(float(f"{seconds:.{digits}g}"))
     return text
+
+
+def with_limit(seconds: float, limit_s: float) -> tuple[str, str]:
+    """A duration, with digits as `duration_against`, and its limit in the same unit.
+
+    Examples
+    --------
+    >>> with_limit(0.948, 1.5), with_limit(2.0013, 2.0)
+    (('0.948 s', '1.50 s'), ('2.001 s', '2.00 s'))
+    """
+    against, (text, limit) = duration_against(seconds, limit_s), format_durations(seconds, limit_s)
+    return text if against == format_duration(seconds) else against, limit
 
 
 #: By the code of a finding about a setting: a sentence with places, or what makes one.

@@ -29,7 +29,7 @@ def test_each_statistic_has_its_error_and_its_verdict() -> None:
     lines = text_of_sections(comparison_sections([a_row()])).split("\n")
     assert lines[0] == "tuple latency"
     mean, p50, p95, p99 = (line.split("  ") for line in lines[2:6])
-    assert mean[-1] == "900 ms to 1.20 s, inside"
+    assert mean[-1] == "0.900 s to 1.20 s, inside"
     assert p99[-1] == "2.10 s to 2.60 s, outside"
     assert p50[-1] == p95[-1] == "-"
     assert "+10%" in lines[2]

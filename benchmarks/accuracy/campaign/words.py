@@ -89,9 +89,9 @@ twice as long as on the others):
   (`sliding` at 1 s and 30%: 0.59 s per batch and 1.52 cores busy after the growing state, 0.42 s
   and 0.76 cores after another run). This was most of the error of windows: 19.0% in the runs beside
   a left state, 1.8% in the others, 80% of them within 10%.
-* **Confirmed by new runs.** The block of `json`, `sliding` and `growing` was run anew on 29 November
-  2026, with the state of others forgotten before each run: the median error of the mean window
-  latency fell from 7.2% to 3.1%, on a trigger below 80% from 4.4% to 1.8%. What is left is
+* **Confirmed by new runs.** The block of `json`, `sliding` and `growing` was run anew on 29
+  November 2026, with the state of others forgotten before each run: the median error of the mean
+  window latency fell from 7.2% to 3.1%, on a trigger below 80% from 4.4% to 1.8%. What is left is
   `sliding` as fast as possible, now predicted twice as long as measured. The block of
   `slow-checkpoint`, `join` and `pandas` is the one of before.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.microbatch import SteadyState
 from headway.models.batches.stationary_chain import Recursion, stationary

@@ -6,12 +6,12 @@ Triggers may wait for a minimum of rows, as those of Kafka with minOffsetsPerTri
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from headway.assumptions.switches import ARRIVED_SPREAD_RATIO, MOST_TRIGGER_DELAY_S
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.laws.normal import quick_ndtr
 

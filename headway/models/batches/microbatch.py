@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
+from operator import attrgetter
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.intervals import (
     NARROWEST_LOG_SD,
@@ -109,6 +111,9 @@ class SteadyState(_Inputs):
     """Correlation of a duration with the noise of the batch after it; 0 where unstable. [-]"""
 
 
+_values_of = attrgetter(*(field.name for field in fields(SteadyState)))
+
+
 def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> SteadyState:
     """The states of some of the settings (B3).
 
@@ -124,7 +129,7 @@ def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> Ste
     >>> state_at(state, np.array([1])).trigger_s
     array([8.])
     """
-    return SteadyState(*(getattr(state, field.name)[selection] for field in fields(state)))
+    return SteadyState(*(values[selection] for values in _values_of(state)))
 
 
 def steady_state(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import SteadyState
 from headway.models.laws.normal import quick_ndtr

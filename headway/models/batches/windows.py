@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.intervals import interval_moments
 from headway.models.batches.microbatch import BoolArray, SteadyState

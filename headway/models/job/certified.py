@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from headway.assumptions.predictions import (
     HIGHEST_QUOTED_UTILIZATION_RATIO,
     LEAST_CERTIFIED_OVERRUN_RATIO,
 )
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.batch_chain import BatchChain, batch_chain
 from headway.models.batches.microbatch import BoolArray, SteadyState, state_at

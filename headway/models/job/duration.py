@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import groupby
 from typing import NamedTuple
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.domain import StageProfile
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.job.bends import Bend, bends_through, rows_of_bends, without_falls
 from headway.models.stages.coalescing import num_tasks_at, usual_tasks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from headway.assumptions.fits import (
     USUAL_PARTS_SD_WITH_PYTHON_S,
 )
 from headway.domain import JobProfile, ObservedSetting, Separation, StageProfile
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.job.calibration import doublings_beyond, widened
 from headway.models.job.duration import coefficient_gains

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from headway.assumptions.resources import (
     ROCKSDB_BITS_PER_KEY,
@@ -16,6 +15,7 @@ from headway.assumptions.resources import (
     ROCKSDB_ROOM_RATIO,
 )
 from headway.domain import RocksDbMemory
+from headway.lazy_classes import dataclass
 from headway.units import parse_size_bytes
 
 _MIB = parse_size_bytes("1m")

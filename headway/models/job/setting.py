@@ -5,13 +5,12 @@ The vectorised path that prediction and search share.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import JobProfile, StageProfile
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.microbatch import (
     AffineDuration,

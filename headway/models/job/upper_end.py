@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from headway.assumptions.predictions import (
     HIGHEST_QUOTED_UTILIZATION_RATIO,
 )
 from headway.domain import Configuration, JobProfile
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.job.calibration import (
     doublings_beyond,

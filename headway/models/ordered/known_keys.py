@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from headway.domain import StageProfile
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.ordered.placement import dealt_makespan_s
 from headway.models.stages.spark_hash import Int32Array, known_partition_loads

@@ -5,10 +5,9 @@ Counts, times and exponents outside their ranges raise ``ValueError``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
 
 _FEWEST_TAIL_KEYS = 30  # per partition: from here on a sum over keys is nearly normal

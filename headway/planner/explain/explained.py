@@ -37,6 +37,7 @@ from headway.planner.explain.infeasible import (
 from headway.planner.explain.reasons import (
     Neighbour,
     binding_constraints,
+    one_node_fewer,
     rejected_neighbours,
     resized,
     retuned,
@@ -90,8 +91,12 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
         return retuned(explained)
 
     @cache
+    def fewer() -> Rejection | None:
+        return one_node_fewer(explained)
+
+    @cache
     def rejected() -> tuple[Rejection, ...]:
-        return rejected_neighbours(explained, neighbours())
+        return rejected_neighbours(question, fewer(), neighbours())
 
     # Few commands need rules of thumb, so the code that compares them is loaded only then.
     def rules() -> tuple[RuleOfThumb, ...]:
@@ -114,7 +119,7 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
             *_idle_slots(explained),
             *findings_of_switches(offer, explained, checkpoint),
         ),
-        binding=later(lambda: binding_constraints(question, setting, rejected())),
+        binding=later(lambda: binding_constraints(question, setting, fewer())),
         rejected=later(rejected),
         optimality=optimality,
         sensitivities=later(lambda: sensitivities(explained, (*resized(explained), *neighbours()))),

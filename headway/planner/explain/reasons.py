@@ -133,38 +133,38 @@ def _costlier(profile: JobProfile) -> Iterator[tuple[str, JobProfile]]:
     yield "batch noise +10%", replace(profile, noise=noisier)
 
 
-def rejected_neighbours(
-    setting: ExplainedSetting, neighbours: Sequence[Neighbour]
-) -> tuple[Rejection, ...]:
-    """The retuned plans that miss the targets, and the value that rules each out.
-
-    For one node fewer, the best of all its settings.
-    """
+def one_node_fewer(setting: ExplainedSetting) -> Rejection | None:
+    """The best setting of one node fewer, and the value that rules it out; None at the minimum."""
     question = setting.question
-    rejections: list[Rejection] = []
-    if setting.nodes > question.space.min_nodes:
-        # By the first target; the reason names another one if that is what is missed.
-        fewer = all_candidates(question, (setting.nodes - 1,))
-        for_first_target = replace(fewer, question=replace(question, also=()))
-        best_index, best_s = lowest_latency(for_first_target)
-        rejections.append(_rejection(question, _FEWER, fewer.alone(best_index), best_s))
-    rejections += [
+    if setting.nodes <= question.space.min_nodes:
+        return None
+    # By the first target; the reason names another one if that is what is missed.
+    fewer = all_candidates(question, (setting.nodes - 1,))
+    for_first_target = replace(fewer, question=replace(question, also=()))
+    best_index, best_s = lowest_latency(for_first_target)
+    return _rejection(question, _FEWER, fewer.alone(best_index), best_s)
+
+
+def rejected_neighbours(
+    question: Question, fewer: Rejection | None, neighbours: Sequence[Neighbour]
+) -> tuple[Rejection, ...]:
+    """One node ``fewer``, and the retuned plans that miss the targets, with the value of each."""
+    retuned_rejections = [
         _rejection(question, sensitivity.change, neighbour, sensitivity.latency_s)
         for sensitivity, neighbour in neighbours
         if not sensitivity.keeps_target
     ]
-    return tuple(rejections)
+    return (*([] if fewer is None else [fewer]), *retuned_rejections)
 
 
 def binding_constraints(
-    question: Question, setting: Candidates, rejected: tuple[Rejection, ...]
+    question: Question, setting: Candidates, fewer: Rejection | None
 ) -> tuple[str, ...]:
-    """Binding constraints of a plan, as text: its targets, and why one node fewer fails."""
+    """Binding constraints of a plan, as text: its targets, and why one node ``fewer`` fails."""
     constraints = [
         f"{promise}: {_kept_text(promise, setting)} with {question.confidence:.0%} confidence"
         for promise in question.promises
     ]
-    fewer = next((rejection for rejection in rejected if rejection.change == _FEWER), None)
     if fewer is not None:
         constraints.append(f"{_FEWER}: {fewer.reason}")
     elif question.space.min_nodes > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from headway.assumptions.planning import LEAST_CATCH_UP_RATIO, TRIGGERS_S
 from headway.assumptions.predictions import CALIBRATED_DOUBLINGS
@@ -19,6 +19,7 @@ from headway.domain import (
     Target,
 )
 from headway.domain.dstreams import DStreamsPlan, DStreamsPoint, DStreamsSetting
+from headway.lazy_classes import dataclass
 from headway.models.batches.job_pool import DStreamJobs
 from headway.models.laws.normal import ndtri
 from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts

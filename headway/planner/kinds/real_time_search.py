@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
 from headway.domain import Burst, CatchUp, JobProfile, Objective, Target
 from headway.domain.configuration import task_slots
 from headway.domain.real_time import RealTimePlan, RealTimeSetting
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_PARTITIONS
 from headway.models.laws.normal import ndtri
 from headway.models.real_time.stages import required_slots

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from headway.errors import EventLogError, ExitCode, LogNotFetchedError
+from headway.lazy_classes import dataclass
 from headway.redaction import one_line
 
 _MOST_LISTED = 8

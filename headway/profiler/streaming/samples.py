@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from headway.domain import (
     StageResources,
     StateOperatorProfile,
 )
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.profiler.operators import Operator
 from headway.profiler.recorded_queries import query_label

@@ -1,0 +1,166 @@
+"""Frozen data classes whose constructors are compiled when they are first called.
+
+Commands load two hundred classes of the domain and use a third of them.
+:func:`dataclasses.dataclass` compiles six methods for each: together that takes longer than the
+start of Python with numpy. Here the constructor is compiled by the first call, and the other
+methods read the fields by their names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, FrozenInstanceError, fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+Noun = TypeVar("Noun", bound=type)
+
+
+def frozen_dataclass(
+    *,
+    frozen: bool,
+    slots: bool = False,
+    kw_only: bool = False,
+    eq: bool = True,
+    repr: bool = True,  # noqa: A002  # as dataclasses.dataclass calls it
+) -> Callable[[Noun], Noun]:
+    """As :func:`dataclasses.dataclass`, for classes that are frozen.
+
+    Only other classes of this decorator can be derived from them.
+
+    Examples
+    --------
+    >>> @frozen_dataclass(frozen=True, slots=True)
+    ... class Interval:
+    ...     low: float
+    ...     high: float = 1.0
+    >>> Interval(0.5), Interval(0.5) == Interval(low=0.5, high=1.0)
+    (Interval(low=0.5, high=1.0), True)
+    >>> Interval(0.5).low = 0.7
+    Traceback (most recent call last):
+    ...
+    dataclasses.FrozenInstanceError: cannot assign to field 'low'
+    """
+    assert frozen, "a class that changes is one of dataclasses.dataclass"
+
+    def frozen_class(described: Noun) -> Noun:
+        # As stdlib's dataclass without options that compile something.
+        noun: Any = dataclasses.dataclass(
+            init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
+        )(described)
+        noun.__init__ = _Constructor(noun)
+        noun.__setattr__, noun.__delattr__ = _refuse_setting, _refuse_deletion
+        methods: dict[str, Any] = {}
+        if slots:
+            methods |= {"__getstate__": _state, "__setstate__": _set_state}
+        if repr:
+            methods["__repr__"] = _representation
+        if eq:
+            methods |= _comparison(member.name for member in fields(noun) if member.compare)
+        for name, method in methods.items():
+            # A class with a method __eq__ has None as its hash.
+            if noun.__dict__.get(name) is None:
+                setattr(noun, name, method)
+        return noun  # type: ignore[no-any-return]
+
+    return frozen_class
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as dataclass
+else:
+    dataclass = frozen_dataclass
+
+
+class _Factory:
+    """The default of a field whose value is made for each instance."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_FACTORY = _Factory()
+
+
+class _Constructor:
+    """Takes the place of a class's constructor until somebody looks at it, and makes it then."""
+
+    __slots__ = ("noun",)
+
+    def __init__(self, noun: Any) -> None:
+        self.noun = noun
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        constructor = _constructor_of(self.noun)
+        self.noun.__init__ = constructor
+        return constructor.__get__(instance, owner)
+
+
+def _constructor_of(noun: Any) -> Any:
+    """The constructor that takes the fields of a class."""
+    names: dict[str, Any] = {"_put": object.__setattr__, "_factory": _FACTORY}
+    positional, by_name = ["self"], list[str]()
+    lines: list[str] = []
+    for member in fields(noun):
+        parameter = value = member.name
+        if member.default is not MISSING:
+            names[f"_default_{member.name}"] = member.default
+            parameter = f"{member.name}=_default_{member.name}"
+        elif member.default_factory is not MISSING:
+            names[f"_make_{member.name}"] = member.default_factory
+            parameter = f"{member.name}=_factory"
+            value = f"_make_{member.name}() if {member.name} is _factory else {member.name}"
+        (by_name if member.kw_only else positional).append(parameter)
+        lines.append(f"_put(self, {member.name!r}, {value})")
+    if hasattr(noun, "__post_init__"):
+        lines.append("self.__post_init__()")
+    parameters = ", ".join([*positional, *(["*", *by_name] if by_name else [])])
+    body = "\n ".join(lines or ["pass"])
+    exec(f"def __init__({parameters}):\n {body}", names)
+    constructor = names["__init__"]
+    constructor.__qualname__ = f"{noun.__qualname__}.__init__"
+    constructor.__annotations__ = {member.name: member.type for member in fields(noun)}
+    constructor.__annotations__["return"] = None
+    return constructor
+
+
+def _comparison(names: Iterable[str]) -> dict[str, Any]:
+    """Equality and hash of the fields of these names."""
+    values: Callable[[Any], tuple[Any, ...]]
+    match tuple(names):
+        case ():
+            values = lambda _: ()  # noqa: E731
+        case (name,):
+            values = lambda noun: (getattr(noun, name),)  # noqa: E731
+        case several:
+            values = attrgetter(*several)
+
+    def is_equal(noun: Any, other: Any) -> Any:
+        if other.__class__ is not noun.__class__:
+            return NotImplemented
+        return values(noun) == values(other)
+
+    return {"__eq__": is_equal, "__hash__": lambda noun: hash(values(noun))}
+
+
+def _representation(noun: Any) -> str:
+    shown = (f"{member.name}={getattr(noun, member.name)!r}" for member in fields(noun))
+    return f"{noun.__class__.__qualname__}({', '.join(shown)})"
+
+
+def _refuse_setting(_: Any, name: str, __: object) -> None:
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _refuse_deletion(_: Any, name: str) -> None:
+    raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+def _state(noun: Any) -> list[Any]:
+    return [getattr(noun, member.name) for member in fields(noun)]
+
+
+def _set_state(noun: Any, state: list[Any]) -> None:
+    for member, value in zip(fields(noun), state, strict=True):
+        object.__setattr__(noun, member.name, value)
