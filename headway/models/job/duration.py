@@ -37,7 +37,7 @@ class LevelSpan(NamedTuple):
     def at(self, batch_rows: Numeric) -> Array:
         """Mean time of the level [s] in a batch of ``batch_rows`` rows."""
         rows = np.asarray(batch_rows, dtype=np.float64)
-        span_s = self.fixed_s if self.stage_terms else self.fixed_s + np.zeros_like(rows)
+        span_s = self.fixed_s + np.zeros(rows.shape)
         for per_row_s, scale, exponent in self.stage_terms:
             span_s = span_s + per_row_s * (scale * rows**exponent)
         for bend in self.bends:
@@ -48,12 +48,12 @@ class LevelSpan(NamedTuple):
         """Seconds that one more row in the batch adds."""
         # A power below one is infinitely steep at zero: less than one row counts as one.
         rows = np.maximum(np.asarray(batch_rows, dtype=np.float64), 1.0)
-        slope_s: Numeric = 0.0 if self.stage_terms else np.zeros_like(rows)
+        slope_s: Array = np.zeros(rows.shape)
         for per_row_s, scale, exponent in self.stage_terms:
             slope_s = slope_s + per_row_s * (scale * exponent * rows ** (exponent - 1.0))
         for bend in self.bends:
             slope_s = slope_s + bend.per_row_s * (rows >= bend.from_rows)
-        return np.asarray(np.maximum(slope_s, 0.0) if self.bends else slope_s)
+        return np.maximum(slope_s, 0.0) if self.bends else slope_s
 
     def times(self, ratio: float) -> LevelSpan:
         """The same with all times multiplied."""
@@ -77,7 +77,7 @@ class DurationModel(NamedTuple):
     def mean_s(self, batch_rows: Numeric) -> Array:
         """Mean batch duration [s]."""
         rows = np.asarray(batch_rows, dtype=np.float64)
-        total_s: Numeric = self.driver_s if self.levels else self.driver_s + np.zeros_like(rows)
+        total_s = self.driver_s + np.zeros(rows.shape)
         for level in self.levels:
             total_s = total_s + level.at(rows)
         return np.asarray(total_s)
@@ -85,7 +85,7 @@ class DurationModel(NamedTuple):
     def slope_s(self, batch_rows: Numeric) -> Array:
         """Seconds that one more row in the batch adds."""
         rows = np.asarray(batch_rows, dtype=np.float64)
-        slope_s: Numeric = 0.0 if self.levels else np.zeros_like(rows)
+        slope_s: Array = np.zeros(rows.shape)
         for level in self.levels:
             slope_s = slope_s + level.slope_at(rows)
         return np.asarray(slope_s)

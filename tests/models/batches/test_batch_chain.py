@@ -179,7 +179,9 @@ def test_extrapolation_ends_where_many_plain_steps_do(
     offered_load: float, trigger_s: float, noise: float, share: float, persistence: float
 ) -> None:
     duration = line(offered_load, noise, share, persistence)
-    recursion = Recursion.of(steady_state(duration, RATE_PER_S, [trigger_s], dispersion=0.0))
+    recursion = Recursion.of(
+        steady_state(duration, RATE_PER_S, np.array([trigger_s]), dispersion=0.0)
+    )
     recursion, levels, grid, joint = stationary(recursion)
     step, plain = _Step.of(recursion, levels, grid), recursion.start(levels, grid)
     for _ in range(1_200):
