@@ -284,7 +284,7 @@ def _before(given: argparse.Namespace) -> Iterator[str]:
         "on the nine fixed ones once; of the latter eighteen it had been seen what the rule before "
         "lost there. While it was made it was tried on other traces only, 20 of hours drawn with "
         "the random seeds 501 to 504, each with one random seed. Three of them, an outage, a ramp "
-        "and a flash crowd, had not been played with it when it was frozen. On the other 17 it "
+        "and a flash crowd, had not been simulated with it when it was frozen. On the other 17 it "
         "kept 97.1% of the windows and lost at most 5.6 points to a fixed size, where the rule "
         "before had kept 95.5% and lost 19.4."
     )
