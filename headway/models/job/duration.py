@@ -52,7 +52,7 @@ class LevelSpan(NamedTuple):
         for per_row_s, scale, exponent in self.stage_terms:
             slope_s = slope_s + per_row_s * (scale * exponent * rows ** (exponent - 1.0))
         for bend in self.bends:
-            slope_s = slope_s + bend.per_row_s * (rows >= bend.from_rows)
+            slope_s = np.asarray(slope_s + bend.per_row_s * (rows >= bend.from_rows), dtype=float)
         return np.asarray(np.maximum(slope_s, 0.0) if self.bends else slope_s)
 
     def times(self, ratio: float) -> LevelSpan:
