@@ -27,7 +27,7 @@ from refresh_readme import WIDTH, refreshed
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 #: Their commands take a quarter of a minute: they are checked by `make test-statistical`.
-_SLOW = frozenset(("how-many-executors.md", "many-streams.md"))
+_SLOW = frozenset(("how-many-executors.md", "many-streams.md", "scalla.md"))
 _BEGIN, _END = "<!-- made by scripts/refresh_docs.py -->", "<!-- end of what is made -->"
 
 

@@ -12,14 +12,14 @@ import pytest
 
 from headway import load_profile
 from headway.sparkconf import parse_properties
-from tests.installation import EXTRAS, required, without
+from tests.installation import EXTRAS, FEW_SETTINGS, required, without
 
 pytestmark = pytest.mark.jvm
 
 # The parts of a quick demonstration, shorter: each lasts until it has its batches all the same, and
 # how well it is predicted is not judged here. Patience goes by the length of a part: it stays
 # that of the whole parts, for the first batches take ten seconds each on a busy machine.
-SHORTER = """
+SHORTER = f"""{FEW_SETTINGS}
 from headway.demo import run
 from headway.runtime import measure
 measure._PATIENCE_FACTOR *= 3.0
