@@ -134,7 +134,7 @@ def _loaded(path: str | Path, expected: str, read: Callable[[Document], Profile]
 
 
 def _document(text: str, name: str, expected: str) -> Document:
-    """The file as YAML; of one that is none and names no schema, the message says what it is not."""
+    """The file as YAML; of one that is none and names no schema, the message says so."""
     try:
         return parse_document(text, name=name)
     except InputError as error:
