@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Profile = TypeVar("Profile")
 # An object on one line, with Spark's word for what it tells.
 EVENT_LOG = re.compile(r'\ufeff?\s*\{[^\n]*"Event"\s*:\s*"')
+_SCHEMA = re.compile(r"(?m)^schema:")
 _JOB = "a job profile as 'headway profile' writes it"
 _OF_BATCH_JOBS = ". A batch job has a deadline: headway plan PROFILE --target 'deadline <= 10m'"
 
@@ -117,9 +118,19 @@ def _loaded(path: str | Path, expected: str, read: Callable[[Document], Profile]
                 f"{file}: a Spark event log, not {expected}; "
                 f"run 'headway profile {file} -o profile.yaml' first"
             )
-        return read(parse_document(text, name=str(file)))
+        return read(_document(text, str(file), expected))
     except InputError as error:
         raise ProfileError(str(error)) from None
+
+
+def _document(text: str, name: str, expected: str) -> Document:
+    """The file as YAML; of one that is none and names no schema, the message says so."""
+    try:
+        return parse_document(text, name=name)
+    except InputError as error:
+        if _SCHEMA.search(text):
+            raise
+        raise InputError(f"{error}; expected an event log, or {expected}") from None
 
 
 def _job_in(document: Document) -> JobProfile:

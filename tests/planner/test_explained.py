@@ -46,7 +46,7 @@ def planned(rate: str = "5k/s", target: str = "p99 <= 5s") -> Any:
     return headway.plan(a_profile(), rate=rate, target=target)
 
 
-def test_the_text_of_a_plan_computes_no_rules_and_no_sensitivities(
+def test_the_text_of_a_plan_computes_no_rules_no_neighbours_and_no_sensitivities(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     computed = Computed(monkeypatch)
@@ -54,11 +54,11 @@ def test_the_text_of_a_plan_computes_no_rules_and_no_sensitivities(
     assert isinstance(found, Plan)
     assert computed.names == []
     as_text(found)
-    assert set(computed.names) == {ROWS, NEIGHBOURS, ADVICE, START}
+    assert set(computed.names) == {ROWS, ADVICE, START}
     as_text(found)
-    assert len(computed.names) == 4, "each part once"
+    assert len(computed.names) == 3, "each part once"
     explanation_text(found)
-    assert {RULES, INPUTS} < set(computed.names)
+    assert {RULES, INPUTS, NEIGHBOURS} < set(computed.names)
 
 
 def test_a_check_computes_nothing_of_what_explains_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:

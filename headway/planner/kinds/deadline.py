@@ -207,7 +207,8 @@ def _settling_advice(offer: _OfBatchJob, slots: int, probability: float) -> Iter
     job, verdict = offer.job, Verdict.of(probability, offer.confidence)
     now = job.spread_ratio(slots, offer.space.core_speed_ratio)
     then = job.spread_ratio(job.seen_slots, 1.0)
-    if verdict is not Verdict.TOO_CLOSE or not then < now:
+    # What whole per cents do not show is no gain.
+    if verdict is not Verdict.TOO_CLOSE or not round(then, 2) < round(now, 2):
         return
     text = (
         f"a run of this configuration would narrow the uncertainty of its run time from {now:.0%} "
