@@ -29,7 +29,7 @@ _TAIL_BY_RATE, _GAIN_BY_RATE, _LEAST_SLOPE = 120.0, 7.0, 1e-3
 # To put more settings than these in order is quicker than to try them as they come.
 _FEW = 4
 # A trigger interval that so many batches overrun changes nothing that a count depends on.
-_NEARLY_ALL = 0.9999
+_NEARLY_ALL, _NUM_DIGITS = 0.9999, 6
 
 
 class Staircase:
@@ -52,10 +52,10 @@ class Staircase:
     -----
     theory.md (P4), (P5), (P7), (P9): a setting that meets the targets at a rate meets them at all
     lower ones. The last rate that a count sustains is thus the maximum over its settings. It is
-    searched with the setting that is best by moments (P5), from the rate that its moments and the
-    counts before suggest; every other one that may meet the targets is tried at the next rate only
-    (P24), and takes its place if it does. Settings whose batches run back to back are alike,
-    whatever their trigger interval, and one of them is tried.
+    searched with the setting that is best by moments, from the rate that these and the counts
+    before suggest; every other one that may meet the targets is tried at the next rate only (P24),
+    and takes its place if it does. Settings whose batches run back to back at the same upper end
+    are alike, whatever their trigger interval, and one of them is tried.
     """
 
     def __init__(self, question: Question, foreseen_per_s: Iterable[float] = ()) -> None:
@@ -243,7 +243,9 @@ def _distinct(settings: Candidates, rate_per_s: float) -> Indices:
     law = settings.planned_law(rate_per_s)
     is_back_to_back = law.is_stable & (law.overrun_probability > _NEARLY_ALL)
     trigger_s = np.where(is_back_to_back, 0.0, settings.trigger_s)
-    columns = np.column_stack([settings.nodes, settings.partitions, trigger_s])
+    # A trigger may also decide at which rate and upper end a setting is planned: (P4).
+    planned = np.round([law.offered_load_ratio, law.state.fixed_s], _NUM_DIGITS)
+    columns = np.column_stack([settings.nodes, settings.partitions, trigger_s, *planned])
     _, firsts = np.unique(columns, axis=0, return_index=True)
     return np.sort(firsts)
 
