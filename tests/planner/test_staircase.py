@@ -119,6 +119,7 @@ def test_rates_that_are_foreseen_change_nothing(seed: int) -> None:
         if len(set(answered)) > 1:
             break
     if not answered:
+        assert Staircase(question).fewest_nodes(rates) is None
         return
     at_steps = [place for place in range(1, 120) if answered[place] != answered[place - 1]] or [1]
     for place in {at_steps[0] - 1, at_steps[0], at_steps[-1] - 1, at_steps[-1]}:
