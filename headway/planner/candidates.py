@@ -384,7 +384,7 @@ def candidates_at(question: Question, settings: Sequence[tuple[int, int, float]]
     sizes = list(dict.fromkeys(zip(nodes, partitions, strict=True)))
     index_of_size = {size: index for index, size in enumerate(sizes)}
     profile, slots_of = question.profile, question.space.num_slots
-    models = [duration_model(profile, slots_of(count), each) for count, each in sizes]
+    models = [duration_model(profile, slots_of(count), shuffled) for count, shuffled in sizes]
     size_indices = [index_of_size[size] for size in zip(nodes, partitions, strict=True)]
     return Candidates(
         question=question,

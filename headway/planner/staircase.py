@@ -109,8 +109,7 @@ class Staircase:
 
     def _first_open(self, rates_per_s: Array) -> Indices:
         """Index of the first count that is not known to miss the targets at each rate."""
-        is_open = self._missed_per_s > rates_per_s[:, np.newaxis]
-        return np.asarray(is_open.argmax(axis=1))
+        return np.asarray(np.argmax(self._missed_per_s > rates_per_s[:, np.newaxis], axis=1))
 
     def _num_met(self, index: int, rates_per_s: Array) -> int:
         """How many of some increasing rates a count sustains by moments and by (T4): (P24)."""

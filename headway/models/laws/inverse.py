@@ -165,7 +165,8 @@ def last_kept_near(
 
     Notes
     -----
-    The steps along the slope become longer; with a value at both ends, `last_kept` goes on.
+    The steps along the slope become longer; with a value at both ends, `last_kept` goes on: the
+    Illinois variant (Dowell and Jarratt 1971), and bisection.
 
     Examples
     --------
