@@ -145,7 +145,8 @@ def _comparison(names: Iterable[str]) -> dict[str, Any]:
 
 
 def _representation(noun: Any) -> str:
-    shown = (f"{member.name}={getattr(noun, member.name)!r}" for member in fields(noun))
+    members = (member.name for member in fields(noun) if member.repr)
+    shown = (f"{name}={getattr(noun, name)!r}" for name in members)
     return f"{noun.__class__.__qualname__}({', '.join(shown)})"
 
 

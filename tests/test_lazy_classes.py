@@ -28,6 +28,7 @@ def _classes(decorated: Callable[..., Any]) -> tuple[Any, Any]:
         tasks: int = 4
         rows: list[int] = field(default_factory=list)
         note: str = field(default="", kw_only=True, compare=False)
+        secret: str = field(default="hush", kw_only=True, compare=False, repr=False)
 
         def __post_init__(self) -> None:
             if self.tasks < 1:
