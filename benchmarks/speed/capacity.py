@@ -26,6 +26,7 @@ from pages import headed, made_by
 
 from headway.fleet.nouns import Fleet, FleetPlan, Offer, Purchasing, Quota, Supply
 from headway.fleet.plan_fleet import plan_fleet
+from headway.units import counted
 
 NUM_JOBS, NUM_TYPES, NUM_HOURS = 1000, 50, 24
 GAP_RATIO = 0.01
@@ -183,7 +184,7 @@ def page(num_seeds: int, num_processes: int) -> str:
             f"{STREAMING_SHARE:.0%} of the jobs are streaming queries of {NUM_PROFILES} profiles, "
             "each with its own daily curve; the others are declared nightly batch jobs that all "
             f"differ. Goal: under {PROCESS_GOAL_S:.0f} s. Maximum time, gap and memory of "
-            f"{num_processes} random fleets of each kind."
+            f"{counted(num_processes, 'random fleet')} of each kind."
         ),
         "",
         *headed("| fleet | time | processor time | gap | peak nodes | memory |"),
@@ -199,7 +200,8 @@ def page(num_seeds: int, num_processes: int) -> str:
         "",
         (
             "In a process that knows the needs of all jobs and has loaded cvxpy. Goal: under "
-            f"{GOAL_S:.0f} s. Maximum time and gap of {num_seeds} random fleets of each kind."
+            f"{GOAL_S:.0f} s. Maximum time and gap of {counted(num_seeds, 'random fleet')} "
+            "of each kind."
         ),
         "",
         *headed("| fleet | time | processor time | gap | peak nodes |"),
