@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -27,7 +26,7 @@ _SHOWN_BYTES = 1000
 
 
 class Piece(NamedTuple):
-    """The lines of a part of a log that begin in a byte range, which may be compressed."""
+    """The lines of a part of a log that begin in a byte range; all lines of a compressed file."""
 
     app: int
     part: int
@@ -49,19 +48,6 @@ class Piece(NamedTuple):
     def events_bytes(self) -> int:
         """Approximate uncompressed size."""
         return self.size_bytes * (_PACKED_RATIO if self.is_packed else 1)
-
-    def divided(self, num_pieces: int) -> list[Piece]:
-        """The same lines in several pieces. Compressed files are unpacked from their beginning to
-        the end of each piece, which takes less time than reading the lines of one.
-        """
-        cuts_bytes = [
-            self.start_bytes + self.size_bytes * number // num_pieces
-            for number in range(num_pieces + 1)
-        ]
-        return [
-            self._replace(start_bytes=start_bytes, end_bytes=end_bytes)
-            for start_bytes, end_bytes in pairwise(cuts_bytes)
-        ]
 
 
 class Order(NamedTuple):
@@ -145,28 +131,12 @@ def _blocks(order: Order) -> Iterator[tuple[list[bytes], int, int]]:
 
 
 def _unpacked(packed: IO[bytes], order: Order) -> Iterator[bytes]:
-    """The lines that begin in what the blocks that begin in the piece are unpacked to."""
-    piece, head = order.piece, packed.read(HEAD_BYTES)
+    head = packed.read(HEAD_BYTES)
     packed.seek(0)
-    allowance = Allowance(order.limits, piece.end_bytes, None)
-    block_bytes = at_bytes = 0
-    is_line_open = is_line_of_piece = False
+    allowance = Allowance(order.limits, order.piece.size_bytes, None)
     for chunk in plain_chunks(packed, head):
         allowance.take(len(chunk))
-        if packed.tell() > at_bytes:
-            block_bytes, at_bytes = at_bytes, packed.tell()
-        is_of_piece = piece.start_bytes <= block_bytes < piece.end_bytes
-        # The first bytes may be of a line that began before.
-        first = (chunk.find(b"\n") + 1 or len(chunk)) if is_line_open else 0
-        if is_line_of_piece and first:
-            yield chunk[:first]
-        if is_of_piece and first < len(chunk):
-            yield chunk[first:]
-        if first < len(chunk):
-            is_line_of_piece = is_of_piece
-        is_line_open = not chunk.endswith(b"\n")
-        if block_bytes >= piece.end_bytes and not (is_line_open and is_line_of_piece):
-            return
+        yield chunk
 
 
 def _plain(file: IO[bytes], piece: Piece) -> Iterator[bytes]:

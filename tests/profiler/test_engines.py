@@ -37,7 +37,7 @@ from headway.profiler.ids import Ids
 from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
-from headway.profiler.pieces import Engine, Order, Result, carried_out, pieces_of
+from headway.profiler.pieces import Engine, Order, Result, pieces_of
 from headway.profiler.recording.recorder_file import RotatingFile
 from tests.profiler.event_log import (
     AppLog,
@@ -234,27 +234,6 @@ def test_long_queries_leave_their_old_batches_behind(
     assert [row["batch_id"] for row in read.batches] == list(range(20, 30))
     assert {row["batch_id"] for row in read.stage_runs} == set(range(20, 30))
     assert collect(pieces, other_way_round) == read
-
-
-@pytest.mark.parametrize("chunk_bytes", [700, 20_000])
-def test_compressed_files_may_be_read_in_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int
-) -> None:
-    found = find_event_logs([several_logs(tmp_path / "logs")])
-    unpack(found.logs, tmp_path / "work", stay_packed=True)
-    pieces = pieces_of(tmp_path / "work")
-    whole = collect(pieces, in_processes(1))
-    monkeypatch.setattr("headway.profiler.logs.log_codecs._CHUNK_BYTES", chunk_bytes)
-    monkeypatch.setattr("headway.profiler.logs.log_codecs._PACKED_BYTES", 500)
-    packed = [piece for piece in pieces if piece.is_packed]
-    parts = [part for piece in packed for part in piece.divided(4)]
-    results = [carried_out(Order(part, UnpackLimits()), lambda *_: None) for part in parts]
-    assert sum(bool(result.gathered and result.gathered.counts) for result in results) > len(packed)
-    divided = [*(piece for piece in pieces if not piece.is_packed), *parts]
-    assert collect(divided, in_processes(1)) == whole
-    assert collect(divided, other_way_round) == whole
-    monkeypatch.setattr("headway.profiler.engines.in_process._WORTH_A_PROCESS_BYTES", 100)
-    assert collect(pieces, in_processes(2)) == whole
 
 
 def test_a_bomb_is_stopped_while_it_is_read(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import math
 import os
 import pickle
 import signal
@@ -19,7 +18,7 @@ from headway.profiler.pieces import OnProgress, Order, Result, carried_out
 from headway.units import parse_size_bytes
 
 # Starting a process takes as long as reading this much.
-_WORTH_A_PROCESS_BYTES = parse_size_bytes("16m")
+_WORTH_A_PROCESS_BYTES = parse_size_bytes("24m")
 _RESULTS_AHEAD = 8
 _ENDS_WITHIN_S = 5.0
 
@@ -39,9 +38,7 @@ def read_in_process(
     """
     total_bytes = sum(order.piece.events_bytes for order in orders)
     num_worthwhile = 1 + int(total_bytes / _WORTH_A_PROCESS_BYTES)
-    num_useful = min(num_processes or _num_cores(), num_worthwhile)
-    orders = _for_all_processes(orders, num_useful)
-    num_others = min(num_useful, len(orders)) - 1
+    num_others = min(num_processes or _num_cores(), len(orders), num_worthwhile) - 1
     if num_others < 1:
         for order in orders:
             yield carried_out(order, on_progress)
@@ -58,21 +55,6 @@ def read_in_process(
                 else:
                     shared.put(taken_index, carried_out(orders[taken_index], on_progress))
             yield shared.pop(order_index)
-
-
-def _for_all_processes(orders: Sequence[Order], num_processes: int) -> Sequence[Order]:
-    """Enough orders for all processes: compressed files are divided if there are too few.
-
-    There is one more than processes, as the first of these is at work while the others start.
-    """
-    if len(orders) >= num_processes:
-        return orders
-    num_pieces = math.ceil((num_processes + 1) / len(orders))
-    return [
-        order._replace(piece=piece)
-        for order in orders
-        for piece in (order.piece.divided(num_pieces) if order.piece.is_packed else [order.piece])
-    ]
 
 
 class _Shared:

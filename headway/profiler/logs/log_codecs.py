@@ -20,8 +20,6 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK_BYTES = parse_size_bytes("4m")
-# Pieces of a file end after so many compressed bytes.
-_PACKED_BYTES = parse_size_bytes("128k")
 
 
 class NothingWholeError(UnreadableLogError):
@@ -104,7 +102,7 @@ def _of_zstd(packed: IO[bytes]) -> Iterator[bytes]:
 
     try:
         with zstandard.ZstdDecompressor().stream_reader(
-            packed, read_size=_PACKED_BYTES, read_across_frames=True, closefd=False
+            packed, read_across_frames=True, closefd=False
         ) as reader:
             yield from _chunks(cast(BufferedIOBase, reader))
     except zstandard.ZstdError as error:
