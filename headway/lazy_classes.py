@@ -136,10 +136,10 @@ def _comparison(names: Iterable[str]) -> dict[str, Any]:
         case several:
             values = attrgetter(*several)
 
-    def is_equal(noun: Any, other: Any) -> Any:
-        if other.__class__ is not noun.__class__:
+    def is_equal(noun: Any, compared: Any) -> Any:
+        if compared.__class__ is not noun.__class__:
             return NotImplemented
-        return values(noun) == values(other)
+        return values(noun) == values(compared)
 
     return {"__eq__": is_equal, "__hash__": lambda noun: hash(values(noun))}
 

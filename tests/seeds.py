@@ -21,9 +21,10 @@ def first_of(cases: Iterable[object], few: int) -> list[object]:
 
     The others are not even collected in every run: they are thousands, in each process.
     """
-    first = list(cases)
-    others = first[few:] if _is_every_example() else []
-    return [*first[:few], *(pytest.param(it, marks=pytest.mark.statistical) for it in others)]
+    every_case = list(cases)
+    rare = every_case[few:] if _is_every_example() else []
+    marked = (pytest.param(case, marks=pytest.mark.statistical) for case in rare)
+    return [*every_case[:few], *marked]
 
 
 def examples(few: int, many: int) -> settings:

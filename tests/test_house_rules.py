@@ -128,7 +128,7 @@ def test_no_module_is_named_after_nothing() -> None:
 
 
 def test_few_imports_wait_for_a_call() -> None:
-    found = {
+    imports = {
         (name, node.lineno)
         for name, tree in modules().items()
         for function in ast.walk(tree)
@@ -136,7 +136,7 @@ def test_few_imports_wait_for_a_call() -> None:
         for node in ast.walk(function)
         if isinstance(node, ast.Import | ast.ImportFrom)
     }
-    assert len(found) <= MOST_IMPORTS_IN_FUNCTIONS, "only what few calls need, or takes long"
+    assert len(imports) <= MOST_IMPORTS_IN_FUNCTIONS, "only what few calls need, or takes long"
 
 
 def test_quantities_of_the_domain_carry_their_unit() -> None:

@@ -94,7 +94,7 @@ def test_they_answer_alike(asked: Callable[[Any, Any], object]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Job:
     """One that can be pickled, since it stands in a module."""
 
     name: str
@@ -112,9 +112,9 @@ class WithoutSlots:
 
 
 def test_they_are_written_and_read() -> None:
-    kept = Kept(name="a", sizes=(1, 2))
-    assert pickle.loads(pickle.dumps(kept)) == kept
-    assert len({kept, copy.copy(kept), Kept(name="b")}) == 2
+    job = Job(name="a", sizes=(1, 2))
+    assert pickle.loads(pickle.dumps(job)) == job
+    assert len({job, copy.copy(job), Job(name="b")}) == 2
 
 
 def test_own_methods_stay() -> None:

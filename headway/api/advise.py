@@ -23,7 +23,6 @@ def advise(
     one, for the profiled setting at the given rate. With neither, they improve the profile for all
     settings. Raises InputError if a value is invalid, or a target is given without a rate.
     """
-
     if target is not None and rate is None:
         raise InputError(
             f"a target needs the rate at which it is to be met; give {argument('rate')} beside "

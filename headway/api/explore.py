@@ -158,7 +158,6 @@ def explore_spec(
     file, or the code that it names, is invalid; SparkUnavailableError if there is no Java to run
     Spark with.
     """
-
     exploration = load_spec_of(Path(path), Exploration)
     build = function_of(exploration.code, exploration.function)
     with embedded_session(app_name="headway explore", master=exploration.master) as spark:

@@ -32,7 +32,6 @@ def is_spec(path: str | Path) -> bool:
 
     Raises InputError if it cannot be read.
     """
-
     text = read_text(Path(path), expected="an event log, a job profile, or a spec file")
     # A profile may be of a kind of application.
     return not names_schema(text) and names_kind(text)

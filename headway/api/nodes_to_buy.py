@@ -30,7 +30,6 @@ def spaces_of(
 
     ``space_of`` gives the search space of the job on some nodes, or why they have no room for it.
     """
-
     types = node_types_of(question)
     require_prices(question.objective, types, question.budget_per_hour)
 

@@ -112,7 +112,6 @@ def profile_and_tables(
     writes none. Options and errors are those of :func:`profile`; also raises InputError if the logs
     contain several applications without a streaming query.
     """
-
     from headway.profiler.survey import profile_together
 
     question = read_question(ProfileQuestion, options)

@@ -256,7 +256,6 @@ def schedule_verdict(
     ``"all"`` for all; stagger, fcfs, promise and economy by default. Raises InputError if the file
     is not a valid spec; one line per fault.
     """
-
     names = () if policies is None else _POLICIES.read(policies, "policies")
     requested_policies = (
         list(ALL_POLICIES)
@@ -285,7 +284,6 @@ def replay_decisions(path: str | Path) -> Replay:
 
     Raises InputError if the file is no decision log, or contains no decision.
     """
-
     entries = list(read_decision_log(path))
     decisions = [entry for entry in entries if isinstance(entry, Decision)]
     batches = [entry for entry in entries if isinstance(entry, BatchEnd)]

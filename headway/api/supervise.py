@@ -42,7 +42,6 @@ def supervise_spec(
     Raises InputError if the file is invalid, has bounds of executors, or another tuner holds its
     state; HeadwayError if the application ends by itself.
     """
-
     if not command:
         raise InputError(
             f"{argument('command')} is empty; expected what starts the application, e.g. "

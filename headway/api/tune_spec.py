@@ -42,7 +42,6 @@ def tune_spec(
     Raises InputError as :func:`headway.tune`, or if the file, or the code that it names, is
     invalid; HeadwayError if the query or the tuner ends before its time.
     """
-
     tuning = load_spec_of(Path(path), Tuning)
     if tuning.code is None:
         raise InputError(
@@ -84,7 +83,6 @@ def switch_spec(path: str | Path, *, off: bool, restore: bool = False) -> str:
     With ``restore`` it returns to the setting before its first change. Raises InputError if the
     file is invalid.
     """
-
     state = state_of(path, load_spec_of(Path(path), Tuning))
     switch = switch_file(state)
     if not off:
@@ -121,7 +119,6 @@ def patched_manifest(path: str | Path, manifest: str, *, name: str, job: str | N
     ``job`` the name of the application, if it has several. Raises InputError if a file is invalid,
     or the tuner has not run.
     """
-
     tuning = load_spec_of(Path(path), Tuning)
     saved_state = load_tuner(state_of(path, tuning))
     if saved_state is None:

@@ -116,7 +116,6 @@ def fusions_of(plan: str | Path) -> tuple[FusionAdvice, ...]:
     ``plan`` is a file with what ``df.explain()`` printed. Raises InputError if it does not exist,
     or contains no exchange by key.
     """
-
     exchanges = plan_exchanges(read_text(Path(plan), expected="what df.explain() prints"))
     if not exchanges:
         raise InputError(

@@ -23,13 +23,13 @@ def fewest_nodes(question: Question) -> Fewest:
     necessarily meet a target that fewer miss, since a plan allows for more uncertainty beyond the
     profiled slots.
     """
-    hopeful: dict[int, list[int]] = {}
+    partitions_of: dict[int, list[int]] = {}
     for nodes, partitions, rate_per_s in most_rates_per_s(question):
         if rate_per_s >= question.rate_per_s:
-            hopeful.setdefault(nodes, []).append(partitions)
+            partitions_of.setdefault(nodes, []).append(partitions)
     return fewest_of(
-        sorted(hopeful),
-        lambda nodes: sufficient_setting(question, nodes, hopeful[nodes]) is not None,
+        sorted(partitions_of),
+        lambda nodes: sufficient_setting(question, nodes, partitions_of[nodes]) is not None,
         max_nodes=question.space.max_nodes,
         tries_every=False,
     )
@@ -50,10 +50,18 @@ def sufficient_setting(
 def first_meeting(candidates: Candidates) -> Candidates | None:
     """A setting that meets the question, if there is one: theory.md (P24)."""
     rate_per_s = candidates.question.rate_per_s
+    return likeliest_to_meet(hopeful(candidates, rate_per_s), rate_per_s)
+
+
+def hopeful(candidates: Candidates, rate_per_s: float) -> Candidates:
+    """Those within their limits that may meet every target at a rate by moments (P24)."""
     is_possible = noise_free_rate_per_s(candidates) >= rate_per_s
     candidates = candidates.take(is_possible & within_limits(candidates))
-    if len(candidates):
-        candidates = candidates.take(candidates.could_meet(rate_per_s))
+    return candidates.take(candidates.could_meet(rate_per_s)) if len(candidates) else candidates
+
+
+def likeliest_to_meet(candidates: Candidates, rate_per_s: float) -> Candidates | None:
+    """The first of hopeful settings, the likeliest first, that meets every target by (T4)."""
     if not len(candidates):
         return None
     candidates = most_likely_first(candidates, rate_per_s)

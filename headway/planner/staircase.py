@@ -12,9 +12,13 @@ import numpy as np
 from headway.domain import Metric
 from headway.models.arrays import Array
 from headway.models.laws.inverse import last_kept_near
-from headway.planner.bill import within_limits
 from headway.planner.candidates import Candidates, Indices, all_candidates
-from headway.planner.fewest import first_meeting, first_to_meet, most_likely_first
+from headway.planner.fewest import (
+    first_to_meet,
+    hopeful,
+    likeliest_to_meet,
+    most_likely_first,
+)
 from headway.planner.noise_free import most_rates_per_s, noise_free_rate_per_s
 from headway.planner.question import Question
 
@@ -145,9 +149,7 @@ class Staircase:
         open_indices = np.flatnonzero(self._missed_per_s[:-1] > rate_per_s)
         open_indices = open_indices[open_indices >= index][: self._looked_at_together]
         settings = all_candidates(self._question, self._nodes[open_indices].tolist())
-        settings = settings.take(noise_free_rate_per_s(settings) >= rate_per_s)
-        if len(settings):
-            settings = settings.take(settings.could_meet(rate_per_s))
+        settings = hopeful(settings, rate_per_s)
         ruled_out = open_indices[~np.isin(self._nodes[open_indices], settings.nodes)]
         self._missed_per_s[ruled_out] = rate_per_s
         is_ruled_out = bool(index in ruled_out)
@@ -169,18 +171,15 @@ class Staircase:
     def _fewest_alone(self, rate_per_s: float) -> int | None:
         """The first count that meets the targets; more are compared at once if none is found."""
         question = self._question.at_rate(rate_per_s)
-        hopeful = self._nodes[self._most_per_s >= rate_per_s].tolist()
+        node_counts = self._nodes[self._most_per_s >= rate_per_s].tolist()
         begin, step = 0, 1
-        while begin < len(hopeful):
-            node_counts = hopeful[begin : begin + step]
-            settings = all_candidates(question, node_counts)
-            is_possible = noise_free_rate_per_s(settings) >= rate_per_s
-            settings = settings.take(is_possible & within_limits(settings))
-            if len(settings):
-                settings = settings.take(settings.could_meet(rate_per_s))
+        while begin < len(node_counts):
+            settings = all_candidates(question, node_counts[begin : begin + step])
+            settings = hopeful(settings, rate_per_s)
             # Only counts with settings that may meet the targets are left.
             for nodes in np.unique(settings.nodes).tolist():
-                if first_meeting(settings.take(settings.nodes == nodes)) is not None:
+                of_count = settings.take(settings.nodes == nodes)
+                if likeliest_to_meet(of_count, rate_per_s) is not None:
                     return int(nodes)
             begin, step = begin + step, 2 * step
         return None

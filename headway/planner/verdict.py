@@ -52,14 +52,14 @@ def kept_probability(setting: Candidates) -> float:
         guess = lowest - at_lowest / _EXCESS_PER_STEP
     else:
         lowest, high = 0, min(math.ceil(planned_step), _NUM_STEPS)
-        at_lowest, guess = -math.inf, high - at_planned / _EXCESS_PER_STEP
+        at_lowest, guess = math.nan, high - at_planned / _EXCESS_PER_STEP
     step = last_kept_near(
         but_for_gain,
         lowest,
         high,
         guess=round(min(max(guess, lowest), high)),
         slope=_EXCESS_PER_STEP,
-        at_low=at_lowest if is_kept else math.nan,
+        at_low=at_lowest,
     )
     # The gain of errors needs a second chain, so it is computed only if everything else is met.
     if step > lowest and (at_step := excess(step)) > 0.0:

@@ -72,7 +72,6 @@ def run_setting(
     Raises InputError if the function does not return a running query of this session, or ignores
     the checkpoint; HeadwayError if the query fails.
     """
-
     if setting.checkpoint is not None:
         shutil.rmtree(setting.checkpoint, ignore_errors=True)
     with options_set(spark, {_PARTITIONS_KEY: str(setting.shuffle_partitions)}):

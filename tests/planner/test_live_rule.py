@@ -498,7 +498,7 @@ def test_spikes_that_return_late_are_left_as_soon_as_it_is_allowed() -> None:
     alone_s = steps[0].cost_node_s / (steps[0].before_executors - steps[0].after_executors)
     assert max(waits_s) <= 3600.0 < alone_s
     # The rows that are late at two, if the rate is a little higher, may be worth the third.
-    assert len(steps) == 3 and {one.after_executors for one in steps} <= {2, 3}
+    assert len(steps) == 3 and {change.after_executors for change in steps} <= {2, 3}
 
 
 def test_a_batch_that_works_off_a_backlog_is_not_silent() -> None:

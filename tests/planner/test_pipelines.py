@@ -123,7 +123,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("asked", first_of(CASES, 2), ids=lambda one: f"{one.target}")
+@pytest.mark.parametrize("asked", first_of(CASES, 2), ids=lambda case: f"{case.target}")
 def test_the_search_finds_what_enumeration_finds(asked: PipelineQuestion) -> None:
     plan, truth = plan_pipeline(asked), enumerated(asked)
     assert truth is not None
@@ -135,7 +135,7 @@ def test_the_search_finds_what_enumeration_finds(asked: PipelineQuestion) -> Non
     assert plan.highest_rate_per_s <= plan.most_rate_per_s
 
 
-@pytest.mark.parametrize("asked", first_of(CASES[:2], 1), ids=lambda one: f"{one.target}")
+@pytest.mark.parametrize("asked", first_of(CASES[:2], 1), ids=lambda case: f"{case.target}")
 def test_no_period_in_between_beats_what_is_proved(asked: PipelineQuestion) -> None:
     plan = plan_pipeline(asked)
     finer = replace(

@@ -36,6 +36,10 @@ def events(path: Path) -> list[str]:
     return [str(one["event"]) for one in read_audit(audit_file(path))]
 
 
+def audited(path: Path, event: str) -> list[dict[str, object]]:
+    return [entry for entry in read_audit(audit_file(path)) if entry["event"] == event]
+
+
 def test_a_step_of_the_rate_is_followed_by_executors_and_verified(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(executors=1, rate_per_s=step, comes_after_s=20.0)
@@ -50,8 +54,7 @@ def test_a_step_of_the_rate_is_followed_by_executors_and_verified(tmp_path: Path
     assert machine.state.last_good.executors == machine.running.executors
     assert machine.state.num_changes <= 2
     assert query.starts == [ONE]
-    said = read_audit(audit_file(path))
-    proposed = next(one for one in said if one["event"] == "proposed")
+    proposed = audited(path, "proposed")[0]
     assert proposed["expected"]["duration_s"]["high"] > 0  # type: ignore[index]
     assert "verified" in events(path)
     first_s = machine.state.provisioning_s[0]
@@ -88,7 +91,7 @@ def test_recommending_changes_nothing(tmp_path: Path) -> None:
     machine = begun(query, path, STEP_AT_S + 200, mode=Mode.RECOMMEND, first=ONE)
     assert (query.executors, query.starts) == (1, [ONE])
     assert machine.rule.proposal is not None
-    proposed = [one for one in read_audit(audit_file(path)) if one["event"] == "proposed"]
+    proposed = audited(path, "proposed")
     assert proposed and all(one["refused"] == "mode is recommend" for one in proposed)
 
 
@@ -100,7 +103,7 @@ def test_recommending_counts_the_executors_that_are_there(tmp_path: Path) -> Non
     machine = begun(query, path, STEP_AT_S, mode=Mode.RECOMMEND, first=three)
     assert machine.running.executors == 1
     run_for(machine, query, 120)
-    proposed = [one for one in read_audit(audit_file(path)) if one["event"] == "proposed"]
+    proposed = audited(path, "proposed")
     assert proposed[0]["now"]["executors"] == 1  # type: ignore[index]
 
 
@@ -221,7 +224,7 @@ def test_a_restart_waits_for_a_gap_at_each_look_and_is_not_blocked_meanwhile(
     assert "failed" not in events(path)
     assert not machine.state.blocked
     assert machine.state.num_changes == 0
-    waiting = [one for one in read_audit(audit_file(path)) if one["event"] == "proposed"]
+    waiting = audited(path, "proposed")
     assert [one["refused"] for one in waiting] == ["waits for a gap between batches"]
     query.has_gap = True
     machine._propose(proposal)
@@ -358,7 +361,7 @@ def test_a_restart_after_which_the_query_fails_is_taken_back_once(tmp_path: Path
     assert phase_of(machine) is Phase.HOLD
     faster = replace(a_configuration(), trigger_s=0.5)
     assert machine.state.is_blocked(a_configuration(), faster, query.now_s + 3600.0)
-    failed = next(one for one in read_audit(audit_file(path)) if one["event"] == "failed")
+    failed = audited(path, "failed")[0]
     assert "failed at its new setting: Permission denied" in str(failed["why"])
     # At the setting before it dies, too: then it was not the change.
     query.is_active = False
@@ -457,7 +460,7 @@ def test_other_partitions_are_thought_of_when_the_most_executors_are_too_few(
     run_for(machine, query, STEP_AT_S)
     assert "proposed" not in events(path)
     run_for(machine, query, 300)
-    proposed = [one for one in read_audit(audit_file(path)) if one["event"] == "proposed"]
+    proposed = audited(path, "proposed")
     assert proposed
     assert all(one["then"]["shuffle_partitions"] > 1 for one in proposed)  # type: ignore[index]
     assert machine.running == one, "its state is not repartitioned unasked"

@@ -184,10 +184,11 @@ def _state_columns(states: Sequence[StateSample]) -> Row:
 def _states(columns: Row, number: int) -> list[StateSample]:
     plain = {name: values for name, values in columns.items() if name != "operators"}
     operators = [
-        _samples(one, number, StateOperatorProfile) for one in columns.get("operators", ())
+        _samples(of_operator, number, StateOperatorProfile)
+        for of_operator in columns.get("operators", ())
     ]
     return [
-        replace(state, operators=tuple(one[place] for one in operators))
+        replace(state, operators=tuple(samples[place] for samples in operators))
         for place, state in enumerate(_samples(plain, number, StateSample))
     ]
 

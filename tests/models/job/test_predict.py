@@ -226,7 +226,7 @@ def test_close_to_saturation_a_setting_is_not_called_unstable() -> None:
     rates_per_s = (44e3, 46e3, 48e3, 52e3, 60e3, 90e3)
     predictions = [ask(profile, rate_per_s, trigger_s=2.0) for rate_per_s in rates_per_s]
     assert [one.is_close_to_saturation for one in predictions[1:3]] == [True, True]
-    is_sure = [one.is_surely_unstable for one in predictions]
+    is_sure = [prediction.is_surely_unstable for prediction in predictions]
     assert is_sure == [False, False, False, True, True, True]
 
 
@@ -237,8 +237,18 @@ def test_a_verdict_needs_more_than_the_spread_of_runs() -> None:
     profile = straight(settings=(run,), noise=noise)
     rates_per_s = (36e3, 40e3, 60e3, 70e3)
     predictions = [ask(profile, rate_per_s, trigger_s=2.0) for rate_per_s in rates_per_s]
-    assert [one.is_surely_stable for one in predictions] == [True, False, False, False]
-    assert [one.is_surely_unstable for one in predictions] == [False, False, False, True]
+    assert [prediction.is_surely_stable for prediction in predictions] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert [prediction.is_surely_unstable for prediction in predictions] == [
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.statistical
