@@ -27,6 +27,8 @@ FULL_RATIO = 0.9
 STEADY_RATIO = 0.95
 _COMPARED = 4
 _LEAST_S, _MOST_S, _LOOK_EVERY_S = 6.0, 30.0, 0.5
+_MOST_FOR_TWO_S = 150.0
+"""How long two full batches are waited for: one of a slow job takes longer than half a minute."""
 
 
 class Capacity(NamedTuple):
@@ -93,7 +95,9 @@ def steady_duration_s(running: StreamingQuery) -> float:
     """
     began_s = time.monotonic()
     durations_s: list[float] = []
-    while (passed_s := time.monotonic() - began_s) < _MOST_S:
+    while (passed_s := time.monotonic() - began_s) < (
+        _MOST_S if len(durations_s) >= 2 else _MOST_FOR_TWO_S
+    ):
         wait_while_running(running, _LOOK_EVERY_S)
         durations_s = full_batches_s(
             [
@@ -104,7 +108,7 @@ def steady_duration_s(running: StreamingQuery) -> float:
         if passed_s > _LEAST_S and is_steady(durations_s):
             break
     if len(durations_s) < 2:
-        raise HeadwayError(f"{running.name}: fewer than two full batches in {_MOST_S:g} s")
+        raise HeadwayError(f"{running.name}: fewer than two full batches in {_MOST_FOR_TWO_S:g} s")
     return median(durations_s[-_COMPARED:])
 
 
