@@ -234,7 +234,9 @@ def run(given: argparse.Namespace) -> None:
         print(f"[{number}/{len(todo)}] {cell.name}", flush=True)
         began_s = time.monotonic()
         try:
-            with tempfile.TemporaryDirectory(prefix="headway-rows-") as folder:
+            with tempfile.TemporaryDirectory(
+                prefix="headway-rows-", ignore_cleanup_errors=True
+            ) as folder:
                 found = run_cell(cell, Path(folder))
         except (RuntimeError, HeadwayError, subprocess.TimeoutExpired) as error:
             # It is run again next time; the others continue.
