@@ -24,14 +24,11 @@ from headway.models.laws.normal import ndtri
 
 
 class CostDrift(NamedTuple):
-    """A drift of costs: its batches, what changed, and by how much."""
+    """A drift of costs: its most likely first batch, that of the alarm, and what changed."""
 
     first_batch: int
-    """Index of its most likely first batch."""
     alarm_batch: int
-    """Index of the batch that made it certain."""
     shift: Shift
-    """What has changed since, and its amount."""
 
 
 def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> float:
@@ -40,15 +37,10 @@ def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> floa
     Parameters
     ----------
     log_factor : float
-        The previous one; 0 at the start. [-]
+        The previous one; 0 at the start. Its exponential multiplies every duration. [-]
     duration_s : float, > 0
     expected_s : float, > 0
         How long it takes by the profile, for its rows, setting and age of the JVM. [s]
-
-    Returns
-    -------
-    float
-        Its exponential multiplies every duration. [-]
 
     Notes
     -----
@@ -74,7 +66,7 @@ def level_error_ratio(
     num_at_setting: int,
     seen_spread_ratio: float | None = None,
 ) -> float:
-    r"""Spread of the true cost factor around the one that was learned from a running query.
+    r"""Spread of the logarithm of the true cost factor around that learned from a running query.
 
     Parameters
     ----------
@@ -87,11 +79,6 @@ def level_error_ratio(
         The last of them, which ran at the setting asked about. [-]
     seen_spread_ratio : float, optional
         The same spread for batches as large as those seen; ``spread_ratio`` if not given. [-]
-
-    Returns
-    -------
-    float
-        Of the logarithm. [-]
 
     Notes
     -----
@@ -139,7 +126,7 @@ def drift_found(
     noise: DurationNoise,
     interval_s: float,
 ) -> CostDrift | None:
-    r"""Whether batches now cost more, or less, than the profile says.
+    r"""Whether batches now cost more, or less, than the profile says: the first drift, or None.
 
     Parameters
     ----------
@@ -152,11 +139,6 @@ def drift_found(
         of (P2), including the error of the fit.
     interval_s : float, > 0
         Time between two batches. [s]
-
-    Returns
-    -------
-    CostDrift or None
-        The first one; None without an alarm.
 
     Notes
     -----
@@ -200,7 +182,9 @@ def batches_to_find(
     num_before: int,
     num_after: int = 2000,
 ) -> float:
-    r"""Number of batches until a drift of a given size raises the alarm.
+    r"""Number of batches until a drift of a given size raises the alarm of (A5), without noise.
+
+    It is ``inf`` if the drift is taken for the level of the run before it is found.
 
     Parameters
     ----------
@@ -213,15 +197,6 @@ def batches_to_find(
         Batches of the run that were seen before the drift: they show its level. [-]
     num_after : int, >= 1
         Batches after which it counts as not found. [-]
-
-    Returns
-    -------
-    float
-        ``inf`` if the drift is taken for the level of the run before it is found. [-]
-
-    Notes
-    -----
-    theory.md (A5), for batches without noise.
 
     Examples
     --------

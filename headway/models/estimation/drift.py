@@ -14,12 +14,10 @@ _MOST_THRESHOLD = 1e6
 
 
 class Alarm(NamedTuple):
-    """A drift that was found."""
+    """A drift that was found: the batch that raised the alarm, and its most likely first batch."""
 
     batch: int
-    """Index of the batch that raised the alarm."""
     first_batch: int
-    """Index of the most likely first batch of the drift."""
 
 
 def cusum(scores: Array, allowance: float) -> Array:

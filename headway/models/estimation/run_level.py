@@ -86,11 +86,6 @@ def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> fl
     probability : float, in (0, 1)
         Probability that the noise is larger. [-]
 
-    Returns
-    -------
-    float
-        At least ``batch_ratio`` for probabilities below a half. [-]
-
     Notes
     -----
     **(A14)** Upper end of the noise: `c sqrt(ν/χ^2_α(ν))`, with the `α`-quantile of the chi-squared
