@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -40,8 +40,8 @@ class LevelSpan(NamedTuple):
         span_s = self.fixed_s + np.zeros(rows.shape)
         for per_row_s, scale, exponent in self.stage_terms:
             span_s = span_s + per_row_s * (scale * rows**exponent)
-        for bend in self.bends:
-            span_s = span_s + bend.per_row_s * np.maximum(rows - bend.from_rows, 0.0)
+        for per_row_s, from_rows in self.bends:
+            span_s = span_s + per_row_s * np.maximum(rows - from_rows, 0.0)
         return np.asarray(span_s)
 
     def slope_at(self, batch_rows: Numeric) -> Array:
@@ -51,8 +51,8 @@ class LevelSpan(NamedTuple):
         slope_s: Array = np.zeros(rows.shape)
         for per_row_s, scale, exponent in self.stage_terms:
             slope_s = slope_s + per_row_s * (scale * exponent * rows ** (exponent - 1.0))
-        for bend in self.bends:
-            slope_s = slope_s + bend.per_row_s * (rows >= bend.from_rows)
+        for per_row_s, from_rows in self.bends:
+            slope_s = slope_s + per_row_s * (rows >= from_rows)
         return np.maximum(slope_s, 0.0) if self.bends else slope_s
 
     def times(self, ratio: float) -> LevelSpan:
@@ -61,7 +61,7 @@ class LevelSpan(NamedTuple):
             self.name,
             self.fixed_s * ratio,
             tuple((each_s * ratio, scale, power) for each_s, scale, power in self.stage_terms),
-            tuple(Bend(bend.per_row_s * ratio, bend.from_rows) for bend in self.bends),
+            tuple((per_row_s * ratio, from_rows) for per_row_s, from_rows in self.bends),
         )
 
 
@@ -131,8 +131,8 @@ class DurationStack:
                         for _, scale, exponent in level.stage_terms
                     ),
                     bends=tuple(
-                        Bend(*(values.reshape(shape) for values in next(bends)))
-                        for _ in level.bends
+                        (more_s.reshape(shape), from_rows.reshape(shape))
+                        for more_s, from_rows in islice(bends, len(level.bends))
                     ),
                 )
                 for level, fixed_s in zip(self.alike.levels, self.fixed_s, strict=True)
@@ -159,15 +159,15 @@ def stacked(models: Sequence[DurationModel]) -> DurationStack:
     per_row_s = [
         [term[0] for level in model.levels for term in level.stage_terms] for model in models
     ]
-    bends = [[bend for level in model.levels for bend in level.bends] for model in models]
+    bends = np.array(
+        [[bend for level in model.levels for bend in level.bends] for model in models],
+        dtype=np.float64,
+    ).reshape(len(models), -1, 2)
     return DurationStack(
         models[0],
         np.array(fixed_s, dtype=np.float64).T,
         np.array(per_row_s, dtype=np.float64).T,
-        (
-            np.array([[bend.per_row_s for bend in group] for group in bends], dtype=np.float64).T,
-            np.array([[bend.from_rows for bend in group] for group in bends], dtype=np.float64).T,
-        ),
+        (bends[..., 0].T, bends[..., 1].T),
     )
 
 

@@ -17,7 +17,7 @@ from headway.assumptions.fits import (
     USUAL_PARTS_SD_S,
     USUAL_PARTS_SD_WITH_PYTHON_S,
 )
-from headway.domain import JobProfile, ObservedSetting, Separation, StageProfile
+from headway.domain import Configuration, JobProfile, ObservedSetting, Separation, StageProfile
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.job.calibration import doublings_beyond, widened
@@ -27,14 +27,6 @@ from headway.models.job.setting import duration_model
 _TINY_S = 1e-6
 
 
-class AskedBatch(NamedTuple):
-    """A batch whose duration is to be predicted."""
-
-    num_slots: int
-    shuffle_partitions: int
-    num_rows: float
-
-
 class Shares(NamedTuple):
     """Parts of the mean duration of a batch, relative to that duration.
 
@@ -42,12 +34,13 @@ class Shares(NamedTuple):
     of that per row, and of that per shuffle partition adds [1/s, rows/s, 1/s].
     """
 
-    asked: AskedBatch
+    configuration: Configuration
+    num_rows: float
     of_driver: float
     of_coefficients: Array
 
     @classmethod
-    def of(cls, profile: JobProfile, batch: AskedBatch) -> Shares:
+    def of(cls, profile: JobProfile, configuration: Configuration, num_rows: float) -> Shares:
         """Parts of the mean duration of a batch, by the costs of a profile.
 
         Notes
@@ -55,12 +48,13 @@ class Shares(NamedTuple):
         theory.md (E40): `g_s/D` and `d/D`. The duration is linear in all costs of tasks, so the
         part of a coefficient is the duration of a job that has no other cost.
         """
-        model = duration_model(profile, batch.num_slots, batch.shuffle_partitions)
-        duration_s = max(float(model.mean_s(batch.num_rows)), _TINY_S)
-        gained = coefficient_gains(profile.stages, *batch)
+        size = configuration.num_slots, configuration.shuffle_partitions
+        model = duration_model(profile, *size)
+        duration_s = max(float(model.mean_s(num_rows)), _TINY_S)
+        gained = coefficient_gains(profile.stages, *size, num_rows)
         followed = [_is_followed(profile.stages, index) for index in range(len(profile.stages))]
         gained[~np.array(followed), 2] = 0.0
-        return cls(batch, model.driver_s / duration_s, gained / duration_s)
+        return cls(configuration, num_rows, model.driver_s / duration_s, gained / duration_s)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +115,9 @@ class FitError:
             self.profile, settings=tuple(self.settings), row_cost_half_range_ratio=None
         )
         run_and_fit_ratio = np.hypot(self.profile.noise.run_to_run_ratio, self.ratio(shares))
-        return float(widened(run_and_fit_ratio, *doublings_beyond(fitted_profile, *shares.asked)))
+        size = shares.configuration.num_slots, shares.configuration.shuffle_partitions
+        doublings = doublings_beyond(fitted_profile, *size, shares.num_rows)
+        return float(widened(run_and_fit_ratio, *doublings))
 
     @cached_property
     def _fits(self) -> tuple[tuple[Array, Array, Array], ...]:

@@ -24,6 +24,8 @@ _MOST_CELLS = 8192
 def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     r"""Mean and standard deviation of the makespan of independent tasks on identical cores.
 
+    Both are in units of the mean task time.
+
     Parameters
     ----------
     num_tasks, num_cores : int, >= 1
@@ -31,10 +33,6 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     cv : float, 0 to 10
         Coefficient of variation of one task time, taken as lognormal. Rounded to three
         significant digits, so that nearby values share one cached result.
-
-    Returns
-    -------
-    MeanAndSd, in units of the mean task time
 
     Notes
     -----
@@ -67,15 +65,11 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
     ----------
     num_tasks, num_cores : float or (n,) array, >= 1
 
-    Returns
-    -------
-    array, in units of the mean task time
-
     Notes
     -----
     **(M6)** Lower bound of the mean makespan, whatever the cv: `M ≥ max(1, T/C)`.
 
-    Cheap enough to prune a search before (M1)-(M5) are evaluated.
+    Cheap enough to prune a search before (M1)-(M5) are evaluated. The unit is the mean task time.
 
     Examples
     --------

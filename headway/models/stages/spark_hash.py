@@ -65,12 +65,7 @@ def spark_hash(values: Keys, kind: KeyKind, seed: int | Int32Array = SPARK_SEED)
 
 
 def utf8_by_length(values: Keys) -> Iterator[tuple[NDArray[np.intp], NDArray[np.uint8]]]:
-    """For each length, the indices of the keys whose text has it, and a row of bytes for each.
-
-    Notes
-    -----
-    theory.md (K1), (K12): strings are hashed as UTF-8.
-    """
+    """For each length in UTF-8 (K1), the indices of the keys that have it, and their bytes."""
     texts = [str(value).encode() for value in values]
     lengths = np.array([len(text) for text in texts], dtype=np.int64)
     for num_bytes in np.unique(lengths).tolist():
