@@ -300,7 +300,7 @@ def _far_apart(
     run_shares = [
         Shares.of(profile, run.configuration, middle_rows(run)) for run in profile.settings
     ]
-    columns = np.array([_columns(profile, part) for part in (*run_shares, *candidates.values())])
+    columns = np.array([_columns(profile, shares) for shares in (*run_shares, *candidates.values())])
     columns = columns[:, : 2 + _is_shuffled(profile)]
     num_run = len(run_shares)
     design = d_optimal_design(

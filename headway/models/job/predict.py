@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -24,7 +24,7 @@ from headway.domain import (
 )
 from headway.domain.later import later, with_changes
 from headway.models.arrays import Array, Numeric
-from headway.models.batches.microbatch import BoolArray, SteadyState
+from headway.models.batches.microbatch import BoolArray
 from headway.models.job.calibration import reasons_outside
 from headway.models.job.capacity import Capacity, findings_of
 from headway.models.job.certified import certified
@@ -34,6 +34,7 @@ from headway.models.job.setting import (
     AFTER_COMMIT_PHASES,
     SettingLaw,
     duration_model,
+    joined_states,
     setting_law,
     settled_batch_rows,
 )
@@ -267,16 +268,7 @@ def _law_at(
                 factor=factor[end],
             )
         )
-    return _joined(laws)
-
-
-def _joined(laws: Sequence[SettingLaw]) -> SettingLaw:
-    """The settings of several distributions as those of one."""
-    if len(laws) == 1:
-        return laws[0]
-    names = [field.name for field in fields(SteadyState)]
-    values = (np.concatenate([getattr(law.state, name) for law in laws]) for name in names)
-    return SettingLaw(SteadyState(*values))
+    return laws[0] if len(laws) == 1 else SettingLaw(joined_states([law.state for law in laws]))
 
 
 def _end(

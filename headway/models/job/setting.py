@@ -5,6 +5,9 @@ The vectorised path that prediction and search share.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -125,6 +128,13 @@ class SettingLaw:
         stable = self.is_stable
         mean_s = np.where(stable, self.state.mean_duration_s, 1.0)
         return mean_s, np.where(stable, self.state.sd_duration_s, 0.0) / mean_s
+
+
+def joined_states(states: Sequence[SteadyState]) -> SteadyState:
+    """The states of several rows of settings as those of one (B3)."""
+    names = [field.name for field in fields(SteadyState)]
+    values = (np.concatenate([getattr(state, name) for state in states]) for name in names)
+    return SteadyState(*values)
 
 
 def duration_model(
