@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,14 +20,6 @@ from headway.models.estimation.drift import Alarm, cusum_threshold, first_alarm
 from headway.models.estimation.run_level import lasting_score, news_of
 from headway.models.estimation.shift import Shift, shift_since
 from headway.models.laws.normal import ndtri
-
-
-class CostDrift(NamedTuple):
-    """A drift of costs: its most likely first batch, that of the alarm, and what changed."""
-
-    first_batch: int
-    alarm_batch: int
-    shift: Shift
 
 
 def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> float:
@@ -125,8 +116,8 @@ def drift_found(
     per_row_s: float,
     noise: DurationNoise,
     interval_s: float,
-) -> CostDrift | None:
-    r"""Whether batches now cost more, or less, than the profile says: the first drift, or None.
+) -> tuple[Alarm, Shift] | None:
+    r"""The first drift by which batches cost more, or less, than by the profile, and what changed.
 
     Parameters
     ----------
@@ -156,9 +147,9 @@ def drift_found(
     --------
     >>> rows, slower = np.full(200, 1e4), np.repeat([1.0, 1.3], 100)
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.3, run_to_run_ratio=0.1)
-    >>> drift = drift_found(rows, slower * 5.0, fixed_s=2.0, per_row_s=3e-4, noise=noise,
+    >>> alarm, shift = drift_found(rows, slower * 5.0, fixed_s=2.0, per_row_s=3e-4, noise=noise,
     ...     interval_s=10.0)
-    >>> drift.first_batch, round(drift.shift.ratio, 2)
+    >>> alarm.first_batch, round(shift.ratio, 2)
     (100, 1.3)
     """
     expected_s = fixed_s + per_row_s * np.asarray(num_rows, dtype=np.float64)
@@ -170,7 +161,7 @@ def drift_found(
         return None
     since = slice(alarm.first_batch, None)
     shift = shift_since(num_rows[since], duration_s[since], fixed_s, per_row_s, noise.batch_ratio)
-    return CostDrift(alarm.first_batch, alarm.batch, shift)
+    return alarm, shift
 
 
 def batches_to_find(

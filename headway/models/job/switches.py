@@ -197,8 +197,8 @@ def _file_manager(profile: JobProfile) -> TurnedJob | str:
         return operators
     saved = []
     for log_ratio, commit_ratio in zip(LOG_LEFT_RATIO.value, COMMIT_LEFT_RATIO.value, strict=True):
-        logs = TimesSaved(_log_phases_s(profile), {}).times(1.0 - log_ratio)
-        saved.append(logs._replace(tasks_s=_commits_s(profile, 1.0 - commit_ratio)))
+        logs_s = {name: (1.0 - log_ratio) * time_s for name, time_s in _log_phases_s(profile).items()}
+        saved.append(TimesSaved(logs_s, _commits_s(profile, 1.0 - commit_ratio)))
     most, expected, least = saved
     return turned_job(profile, expected, least, most)
 

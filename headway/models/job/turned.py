@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,13 +19,6 @@ class TimesSaved(NamedTuple):
     phases_s: Mapping[str, float]
     tasks_s: Mapping[int, float]
 
-    def times(self, ratio: float) -> TimesSaved:
-        """The same with all times multiplied."""
-        return TimesSaved(
-            {name: ratio * saved_s for name, saved_s in self.phases_s.items()},
-            {index: ratio * saved_s for index, saved_s in self.tasks_s.items()},
-        )
-
 
 class TurnedJob(NamedTuple):
     """A job with a switch turned: as expected, and with the least and the most gain of 90%."""
@@ -33,10 +26,6 @@ class TurnedJob(NamedTuple):
     expected: JobProfile
     least: JobProfile
     most: JobProfile
-
-    def each(self, change: Callable[[JobProfile], JobProfile]) -> TurnedJob:
-        """The same with a change of all three."""
-        return TurnedJob(*(change(profile) for profile in self))
 
 
 def turned_job(

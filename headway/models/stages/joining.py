@@ -35,10 +35,6 @@ class Moment:
         """Standard deviation. [s]"""
         return float(np.sqrt(self.noise_s @ self.noise_s))
 
-    def after(self, delay_s: float) -> Moment:
-        """The point in time that is a constant time later."""
-        return Moment(self.mean_s + delay_s, self.noise_s)
-
 
 def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
     r"""The latest of several random points in time.
