@@ -60,11 +60,6 @@ def rows_of_bends(pool: Sequence[StageProfile], num_slots: int, shuffle_partitio
     """Rows of a batch between which numbers of tasks that follow its rows change little (T2).
 
     They increase from 0; how many they are depends only on what the tasks of the stages follow.
-
-    Examples
-    --------
-    >>> rows_of_bends([], 8, 64)
-    array([0.])
     """
     rows = [
         _rows_of(stage, num_slots, shuffle_partitions)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headway.assumptions.predictions import (
     CALIBRATED_DOUBLINGS,
@@ -15,10 +14,9 @@ from headway.assumptions.predictions import (
 )
 from headway.domain import Finding, FindingCode, JobProfile, Separation, TasksRule
 from headway.models.arrays import Array, Numeric
+from headway.models.batches.microbatch import BoolArray
 from headway.models.job.duration import DurationModel
 from headway.models.job.row_cost import row_cost_doublings
-
-BoolArray = NDArray[np.bool_]
 
 _LEAST = 1e-9
 _NO_NUMBER = 1e15

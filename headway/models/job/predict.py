@@ -238,10 +238,7 @@ def _law_at(
 
     Declared figures are at the same end of their ranges: theory.md (P19).
     """
-    low_end, high_end = (
-        _end(profile, configuration, model, len(rates_per_s), score=score, age_factor=age_factor)
-        for score in (-Z90, Z90)
-    )
+    low_end, high_end = _ends(profile, configuration, model, len(rates_per_s), age_factor)
     high_rates_per_s, high_factors = high_end.rate_and_factor(rates_per_s)
     low_factors = low_end.settled_factor(rates_per_s)
     rate_per_s = np.concatenate([rates_per_s, rates_per_s, high_rates_per_s])
@@ -271,25 +268,24 @@ def _law_at(
     return laws[0] if len(laws) == 1 else SettingLaw(joined_states([law.state for law in laws]))
 
 
-def _end(
+def _ends(
     profile: JobProfile,
     configuration: Configuration,
     model: DurationModel,
     num_rates: int,
-    *,
-    score: float,
     age_factor: float,
-) -> UpperEnd:
-    """Durations of a setting at one end of their range, for each of some rates."""
-    return UpperEnd(
+) -> tuple[UpperEnd, UpperEnd]:
+    """Durations of a setting at both ends of their range, for each of some rates."""
+    low_end = UpperEnd(
         profile=profile,
         durations=stacked([model] * num_rates),
         num_slots=np.full(num_rates, float(configuration.num_slots)),
         partitions=np.full(num_rates, float(configuration.shuffle_partitions)),
         trigger_s=np.full(num_rates, configuration.trigger_s),
-        score=score,
+        score=-Z90,
         age_factor=age_factor,
     )
+    return low_end, replace(low_end, score=Z90)
 
 
 def _utilization_ratio(law: SettingLaw, configuration: Configuration, arrivals: Arrivals) -> float:

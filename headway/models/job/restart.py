@@ -31,13 +31,7 @@ class LoadSpeed(NamedTuple):
     replayed_row_s: float
 
     def task_s(self, num_stores: Numeric, rows: Numeric, replayed_rows: Numeric) -> Array:
-        """Time of tasks to load stores with so many rows together [s].
-
-        Examples
-        --------
-        >>> round(float(LoadSpeed(0.1, 1e-6, 2e-6).task_s(4, 1e6, 2e5)), 3)
-        1.8
-        """
+        """Time of tasks to load stores with so many rows together [s]."""
         return np.asarray(
             np.multiply(self.store_s, num_stores)
             + np.multiply(self.row_s, rows)

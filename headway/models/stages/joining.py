@@ -20,11 +20,6 @@ class Moment:
     """A random point in time: its mean, and how far each source of noise moves it per unit.
 
     ``noise_s`` has the standard deviation that each independent source contributes.
-
-    Examples
-    --------
-    >>> Moment(4.0, np.array([0.3, 0.4])).sd_s
-    0.5
     """
 
     mean_s: float
