@@ -64,7 +64,7 @@ def calibrated(settings: Candidates) -> BoolArray:
     """Which settings the profile can speak for at the asked rate."""
     question = settings.question
     rows: Array = settled_batch_rows(
-        settings.durations.model(num_axes=1), question.rate_per_s, settings.trigger_s
+        settings.durations, question.rate_per_s, settings.trigger_s
     )
     slots = np.array([question.space.num_slots(nodes) for nodes in settings.nodes.tolist()])
     partitions = settings.partitions.astype(np.float64)

@@ -22,7 +22,7 @@ from headway.models.job.calibration import (
     widened,
 )
 from headway.models.job.declared import figures_at
-from headway.models.job.duration import DurationModel, DurationStack
+from headway.models.job.duration import DurationModel
 from headway.models.job.setting import (
     MOST_BATCH_ROWS,
     allowed_offered_load,
@@ -55,7 +55,7 @@ class UpperEnd:
     """
 
     profile: JobProfile
-    durations: DurationStack
+    durations: DurationModel
     num_slots: Array
     partitions: Array
     trigger_s: Array
@@ -79,7 +79,7 @@ class UpperEnd:
 
     def _settled(self, rate_per_s: Array) -> tuple[Array, Array]:
         """Rows of batches at a rate, and the factor on their durations: theory.md (P28)."""
-        model = self.durations.model(num_axes=1)
+        model = self.durations
         rows = settled_batch_rows(model, rate_per_s, self.trigger_s, self.age_factor)
         factor = self.factor(rows)
         if self.profile.row_cost_half_range_ratio:
@@ -96,7 +96,7 @@ class UpperEnd:
             self.num_slots,
             self.partitions,
             rows,
-            model=self.durations.model(num_axes=1),
+            model=self.durations,
             score=self.score,
         )
         return np.asarray(self.age_factor * np.exp(self.score * spread))
@@ -105,7 +105,7 @@ class UpperEnd:
         self, small: np.ndarray[tuple[int], np.dtype[np.intp]], rate_per_s: Array, rows: Array
     ) -> tuple[Array, Array]:
         """Among a rate and higher ones with batches up to the fewest rows: the shortest batches."""
-        model = self.durations.take(small).model(num_axes=2)
+        model = self.durations.take(small).over_axes(2)
         trigger_s = self.trigger_s[small, np.newaxis]
         fewest = fewest_rows(self.profile)
         larger = np.broadcast_to(fewest * _SMALLER_BATCHES, (len(small), len(_SMALLER_BATCHES)))
