@@ -132,7 +132,8 @@ class FitError:
                     for num_rows in _smaller_and_larger(setting)
                 ]
             )
-            task_s = np.maximum(rows @ _coefficients(stage), _TINY_S)
+            costs_s = [stage.task_fixed_s, stage.task_per_row_s, stage.task_per_partition_s]
+            task_s = np.maximum(rows @ np.array(costs_s), _TINY_S)
             columns = rows / task_s[:, np.newaxis]
             prior_sd_s = _prior_sd_s(stage, float(task_s.mean()))
             if self.profile.row_cost_half_range_ratio:
@@ -167,10 +168,6 @@ def _terms(
 ) -> tuple[float, float, float]:
     per_task = stage.rows.rows(num_rows) / stage.num_tasks(shuffle_partitions)
     return 1.0, per_task, float(shuffle_partitions if writes else 0)
-
-
-def _coefficients(stage: StageProfile) -> Array:
-    return np.array([stage.task_fixed_s, stage.task_per_row_s, stage.task_per_partition_s])
 
 
 def _prior_sd_s(stage: StageProfile, task_s: float) -> Array:
