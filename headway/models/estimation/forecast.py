@@ -34,8 +34,6 @@ def trend_line(rates_per_s: Sequence[float]) -> tuple[float, float]:
 
     Rates are those of bins, oldest first. Both are 0 if the slope is not significant.
 
-    Notes
-    -----
     **(A1)** Forecast of a rate from bins of 15 s: the mean of the last 8, or of the last 30 or 120
     if their own forecasts, 5 bins ahead, have erred at least 5% less. If the least-squares line
     through the last 30 has a slope of more than 3 of its standard errors, that line is used
@@ -80,8 +78,6 @@ def error_spread(errors: Sequence[float]) -> float:
     ``errors`` are logarithms of the rate over its forecast for the next bin. The result is at least
     0.02, and a tenth if fewer than 8 errors are known.
 
-    Notes
-    -----
     **(A2)** Jump of a rate: two bins in a row are beyond `λ e^(±4σ)` on the same side, with `σ`
     1.4826 times the median of the absolute errors of the forecasts in use (Rousseeuw and Croux
     1993). Errors are those of logarithms, since noise multiplies a rate and never makes it

@@ -36,8 +36,6 @@ def shift_since(
     The batches are those from an alarm's first one on, and ``fixed_s`` and ``per_row_s`` the line
     that held before. The noise, above 0, is in proportion to the duration.
 
-    Notes
-    -----
     **(E26)** What has changed: relative deviations of the batches since the drift began, regressed
     on `1/m_i` (fixed time), `n_i/m_i` (time per row) and `1` (everything by one factor), each
     alone. The answer is the kind with the smallest `χ^2` if it leads the next by `2 ln 20`;

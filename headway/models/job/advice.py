@@ -74,8 +74,6 @@ class AskedSetting:
         return next(iter(advised_runs(profile, self, most_runs=1)), None)
 
 
-
-
 def advised_runs(
     profile: JobProfile,
     question: AskedSetting | None = None,
@@ -84,16 +82,13 @@ def advised_runs(
 ) -> tuple[AdvisedRun, ...]:
     """What to run next, the most informative run first; empty if no run would help.
 
+    Each is to be run twice, and states what it would add to those before it.
+
     Parameters
     ----------
     question : AskedSetting, optional
         The setting whose latency is asked for; by default all settings that could be run.
     most_runs : int, >= 1
-
-    Returns
-    -------
-    tuple of AdvisedRun
-        Each is to be run twice, and states what it would add to those before it.
 
     Notes
     -----
@@ -300,7 +295,8 @@ def _far_apart(
     run_shares = [
         Shares.of(profile, run.configuration, middle_rows(run)) for run in profile.settings
     ]
-    columns = np.array([_columns(profile, shares) for shares in (*run_shares, *candidates.values())])
+    all_shares = [*run_shares, *candidates.values()]
+    columns = np.array([_columns(profile, shares) for shares in all_shares])
     columns = columns[:, : 2 + _is_shuffled(profile)]
     num_run = len(run_shares)
     design = d_optimal_design(
@@ -386,10 +382,6 @@ def _all_had(counts: set[int], noun: str) -> str:
 
 def _is_shuffled(profile: JobProfile) -> bool:
     return any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages)
-
-
-
-
 
 
 def _trigger_beyond(least_s: float) -> float:

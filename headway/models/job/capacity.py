@@ -98,8 +98,6 @@ class Capacity:
         """The rate at which the load is the highest allowed [records/s]; None for batches without a
         fixed time, whose load does not depend on their rows.
 
-        Notes
-        -----
         theory.md (P3), (T3): settled rows determine the rate, `λ = n/max(B, fD(n))`, without a
         search for them, and since `D` is concave the load `λ fD'(n)` rises with them. Where it does
         not (T7), the largest batch with an allowed load counts.
@@ -193,8 +191,6 @@ class Capacity:
     def limit_findings(self) -> Iterator[Finding]:
         """Whether the rate limit is enough for the input rate.
 
-        Notes
-        -----
         **(B12)** With at most `N` rows per batch a query keeps up if and only if
         `λ max(B, a+bN) < N`.
         """
@@ -300,10 +296,7 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
     >>> next(findings_of(capacity, law)).code.value
     'over_capacity'
     """
-    rates = {
-        "rate_per_s": capacity.rate_per_s,
-        "stable_up_to_per_s": capacity.printed_up_to_per_s,
-    }
+    rates = {"rate_per_s": capacity.rate_per_s, "stable_up_to_per_s": capacity.printed_up_to_per_s}
     # Close to saturation there may be no solution although the load is still allowed.
     if not (law.is_stable[0] or capacity.is_stable) and not capacity.is_over:
         _, largest = capacity.profile.rows_per_batch_range
@@ -334,15 +327,12 @@ def sustainable_rate_per_s(
 ) -> float:
     """Highest rate at which the backlog stays bounded with a tenth of the slots' time to spare.
 
+    It is found within a part in ten thousand; 0 if there is none [records/s].
+
     Parameters
     ----------
     age_factor : float, > 0
         Multiplies every duration, for the age of the JVM.
-
-    Returns
-    -------
-    float
-        Within a part in ten thousand; 0 if there is none. [records/s]
 
     Notes
     -----

@@ -156,14 +156,11 @@ class CertifiedLaw(SettingLaw):
 def certified(law: SettingLaw) -> CertifiedLaw:
     """Distributions at a few settings in a row by the chain of their batches (T4).
 
+    Its state has the moments of the chain, so that windows use them, too.
+
     Parameters
     ----------
     law : SettingLaw
-
-    Returns
-    -------
-    CertifiedLaw
-        Its state has the moments of the chain, so that windows use them, too.
 
     Examples
     --------

@@ -72,7 +72,7 @@ class LevelSpan(NamedTuple):
                 (change(np.asarray(per_row_s)), scale, power)
                 for per_row_s, scale, power in self.stage_terms
             ),
-            tuple((change(np.asarray(cost)), change(np.asarray(rows))) for cost, rows in self.bends),
+            tuple((change(np.asarray(cost)), change(np.asarray(row))) for cost, row in self.bends),
         )
 
 
@@ -171,10 +171,6 @@ def level_spans(
         Rows in all state stores of the query.
     batch_rows : float, >= 0, optional
         If given, stages whose tasks follow the rows have those of a batch of these rows.
-
-    Returns
-    -------
-    tuple of LevelSpan, one per level
 
     Notes
     -----

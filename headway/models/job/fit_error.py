@@ -43,8 +43,6 @@ class Shares(NamedTuple):
     def of(cls, profile: JobProfile, configuration: Configuration, num_rows: float) -> Shares:
         """Parts of the mean duration of a batch, by the costs of a profile.
 
-        Notes
-        -----
         theory.md (E40): `g_s/D` and `d/D`. The duration is linear in all costs of tasks, so the
         part of a coefficient is the duration of a job that has no other cost.
         """
@@ -71,8 +69,6 @@ class FitError:
     def ratio(self, shares: Shares) -> float:
         """Standard deviation of the fitted over the true mean duration of a batch. [-]
 
-        Notes
-        -----
         **(E40)** Error that remains after a fit to runs `i`. A task of stage `s` takes `t = xᵀ θ`
         with `x = (1, n/T, P)` as in (T2), and (E3) fits `θ` by relative residuals. With
         `z_i = x_i/t_i` and the prior's weights `Λ_jj = (0.1/σ_j)^2`, the error of the fit is
@@ -104,8 +100,6 @@ class FitError:
     def spread_ratio(self, shares: Shares) -> float:
         """Standard deviation of the logarithm of a run's mean duration over the fitted one.
 
-        Notes
-        -----
         **(E41)** Spread of a run around the fitted duration:
         `sqrt(s_r^2 + v + σ^2(d_C^2+d_P^2+d_n^2))`. This is (P2) with the variance `v` of (E40)
         instead of `s_r^2 k/m`, which is the average of `v` over the fitted runs themselves.

@@ -53,16 +53,13 @@ def predict(
 ) -> Prediction:
     """Latency of a job at a setting.
 
+    Its 90% intervals are wider outside the profiled range; far outside it is not calibrated.
+
     Parameters
     ----------
     jvm_age_s : float or None, > 0
         Seconds since the executors started; a young JVM is slower. None is the age at which the
         last profiled run ran.
-
-    Returns
-    -------
-    Prediction
-        With 90% intervals, wider outside the profiled range; not calibrated far outside.
 
     Notes
     -----
@@ -72,8 +69,6 @@ def predict(
     the wait. With `t` the interval in which a row arrives, solved from
     `E[L] = t/2 + Σ_j d_j + Σ_ℓ M_ℓ(n) + b(λ t-n)`, the wait is `t/2`, and each level has its share
     of the last term. The parts add up to `E[L]` exactly.
-
-    theory.md (P1)-(P3).
 
     Examples
     --------
@@ -111,10 +106,6 @@ def predictions_at(
         Latencies to predict, besides that of tuples; the others are None.
     profile, configuration, jvm_age_s
         As for `predict`.
-
-    Returns
-    -------
-    tuple of Prediction, one for each rate
 
     Examples
     --------

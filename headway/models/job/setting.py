@@ -55,8 +55,6 @@ class SettingLaw:
     def amplification_ratio(self) -> Array:
         """Factor by which an error of the durations is larger in the squares of the intervals.
 
-        Notes
-        -----
         **(B8)** Free running, `D' = (a+rD) ξ` with `E ξ^k = (1+c^2)^(k(k-1)/2)`. Then
         `E[D] = a/(1-r)`, `E[D^2] = (1+c^2)(a^2+2ar E[D])/(1-r^2(1+c^2))`, and the third moment
         likewise. The latency is `L = VD + D'`, weighted by `D`. A moment whose denominator is not
@@ -138,10 +136,7 @@ def joined_states(states: Sequence[SteadyState]) -> SteadyState:
 
 
 def duration_model(
-    profile: JobProfile,
-    num_slots: int,
-    shuffle_partitions: int,
-    batch_rows: float | None = None,
+    profile: JobProfile, num_slots: int, shuffle_partitions: int, batch_rows: float | None = None
 ) -> DurationModel:
     """Mean batch duration by rows at a number of slots and partitions.
 
@@ -214,15 +209,13 @@ def settled_batch_rows(
 ) -> Array:
     r"""Rows of a batch that takes just as long as its rows took to arrive.
 
+    They are very many where batches grow without bound.
+
     Parameters
     ----------
     rate_per_s, trigger_s : float or (n,) array
     factor : float or (n,) array, > 0
         Multiplies every duration.
-
-    Returns
-    -------
-    array, very large where batches grow without bound
 
     Notes
     -----
@@ -327,7 +320,11 @@ def load_ratio(
     factor: Numeric,
     highest_offered_load: float,
 ) -> Array:
-    """Processing time that one second of input adds, over the allowed maximum.
+    """Processing time that one second of input adds, over the allowed maximum (P3).
+
+    Up to 1 the backlog stays bounded. If batches outgrow the trigger interval they run back to
+    back, and by (B8) their variance is finite if ``r^2 (1 + c^2) < 1``. This does not use the fixed
+    point of (B3), which converges slowly where it barely exists.
 
     Parameters
     ----------
@@ -335,16 +332,6 @@ def load_ratio(
         As in :func:`setting_law`.
     highest_offered_load : float, > 0 and <= 1
         Maximum processing time per second of input.
-
-    Returns
-    -------
-    array; up to 1 the backlog stays bounded
-
-    Notes
-    -----
-    theory.md (P3). If batches outgrow the trigger interval they run back to back, and by (B8) their
-    variance is finite if ``r^2 (1 + c^2) < 1``. This does not use the fixed point of (B3), which
-    converges slowly where it barely exists.
 
     Examples
     --------

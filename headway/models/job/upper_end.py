@@ -7,10 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from headway.assumptions.predictions import (
-    CALIBRATED_DOUBLINGS,
-    HIGHEST_QUOTED_UTILIZATION_RATIO,
-)
+from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import Configuration, JobProfile
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
@@ -142,26 +139,10 @@ def load_at_end(
 ) -> float:
     """The load with durations at an end of their range, over the highest that is carried. [-]
 
-    Parameters
-    ----------
-    profile : JobProfile
-        With the rate in question in its arrivals.
-    model : DurationModel
-        Mean durations at the setting.
-    age_factor : float, > 0
-        Multiplies every duration.
-    stable_up_to_per_s : float, > 0
-        The rate of (P3). [records/s]
-    score : float
-        Normal quantile of the end: negative for short durations, positive for long ones.
+    Above 1 the backlog grows. The rate in question is that of the profile's arrivals,
+    ``stable_up_to_per_s`` is that of (P3), and ``score`` is the normal quantile of the end:
+    negative for short durations, positive for long ones.
 
-    Returns
-    -------
-    float
-        Above 1 the backlog grows.
-
-    Notes
-    -----
     **(P32)** Verdicts of stability. A rate `λ` is carried while its load keeps `r^2(1+c^2) < 1`.
     A setting is called stable if (P3) expects it to be, and that holds for durations `e^(1.645 s)`
     times as long as expected, too; it is called not stable if even the lowest cost of a row of

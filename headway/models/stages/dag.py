@@ -104,8 +104,6 @@ def run_time(dag: StageDag, num_cores: int) -> Moment:
 def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
     r"""Lower and upper bound of the mean run time of a job [s]; all cores are free at the start.
 
-    Notes
-    -----
     **(J1)** Two lower bounds of the mean run time: `g + Σ w/C`, with `w` the work of a stage; and
     the longest path if each stage takes `g + max(E[max _j d_j], w/C)`, by (X2). In each run a stage
     takes at least its own makespan, since other tasks only make cores free later; the bound of the

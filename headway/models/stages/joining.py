@@ -97,9 +97,7 @@ def _larger_of_independent(
     return mean, max(second_moment, 0.0), min(max(share, 0.0), 1.0)
 
 
-def _shifted_lognormal(
-    moment: Moment, skewness: Array
-) -> tuple[Array, Callable[[Array], Array]]:
+def _shifted_lognormal(moment: Moment, skewness: Array) -> tuple[Array, Callable[[Array], Array]]:
     """Quantiles and distribution function of a shifted lognormal; of a normal without skewness."""
     # A constant is a narrow normal: one formula serves both.
     sd_s = max(moment.sd_s, _NO_NOISE * max(abs(moment.mean_s), 1.0))

@@ -226,9 +226,5 @@ def _span_on(stage: JobStage, num_cores: int) -> _Span:
         tail = stage.num_tasks / mean
     full = float(min(stage.num_tasks, num_cores))
     return _Span(
-        mean * stage.mean_s,
-        sd * stage.mean_s,
-        first_idle / mean,
-        full,
-        min(max(tail, 0.0), full),
+        mean * stage.mean_s, sd * stage.mean_s, first_idle / mean, full, min(max(tail, 0.0), full)
     )

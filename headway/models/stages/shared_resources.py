@@ -92,8 +92,6 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
     Each thread gets at most one server, evenly shared. A thread that is slowed down does not rest
     less, so it does less work.
 
-    Notes
-    -----
     **(R2)** Processor sharing: a thread beside `J` busy ones gets `min(1, n/(J+1))`, so its
     slowdown is `1/E min(1, n/(J+1))`, with `J` binomial for `K` threads that are busy `u'` of the
     time. For threads that rest after their work for `(1-u)/u` of its length, `u' = u/(u+e(1-u))`,

@@ -123,10 +123,6 @@ def combined_rows(share: Array, num_rows: Numeric, num_map_tasks: Numeric) -> Ar
     num_map_tasks : float or array, >= 1
         Tasks that share the rows evenly.
 
-    Returns
-    -------
-    (..., k) array of mean numbers
-
     Notes
     -----
     **(K5)** `M` map tasks that combine `n` rows leave a mean of `M(1-(1-p_k)^(n/M))` rows of key

@@ -32,10 +32,6 @@ def spark_hash(values: Keys, kind: KeyKind, seed: int | Int32Array = SPARK_SEED)
     seed : int or (n,) array
         42 for the first column, the hash so far for each further one.
 
-    Returns
-    -------
-    (n,) int32 array
-
     Notes
     -----
     **(K1)** Spark assigns a key to partition `pmod(Murmur3_(x86, 32)(key, 42), P)`. Integers are
@@ -118,10 +114,6 @@ def known_partition_loads(
     weights : (k,) array, >= 0
         Rows of each key in any unit, not all 0.
     shuffle_partitions : int, >= 1
-
-    Returns
-    -------
-    (shuffle_partitions,) array, which adds up to 1
 
     Examples
     --------

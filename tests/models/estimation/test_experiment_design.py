@@ -58,9 +58,7 @@ def test_the_study_is_solved_as_by_enumeration(num_runs: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("num_runs", [4, 5, 6])
-def test_random_candidates_are_solved_as_by_enumeration(
-    seed: int, num_runs: int
-) -> None:
+def test_random_candidates_are_solved_as_by_enumeration(seed: int, num_runs: int) -> None:
     columns = np.random.default_rng(seed).standard_normal((7, 3))
     design = d_optimal_design(columns, num_runs)
     assert len(set(design)) == num_runs

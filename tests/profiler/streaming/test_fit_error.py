@@ -163,7 +163,8 @@ def seen_error(job: JobProfile, asked: ObservedSetting, num_draws: int = 60) -> 
 
 
 def duration_s(driver_s: float, stages: Sequence[StageProfile], asked: ObservedSetting) -> float:
-    spans = level_spans(stages, asked.configuration.num_slots, asked.configuration.shuffle_partitions)
+    size = asked.configuration.num_slots, asked.configuration.shuffle_partitions
+    spans = level_spans(stages, *size)
     return float(DurationModel(driver_s, spans).mean_s(asked.rows_per_batch_low))
 
 
