@@ -22,10 +22,6 @@ def poisson_counts(random: np.random.Generator, mean: Numeric, size: int | None 
     size : int, optional
         How many to draw of a single mean.
 
-    Returns
-    -------
-    array of whole numbers
-
     Notes
     -----
     The Poisson law approaches the normal law of the same mean and variance: Feller, An Introduction
@@ -54,10 +50,6 @@ def any_probability(q: Numeric) -> Array:
     ----------
     q : float or array, 0 to 1
 
-    Returns
-    -------
-    array, of the shape of ``q``
-
     Examples
     --------
     >>> float(any_probability(1.0))
@@ -75,10 +67,6 @@ def open_probability(q: Numeric) -> Array:
     Parameters
     ----------
     q : float or array, 0 < q < 1
-
-    Returns
-    -------
-    array, of the shape of ``q``
 
     Examples
     --------

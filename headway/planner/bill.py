@@ -148,7 +148,7 @@ def _written(settings: Candidates, *, most_often: bool = False) -> _Written:
     if question.profile.declared is not None:
         # Requests are counted for expected durations, not for those that are planned with.
         settings = candidates_at(question.at_confidence(0.5), settings.settings())
-    model = settings.durations.model(num_axes=1)
+    model = settings.durations
     if most_often:
         least_s = np.maximum(model.mean_s(np.zeros(len(settings))), LEAST_INTERVAL_S)
         interval_s = np.maximum(settings.trigger_s, least_s)

@@ -17,7 +17,7 @@ from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Metric, P
 from headway.models.arrays import Array, Numeric
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.certified import certified
-from headway.models.job.duration import DurationStack, stacked
+from headway.models.job.duration import DurationModel, stacked
 from headway.models.job.setting import (
     SettingLaw,
     duration_model,
@@ -50,7 +50,7 @@ class Candidates:
     nodes: NDArray[np.int_]
     partitions: NDArray[np.int_]
     trigger_s: Array
-    durations: DurationStack
+    durations: DurationModel
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -116,7 +116,7 @@ class Candidates:
     @property
     def _most_noise_ratio(self) -> float:
         """Noise of batches of one row, which are the shortest."""
-        durations_s = self.durations.model(num_axes=1).mean_s(np.ones(len(self)))
+        durations_s = self.durations.mean_s(np.ones(len(self)))
         return float(np.max(noise_ratio_at(self.question.profile.noise, durations_s), initial=0.0))
 
     def meets_by_moments(self, rate_per_s: Numeric) -> BoolArray:
@@ -178,7 +178,7 @@ class Candidates:
         """Distances from the highest load that is quoted, and from the most launches if beyond."""
         load = load_ratio(
             self.question.profile,
-            self.durations.model(num_axes=1),
+            self.durations,
             rate_per_s=rate,
             trigger_s=self.trigger_s,
             factor=factor,
@@ -245,7 +245,7 @@ class Candidates:
 
         If no batch is short enough to exceed it, the value of the shortest batch.
         """
-        slots, model = self.num_slots, self.durations.model(num_axes=1)
+        slots, model = self.num_slots, self.durations
 
         def ratio(batch_rows: Array) -> Array:
             interval_s = np.maximum(self.trigger_s, factor * model.mean_s(batch_rows))
@@ -293,7 +293,7 @@ class Candidates:
     def _catch_up_s(self, promise: CatchUp, rate_per_s: Array, factor: Array) -> Array:
         if isinstance(promise.after, Burst):
             return self._passage(promise.after, rate_per_s, factor)[0].recovery_s
-        model = self.durations.model(num_axes=1)
+        model = self.durations
         profile, size = self.question.profile, (self.num_slots, self.partitions)
         return recovery_after_outage_s(
             profile, model, size, rate_per_s, self.trigger_s, factor, promise.after
@@ -304,7 +304,7 @@ class Candidates:
     ) -> tuple[Array, Array]:
         """The lasting rate that is equivalent to the worst time of a burst: theory.md (P17)."""
         passed, slower = self._passage(burst, rate_per_s, factor)
-        model = self.durations.model(num_axes=1)
+        model = self.durations
         interval_s = np.maximum(self.trigger_s, slower * model.mean_s(passed.most_rows))
         return np.maximum(passed.most_rows / interval_s, rate_per_s), slower
 
@@ -313,7 +313,7 @@ class Candidates:
 
     def _passage(self, burst: Burst, rate_per_s: Array, factor: Array) -> tuple[Passage, Array]:
         """Effect of a burst on each setting, at the upper end of durations (also returned)."""
-        usual_model, model = self.durations.model(num_axes=1), self.durations.model(num_axes=2)
+        usual_model, model = self.durations, self.durations.over_axes(2)
 
         def passed(slower: Array) -> Passage:
             usual = settled_batch_rows(usual_model, rate_per_s, self.trigger_s, slower)
@@ -343,7 +343,7 @@ class Candidates:
     def _law(self, rate_per_s: Array, factor: Array) -> SettingLaw:
         return setting_law(
             self.question.profile,
-            self.durations.model(num_axes=1),
+            self.durations,
             rate_per_s=rate_per_s,
             trigger_s=self.trigger_s,
             factor=factor,

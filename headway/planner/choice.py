@@ -160,7 +160,7 @@ def _preferring(settings: Candidates, preferred: BoolArray) -> Candidates:
 def _is_calibrated(settings: Candidates) -> BoolArray:
     """Whether a prediction at the requested rate is calibrated: theory.md (P2)."""
     question = settings.question
-    model = settings.durations.model(num_axes=1)
+    model = settings.durations
     rows = settled_batch_rows(model, question.rate_per_s, settings.trigger_s)
     slots = settings.num_slots.astype(np.float64)
     partitions = settings.partitions.astype(np.float64)

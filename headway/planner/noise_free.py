@@ -14,8 +14,8 @@ from headway.domain import JobProfile, Target
 from headway.models.arrays import Array
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.calibration import fewest_rows
-from headway.models.job.duration import DurationModel, DurationStack
-from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.models.job.duration import DurationModel, LevelSpan
+from headway.models.job.setting import settled_batch_rows
 from headway.models.laws.normal import ndtri
 from headway.models.stages.makespan import makespan_lower_bound
 from headway.planner.candidates import Candidates, Indices
@@ -49,7 +49,7 @@ def noise_free_rate_per_s(candidates: Candidates) -> Array:
 
 def _rate_bound_per_s(candidates: Candidates, target: Target) -> Array:
     promised, trigger_s = candidates.promised(target), candidates.trigger_s
-    model, least_factor = candidates.durations.model(num_axes=1), _least_factor(candidates)
+    model, least_factor = candidates.durations, _least_factor(candidates)
     factor, weight = least_factor, promised.wait_weight
     for _ in range(2):
         allowed_s = target.limit_s - promised.shift_s + factor * promised.after_commit_s
@@ -69,7 +69,7 @@ def _rate_bound_per_s(candidates: Candidates, target: Target) -> Array:
 
 def noise_free_latency_s(candidates: Candidates, rate_per_s: float) -> Array:
     """Lower bound of the latency of each setting at a rate [s]: theory.md (P5)."""
-    model, trigger_s = candidates.durations.model(num_axes=1), candidates.trigger_s
+    model, trigger_s = candidates.durations, candidates.trigger_s
     promised, factor = candidates.promised(), _least_factor(candidates)
     rows = settled_batch_rows(model, rate_per_s, trigger_s, factor)
     factor = factor / _noise_gain(candidates, candidates.question.target, model, rows)
@@ -162,9 +162,9 @@ def most_rates_per_s(question: Question) -> list[tuple[int, int, float]]:
 
 def _least_durations(
     profile: JobProfile, slots: NDArray[np.int_], partitions: NDArray[np.int_]
-) -> DurationStack:
+) -> DurationModel:
     """Durations as if the work of a level were distributed evenly: theory.md (M6)."""
-    fixed_s, per_row_s = [], []
+    levels = []
     for _, grouped in groupby(profile.stages, key=lambda stage: stage.level):
         pool = list(grouped)
         num_tasks = [
@@ -178,17 +178,16 @@ def _least_durations(
         per_task = makespan_lower_bound(total.astype(np.float64), slots.astype(np.float64)) / total
         if any(stage.tasks_vary for stage in pool):
             per_task = 1.0 / slots.astype(np.float64)
-        fixed_s.append(
-            per_task
-            * sum(
-                count * (stage.task_fixed_s + stage.task_per_partition_s * partitions)
-                for count, stage in zip(num_tasks, pool, strict=True)
-            )
+        fixed_s = per_task * sum(
+            count * (stage.task_fixed_s + stage.task_per_partition_s * partitions)
+            for count, stage in zip(num_tasks, pool, strict=True)
         )
-        per_row_s += [per_task * stage.task_per_row_s for stage in pool]
-    alike = duration_model(profile, num_slots=1, shuffle_partitions=1, batch_rows=1.0)
-    no_bends = np.empty((0, len(slots)))
-    return DurationStack(alike, np.array(fixed_s), np.array(per_row_s), (no_bends, no_bends))
+        terms = tuple(
+            (per_task * stage.task_per_row_s, stage.rows.scale, stage.rows.exponent)
+            for stage in pool
+        )
+        levels.append(LevelSpan("+".join(stage.name for stage in pool), fixed_s, terms))
+    return DurationModel(sum(phase.mean_s for phase in profile.driver_phases), tuple(levels))
 
 
 def _least_factor(candidates: Candidates) -> Array:

@@ -85,5 +85,5 @@ def _faster_ratio(setting: Candidates) -> float:
     """Batches per second at a setting over those of the profiled run; at least 1."""
     profiled = setting.question.profile.settings[-1]
     profiled_s = max(profiled.configuration.trigger_s, profiled.batch_duration_mean_s)
-    duration_s = float(setting.durations.model(num_axes=1).mean_s(0.0)[0])
+    duration_s = float(setting.durations.mean_s(0.0)[0])
     return max(profiled_s / max(float(setting.trigger_s[0]), duration_s), 1.0)

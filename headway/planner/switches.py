@@ -177,7 +177,7 @@ def turned_ends(profile: JobProfile, switch: Switch) -> TurnedJob | str:
     job = turned(profile, switch)
     if isinstance(job, str):
         return job
-    return job.each(lambda end: with_setting(end, setting_of_switch(profile, switch)))
+    return TurnedJob(*(with_setting(end, setting_of_switch(profile, switch)) for end in job))
 
 
 def _expected_gain_s(profile: JobProfile, job: TurnedJob) -> float:

@@ -109,7 +109,7 @@ def settling_advice(setting: Candidates, verdict: Verdict) -> tuple[Advice, ...]
 
 def _spread_ratio(setting: Candidates) -> float:
     """Standard deviation of the logarithm of one setting's durations: theory.md (P2)."""
-    question, model = setting.question, setting.durations.model(num_axes=1)
+    question, model = setting.question, setting.durations
     rows = settled_batch_rows(model, question.rate_per_s, setting.trigger_s)
     slots = setting.num_slots.astype(np.float64)
     partitions = setting.partitions.astype(np.float64)

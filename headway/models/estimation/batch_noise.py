@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,15 +15,8 @@ from headway.domain import DurationNoise
 from headway.models.arrays import Array, Numeric
 
 
-class BatchSpread(NamedTuple):
-    """Coefficient of variation of long batches, and the part that does not grow with them [s]."""
-
-    ratio: float
-    added_sd_s: float
-
-
-def batch_spread(residuals: Sequence[Array], expected_s: Sequence[Array]) -> BatchSpread:
-    """Spread of the batches of runs around what is expected of each.
+def batch_spread(residuals: Sequence[Array], expected_s: Sequence[Array]) -> tuple[float, float]:
+    """Coefficient of variation of long batches, and the part that does not grow with them [s].
 
     Parameters
     ----------
@@ -45,8 +37,8 @@ def batch_spread(residuals: Sequence[Array], expected_s: Sequence[Array]) -> Bat
     Examples
     --------
     >>> short, long = np.array([0.2, -0.2] * 200), np.array([0.1, -0.1] * 200)
-    >>> spread = batch_spread([short, long], [np.full(400, 0.15), np.full(400, 5.0)])
-    >>> round(spread.ratio, 3), round(spread.added_sd_s, 3)
+    >>> ratio, added_sd_s = batch_spread([short, long], [np.full(400, 0.15), np.full(400, 5.0)])
+    >>> round(ratio, 3), round(added_sd_s, 3)
     (0.101, 0.025)
     """
     of_runs = [
@@ -59,7 +51,7 @@ def batch_spread(residuals: Sequence[Array], expected_s: Sequence[Array]) -> Bat
     prior = USUAL_BATCH_NOISE_BATCHES.value
     total = num_batches * sum(of_runs) + prior * USUAL_BATCH_NOISE_RATIO.value**2
     ratio = float(np.sqrt(total / (num_batches * len(of_runs) + prior)))
-    return BatchSpread(ratio, ratio * SHORT_BATCH_NOISE_S.value)
+    return ratio, ratio * SHORT_BATCH_NOISE_S.value
 
 
 def noise_ratio_at(noise: DurationNoise, duration_s: Numeric) -> Array:
@@ -70,10 +62,6 @@ def noise_ratio_at(noise: DurationNoise, duration_s: Numeric) -> Array:
     noise : DurationNoise
     duration_s : float or (n,) array, > 0
         Expected durations. [s]
-
-    Returns
-    -------
-    array, 0-d for a float
 
     Examples
     --------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,32 +22,16 @@ from headway.models.estimation.shift import Shift, shift_since
 from headway.models.laws.normal import ndtri
 
 
-class CostDrift(NamedTuple):
-    """A drift of costs: its batches, what changed, and by how much."""
-
-    first_batch: int
-    """Index of its most likely first batch."""
-    alarm_batch: int
-    """Index of the batch that made it certain."""
-    shift: Shift
-    """What has changed since, and its amount."""
-
-
 def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> float:
     r"""The logarithm of the cost factor after one more batch.
 
     Parameters
     ----------
     log_factor : float
-        The previous one; 0 at the start. [-]
+        The previous one; 0 at the start. Its exponential multiplies every duration. [-]
     duration_s : float, > 0
     expected_s : float, > 0
         How long it takes by the profile, for its rows, setting and age of the JVM. [s]
-
-    Returns
-    -------
-    float
-        Its exponential multiplies every duration. [-]
 
     Notes
     -----
@@ -74,7 +57,7 @@ def level_error_ratio(
     num_at_setting: int,
     seen_spread_ratio: float | None = None,
 ) -> float:
-    r"""Spread of the true cost factor around the one that was learned from a running query.
+    r"""Spread of the logarithm of the true cost factor around that learned from a running query.
 
     Parameters
     ----------
@@ -87,11 +70,6 @@ def level_error_ratio(
         The last of them, which ran at the setting asked about. [-]
     seen_spread_ratio : float, optional
         The same spread for batches as large as those seen; ``spread_ratio`` if not given. [-]
-
-    Returns
-    -------
-    float
-        Of the logarithm. [-]
 
     Notes
     -----
@@ -138,8 +116,8 @@ def drift_found(
     per_row_s: float,
     noise: DurationNoise,
     interval_s: float,
-) -> CostDrift | None:
-    r"""Whether batches now cost more, or less, than the profile says.
+) -> tuple[Alarm, Shift] | None:
+    r"""The first drift by which batches cost more, or less, than by the profile, and what changed.
 
     Parameters
     ----------
@@ -152,11 +130,6 @@ def drift_found(
         of (P2), including the error of the fit.
     interval_s : float, > 0
         Time between two batches. [s]
-
-    Returns
-    -------
-    CostDrift or None
-        The first one; None without an alarm.
 
     Notes
     -----
@@ -174,9 +147,9 @@ def drift_found(
     --------
     >>> rows, slower = np.full(200, 1e4), np.repeat([1.0, 1.3], 100)
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.3, run_to_run_ratio=0.1)
-    >>> drift = drift_found(rows, slower * 5.0, fixed_s=2.0, per_row_s=3e-4, noise=noise,
+    >>> alarm, shift = drift_found(rows, slower * 5.0, fixed_s=2.0, per_row_s=3e-4, noise=noise,
     ...     interval_s=10.0)
-    >>> drift.first_batch, round(drift.shift.ratio, 2)
+    >>> alarm.first_batch, round(shift.ratio, 2)
     (100, 1.3)
     """
     expected_s = fixed_s + per_row_s * np.asarray(num_rows, dtype=np.float64)
@@ -188,7 +161,7 @@ def drift_found(
         return None
     since = slice(alarm.first_batch, None)
     shift = shift_since(num_rows[since], duration_s[since], fixed_s, per_row_s, noise.batch_ratio)
-    return CostDrift(alarm.first_batch, alarm.batch, shift)
+    return alarm, shift
 
 
 def batches_to_find(
@@ -200,7 +173,9 @@ def batches_to_find(
     num_before: int,
     num_after: int = 2000,
 ) -> float:
-    r"""Number of batches until a drift of a given size raises the alarm.
+    r"""Number of batches until a drift of a given size raises the alarm of (A5), without noise.
+
+    It is ``inf`` if the drift is taken for the level of the run before it is found.
 
     Parameters
     ----------
@@ -213,15 +188,6 @@ def batches_to_find(
         Batches of the run that were seen before the drift: they show its level. [-]
     num_after : int, >= 1
         Batches after which it counts as not found. [-]
-
-    Returns
-    -------
-    float
-        ``inf`` if the drift is taken for the level of the run before it is found. [-]
-
-    Notes
-    -----
-    theory.md (A5), for batches without noise.
 
     Examples
     --------

@@ -79,7 +79,10 @@ class DailyRates:
 
 
 def with_rows(daily: DailyRates, from_s: float, to_s: float, rows: float) -> DailyRates:
-    r"""The rates after rows that arrived evenly between two looks at the source.
+    r"""The rates after rows that arrived evenly between two looks at the source (A17).
+
+    Slots are closed that have ended since and were seen for at least half of their time. A time
+    between two looks that is longer than a slot is left out.
 
     Parameters
     ----------
@@ -88,15 +91,6 @@ def with_rows(daily: DailyRates, from_s: float, to_s: float, rows: float) -> Dai
         The two looks, instants since 1970; not a number before the first one. [s]
     rows : float
         Rows that arrived between them; negative if the count is of another source. [rows]
-
-    Returns
-    -------
-    DailyRates
-        With all slots closed that have ended since and were seen for at least half of their time.
-
-    Notes
-    -----
-    theory.md (A17). A time between two looks that is longer than a slot is left out.
 
     Examples
     --------

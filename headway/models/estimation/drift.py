@@ -14,12 +14,10 @@ _MOST_THRESHOLD = 1e6
 
 
 class Alarm(NamedTuple):
-    """A drift that was found."""
+    """A drift that was found: the batch that raised the alarm, and its most likely first batch."""
 
     batch: int
-    """Index of the batch that raised the alarm."""
     first_batch: int
-    """Index of the most likely first batch of the drift."""
 
 
 def cusum(scores: Array, allowance: float) -> Array:
@@ -28,8 +26,6 @@ def cusum(scores: Array, allowance: float) -> Array:
     ``scores`` (..., n) have variance 1 and are in order of time along the last axis. ``allowance``,
     0 or more, is half of the shift to be found soonest.
 
-    Notes
-    -----
     **(E24)** CUSUM (Page 1954, doi:10.1093/biomet/41.1-2.100): `S_k = max(0, S_(k-1)+z_k-κ)`, with
     an alarm at `S_k > h`. The drift most likely began after the last zero. For batches that become
     faster, the sign of `z` is reversed.
@@ -78,8 +74,6 @@ def cusum_run_length(
     ``shift`` is the mean of the scores; 0 gives the time between false alarms. ``allowance >= 0``
     and ``threshold > 0`` are those of `first_alarm`. ``inf`` where the number exceeds all numbers.
 
-    Notes
-    -----
     **(E25)** Mean number of batches to an alarm, by Siegmund (1985, doi:10.1007/978-1-4757-1862-1):
     with `d = δ - κ` and `b = h + 1.166` it is `(e^(-2db)-1+2db)/(2d^2)`, and `b^2` for `d = 0`. The
     alarm rates of the two sides add up.

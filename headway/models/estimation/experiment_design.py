@@ -29,46 +29,30 @@ def log_information(columns: Array, indices: NDArray[np.intp]) -> float:
     1.3863
     """
     rows = np.asarray(columns, dtype=np.float64)[indices]
-    if len(rows) < columns.shape[1]:
-        return float("-inf")
     length = np.linalg.norm(columns, axis=0)
-    if np.any(length == 0.0):
+    if len(rows) < columns.shape[1] or np.any(length == 0.0):
         return float("-inf")
-    scaled = rows / length
-    singular = np.linalg.svd(scaled, compute_uv=False)
+    singular = np.linalg.svd(rows / length, compute_uv=False)
     if singular[-1] <= 1e-10 * singular[0]:
         return float("-inf")
     return float(2.0 * (np.log(singular).sum() + np.log(length).sum()))
 
 
 def d_optimal_design(
-    columns: Array,
-    num_runs: int,
-    *,
-    most_repeats: int = 1,
-    already_run: NDArray[np.intp] | None = None,
-    seed: int = 0,
+    columns: Array, num_runs: int, *, already_run: NDArray[np.intp] | None = None
 ) -> NDArray[np.intp]:
     r"""The settings that are most informative on all coefficients together, found by exchange.
+
+    The result are the indices of the candidates to run, ascending, without those already run.
 
     Parameters
     ----------
     columns : (m, k) array
         As in `log_information`, a row per candidate.
     num_runs : int, >= 0
-        Runs to choose, ``already_run`` not counted.
-    most_repeats : int, >= 1
-        How often a candidate may be chosen.
+        Candidates to choose, ``already_run`` not counted.
     already_run : (r,) array of int, optional
         Candidates that have been run, with repetitions: the choice complements them.
-    seed : int
-        Seed of the random starts; the first start is greedy.
-
-    Returns
-    -------
-    (num_runs,) array of int
-        Indices of the candidates, ascending, without those already run; an index is repeated as
-        often as the setting is run.
 
     Raises
     ------
@@ -94,17 +78,15 @@ def d_optimal_design(
     candidates = np.asarray(columns, dtype=np.float64)
     before = np.zeros(0, dtype=np.intp) if already_run is None else np.asarray(already_run)
     num_candidates, num_coefficients = candidates.shape
-    if most_repeats < 1 or not 0 <= num_runs <= most_repeats * num_candidates:
-        raise ValueError("num_runs must not exceed what the candidates and most_repeats allow")
+    if not 0 <= num_runs <= num_candidates:
+        raise ValueError(f"num_runs must not exceed the {num_candidates} candidates")
     if num_runs + len(before) < num_coefficients:
         raise ValueError(f"{num_coefficients} coefficients need at least as many runs")
-    length = np.maximum(np.linalg.norm(candidates, axis=0), 1e-300)
-    scaled = candidates / length
-    random = np.random.default_rng(seed)
-    all_candidates = np.repeat(np.arange(num_candidates), most_repeats)
-    starts = [_greedy(scaled, num_runs, most_repeats, before)]
-    starts += [random.permutation(all_candidates)[:num_runs] for _ in range(_STARTS)]
-    designs = [_exchanged(scaled, start, most_repeats, before) for start in starts]
+    scaled = candidates / np.maximum(np.linalg.norm(candidates, axis=0), 1e-300)
+    random = np.random.default_rng(0)
+    starts = [_greedy(scaled, num_runs, before)]
+    starts += [random.permutation(num_candidates)[:num_runs] for _ in range(_STARTS)]
+    designs = [_exchanged(scaled, start, before) for start in starts]
     informations = [
         log_information(candidates, np.concatenate([before, design])) for design in designs
     ]
@@ -114,37 +96,31 @@ def d_optimal_design(
     return np.sort(designs[best])
 
 
-def _greedy(
-    scaled: Array, num_runs: int, most_repeats: int, before: NDArray[np.intp]
-) -> NDArray[np.intp]:
+def _greedy(scaled: Array, num_runs: int, before: NDArray[np.intp]) -> NDArray[np.intp]:
     """One setting after the other, each the one with the largest variance so far."""
     information = _hint(scaled) + scaled[before].T @ scaled[before]
-    num_uses = np.zeros(len(scaled), dtype=np.intp)
     design = np.zeros(num_runs, dtype=np.intp)
     for index in range(num_runs):
         inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
         variance = _variance(scaled, inverse)
-        variance[num_uses >= most_repeats] = -np.inf
+        variance[design[:index]] = -np.inf
         design[index] = np.argmax(variance)
-        num_uses[design[index]] += 1
         information += np.outer(scaled[design[index]], scaled[design[index]])
     return design
 
 
 def _exchanged(
-    scaled: Array, start: NDArray[np.intp], most_repeats: int, before: NDArray[np.intp]
+    scaled: Array, start: NDArray[np.intp], before: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     """Swap runs for candidates as long as the determinant grows."""
     design = start.copy()
     for _ in range(_MOST_SWEEPS):
-        if not _swap_best(scaled, design, most_repeats, before):
+        if not _swap_best(scaled, design, before):
             break
     return design
 
 
-def _swap_best(
-    scaled: Array, design: NDArray[np.intp], most_repeats: int, before: NDArray[np.intp]
-) -> bool:
+def _swap_best(scaled: Array, design: NDArray[np.intp], before: NDArray[np.intp]) -> bool:
     """Swap one run for one candidate, if that adds information; the best of all such pairs."""
     rows = np.concatenate([before, design]).astype(np.intp)
     information = scaled[rows].T @ scaled[rows]
@@ -155,7 +131,7 @@ def _swap_best(
     of_run = _variance(scaled[design], inverse)
     # Factor on the determinant: one run out, one candidate in.
     factor = (1.0 - of_run)[:, np.newaxis] * (1.0 + _variance(scaled, inverse)) + cross_variance**2
-    factor[:, np.bincount(design, minlength=len(scaled)) >= most_repeats] = -np.inf
+    factor[:, design] = -np.inf
     if factor.size == 0:
         return False
     run, candidate = np.unravel_index(int(np.argmax(factor)), factor.shape)

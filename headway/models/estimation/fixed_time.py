@@ -34,6 +34,8 @@ def usual_fixed_time(
 ) -> Estimate | None:
     r"""Time of a task without rows, if it runs Spark's own operators.
 
+    It is None if the rows of a source wait for longer than they are computed.
+
     Parameters
     ----------
     reported_s : float, >= 0
@@ -42,11 +44,6 @@ def usual_fixed_time(
         Time and CPU time of a task. [s]
     is_behind_exchange : bool
         Whether it reads an exchange.
-
-    Returns
-    -------
-    Estimate or None
-        None if the rows of a source wait for longer than they are computed.
 
     Notes
     -----
@@ -85,15 +82,11 @@ def usual_fixed_time(
 
 
 def combined(estimates: Sequence[Estimate]) -> Estimate:
-    """Weighted mean of independent estimates of one time.
+    """Precision-weighted mean of independent estimates of a time, with the Birge ratio (E46).
 
     Parameters
     ----------
     estimates : sequence of Estimate, at least one
-
-    Notes
-    -----
-    theory.md (E46): weights are precisions, and the error grows with the Birge ratio.
 
     Examples
     --------
@@ -103,31 +96,24 @@ def combined(estimates: Sequence[Estimate]) -> Estimate:
     >>> round(apart.sd_s, 3)
     0.05
     """
-    precisions = [1.0 / estimate.sd_s**2 for estimate in estimates]
-    mean_s = sum(
-        precision * estimate.mean_s
-        for precision, estimate in zip(precisions, estimates, strict=True)
-    ) / sum(precisions)
-    chi_square = sum(
-        precision * (estimate.mean_s - mean_s) ** 2
-        for precision, estimate in zip(precisions, estimates, strict=True)
-    )
+    weighted = [(1.0 / estimate.sd_s**2, estimate.mean_s) for estimate in estimates]
+    precision = sum(weight for weight, _ in weighted)
+    mean_s = sum(weight * value_s for weight, value_s in weighted) / precision
+    chi_square = sum(weight * (value_s - mean_s) ** 2 for weight, value_s in weighted)
     birge_ratio = math.sqrt(max(chi_square / max(len(estimates) - 1, 1), 1.0))
-    return Estimate(mean_s, birge_ratio / math.sqrt(sum(precisions)))
+    return Estimate(mean_s, birge_ratio / math.sqrt(precision))
 
 
 def within(estimate: Estimate, low_s: float, high_s: float) -> Estimate:
-    """Mean and deviation of the normal distribution of an estimate, cut off at two bounds.
+    """Mean and deviation of the normal distribution of an estimate, cut off at two bounds (E43).
+
+    These are sums over 301 nodes, since an estimate may be far outside its bounds.
 
     Parameters
     ----------
     estimate : Estimate
     low_s, high_s : float
         Bounds. [s]
-
-    Notes
-    -----
-    theory.md (E43). Sums over 301 nodes, since an estimate may be far outside its bounds.
 
     Examples
     --------

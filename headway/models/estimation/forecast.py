@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median
-from typing import NamedTuple
 
 from headway.assumptions.forecasts import (
     BETTER_FORECAST_RATIO,
@@ -30,20 +29,11 @@ _MOST_CORRELATED = 0.9
 _LEAST_PER_S = 1e-9
 
 
-class Line(NamedTuple):
-    """A level at the newest bin, and a trend."""
+def trend_line(rates_per_s: Sequence[float]) -> tuple[float, float]:
+    r"""Level at the newest bin and trend per bin, of the line through the newest bins.
 
-    level_per_s: float
-    trend_per_bin: float
+    Rates are those of bins, oldest first. Both are 0 if the slope is not significant.
 
-
-def trend_line(rates_per_s: Sequence[float]) -> Line:
-    r"""The line through the newest bins, if its slope is significant.
-
-    Rates are those of bins, oldest first. Level and trend are 0 without a significant trend.
-
-    Notes
-    -----
     **(A1)** Forecast of a rate from bins of 15 s: the mean of the last 8, or of the last 30 or 120
     if their own forecasts, 5 bins ahead, have erred at least 5% less. If the least-squares line
     through the last 30 has a slope of more than 3 of its standard errors, that line is used
@@ -53,14 +43,14 @@ def trend_line(rates_per_s: Sequence[float]) -> Line:
     Examples
     --------
     >>> trend_line([100.0 + 2.0 * number for number in range(30)])
-    Line(level_per_s=158.0, trend_per_bin=2.0)
-    >>> trend_line([100.0, 110.0] * 15).trend_per_bin
-    0.0
+    (158.0, 2.0)
+    >>> trend_line([100.0, 110.0] * 15)
+    (0.0, 0.0)
     """
     window = list(rates_per_s[-TREND_BINS.value :])
     num_bins = len(window)
     if num_bins < TREND_BINS.value // 2:
-        return Line(0.0, 0.0)
+        return 0.0, 0.0
     middle, mean = 0.5 * (num_bins - 1), fmean(window)
     spread = num_bins * (num_bins * num_bins - 1) / 12.0
     slope = sum((index - middle) * rate for index, rate in enumerate(window)) / spread
@@ -68,8 +58,8 @@ def trend_line(rates_per_s: Sequence[float]) -> Line:
     misfit = sum(residual * residual for residual in residuals)
     error = math.sqrt(misfit * _lasting(residuals) / (num_bins - 2) / spread)
     if abs(slope) <= TREND_ERRORS.value * error or slope == 0.0:
-        return Line(0.0, 0.0)
-    return Line(max(mean + slope * middle, 0.0), slope)
+        return 0.0, 0.0
+    return max(mean + slope * middle, 0.0), slope
 
 
 def _lasting(residuals: Sequence[float]) -> float:
@@ -88,8 +78,6 @@ def error_spread(errors: Sequence[float]) -> float:
     ``errors`` are logarithms of the rate over its forecast for the next bin. The result is at least
     0.02, and a tenth if fewer than 8 errors are known.
 
-    Notes
-    -----
     **(A2)** Jump of a rate: two bins in a row are beyond `λ e^(±4σ)` on the same side, with `σ`
     1.4826 times the median of the absolute errors of the forecasts in use (Rousseeuw and Croux
     1993). Errors are those of logarithms, since noise multiplies a rate and never makes it
@@ -166,19 +154,22 @@ class RateForecast:
                 best, least_ratio = window, error_ratio
         return fmean(self.rates_per_s[-best:])
 
-    def line(self) -> Line:
-        """The trend if there is one, else the level."""
-        trend = trend_line(self.rates_per_s)
-        return trend if trend.trend_per_bin else Line(self.level_per_s(), 0.0)
+    def line(self) -> tuple[float, float]:
+        """Level at the newest bin, and trend per bin, if there is one."""
+        level_per_s, trend_per_bin = trend_line(self.rates_per_s)
+        return (level_per_s, trend_per_bin) if trend_per_bin else (self.level_per_s(), 0.0)
 
     def forecast_per_s(self, lead_s: float) -> float:
         """The rate that is expected after a time: theory.md (A1). [rows/s]"""
-        line = self.line()
-        return max(line.level_per_s + line.trend_per_bin * lead_s / BIN_S.value, 0.0)
+        level_per_s, trend_per_bin = self.line()
+        return max(level_per_s + trend_per_bin * lead_s / BIN_S.value, 0.0)
 
 
 def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> RateForecast:
-    r"""The forecast after the source was asked once more.
+    r"""The forecast after the source was asked once more (A1).
+
+    All bins are closed that have ended since; rows count as even in between. A count that has
+    fallen is of another source: everything starts anew.
 
     Parameters
     ----------
@@ -187,15 +178,6 @@ def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> R
         When the source was asked. [s]
     arrived_rows : float, >= 0
         Rows that had arrived by then, since any fixed moment. [rows]
-
-    Returns
-    -------
-    RateForecast
-        With all bins closed that have ended since; rows count as even in between.
-
-    Notes
-    -----
-    theory.md (A1). A count that has fallen is of another source: everything starts anew.
 
     Examples
     --------

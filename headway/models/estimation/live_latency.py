@@ -11,16 +11,16 @@ from headway.models.arrays import Array
 
 
 class RowWaits(NamedTuple):
-    """Rows in parts: the latencies of each part are uniform between two ends."""
+    """Rows in parts: the latencies of each part are uniform between two ends.
+
+    These are the latencies of its last row and of its first; ``batch`` is the index of the batch
+    that read it.
+    """
 
     low_s: Array
-    """Latency of the last row of each part [s]."""
     high_s: Array
-    """Latency of the first row of each part [s]."""
     num_rows: Array
-    """Rows of each part."""
     batch: NDArray[np.intp]
-    """Index of the batch that read it."""
 
     def late_rows(self, limit_s: float) -> float:
         """Rows later than a limit, which is above 0: (A13).
@@ -44,6 +44,8 @@ def row_waits(
 ) -> RowWaits:
     r"""Latencies of the rows of successive batches, however far the query is behind.
 
+    The rows of the first batch are left out, since its start is not known.
+
     Parameters
     ----------
     available_s : (n,) array, increasing
@@ -54,11 +56,6 @@ def row_waits(
         The offset up to which the batch reads, at most what was available. [rows]
     committed_s : (n,) array
         When its rows were committed. [s]
-
-    Returns
-    -------
-    RowWaits
-        Of the rows of all batches except the first, whose start is not known.
 
     Notes
     -----
@@ -81,15 +78,10 @@ def row_waits(
         np.asarray(values, dtype=np.float64)
         for values in (available_s, available_rows, position_rows, committed_s)
     )
-    if not (
-        planned_s.ndim == 1 and planned_s.shape == arrived.shape == read.shape == committed.shape
-    ):
+    shapes = {values.shape for values in (planned_s, arrived, read, committed)}
+    if planned_s.ndim != 1 or len(shapes) > 1:
         raise ValueError("need four 1-D arrays of one length")
-    if (
-        np.any(np.diff(planned_s) < 0.0)
-        or np.any(np.diff(arrived) < 0.0)
-        or np.any(np.diff(read) < 0)
-    ):
+    if any(np.any(np.diff(values) < 0.0) for values in (planned_s, arrived, read)):
         raise ValueError("times, rows and positions must not decrease")
     if len(planned_s) < 2:
         empty = np.zeros(0)

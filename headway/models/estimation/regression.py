@@ -15,6 +15,7 @@ from headway.assumptions.fits import (
     LEAST_RUNS_TO_COMPARE,
     LEAST_SPREAD_RATIO,
     MOST_EXPONENT_ERROR,
+    RUN_NOISE_RATIO,
     STEEPEST_DRIFT,
     USUAL_DRIFT,
     USUAL_DRIVER_DRIFT,
@@ -76,12 +77,10 @@ def is_spread_within(variances: Array, means: Array) -> bool:
 
 
 class Prior(NamedTuple):
-    """Prior knowledge of coefficients, each a (k,) array; inf if nothing is known."""
+    """Prior mean and deviation of coefficients, each a (k,) array; inf if nothing is known."""
 
     mean: Array
     sd: Array
-    group_noise_ratio: float
-    """How far a group of data, whose weights sum to 1, is off as a whole. [-]"""
 
 
 def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None = None) -> Array:
@@ -92,13 +91,9 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     terms : (n, k) array
         One column per coefficient.
     y, weights : (n,) arrays
-        ``y > 0``; without a prior weights need no normalisation.
+        ``y > 0``; with a prior, the weights of a run sum to 1.
     prior : Prior, optional
         Pulls coefficients towards prior values, the more the less the data determine them.
-
-    Returns
-    -------
-    (k,) array
 
     Notes
     -----
@@ -122,10 +117,10 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     prior_rows = slice(len(y), None)
     least_spread = 1e-9
     if prior is not None:
-        least_spread = prior.group_noise_ratio
+        least_spread = RUN_NOISE_RATIO.value
         terms = np.vstack([terms, np.eye(terms.shape[1])])
         y = np.concatenate([y, prior.mean])
-        weights = np.concatenate([weights, np.square(prior.group_noise_ratio / prior.sd)])
+        weights = np.concatenate([weights, np.square(RUN_NOISE_RATIO.value / prior.sd)])
     scale = np.square(y)
     scale[prior_rows] = 1.0
     coefficients = nonnegative_least_squares(terms, y, weights / scale)
@@ -159,10 +154,6 @@ def power_law(x: Array, y: Array, weights: Array) -> RowsLaw:
     ----------
     x, y : (n,) arrays, > 0
     weights : (n,) array, > 0
-
-    Returns
-    -------
-    RowsLaw, without static rows
 
     Notes
     -----
@@ -242,12 +233,6 @@ def drift_exponent(
     is_fresh : (m,) array of bool
         Of each run, in the order of their numbers: whether it began in a fresh JVM.
 
-    Returns
-    -------
-    float
-        Runs are only compared if there are at least five, since with fewer the other parameters of
-        the model explain their differences. [-]
-
     Notes
     -----
     **(E6)** Durations fall with the age of the JVM, `D ∝ age^(-γ)`. `γ` is estimated from
@@ -274,6 +259,7 @@ def drift_exponent(
     weight = is_fresh[run_index] / variance
     certainty = np.sum(weight * np.square(age_within))
     evidence = np.sum(weight * age_within * ratio_within)
+    # With fewer runs, the other parameters of the model explain their differences.
     if len(runs) >= LEAST_RUNS_TO_COMPARE.value:
         age_deviation = age_means - age_means.mean()
         certainty += np.sum(np.square(age_deviation)) / USUAL_RUN_TO_RUN_RATIO.value**2
@@ -331,11 +317,6 @@ def run_to_run_ratio(
         Coefficient of variation of the batches of one run.
     num_effective : float, > 0
         Effective batches of a run by (E18): correlated batches count less.
-
-    Returns
-    -------
-    float
-        Standard deviation of the logarithm of a run's duration. [-]
 
     Notes
     -----

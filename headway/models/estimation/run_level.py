@@ -22,8 +22,6 @@ def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> tuple[
     each measured over its modelled duration ``expected_s``, in order of time. There must be noise;
     its ``run_to_run_ratio`` is the spread of this run's level, including the error of the fit.
 
-    Notes
-    -----
     **(E23)** A run is `ln(D_k/E[D_k]) + v_k/2 = u + a_k + w_k`. The level `u` of the run is normal
     of variance `s^2` (P2). `a_k` is lasting noise, of variance `ρ l` and correlation `ψ` from a
     batch to the next, with `l = ln(1+c^2)`. `w_k` is fresh noise, of variance `v_k - ρ l`,
@@ -85,11 +83,6 @@ def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> fl
         Batches that it was estimated from, less the means that were fitted to them. [-]
     probability : float, in (0, 1)
         Probability that the noise is larger. [-]
-
-    Returns
-    -------
-    float
-        At least ``batch_ratio`` for probabilities below a half. [-]
 
     Notes
     -----

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,30 +11,21 @@ from headway.models.arrays import Array
 # Odds of twenty to one between two kinds of a shift.
 _CLEAR_LEAD = 2.0 * float(np.log(20.0))
 
-
-class ShiftKind(Enum):
-    """What has changed in ``a + b n``."""
-
-    LEVEL = "level"
-    """The fixed time."""
-    SLOPE = "slope"
-    """The time per row."""
-    BOTH = "both"
-    """Everything by one factor."""
-    UNCLEAR = "unclear"
-    """Batches do not differ enough in size to tell."""
+#: What has changed in ``a + b n``; unclear if batches do not differ enough in size to tell.
+ShiftKind: TypeAlias = Literal["fixed time", "time per row", "everything", "unclear"]
 
 
 class Shift(NamedTuple):
-    """What has changed since an alarm's first batch."""
+    """What has changed since an alarm's first batch, and each change if it were the only one.
+
+    ``fixed_s`` and ``per_row_s`` are added to the fixed time and the time per row; ``ratio`` is a
+    factor on all durations.
+    """
 
     kind: ShiftKind
     fixed_s: float
-    """Change of the fixed time, if it alone had changed. [s]"""
     per_row_s: float
-    """Change of the time per row, if it alone had changed. [s/row]"""
     ratio: float
-    """Factor on all durations, if everything had changed by one. [-]"""
 
 
 def shift_since(
@@ -46,8 +36,6 @@ def shift_since(
     The batches are those from an alarm's first one on, and ``fixed_s`` and ``per_row_s`` the line
     that held before. The noise, above 0, is in proportion to the duration.
 
-    Notes
-    -----
     **(E26)** What has changed: relative deviations of the batches since the drift began, regressed
     on `1/m_i` (fixed time), `n_i/m_i` (time per row) and `1` (everything by one factor), each
     alone. The answer is the kind with the smallest `χ^2` if it leads the next by `2 ln 20`;
@@ -57,7 +45,7 @@ def shift_since(
     --------
     >>> rows = np.tile([5e3, 2e4], 10)
     >>> shift_since(rows, 2.0 + 4e-4 * rows, 2.0, 3e-4, 0.05).kind
-    <ShiftKind.SLOPE: 'slope'>
+    'time per row'
     """
     rows, duration = np.asarray(num_rows, dtype=float), np.asarray(duration_s, dtype=float)
     mean = fixed_s + per_row_s * rows
@@ -66,29 +54,24 @@ def shift_since(
     if not (relative_noise > 0.0 and fixed_s >= 0.0 and per_row_s >= 0.0 and np.all(rows >= 0.0)):
         raise ValueError("need relative_noise > 0 and neither rows nor the line negative")
     deviation = duration / mean - 1.0
-    columns = {
-        ShiftKind.LEVEL: 1.0 / mean,
-        ShiftKind.SLOPE: rows / mean,
-        ShiftKind.BOTH: np.ones_like(mean),
+    # Durations that have grown vary more as well.
+    noise = relative_noise * max(1.0 + float(np.mean(deviation)), 1e-3)
+    columns: dict[ShiftKind, Array] = {
+        "fixed time": 1.0 / mean,
+        "time per row": rows / mean,
+        "everything": np.ones_like(mean),
     }
     amount, misfit = {}, {}
     for kind, column in columns.items():
         square = max(float(column @ column), 1e-300)
         amount[kind] = float(column @ deviation) / square
         residual = deviation - amount[kind] * column
-        # Durations that have grown vary more as well.
-        misfit[kind] = (
-            float(residual @ residual) / (relative_noise * _typical_ratio(deviation)) ** 2
-        )
+        misfit[kind] = float(residual @ residual) / noise**2
     first, second = sorted(misfit, key=lambda kind: misfit[kind])[:2]
-    clear = misfit[second] - misfit[first] >= _CLEAR_LEAD
+    is_clear = misfit[second] - misfit[first] >= _CLEAR_LEAD
     return Shift(
-        first if clear else ShiftKind.UNCLEAR,
-        amount[ShiftKind.LEVEL],
-        amount[ShiftKind.SLOPE],
-        1.0 + amount[ShiftKind.BOTH],
+        first if is_clear else "unclear",
+        amount["fixed time"],
+        amount["time per row"],
+        1.0 + amount["everything"],
     )
-
-
-def _typical_ratio(deviation: Array) -> float:
-    return max(1.0 + float(np.mean(deviation)), 1e-3)

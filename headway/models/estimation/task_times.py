@@ -68,16 +68,13 @@ def time_without_rows(
 ) -> tuple[float, float] | None:
     r"""Time of a task that has no rows, from batches that read almost none.
 
+    Its mean and standard deviation [s]; None if none of the batches shows it.
+
     Parameters
     ----------
     batches : sequence of AlmostEmpty
     per_partition_s : float, >= 0
         Time of a task per reader that it writes for; 0 if that is part of the fixed time. [s]
-
-    Returns
-    -------
-    (float, float) or None
-        Its estimate and the standard deviation of that; None if none of the batches shows it. [s]
 
     Notes
     -----

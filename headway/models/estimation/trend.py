@@ -48,9 +48,6 @@ class Trend(NamedTuple):
         )
 
 
-_NO_TREND = Trend(first=0.0, last=0.0, score=0.0, later_share=0.0)
-
-
 def trend_of(at_s: Array, values: Array) -> Trend:
     """The trend of values over time; without a score for fewer than ten of them.
 
@@ -88,7 +85,7 @@ def trend_of(at_s: Array, values: Array) -> Trend:
     False
     """
     if len(values) < LEAST_BATCHES_TO_CUT.value:
-        return _NO_TREND
+        return Trend(first=0.0, last=0.0, score=0.0, later_share=0.0)
     blocks = np.array_split(np.arange(len(values)), min(len(values), TREND_BLOCKS.value))
     middle_s = np.array([float(np.median(at_s[block])) for block in blocks])
     medians = np.array([float(np.median(values[block])) for block in blocks])

@@ -48,21 +48,13 @@ def warm_up_length(series: Array) -> int:
 
 
 def slow_start_length(durations_s: Array) -> int:
-    """How many leading batches of about the same rows are a warm-up: they are slower than the rest.
+    """How many leading batches of about the same rows are a warm-up, slower than the rest (E1).
+
+    Batches that become slower and slower are growth (E45), whose fast half is not cut.
 
     Parameters
     ----------
     durations_s : (n,) array, > 0, in order of time
-
-    Returns
-    -------
-    int
-        0 if the batches before the cut are not slower than those after it.
-
-    Notes
-    -----
-    theory.md (E1). Batches that become slower and slower are growth (E45), whose fast half is not
-    cut.
 
     Examples
     --------
@@ -76,7 +68,11 @@ def slow_start_length(durations_s: Array) -> int:
 
 
 def slower_start_length(log_ratio: Array, tolerance: Array) -> int:
-    """How many leading batches are a warm-up, by their durations over those of their rows.
+    """How many leading batches are a warm-up, by their durations over those of their rows (E1).
+
+    Under a changing load, durations differ because of the rows, which is no warm-up; nor is a start
+    that is faster, or slower by no more than the model may be off, nor the fast half of batches
+    that grow (E45).
 
     Parameters
     ----------
@@ -85,17 +81,6 @@ def slower_start_length(log_ratio: Array, tolerance: Array) -> int:
         time. [-]
     tolerance : (n,) array, >= 0
         How far the model may be off at these rows. [-]
-
-    Returns
-    -------
-    int
-        0 if the batches before the cut are not slower than those after it.
-
-    Notes
-    -----
-    theory.md (E1). Under a changing load, durations differ because of the rows, which is no
-    warm-up; nor is a start that is faster, or slower by no more than the model may be off, nor the
-    fast half of batches that grow (E45).
 
     Examples
     --------
@@ -128,19 +113,13 @@ def _is_slower(series: Array, tolerance: Array, num_cut: int) -> bool:
 
 
 def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[WarmUpPoint, ...]:
-    r"""Mean ratios by age, which never rise with age.
+    r"""Mean ratios by half doublings of the age, youngest first, which never rise with age.
 
     Parameters
     ----------
     jvm_age_s : (n,) array, > 0
     ratio : (n,) array, > 0
         Duration of each over what it takes in a warm JVM. [-]
-
-    Returns
-    -------
-    tuple of WarmUpPoint
-        For each half doubling of the age that contains a batch, youngest first; neighbours that
-        would rise are merged.
 
     Notes
     -----

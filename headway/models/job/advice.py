@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 
@@ -41,7 +40,7 @@ from headway.models.arrays import Array
 from headway.models.estimation.experiment_design import d_optimal_design
 from headway.models.estimation.regression import is_spread
 from headway.models.job.capacity import Capacity, sustainable_rate_per_s
-from headway.models.job.fit_error import AskedBatch, FitError, Shares
+from headway.models.job.fit_error import FitError, Shares
 from headway.models.job.predict import predict
 from headway.models.job.row_cost import arrival_time_s, middle_rows, size_to_vary
 from headway.models.job.setting import duration_model, settled_batch_rows
@@ -75,13 +74,6 @@ class AskedSetting:
         return next(iter(advised_runs(profile, self, most_runs=1)), None)
 
 
-class _Candidate(NamedTuple):
-    """A possible run, as it would be in the profile, and the parts of its batch duration."""
-
-    setting: ObservedSetting
-    shares: Shares
-
-
 def advised_runs(
     profile: JobProfile,
     question: AskedSetting | None = None,
@@ -90,16 +82,13 @@ def advised_runs(
 ) -> tuple[AdvisedRun, ...]:
     """What to run next, the most informative run first; empty if no run would help.
 
+    Each is to be run twice, and states what it would add to those before it.
+
     Parameters
     ----------
     question : AskedSetting, optional
         The setting whose latency is asked for; by default all settings that could be run.
     most_runs : int, >= 1
-
-    Returns
-    -------
-    tuple of AdvisedRun
-        Each is to be run twice, and states what it would add to those before it.
 
     Notes
     -----
@@ -126,7 +115,7 @@ def advised_runs(
     >>> first.configuration.shuffle_partitions, round(first.rate_per_s)
     (32, 85085)
     """
-    candidates = tuple(_candidates(profile, question))
+    candidates = dict(_candidates(profile, question))
     shares = _asked(profile, question, candidates)
     pool = list(candidates if question is not None else _far_apart(profile, candidates))
     settings = profile.settings
@@ -141,12 +130,12 @@ def advised_runs(
         )
         if variances[best] > variance * (1.0 - LEAST_NARROWING_RATIO.value) ** 2:
             break
-        best_candidate = eligible[best]
-        pool = [candidate for candidate in pool if candidate is not best_candidate]
-        after = _with(settings, best_candidate)
+        best_run = eligible[best]
+        pool = [candidate for candidate in pool if candidate is not best_run]
+        after = _with(settings, best_run)
         runs.append(
             replace(
-                _as_advised(profile, best_candidate),
+                _as_advised(profile, best_run, candidates[best_run].num_rows),
                 narrowing=None
                 if question is None
                 else _narrowing(profile, settings, after, question, shares[0]),
@@ -158,7 +147,9 @@ def advised_runs(
     return tuple(runs)
 
 
-def _of_another_size(profile: JobProfile, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+def _of_another_size(
+    profile: JobProfile, candidates: Iterable[ObservedSetting]
+) -> list[ObservedSetting]:
     """Runs on the same slots and partitions, with another of what all batches have in common."""
     size = size_to_vary(profile)
     if size is None:
@@ -167,22 +158,24 @@ def _of_another_size(profile: JobProfile, candidates: Sequence[_Candidate]) -> l
     return [
         candidate
         for candidate in candidates
-        if candidate.setting.configuration.num_slots == last.num_slots
-        and candidate.setting.configuration.shuffle_partitions == last.shuffle_partitions
-        and is_spread(np.array([last_size, size(candidate.setting)]))
+        if candidate.configuration.num_slots == last.num_slots
+        and candidate.configuration.shuffle_partitions == last.shuffle_partitions
+        and is_spread(np.array([last_size, size(candidate)]))
     ]
 
 
 def _asked(
-    profile: JobProfile, question: AskedSetting | None, candidates: Sequence[_Candidate]
+    profile: JobProfile, question: AskedSetting | None, candidates: Mapping[ObservedSetting, Shares]
 ) -> list[Shares]:
     if question is None:
-        return [candidate.shares for candidate in candidates]
+        return [*candidates.values()]
+    configuration = question.configuration
     # Above the sustainable rate batches grow without bound: the question is then about that rate.
-    most_per_s = sustainable_rate_per_s(profile, question.configuration)
+    most_per_s = sustainable_rate_per_s(profile, configuration)
     rate_per_s = min(question.arrivals.rate_per_s, most_per_s or np.inf)
-    rows = _settled_rows(profile, question.configuration, rate_per_s)
-    return [Shares.of(profile, _batch(question.configuration, rows))]
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
+    return [Shares.of(profile, configuration, rows)]
 
 
 def _variance(
@@ -193,10 +186,10 @@ def _variance(
 
 
 def _with(
-    settings: tuple[ObservedSetting, ...], candidate: _Candidate
+    settings: tuple[ObservedSetting, ...], candidate: ObservedSetting
 ) -> tuple[ObservedSetting, ...]:
     # In front, so that the last run remains the baseline.
-    return (candidate.setting,) * ADVISED_REPEATS.value + settings
+    return (candidate,) * ADVISED_REPEATS.value + settings
 
 
 def _narrowing(
@@ -231,7 +224,9 @@ def _fitted_to(profile: JobProfile, runs: tuple[ObservedSetting, ...]) -> JobPro
     return replace(profile, settings=runs, row_cost_half_range_ratio=half_range_ratio)
 
 
-def _candidates(profile: JobProfile, question: AskedSetting | None) -> Iterator[_Candidate]:
+def _candidates(
+    profile: JobProfile, question: AskedSetting | None
+) -> Iterator[tuple[ObservedSetting, Shares]]:
     """Runs that could be made, as listed in (E42)."""
     baseline = replace(profile.baseline, max_offsets_per_trigger=None)
     clusters = [baseline]
@@ -253,7 +248,10 @@ def _candidates(profile: JobProfile, question: AskedSetting | None) -> Iterator[
             yield _candidate(profile, configuration, share * most_per_s)
 
 
-def _candidate(profile: JobProfile, configuration: Configuration, rate_per_s: float) -> _Candidate:
+def _candidate(
+    profile: JobProfile, configuration: Configuration, rate_per_s: float
+) -> tuple[ObservedSetting, Shares]:
+    """A possible run, as it would be in the profile, and the parts of its batch duration."""
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
     rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
     mean_s = float(model.mean_s(rows))
@@ -277,7 +275,7 @@ def _candidate(profile: JobProfile, configuration: Configuration, rate_per_s: fl
         batch_duration_sd_s=mean_s * profile.noise.batch_ratio,
         modelled_duration_mean_s=mean_s,
     )
-    return _Candidate(setting, Shares.of(profile, _batch(configuration, rows)))
+    return setting, Shares.of(profile, configuration, rows)
 
 
 def _partition_choices(profile: JobProfile, question: AskedSetting | None) -> tuple[int, ...]:
@@ -290,19 +288,23 @@ def _partition_choices(profile: JobProfile, question: AskedSetting | None) -> tu
     return tuple(dict.fromkeys((asked_count, count, other_count)))
 
 
-def _far_apart(profile: JobProfile, candidates: Sequence[_Candidate]) -> tuple[_Candidate, ...]:
+def _far_apart(
+    profile: JobProfile, candidates: Mapping[ObservedSetting, Shares]
+) -> list[ObservedSetting]:
     """The candidates that are most informative on all costs: a D-optimal design (E20)."""
-    runs = [
-        _Candidate(run, Shares.of(profile, _batch(run.configuration, middle_rows(run))))
-        for run in profile.settings
+    run_shares = [
+        Shares.of(profile, run.configuration, middle_rows(run)) for run in profile.settings
     ]
-    columns = np.array([_columns(profile, candidate.shares) for candidate in (*runs, *candidates)])
+    all_shares = [*run_shares, *candidates.values()]
+    columns = np.array([_columns(profile, shares) for shares in all_shares])
     columns = columns[:, : 2 + _is_shuffled(profile)]
+    num_run = len(run_shares)
     design = d_optimal_design(
-        columns, min(MOST_ADVISED_RUNS.value, len(candidates)), already_run=np.arange(len(runs))
+        columns, min(MOST_ADVISED_RUNS.value, len(candidates)), already_run=np.arange(num_run)
     )
     # Existing runs may be chosen again; the best of the new ones is selected elsewhere.
-    return tuple(candidates[index - len(runs)] for index in design if index >= len(runs))
+    settings = [*candidates]
+    return [settings[index - num_run] for index in design if index >= num_run]
 
 
 def _columns(profile: JobProfile, shares: Shares) -> Array:
@@ -317,9 +319,8 @@ def _columns(profile: JobProfile, shares: Shares) -> Array:
     )
 
 
-def _as_advised(profile: JobProfile, candidate: _Candidate) -> AdvisedRun:
-    setting = candidate.setting
-    configuration, rows = setting.configuration, candidate.shares.asked.num_rows
+def _as_advised(profile: JobProfile, setting: ObservedSetting, num_rows: float) -> AdvisedRun:
+    configuration = setting.configuration
     interval_s = max(configuration.trigger_s, setting.batch_duration_mean_s)
     partitions = configuration.shuffle_partitions
     learns, why = _lesson(profile, setting)
@@ -328,7 +329,7 @@ def _as_advised(profile: JobProfile, candidate: _Candidate) -> AdvisedRun:
         why=why,
         configuration=configuration,
         rate_per_s=setting.rate_per_s,
-        num_rows=rows,
+        num_rows=num_rows,
         num_batches=setting.num_batches,
         duration_s=max(ADVISED_RUN_S.value, setting.num_batches * interval_s),
         num_repeats=ADVISED_REPEATS.value,
@@ -341,7 +342,8 @@ def _on_more_slots(profile: JobProfile) -> AdvisedRun:
     more = replace(
         profile.baseline, executors=2 * profile.baseline.executors, max_offsets_per_trigger=None
     )
-    return _as_advised(profile, _candidate(profile, more, last.rate_per_s))
+    setting, shares = _candidate(profile, more, last.rate_per_s)
+    return _as_advised(profile, setting, shares.num_rows)
 
 
 def _lesson(profile: JobProfile, advised: ObservedSetting) -> tuple[str, str]:
@@ -380,15 +382,6 @@ def _all_had(counts: set[int], noun: str) -> str:
 
 def _is_shuffled(profile: JobProfile) -> bool:
     return any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages)
-
-
-def _settled_rows(profile: JobProfile, configuration: Configuration, rate_per_s: float) -> float:
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
-    return float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
-
-
-def _batch(configuration: Configuration, rows: float) -> AskedBatch:
-    return AskedBatch(configuration.num_slots, configuration.shuffle_partitions, rows)
 
 
 def _trigger_beyond(least_s: float) -> float:

@@ -48,21 +48,13 @@ class CommitFiles(NamedTuple):
 
 
 def batch_interval_s(model: DurationModel, rate_per_s: Numeric, trigger_s: Numeric) -> Array:
-    """Expected time between the starts of two batches [s].
+    """Expected time between two batches [s], `max(B, D, 1/λ)`: (T3), and none without a row.
 
     Parameters
     ----------
     model : DurationModel
         Mean duration by rows.
     rate_per_s, trigger_s : float or (n,) array
-
-    Returns
-    -------
-    array
-
-    Notes
-    -----
-    theory.md (T3), and no batch without a row: `T = max(B, D, 1/λ)`.
 
     Examples
     --------
@@ -79,19 +71,6 @@ def batch_interval_s(model: DurationModel, rate_per_s: Numeric, trigger_s: Numer
 def store_files(commits: CommitFiles, interval_s: Numeric) -> Files:
     """Files that one state store writes per batch.
 
-    Parameters
-    ----------
-    commits : CommitFiles
-        How it commits.
-    interval_s : float or (n,) array, > 0
-        Time between two batches.
-
-    Returns
-    -------
-    Files
-
-    Notes
-    -----
     **(F1)** Files of a state store. A commit writes a file of changes, and maintenance a snapshot
     every `M` at most and after `k` commits at least: `s = min(1/k, T/M)` snapshots per batch.
     The default store counts commits when it is maintained: `s = T/(M ⌈k T/M⌉)`. With a snapshot
@@ -114,22 +93,7 @@ def store_files(commits: CommitFiles, interval_s: Numeric) -> Files:
 
 
 def snapshots_per_batch(commits: CommitFiles, interval_s: Numeric) -> Array:
-    """Snapshots that one state store writes per batch.
-
-    Parameters
-    ----------
-    commits : CommitFiles
-        How it commits.
-    interval_s : float or (n,) array, > 0
-        Time between two batches.
-
-    Returns
-    -------
-    array
-
-    Notes
-    -----
-    theory.md (F1).
+    """Snapshots that one state store writes per batch (F1).
 
     Examples
     --------
@@ -156,10 +120,6 @@ def checkpoint_files(
     profile : JobProfile
         The job: its state, its sources, and the settings of its state store.
     shuffle_partitions, interval_s : float or (n,) array, > 0
-
-    Returns
-    -------
-    Files
 
     Notes
     -----
@@ -200,13 +160,8 @@ def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:
     Parameters
     ----------
     profile : JobProfile
-        The job, by its sink.
     num_writers : float or (n,) array
         Tasks of the stage that writes.
-
-    Returns
-    -------
-    Files or None
 
     Notes
     -----
@@ -237,20 +192,13 @@ def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:
 
 
 def commit_files(profile: JobProfile) -> CommitFiles:
-    """How the state stores of a job commit, by the settings on record and Spark's defaults.
+    """How the state stores of a job commit, by the settings on record and Spark's defaults (F1).
+
+    Checksums count if the log shows that they are on: runs of Spark 4.3 wrote none.
 
     Parameters
     ----------
     profile : JobProfile
-        The job.
-
-    Returns
-    -------
-    CommitFiles
-
-    Notes
-    -----
-    theory.md (F1). Checksums count if the log shows that they are on: runs of Spark 4.3 wrote none.
 
     Examples
     --------
@@ -276,21 +224,13 @@ def commit_files(profile: JobProfile) -> CommitFiles:
 
 
 def num_state_stores(profile: JobProfile, shuffle_partitions: Numeric) -> Array:
-    """State stores of a job, over all operators and partitions.
+    """State stores of a job, over all operators and partitions (F2).
 
     Parameters
     ----------
     profile : JobProfile
         The job: the stores of its operators on record.
     shuffle_partitions : float or (n,) array, > 0
-
-    Returns
-    -------
-    array
-
-    Notes
-    -----
-    theory.md (F2).
 
     Examples
     --------
@@ -315,22 +255,9 @@ def num_state_stores(profile: JobProfile, shuffle_partitions: Numeric) -> Array:
 
 
 def duration_setting_s(text: str | None, default_s: float) -> float:
-    """A time of Spark's settings, which is in milliseconds without a unit; else the default.
+    """A time of Spark's settings (F1), in milliseconds without a unit; else the default.
 
-    Parameters
-    ----------
-    text : str or None
-        As it is set; None if it is not.
-    default_s : float
-        What holds then, or if the text is no time. [s]
-
-    Returns
-    -------
-    float
-
-    Notes
-    -----
-    No batch is shorter than a millisecond. Source: theory.md (F1); Spark's ``SQLConf`` (4.3, 2026).
+    No batch is shorter than a millisecond.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,11 +17,8 @@ _FEWEST_ROWS, _MOST_ROWS = 1e-3, 1e15
 _MOST_TASKS_RATIO = 1000.0
 
 
-class Bend(NamedTuple):
-    """From a number of rows of the batch on, each row takes more time (or less, if negative)."""
-
-    per_row_s: Numeric
-    from_rows: Numeric
+#: Seconds per row, and rows of the batch from which on each row takes so much more (or less).
+Bend: TypeAlias = tuple[Numeric, Numeric]
 
 
 def bends_through(rows: Array, change_s: Array) -> tuple[float, tuple[Bend, ...]]:
@@ -33,7 +30,7 @@ def bends_through(rows: Array, change_s: Array) -> tuple[float, tuple[Bend, ...]
     Examples
     --------
     >>> start_s, bends = bends_through(np.array([0.0, 10.0, 20.0]), np.array([1.0, 3.0, 3.0]))
-    >>> start_s, [float(bend.per_row_s) for bend in bends]
+    >>> start_s, [float(per_row_s) for per_row_s, _ in bends]
     (1.0, [0.2, -0.2])
     """
     steps = np.diff(rows)
@@ -41,7 +38,7 @@ def bends_through(rows: Array, change_s: Array) -> tuple[float, tuple[Bend, ...]
     for index in np.flatnonzero(np.isnan(slopes_s)):
         slopes_s[index] = slopes_s[index - 1] if index else 0.0
     more_s = np.diff(slopes_s, prepend=0.0)
-    return float(change_s[0]), tuple(map(Bend, more_s.tolist(), rows[:-1].tolist()))
+    return float(change_s[0]), tuple(zip(more_s.tolist(), rows[:-1].tolist(), strict=True))
 
 
 def without_falls(values: Array) -> Array:
@@ -63,11 +60,6 @@ def rows_of_bends(pool: Sequence[StageProfile], num_slots: int, shuffle_partitio
     """Rows of a batch between which numbers of tasks that follow its rows change little (T2).
 
     They increase from 0; how many they are depends only on what the tasks of the stages follow.
-
-    Examples
-    --------
-    >>> rows_of_bends([], 8, 64)
-    array([0.])
     """
     rows = [
         _rows_of(stage, num_slots, shuffle_partitions)

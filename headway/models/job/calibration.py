@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headway.assumptions.predictions import (
     CALIBRATED_DOUBLINGS,
@@ -15,10 +14,9 @@ from headway.assumptions.predictions import (
 )
 from headway.domain import Finding, FindingCode, JobProfile, Separation, TasksRule
 from headway.models.arrays import Array, Numeric
+from headway.models.batches.microbatch import BoolArray
 from headway.models.job.duration import DurationModel
 from headway.models.job.row_cost import row_cost_doublings
-
-BoolArray = NDArray[np.bool_]
 
 _LEAST = 1e-9
 _NO_NUMBER = 1e15
@@ -75,10 +73,6 @@ def spread_ratio(
 def own_spread_ratio(profile: JobProfile) -> float:
     """Spread inside the profiled range: of one more run and of the fit, or as declared (P2).
 
-    Parameters
-    ----------
-    profile : JobProfile
-
     Examples
     --------
     >>> from headway.formats.profile_file import load_profile
@@ -101,11 +95,6 @@ def of_runs_and_fit(
         Runs that parameters were fitted to.
     num_learned : int, >= 0
         Parameters that were fitted to them.
-
-    Returns
-    -------
-    float
-        Spread of the logarithm of duration over prediction.
 
     Examples
     --------
@@ -141,10 +130,6 @@ def doublings_outside(value: Numeric, low: float, high: float) -> Array:
     value : float or (n,) array, >= 0
     low, high : float, >= 0
 
-    Returns
-    -------
-    array, of the shape of ``value``
-
     Examples
     --------
     >>> doublings_outside([1.0, 3.0, 16.0], 2.0, 4.0)
@@ -174,10 +159,6 @@ def doublings_beyond(
     model, score : optional
         As in `spread_ratio`.
 
-    Returns
-    -------
-    tuple of three arrays, 0 inside
-
     Examples
     --------
     >>> from headway.formats.profile_file import load_profile
@@ -199,13 +180,11 @@ def doublings_beyond(
 def fewest_rows(profile: JobProfile) -> float:
     """Rows of the smallest profiled batch; below, predictions are less and less certain (P2).
 
+    It is 0 for a declared job.
+
     Parameters
     ----------
     profile : JobProfile
-
-    Returns
-    -------
-    float, 0 for a declared job
 
     Examples
     --------
@@ -222,13 +201,11 @@ def is_calibrated(
 ) -> BoolArray:
     """Whether settings are no further outside the profiled range than the evidence reaches (P2).
 
+    Those of a declared job are not calibrated.
+
     Parameters
     ----------
     num_slots, shuffle_partitions, batch_rows : float or (n,) array
-
-    Returns
-    -------
-    bool array, False for a declared job
 
     Examples
     --------
@@ -254,10 +231,6 @@ def is_within_reach(doublings: Numeric, reach: float = CALIBRATED_DOUBLINGS.valu
     doublings : float or (n,) array, >= 0
     reach : float, >= 0
 
-    Returns
-    -------
-    bool array, of the shape of ``doublings``
-
     Examples
     --------
     >>> is_within_reach([0.0, 2.0, 2.1]).tolist()
@@ -271,15 +244,13 @@ def reasons_outside(
 ) -> Iterator[Finding]:
     """Why a setting is too far outside the profiled range; nothing if it is not (P2).
 
+    There is a finding for each of slots, partitions and rows that is too far off, or one if all is
+    declared.
+
     Parameters
     ----------
     num_slots, shuffle_partitions : int, >= 1
     batch_rows : float, >= 0
-
-    Yields
-    ------
-    Finding
-        One for each of slots, partitions and rows that is too far off, or one if all is declared.
 
     Examples
     --------

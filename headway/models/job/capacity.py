@@ -76,12 +76,7 @@ class Capacity:
 
     @cached_property
     def stable_up_to_per_s(self) -> float:
-        """The highest rate at which the backlog stays bounded, without a rate limit [records/s].
-
-        Notes
-        -----
-        theory.md (P3).
-        """
+        """The highest rate with a bounded backlog, without a rate limit (P3). [records/s]"""
         limit_per_s = self._limit_per_s()
         if limit_per_s is not None:
             return _highest_rate_per_s(lambda rates_per_s: rates_per_s <= limit_per_s)
@@ -103,8 +98,6 @@ class Capacity:
         """The rate at which the load is the highest allowed [records/s]; None for batches without a
         fixed time, whose load does not depend on their rows.
 
-        Notes
-        -----
         theory.md (P3), (T3): settled rows determine the rate, `λ = n/max(B, fD(n))`, without a
         search for them, and since `D` is concave the load `λ fD'(n)` rises with them. Where it does
         not (T7), the largest batch with an allowed load counts.
@@ -139,11 +132,9 @@ class Capacity:
 
     @property
     def is_over(self) -> bool:
-        """Whether the input rate is beyond what is stable even at the lowest cost of a row.
+        """Whether the input rate is beyond what is stable even at the lowest cost of a row (P28).
 
-        Notes
-        -----
-        theory.md (P28): the rate is in inverse proportion to that cost.
+        The rate is in inverse proportion to that cost.
         """
         lowest_ratio = max(1.0 - 2.0 * (self.profile.row_cost_half_range_ratio or 0.0), 0.0)
         return bool(self.rate_per_s * lowest_ratio > self.stable_up_to_per_s)
@@ -160,12 +151,7 @@ class Capacity:
 
     @property
     def printed_up_to_per_s(self) -> float:
-        """The sustainable rate, at most one at which the size of batches is known [records/s].
-
-        Notes
-        -----
-        theory.md (P28).
-        """
+        """The sustainable rate, at most one with batches of known size (P28). [records/s]"""
         trigger_s, age_factor = self.configuration.trigger_s, self.age_factor
         known_per_s = known_up_to_per_s(self.profile, self.model, trigger_s, age_factor)
         return min(self.sustainable_rate_per_s, known_per_s)
@@ -193,20 +179,18 @@ class Capacity:
 
     def _saturation_excess(self, rank: int) -> float:
         """How far a rate, by its rank among those of three digits, is from being quoted."""
-        law = setting_law(
-            self.profile,
-            self.model,
-            rate_per_s=np.array([number_at(rank)]),
-            trigger_s=self.configuration.trigger_s,
-            factor=self.age_factor,
-        )
+        law = self._law(self.model, number_at(rank), self.configuration.trigger_s)
         return float(certified(law).saturation_excess[0])
+
+    def _law(self, model: DurationModel, rate_per_s: float, trigger_s: float) -> SettingLaw:
+        rates_per_s, factor = np.array([rate_per_s]), self.age_factor
+        return setting_law(
+            self.profile, model, rate_per_s=rates_per_s, trigger_s=trigger_s, factor=factor
+        )
 
     def limit_findings(self) -> Iterator[Finding]:
         """Whether the rate limit is enough for the input rate.
 
-        Notes
-        -----
         **(B12)** With at most `N` rows per batch a query keeps up if and only if
         `λ max(B, a+bN) < N`.
         """
@@ -275,13 +259,7 @@ class Capacity:
         slots, partitions = self.configuration.num_slots, self.configuration.shuffle_partitions
 
         def overruns(model: DurationModel, interval_s: float) -> bool:
-            law = setting_law(
-                self.profile,
-                model,
-                rate_per_s=np.array([self.rate_per_s]),
-                trigger_s=interval_s,
-                factor=self.age_factor,
-            )
+            law = self._law(model, self.rate_per_s, interval_s)
             return float(law.overrun_probability[0]) > HIGHEST_QUOTED_OVERRUN_RATIO.value
 
         longer_s = (times * trigger_s for times in _LONGER_TRIGGERS)
@@ -318,10 +296,7 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
     >>> next(findings_of(capacity, law)).code.value
     'over_capacity'
     """
-    rates = {
-        "rate_per_s": capacity.rate_per_s,
-        "stable_up_to_per_s": capacity.printed_up_to_per_s,
-    }
+    rates = {"rate_per_s": capacity.rate_per_s, "stable_up_to_per_s": capacity.printed_up_to_per_s}
     # Close to saturation there may be no solution although the load is still allowed.
     if not (law.is_stable[0] or capacity.is_stable) and not capacity.is_over:
         _, largest = capacity.profile.rows_per_batch_range
@@ -352,15 +327,12 @@ def sustainable_rate_per_s(
 ) -> float:
     """Highest rate at which the backlog stays bounded with a tenth of the slots' time to spare.
 
+    It is found within a part in ten thousand; 0 if there is none [records/s].
+
     Parameters
     ----------
     age_factor : float, > 0
         Multiplies every duration, for the age of the JVM.
-
-    Returns
-    -------
-    float
-        Within a part in ten thousand; 0 if there is none. [records/s]
 
     Notes
     -----

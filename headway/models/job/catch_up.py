@@ -17,7 +17,8 @@ def catch_up_late_s(
 ) -> float:
     r"""Seconds of arrivals that are late from the start of a change until the target is kept again.
 
-    Arguments outside their ranges raise ``ValueError``.
+    Arguments outside their ranges raise ``ValueError``. A load above 0.98 after the change counts
+    as 0.98.
 
     Parameters
     ----------
@@ -32,11 +33,6 @@ def catch_up_late_s(
         How much longer than usual rows wait because of the change itself.
     slack_s : float, >= 0
         Limit of the target less the planned latency.
-
-    Returns
-    -------
-    float
-        For loads above 0.98 after the change, the value at 0.98.
 
     Notes
     -----

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,16 @@ from headway.assumptions.predictions import (
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.batch_chain import BatchChain, batch_chain
-from headway.models.batches.microbatch import BoolArray, SteadyState, state_at
-from headway.models.job.setting import SettingLaw
+from headway.models.batches.microbatch import BoolArray, state_at
+from headway.models.job.setting import SettingLaw, joined_states
 
 _NEAREST = HIGHEST_QUOTED_UTILIZATION_RATIO.value
 #: Amplification of the mean latency without noise at the highest quoted load: (B5).
 _MOST_AMPLIFICATION = 1.0 / (1.0 - _NEAREST) + _NEAREST / (0.5 + _NEAREST)
 _USUAL_SHARE, _LEAST_BEYOND, _MOST_CUT_SHARE = 0.99, 1e-16, 0.5
 _SURELY_WITHIN = 0.95
+_TIMES = ("mean_duration_s", "sd_duration_s", "mean_interval_s", "mean_square_interval_s2")
+_SHARES = ("overrun_probability", "utilization_ratio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +132,7 @@ class CertifiedLaw(SettingLaw):
 
     def with_others(self, others: CertifiedLaw) -> CertifiedLaw:
         """The distributions at these settings, then those at some others."""
-        names = [field.name for field in fields(SteadyState)]
-        values = (
-            np.append(getattr(self.state, name), getattr(others.state, name)) for name in names
-        )
-        return CertifiedLaw(SteadyState(*values), self.chains + others.chains)
+        return CertifiedLaw(joined_states([self.state, others.state]), self.chains + others.chains)
 
     def _chained(
         self,
@@ -158,14 +156,11 @@ class CertifiedLaw(SettingLaw):
 def certified(law: SettingLaw) -> CertifiedLaw:
     """Distributions at a few settings in a row by the chain of their batches (T4).
 
+    Its state has the moments of the chain, so that windows use them, too.
+
     Parameters
     ----------
     law : SettingLaw
-
-    Returns
-    -------
-    CertifiedLaw
-        Its state has the moments of the chain, so that windows use them, too.
 
     Examples
     --------
@@ -181,13 +176,7 @@ def certified(law: SettingLaw) -> CertifiedLaw:
         batch_chain(state_at(state, np.array([index]))) if overruns[index] else None
         for index in range(len(overruns))
     )
-    changed = {
-        name: getattr(state, name).copy()
-        for name in (
-            *("mean_duration_s", "sd_duration_s", "mean_interval_s", "mean_square_interval_s2"),
-            *("overrun_probability", "utilization_ratio", "is_stable"),
-        )
-    }
+    changed = {name: getattr(state, name).copy() for name in _moments(None)}
     for index in np.flatnonzero(overruns):
         for name, value in _moments(chains[index]).items():
             changed[name][index] = value
@@ -197,16 +186,7 @@ def certified(law: SettingLaw) -> CertifiedLaw:
 def _moments(chain: BatchChain | None) -> dict[str, float]:
     """The fields of a `SteadyState` that a chain changes; outside its range all is unstable."""
     if chain is None:
-        unbounded = np.inf
-        return {
-            "mean_duration_s": unbounded,
-            "sd_duration_s": unbounded,
-            "mean_interval_s": unbounded,
-            "mean_square_interval_s2": unbounded,
-            "overrun_probability": 1.0,
-            "utilization_ratio": 1.0,
-            "is_stable": False,
-        }
+        return dict.fromkeys(_TIMES, np.inf) | dict.fromkeys(_SHARES, 1.0) | {"is_stable": False}
     return {
         "mean_duration_s": chain.duration_mean_s,
         "sd_duration_s": chain.duration_sd_s,

@@ -69,6 +69,8 @@ def is_worth_leaving(
 ) -> bool:
     r"""Whether idle nodes have cost as much as removing and adding them again, over all calms.
 
+    They are not before they have idled for two minutes.
+
     Parameters
     ----------
     num_idle : int, >= 0
@@ -78,10 +80,6 @@ def is_worth_leaving(
     purse : float, >= 0, of `purse_node_s`
     calms_s : sequence of float, >= 0
         Earlier times for which these nodes were not needed, until they were needed again.
-
-    Returns
-    -------
-    bool, never True before two minutes
 
     Notes
     -----
@@ -135,10 +133,6 @@ def return_late_s(
     load_ratio, load_after_ratio : float, >= 0
         That load over the rate at which the smaller and the larger size work off a backlog.
 
-    Returns
-    -------
-    float, seconds of arrivals
-
     Notes
     -----
     **(A16)** A load `λ` returns to a query whose size carries `d` rows per second, and `d'` after
@@ -170,10 +164,6 @@ def margin_score(budget_used_ratio: float) -> float:
     budget_used_ratio : float, >= 0
         Share of late rows over what the target allows.
 
-    Returns
-    -------
-    float, from 0.4 to 1.96
-
     Notes
     -----
     **(A6)** Margin over the forecast: `z = 0.4 + 1.3 min(u, 1.2)`, with `u` the share of late rows
@@ -197,10 +187,6 @@ def planned_rate_per_s(forecast_per_s: float, score: float, spread_ratio: float)
     forecast_per_s : float, >= 0, of `models.estimation.forecast`
     score : float, of `margin_score`
     spread_ratio : float, >= 0, of the forecast errors
-
-    Returns
-    -------
-    float, at least 0
 
     Notes
     -----

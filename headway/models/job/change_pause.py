@@ -25,7 +25,7 @@ from headway.domain.live import ChangeKind
 def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
     r"""Seconds of arrivals that a pause of the query makes late.
 
-    Negative arguments raise ``ValueError``.
+    Negative arguments raise ``ValueError``. A load above 0.98 counts as 0.98.
 
     Parameters
     ----------
@@ -35,11 +35,6 @@ def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
         Limit of the target less the planned latency.
     load_ratio : float, >= 0
         Arrivals over the rate at which a backlog is worked off.
-
-    Returns
-    -------
-    float
-        For loads above 0.98, the value at 0.98.
 
     Notes
     -----
@@ -68,10 +63,6 @@ def prior_pause_s(kind: ChangeKind, duration_s: float) -> float:
     duration_s : float, >= 0
         Usual batch duration.
 
-    Returns
-    -------
-    float, for `pause_late_s`
-
     Examples
     --------
     >>> prior_pause_s(ChangeKind.RESTART, 0.8), prior_pause_s(ChangeKind.ADD, 0.8)
@@ -92,6 +83,8 @@ def expected_pause_s(
 ) -> float:
     r"""How long one more change of a kind is expected to pause the query: the middle.
 
+    It is for the record of a change; whether one pays is decided by `learned_late_s`.
+
     Parameters
     ----------
     duration_s : float, >= 0
@@ -100,11 +93,6 @@ def expected_pause_s(
         Pauses by earlier changes of the kind, oldest first.
     cpu_ratio : float
         Share of the batch duration in which executors compute.
-
-    Returns
-    -------
-    float
-        For the record of a change; whether it pays is decided by `learned_late_s`.
 
     Notes
     -----
@@ -133,7 +121,10 @@ def expected_pause_s(
 
 
 def computing_ratio(profile: JobProfile, duration_s: float) -> float:
-    r"""Share of a batch in which executors compute, instead of waiting or being idle.
+    r"""Share of a batch in which executors compute, instead of waiting or being idle (A18).
+
+    The driver's time is not theirs; of theirs, tasks compute for the observed share, including that
+    of Python workers. It is 1 if nothing was observed of any stage.
 
     Parameters
     ----------
@@ -141,15 +132,6 @@ def computing_ratio(profile: JobProfile, duration_s: float) -> float:
         Stages of which nothing was observed count like the others.
     duration_s : float, >= 0
         Usual batch duration.
-
-    Returns
-    -------
-    float, at most 1; 1 if nothing was observed of any stage
-
-    Notes
-    -----
-    theory.md (A18). The driver's time is not theirs; of theirs, tasks compute for the observed
-    share, including that of Python workers.
 
     Examples
     --------
@@ -177,15 +159,12 @@ def computing_ratio(profile: JobProfile, duration_s: float) -> float:
 def expected_wait_s(seen_s: Sequence[float]) -> float:
     r"""How long new executors are expected to take until they are available: the middle (A18).
 
+    The prior counts as one of them until there are 10.
+
     Parameters
     ----------
     seen_s : sequence of float, >= 0
         How long earlier ones took, oldest first.
-
-    Returns
-    -------
-    float
-        The prior counts as one of them until there are 10.
 
     Examples
     --------
@@ -207,10 +186,6 @@ def restart_delay_s(pause_s: float, before_s: float, trigger_s: float, duration_
     trigger_s, duration_s : float, >= 0
         Trigger interval and batch duration after it.
 
-    Returns
-    -------
-    float, for `pause_late_s`
-
     Examples
     --------
     >>> round(restart_delay_s(0.5, 1.3, 1.0, 0.7), 3), restart_delay_s(0.5, 0.4, 1.0, 0.4)
@@ -222,16 +197,13 @@ def restart_delay_s(pause_s: float, before_s: float, trigger_s: float, duration_
 def learned_late_s(prior_s: float, seen_s: Sequence[float]) -> float:
     r"""Expected late seconds of one more change of a kind, after those that were seen (A7).
 
+    The prior counts as one of them until there are 10.
+
     Parameters
     ----------
     prior_s : float, >= 0
     seen_s : sequence of float, >= 0
         Seconds of arrivals that earlier ones made late, oldest first.
-
-    Returns
-    -------
-    float
-        The prior counts as one of them until there are 10.
 
     Examples
     --------

@@ -19,11 +19,6 @@ def figures_at(profile: JobProfile, score: float) -> JobProfile:
     score : float
         0 takes the middle of every range, 1.645 its upper end.
 
-    Returns
-    -------
-    JobProfile
-        With driver, fixed time of tasks and time per row at the score.
-
     Notes
     -----
     **(P19)** Declared figures, instead of (P2). A figure is stated as low `l`, middle `m` and high
@@ -63,20 +58,11 @@ def figures_at(profile: JobProfile, score: float) -> JobProfile:
 
 
 def work_at(profile: ApplicationProfile, score: float) -> ApplicationProfile:
-    """The profile of a batch job, its declared work at a normal score; a measured one unchanged.
+    """A batch job with its declared work at a normal score, a measured one unchanged (P19).
 
     Parameters
     ----------
     score : float, as in `figures_at`
-
-    Returns
-    -------
-    ApplicationProfile
-        With work and driver's time at the score.
-
-    Notes
-    -----
-    theory.md (P19).
 
     Examples
     --------

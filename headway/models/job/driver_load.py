@@ -78,10 +78,6 @@ def driver_work(
     has_tasks : bool or None
         Whether the tasks run in the JVM of the driver; None if they do as they did when profiled.
 
-    Returns
-    -------
-    DriverWork
-
     Notes
     -----
     **(U1)** Core time of the driver for a batch: `c = κ d v + k/μ`, with `d` the time of its phases
@@ -173,20 +169,12 @@ def _phases_core_s(profile: JobProfile) -> float:
 
 
 def driver_cores(application: Application) -> int:
-    """Cores of the driver of an application by its settings; Spark's default if it was local.
+    """Cores of the driver of an application by its settings; Spark's default if it was local (U1).
 
     Parameters
     ----------
     application : Application
         Its settings.
-
-    Returns
-    -------
-    int
-
-    Notes
-    -----
-    theory.md (U1).
 
     Examples
     --------
@@ -213,10 +201,6 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
         The queries of the application, at least one.
     cores : int or None, >= 1
         Cores of the driver; None for as many as it needs.
-
-    Returns
-    -------
-    PlannedDriver
 
     Notes
     -----
@@ -264,14 +248,8 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
 def live_heap_bytes(num_queries: int, num_executions: int) -> float:
     """What a driver keeps on its heap for its queries, after a full collection [bytes].
 
-    Parameters
-    ----------
-    num_queries : int, >= 0
-    num_executions : int, >= 0
-        Batches that its queries have run since the application started.
+    The executions are the batches that its queries have run since the application started.
 
-    Notes
-    -----
     **(U4)** Live heap of a driver: `H = h_0 + h_q N + h_e min(E, 1000)`, with `h_0` what Spark
     itself keeps, `h_q` what a query keeps (its session, plans and recent progress), and `h_e` what
     the status store keeps of each of the last 1000 executions (`spark.sql.ui.retainedExecutions`),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import groupby
 from typing import NamedTuple
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.domain import StageProfile
-from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.job.bends import Bend, bends_through, rows_of_bends, without_falls
 from headway.models.stages.coalescing import num_tasks_at, usual_tasks
@@ -25,8 +24,8 @@ _NEAR_SIZES = (0.8, 1.0, 1.25)
 class LevelSpan(NamedTuple):
     """Mean time of one level of stages as a function of the rows of the batch: theory.md (T2).
 
-    The costs are floats, or arrays with one value per setting (:class:`DurationStack`). ``bends``
-    are changes where its tasks become more.
+    The costs are floats, or arrays with one value per setting (`stacked`). ``bends`` are changes
+    where its tasks become more.
     """
 
     name: str
@@ -40,8 +39,8 @@ class LevelSpan(NamedTuple):
         span_s = self.fixed_s + np.zeros(rows.shape)
         for per_row_s, scale, exponent in self.stage_terms:
             span_s = span_s + per_row_s * (scale * rows**exponent)
-        for bend in self.bends:
-            span_s = span_s + bend.per_row_s * np.maximum(rows - bend.from_rows, 0.0)
+        for per_row_s, from_rows in self.bends:
+            span_s = span_s + per_row_s * np.maximum(rows - from_rows, 0.0)
         return np.asarray(span_s)
 
     def slope_at(self, batch_rows: Numeric) -> Array:
@@ -51,17 +50,29 @@ class LevelSpan(NamedTuple):
         slope_s: Array = np.zeros(rows.shape)
         for per_row_s, scale, exponent in self.stage_terms:
             slope_s = slope_s + per_row_s * (scale * exponent * rows ** (exponent - 1.0))
-        for bend in self.bends:
-            slope_s = slope_s + bend.per_row_s * (rows >= bend.from_rows)
+        for per_row_s, from_rows in self.bends:
+            slope_s = slope_s + per_row_s * (rows >= from_rows)
         return np.maximum(slope_s, 0.0) if self.bends else slope_s
 
-    def times(self, ratio: float) -> LevelSpan:
+    def times(self, ratio: Numeric) -> LevelSpan:
         """The same with all times multiplied."""
         return LevelSpan(
             self.name,
             self.fixed_s * ratio,
             tuple((each_s * ratio, scale, power) for each_s, scale, power in self.stage_terms),
-            tuple(Bend(bend.per_row_s * ratio, bend.from_rows) for bend in self.bends),
+            tuple((per_row_s * ratio, from_rows) for per_row_s, from_rows in self.bends),
+        )
+
+    def with_costs(self, change: Callable[[Array], Array]) -> LevelSpan:
+        """The same with a change of every array of costs, which has a value for each setting."""
+        return LevelSpan(
+            self.name,
+            change(np.asarray(self.fixed_s)),
+            tuple(
+                (change(np.asarray(per_row_s)), scale, power)
+                for per_row_s, scale, power in self.stage_terms
+            ),
+            tuple((change(np.asarray(cost)), change(np.asarray(row))) for cost, row in self.bends),
         )
 
 
@@ -90,58 +101,23 @@ class DurationModel(NamedTuple):
             slope_s = slope_s + level.slope_at(rows)
         return np.asarray(slope_s)
 
+    def take(self, selection: NDArray[np.intp] | NDArray[np.bool_]) -> DurationModel:
+        """Some of the settings that it is of, or some of them several times."""
+        return self._with_costs(lambda costs: costs[selection])
 
-@dataclass(frozen=True, slots=True)
-class DurationStack:
-    """Duration models of one job at several slots and partitions, side by side.
-
-    ``fixed_s`` and ``per_row_s`` have one row for each level of stages, or each of its stages, and
-    one column for each model, and ``bends`` one for each bend, with the change of the time per row
-    and where it begins; ``alike`` is one of the models, for what they share.
-    """
-
-    alike: DurationModel
-    fixed_s: Array
-    per_row_s: Array
-    bends: tuple[Array, Array]
-
-    def take(self, selection: NDArray[np.intp] | NDArray[np.bool_]) -> DurationStack:
-        """Some of the models, or some of them several times."""
-        more_s, from_rows = self.bends
-        return DurationStack(
-            self.alike,
-            self.fixed_s[:, selection],
-            self.per_row_s[:, selection],
-            (more_s[:, selection], from_rows[:, selection]),
-        )
-
-    def model(self, num_axes: int) -> DurationModel:
-        """All as one model: the first of the ``num_axes`` axes of its argument runs over them."""
+    def over_axes(self, num_axes: int) -> DurationModel:
+        """The same for rows of several axes, of which the first runs over the settings."""
         shape = (-1, *([1] * (num_axes - 1)))
-        per_row_s = iter(self.per_row_s)
-        bends = iter(zip(*self.bends, strict=True))
+        return self._with_costs(lambda costs: costs.reshape(shape))
+
+    def _with_costs(self, change: Callable[[Array], Array]) -> DurationModel:
         return DurationModel(
-            self.alike.driver_s,
-            tuple(
-                LevelSpan(
-                    name=level.name,
-                    fixed_s=fixed_s.reshape(shape),
-                    stage_terms=tuple(
-                        (next(per_row_s).reshape(shape), scale, exponent)
-                        for _, scale, exponent in level.stage_terms
-                    ),
-                    bends=tuple(
-                        Bend(*(values.reshape(shape) for values in next(bends)))
-                        for _ in level.bends
-                    ),
-                )
-                for level, fixed_s in zip(self.alike.levels, self.fixed_s, strict=True)
-            ),
+            self.driver_s, tuple(level.with_costs(change) for level in self.levels)
         )
 
 
-def stacked(models: Sequence[DurationModel]) -> DurationStack:
-    """Models of one job at several slots and partitions, to be evaluated all at once (T1).
+def stacked(models: Sequence[DurationModel]) -> DurationModel:
+    """Models of one job at several slots and partitions as one, whose costs are arrays (T1).
 
     Parameters
     ----------
@@ -152,21 +128,27 @@ def stacked(models: Sequence[DurationModel]) -> DurationStack:
     --------
     >>> spans = [(LevelSpan("stage 0", fixed_s, ()),) for fixed_s in (0.1, 0.3)]
     >>> stack = stacked([DurationModel(0.2, levels) for levels in spans])
-    >>> stack.model(num_axes=2).mean_s(np.ones((2, 1))).ravel()
+    >>> stack.over_axes(2).mean_s(np.ones((2, 1))).ravel()
     array([0.3, 0.5])
     """
-    fixed_s = [[level.fixed_s for level in model.levels] for model in models]
-    per_row_s = [
-        [term[0] for level in model.levels for term in level.stage_terms] for model in models
-    ]
-    bends = [[bend for level in model.levels for bend in level.bends] for model in models]
-    return DurationStack(
-        models[0],
-        np.array(fixed_s, dtype=np.float64).T,
-        np.array(per_row_s, dtype=np.float64).T,
-        (
-            np.array([[bend.per_row_s for bend in group] for group in bends], dtype=np.float64).T,
-            np.array([[bend.from_rows for bend in group] for group in bends], dtype=np.float64).T,
+    levels = zip(*(model.levels for model in models), strict=True)
+    return DurationModel(models[0].driver_s, tuple(map(_side_by_side, levels)))
+
+
+def _side_by_side(spans: Sequence[LevelSpan]) -> LevelSpan:
+    """One level at several settings."""
+    terms = zip(*(span.stage_terms for span in spans), strict=True)
+    bends = zip(*(span.bends for span in spans), strict=True)
+    return LevelSpan(
+        spans[0].name,
+        np.array([span.fixed_s for span in spans], dtype=np.float64),
+        tuple(
+            (np.array([per_row_s for per_row_s, _, _ in term], dtype=np.float64), *term[0][1:])
+            for term in terms
+        ),
+        tuple(
+            (costs[:, 0], costs[:, 1])
+            for costs in (np.array(bend, dtype=np.float64) for bend in bends)
         ),
     )
 
@@ -189,10 +171,6 @@ def level_spans(
         Rows in all state stores of the query.
     batch_rows : float, >= 0, optional
         If given, stages whose tasks follow the rows have those of a batch of these rows.
-
-    Returns
-    -------
-    tuple of LevelSpan, one per level
 
     Notes
     -----

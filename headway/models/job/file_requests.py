@@ -45,10 +45,6 @@ def price_of_job(profile: JobProfile, price: StorePrice) -> StorePrice:
     price : StorePrice
         What the store charges with Spark's usual manager.
 
-    Returns
-    -------
-    StorePrice
-
     Notes
     -----
     **(F7)** LIST requests. Before a file is written, renamed or deleted, Hadoop asks whether its

@@ -17,7 +17,7 @@ from headway.assumptions.fits import (
     USUAL_PARTS_SD_S,
     USUAL_PARTS_SD_WITH_PYTHON_S,
 )
-from headway.domain import JobProfile, ObservedSetting, Separation, StageProfile
+from headway.domain import Configuration, JobProfile, ObservedSetting, Separation, StageProfile
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.job.calibration import doublings_beyond, widened
@@ -27,14 +27,6 @@ from headway.models.job.setting import duration_model
 _TINY_S = 1e-6
 
 
-class AskedBatch(NamedTuple):
-    """A batch whose duration is to be predicted."""
-
-    num_slots: int
-    shuffle_partitions: int
-    num_rows: float
-
-
 class Shares(NamedTuple):
     """Parts of the mean duration of a batch, relative to that duration.
 
@@ -42,25 +34,25 @@ class Shares(NamedTuple):
     of that per row, and of that per shuffle partition adds [1/s, rows/s, 1/s].
     """
 
-    asked: AskedBatch
+    configuration: Configuration
+    num_rows: float
     of_driver: float
     of_coefficients: Array
 
     @classmethod
-    def of(cls, profile: JobProfile, batch: AskedBatch) -> Shares:
+    def of(cls, profile: JobProfile, configuration: Configuration, num_rows: float) -> Shares:
         """Parts of the mean duration of a batch, by the costs of a profile.
 
-        Notes
-        -----
         theory.md (E40): `g_s/D` and `d/D`. The duration is linear in all costs of tasks, so the
         part of a coefficient is the duration of a job that has no other cost.
         """
-        model = duration_model(profile, batch.num_slots, batch.shuffle_partitions)
-        duration_s = max(float(model.mean_s(batch.num_rows)), _TINY_S)
-        gained = coefficient_gains(profile.stages, *batch)
+        size = configuration.num_slots, configuration.shuffle_partitions
+        model = duration_model(profile, *size)
+        duration_s = max(float(model.mean_s(num_rows)), _TINY_S)
+        gained = coefficient_gains(profile.stages, *size, num_rows)
         followed = [_is_followed(profile.stages, index) for index in range(len(profile.stages))]
         gained[~np.array(followed), 2] = 0.0
-        return cls(batch, model.driver_s / duration_s, gained / duration_s)
+        return cls(configuration, num_rows, model.driver_s / duration_s, gained / duration_s)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +69,6 @@ class FitError:
     def ratio(self, shares: Shares) -> float:
         """Standard deviation of the fitted over the true mean duration of a batch. [-]
 
-        Notes
-        -----
         **(E40)** Error that remains after a fit to runs `i`. A task of stage `s` takes `t = xᵀ θ`
         with `x = (1, n/T, P)` as in (T2), and (E3) fits `θ` by relative residuals. With
         `z_i = x_i/t_i` and the prior's weights `Λ_jj = (0.1/σ_j)^2`, the error of the fit is
@@ -110,8 +100,6 @@ class FitError:
     def spread_ratio(self, shares: Shares) -> float:
         """Standard deviation of the logarithm of a run's mean duration over the fitted one.
 
-        Notes
-        -----
         **(E41)** Spread of a run around the fitted duration:
         `sqrt(s_r^2 + v + σ^2(d_C^2+d_P^2+d_n^2))`. This is (P2) with the variance `v` of (E40)
         instead of `s_r^2 k/m`, which is the average of `v` over the fitted runs themselves.
@@ -121,7 +109,9 @@ class FitError:
             self.profile, settings=tuple(self.settings), row_cost_half_range_ratio=None
         )
         run_and_fit_ratio = np.hypot(self.profile.noise.run_to_run_ratio, self.ratio(shares))
-        return float(widened(run_and_fit_ratio, *doublings_beyond(fitted_profile, *shares.asked)))
+        size = shares.configuration.num_slots, shares.configuration.shuffle_partitions
+        doublings = doublings_beyond(fitted_profile, *size, shares.num_rows)
+        return float(widened(run_and_fit_ratio, *doublings))
 
     @cached_property
     def _fits(self) -> tuple[tuple[Array, Array, Array], ...]:
@@ -136,7 +126,8 @@ class FitError:
                     for num_rows in _smaller_and_larger(setting)
                 ]
             )
-            task_s = np.maximum(rows @ _coefficients(stage), _TINY_S)
+            costs_s = [stage.task_fixed_s, stage.task_per_row_s, stage.task_per_partition_s]
+            task_s = np.maximum(rows @ np.array(costs_s), _TINY_S)
             columns = rows / task_s[:, np.newaxis]
             prior_sd_s = _prior_sd_s(stage, float(task_s.mean()))
             if self.profile.row_cost_half_range_ratio:
@@ -171,10 +162,6 @@ def _terms(
 ) -> tuple[float, float, float]:
     per_task = stage.rows.rows(num_rows) / stage.num_tasks(shuffle_partitions)
     return 1.0, per_task, float(shuffle_partitions if writes else 0)
-
-
-def _coefficients(stage: StageProfile) -> Array:
-    return np.array([stage.task_fixed_s, stage.task_per_row_s, stage.task_per_partition_s])
 
 
 def _prior_sd_s(stage: StageProfile, task_s: float) -> Array:

@@ -34,10 +34,6 @@ def checkpoint_bytes(profile: JobProfile, interval_s: Numeric, batch_rows: Numer
     interval_s, batch_rows : float or (n,) array, > 0
         Time between two batches [s], and their rows.
 
-    Returns
-    -------
-    array or None
-
     Notes
     -----
     **(F5)** Bytes that a checkpoint keeps. Spark keeps what is needed to go back `K` batches
@@ -96,10 +92,6 @@ def sink_log_bytes_per_day(
         Time between two batches. [s]
     files_per_batch : float or (n,) array
         Files of rows that a batch writes.
-
-    Returns
-    -------
-    array or None
 
     Notes
     -----

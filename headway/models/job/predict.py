@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -24,7 +24,7 @@ from headway.domain import (
 )
 from headway.domain.later import later, with_changes
 from headway.models.arrays import Array, Numeric
-from headway.models.batches.microbatch import BoolArray, SteadyState
+from headway.models.batches.microbatch import BoolArray
 from headway.models.job.calibration import reasons_outside
 from headway.models.job.capacity import Capacity, findings_of
 from headway.models.job.certified import certified
@@ -34,6 +34,7 @@ from headway.models.job.setting import (
     AFTER_COMMIT_PHASES,
     SettingLaw,
     duration_model,
+    joined_states,
     setting_law,
     settled_batch_rows,
 )
@@ -52,16 +53,13 @@ def predict(
 ) -> Prediction:
     """Latency of a job at a setting.
 
+    Its 90% intervals are wider outside the profiled range; far outside it is not calibrated.
+
     Parameters
     ----------
     jvm_age_s : float or None, > 0
         Seconds since the executors started; a young JVM is slower. None is the age at which the
         last profiled run ran.
-
-    Returns
-    -------
-    Prediction
-        With 90% intervals, wider outside the profiled range; not calibrated far outside.
 
     Notes
     -----
@@ -71,8 +69,6 @@ def predict(
     the wait. With `t` the interval in which a row arrives, solved from
     `E[L] = t/2 + Σ_j d_j + Σ_ℓ M_ℓ(n) + b(λ t-n)`, the wait is `t/2`, and each level has its share
     of the last term. The parts add up to `E[L]` exactly.
-
-    theory.md (P1)-(P3).
 
     Examples
     --------
@@ -110,10 +106,6 @@ def predictions_at(
         Latencies to predict, besides that of tuples; the others are None.
     profile, configuration, jvm_age_s
         As for `predict`.
-
-    Returns
-    -------
-    tuple of Prediction, one for each rate
 
     Examples
     --------
@@ -237,10 +229,7 @@ def _law_at(
 
     Declared figures are at the same end of their ranges: theory.md (P19).
     """
-    low_end, high_end = (
-        _end(profile, configuration, model, len(rates_per_s), score=score, age_factor=age_factor)
-        for score in (-Z90, Z90)
-    )
+    low_end, high_end = _ends(profile, configuration, model, len(rates_per_s), age_factor)
     high_rates_per_s, high_factors = high_end.rate_and_factor(rates_per_s)
     low_factors = low_end.settled_factor(rates_per_s)
     rate_per_s = np.concatenate([rates_per_s, rates_per_s, high_rates_per_s])
@@ -267,37 +256,27 @@ def _law_at(
                 factor=factor[end],
             )
         )
-    return _joined(laws)
+    return laws[0] if len(laws) == 1 else SettingLaw(joined_states([law.state for law in laws]))
 
 
-def _joined(laws: Sequence[SettingLaw]) -> SettingLaw:
-    """The settings of several distributions as those of one."""
-    if len(laws) == 1:
-        return laws[0]
-    names = [field.name for field in fields(SteadyState)]
-    values = (np.concatenate([getattr(law.state, name) for law in laws]) for name in names)
-    return SettingLaw(SteadyState(*values))
-
-
-def _end(
+def _ends(
     profile: JobProfile,
     configuration: Configuration,
     model: DurationModel,
     num_rates: int,
-    *,
-    score: float,
     age_factor: float,
-) -> UpperEnd:
-    """Durations of a setting at one end of their range, for each of some rates."""
-    return UpperEnd(
+) -> tuple[UpperEnd, UpperEnd]:
+    """Durations of a setting at both ends of their range, for each of some rates."""
+    low_end = UpperEnd(
         profile=profile,
         durations=stacked([model] * num_rates),
         num_slots=np.full(num_rates, float(configuration.num_slots)),
         partitions=np.full(num_rates, float(configuration.shuffle_partitions)),
         trigger_s=np.full(num_rates, configuration.trigger_s),
-        score=score,
+        score=-Z90,
         age_factor=age_factor,
     )
+    return low_end, replace(low_end, score=Z90)
 
 
 def _utilization_ratio(law: SettingLaw, configuration: Configuration, arrivals: Arrivals) -> float:

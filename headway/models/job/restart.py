@@ -31,13 +31,7 @@ class LoadSpeed(NamedTuple):
     replayed_row_s: float
 
     def task_s(self, num_stores: Numeric, rows: Numeric, replayed_rows: Numeric) -> Array:
-        """Time of tasks to load stores with so many rows together [s].
-
-        Examples
-        --------
-        >>> round(float(LoadSpeed(0.1, 1e-6, 2e-6).task_s(4, 1e6, 2e5)), 3)
-        1.8
-        """
+        """Time of tasks to load stores with so many rows together [s]."""
         return np.asarray(
             np.multiply(self.store_s, num_stores)
             + np.multiply(self.row_s, rows)
@@ -90,23 +84,11 @@ def usual_load_speed(state_store: str | None) -> LoadSpeed:
 
 
 def load_speed(profile: JobProfile) -> LoadSpeed:
-    """The speed at which the state of a job is loaded: as on record, else the usual one.
+    """The speed at which the state of a job is loaded: as on record, else the usual one (Z2).
 
-    Parameters
-    ----------
-    profile : JobProfile
-
-    Notes
-    -----
-    theory.md (Z2). A record has one size of state, so it does not tell what a store takes from what
-    a row takes: the usual speed is multiplied by one ratio, or by one for the snapshot and one for
-    the changes if the store reports these apart, as RocksDB does since Spark 4.
-
-    Examples
-    --------
-    >>> from headway.formats.profile_file import load_profile
-    >>> load_speed(load_profile("examples/word-count.profile.yaml")) == usual_load_speed(None)
-    True
+    A record has one size of state, so it does not tell what a store takes from what a row takes:
+    the usual speed is multiplied by one ratio, or by one for the snapshot and one for the changes
+    if the store reports these apart, as RocksDB does since Spark 4.
     """
     usual = usual_load_speed(profile.pins.state_store)
     loaded = None if profile.warm_up is None else profile.warm_up.loaded
@@ -128,15 +110,7 @@ def load_speed(profile: JobProfile) -> LoadSpeed:
 def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
     """The most batches whose changes are replayed: those until the next snapshot (Z2).
 
-    Parameters
-    ----------
-    profile : JobProfile
-    interval_s : float or (n,) array, > 0
-        Time from batch to batch. [s]
-
-    Returns
-    -------
-    (n,) array; 0 if every commit is a snapshot
+    There are none if every commit is a snapshot.
 
     Examples
     --------
@@ -229,10 +203,6 @@ def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:
     ----------
     num_slots, partitions : int or (n,) array, >= 1
 
-    Returns
-    -------
-    (n,) array [-]
-
     Examples
     --------
     >>> float(share_of_a_slot(2, 4)), float(share_of_a_slot(8, 4))
@@ -262,25 +232,9 @@ def restart_of(
 ) -> Restart | None:
     """From the start of the process to the end of the first batch; None if none is on record (Z2).
 
-    Parameters
-    ----------
-    profile : JobProfile
-    configuration : Configuration
-    batch_rows : float, >= 0
-        Rows of the first batch.
-    usual_rows : float, optional
-        Rows of the batches before the restart; by default as many.
-    factor : float, optional
-        Multiplier of what is not known before: (P4).
-    replayed_batches : float, optional
-        Batches since the snapshot; by default as many as there can be.
-
-    Examples
-    --------
-    >>> from headway.formats.profile_file import load_profile
-    >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> restart_of(profile, profile.baseline, 1000.0) is None
-    True
+    ``usual_rows`` are the rows of the batches before the restart, by default as many as those of
+    the first batch; ``factor`` multiplies what is not known before (P4); ``replayed_batches`` are
+    those since the snapshot, by default as many as there can be.
     """
     slots, partitions = configuration.num_slots, configuration.shuffle_partitions
     model = duration_model(profile, slots, partitions)
@@ -307,7 +261,7 @@ def restart_of(
 def restart_at(
     profile: JobProfile, configuration: Configuration, factor: float = 1.0
 ) -> Restart | None:
-    """The same with the rows that wait for the first batch at the rate of the profile.
+    """The same with the rows that wait for the first batch at the rate of the profile (Z2).
 
     Parameters
     ----------
@@ -317,14 +271,6 @@ def restart_at(
         A stable one; its rate limit is that of the first batch.
     factor : float, optional
         Multiplier of what is not known before: (P4).
-
-    Returns
-    -------
-    Restart or None
-
-    Notes
-    -----
-    theory.md (Z2).
 
     Examples
     --------

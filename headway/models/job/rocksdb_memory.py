@@ -39,11 +39,6 @@ class StateInRocksDb:
     batches_per_flush: int
     data_hit_ratio: float
 
-    @property
-    def data_bytes(self) -> float:
-        """Its rows [bytes]."""
-        return self.rows * self.row_bytes
-
 
 def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
     """The memory that a state needs in RocksDB, on one executor.
@@ -96,7 +91,7 @@ def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
         ROCKSDB_BITS_PER_KEY.value / 8 + state.row_bytes / ROCKSDB_BLOCK_BYTES.value * entry_bytes
     )
     blocks_bytes = max(
-        state.data_hit_ratio * state.data_bytes,
+        state.data_hit_ratio * (state.rows * state.row_bytes),
         ROCKSDB_LEAST_BLOCKS_RATIO.value * (buffers_bytes + index_bytes),
     )
     bound_bytes = _MIB * math.ceil((buffers_bytes + index_bytes + blocks_bytes) / _MIB)

@@ -31,8 +31,6 @@ def row_cost_doublings(
     the setting, by default of the profiled one; the score is the normal quantile that is asked
     about, by default the worse of both ends of 90% intervals.
 
-    Notes
-    -----
     **(P28)** If all profiled batches had one size, the cost of a row is `q` times the fitted one,
     with `q` as likely above as below 1, from `1-h` to `1+h` with `h` of (E43), and fixed times such
     that batches of the profiled sizes take as long as fitted. With `m` the profiled number of rows
@@ -115,26 +113,9 @@ def _log_longer(
 
 
 def size_to_vary(profile: JobProfile) -> Callable[[ObservedSetting], float] | None:
-    """What all profiled batches have in common although their costs depend on it, if anything.
+    """What all profiled batches have in common although costs depend on it, if anything (E42).
 
-    Parameters
-    ----------
-    profile : JobProfile
-
-    Returns
-    -------
-    function of a setting, or None
-        The rows of its batches, or the time in which these arrive.
-
-    Notes
-    -----
-    theory.md (E42).
-
-    Examples
-    --------
-    >>> from headway.formats.profile_file import load_profile
-    >>> size_to_vary(load_profile("examples/word-count.profile.yaml")) is None
-    True
+    It is a function of a setting: the rows of its batches, or the time in which these arrive.
     """
     if profile.row_cost_half_range_ratio:
         return middle_rows

@@ -5,6 +5,9 @@ The vectorised path that prediction and search share.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,8 +55,6 @@ class SettingLaw:
     def amplification_ratio(self) -> Array:
         """Factor by which an error of the durations is larger in the squares of the intervals.
 
-        Notes
-        -----
         **(B8)** Free running, `D' = (a+rD) ξ` with `E ξ^k = (1+c^2)^(k(k-1)/2)`. Then
         `E[D] = a/(1-r)`, `E[D^2] = (1+c^2)(a^2+2ar E[D])/(1-r^2(1+c^2))`, and the third moment
         likewise. The latency is `L = VD + D'`, weighted by `D`. A moment whose denominator is not
@@ -127,11 +128,15 @@ class SettingLaw:
         return mean_s, np.where(stable, self.state.sd_duration_s, 0.0) / mean_s
 
 
+def joined_states(states: Sequence[SteadyState]) -> SteadyState:
+    """The states of several rows of settings as those of one (B3)."""
+    names = [field.name for field in fields(SteadyState)]
+    values = (np.concatenate([getattr(state, name) for state in states]) for name in names)
+    return SteadyState(*values)
+
+
 def duration_model(
-    profile: JobProfile,
-    num_slots: int,
-    shuffle_partitions: int,
-    batch_rows: float | None = None,
+    profile: JobProfile, num_slots: int, shuffle_partitions: int, batch_rows: float | None = None
 ) -> DurationModel:
     """Mean batch duration by rows at a number of slots and partitions.
 
@@ -204,15 +209,13 @@ def settled_batch_rows(
 ) -> Array:
     r"""Rows of a batch that takes just as long as its rows took to arrive.
 
+    They are very many where batches grow without bound.
+
     Parameters
     ----------
     rate_per_s, trigger_s : float or (n,) array
     factor : float or (n,) array, > 0
         Multiplies every duration.
-
-    Returns
-    -------
-    array, very large where batches grow without bound
 
     Notes
     -----
@@ -317,7 +320,11 @@ def load_ratio(
     factor: Numeric,
     highest_offered_load: float,
 ) -> Array:
-    """Processing time that one second of input adds, over the allowed maximum.
+    """Processing time that one second of input adds, over the allowed maximum (P3).
+
+    Up to 1 the backlog stays bounded. If batches outgrow the trigger interval they run back to
+    back, and by (B8) their variance is finite if ``r^2 (1 + c^2) < 1``. This does not use the fixed
+    point of (B3), which converges slowly where it barely exists.
 
     Parameters
     ----------
@@ -325,16 +332,6 @@ def load_ratio(
         As in :func:`setting_law`.
     highest_offered_load : float, > 0 and <= 1
         Maximum processing time per second of input.
-
-    Returns
-    -------
-    array; up to 1 the backlog stays bounded
-
-    Notes
-    -----
-    theory.md (P3). If batches outgrow the trigger interval they run back to back, and by (B8) their
-    variance is finite if ``r^2 (1 + c^2) < 1``. This does not use the fixed point of (B3), which
-    converges slowly where it barely exists.
 
     Examples
     --------

@@ -29,24 +29,15 @@ _LOAD_METRIC = "rocksdbLoadLatencyMs"
 
 
 def turned(profile: JobProfile, switch: Switch) -> TurnedJob | str:
-    """The job with a switch turned; in words why its gain is unknown, where the log cannot tell.
+    """The job with a switch turned (Y1), or in words why the log does not show its gain.
 
     Whether the switch can be turned at all is asked elsewhere.
 
     Parameters
     ----------
     profile : JobProfile
-        The job, by its log.
     switch : Switch
         What is turned.
-
-    Returns
-    -------
-    TurnedJob or str
-
-    Notes
-    -----
-    theory.md (Y1)-(Y9).
 
     Examples
     --------
@@ -66,17 +57,6 @@ def turned(profile: JobProfile, switch: Switch) -> TurnedJob | str:
 def file_time_s(profile: JobProfile) -> float:
     """Time to write a small file to the checkpoint [s].
 
-    Parameters
-    ----------
-    profile : JobProfile
-        The job, by its log.
-
-    Returns
-    -------
-    float
-
-    Notes
-    -----
     **(Y2)** Asynchronous progress tracking takes the phases `w` (`walCommit`) and `c`
     (`commitOffsets`) out of the batch: the gain is `w + c`, of which rows wait for `w`. Both write
     one small file, so the time of a file is taken to be `f = (w + c)/2`.
@@ -108,8 +88,6 @@ def _async_progress(profile: JobProfile) -> TurnedJob | str:
 def _changelog(profile: JobProfile) -> TurnedJob | str:
     """RocksDB commits a file of changes instead of a snapshot.
 
-    Notes
-    -----
     **(Y3)** Without changelog, a commit of RocksDB flushes (`a`), makes a checkpoint of its files
     (`b`) and uploads them (`u`), as the log says for each operator. With it, a commit writes a file
     of changes, and flushes once in `k` commits; maintenance uploads beside the batch. The gain is
@@ -139,8 +117,6 @@ def _changelog(profile: JobProfile) -> TurnedJob | str:
 def _rocksdb(profile: JobProfile) -> TurnedJob | str:
     """State leaves the heap, and its rows cost what RocksDB takes for them.
 
-    Notes
-    -----
     **(Y4)** The default store keeps `S` rows of state on the heap: its stages spend a share `g` of
     their time in collections, and copy all rows for each batch, `t_3 S/T` per task, with `t_3` as
     usual if it could not be fitted (T2). RocksDB has neither, but takes `r` for each of the `n_u`
@@ -186,8 +162,6 @@ def _task_s(profile: JobProfile, index: int) -> float:
 def _file_manager(profile: JobProfile) -> TurnedJob | str:
     """Files of a mounted disk are renamed by the JVM itself.
 
-    Notes
-    -----
     **(Y5)** Without Hadoop's native library, Spark's default file manager starts processes for each
     file that it writes to a local file system. The one that renames within a file system leaves a
     share `η` of `w` and `c`, and a smaller one of each commit of a state store.
@@ -197,8 +171,9 @@ def _file_manager(profile: JobProfile) -> TurnedJob | str:
         return operators
     saved = []
     for log_ratio, commit_ratio in zip(LOG_LEFT_RATIO.value, COMMIT_LEFT_RATIO.value, strict=True):
-        logs = TimesSaved(_log_phases_s(profile), {}).times(1.0 - log_ratio)
-        saved.append(logs._replace(tasks_s=_commits_s(profile, 1.0 - commit_ratio)))
+        phases_s = _log_phases_s(profile)
+        logs_s = {name: (1.0 - log_ratio) * time_s for name, time_s in phases_s.items()}
+        saved.append(TimesSaved(logs_s, _commits_s(profile, 1.0 - commit_ratio)))
     most, expected, least = saved
     return turned_job(profile, expected, least, most)
 
@@ -206,8 +181,6 @@ def _file_manager(profile: JobProfile) -> TurnedJob | str:
 def _no_checksums(profile: JobProfile) -> TurnedJob | str:
     """Files of state without checksums beside them.
 
-    Notes
-    -----
     **(Y6)** Spark writes a file of state and its checksum at the same time, so that checksums take
     a small share `κ` of a commit. The files of state become half as many (F1).
     """
@@ -237,8 +210,6 @@ def _per_task_s(
 def _keep_loaded(profile: JobProfile) -> TurnedJob | str:
     """State that is not loaded again for each batch.
 
-    Notes
-    -----
     **(Y7)** If stores are unloaded at each commit (`unloadOnCommit`), each batch opens them anew
     from the checkpoint, and closes them; the load `l` that Spark reports is that of an open store.
     A task saves what it takes beyond its updates, its commits `C` and a task without state, `t_0`:
@@ -264,8 +235,6 @@ def _keep_loaded(profile: JobProfile) -> TurnedJob | str:
 def _no_empty_batches(profile: JobProfile) -> TurnedJob | str:
     """Windows wait for the next batch with rows.
 
-    Notes
-    -----
     **(Y9)** Without empty batches (`noDataMicroBatches`), the windows that these emitted in the
     profiled run, a share `p` of all, are emitted by the next batch with rows: they wait for `p t`
     more on average, with `t` the time until that is committed, less what the empty one held it up.
@@ -282,8 +251,6 @@ def _no_empty_batches(profile: JobProfile) -> TurnedJob | str:
 def _adaptive(profile: JobProfile) -> TurnedJob | str:
     """Exchanges of queries without state, whose partitions are merged.
 
-    Notes
-    -----
     **(Y8)** Adaptive execution merges the shuffle partitions behind an exchange without state by
     their bytes (T7), with Spark's default sizes and the bytes per row on record. Switching merging
     off gives each partition a task of its own.
@@ -317,20 +284,11 @@ def _adaptive(profile: JobProfile) -> TurnedJob | str:
 
 
 def without_coalescing(profile: JobProfile) -> JobProfile:
-    """The job with a task for each shuffle partition where adaptive execution coalesces them.
+    """The job with a task for each shuffle partition where adaptive execution coalesces them (Y8).
 
     Parameters
     ----------
     profile : JobProfile
-        The job.
-
-    Returns
-    -------
-    JobProfile
-
-    Notes
-    -----
-    theory.md (Y8).
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,13 +19,6 @@ class TimesSaved(NamedTuple):
     phases_s: Mapping[str, float]
     tasks_s: Mapping[int, float]
 
-    def times(self, ratio: float) -> TimesSaved:
-        """The same with all times multiplied."""
-        return TimesSaved(
-            {name: ratio * saved_s for name, saved_s in self.phases_s.items()},
-            {index: ratio * saved_s for index, saved_s in self.tasks_s.items()},
-        )
-
 
 class TurnedJob(NamedTuple):
     """A job with a switch turned: as expected, and with the least and the most gain of 90%."""
@@ -34,29 +27,12 @@ class TurnedJob(NamedTuple):
     least: JobProfile
     most: JobProfile
 
-    def each(self, change: Callable[[JobProfile], JobProfile]) -> TurnedJob:
-        """The same with a change of all three."""
-        return TurnedJob(*(change(profile) for profile in self))
-
 
 def turned_job(
     profile: JobProfile, expected: TimesSaved, least: TimesSaved, most: TimesSaved
 ) -> TurnedJob:
     """The job with times saved as expected, and at both ends of the 90% interval.
 
-    Parameters
-    ----------
-    profile : JobProfile
-        The job.
-    expected, least, most : TimesSaved
-        What is saved, and the ends that the log leaves open.
-
-    Returns
-    -------
-    TurnedJob
-
-    Notes
-    -----
     **(Y1)** Interval of a gain: what the log leaves open is a range from `g_l` to `g_h`, which is
     widened by the noise between runs: `g_l e^(-1.645 s)` and `g_h e^(1.645 s)`, with `s = s_r` of
     (E5). Where a saved time is negative, the ends change places. No part becomes shorter than 0.
@@ -90,22 +66,13 @@ def _at_end(saved_s: float, gain_ratio: float) -> float:
 
 
 def with_times_saved(profile: JobProfile, saved: TimesSaved) -> JobProfile:
-    """The job whose batches take some parts less; no part becomes shorter than 0.
+    """The job whose batches take some parts less; no part becomes shorter than 0 (Y1).
 
     Parameters
     ----------
     profile : JobProfile
-        The job.
     saved : TimesSaved
         What is saved: of a task its fixed time, and where that is not enough, that of its rows.
-
-    Returns
-    -------
-    JobProfile
-
-    Notes
-    -----
-    theory.md (Y1).
 
     Examples
     --------
@@ -144,23 +111,13 @@ def _with_shorter_tasks(profile: JobProfile, stage: StageProfile, saved_s: float
 
 
 def task_rows(profile: JobProfile, stage: StageProfile) -> float:
-    """Rows of a task of a stage in the last profiled run, on average.
+    """Rows of a task of a stage in the last profiled run, on average (T2).
 
     Parameters
     ----------
     profile : JobProfile
-        The job.
     stage : StageProfile
         One of its stages.
-
-    Returns
-    -------
-    float
-        Rows. [rows]
-
-    Notes
-    -----
-    theory.md (T2).
 
     Examples
     --------

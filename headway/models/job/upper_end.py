@@ -7,10 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from headway.assumptions.predictions import (
-    CALIBRATED_DOUBLINGS,
-    HIGHEST_QUOTED_UTILIZATION_RATIO,
-)
+from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import Configuration, JobProfile
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
@@ -22,7 +19,7 @@ from headway.models.job.calibration import (
     widened,
 )
 from headway.models.job.declared import figures_at
-from headway.models.job.duration import DurationModel, DurationStack
+from headway.models.job.duration import DurationModel
 from headway.models.job.setting import (
     MOST_BATCH_ROWS,
     allowed_offered_load,
@@ -55,7 +52,7 @@ class UpperEnd:
     """
 
     profile: JobProfile
-    durations: DurationStack
+    durations: DurationModel
     num_slots: Array
     partitions: Array
     trigger_s: Array
@@ -79,7 +76,7 @@ class UpperEnd:
 
     def _settled(self, rate_per_s: Array) -> tuple[Array, Array]:
         """Rows of batches at a rate, and the factor on their durations: theory.md (P28)."""
-        model = self.durations.model(num_axes=1)
+        model = self.durations
         rows = settled_batch_rows(model, rate_per_s, self.trigger_s, self.age_factor)
         factor = self.factor(rows)
         if self.profile.row_cost_half_range_ratio:
@@ -96,7 +93,7 @@ class UpperEnd:
             self.num_slots,
             self.partitions,
             rows,
-            model=self.durations.model(num_axes=1),
+            model=self.durations,
             score=self.score,
         )
         return np.asarray(self.age_factor * np.exp(self.score * spread))
@@ -105,7 +102,7 @@ class UpperEnd:
         self, small: np.ndarray[tuple[int], np.dtype[np.intp]], rate_per_s: Array, rows: Array
     ) -> tuple[Array, Array]:
         """Among a rate and higher ones with batches up to the fewest rows: the shortest batches."""
-        model = self.durations.take(small).model(num_axes=2)
+        model = self.durations.take(small).over_axes(2)
         trigger_s = self.trigger_s[small, np.newaxis]
         fewest = fewest_rows(self.profile)
         larger = np.broadcast_to(fewest * _SMALLER_BATCHES, (len(small), len(_SMALLER_BATCHES)))
@@ -142,26 +139,10 @@ def load_at_end(
 ) -> float:
     """The load with durations at an end of their range, over the highest that is carried. [-]
 
-    Parameters
-    ----------
-    profile : JobProfile
-        With the rate in question in its arrivals.
-    model : DurationModel
-        Mean durations at the setting.
-    age_factor : float, > 0
-        Multiplies every duration.
-    stable_up_to_per_s : float, > 0
-        The rate of (P3). [records/s]
-    score : float
-        Normal quantile of the end: negative for short durations, positive for long ones.
+    Above 1 the backlog grows. The rate in question is that of the profile's arrivals,
+    ``stable_up_to_per_s`` is that of (P3), and ``score`` is the normal quantile of the end:
+    negative for short durations, positive for long ones.
 
-    Returns
-    -------
-    float
-        Above 1 the backlog grows.
-
-    Notes
-    -----
     **(P32)** Verdicts of stability. A rate `λ` is carried while its load keeps `r^2(1+c^2) < 1`.
     A setting is called stable if (P3) expects it to be, and that holds for durations `e^(1.645 s)`
     times as long as expected, too; it is called not stable if even the lowest cost of a row of

@@ -58,10 +58,6 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
     ----------
     profile : JobProfile
 
-    Returns
-    -------
-    Finding or None, on the first that is missing
-
     Examples
     --------
     >>> from dataclasses import replace
@@ -96,10 +92,6 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
     Parameters
     ----------
     law : SettingLaw, of the batches
-
-    Returns
-    -------
-    WindowLaw or None, of the shape of the settings
 
     Notes
     -----

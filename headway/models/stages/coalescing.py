@@ -20,10 +20,6 @@ def coalesced_tasks(
         Bytes that are read from the exchange.
     num_slots, shuffle_partitions : int, >= 1
 
-    Returns
-    -------
-    int, from 1 to the number of partitions
-
     Notes
     -----
     **(T7)** Adaptive execution merges neighbouring partitions up to `g = max(s, min(A, Z/m))`
@@ -63,10 +59,6 @@ def num_tasks_at(
     batch_rows : float, >= 0
     num_slots, shuffle_partitions : int, >= 1
 
-    Returns
-    -------
-    int, at least one
-
     Examples
     --------
     >>> from headway.formats.profile_file import load_profile
@@ -88,10 +80,6 @@ def usual_tasks(pool: Sequence[StageProfile], num_slots: int, shuffle_partitions
     Parameters
     ----------
     num_slots, shuffle_partitions : int, >= 1
-
-    Returns
-    -------
-    list of int, one for each stage
 
     Examples
     --------

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from headway.models.laws.order_statistics import max_lognormal
-from headway.models.stages.joining import latest
+from headway.models.stages.joining import Moment, latest
 from headway.models.stages.pooling import JobStage, pooled_stages, sinks_of
 from headway.models.stages.schedule import StageSchedule
 
@@ -69,37 +69,20 @@ class StageDag:
         return sum(stage.work_s for stage in self.launched)
 
     @cached_property
-    def pooled(self) -> tuple[tuple[JobStage, ...], tuple[int, ...]]:
-        """The launched stages by (J3), and for each of the job's, the number of its pool."""
-        return pooled_stages(self.launched)
+    def pooled(self) -> tuple[JobStage, ...]:
+        """The launched stages, merged by (J3)."""
+        return pooled_stages(self.launched)[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunTime:
-    """Run time of a job.
+def run_time(dag: StageDag, num_cores: int) -> Moment:
+    r"""Run time of a batch job on cores that it shares with no other job (J4).
 
-    The bounds of the mean are proven. All else is estimated, with ``stage_end_s`` the mean times at
-    which the stages end.
-    """
-
-    mean_s: float
-    sd_s: float
-    lower_s: float
-    upper_s: float
-    stage_end_s: tuple[float, ...]
-
-
-def run_time(dag: StageDag, num_cores: int) -> RunTime:
-    r"""Run time of a batch job on cores that it shares with no other job.
+    Its mean is estimated, and kept within the bounds (J1) and (J2), which are proven.
 
     Parameters
     ----------
     num_cores : int, >= 1
         All are free at the start.
-
-    Notes
-    -----
-    theory.md (J1)-(J5), with the measured error.
 
     Examples
     --------
@@ -108,30 +91,19 @@ def run_time(dag: StageDag, num_cores: int) -> RunTime:
     ...     for n, p in ((24, ()), (24, ()), (8, (0, 1)))
     ... )
     >>> time = run_time(StageDag(stages=stages), 16)
-    >>> time.mean_s, time.sd_s, time.lower_s, time.upper_s
-    (5.24, 0.42, 3.5, 6.75)
+    >>> time.mean_s, time.sd_s
+    (5.24, 0.42)
     """
-    if num_cores < 1:
-        raise ValueError(f"num_cores must be at least 1, got {num_cores}")
     lower_s, upper_s = run_time_bounds(dag, num_cores)
-    merged, pool_of = dag.pooled
-    schedule = StageSchedule(merged, dag.driver_gap_s, num_cores)
+    schedule = StageSchedule(dag.pooled, dag.driver_gap_s, num_cores)
     stage_ends = schedule.stage_ends()
-    last = latest([stage_ends[number] for number in sinks_of(merged)], schedule.skewness)
-    return RunTime(
-        mean_s=min(max(last.mean_s, lower_s), upper_s),
-        sd_s=last.sd_s,
-        lower_s=lower_s,
-        upper_s=upper_s,
-        stage_end_s=tuple(stage_ends[number].mean_s for number in pool_of),
-    )
+    last = latest([stage_ends[number] for number in sinks_of(dag.pooled)], schedule.skewness)
+    return Moment(min(max(last.mean_s, lower_s), upper_s), last.noise_s)
 
 
 def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
     r"""Lower and upper bound of the mean run time of a job [s]; all cores are free at the start.
 
-    Notes
-    -----
     **(J1)** Two lower bounds of the mean run time: `g + Σ w/C`, with `w` the work of a stage; and
     the longest path if each stage takes `g + max(E[max _j d_j], w/C)`, by (X2). In each run a stage
     takes at least its own makespan, since other tasks only make cores free later; the bound of the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +20,6 @@ class Moment:
     """A random point in time: its mean, and how far each source of noise moves it per unit.
 
     ``noise_s`` has the standard deviation that each independent source contributes.
-
-    Examples
-    --------
-    >>> Moment(4.0, np.array([0.3, 0.4])).sd_s
-    0.5
     """
 
     mean_s: float
@@ -34,10 +29,6 @@ class Moment:
     def sd_s(self) -> float:
         """Standard deviation. [s]"""
         return float(np.sqrt(self.noise_s @ self.noise_s))
-
-    def after(self, delay_s: float) -> Moment:
-        """The point in time that is a constant time later."""
-        return Moment(self.mean_s + delay_s, self.noise_s)
 
 
 def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
@@ -93,9 +84,9 @@ def _larger_of_independent(
     first: Moment, second: Moment, skewness: Array
 ) -> tuple[float, float, float]:
     """Mean and variance of the larger, and the probability that it is the first."""
-    laws = [_ShiftedLognormal.of(moment, skewness) for moment in (first, second)]
-    point = np.unique(np.concatenate([law.quantiles_s() for law in laws]))
-    below = [law.cdf(point) for law in laws]
+    laws = [_shifted_lognormal(moment, skewness) for moment in (first, second)]
+    point = np.unique(np.concatenate([quantiles_s for quantiles_s, _ in laws]))
+    below = [cdf(point) for _, cdf in laws]
     joint = below[0] * below[1]
     width = np.diff(point)
     middle_joint = 0.5 * (joint[1:] + joint[:-1])
@@ -106,45 +97,25 @@ def _larger_of_independent(
     return mean, max(second_moment, 0.0), min(max(share, 0.0), 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class _ShiftedLognormal:
-    """Shifted lognormal with given mean, sd and positive skewness; normal without skewness."""
-
-    mean_s: float
-    sd_s: float
-    log_sd: float
-    scale_s: float
-
-    @classmethod
-    def of(cls, moment: Moment, skewness: Array) -> _ShiftedLognormal:
-        # A constant is a narrow normal: one formula serves both.
-        sd_s = max(moment.sd_s, _NO_NOISE * max(abs(moment.mean_s), 1.0))
-        third = max(float(skewness @ moment.noise_s**3) / sd_s**3, 0.0)
-        if third < _SMALLEST_SKEWNESS:
-            return cls(moment.mean_s, sd_s, 0.0, 0.0)
-        # exp(s^2) of the lognormal with this skewness: the real root of a cubic.
-        root = np.cbrt(1.0 + 0.5 * third * third + third * np.sqrt(1.0 + 0.25 * third * third))
-        excess = float((root - 1.0) ** 2 / root)
-        return cls(
-            moment.mean_s, sd_s, float(np.sqrt(np.log1p(excess))), sd_s / float(np.sqrt(excess))
+def _shifted_lognormal(moment: Moment, skewness: Array) -> tuple[Array, Callable[[Array], Array]]:
+    """Quantiles and distribution function of a shifted lognormal; of a normal without skewness."""
+    # A constant is a narrow normal: one formula serves both.
+    sd_s = max(moment.sd_s, _NO_NOISE * max(abs(moment.mean_s), 1.0))
+    third = max(float(skewness @ moment.noise_s**3) / sd_s**3, 0.0)
+    if third < _SMALLEST_SKEWNESS:
+        return (
+            moment.mean_s + sd_s * _SCORES,
+            lambda point_s: ndtr((point_s - moment.mean_s) / sd_s),
         )
+    # exp(s^2) of the lognormal with this skewness: the real root of a cubic.
+    root = np.cbrt(1.0 + 0.5 * third * third + third * np.sqrt(1.0 + 0.25 * third * third))
+    excess = float((root - 1.0) ** 2 / root)
+    log_sd, scale_s = float(np.sqrt(np.log1p(excess))), sd_s / float(np.sqrt(excess))
+    median_s, lowest_s = scale_s * float(np.exp(-0.5 * log_sd**2)), moment.mean_s - scale_s
 
-    def quantiles_s(self) -> Array:
-        if self.log_sd == 0.0:
-            return self.mean_s + self.sd_s * _SCORES
-        return self._lowest_s + self._median_s * np.exp(self.log_sd * _SCORES)
-
-    def cdf(self, point_s: Array) -> Array:
-        if self.log_sd == 0.0:
-            return ndtr((point_s - self.mean_s) / self.sd_s)
-        ratio = np.maximum(point_s - self._lowest_s, 0.0) / self._median_s
+    def cdf(point_s: Array) -> Array:
+        ratio = np.maximum(point_s - lowest_s, 0.0) / median_s
         with np.errstate(divide="ignore"):
-            return ndtr(np.log(ratio) / self.log_sd)
+            return ndtr(np.log(ratio) / log_sd)
 
-    @property
-    def _median_s(self) -> float:
-        return self.scale_s * float(np.exp(-0.5 * self.log_sd**2))
-
-    @property
-    def _lowest_s(self) -> float:
-        return self.mean_s - self.scale_s
+    return lowest_s + median_s * np.exp(log_sd * _SCORES), cdf

@@ -24,6 +24,8 @@ _MOST_CELLS = 8192
 def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     r"""Mean and standard deviation of the makespan of independent tasks on identical cores.
 
+    Both are in units of the mean task time.
+
     Parameters
     ----------
     num_tasks, num_cores : int, >= 1
@@ -31,10 +33,6 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     cv : float, 0 to 10
         Coefficient of variation of one task time, taken as lognormal. Rounded to three
         significant digits, so that nearby values share one cached result.
-
-    Returns
-    -------
-    MeanAndSd, in units of the mean task time
 
     Notes
     -----
@@ -67,15 +65,11 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
     ----------
     num_tasks, num_cores : float or (n,) array, >= 1
 
-    Returns
-    -------
-    array, in units of the mean task time
-
     Notes
     -----
     **(M6)** Lower bound of the mean makespan, whatever the cv: `M ≥ max(1, T/C)`.
 
-    Cheap enough to prune a search before (M1)-(M5) are evaluated.
+    Cheap enough to prune a search before (M1)-(M5) are evaluated. The unit is the mean task time.
 
     Examples
     --------
@@ -95,8 +89,6 @@ def mean_first_idle(num_tasks: int, num_cores: int, cv: float) -> float:
     It is 0 if there are more cores than tasks. All cores are free at the start; ``cv`` is from 0 to
     10, as in `makespan_moments`.
 
-    Notes
-    -----
     **(M3)** The last task starts when the cores together have completed `T - C` tasks:
     `P(τ > t) = Φ((T-C-1/2-C m(t))/(sqrt(C Var N(t))) )`, made non-increasing. It is set to 0 or 1
     at times when every core has completed one of two possible numbers of tasks and these decide it.
@@ -162,8 +154,6 @@ def _cores_are_desynchronised(num_tasks: int, num_cores: int, cv: float) -> bool
 def _desynchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     """(M5): the tasks on the other cores are at stationary random positions.
 
-    Notes
-    -----
     **(M5)** For `T/C > 5(1+cv^2)` and `cv sqrt(2T/C) > 1.2` the common start no longer matters:
     `H(t) = ∫_0^(t-τ)(1-F)`, `τ = (T-1-(C-1) E[R])/C`, `E[R] = (1+cv^2)/2`, and `T cv^2/C^2` is
     added to the variance.
@@ -184,8 +174,6 @@ def _desynchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAn
 def _synchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     """(M2)-(M4): all cores began together, and waves of tasks are still distinct.
 
-    Notes
-    -----
     **(M4)** The last task starts at `τ = E[τ]`: `P(M ≤ t) = F(t-τ) H(t)^(C-1)` with
     `1 - H(t) = 1 - F(t) + ∫_0^τ(1-F(t-s)) dm(s)`. The variance of `τ` is added.
     """
@@ -207,8 +195,6 @@ class _Completions(NamedTuple):
     def of_one_core(cls, num_tasks: int, num_cores: int, cv: float) -> _Completions:
         """(M2), by damped discrete Fourier transform.
 
-        Notes
-        -----
         **(M2)** A core that starts at 0 completes `N(t)` tasks. On a lattice, `m̂ = f̂/(1-f̂)`
         gives the expected completions per cell and `m̂^2` the expected ordered pairs, hence
         `Var N(t) = m(t) + 2 (m*dm)(t) - m(t)^2`. The transform is damped by `e^(-18i/N)`, which

@@ -69,8 +69,6 @@ def pooled_stages(stages: tuple[JobStage, ...]) -> tuple[tuple[JobStage, ...], t
     Returns the merged stages, parents first, and for each original stage, the number of the one
     that contains it.
 
-    Notes
-    -----
     **(J3)** Stages of successive numbers with the same parents and the same children form one pool
     if the variance between their means is at most a tenth of that within them. The pool has the
     mean and the variance of all their tasks.

@@ -80,7 +80,7 @@ class StageSchedule:
             if all(parent in self.end for parent in stage.parents):
                 parent_ends = [self.end[parent] for parent in stage.parents]
                 begun = latest(parent_ends, self.skewness) if parent_ends else self.now
-                self.ready[number] = begun.after(self.driver_gap_s)
+                self.ready[number] = Moment(begun.mean_s + self.driver_gap_s, begun.noise_s)
 
     def _keep_cores_of_younger(self, number: int) -> None:
         """A task is never taken off its core: an older stage waits for running tasks."""
@@ -226,9 +226,5 @@ def _span_on(stage: JobStage, num_cores: int) -> _Span:
         tail = stage.num_tasks / mean
     full = float(min(stage.num_tasks, num_cores))
     return _Span(
-        mean * stage.mean_s,
-        sd * stage.mean_s,
-        first_idle / mean,
-        full,
-        min(max(tail, 0.0), full),
+        mean * stage.mean_s, sd * stage.mean_s, first_idle / mean, full, min(max(tail, 0.0), full)
     )

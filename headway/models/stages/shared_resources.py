@@ -1,6 +1,7 @@
 """Share of the cores, the link or the disk that a thread gets beside others.
 
-Arguments outside their ranges raise ``ValueError``.
+Slowdowns are the time over that on a server of one's own. Arguments outside their ranges raise
+``ValueError``.
 """
 
 from __future__ import annotations
@@ -62,11 +63,6 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
     others_demand : float or (n,) array, >= 0
         Servers that all other threads keep busy on average.
 
-    Returns
-    -------
-    array
-        Time over the time on a server of one's own; ``inf`` where the others leave no capacity.
-
     Notes
     -----
     **(R1)** As published (VLDB'15, eq. 2): the other threads of a node need `d` of `n` cores, and a
@@ -93,11 +89,9 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
 def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
     r"""Slowdown by other threads that rest for a time of their own after each piece of work.
 
-    It is the time over that on a server of one's own; each thread gets at most one, evenly shared.
-    A thread that is slowed down does not rest less, so it does less work.
+    Each thread gets at most one server, evenly shared. A thread that is slowed down does not rest
+    less, so it does less work.
 
-    Notes
-    -----
     **(R2)** Processor sharing: a thread beside `J` busy ones gets `min(1, n/(J+1))`, so its
     slowdown is `1/E min(1, n/(J+1))`, with `J` binomial for `K` threads that are busy `u'` of the
     time. For threads that rest after their work for `(1-u)/u` of its length, `u' = u/(u+e(1-u))`,
@@ -110,9 +104,9 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
     """
 
     servers = _checked_servers(num_servers)
-    group = _checked_groups([others])
-    all_threads, all_but_one = _binomials(group), _binomials(_others_of(group, 0))
-    busy_alone = np.asarray(others.busy_ratio, dtype=np.float64)
+    num_threads = _thread_counts([others])
+    all_threads, all_but_one = _binomials(num_threads), _binomials(_others_of(num_threads, 0))
+    (busy_alone,) = _busy_ratios([others])
 
     def busy_again(_index: int, state: list[Array]) -> Array:
         # Work w takes w / rate; the rest of w (1 - u) / u that follows it stays as it is.
@@ -126,6 +120,8 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
 def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> list[Array]:
     r"""Slowdown of each group of threads whose work arrives by a clock, whatever their progress.
 
+    It is ``inf`` for all groups where a thread has no rest left, or they need all servers.
+
     Parameters
     ----------
     num_servers : float or (n,) array, > 0
@@ -133,12 +129,6 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
         at most one.
     groups : sequence of ThreadGroup
         All threads of the node.
-
-    Returns
-    -------
-    list of arrays
-        For each group, time over the time on a server of one's own; ``inf`` for all groups where a
-        thread has no rest left, or the groups need all servers.
 
     Notes
     -----
@@ -162,9 +152,8 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     (1.117, 1.093)
     """
     servers = _checked_servers(num_servers)
-    num_threads = _checked_groups(groups)
+    num_threads, busy_alone = _thread_counts(groups), _busy_ratios(groups)
     others = [_binomials(_others_of(num_threads, index)) for index in range(len(groups))]
-    busy_alone = [np.asarray(group.busy_ratio, dtype=np.float64) for group in groups]
 
     def rate(index: int, state: list[Array]) -> Array:
         return _mean_rate(servers, others[index], state, num_more=1)
@@ -180,7 +169,7 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
 
 
 def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Array:
-    r"""Slowdown of a thread beside others whose busy share is known and need not be solved for.
+    r"""Slowdown of a thread beside others whose busy share is known: (R2) without its fixed point.
 
     Parameters
     ----------
@@ -189,21 +178,12 @@ def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Arra
     others : sequence of ThreadGroup
         With the share of time that they are actually busy.
 
-    Returns
-    -------
-    array, time over the time on a server of one's own
-
-    Notes
-    -----
-    theory.md (R2), without its fixed point.
-
     Examples
     --------
     >>> float(slowdown_beside(2, [ThreadGroup(num_threads=3, busy_ratio=1.0)]))
     2.0
     """
-    binomials = _binomials(_checked_groups(others))
-    busy = [np.asarray(group.busy_ratio, dtype=np.float64) for group in others]
+    binomials, busy = _binomials(_thread_counts(others)), _busy_ratios(others)
     return 1.0 / _mean_rate(_checked_servers(num_servers), binomials, busy, num_more=1)
 
 
@@ -274,7 +254,11 @@ def _checked_servers(num_servers: Numeric) -> Array:
     return servers
 
 
-def _checked_groups(groups: Sequence[ThreadGroup]) -> list[NDArray[np.int64]]:
+def _thread_counts(groups: Sequence[ThreadGroup]) -> list[NDArray[np.int64]]:
     if not groups:
         raise ValueError("need at least one group of threads")
     return [np.asarray(group.num_threads).astype(np.int64) for group in groups]
+
+
+def _busy_ratios(groups: Sequence[ThreadGroup]) -> list[Array]:
+    return [np.asarray(group.busy_ratio, dtype=np.float64) for group in groups]

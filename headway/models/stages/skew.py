@@ -16,12 +16,10 @@ _TAIL_RATIO = 1.02  # ranks of the tail within this ratio count as equally frequ
 
 @dataclass(frozen=True, slots=True)
 class KeyShares:
-    """How rows are spread over keys: classes of keys that are equally frequent."""
+    """How rows are spread over keys: classes of ``num_keys`` keys that each have a ``share``."""
 
     share: Array
-    """Share of the rows that one key of the class has, >= 0. [-]"""
     num_keys: Array
-    """Keys of the class, >= 1. [-]"""
 
     def __post_init__(self) -> None:
         share, number = self.share, self.num_keys
@@ -42,12 +40,8 @@ def zipf_key_shares(num_keys: int, exponent: float, *, num_top_keys: int = 2000)
     exponent : float, >= 0
         0 makes all keys equally frequent.
     num_top_keys : int, >= 1
-        Keys with a class of their own; the others share classes.
-
-    Returns
-    -------
-    KeyShares
-        Of about ``num_top_keys + 50 * log(num_keys / num_top_keys)`` classes.
+        Keys with a class of their own; the others share ``50 * log(num_keys / num_top_keys)``
+        classes.
 
     Notes
     -----
@@ -85,11 +79,7 @@ def random_partition_loads(
     ----------
     shuffle_partitions : int, >= 1
     num_replications : int, >= 1
-        Sets of keys to draw.
-
-    Returns
-    -------
-    (num_replications, shuffle_partitions) array, of which each row adds up to 1
+        Sets of keys to draw, a row for each.
 
     Notes
     -----
@@ -133,10 +123,6 @@ def combined_rows(share: Array, num_rows: Numeric, num_map_tasks: Numeric) -> Ar
     num_map_tasks : float or array, >= 1
         Tasks that share the rows evenly.
 
-    Returns
-    -------
-    (..., k) array of mean numbers
-
     Notes
     -----
     **(K5)** `M` map tasks that combine `n` rows leave a mean of `M(1-(1-p_k)^(n/M))` rows of key
@@ -166,11 +152,6 @@ def hot_start_makespan(task_times_s: Array, num_cores: int) -> Array:
     ----------
     task_times_s : (..., P) array, >= 0
     num_cores : int, >= 1
-
-    Returns
-    -------
-    (...) array
-        Mean over the position of the longest task in line.
 
     Notes
     -----

@@ -10,8 +10,6 @@ from headway.domain import FileSplits, SourceTasks
 def split_tasks(rule: FileSplits, batch_rows: float, parallelism: int) -> int:
     """Tasks that read the files of a batch, at least one, with Spark's default ``parallelism``.
 
-    Notes
-    -----
     **(T9)** A batch of `n` rows reads `f = max(1, [n/r])` files of `r` rows, the nearest whole
     number, each of `b` bytes. A task reads up to `g = min(A, max(a, f(b+a)/m))` bytes, with `A` the
     maximum size of a split, `a` the cost of opening a file in bytes, and `m` the default
@@ -51,10 +49,6 @@ def source_tasks(rule: SourceTasks, batch_rows: float, num_slots: int) -> int:
     ----------
     batch_rows : float, >= 0
     num_slots : int, >= 1
-
-    Returns
-    -------
-    int, at least one
 
     Examples
     --------

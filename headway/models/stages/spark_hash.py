@@ -32,10 +32,6 @@ def spark_hash(values: Keys, kind: KeyKind, seed: int | Int32Array = SPARK_SEED)
     seed : int or (n,) array
         42 for the first column, the hash so far for each further one.
 
-    Returns
-    -------
-    (n,) int32 array
-
     Notes
     -----
     **(K1)** Spark assigns a key to partition `pmod(Murmur3_(x86, 32)(key, 42), P)`. Integers are
@@ -65,12 +61,7 @@ def spark_hash(values: Keys, kind: KeyKind, seed: int | Int32Array = SPARK_SEED)
 
 
 def utf8_by_length(values: Keys) -> Iterator[tuple[NDArray[np.intp], NDArray[np.uint8]]]:
-    """For each length, the indices of the keys whose text has it, and a row of bytes for each.
-
-    Notes
-    -----
-    theory.md (K1), (K12): strings are hashed as UTF-8.
-    """
+    """For each length in UTF-8 (K1), the indices of the keys that have it, and their bytes."""
     texts = [str(value).encode() for value in values]
     lengths = np.array([len(text) for text in texts], dtype=np.int64)
     for num_bytes in np.unique(lengths).tolist():
@@ -123,10 +114,6 @@ def known_partition_loads(
     weights : (k,) array, >= 0
         Rows of each key in any unit, not all 0.
     shuffle_partitions : int, >= 1
-
-    Returns
-    -------
-    (shuffle_partitions,) array, which adds up to 1
 
     Examples
     --------

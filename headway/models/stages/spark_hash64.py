@@ -31,10 +31,6 @@ def spark_xxhash64(values: Keys, kind: KeyKind) -> Int64Array:
         Strings, or integers that fit the kind.
     kind : {"int", "long", "string"}
 
-    Returns
-    -------
-    (n,) int64 array
-
     Notes
     -----
     **(K12)** Ordered streams assign a key that is not placed to bucket `pmod(XXH64(key, 42), P)` of

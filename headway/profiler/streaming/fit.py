@@ -227,7 +227,7 @@ def _noise(runs: Sequence[QueryRun], costs: _Costs) -> DurationNoise:
         (values - 1.0) * np.sqrt(len(values) / (len(values) - 1))
         for values in duration_ratios
     ]
-    spread = batch_spread(residuals, costs.modelled_s)
+    batch_ratio, added_sd_s = batch_spread(residuals, costs.modelled_s)
     slow = slow_mode(np.log(np.concatenate(duration_ratios)))
     correlation = lag_one_correlation(residuals)
     num_effective = float(np.mean([len(values) for values in residuals])) * (
@@ -236,8 +236,8 @@ def _noise(runs: Sequence[QueryRun], costs: _Costs) -> DurationNoise:
     # What a mean over batches varies by, at the durations of the runs.
     usual_ratio = float(np.sqrt(np.mean([np.mean(np.square(values)) for values in residuals])))
     return DurationNoise(
-        batch_ratio=min(spread.ratio, MOST_SPREAD_RATIO),
-        added_sd_s=spread.added_sd_s,
+        batch_ratio=min(batch_ratio, MOST_SPREAD_RATIO),
+        added_sd_s=added_sd_s,
         autocorrelation=correlation,
         run_to_run_ratio=min(
             run_to_run_ratio(np.log(ratios), 1 + 2 * len(costs.stages), usual_ratio, num_effective),

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headway.assumptions.fits import (
-    RUN_NOISE_RATIO,
     USUAL_PARTITION_S,
     USUAL_PARTS_SD_S,
     USUAL_PARTS_SD_WITH_PYTHON_S,
@@ -307,7 +306,6 @@ def _prior(
     return Prior(
         mean=np.array([fixed_s, 0.0, partition_s, state_row_s])[is_fitted],
         sd=np.array([fixed_sd_s, np.inf, partition_s, state_row_sd_s])[is_fitted],
-        group_noise_ratio=RUN_NOISE_RATIO.value,
     )
 
 

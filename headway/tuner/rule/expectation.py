@@ -49,7 +49,7 @@ def expectation_of(
     """
     setting_index = table.place_of[executors, trigger_s]
     setting = table.candidates.take(np.array([setting_index]))
-    question, model = table.question, setting.durations.model(num_axes=1)
+    question, model = table.question, setting.durations
     rows = settled_batch_rows(model, rate_per_s, trigger_s, cost_ratio)
     slots = float(question.space.num_slots(executors))
     spread = float(spread_ratio(question.profile, slots, float(setting.partitions[0]), rows)[0])

@@ -275,20 +275,20 @@ def late_ratio(budget: Sequence[LateBin]) -> float:
 def estimated(memory: Memory, at_s: float, quantile: float) -> Estimate:
     """Estimate from a memory with arrivals at a given time: theory.md (A1), (A3), (A6), (A17)."""
     forecast, lead_s = memory.forecast, memory.costs.lead_s()
-    line = forecast.line()
-    by_pattern_per_s = line.level_per_s * memory.daily.factor(at_s, lead_s)
-    by_trend_per_s = max(line.level_per_s + line.trend_per_bin * lead_s / BIN_S.value, 0.0)
+    level_per_s, trend_per_bin = forecast.line()
+    by_pattern_per_s = level_per_s * memory.daily.factor(at_s, lead_s)
+    by_trend_per_s = max(level_per_s + trend_per_bin * lead_s / BIN_S.value, 0.0)
     # A pattern prepares for a rise; that the rate falls, it has to show.
-    is_rise = by_pattern_per_s > max(by_trend_per_s, line.level_per_s)
+    is_rise = by_pattern_per_s > max(by_trend_per_s, level_per_s)
     later_per_s = by_pattern_per_s if is_rise else by_trend_per_s
     late = late_ratio(memory.budget)
     ramp = min((at_s - memory.first_s) / BUDGET_RAMP_S.value, 1.0)
     used = ramp * late / (1.0 - quantile)
     spread, score = forecast.spread_ratio, margin_score(used)
     # A falling rate has not been reached yet.
-    least_per_s = max(later_per_s, line.level_per_s)
+    least_per_s = max(later_per_s, level_per_s)
     return Estimate(
-        rate_per_s=line.level_per_s,
+        rate_per_s=level_per_s,
         forecast_per_s=later_per_s,
         planned_per_s=planned_rate_per_s(least_per_s, score, spread),
         lead_s=lead_s,

@@ -20,7 +20,7 @@ from headway.errors import InputError
 from headway.models.arrays import Array
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.change_pause import pause_late_s
-from headway.models.job.duration import DurationModel, DurationStack, LevelSpan
+from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.job.setting import settled_batch_rows
 from headway.models.laws.normal import ndtri
 from headway.models.simulation.closed_loop import Costs
@@ -235,7 +235,7 @@ def capacity_table(
         question=question,
         candidates=candidates,
         sustained_per_s=tuple(map(tuple, sustained.tolist())),
-        durations=_durations(candidates.durations),
+        durations=_durations(candidates.durations, len(candidates)),
         sizes={
             float(trigger): _worth_going_to(
                 [(count, usual[place_of[count, float(trigger)]]) for count in executors]
@@ -252,38 +252,29 @@ def capacity_table(
 
 def _at_factors(candidates: Candidates, factors: Sequence[float]) -> Candidates:
     """The settings with all durations multiplied by each factor in turn, side by side."""
-    stack, num_settings = candidates.durations, len(candidates)
-    setting_indices, factor = (
-        np.tile(np.arange(num_settings), len(factors)),
-        np.repeat(factors, num_settings),
-    )
+    num_settings = len(candidates)
+    side_by_side = candidates.take(np.tile(np.arange(num_settings), len(factors)))
+    driver_s, levels = side_by_side.durations
+    factor = np.repeat(factors, num_settings)
     # The driver's time is different for each, too; it is a level without stages here.
-    driver_s = np.full((1, len(setting_indices)), stack.alike.driver_s)
-    slower = DurationStack(
-        DurationModel(0.0, (LevelSpan("driver", 0.0, ()), *stack.alike.levels)),
-        factor * np.concatenate([driver_s, stack.fixed_s[:, setting_indices]]),
-        factor * stack.per_row_s[:, setting_indices],
-        (factor * stack.bends[0][:, setting_indices], stack.bends[1][:, setting_indices]),
-    )
-    return replace(candidates.take(setting_indices), durations=slower)
+    slower = (LevelSpan("driver", factor * driver_s, ()), *(span.times(factor) for span in levels))
+    return replace(side_by_side, durations=DurationModel(0.0, slower))
 
 
-def _durations(stack: DurationStack) -> tuple[Costs, ...]:
-    shapes = [
-        (scale, exponent)
-        for level in stack.alike.levels
-        for _, scale, exponent in level.stage_terms
-    ]
+def _durations(model: DurationModel, num_settings: int) -> tuple[Costs, ...]:
+    terms = [term for level in model.levels for term in level.stage_terms]
+    fixed_s = np.array([level.fixed_s for level in model.levels]).reshape(-1, num_settings)
+    per_row_s = np.array([term[0] for term in terms]).reshape(-1, num_settings)
     return tuple(
         (
-            float(stack.alike.driver_s + fixed_s.sum()),
+            float(model.driver_s + setting_fixed_s.sum()),
             tuple(
                 (float(per_row * scale), exponent)
-                for per_row, (scale, exponent) in zip(per_row_s, shapes, strict=True)
+                for per_row, (_, scale, exponent) in zip(setting_per_row_s, terms, strict=True)
                 if per_row * scale > 0.0
             ),
         )
-        for fixed_s, per_row_s in zip(stack.fixed_s.T, stack.per_row_s.T, strict=True)
+        for setting_fixed_s, setting_per_row_s in zip(fixed_s.T, per_row_s.T, strict=True)
     )
 
 
@@ -307,7 +298,7 @@ def _worth_going_to(sustained: Sequence[tuple[int, float]]) -> tuple[int, ...]:
 
 def _spreads(candidates: Candidates, rates_per_s: Array) -> Array:
     """Uncertainty of the durations of each setting, by the profile alone: theory.md (P2)."""
-    model = candidates.durations.model(num_axes=1)
+    model = candidates.durations
     rows = settled_batch_rows(model, np.maximum(rates_per_s, 1e-9), candidates.trigger_s)
     slots = candidates.nodes.astype(np.float64) * candidates.question.space.num_slots(1)
     partitions = candidates.partitions.astype(np.float64)

@@ -11,13 +11,13 @@ from headway.assumptions.live import FACTOR_WEIGHT_RATIO
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
 from headway.models.estimation.cost_drift import (
-    CostDrift,
     batches_to_find,
     cost_factor,
     drift_found,
     level_error_ratio,
 )
-from headway.models.estimation.shift import ShiftKind
+from headway.models.estimation.drift import Alarm
+from headway.models.estimation.shift import Shift
 
 NOISE, PHI = 0.1, 0.3
 OF_RUNS = DurationNoise(
@@ -40,7 +40,7 @@ def batches(num: int, ratio: float, since: int, seed: int) -> tuple[Array, Array
     return rows, mean * np.exp(log_sd * score - 0.5 * log_sd**2)
 
 
-def found(rows: Array, duration_s: Array, interval_s: float = 10.0) -> CostDrift | None:
+def found(rows: Array, duration_s: Array, interval_s: float = 10.0) -> tuple[Alarm, Shift] | None:
     return drift_found(
         rows, duration_s, fixed_s=FIXED_S, per_row_s=PER_ROW_S, noise=OF_RUNS,
         interval_s=interval_s,
@@ -50,10 +50,11 @@ def found(rows: Array, duration_s: Array, interval_s: float = 10.0) -> CostDrift
 def test_a_drift_is_found_when_and_as_what_it_is() -> None:
     drift = found(*batches(400, 1.25, 200, seed=1))
     assert drift is not None
-    assert 190 <= drift.first_batch <= 206
-    assert 200 <= drift.alarm_batch <= 240
-    assert drift.shift.kind is ShiftKind.BOTH
-    assert drift.shift.ratio == pytest.approx(1.25, rel=0.03)
+    alarm, shift = drift
+    assert 190 <= alarm.first_batch <= 206
+    assert 200 <= alarm.batch <= 240
+    assert shift.kind == "everything"
+    assert shift.ratio == pytest.approx(1.25, rel=0.03)
 
 
 def test_the_delay_is_the_predicted_one() -> None:
@@ -61,7 +62,7 @@ def test_the_delay_is_the_predicted_one() -> None:
     for seed in range(60):
         drift = found(*batches(500, 1.2, 100, seed))
         assert drift is not None
-        delays.append(drift.alarm_batch - 99)
+        delays.append(drift[0].batch - 99)
     predicted = batches_to_find(1.2, expected_s=1.0, noise=OF_RUNS, interval_s=10.0, num_before=100)
     # The sum is not at zero when the drift begins: a little sooner than from there.
     assert 0.7 * predicted <= float(np.mean(delays)) <= 1.15 * predicted
@@ -76,7 +77,7 @@ def test_without_a_drift_there_is_no_alarm_for_days() -> None:
 def test_a_query_that_has_become_faster_is_found_too() -> None:
     drift = found(*batches(300, 0.75, 100, seed=3))
     assert drift is not None
-    assert drift.shift.ratio == pytest.approx(0.75, rel=0.05)
+    assert drift[1].ratio == pytest.approx(0.75, rel=0.05)
 
 
 def test_the_factor_goes_to_the_new_costs_and_leaves_an_eighth_of_the_noise() -> None:

@@ -140,11 +140,11 @@ def test_a_stack_answers_as_its_models_do() -> None:
     rows = np.array([1.0, 500.0, 1e5])
     for order in (np.array([0, 1, 2]), np.array([2, 0, 0])):
         chosen = [models[place] for place in order]
-        together = stack.take(order).model(num_axes=2)
+        together = stack.take(order).over_axes(2)
         for method in ("mean_s", "slope_s"):
             alone = np.array([getattr(model, method)(rows) for model in chosen])
             assert getattr(together, method)(np.tile(rows, (3, 1))) == pytest.approx(alone)
-    assert stack.model(num_axes=1).mean_s(rows) == pytest.approx(
+    assert stack.mean_s(rows) == pytest.approx(
         [float(model.mean_s(n)) for model, n in zip(models, rows.tolist(), strict=True)]
     )
 
@@ -244,7 +244,7 @@ def test_stacks_keep_the_bends_of_each_setting() -> None:
     settings = [(2, 8), (8, 8), (8, 64), (32, 200)]
     models = [DurationModel(0.3, level_spans(stages, *setting)) for setting in settings]
     chosen = np.array([3, 1, 1, 0])
-    stack = stacked(models).take(chosen).model(num_axes=2)
+    stack = stacked(models).take(chosen).over_axes(2)
     rows = np.array(BATCH_ROWS)
     for place, number in enumerate(chosen):
         assert stack.mean_s(rows)[place] == pytest.approx(models[number].mean_s(rows))

@@ -22,7 +22,7 @@ from headway.domain import (
 )
 from headway.models.job.advice import AskedSetting, advised_runs
 from headway.models.job.duration import DurationModel, level_spans
-from headway.models.job.fit_error import AskedBatch, FitError, Shares
+from headway.models.job.fit_error import FitError, Shares
 from headway.profiler.streaming.fit import fit_duration
 from headway.profiler.streaming.samples import (
     ArrivalSeries,
@@ -149,7 +149,7 @@ def a_stage(
     )
 
 
-def seen_error(job: JobProfile, asked: AskedBatch, num_draws: int = 60) -> float:
+def seen_error(job: JobProfile, asked: ObservedSetting, num_draws: int = 60) -> float:
     """How far fitted durations lie from the true one, over many draws of all runs."""
     rng = np.random.default_rng(7)
     true_s = duration_s(DRIVER_S, job.stages, asked)
@@ -162,30 +162,32 @@ def seen_error(job: JobProfile, asked: AskedBatch, num_draws: int = 60) -> float
     return float(np.sqrt(np.mean(np.square(logs))))
 
 
-def duration_s(driver_s: float, stages: Sequence[StageProfile], asked: AskedBatch) -> float:
-    spans = level_spans(stages, asked.num_slots, asked.shuffle_partitions)
-    return float(DurationModel(driver_s, spans).mean_s(asked.num_rows))
+def duration_s(driver_s: float, stages: Sequence[StageProfile], asked: ObservedSetting) -> float:
+    size = asked.configuration.num_slots, asked.configuration.shuffle_partitions
+    spans = level_spans(stages, *size)
+    return float(DurationModel(driver_s, spans).mean_s(asked.rows_per_batch_low))
 
 
 @cache
 def predicted_and_seen(
-    settings: tuple[ObservedSetting, ...], asked: AskedBatch
+    settings: tuple[ObservedSetting, ...], asked: ObservedSetting
 ) -> tuple[float, float]:
     job = replace(the_job(), settings=settings)
-    predicted = FitError(profile=job, settings=settings).ratio(Shares.of(job, asked))
+    shares = Shares.of(job, asked.configuration, asked.rows_per_batch_low)
+    predicted = FitError(profile=job, settings=settings).ratio(shares)
     return predicted, seen_error(job, asked)
 
 
 SMALL = a_setting(8_000, trigger_s=0.0)
 SMALL_ASKED, LARGE_ASKED, MANY_ASKED = (
-    AskedBatch(2, 2, 5_000.0), AskedBatch(2, 2, 120_000.0), AskedBatch(2, 8, 40_000.0),
+    a_setting(5_000), a_setting(120_000), a_setting(40_000, 8),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("asked", first_of([MANY_ASKED, SMALL_ASKED, LARGE_ASKED], 1))
 @pytest.mark.parametrize("more", [(), (SMALL, SMALL), (a_setting(40_000, 8), a_setting(40_000, 8))])
 def test_the_error_of_a_fit_is_predicted_before_it_is_made(
-    asked: AskedBatch, more: tuple[ObservedSetting, ...]
+    asked: ObservedSetting, more: tuple[ObservedSetting, ...]
 ) -> None:
     predicted, seen = predicted_and_seen((*the_job().settings, *more), asked)
     assert predicted == pytest.approx(seen, rel=0.3, abs=0.01)
@@ -203,7 +205,7 @@ def test_a_run_as_named_narrows_as_much_as_predicted_and_more_than_others_of_its
     others = (a_setting(90_000), a_setting(60_000, 8), a_setting(150_000))
     rows = round(named.num_rows)
     as_named = a_setting(rows, named.configuration.shuffle_partitions, 0.0)
-    asked = AskedBatch(2, 2, 6_000.0)
+    asked = a_setting(6_000)
     before = predicted_and_seen(job.settings, asked)[1]
     after = {
         one.rows_per_batch_low: predicted_and_seen((*job.settings, one, one), asked)[1]

@@ -181,7 +181,7 @@ def test_rows_of_a_partition_may_decide_the_tasks(tmp_path: Path) -> None:
     assert "one for every 3,000 rows of a topic partition" in note_of(profile)
     # Settings of a search stand side by side, whatever their slots.
     models = [duration_model(profile, slots, 4) for slots in (1, 4, 64)]
-    few_s, _, many_s = stacked(models).model(num_axes=2).mean_s(np.full((3, 1), 6e4)).ravel()
+    few_s, _, many_s = stacked(models).over_axes(2).mean_s(np.full((3, 1), 6e4)).ravel()
     assert few_s > 4 * many_s
 
 
