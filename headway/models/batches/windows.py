@@ -216,21 +216,14 @@ def _checked(names: str, *values: Numeric) -> list[Array]:
     return arrays
 
 
-class _Grid(NamedTuple):
-    """(W1): where on the trigger grid windows are read; arrays have an axis more than the settings.
-
-    ``number`` of positions of window ends on the grid is 0 for anywhere. ``read_s`` has the
-    distances from a window's end to the triggers that read it, if its end is at the first position,
-    and ``share`` the shares of batches that read it there.
-    """
-
-    number: Array
-    read_s: Array
-    share: Array
-
-
-def _grid(trigger: Array, slide_s: Numeric, delay: Array, lags: Lags) -> _Grid:
+def _grid(
+    trigger: Array, slide_s: Numeric, delay: Array, lags: Lags
+) -> tuple[Array, Array, Array]:
     """(W1): positions of window ends on the trigger grid, and the triggers that read them.
+
+    Their number, 0 for anywhere; the distances from a window's end to the triggers that read it, if
+    its end is at the first position; and the shares of batches that read it there. Each has one
+    axis more than the settings.
 
     Notes
     -----
@@ -259,7 +252,7 @@ def _grid(trigger: Array, slide_s: Numeric, delay: Array, lags: Lags) -> _Grid:
     steps = np.arange(further.max() + 1.0)
     share = (lags.share[:, np.newaxis] * (further[..., np.newaxis] == steps)).sum(axis=-2)
     read_s = trigger[..., np.newaxis] + step * (first + steps)
-    return _Grid(np.where(is_on_grid, number, 0.0)[..., np.newaxis], read_s, share)
+    return np.where(is_on_grid, number, 0.0)[..., np.newaxis], read_s, share
 
 
 def _mixture(
@@ -270,9 +263,9 @@ def _mixture(
     skipped: Array,
     num_batches: int,
 ) -> WindowLatency:
-    grid = _grid(state.trigger_s, slide_s, delay, lags)
-    shape = np.broadcast_shapes(grid.number.shape[:-1], skipped.shape)
-    is_on_grid, divisor = grid.number > 0.0, np.maximum(grid.number, 1.0)
+    number, read_s, read_share = _grid(state.trigger_s, slide_s, delay, lags)
+    shape = np.broadcast_shapes(number.shape[:-1], skipped.shape)
+    is_on_grid, divisor = number > 0.0, np.maximum(number, 1.0)
     trigger = state.trigger_s[..., np.newaxis]
     stretched, chance = _overruns(state)
     # On time, a window waits for the next point of the grid; otherwise, from anywhere, for a batch.
@@ -281,8 +274,8 @@ def _mixture(
     before = (delay + least_lag)[..., np.newaxis]
     position = np.arange(float(divisor.max()))
     on_time = trigger * (1.0 - chance.sum(axis=-1, keepdims=True))
-    weight = _each_pair(on_time * (position < divisor) / divisor, np.multiply, grid.share)
-    low = _each_pair(-trigger * position / divisor - before, np.add, grid.read_s)
+    weight = _each_pair(on_time * (position < divisor) / divisor, np.multiply, read_share)
+    low = _each_pair(-trigger * position / divisor - before, np.add, read_s)
     low, width = np.where(is_on_grid, low, later), np.where(is_on_grid, 0.0, trigger)
     on_grid = (weight, low, width, trigger)
     overrun = (chance * stretched, later, stretched, stretched)
