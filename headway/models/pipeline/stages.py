@@ -11,7 +11,7 @@ from headway.models.arrays import Array, Numeric
 from headway.models.pipeline.clocks import poll_carry_over, poll_sharing, two_clock_delay
 from headway.models.pipeline.latency import PipelineLatency, latency_parts
 from headway.models.pipeline.parameters import Pipeline, PipelineLoads, pipeline_loads
-from headway.models.queues.queue_increments import clocked_increment, lognormal_third_central_s3
+from headway.models.queues.queue_increments import lognormal_third_central_s3, queue_increment
 from headway.models.queues.queueing import pollaczek_khinchine_wait
 from headway.models.queues.random_walk import shifted_gamma_wait
 from headway.models.stages.shared_resources import ThreadGroup, clocked_slowdowns
@@ -217,7 +217,8 @@ def _clocked_wait(period_s: Numeric, service_s: Array, service_scv: Array) -> tu
     """Mean and variance of the wait of batches that arrive by a clock, (Q10)."""
     service = np.maximum(service_s, _SHORTEST_RATIO * np.asarray(period_s))
     third = lognormal_third_central_s3(service, np.sqrt(service_scv))
-    wait = shifted_gamma_wait(clocked_increment(period_s, service, service_scv * service**2, third))
+    variance = service_scv * service**2
+    wait = shifted_gamma_wait(queue_increment(period_s, 0.0, 0.0, service, variance, third))
     return wait.mean_s, wait.variance_s2
 
 

@@ -17,10 +17,9 @@ from headway.models.queues.queue_increments import (
     lognormal_third_central_s3,
     queue_increment,
 )
-from headway.models.queues.queueing import WaitMoments, qna_wait
+from headway.models.queues.queueing import WaitMoments, gamma_wait_quantile_s, qna_wait
 from headway.models.queues.random_walk import shifted_gamma_wait
 from headway.models.queues.times import QueueTime
-from headway.models.queues.wait_quantiles import gamma_wait_quantile_s
 from headway.models.queues.waiting_time import lattice_wait
 
 _STEPS_PER_SD = 50.0

@@ -10,8 +10,12 @@ import numpy as np
 from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.distributions import lognormal_quantile
-from headway.models.queues.lattice import LatticeLaw
-from headway.models.queues.lattice_parts import smooth_quantile_s, uniform_law, zero_or_gamma_law
+from headway.models.queues.lattice import (
+    LatticeLaw,
+    smooth_quantile_s,
+    uniform_law,
+    zero_or_gamma_law,
+)
 from headway.models.queues.queue_increments import lognormal_third_central_s3
 from headway.models.queues.queueing import WaitMoments, pollaczek_khinchine_wait
 from headway.models.queues.times import QueueTime, gamma_time, lognormal_time

@@ -14,13 +14,13 @@ from headway.models.queues.queue_increments import (
     Increment,
 )
 from headway.models.queues.queueing import (
+    gamma_wait_quantile_s,
     pollaczek_khinchine_wait,
     qna_wait,
 )
 from headway.models.queues.random_walk import shifted_gamma_wait
 from headway.models.queues.times import QueueTime, gamma_time, lognormal_time
 from headway.models.queues.wait import Wait, queue_wait
-from headway.models.queues.wait_quantiles import gamma_wait_quantile_s
 from tests.seeds import first_of
 
 utilizations = st.floats(0.05, 0.98)
