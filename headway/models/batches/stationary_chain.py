@@ -241,16 +241,13 @@ def _step_of(recursion: Recursion, levels: Levels, grid: Grid) -> Callable[[Arra
 def stationary(recursion: Recursion) -> tuple[Recursion, Levels, Grid, Array]:
     """The stationary distribution of intervals and levels of one setting.
 
+    The recursion, in which lasting noise that no level distinguishes is drawn anew, its levels and
+    intervals, and the probability of each pair of these.
+
     Parameters
     ----------
     recursion : Recursion
         Of a setting with an offered load below one.
-
-    Returns
-    -------
-    Recursion, Levels, Grid, array
-        The recursion, in which lasting noise that no level distinguishes is drawn anew, its levels
-        and intervals, and the probability of each pair of these.
 
     Notes
     -----

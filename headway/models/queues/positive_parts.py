@@ -12,7 +12,7 @@ _NORMAL_SHAPE = 1e6  # from this shape on, a gamma is taken as normal
 
 
 def positive_parts(drift: Array, sd: Array, third: Array) -> tuple[Array, Array, Array]:
-    r"""Positive part of shifted gammas with given cumulants.
+    r"""Positive part of shifted gammas with given cumulants: its probability and two moments.
 
     Parameters
     ----------
@@ -22,11 +22,6 @@ def positive_parts(drift: Array, sd: Array, third: Array) -> tuple[Array, Array,
         Standard deviation, unit of ``drift``.
     third : (n,) array
         Third cumulant, unit of ``drift`` to the third; a gamma is reflected if it is negative.
-
-    Returns
-    -------
-    tuple of (n,) arrays
-        Probability that a value is positive, and the first two moments of its positive part.
 
     Notes
     -----
@@ -76,7 +71,7 @@ def _of_gamma(score: Array, skewness: Array) -> tuple[Array, Array, Array]:
 
 
 def spitzer_terms(num_exact: int, last: float, nodes: Array, weights: Array) -> tuple[Array, Array]:
-    r"""Numbers of increments, and the weight of each in a sum over 1/n.
+    r"""Numbers of increments, not all of them whole, and the weight of each in a sum over 1/n.
 
     Parameters
     ----------
@@ -87,11 +82,6 @@ def spitzer_terms(num_exact: int, last: float, nodes: Array, weights: Array) -> 
         quadrature. [-]
     nodes, weights : (k,) arrays
         Gauss-Legendre on -1..1, for the remaining terms.
-
-    Returns
-    -------
-    tuple of arrays
-        Numbers (not all of them whole) and weights, of equal length.
 
     Notes
     -----

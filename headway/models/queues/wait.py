@@ -48,26 +48,17 @@ class WaitMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wait:
-    """A wait, how it was computed, and whether it is within the method's checked range.
-
-    Parameters
-    ----------
-    moments : WaitMoments
-        Arrays without dimensions.
-    method : WaitMethod
-    in_range : bool
-        Whether the queue is in the range in which the method's stated errors were measured.
-    remark : str
-        What was assumed, or what is out of range; empty if neither applies.
-    law : LatticeLaw, optional
-        The whole law, if the method yields it.
-    """
+    """A wait, how it was computed, and whether it is within the method's checked range."""
 
     moments: WaitMoments
+    """Arrays without dimensions."""
     method: WaitMethod
     in_range: bool
+    """Whether the queue is in the range in which the method's stated errors were measured."""
     remark: str = ""
+    """What was assumed, or what is out of range; empty if neither applies."""
     law: LatticeLaw | None = None
+    """The whole law, if the method yields it."""
 
     @property
     def mean_s(self) -> float:
@@ -94,22 +85,15 @@ class Wait:
 def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     r"""Wait in a queue with one server, first come first served, independent times.
 
+    It is ``inf`` if the utilisation is 1 or more. A utilisation that is below 1 by less than the
+    rounding error raises ``ValueError``.
+
     Parameters
     ----------
     interarrival : QueueTime
         Time from one arrival to the next, or from one bulk to the next if jobs arrive in bulks.
     service : QueueTime
-        Service time, in that case of the whole bulk; see `bulk_member_wait` for its members.
-
-    Returns
-    -------
-    Wait
-        ``inf`` if the utilisation is 1 or more.
-
-    Raises
-    ------
-    ValueError
-        If the utilisation is below 1 by less than the rounding error.
+        Service time, in that case of the whole bulk.
 
     Notes
     -----
@@ -144,7 +128,7 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
             remark="at utilization 1 and above the wait grows without bound",
         )
     if interarrival.on_lattice is not None and service.on_lattice is not None:
-        return _lattice_wait(interarrival, interarrival.on_lattice, service, service.on_lattice)
+        return _lattice_wait(interarrival, service)
     if interarrival.third_central_s3 is not None and service.third_central_s3 is not None:
         return _three_moment_wait(interarrival, service, "")
     if 0.8 <= interarrival.scv <= 1.5:
@@ -154,12 +138,9 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     )
 
 
-def _lattice_wait(
-    interarrival: QueueTime,
-    interarrival_on_lattice: Callable[[float], LatticeLaw],
-    service: QueueTime,
-    service_on_lattice: Callable[[float], LatticeLaw],
-) -> Wait:
+def _lattice_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
+    assert interarrival.on_lattice is not None
+    assert service.on_lattice is not None
     increment = _increment(interarrival, service)
     sd_s = float(np.sqrt(increment.variance_s2))
     # Without variation no lattice is needed, since cumulants are exact.
@@ -171,7 +152,7 @@ def _lattice_wait(
         # A clock is exact on the lattice if its period is a whole number of steps.
         step_s = interarrival.mean_s / np.ceil(interarrival.mean_s / step_s)
     try:
-        arrivals, services = interarrival_on_lattice(step_s), service_on_lattice(step_s)
+        arrivals, services = interarrival.on_lattice(step_s), service.on_lattice(step_s)
         difference = services.plus(arrivals.negative())
         if not difference.mean_s < 0.0:
             # This close to capacity, the result depends on the rounding of times to steps.
