@@ -99,7 +99,7 @@ def interval_moments(trigger_s: Array, mean_s: Array, variance_s2: Array) -> Int
 def held_back_trigger_s(
     trigger_s: float, rate_per_s: float, min_rows: float, max_delay_s: float | None = None
 ) -> float:
-    """The trigger interval at which a query effectively runs if batches have a minimum of rows.
+    """The trigger interval [s] at which a query effectively runs if batches have a minimum of rows.
 
     Parameters
     ----------
@@ -111,11 +111,6 @@ def held_back_trigger_s(
         Minimum rows of a batch (``minOffsetsPerTrigger``).
     max_delay_s : float or None, > 0
         How long a trigger waits at most (``maxTriggerDelay``); None is Spark's default. [s]
-
-    Returns
-    -------
-    float
-        [s]
 
     Notes
     -----

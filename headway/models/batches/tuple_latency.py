@@ -11,16 +11,11 @@ from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 
 
 def tuple_latency_mean(state: SteadyState) -> Array:
-    r"""Mean latency of a row.
+    r"""Mean latency of a row; ``inf`` where unstable. [s]
 
     Parameters
     ----------
     state : SteadyState
-
-    Returns
-    -------
-    array
-        ``inf`` where unstable. [s]
 
     Notes
     -----
@@ -43,18 +38,13 @@ def tuple_latency_mean(state: SteadyState) -> Array:
 
 
 def tuple_latency_cdf(state: SteadyState, x_s: Numeric) -> Array:
-    r"""Probability that a row's latency is at most ``x_s``.
+    r"""Probability that a row's latency is at most ``x_s``; 0 where unstable. [-]
 
     Parameters
     ----------
     state : SteadyState
     x_s : float or array
         Broadcasts against the settings.
-
-    Returns
-    -------
-    array
-        0 where unstable. [-]
 
     Notes
     -----
@@ -76,18 +66,13 @@ def tuple_latency_cdf(state: SteadyState, x_s: Numeric) -> Array:
 
 
 def tuple_latency_quantile(state: SteadyState, q: Numeric) -> Array:
-    r"""Quantile of a row's latency.
+    r"""Quantile of a row's latency; ``inf`` where unstable. [s]
 
     Parameters
     ----------
     state : SteadyState
     q : float or array, 0 < q < 1
         Broadcasts against the settings.
-
-    Returns
-    -------
-    array
-        ``inf`` where unstable. [s]
 
     Notes
     -----
@@ -101,12 +86,11 @@ def tuple_latency_quantile(state: SteadyState, q: Numeric) -> Array:
     >>> tuple_latency_quantile(state, np.array([0.95, 0.99]))
     array([13.2986, 14.0167])
     """
-    probability = open_probability(q)
-    return LatencyLaw(state).quantile(probability)
+    return LatencyLaw(state).quantile(open_probability(q))
 
 
 def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Array) -> Array:
-    r"""Quantile of row latency, from the batches of a running query.
+    r"""Quantile of row latency, from the batches of a running query. [s]
 
     Parameters
     ----------
@@ -115,11 +99,6 @@ def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Arra
         For each batch, the time over which its rows arrived. [s]
     durations_s : (k,) array, >= 0
         For each batch, the time from its start to its commit. [s]
-
-    Returns
-    -------
-    array
-        Shape of ``q``. [s]
 
     Notes
     -----
@@ -137,17 +116,12 @@ def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Arra
 
 
 def empirical_latency_mean(intervals_s: Array, durations_s: Array) -> float:
-    r"""Mean row latency, from the batches of a running query (B7).
+    r"""Mean latency over rows, not over batches, from the batches of a running query (B7). [s]
 
     Parameters
     ----------
     intervals_s, durations_s : (k,) arrays, >= 0
         As in `empirical_latency_quantile`.
-
-    Returns
-    -------
-    float
-        Mean over rows, not over batches. [s]
 
     Examples
     --------

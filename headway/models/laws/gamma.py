@@ -75,11 +75,7 @@ def gammaincinv(shape: Numeric, probability: Numeric) -> Array:
     ----------
     shape : float or array, > 0
     probability : float or array, 0 to 1
-
-    Returns
-    -------
-    array
-        0 and ``inf`` for probabilities of 0 and 1.
+        0 and 1 give 0 and ``inf``.
 
     Notes
     -----

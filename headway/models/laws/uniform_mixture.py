@@ -33,6 +33,8 @@ def uniform_mixture_cdf(x: Numeric, low: Array, high: Array, weight: Array) -> A
 def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array) -> Array:
     r"""Exact quantile of a mixture of uniform distributions.
 
+    The smallest value whose distribution function reaches ``q``.
+
     Parameters
     ----------
     q : float or (n,) array, 0 to 1
@@ -40,11 +42,6 @@ def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array)
         Ends of the parts; equal ends are an atom.
     weight : (k,) array, >= 0, not all 0
         They need not add up to 1.
-
-    Returns
-    -------
-    array
-        Shape of ``q``: the smallest value whose distribution function reaches it.
 
     Notes
     -----
