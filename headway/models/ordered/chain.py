@@ -87,17 +87,12 @@ def partition_shares(operator: Operator, num_workers: int) -> Array:
 
 
 def most_workers(operator: Operator, num_workers: int) -> float:
-    r"""Workers that an operator can keep busy when its input never runs dry.
+    r"""Workers, at most ``num_workers``, that an operator can keep busy if it always has input.
 
     Parameters
     ----------
     num_workers : int, >= 1
         Workers of the machine.
-
-    Returns
-    -------
-    float
-        At most ``num_workers``.
 
     Notes
     -----
@@ -126,15 +121,12 @@ def most_workers(operator: Operator, num_workers: int) -> float:
 def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) -> Allocation:
     r"""Throughput of a pipeline with order preserved, and the workers of each operator.
 
+    The throughput is in tuples of the source. Workers that wait for the lock are counted, too.
+
     Parameters
     ----------
     reordered : bool
         Whether putting outputs in order takes time, as ``pipeline.reordering`` says.
-
-    Returns
-    -------
-    Allocation
-        In tuples of the source; ``workers`` includes workers that wait for the lock.
 
     Notes
     -----
@@ -156,24 +148,19 @@ def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) ->
     carried, max_workers = [], []
     input_ratio = 1.0
     for operator in pipeline.operators:
+        cost_s, selectivity = operator.cost_s, operator.selectivity_ratio
         without_reordering = not reordered or operator.type is OperatorType.STATEFUL
-        carried.append(
-            [0.0]
-            + [
-                w / operator.cost_s
-                if without_reordering
-                else reordered_throughput_per_s(
-                    w,
-                    operator.cost_s,
-                    pipeline.reordering,
-                    selectivity_ratio=operator.selectivity_ratio,
-                )
-                for w in grid[1:]
-            ]
-        )
-        carried[-1] = [rate / input_ratio for rate in carried[-1]]
+        rates = [
+            w / cost_s
+            if without_reordering
+            else reordered_throughput_per_s(
+                w, cost_s, pipeline.reordering, selectivity_ratio=selectivity
+            )
+            for w in grid[1:]
+        ]
+        carried.append([rate / input_ratio for rate in (0.0, *rates)])
         max_workers.append(most_workers(operator, number))
-        input_ratio *= operator.selectivity_ratio
+        input_ratio *= selectivity
     highest = [
         float(np.interp(top, grid, rates)) for top, rates in zip(max_workers, carried, strict=True)
     ]
@@ -205,17 +192,14 @@ def operator_latency(
 ) -> OperatorLatency:
     r"""Latency of one operator of a pipeline, from start to exit in order.
 
+    It is ``inf`` if a partition is saturated.
+
     Parameters
     ----------
     operator : Operator
         One of ``pipeline.operators``.
     num_busy : float, > 0
         Workers that are busy with it, e.g. from `pipeline_allocation`.
-
-    Returns
-    -------
-    OperatorLatency
-        ``inf`` if a partition is saturated.
 
     Notes
     -----
@@ -288,18 +272,15 @@ def _partitioned_latency(
 def on_spark(pipeline: OrderedPipeline, num_slots: int | None = None) -> OnSpark:
     r"""Throughput of a pipeline as stages of Spark, without fixed times of tasks and batches.
 
+    Rows per second of micro-batches (O2), and the tasks of Real-Time Mode (O9); None if there are
+    fewer slots than stages.
+
     Parameters
     ----------
     pipeline : OrderedPipeline
         Each of its operators becomes a stage.
     num_slots : int, >= 1, optional
         As many as the pipeline has workers by default.
-
-    Returns
-    -------
-    OnSpark
-        Rows per second of micro-batches (O2), and the tasks of Real-Time Mode (O9); None if there
-        are fewer slots than stages.
 
     Notes
     -----

@@ -24,16 +24,14 @@ class PlacedKeys(NamedTuple):
 def first_bucket_ids(shuffle_partitions: int, num_each: int = 1) -> NDArray[np.int64]:
     r"""The first non-negative integers whose hash falls into each partition.
 
+    A row of them for each of ``num_each``, to be used as values of an integer column to partition
+    by.
+
     Parameters
     ----------
     shuffle_partitions : int, >= 1
     num_each : int, >= 1
         Numbers for each partition.
-
-    Returns
-    -------
-    (num_each, shuffle_partitions) array
-        To be used as values of an integer column to partition by.
 
     Notes
     -----
@@ -69,11 +67,6 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
         Share of the rows of each key to be placed, with a sum of at most 1. The remaining share is
         spread evenly over the partitions.
     shuffle_partitions : int, >= 1
-
-    Returns
-    -------
-    PlacedKeys
-        Keys in the order of ``shares``.
 
     Notes
     -----
@@ -150,6 +143,8 @@ def skewed_stage_s(
 ) -> Array:
     r"""Durations of a stage whose partitions have known shares of the rows, for several batches.
 
+    A makespan of each. [s]
+
     Parameters
     ----------
     loads : (b, P) array, >= 0
@@ -161,11 +156,6 @@ def skewed_stage_s(
         Time of a task without rows, and of each row.
     task_noise_ratio : float, >= 0
         Coefficient of variation of tasks with equally many rows.
-
-    Returns
-    -------
-    (b,) array
-        Makespans. [s]
 
     Notes
     -----
