@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from headway.models.arrays import Array
+from headway.models.arrays import Array, Numeric
 from headway.models.pipeline.clocks import last_packing
-from headway.models.pipeline.latency import PHASES, PipelineLatency
+from headway.models.pipeline.latency import PHASES, WINDOW_PHASES, PipelineLatency
 from headway.models.pipeline.parameters import Pipeline
-from headway.models.pipeline.stages import PipelineStages, in_batch
+from headway.models.pipeline.stages import PipelineStages, in_batch, wait_to_pack
 from headway.models.stages.shared_resources import ThreadGroup, slowdown_beside
 
 _MOST_ITERATIONS = 40
@@ -19,34 +19,31 @@ _MOST_ITERATIONS = 40
 def tuple_latency(pipeline: Pipeline) -> PipelineLatency:
     r"""Latency of a row of map output, from the distributor to the end of its update function.
 
+    Over the rows of all runs; ``inf`` if a part of the pipeline cannot keep up.
+
     Parameters
     ----------
     pipeline : Pipeline
         Clocks of mappers and reducers have random phases; batches wait in the order in which they
         were packed.
 
-    Returns
-    -------
-    PipelineLatency
-        Over the rows of all runs; ``inf`` if a part of the pipeline cannot keep up.
-
     Notes
     -----
     theory.md (L2)-(L8). Against (S5), 8 mappers, periods of 0.02 to 1 s in all pairs, reducers 0.3
     to 0.85 busy; that page gives the errors.
     """
-    stages = PipelineStages.of(pipeline)
+    stages = PipelineStages(pipeline)
     moments = (
-        stages.wait_to_pack(stages.input_period_s),
+        wait_to_pack(stages.input_period_s),
         stages.distributor_wait,
         # A row is more often in a large batch than in a small one.
         (stages.transfer_s * (1.0 + stages.input_scv), stages.transfer_s**2 * stages.input_scv),
         stages.mapper_wait,
         in_batch(stages.map_s, stages.input_scv, stages.map_scv),
-        stages.wait_to_pack(stages.shuffle_period_s),
+        wait_to_pack(stages.shuffle_period_s),
         stages.disk_wait,
         (stages.write_s * (1.0 + stages.shuffle_scv), stages.write_s**2 * stages.shuffle_scv),
-        stages.wait_to_pack(stages.poll_period_s),
+        wait_to_pack(stages.poll_period_s),
         (stages.fetch_s * (1.0 + stages.shuffle_scv), stages.fetch_s**2 * stages.shuffle_scv),
         stages.reducer_wait,
         stages.update,
@@ -74,15 +71,12 @@ def tuple_latency(pipeline: Pipeline) -> PipelineLatency:
 def window_latency(pipeline: Pipeline) -> PipelineLatency:
     r"""Latency of a windowed result, from the end of its window to the end of its finalizing.
 
+    Over all keys of all windows; ``inf`` if a part of the pipeline cannot keep up.
+
     Parameters
     ----------
     pipeline : Pipeline
         With ``finalizing``.
-
-    Returns
-    -------
-    PipelineLatency
-        Over all keys of all windows; ``inf`` if a part of the pipeline cannot keep up.
 
     Notes
     -----
@@ -98,7 +92,7 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
     final = pipeline.finalizing
     if final is None:
         raise ValueError("a window latency needs the pipeline's finalizing")
-    stages = PipelineStages.of(pipeline)
+    stages = PipelineStages(pipeline)
     last_mean, last_variance = last_packing(
         stages.loads.map_period_s,
         stages.input_period_s,
@@ -107,7 +101,8 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
         stages.map_s,
     )
     keys = np.asarray(final.num_keys, dtype=np.float64)
-    final_s = np.where(stages.stable, final.window_s * _final_slowdown(pipeline, stages), 0.0)
+    slowdown = _final_slowdown(pipeline, stages, final.window_s)
+    final_s = np.where(stages.stable, final.window_s * slowdown, 0.0)
     before = sum(
         (mean for mean, _ in (stages.distributor_wait, stages.mapper_wait, stages.disk_wait)),
         np.zeros(()),
@@ -129,41 +124,31 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
         + stages.shuffle_scv * (stages.write_s + stages.fetch_s + stages.reduce_rows_s) ** 2
         + stages.reduce_rows_s**2 * np.asarray(pipeline.job.reduce_cv) ** 2
     )
-    moments = (
-        (mean_of_last, variance_of_last),
-        (0.5 * (1.0 + 1.0 / keys) * final_s, (1.0 - 1.0 / keys**2) * final_s**2 / 12.0),
-    )
-    names = ("last rows of all mappers", "finalize")
+    moments = ((mean_of_last, variance_of_last), final.time_to_key(final_s))
     final_width = final_s * np.sqrt(1.0 - 1.0 / keys**2)
     variance = variance_of_last + final_width**2 / 12.0
-    latency = stages.latency(names, moments, variance, (final_width, stages.polled_width_s))
+    widths_s = (final_width, stages.polled_width_s)
+    latency = stages.latency(WINDOW_PHASES, moments, variance, widths_s)
     between_runs = last_variance + stages.polled_width_s**2 / (12.0 * stages.loads.num_reducers)
     return replace(latency, run_to_run_sd_s=np.where(stages.stable, np.sqrt(between_runs), np.inf))
 
 
-def _final_slowdown(pipeline: Pipeline, stages: PipelineStages) -> Array:
+def _final_slowdown(pipeline: Pipeline, stages: PipelineStages, window_s: Numeric) -> Array:
     """Slowdown of finalizing: all reducers of a node do it within about one poll period."""
-    final = pipeline.finalizing
-    window_s = stages.poll_period_s if final is None else final.window_s
     apart_s = stages.polled_width_s / 3.0
     together_ratio = np.maximum(1.0 - apart_s / window_s, np.minimum(stages.loads.update_busy, 1.0))
     cores, setting = pipeline.nodes.num_cores, pipeline.setting
     map_busy = busy_alone = np.minimum(stages.loads.map_busy, 1.0)
-    num_others = np.asarray(setting.reducers_per_node) - 1
+    reducers = ThreadGroup(
+        num_threads=np.asarray(setting.reducers_per_node) - 1, busy_ratio=together_ratio
+    )
+    finalizing_reducer = ThreadGroup(num_threads=1, busy_ratio=1.0)
+    num_other_mappers = np.asarray(setting.mappers_per_node) - 1
     # Mappers are slowed down, too, and are thus busy for longer.
     for _ in range(_MOST_ITERATIONS):
-        mappers = ThreadGroup(
-            num_threads=np.asarray(setting.mappers_per_node) - 1, busy_ratio=map_busy
-        )
-        reducers = ThreadGroup(num_threads=num_others, busy_ratio=together_ratio)
-        finalizing_reducer = ThreadGroup(num_threads=1, busy_ratio=1.0)
+        mappers = ThreadGroup(num_threads=num_other_mappers, busy_ratio=map_busy)
         map_busy = np.minimum(
             busy_alone * slowdown_beside(cores, [mappers, reducers, finalizing_reducer]), 1.0
         )
-    return slowdown_beside(
-        cores,
-        [
-            ThreadGroup(num_threads=setting.mappers_per_node, busy_ratio=map_busy),
-            ThreadGroup(num_threads=num_others, busy_ratio=together_ratio),
-        ],
-    )
+    all_mappers = ThreadGroup(num_threads=setting.mappers_per_node, busy_ratio=map_busy)
+    return slowdown_beside(cores, [all_mappers, reducers])

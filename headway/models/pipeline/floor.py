@@ -7,11 +7,14 @@ import numpy as np
 from headway.models.arrays import Array
 from headway.models.pipeline.clocks import last_packing
 from headway.models.pipeline.parameters import Pipeline, pipeline_loads
-from headway.models.pipeline.stages import PipelineStages
+from headway.models.pipeline.stages import cpu_slowdowns
 
 
 def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | None) -> Array:
     r"""Lower bound of the corrected model's latency for any shuffle and poll period in a range.
+
+    The latency of a window for a windowed job, else of a row; ``inf`` if no period of the range is
+    stable. The floor of a quantile below one half is 0.
 
     Parameters
     ----------
@@ -20,12 +23,6 @@ def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | 
         otherwise equal.
     quantile : float or None, 0 < quantile < 1
         None is the mean.
-
-    Returns
-    -------
-    array
-        Latency of a window for a windowed job, else of a row [s]; ``inf`` if no period of the range
-        is stable. The floor of a quantile below one half is 0.
 
     Notes
     -----
@@ -61,10 +58,9 @@ def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | 
     >>> float(latency_floor_s(short, long, quantile=None)), float(tuple_latency(short).mean_s)
     (0.24, 0.24)
     """
-    low, calm, job, setting = (
-        pipeline_loads(shortest), pipeline_loads(longest), shortest.job, shortest.setting
-    )  # fmt: skip
-    map_slowdown, reduce_slowdown = PipelineStages.cpu_slowdowns(longest, calm)
+    low, calm = pipeline_loads(shortest), pipeline_loads(longest)
+    job, setting = shortest.job, shortest.setting
+    map_slowdown, reduce_slowdown = cpu_slowdowns(longest, calm)
     stable = calm.stable & np.isfinite(map_slowdown + reduce_slowdown)
     map_slowdown, reduce_slowdown = (
         np.where(stable, slowdown, 1.0) for slowdown in (map_slowdown, reduce_slowdown)
@@ -96,7 +92,7 @@ def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | 
             low.num_mappers,
             map_s,
         )
-        own_s = packed_s + rows_s + fixed_s + 0.5 * (1.0 + 1.0 / keys) * final_s
+        own_s = packed_s + rows_s + fixed_s + final.time_to_key(final_s)[0]
         width_s = final_s * np.sqrt(1.0 - 1.0 / keys**2)
     mean_s = common_s + own_s
     if quantile is None:
