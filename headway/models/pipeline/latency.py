@@ -255,7 +255,7 @@ def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> t
 
 
 def _mean_widths_and_sd(latency: PipelineLatency) -> tuple[Array, Array, Array, Array]:
-    """Of the two uniform waits and the normal remainder; placeholders if the latency is infinite."""
+    """Of the uniform waits and the normal remainder; placeholders if the latency is infinite."""
     stable = latency.is_stable
     mean, variance, first, second = (
         np.where(stable, value, 1.0)

@@ -131,7 +131,7 @@ class Finalizing:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pipeline:
-    """A job on its nodes at a setting and an input rate. All numbers may be arrays and broadcast."""
+    """A job on its nodes at a setting and an input rate. Numbers may be arrays and broadcast."""
 
     job: PipelineJob
     nodes: PipelineNodes

@@ -48,7 +48,8 @@ class PipelineStages:
         pace, poll_fixed = np.where(stable, pace_s, 0.0), np.where(stable, poll_fixed_s, 0.0)
 
         self.stable, self.loads = stable, loads
-        self.input_period_s, self.shuffle_period_s = setting.input_period_s, setting.shuffle_period_s
+        self.input_period_s = setting.input_period_s
+        self.shuffle_period_s = setting.shuffle_period_s
         self.poll_period_s = poll
         self.transfer_s = np.where(stable, loads.input_transfer_s, 0.0)
         self.map_s = np.where(stable, loads.map_s * map_slowdown, 0.0)
