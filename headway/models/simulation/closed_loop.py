@@ -116,7 +116,9 @@ class LoopTrace:
 def simulate_closed_loop(
     job: LoopJob, trace: LoopTrace, policy: Policy, *, executors: int, seed: int
 ) -> LoopRun:
-    r"""One run of a query under a trace, with executors set by a policy.
+    r"""One run of a query under a trace, until that ends, with executors set by a policy.
+
+    A requested number of executors for which the job has no duration raises ``ValueError``.
 
     Parameters
     ----------
@@ -126,15 +128,6 @@ def simulate_closed_loop(
         Executors at the start.
     seed : int
         Runs with the same seed have the same rows, noise and provisioning times.
-
-    Returns
-    -------
-    LoopRun, until the trace ends
-
-    Raises
-    ------
-    ValueError
-        If the job has no duration for a requested number of executors.
 
     Notes
     -----
@@ -259,12 +252,11 @@ class _Loop:
         running: tuple[float, float, float, float] | None,
         batch: tuple[float, float, float] | None,
     ) -> Sight:
-        done_rows = done_s = done_cpu_s = silent_s = 0.0
+        done_rows = done_cpu_s = silent_s = 0.0
         if running is not None:
             start, duration, rows, work = running
             part = min((at_s - start) / duration, 1.0)
-            done_rows, done_s, done_cpu_s = part * rows, at_s - start, part * work
-            silent_s = at_s - start
+            done_rows, done_cpu_s, silent_s = part * rows, part * work, at_s - start
         self._executors_come(at_s)
         return Sight(
             at_s=at_s,
@@ -275,7 +267,7 @@ class _Loop:
             arrived_rows=self._arrived(at_s),
             processed_rows=self.taken + done_rows,
             backlog_rows=self.backlog,
-            busy_s=self.busy_s + done_s,
+            busy_s=self.busy_s + silent_s,
             cpu_s=self.cpu_s + done_cpu_s,
             core_s=self.core_s,
             silent_s=silent_s,

@@ -175,18 +175,13 @@ class PipelineRun:
         heapq.heappush(self._events, (when_s, self._num_events, event, index, version))
 
     def _receive(self, now_s: float, number: int) -> None:
-        mapper = int(self.input.mapper[number])
-        self._work_on(
-            now_s,
-            *self._map_thread(mapper),
-            float(self.input.map_work_s[number]),
-            _Work.MAP,
-            number,
-        )
+        node, thread = divmod(int(self.input.mapper[number]), self._mappers_per_node)
+        work_s = float(self.input.map_work_s[number])
+        self._work_on(now_s, node, thread, work_s, _Work.MAP, number)
 
     def _pack(self, now_s: float, mapper: int) -> None:
         self._push(now_s + self._shuffle_period_s, _Event.TICK, mapper)
-        node, thread = self._map_thread(mapper)
+        node, thread = divmod(mapper, self._mappers_per_node)
         mapped = self._mapped[mapper]
         current_job = self._cores[node].current(now_s, thread)
         if current_job is not None:
@@ -256,8 +251,7 @@ class PipelineRun:
         cuts = {first + (after - first) * part // number for part in range(number + 1)}
         # A complete window is finalized before later rows are updated.
         cuts.update(rank for rank in self._complete if first < rank <= after)
-        ordered = sorted(cuts)
-        return list(pairwise(ordered))
+        return list(pairwise(sorted(cuts)))
 
     def _end_on_link(self, node: int, version: int) -> None:
         link = self._links[node]
@@ -311,9 +305,6 @@ class PipelineRun:
             reducer, window = divmod(number, len(self.window_ends_s))
             self.final_times_s[reducer, window] = start, end
         self._push(cores.next_end_s, _Event.CORES, node, cores.version)
-
-    def _map_thread(self, mapper: int) -> tuple[int, int]:
-        return divmod(mapper, self._mappers_per_node)
 
     def _plan_windows(self) -> None:
         """Where each window ends in the rows of each mapper."""
