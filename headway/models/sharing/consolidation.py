@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from headway.domain.window_set import WindowSet, WindowSpec
@@ -176,12 +176,7 @@ def with_rollups(plan: MergePlan, horizon_ms: int | None = None) -> MergePlan:
     best = plan
     while True:
         candidates = [
-            MergePlan(
-                windows=best.windows,
-                pane_ms=best.pane_ms,
-                rollups=tuple(sorted((*best.rollups, rollup))),
-                weight=best.weight,
-            )
+            replace(best, rollups=tuple(sorted((*best.rollups, rollup))))
             for rollup in possible_rollups(best)
         ]
         at_ms = horizon_ms or steady_horizon_ms(best)

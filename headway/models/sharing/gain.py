@@ -11,17 +11,6 @@ from headway.domain.window_set import WindowSet
 from headway.units import ms_to_s
 
 
-class StateWrites(NamedTuple):
-    """State rows that panes write in every batch, and additional ones in one that closes a pane."""
-
-    every_batch_rows: float
-    closing_rows: float
-
-    def mean_rows(self, closing_share: float) -> float:
-        """Mean over batches, a share of which closes a pane."""
-        return self.every_batch_rows + closing_share * self.closing_rows
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchKeys:
     """Distinct keys in a batch and in a pane, and the event time that a batch spans [s]."""
@@ -73,10 +62,11 @@ def direct_state_writes(keys: BatchKeys, windows: WindowSet) -> float:
     return keys.batch_keys * windows_touched(windows, keys.batch_s)
 
 
-def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
-    r"""State rows that panes write: a key in its pane, and in every window when a pane closes.
+def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> tuple[float, float]:
+    r"""State rows that panes write in every batch, and additional ones if a batch closes a pane.
 
-    If the batch is longer than a pane, closing rows are those of all panes that it closes.
+    A key is written in its pane, and in every window when a pane closes. If the batch is longer
+    than a pane, closing rows are those of all panes that it closes.
 
     Notes
     -----
@@ -87,13 +77,12 @@ def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
     Examples
     --------
     >>> keys = BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0)
-    >>> writes = shared_state_writes(keys, WindowSet.parse(["60s every 5s"]))
-    >>> writes, writes.mean_rows(closing_share=0.2)
-    (StateWrites(every_batch_rows=1200.0, closing_rows=12000.0), 3600.0)
+    >>> shared_state_writes(keys, WindowSet.parse(["60s every 5s"]))
+    (1200.0, 12000.0)
     """
     panes = keys.batch_s / ms_to_s(windows.pane_ms)
     closing = keys.pane_keys * windows.num_copies * max(panes, 1.0)
-    return StateWrites(keys.batch_keys * (1.0 + panes), closing)
+    return keys.batch_keys * (1.0 + panes), closing
 
 
 def closing_share(batch_s: float, windows: WindowSet) -> float:
@@ -176,10 +165,10 @@ def shared_state_time(
     >>> shared_state_time(costs, keys, WindowSet.parse(["60s every 5s"]), row_s=3e-6)
     BatchTime(every_batch_s=0.0146, closing_s=0.036)
     """
-    writes = shared_state_writes(keys, windows)
+    every_batch_rows, closing_rows = shared_state_writes(keys, windows)
     held_s = costs.held_row_s * direct_state_writes(keys, windows)
-    written_s = max(row_s - costs.held_row_s, 0.0) * writes.every_batch_rows
-    return BatchTime(written_s + held_s, costs.closing_s * writes.closing_rows)
+    written_s = max(row_s - costs.held_row_s, 0.0) * every_batch_rows
+    return BatchTime(written_s + held_s, costs.closing_s * closing_rows)
 
 
 def panes_change_s(num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> float:
@@ -212,15 +201,12 @@ def panes_change_s(num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: 
 def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> float:
     r"""Number of rows per batch from which panes are faster, for the given keys.
 
+    0 if they always are, ``inf`` if they never are.
+
     Parameters
     ----------
     keys : BatchKeys
         The same for every number of rows.
-
-    Returns
-    -------
-    float
-        0 if they always are, ``inf`` if they never are. [rows]
 
     Notes
     -----
@@ -248,17 +234,14 @@ def break_even_keys(
 ) -> float:
     r"""Number of keys per batch from which panes are faster, for the given rows.
 
+    0 if they always are, ``inf`` if they never are.
+
     Parameters
     ----------
     num_rows : float, >= 0
         Rows of a batch.
     keys : BatchKeys
         The ratio to the keys of a pane is kept.
-
-    Returns
-    -------
-    float
-        0 if they always are, ``inf`` if they never are. [-]
 
     Notes
     -----

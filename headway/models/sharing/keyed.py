@@ -25,17 +25,12 @@ class KeyedCosts(NamedTuple):
 
 
 def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
-    r"""Time of a row and of a state row, from all profiled settings.
+    r"""Time of a row and of a state row, from all profiled settings; None without state rows.
 
     Parameters
     ----------
     profile : JobProfile
         The direct query.
-
-    Returns
-    -------
-    KeyedCosts or None
-        None if no state rows are recorded.
 
     Notes
     -----
@@ -70,11 +65,10 @@ def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
 def _is_alike(setting: ObservedSetting, baseline: Configuration) -> bool:
     """Whether a setting has recorded state rows, with the slots that the costs are for."""
     configuration = setting.configuration
-    same_slots = configuration.num_slots == baseline.num_slots
     return (
         setting.updated_rows is not None
-        and same_slots
-        and (configuration.shuffle_partitions == baseline.shuffle_partitions)
+        and configuration.num_slots == baseline.num_slots
+        and configuration.shuffle_partitions == baseline.shuffle_partitions
     )
 
 

@@ -71,14 +71,11 @@ class WindowSetting(NamedTuple):
 def windows_of(profile: JobProfile) -> WindowSet | None:
     """The windows of a profiled query, if they can be shared.
 
+    None if it has none, or has session windows, which have no panes.
+
     Parameters
     ----------
     profile : JobProfile
-
-    Returns
-    -------
-    WindowSet or None
-        None if it has none, or has session windows, which have no panes.
 
     Notes
     -----
@@ -319,11 +316,6 @@ def assumptions(profile: JobProfile) -> Iterator[str]:
     ----------
     profile : JobProfile
         The direct query.
-
-    Yields
-    ------
-    str
-        One for each assumption.
 
     Notes
     -----
