@@ -21,17 +21,14 @@ class PlacedKeys(NamedTuple):
     loads: Array
 
 
-def first_bucket_ids(shuffle_partitions: int, num_each: int = 1) -> NDArray[np.int64]:
-    r"""The first non-negative integers whose hash falls into each partition.
+def first_bucket_ids(shuffle_partitions: int) -> NDArray[np.int64]:
+    r"""The first non-negative integer whose hash falls into each partition.
 
-    A row of them for each of ``num_each``, to be used as values of an integer column to partition
-    by.
+    They are to be used as values of an integer column to partition by.
 
     Parameters
     ----------
     shuffle_partitions : int, >= 1
-    num_each : int, >= 1
-        Numbers for each partition.
 
     Notes
     -----
@@ -41,20 +38,17 @@ def first_bucket_ids(shuffle_partitions: int, num_each: int = 1) -> NDArray[np.i
 
     Examples
     --------
-    >>> first_bucket_ids(16)[0].tolist()
+    >>> first_bucket_ids(16).tolist()
     [12, 16, 5, 1, 37, 20, 2, 35, 13, 6, 49, 7, 25, 15, 4, 0]
     """
-    if shuffle_partitions < 1 or num_each < 1:
-        raise ValueError("need shuffle_partitions >= 1 and num_each >= 1")
-    num_tried = 8 * num_each * shuffle_partitions + 64
+    if shuffle_partitions < 1:
+        raise ValueError("need shuffle_partitions >= 1")
+    num_tried = 8 * shuffle_partitions + 64
     while True:
-        ids = np.arange(num_tried)
-        partition = np.mod(spark_hash(ids, "int").astype(np.int64), shuffle_partitions)
-        order = np.argsort(partition, kind="stable")
-        count = np.bincount(partition, minlength=shuffle_partitions)
-        if count.min() >= num_each:
-            first = np.concatenate(([0], np.cumsum(count)[:-1]))
-            return np.stack([ids[order[first + number]] for number in range(num_each)])
+        hashes = spark_hash(np.arange(num_tried), "int").astype(np.int64)
+        partitions, first_ids = np.unique(np.mod(hashes, shuffle_partitions), return_index=True)
+        if len(partitions) == shuffle_partitions:
+            return first_ids.astype(np.int64)
         num_tried *= 2
 
 

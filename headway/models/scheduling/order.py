@@ -15,24 +15,16 @@ from headway.domain import Policy, QueryState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReading:
-    """State sizes of the queries that could run, when memory is checked.
-
-    Parameters
-    ----------
-    used_bytes : float, >= 0
-        State of all queries. [bytes]
-    limit_bytes : float, > 0
-        Limit from which memory is short. [bytes]
-    relieving_since_s : float or None
-        Time since when the query that frees the most goes first; None if it does not. [s]
-    used_then_bytes : float
-        Memory used at that time. [bytes]
-    """
+    """State sizes of the queries that could run, when memory is checked."""
 
     used_bytes: float
+    """State of all queries, >= 0."""
     limit_bytes: float
+    """Limit from which memory is short, > 0."""
     relieving_since_s: float | None = None
+    """Time since when the query that frees the most goes first; None if it does not. [s]"""
     used_then_bytes: float = 0.0
+    """Memory used at that time."""
 
     def later(self, used_bytes: float, now_s: float) -> MemoryReading:
         """The next reading of memory, with which relief continues, ends or begins.
@@ -102,6 +94,8 @@ def grant_order(
 ) -> tuple[str, ...]:
     r"""Names of the waiting queries that may run now, the next one first.
 
+    Queries that are not due yet are left out.
+
     Parameters
     ----------
     policy : Policy
@@ -111,11 +105,6 @@ def grant_order(
     now_s : float
     memory_is_short : bool
         Whether the query that frees the most goes first (G7).
-
-    Returns
-    -------
-    tuple of str
-        Queries that are not due yet are left out.
 
     Notes
     -----
@@ -155,15 +144,12 @@ def ranked(
 ) -> tuple[QueryState, ...]:
     r"""Queries in the order in which they would run if all of them were due.
 
+    The place of each does not depend on the others.
+
     Parameters
     ----------
     policy, states, now_s, memory_is_short
         As in `grant_order`.
-
-    Returns
-    -------
-    tuple of QueryState
-        All queries; the place of each does not depend on the others.
 
     Notes
     -----
@@ -244,15 +230,12 @@ class WaitingQueries:
 def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
     r"""Until when the order of waiting queries is valid if nothing happens to them.
 
+    Then the next of them will have been passed over for too long; ``inf`` if none will. [s]
+
     Parameters
     ----------
     states : sequence of QueryState
     now_s : float
-
-    Returns
-    -------
-    float
-        When the next of them will have been passed over for too long; ``inf`` if none will. [s]
 
     Notes
     -----
@@ -271,18 +254,13 @@ def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
 
 
 def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> float:
-    r"""When the next waiting query becomes due.
+    r"""When the next waiting query becomes due; ``inf`` if all are. [s]
 
     Parameters
     ----------
     policy : Policy
     states : sequence of QueryState
     now_s : float
-
-    Returns
-    -------
-    float
-        ``inf`` if all are due. [s]
 
     Notes
     -----
@@ -304,14 +282,11 @@ def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> fl
 def slack_s(state: QueryState) -> float:
     r"""Latest start at which a query still meets its targets; minus the current time, its slack.
 
+    It is ``inf`` without targets. [s]
+
     Parameters
     ----------
     state : QueryState
-
-    Returns
-    -------
-    float
-        ``inf`` without targets. [s]
 
     Notes
     -----
@@ -337,17 +312,14 @@ def slack_s(state: QueryState) -> float:
 
 
 def due_s(policy: Policy, state: QueryState) -> float:
-    r"""Time from which a waiting query may run.
+    r"""Time from which a waiting query may run. [s]
+
+    It is its trigger; with ``economy`` not before its window closes.
 
     Parameters
     ----------
     policy : Policy
     state : QueryState
-
-    Returns
-    -------
-    float
-        Its trigger; with ``economy`` not before its window closes. [s]
 
     Notes
     -----

@@ -267,7 +267,7 @@ def _placed(
             _classes(light), partitions, num_replications=len(loads), seed=_SEED
         )
         loads += float(light.sum()) * (drawn - 1.0 / partitions)
-    ids = first_bucket_ids(partitions)[0]
+    ids = first_bucket_ids(partitions)
     return KeyPlacement(
         keys=keys[:max_placed],
         key_share=tuple(heavy.tolist()),

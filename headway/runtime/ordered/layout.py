@@ -107,7 +107,7 @@ def partition_ids(shuffle_partitions: int) -> tuple[int, ...]:
     >>> partition_ids(16)[:6]
     (12, 16, 5, 1, 37, 20)
     """
-    return tuple(placement.first_bucket_ids(shuffle_partitions)[0].tolist())
+    return tuple(placement.first_bucket_ids(shuffle_partitions).tolist())
 
 
 def placed_keys(shares: Mapping[str, float], ids: tuple[int, ...]) -> dict[str, int]:
