@@ -27,14 +27,7 @@ _REACH = 12.0  # standard deviations beyond its mean that a sum of parts practic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DStreamJobs:
-    """The jobs that each batch of a DStreams application submits to the job scheduler.
-
-    Examples
-    --------
-    >>> from headway.models.queues.times import lognormal_time
-    >>> DStreamJobs(job=lognormal_time(0.3, 0.2), num_jobs=2).work_s
-    0.6
-    """
+    """The jobs that each batch of a DStreams application submits to the job scheduler."""
 
     job: QueueTime
     """Time of one job beside the others, as from `lognormal_time`; jobs are independent. [s]"""

@@ -31,7 +31,7 @@ def uniform_mixture_cdf(x: Numeric, low: Array, high: Array, weight: Array) -> A
 
 
 def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array) -> Array:
-    r"""Exact quantile of a mixture of uniform distributions.
+    r"""Exact quantile of a mixture of uniform distributions (D5).
 
     The smallest value whose distribution function reaches ``q``.
 
@@ -42,10 +42,6 @@ def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array)
         Ends of the parts; equal ends are an atom.
     weight : (k,) array, >= 0, not all 0
         They need not add up to 1.
-
-    Notes
-    -----
-    theory.md (D5). Bisection over the ends of the parts, then one linear interpolation.
 
     Examples
     --------

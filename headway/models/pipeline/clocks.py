@@ -142,14 +142,11 @@ def last_packing(
     num_mappers: Numeric,
     map_s: Numeric,
 ) -> tuple[Array, Array]:
-    r"""Time from the end of a window until the last mapper has packed the window's last rows.
+    r"""Time from the end of a window until the last mapper has packed the window's last rows (L13).
 
-    Mean [s] and variance [s^2]. ``map_period_s`` is the time between input batches of one mapper,
-    ``map_s`` that of the map function on one input batch. Each mapper has clocks of its own.
-
-    Notes
-    -----
-    theory.md (L13): the largest of ``num_mappers`` sums of two uniforms, by quadrature.
+    Mean [s] and variance [s^2] of the largest of ``num_mappers`` sums of two uniforms, by
+    quadrature. ``map_period_s`` is the time between input batches of one mapper, ``map_s`` that of
+    the map function on one input batch. Each mapper has clocks of its own.
 
     Examples
     --------

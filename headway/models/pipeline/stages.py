@@ -19,13 +19,9 @@ _SHORTEST_RATIO = 1e-9
 
 
 class PipelineStages:
-    """Times of the phases of a pipeline on shared resources; zeros if unstable.
+    """Times of the phases of a pipeline on shared resources, (L2)-(L6); zeros if unstable.
 
     Each wait is a mean [s] and a variance [s^2].
-
-    Notes
-    -----
-    theory.md (L2)-(L6).
     """
 
     def __init__(self, pipeline: Pipeline) -> None:

@@ -29,11 +29,6 @@ class QueueTime:
     """What is known about a service or inter-arrival time; successive times are independent.
 
     `constant_time`, `lognormal_time` and `gamma_time` know the whole law.
-
-    Examples
-    --------
-    >>> QueueTime(mean_s=2.0, scv=0.25).variance_s2
-    1.0
     """
 
     mean_s: float
@@ -79,16 +74,12 @@ def constant_time(mean_s: float) -> QueueTime:
 
 
 def lognormal_time(mean_s: float, cv: float) -> QueueTime:
-    """A lognormal time of mean > 0 [s] and coefficient of variation >= 0 (Q7).
+    """A lognormal time of mean > 0 [s] and coefficient of variation >= 0: (Q7), (D1).
 
     Parameters
     ----------
     mean_s : float, > 0
     cv : float, >= 0
-
-    Notes
-    -----
-    theory.md (Q7), (D1).
 
     Examples
     --------

@@ -64,9 +64,9 @@ def real_time_latency(
     flush_s: float = SHUFFLE_MAX_WAIT_S.value,
     dispersion: float = 1.0,
 ) -> RealTimeLatency:
-    r"""Latency of the rows of a query in Real-Time Mode (Spark 4.1 and later).
+    r"""Latency of the rows of a query in Real-Time Mode (Spark 4.1 and later), by (N1) to (N7).
 
-    It is ``inf`` at the sustainable rate and above.
+    It is ``inf`` at the sustainable rate and above. Each slot is taken to have a core of its own.
 
     Parameters
     ----------
@@ -85,10 +85,6 @@ def real_time_latency(
         once. [s]
     dispersion : float, > 0
         Variance over mean of row counts of the input; 1 is Poisson. [-]
-
-    Notes
-    -----
-    theory.md (N1)-(N7), with the measured error. Each slot is taken to have a core of its own.
 
     Examples
     --------

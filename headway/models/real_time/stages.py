@@ -17,13 +17,7 @@ from headway.models.arrays import Array
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealTimeStage:
-    """A stage of a query in Real-Time Mode: tasks that live as long as a batch.
-
-    Examples
-    --------
-    >>> RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0).busiest_share
-    0.125
-    """
+    """A stage of a query in Real-Time Mode: tasks that live as long as a batch."""
 
     num_tasks: int
     """Partitions of the source, or shuffle partitions, >= 1. [-]"""

@@ -60,21 +60,12 @@ Score = Callable[[Edge, frozenset[str]], float]
 
 
 def rows_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
-    """Rows of the edge, which need not be shuffled if it is fused (COMM).
-
-    Notes
-    -----
-    Enorm 2016, section 4.4.1 (doi:10.1145/2933267.2933315).
-    """
+    """Rows of the edge, which need not be shuffled if it is fused (COMM of Enorm 2016, 4.4.1)."""
     return edge.rows
 
 
 def attributes_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
-    """Number of common attributes, so that more can be fused afterwards (PA).
-
-    Notes
-    -----
-    Enorm 2016, section 4.4.1 (doi:10.1145/2933267.2933315).
+    """Number of common attributes, so that more can be fused later (PA of Enorm 2016, 4.4.1).
 
     Examples
     --------
@@ -126,11 +117,8 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
 def best_fusion(graph: OperatorGraph) -> tuple[Component, ...]:
     """Components that leave the fewest rows to shuffle, by trying every set of edges.
 
-    There may be at most 12 edges. Of equally good results, it is one with the fewest fusions.
-
-    Notes
-    -----
-    The oracle of :func:`fused`, Enorm 2016 (doi:10.1145/2933267.2933315).
+    There may be at most 12 edges. Of equally good results, it is one with the fewest fusions. The
+    oracle of :func:`fused`, Enorm 2016.
 
     Examples
     --------

@@ -28,10 +28,6 @@ class BatchKeys:
 def windows_touched(windows: WindowSet, span_s: float) -> float:
     """Mean number of windows that a span of event time touches: the sum of (H2).
 
-    Notes
-    -----
-    Enorm 2016, doi:10.1145/2933267.2933315.
-
     Examples
     --------
     >>> windows_touched(WindowSet.parse(["60s every 5s"]), 1.0)

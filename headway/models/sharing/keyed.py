@@ -93,9 +93,7 @@ def _products(
 def measured_state_row_s(profile: JobProfile, configuration: Configuration) -> float | None:
     """Wall time of a state row as Spark's state store measured it, over the tasks at a time.
 
-    Notes
-    -----
-    The `v` of (H10), after Enorm 2016, doi:10.1145/2933267.2933315, for updates and commits only.
+    The `v` of (H10), for updates and commits only.
     """
     if profile.state is None or profile.state.updated_row_s is None:
         return None
@@ -104,13 +102,9 @@ def measured_state_row_s(profile: JobProfile, configuration: Configuration) -> f
 
 
 def stream_keys(num_keys: float, num_rows: float, batch_s: float, windows: WindowSet) -> BatchKeys:
-    """Keys of a batch and of a pane, for a stream whose ``num_keys`` keys are equally frequent.
+    """Keys of a batch and a pane, for a stream whose ``num_keys`` keys are equally frequent (H1).
 
     ``batch_s`` is the event time that a batch of ``num_rows`` spans.
-
-    Notes
-    -----
-    (H1), Enorm 2016, section 6.1, doi:10.1145/2933267.2933315.
 
     Examples
     --------
@@ -131,13 +125,9 @@ def keyed_model(
 ) -> DurationModel:
     """The model with different costs for rows in the first stage and state rows in the last one.
 
-    ``sources`` says which levels of the model read the source. ``row_s`` is the wall time of a row,
-    ``state_rows_s`` that of all state rows of a batch. Terms that do not depend on rows are
-    unchanged.
-
-    Notes
-    -----
-    (H10). After Enorm 2016, doi:10.1145/2933267.2933315.
+    They are those of (H10). ``sources`` says which levels of the model read the source. ``row_s``
+    is the wall time of a row, ``state_rows_s`` that of all state rows of a batch. Terms that do not
+    depend on rows are unchanged.
 
     Examples
     --------

@@ -81,11 +81,7 @@ def mode_work_s(mode: SharingMode, work: WindowWork) -> float:
 def mode_pause_s(mode: SharingMode, work: WindowWork) -> float:
     """Time per period in which rows wait for state that moves. [s]
 
-    It is 0 if partial windows are behind an exchange.
-
-    Notes
-    -----
-    Enorm 2016, section 5.1.1 (doi:10.1145/2933267.2933315).
+    It is 0 if partial windows are behind an exchange. Enorm 2016, section 5.1.1.
 
     Examples
     --------
@@ -161,11 +157,7 @@ def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
 def after_moves(
     nodes: Sequence[Sequence[float]], moves: Sequence[Move]
 ) -> tuple[tuple[float, ...], ...]:
-    """Loads of the key groups of each node after the moves, in the order of ``nodes``.
-
-    Notes
-    -----
-    Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315).
+    """Loads of the key groups of each node after moves, in the order of ``nodes`` (Enorm 2016).
 
     Examples
     --------
@@ -184,12 +176,8 @@ def mode_work(setting: WindowSetting, merges: MergePlan) -> ModeWork:
     """Work of the paper's modes over the longest window, with the costs of the profile.
 
     It is the processor time of all slots together, and the pause if the keys of one partition move
-    while their rows wait: the time to send and receive the copies of their state.
-
-    Notes
-    -----
-    Enorm 2016, section 5.1.1 (doi:10.1145/2933267.2933315). The cost of writing a state row is used
-    for sending a copy and for a merge.
+    while their rows wait: the time to send and receive the copies of their state. The cost of
+    writing a state row is used for sending a copy and for a merge. Enorm 2016, section 5.1.1.
     """
     windows, slots = setting.windows, setting.configuration.num_slots
     costs = next(cost_cases(setting)).costs

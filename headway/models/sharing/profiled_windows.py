@@ -108,12 +108,9 @@ def setting_of(
 ) -> WindowSetting:
     """Rows and keys of a batch at one setting, and the direct query's duration by its rows.
 
-    ``trigger_s`` is used instead of the trigger of the configuration. ``num_keys`` are the keys of
-    the stream; by default they grow with the rows as in the profile.
-
-    Notes
-    -----
-    theory.md (T1), (T3); (H10) if keys are given.
+    By (T1) and (T3), and (H10) if keys are given. ``trigger_s`` is used instead of the trigger of
+    the configuration. ``num_keys`` are the keys of the stream; by default they grow with the rows
+    as in the profile.
     """
     limit = configuration.max_offsets_per_trigger or math.inf
     model, state_row_s = _direct_model(profile, configuration, windows), None

@@ -63,10 +63,7 @@ def batch_change(
 def ways_of(setting: WindowSetting) -> tuple[WindowsHow, ...]:
     """The available ways, the direct query first; panes and fused windows require append mode.
 
-    Notes
-    -----
-    Enorm 2016 (doi:10.1145/2933267.2933315) on Spark, which rejects two consecutive aggregations in
-    any other mode.
+    Enorm 2016 on Spark, which rejects two consecutive aggregations in any other mode.
     """
     return (WindowsHow.DIRECT, WindowsHow.LOG) if setting.is_update else tuple(WindowsHow)
 
@@ -74,13 +71,8 @@ def ways_of(setting: WindowSetting) -> tuple[WindowsHow, ...]:
 def due_work(merges: MergePlan, keys: BatchKeys) -> tuple[float, float]:
     """Mean jobs of a log in a batch that closes panes, and rows of partial windows in them.
 
-    One job emits the windows, and one more for each size keeps those from which larger windows are
-    merged.
-
-    Notes
-    -----
-    The `J` and `Q + Q_w` of (H8), over a steady horizon. Enorm 2016,
-    doi:10.1145/2933267.2933315.
+    The `J` and `Q + Q_w` of (H8), over a steady horizon. One job emits the windows, and one more
+    for each size keeps those from which larger windows are merged.
 
     Examples
     --------
@@ -136,11 +128,8 @@ def cheapest_merges(setting: WindowSetting, merges: MergePlan) -> MergePlan:
     """The fastest way for a log to compute windows: with the roll-ups of a plan, or without.
 
     Pieces are counted without weights. Each size that is kept for larger ones needs a job of its
-    own, whose time the saved merges must exceed.
-
-    Notes
-    -----
-    (H8); "Factor windows", arXiv 2008.12379 (2020), counts only merges.
+    own (H8), whose time the saved merges must exceed; "Factor windows", arXiv 2008.12379 (2020),
+    counts only merges.
     """
     case = next(cost_cases(setting))
     without = MergePlan(windows=setting.windows, pane_ms=setting.windows.pane_ms)

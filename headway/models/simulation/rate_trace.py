@@ -248,16 +248,12 @@ def _after_outages(start: Array, outages_s: Sequence[tuple[float, float]]) -> Ar
 
 
 def grid_point_after(moment: Array, trigger_s: float) -> Array:
-    """The next trigger after a moment, a multiple of the interval. [s]
+    """The next trigger after a moment, a multiple of the interval (S6). [s]
 
     Parameters
     ----------
     moment : (...) array
     trigger_s : float, > 0
-
-    Notes
-    -----
-    theory.md (S6).
 
     Examples
     --------
