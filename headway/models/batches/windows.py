@@ -152,7 +152,7 @@ def append_window_latency(
     >>> float(append_window_latency(state, slide_s=60.0, watermark_delay_s=9.4, lag_s=0.5).mean_s)
     25.00
     """
-    (delay,) = _checked("watermark_delay_s", watermark_delay_s)
+    delay = _checked("watermark_delay_s", watermark_delay_s)
     skipped = np.asarray(skipped_trigger_ratio, dtype=np.float64)
     possible = (skipped > 0.0) & (skipped <= _MOST_SKIPPED) & (state.trigger_s > 0.0)
     if not np.all(possible | (skipped == 0.0) | (skipped == 1.0)):
@@ -209,11 +209,11 @@ def _lags(lag_s: Numeric | Lags) -> Lags:
     return lags
 
 
-def _checked(names: str, *values: Numeric) -> list[Array]:
-    arrays = [np.asarray(value, dtype=np.float64) for value in values]
-    if not all(np.all(array >= 0.0) and np.all(np.isfinite(array)) for array in arrays):
-        raise ValueError(f"{names} must be finite and not negative")
-    return arrays
+def _checked(name: str, value: Numeric) -> Array:
+    array = np.asarray(value, dtype=np.float64)
+    if not (np.all(array >= 0.0) and np.all(np.isfinite(array))):
+        raise ValueError(f"{name} must be finite and not negative")
+    return array
 
 
 def _grid(
@@ -238,7 +238,7 @@ def _grid(
     the grid, lags with the same number of passed positions, `⌊(w+δ)n/B⌋`, are one part of the
     mixture; lags that vary over more than 8 of them are as good as a window end anywhere.
     """
-    (slide,) = _checked("slide_s", slide_s)
+    slide = _checked("slide_s", slide_s)
     ticks = np.maximum(np.rint(trigger * _TICKS_PER_S), 1.0).astype(np.int64)
     slide_ticks = np.rint(slide * _TICKS_PER_S).astype(np.int64)
     number = ticks // np.gcd(ticks, slide_ticks)

@@ -34,13 +34,7 @@ class KnownLoads:
     def makespan_ratio(self, shuffle_partitions: int, num_slots: int) -> float:
         r"""Time until the last task has processed its rows, over the time of all rows one by one.
 
-        It lies between ``1 / num_slots`` and 1.
-
-        Parameters
-        ----------
-        shuffle_partitions : int, >= 1
-            Each is a task.
-        num_slots : int, >= 1
+        It lies between ``1 / num_slots`` and 1. Each partition is a task.
 
         Notes
         -----

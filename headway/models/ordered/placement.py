@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from heapq import heapreplace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +11,6 @@ from headway.models.arrays import Array, poisson_counts
 from headway.models.stages.spark_hash import spark_hash
 
 _MOST_TASKS_AT_ONCE = 4_000_000
-
-
-class PlacedKeys(NamedTuple):
-    """Partition of each placed key, and share of the rows in each partition [-]."""
-
-    partition: NDArray[np.int64]
-    loads: Array
 
 
 def first_bucket_ids(shuffle_partitions: int) -> NDArray[np.int64]:
@@ -52,8 +44,10 @@ def first_bucket_ids(shuffle_partitions: int) -> NDArray[np.int64]:
         num_tried *= 2
 
 
-def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
+def placed_keys(shares: Array, shuffle_partitions: int) -> tuple[NDArray[np.int64], Array]:
     r"""Partitions for keys of known weight: heaviest first, each to the least loaded partition.
+
+    The partition of each key, and the share of the rows in each partition.
 
     Parameters
     ----------
@@ -71,7 +65,7 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
     Examples
     --------
     >>> placed_keys(np.array([0.3, 0.2, 0.2, 0.1]), 2)
-    PlacedKeys(partition=array([0, 1, 1, 0]), loads=array([0.5, 0.5]))
+    (array([0, 1, 1, 0]), array([0.5, 0.5]))
     """
     share = np.asarray(shares, dtype=np.float64)
     if share.ndim != 1 or not np.all(share >= 0.0) or not share.sum() <= 1.0 + 1e-9:
@@ -85,7 +79,7 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
         partition[key] = least
         loads[least] += share[key]
     remaining_share = max(1.0 - float(share.sum()), 0.0)
-    return PlacedKeys(partition, loads + remaining_share / shuffle_partitions)
+    return partition, loads + remaining_share / shuffle_partitions
 
 
 def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:

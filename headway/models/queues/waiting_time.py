@@ -74,12 +74,9 @@ def lattice_wait(increment: LatticeLaw) -> tuple[LatticeLaw, float]:
 
 
 def _num_cells(increment: LatticeLaw) -> int:
-    cumulants = Increment(
-        np.array(increment.mean_s),
-        np.array(increment.variance_s2),
-        np.array(increment.third_central_s3),
-    )
-    reach = _DECAY_LENGTHS / (float(wait_decay_per_s(cumulants)) * increment.step_s)
+    cumulants = (increment.mean_s, increment.variance_s2, increment.third_central_s3)
+    decay_per_s = float(wait_decay_per_s(Increment(*map(np.asarray, cumulants))))
+    reach = _DECAY_LENGTHS / (decay_per_s * increment.step_s)
     # Half of the cells are positive times; partial sums and waits must not wrap around.
     needed_cells = 2.0 * (len(increment.probability) + reach)
     if not needed_cells <= _MOST_CELLS:

@@ -48,10 +48,9 @@ def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
     if not settings:
         return None
     points = [_point(profile, setting) for setting in settings]
-    nn, nu, uu, n1, u1 = (
-        sum(first * second for first, second in zip(first_factors, second_factors, strict=True))
-        for first_factors, second_factors in _products(points)
-    )
+    nn, nu = sum(n * n for n, _ in points), sum(n * u for n, u in points)
+    uu = sum(u * u for _, u in points)
+    n1, u1 = sum(n for n, _ in points), sum(u for _, u in points)
     determinant = nn * uu - nu * nu
     if determinant > _TOO_ALIKE * nn * uu:
         row_s, state_s = (n1 * uu - u1 * nu) / determinant, (u1 * nn - n1 * nu) / determinant
@@ -80,14 +79,6 @@ def _point(profile: JobProfile, setting: ObservedSetting) -> tuple[float, float]
     left_s = max(setting.batch_duration_mean_s - fixed_s, 0.01 * setting.batch_duration_mean_s)
     rows = setting.rows_per_batch_middle
     return rows / left_s, (setting.updated_rows or 0.0) / left_s
-
-
-def _products(
-    points: Sequence[tuple[float, float]],
-) -> tuple[tuple[list[float], list[float]], ...]:
-    rows, states = ([point[index] for point in points] for index in (0, 1))
-    ones = [1.0] * len(points)
-    return (rows, rows), (rows, states), (states, states), (rows, ones), (states, ones)
 
 
 def measured_state_row_s(profile: JobProfile, configuration: Configuration) -> float | None:

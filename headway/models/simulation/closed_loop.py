@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Sight(NamedTuple):
 
 
 class Policy(Protocol):
-    """A policy that changes the executors."""
+    """A policy that changes the executors, and the trigger interval, if it has a ``trigger_s``."""
 
     @property
     def period_s(self) -> float:
@@ -71,15 +71,6 @@ class Policy(Protocol):
 
     def wanted(self, sight: Sight) -> int:
         """Requested executors from now on."""
-
-
-@runtime_checkable
-class ChangesTrigger(Protocol):
-    """A policy that also sets a trigger interval."""
-
-    @property
-    def trigger_s(self) -> float:
-        """Requested trigger interval from now on. [s]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +170,6 @@ class _Loop:
         self.pending: list[float] = []
         self.pause_s = 0.0
         self.trigger_s, self.most_rows = job.trigger_s, job.max_rows_per_trigger
-        self.also_trigger = policy if isinstance(policy, ChangesTrigger) else None
         self.steps = [Step(self.first_s, executors, job.trigger_s)]
         self.billed_s, self.billed_until_s = 0.0, self.first_s
         self.taken = self.busy_s = self.cpu_s = self.core_s = 0.0
@@ -277,8 +267,9 @@ class _Loop:
     def _apply(self, sight: Sight) -> None:
         """Call the policy, and apply its request."""
         executors = self.policy.wanted(sight)
-        if self.also_trigger is not None and self.also_trigger.trigger_s != self.trigger_s:
-            self._restart(sight.at_s, self.also_trigger.trigger_s)
+        trigger_s = getattr(self.policy, "trigger_s", self.trigger_s)
+        if trigger_s != self.trigger_s:
+            self._restart(sight.at_s, trigger_s)
         if executors == self.asked:
             return
         if executors not in self.job.duration:

@@ -39,15 +39,9 @@ class RateTraceRuns:
     def peak_backlog_rows(self, edges_s: Array) -> Array:
         """Maximum number of arrived rows in no batch yet, between edges; one column per run.
 
-        Parameters
-        ----------
-        edges_s : (m + 1,) array, increasing
-            Moments on the clock of the trace.
-
-        Notes
-        -----
-        The backlog grows with every arrival and falls when a batch starts, so it is highest at the
-        start or end of an interval, or when a batch starts within it.
+        ``edges_s`` are increasing moments on the clock of the trace. The backlog grows with every
+        arrival and falls when a batch starts, so it is highest at the start or end of an interval,
+        or when a batch starts within it.
         """
         peaks = np.zeros((len(edges_s) - 1, self.arrivals.num_runs))
         for run in range(self.arrivals.num_runs):

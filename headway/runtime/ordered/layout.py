@@ -119,5 +119,5 @@ def placed_keys(shares: Mapping[str, float], ids: tuple[int, ...]) -> dict[str, 
     keys = sorted(shares, key=lambda key: (-shares[key], key))
     # Shares in a file are rounded.
     weights = np.array([shares[key] for key in keys]) / max(sum(shares.values()), 1.0)
-    partitions = placement.placed_keys(weights, len(ids)).partition
+    partitions, _ = placement.placed_keys(weights, len(ids))
     return {key: ids[at] for key, at in zip(keys, partitions.tolist(), strict=True)}
