@@ -18,7 +18,7 @@ from headway.models.queues.lattice import (
 )
 from headway.models.queues.queueing import WaitMoments
 from headway.models.queues.times import QueueTime, constant_time, lognormal_time
-from headway.models.queues.wait import Wait, WaitMethod, queue_wait
+from headway.models.queues.wait import Wait, queue_wait
 from headway.models.stages.makespan import makespan_moments
 
 _STEPS = 8192.0
@@ -187,10 +187,7 @@ def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
         return _thinned(wait, _waiting_ratio(work.mean_s / interval_s, jobs))
     cv = float(np.sqrt(work.scv))
     return Wait(
-        moments=autocorrelated_service_wait(interval_s, work.mean_s, cv, jobs.autocorrelation),
-        method=WaitMethod.SHIFTED_GAMMA,
-        in_range=work.mean_s >= 0.7 * interval_s and cv <= 1.0 and jobs.autocorrelation <= 0.8,
-        remark="services taken as lognormal and autoregressive",
+        moments=autocorrelated_service_wait(interval_s, work.mean_s, cv, jobs.autocorrelation)
     )
 
 
@@ -262,15 +259,8 @@ def _thinned(wait: Wait, ratio: float) -> Wait:
         probability = ratio * law.probability
         probability[0] += 1.0 - ratio
         law = replace(law, probability=probability)
-    return replace(
-        wait,
-        moments=WaitMoments(
-            np.array(mean), np.array(second - mean**2), np.array(ratio * wait.wait_prob)
-        ),
-        in_range=False,
-        remark="several jobs at a time: an estimate",
-        law=law,
-    )
+    moments = (mean, second - mean**2, ratio * wait.wait_prob)
+    return Wait(moments=WaitMoments(*map(np.asarray, moments)), law=law)
 
 
 def busy_time(jobs: DStreamJobs) -> QueueTime:
