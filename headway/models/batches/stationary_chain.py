@@ -239,20 +239,16 @@ def _step_of(recursion: Recursion, levels: Levels, grid: Grid) -> Callable[[Arra
 
 
 def stationary(recursion: Recursion) -> tuple[Recursion, Levels, Grid, Array]:
-    """The stationary distribution of intervals and levels of one setting.
+    """The stationary distribution of intervals and levels of one setting (T4).
 
     The recursion, in which lasting noise that no level distinguishes is drawn anew, its levels and
-    intervals, and the probability of each pair of these.
+    intervals, and the probability of each pair of these. Iterated from where batches settle; after
+    every few steps the limit is extrapolated.
 
     Parameters
     ----------
     recursion : Recursion
         Of a setting with an offered load below one.
-
-    Notes
-    -----
-    theory.md (T4). Iterated from where batches settle; after every few steps the limit is
-    extrapolated.
 
     Examples
     --------

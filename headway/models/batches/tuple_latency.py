@@ -85,18 +85,16 @@ def tuple_latency_cdf(state: SteadyState, x_s: Numeric) -> Array:
 
 
 def tuple_latency_quantile(state: SteadyState, q: Numeric) -> Array:
-    r"""Quantile of a row's latency; ``inf`` where unstable. [s]
+    r"""Quantile of a row's latency (B6); ``inf`` where unstable. [s]
+
+    If only a limit has to be met, compare `tuple_latency_cdf` at the limit with ``q``: one
+    evaluation instead of about five.
 
     Parameters
     ----------
     state : SteadyState
     q : float or array, 0 < q < 1
         Broadcasts against the settings.
-
-    Notes
-    -----
-    theory.md (B6), inverted by Newton's rule. If only a limit has to be met, compare
-    `tuple_latency_cdf` at the limit with ``q``: one evaluation instead of about five.
 
     Examples
     --------

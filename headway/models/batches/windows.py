@@ -67,15 +67,6 @@ class WindowLatency:
         above_delay = self.fixed_s + (self.weight * parts).sum(axis=-1)
         return np.where(self.is_finite, self.watermark_delay_s + above_delay, np.inf)
 
-    @property
-    def sd_s(self) -> Array:
-        """Standard deviation. [s]"""
-        parts = self.wait_low_s + 0.5 * self.wait_width_s + self.batch_mean_s
-        centre = (self.weight * parts).sum(axis=-1, keepdims=True)
-        part_variance = self.wait_width_s**2 / 12.0 + self.batch_sd_s**2
-        variance = (self.weight * (part_variance + (parts - centre) ** 2)).sum(axis=-1)
-        return np.where(self.is_finite, np.sqrt(variance), np.inf)
-
     def cdf(self, x_s: Numeric) -> Array:
         """Probability that the latency is at most ``x_s``; 0 where it is infinite. [-]"""
         point = np.asarray(x_s, dtype=np.float64) - self.watermark_delay_s - self.fixed_s
@@ -321,14 +312,13 @@ def _batch_after(state: SteadyState, interval: Array, num_batches: int) -> tuple
     """(W2), (W3): time from the start of a batch of that interval to the end of the last one."""
     offered_load = np.where(state.is_stable, state.offered_load_ratio, 0.0)[..., np.newaxis]
     fixed, trigger = state.fixed_s[..., np.newaxis], state.trigger_s[..., np.newaxis]
-
     relative, per_row = state.relative_noise[..., np.newaxis], state.per_row_noise[..., np.newaxis]
     additive, counts = state.additive_sd_s[..., np.newaxis], state.count_noise_s[..., np.newaxis]
 
     def noise(mean: Array, length: Array, variance: Array | float) -> Array:
-        whole_variance = relative**2 * (mean**2 + offered_load**2 * variance) + additive**2
         return (
-            whole_variance
+            relative**2 * (mean**2 + offered_load**2 * variance)
+            + additive**2
             + (per_row * offered_load) ** 2 * (length**2 + variance)
             + counts * length
         )
@@ -339,7 +329,6 @@ def _batch_after(state: SteadyState, interval: Array, num_batches: int) -> tuple
         return mean, variance
     moments = interval_moments(trigger, mean, variance)
     last = fixed + offered_load * moments.mean
-    total = (1.0 + offered_load) ** 2 * moments.variance + noise(
-        last, moments.mean, moments.variance
-    )
+    last_noise = noise(last, moments.mean, moments.variance)
+    total = (1.0 + offered_load) ** 2 * moments.variance + last_noise
     return moments.mean - trigger + last, total

@@ -87,17 +87,15 @@ def partition_shares(operator: Operator, num_workers: int) -> Array:
 
 
 def most_workers(operator: Operator, num_workers: int) -> float:
-    r"""Workers, at most ``num_workers``, that an operator can keep busy if it always has input.
+    r"""Workers, at most ``num_workers``, that an operator keeps busy if it always has input (O8).
+
+    One for a stateful operator, all for a stateless one. A shared queue is simulated (S11), since
+    no formula is known for it.
 
     Parameters
     ----------
     num_workers : int, >= 1
         Workers of the machine.
-
-    Notes
-    -----
-    theory.md (O8); one for a stateful operator, all for a stateless one. A shared queue is
-    simulated (S11), since no formula is known for it.
 
     Examples
     --------
@@ -190,9 +188,11 @@ def _rising(grid: Array, rates: list[float]) -> tuple[Array, Array]:
 def operator_latency(
     operator: Operator, pipeline: OrderedPipeline, num_busy: float
 ) -> OperatorLatency:
-    r"""Latency of one operator of a pipeline, from start to exit in order.
+    r"""Latency of one operator of a pipeline, from start to exit in order, by (O4) to (O7).
 
-    It is ``inf`` if a partition is saturated.
+    One worker by its own time, several workers by the ordered exit, partitioned operators by their
+    queues. Shared queues, and hybrid ones outside the range of (O7), are simulated (S11). The time
+    to send is added once. It is ``inf`` if a partition is saturated.
 
     Parameters
     ----------
@@ -200,12 +200,6 @@ def operator_latency(
         One of ``pipeline.operators``.
     num_busy : float, > 0
         Workers that are busy with it, e.g. from `pipeline_allocation`.
-
-    Notes
-    -----
-    theory.md (O4)-(O7): one worker by its own time, several workers by the ordered exit,
-    partitioned operators by their queues. Shared queues, and hybrid ones outside the range of (O7),
-    are simulated (S11). The time to send is added once.
 
     Examples
     --------
@@ -270,10 +264,11 @@ def _partitioned_latency(
 
 
 def on_spark(pipeline: OrderedPipeline, num_slots: int | None = None) -> OnSpark:
-    r"""Throughput of a pipeline as stages of Spark, without fixed times of tasks and batches.
+    r"""Throughput of a pipeline as stages of Spark, (O2), (O9), without fixed times of tasks.
 
-    Rows per second of micro-batches (O2), and the tasks of Real-Time Mode (O9); None if there are
-    fewer slots than stages.
+    Rows per second of micro-batches, without fixed times of these either, and the tasks of
+    Real-Time Mode; None if there are fewer slots than stages. A stage of Real-Time Mode has tasks
+    of one operator. Stateful operators cannot be divided and have one task.
 
     Parameters
     ----------
@@ -281,11 +276,6 @@ def on_spark(pipeline: OrderedPipeline, num_slots: int | None = None) -> OnSpark
         Each of its operators becomes a stage.
     num_slots : int, >= 1, optional
         As many as the pipeline has workers by default.
-
-    Notes
-    -----
-    theory.md (O2), (O9). A stage of Real-Time Mode has tasks of one operator. Stateful operators
-    cannot be divided and have one task.
 
     Examples
     --------

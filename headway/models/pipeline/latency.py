@@ -221,9 +221,11 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
 
 
 def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> tuple[Array, ...]:
-    r"""A limit for each round of a job, as the paper divides the limit of the whole job.
+    r"""A limit for each round of a job, as the paper divides the limit of the whole job (L10).
 
-    They are in proportion to the latencies, and add up to ``limit_s``. [s]
+    They are in proportion to the latencies, and add up to ``limit_s``. [s] Exact for means. For a
+    quantile it requires more than is needed, since the quantiles of the rounds add up to more than
+    the quantile of their sum, `in_series`.
 
     Parameters
     ----------
@@ -231,11 +233,6 @@ def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> t
         Limit of the whole.
     round_latencies_s : tuple of float or (n,) arrays, > 0
         Value of the limited metric for each round, at least one: its mean, or its quantile.
-
-    Notes
-    -----
-    theory.md (L10). Exact for means. For a quantile it requires more than is needed, since the
-    quantiles of the rounds add up to more than the quantile of their sum, `in_series`.
 
     Examples
     --------

@@ -142,20 +142,16 @@ def ranked(
     *,
     memory_is_short: bool = False,
 ) -> tuple[QueryState, ...]:
-    r"""Queries in the order in which they would run if all of them were due.
+    r"""Queries in the order in which they would run if all of them were due (G8).
 
-    The place of each does not depend on the others.
+    The place of each does not depend on the others. The criterion of a policy does not change while
+    a query waits, unless a query has been passed over for too long: the order is valid until
+    `order_holds_until_s`.
 
     Parameters
     ----------
     policy, states, now_s, memory_is_short
         As in `grant_order`.
-
-    Notes
-    -----
-    theory.md (G8), after Klink (SIGMOD 2021). The criterion of a policy does not change while a
-    query waits, unless a query has been passed over for too long: the order is valid until
-    `order_holds_until_s`.
 
     Examples
     --------
@@ -228,19 +224,16 @@ class WaitingQueries:
 
 
 def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
-    r"""Until when the order of waiting queries is valid if nothing happens to them.
+    r"""Until when the order of waiting queries is valid if nothing happens to them (G8).
 
-    Then the next of them will have been passed over for too long; ``inf`` if none will. [s]
+    Then the next of them will have been passed over for too long; ``inf`` if none will. [s] Time is
+    the only thing besides the states that the order depends on. Klink (SIGMOD 2021) decides anew
+    every 120 ms.
 
     Parameters
     ----------
     states : sequence of QueryState
     now_s : float
-
-    Notes
-    -----
-    theory.md (G8): time is the only thing besides the states that the order depends on. Klink
-    (SIGMOD 2021) decides anew every 120 ms.
 
     Examples
     --------
@@ -254,18 +247,15 @@ def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
 
 
 def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> float:
-    r"""When the next waiting query becomes due; ``inf`` if all are. [s]
+    r"""When the next waiting query becomes due (G8); ``inf`` if all are. [s]
+
+    It is when to decide again if nothing happens before.
 
     Parameters
     ----------
     policy : Policy
     states : sequence of QueryState
     now_s : float
-
-    Notes
-    -----
-    theory.md (G8): when to decide again if nothing happens before; Klink (SIGMOD 2021) decides
-    every 120 ms.
 
     Examples
     --------
@@ -282,7 +272,8 @@ def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> fl
 def slack_s(state: QueryState) -> float:
     r"""Latest start at which a query still meets its targets; minus the current time, its slack.
 
-    It is ``inf`` without targets. [s]
+    It is ``inf`` without targets. [s] If the window is already closed, one batch is left. Rows left
+    over by a rate limit need their own batches before that, one after another.
 
     Parameters
     ----------
@@ -290,9 +281,7 @@ def slack_s(state: QueryState) -> float:
 
     Notes
     -----
-    theory.md (G8), after Klink (SIGMOD 2021), equation 1. If the window is already closed, one
-    batch is left. Rows left over by a rate limit need their own batches before that, one after
-    another.
+    theory.md (G8), after Klink (SIGMOD 2021), equation 1.
 
     Examples
     --------
@@ -312,19 +301,16 @@ def slack_s(state: QueryState) -> float:
 
 
 def due_s(policy: Policy, state: QueryState) -> float:
-    r"""Time from which a waiting query may run. [s]
+    r"""Time from which a waiting query may run (G8). [s]
 
-    It is its trigger; with ``economy`` not before its window closes.
+    It is its trigger; with ``economy`` not before its window closes. A windowed query that runs
+    before a row closes its window must run once more to emit it. ``economy`` avoids the first run,
+    Klink (SIGMOD 2021) does not.
 
     Parameters
     ----------
     policy : Policy
     state : QueryState
-
-    Notes
-    -----
-    theory.md (G8): a windowed query that runs before a row closes its window must run once more to
-    emit it. ``economy`` avoids the first run, Klink (SIGMOD 2021) does not.
 
     Examples
     --------
