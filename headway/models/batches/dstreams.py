@@ -67,11 +67,6 @@ class DStreamsLatency:
     tuple_law: LatticeLaw | None
     """Distribution of the latency of rows; None if unstable."""
 
-    @property
-    def is_stable(self) -> bool:
-        """Whether delays are bounded."""
-        return self.tuple_law is not None
-
     def tuple_quantile_s(self, q: Numeric) -> Array:
         """Quantiles of the latency of rows, 0 < q < 1; ``inf`` if unstable. [s]"""
         return smooth_quantile_s(self.tuple_law, q)

@@ -7,31 +7,8 @@ import numpy as np
 from headway.models.arrays import Array, Numeric, any_probability
 
 
-def uniform_mixture_cdf(x: Numeric, low: Array, high: Array, weight: Array) -> Array:
-    r"""Distribution function of a mixture of uniform distributions.
-
-    Parts and their weights are those of `uniform_mixture_quantile`.
-
-    Notes
-    -----
-    **(D5)** Mixture of uniform distributions on `[l_k, h_k]` with weights `w_k`: the distribution
-    function is piecewise linear and jumps where `l_k = h_k`. A quantile is found by a search among
-    the bends and one interpolation. Exact.
-
-    Examples
-    --------
-    >>> parts = np.array([0.0, 3.0]), np.array([2.0, 3.0]), np.array([1.0, 1.0])
-    >>> uniform_mixture_cdf(np.array([1.0, 2.9, 3.0]), *parts)
-    array([0.25, 0.5 , 1. ])
-    """
-    starts, ends, share = _checked_mixture(low, high, weight)
-    point = np.asarray(x, dtype=np.float64)
-    flat = [float(share @ _fraction_below(value, starts, ends)) for value in point.ravel()]
-    return np.minimum(np.array(flat, dtype=np.float64).reshape(point.shape), 1.0)
-
-
 def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array) -> Array:
-    r"""Exact quantile of a mixture of uniform distributions (D5).
+    r"""Exact quantile of a mixture of uniform distributions.
 
     The smallest value whose distribution function reaches ``q``.
 
@@ -42,6 +19,12 @@ def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array)
         Ends of the parts; equal ends are an atom.
     weight : (k,) array, >= 0, not all 0
         They need not add up to 1.
+
+    Notes
+    -----
+    **(D5)** Mixture of uniform distributions on `[l_k, h_k]` with weights `w_k`: the distribution
+    function is piecewise linear and jumps where `l_k = h_k`. A quantile is found by a search among
+    the bends and one interpolation. Exact.
 
     Examples
     --------
