@@ -33,23 +33,17 @@ def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array)
     array([1., 3.])
     """
     probability = any_probability(q)
-    starts, ends, share = _checked_mixture(low, high, weight)
+    starts, ends, share = (np.asarray(value, dtype=np.float64) for value in (low, high, weight))
+    if not (starts.ndim == 1 and starts.size and starts.shape == ends.shape == share.shape):
+        raise ValueError("low, high and weight must be 1-D, of one length, and not empty")
+    if not (np.all(starts <= ends) and np.all(share >= 0.0) and share.sum() > 0.0):
+        raise ValueError("need low <= high and non-negative weights that are not all zero")
+    share = share / share.sum()
     used = share > 0.0
     starts, ends, share = starts[used], ends[used], share[used]
     bends = np.unique(np.concatenate([starts, ends]))
     flat = [_mixture_quantile(value, bends, starts, ends, share) for value in probability.ravel()]
     return np.array(flat, dtype=np.float64).reshape(probability.shape)
-
-
-def _checked_mixture(low: Array, high: Array, weight: Array) -> tuple[Array, Array, Array]:
-    starts = np.asarray(low, dtype=np.float64)
-    ends = np.asarray(high, dtype=np.float64)
-    share = np.asarray(weight, dtype=np.float64)
-    if not (starts.ndim == 1 and starts.size and starts.shape == ends.shape == share.shape):
-        raise ValueError("low, high and weight must be 1-D, of one length, and not empty")
-    if not (np.all(starts <= ends) and np.all(share >= 0.0) and share.sum() > 0.0):
-        raise ValueError("need low <= high and non-negative weights that are not all zero")
-    return starts, ends, share / share.sum()
 
 
 def _fraction_below(x: float, starts: Array, ends: Array) -> Array:

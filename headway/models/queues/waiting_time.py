@@ -53,9 +53,11 @@ def lattice_wait(increment: LatticeLaw) -> tuple[LatticeLaw, float]:
     num_cells = _num_cells(increment)
     index = np.arange(first, last + 1, dtype=float)
     tilt = _saddle_point(index, increment.probability)
-    # Tilted increments have mean zero and a mass below 1, so log(1 - f) has no pole.
+    # Tilted increments have mean zero and a mass below 1, so log(1 - f) has no pole. Times without
+    # probability are left out, since their exponential may overflow.
+    tilting = np.exp(np.where(increment.probability > 0.0, tilt * index, 0.0))
     tilted = np.zeros(num_cells)
-    tilted[np.arange(first, last + 1) % num_cells] = _tilted(index, increment.probability, tilt)
+    tilted[np.arange(first, last + 1) % num_cells] = increment.probability * tilting
     sums = np.fft.irfft(-_log1p(-np.fft.rfft(tilted)), num_cells)
     num_positive = num_cells // 2
     # Mass that all partial sums together, weighted by 1/n, have at each positive time.
@@ -108,12 +110,6 @@ def _saddle_point(index: Array, probability: Array) -> float:
         if high - low <= 1e-6 * high:
             break
     return 0.5 * (low + high)
-
-
-def _tilted(index: Array, probability: Array, exponent: float) -> Array:
-    # Times without probability are left out, since their exponential may overflow.
-    likely = probability > 0.0
-    return probability * np.exp(np.where(likely, exponent * index, 0.0))
 
 
 def _log1p(z: NDArray[np.complex128]) -> NDArray[np.complex128]:

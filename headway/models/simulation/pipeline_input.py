@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from headway.models.arrays import Array, poisson_counts
 from headway.models.pipeline.parameters import Pipeline
-from headway.models.queues.lindley import lindley_waits_s
+from headway.models.queues.queueing import lindley_waits_s
 
 
 class InputBatches(NamedTuple):
