@@ -132,9 +132,9 @@ def _followed_rows(
         entry.arrived_s[number],
         mapped_from,
         mapped,
-        _at(run.batches.packed_s, batch),
-        _at(run.batches.write_start_s, batch),
-        _at(run.batches.write_end_s, batch),
+        _at([record.packed_s for record in run.batches], batch),
+        _at([record.write_start_s for record in run.batches], batch),
+        _at([record.write_end_s for record in run.batches], batch),
         *_reduced(run, batch, batch_share, reducer),
     ]
     with np.errstate(invalid="ignore"):
@@ -183,9 +183,9 @@ def _batches_of(
     run: PipelineRun, mapper: NDArray[np.int64], position: Array
 ) -> tuple[NDArray[np.int64], Array]:
     """Shuffle batch of each row, -1 if it is not packed, and the row's position in it."""
-    batches = run.batches
-    of_mapper = np.array(batches.mapper, dtype=np.int64)
-    until, rows = np.array(batches.rows_until), np.array(batches.num_rows)
+    of_mapper = np.array([record.mapper for record in run.batches], dtype=np.int64)
+    until = np.array([record.rows_until for record in run.batches])
+    rows = np.array([record.num_rows for record in run.batches])
     batch = np.full(len(position), -1)
     for number in range(run.num_mappers):
         mapper_batches = np.flatnonzero(of_mapper == number)
@@ -202,9 +202,9 @@ def _reduced(
 ) -> tuple[Array, Array, Array, Array]:
     """Start and end of each row's transfer, start of its batch, and end of its own update."""
     groups = run.groups
-    rank = np.where(batch >= 0, np.array(run.batches.rank)[batch], -1)
-    of_reducer = np.array(groups.reducer, dtype=np.int64)
-    first, after = np.array(groups.first, dtype=np.int64), np.array(groups.after, dtype=np.int64)
+    rank = np.where(batch >= 0, np.array([record.rank for record in run.batches])[batch], -1)
+    of_reducer = np.array([record.reducer for record in groups], dtype=np.int64)
+    first, after = np.array([(record.first, record.after) for record in groups]).T
     group = np.full(len(rank), -1)
     for number in range(run.num_reducers):
         reducer_groups = np.flatnonzero(of_reducer == number)
@@ -213,9 +213,9 @@ def _reduced(
         fetched = index < len(reducer_groups)
         group[reducer_rows[fetched]] = reducer_groups[index[fetched]]
     rows_before = np.array(run.ranked_rows)
-    start = _at(groups.update_start_s, group)
+    start = _at([record.update_start_s for record in groups], group)
     with np.errstate(invalid="ignore"):
-        took_s = _at(groups.update_end_s, group) - start
+        took_s = _at([record.update_end_s for record in groups], group) - start
     safe_group, safe_rank = np.maximum(group, 0), np.maximum(rank, 0)
     head, tail = first[safe_group], after[safe_group]
 
@@ -227,8 +227,8 @@ def _reduced(
     own_rows = batch_share * (rows_before[safe_rank + 1] - rows_before[safe_rank])
     until = before + work(np.ones(len(batch_share)), own_rows)
     return (
-        _at(groups.fetch_start_s, group),
-        _at(groups.fetch_end_s, group),
+        _at([record.fetch_start_s for record in groups], group),
+        _at([record.fetch_end_s for record in groups], group),
         start + before / group_work * took_s,
         start + until / group_work * took_s,
     )
