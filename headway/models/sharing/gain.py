@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from headway.domain.checks import require_not_negative
@@ -101,9 +101,12 @@ class UnitCosts:
     """Costs that sharing changes, in wall time of a batch.
 
     ``copy_s``: copying a row for one window. ``state_row_s``: a state row that rows of the batch
-    write, including its shuffle. ``second_stage_s``: a stage with state that does nothing.
+    write, including its shuffle. ``second_stage_s``: a stage with state that does nothing;
+    ``second_state_s``: a second state in the last stage.
     ``held_row_s``, part of ``state_row_s``: reading a state row that is not written.
     ``closing_row_s``: a state row that a pane writes when it closes; ``state_row_s`` if None.
+    ``raw_shuffle_s``: a row that is shuffled without having been combined. ``log_batch_s``: the
+    files of a log; ``log_read_s``: a job that reads them; ``log_row_s``: a row of partial windows.
     """
 
     copy_s: float
@@ -111,16 +114,14 @@ class UnitCosts:
     second_stage_s: float
     held_row_s: float = 0.0
     closing_row_s: float | None = None
+    second_state_s: float = 0.0
+    raw_shuffle_s: float = 0.0
+    log_batch_s: float = 0.0
+    log_read_s: float = 0.0
+    log_row_s: float = 0.0
 
     def __post_init__(self) -> None:
-        require_not_negative(
-            "costs",
-            copy_s=self.copy_s,
-            state_row_s=self.state_row_s,
-            second_stage_s=self.second_stage_s,
-            held_row_s=self.held_row_s,
-            closing_row_s=self.closing_s,
-        )
+        require_not_negative("costs", **asdict(self) | {"closing_row_s": self.closing_s})
 
     @property
     def closing_s(self) -> float:

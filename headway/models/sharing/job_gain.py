@@ -92,7 +92,7 @@ def sharing_gain(
     merges = _merge_plan(setting)
     ways = tuple(_ways(setting, merges))
     horizon_ms = steady_horizon_ms(merges)
-    costs = next(cost_cases(setting)).costs
+    costs = next(cost_cases(setting))
     busiest_ratio, moved_ratio = partition_deal(setting)
     return SharingGain(
         windows=windows,

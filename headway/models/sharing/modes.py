@@ -180,7 +180,7 @@ def mode_work(setting: WindowSetting, merges: MergePlan) -> ModeWork:
     writing a state row is used for sending a copy and for a merge. Enorm 2016, section 5.1.1.
     """
     windows, slots = setting.windows, setting.configuration.num_slots
-    costs = next(cost_cases(setting)).costs
+    costs = next(cost_cases(setting))
     period_s = ms_to_s(windows.longest_ms)
     horizon_ms = steady_horizon_ms(merges)
     unweighted = MergePlan(windows=windows, pane_ms=windows.pane_ms, rollups=merges.rollups)

@@ -39,17 +39,6 @@ _STAGES_PHASE = "add_batch"
 """The driver's part of Spark's running of a batch, outside of its stages."""
 
 
-class CostCase(NamedTuple):
-    """Assumed values of the costs that the profile does not contain."""
-
-    costs: UnitCosts
-    second_state_s: float
-    raw_shuffle_s: float
-    log_batch_s: float
-    log_read_s: float
-    log_row_s: float
-
-
 class WindowSetting(NamedTuple):
     profile: JobProfile
     configuration: Configuration
@@ -229,8 +218,8 @@ def _keys(profile: JobProfile, num_rows: float, batch_s: float, windows: WindowS
     )
 
 
-def cost_cases(setting: WindowSetting) -> Iterator[CostCase]:
-    """Assumed costs that the profile does not contain, then all extreme combinations of them.
+def cost_cases(setting: WindowSetting) -> Iterator[UnitCosts]:
+    """Costs with the assumed values of those that the profile does not contain, then the extremes.
 
     They are in wall time of a batch.
 
@@ -248,22 +237,19 @@ def cost_cases(setting: WindowSetting) -> Iterator[CostCase]:
     state_s = _state_row_s(setting, measured_s)
     stage_s = _second_stage_s(setting)
 
-    def case(share: float, factor: float, state_row_s: float) -> CostCase:
+    def case(share: float, factor: float, state_row_s: float) -> UnitCosts:
         closing_s = state_row_s if measured_s is None else min(measured_s, state_row_s)
-        costs = UnitCosts(
+        return UnitCosts(
             copy_s=share * per_copy_s,
             state_row_s=state_row_s,
             second_stage_s=stage_s,
             held_row_s=HELD_ROW_RATIO.value * closing_s,
             closing_row_s=closing_s,
-        )
-        return CostCase(
-            costs,
-            float(setting.model.levels[-1].fixed_s),
-            factor * RAW_SHUFFLE_S.value / slots,
-            factor * LOG_BATCH_S.value,
-            factor * LOG_READ_S.value,
-            factor * LOG_ROW_S.value / slots,
+            second_state_s=float(setting.model.levels[-1].fixed_s),
+            raw_shuffle_s=factor * RAW_SHUFFLE_S.value / slots,
+            log_batch_s=factor * LOG_BATCH_S.value,
+            log_read_s=factor * LOG_READ_S.value,
+            log_row_s=factor * LOG_ROW_S.value / slots,
         )
 
     expected, lowest, highest = COPIES_SHARE_RATIO.value
