@@ -243,14 +243,9 @@ class _Slices:
 
     def _chooser(self) -> Callable[[int], int]:
         """The operator that a free worker takes, given its previous one; -1 means none."""
-        waiting, workers, most_workers, operators = (
-            self.waiting,
-            self.workers,
-            self.most,
-            self.places,
-        )
+        waiting, workers, most_workers = self.waiting, self.workers, self.most
         window_time_s, weight, limits = self.window_time_s, self.weight, self.limits
-        cost_s = self.cost_s
+        operators, cost_s = self.places, self.cost_s
 
         def last_one(_last: int) -> int:
             for operator in reversed(operators):
