@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from headway.models.queues.queueing import lindley_waits_s
-from tests.oracles.queue import (
-    QueueTrace,
-    correlated_lognormal_s,
-    simulate_queue,
-)
+from tests.oracles.queue import QueueTrace, correlated_lognormal_s, simulate_queue
 
 
 def test_waits_follow_one_by_one() -> None:

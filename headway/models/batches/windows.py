@@ -207,9 +207,7 @@ def _checked(name: str, value: Numeric) -> Array:
     return array
 
 
-def _grid(
-    trigger: Array, slide_s: Numeric, delay: Array, lags: Lags
-) -> tuple[Array, Array, Array]:
+def _grid(trigger: Array, slide_s: Numeric, delay: Array, lags: Lags) -> tuple[Array, Array, Array]:
     """(W1): positions of window ends on the trigger grid, and the triggers that read them.
 
     Their number, 0 for anywhere; the distances from a window's end to the triggers that read it, if
@@ -247,12 +245,7 @@ def _grid(
 
 
 def _mixture(
-    state: SteadyState,
-    slide_s: Numeric,
-    delay: Array,
-    lags: Lags,
-    skipped: Array,
-    num_batches: int,
+    state: SteadyState, slide_s: Numeric, delay: Array, lags: Lags, skipped: Array, num_batches: int
 ) -> WindowLatency:
     number, read_s, read_share = _grid(state.trigger_s, slide_s, delay, lags)
     shape = np.broadcast_shapes(number.shape[:-1], skipped.shape)

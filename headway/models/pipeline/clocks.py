@@ -33,9 +33,7 @@ def common_tick_s(first_period_s: Numeric, second_period_s: Numeric) -> Array:
     >>> float(common_tick_s(0.3, 0.4))
     0.1
     """
-    periods = [
-        np.asarray(value, dtype=np.float64) for value in (first_period_s, second_period_s)
-    ]
+    periods = [np.asarray(value, dtype=np.float64) for value in (first_period_s, second_period_s)]
     if not all(np.all(np.isfinite(p)) and np.all(p >= 1.0 / _MICROSECONDS) for p in periods):
         raise ValueError("periods must be finite and at least a microsecond")
     ticks = [np.round(period * _MICROSECONDS).astype(np.int64) for period in periods]

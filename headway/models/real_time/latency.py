@@ -315,8 +315,11 @@ def _mixture(laws: list[tuple[float, LatticeLaw]]) -> LatticeLaw:
 
 
 def _check(
-    rate_per_s: float, stages: Sequence[RealTimeStage], num_slots: int, flush_s: float,
-    dispersion: float
+    rate_per_s: float,
+    stages: Sequence[RealTimeStage],
+    num_slots: int,
+    flush_s: float,
+    dispersion: float,
 ) -> None:
     if not (0.0 < rate_per_s < np.inf and 0.0 <= flush_s < np.inf and 0.0 < dispersion < np.inf):
         raise ValueError("need rate_per_s > 0, flush_s >= 0 and dispersion > 0")

@@ -86,11 +86,7 @@ class WaitingQuery(NamedTuple):
 
 
 def grant_order(
-    policy: Policy,
-    states: Sequence[QueryState],
-    now_s: float,
-    *,
-    memory_is_short: bool = False,
+    policy: Policy, states: Sequence[QueryState], now_s: float, *, memory_is_short: bool = False
 ) -> tuple[str, ...]:
     r"""Names of the waiting queries that may run now, the next one first.
 
@@ -136,11 +132,7 @@ def grant_order(
 
 
 def ranked(
-    policy: Policy,
-    states: Sequence[QueryState],
-    now_s: float,
-    *,
-    memory_is_short: bool = False,
+    policy: Policy, states: Sequence[QueryState], now_s: float, *, memory_is_short: bool = False
 ) -> tuple[QueryState, ...]:
     r"""Queries in the order in which they would run if all of them were due (G8).
 

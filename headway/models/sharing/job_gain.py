@@ -15,12 +15,7 @@ from headway.models.arrays import Array, Numeric
 from headway.models.batches.windows import update_window_latency
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, setting_law
-from headway.models.job.window_law import (
-    WindowLaw,
-    newest_row_lags,
-    why_no_window_law,
-    window_law,
-)
+from headway.models.job.window_law import WindowLaw, newest_row_lags, why_no_window_law, window_law
 from headway.models.laws.inverse import averaged_quantile_s
 from headway.models.sharing.consolidation import (
     MergePlan,

@@ -108,11 +108,7 @@ def stream_keys(num_keys: float, num_rows: float, batch_s: float, windows: Windo
 
 
 def keyed_model(
-    model: DurationModel,
-    sources: Sequence[bool],
-    *,
-    row_s: float,
-    state_rows_s: float,
+    model: DurationModel, sources: Sequence[bool], *, row_s: float, state_rows_s: float
 ) -> DurationModel:
     """The model with different costs for rows in the first stage and state rows in the last one.
 

@@ -14,11 +14,7 @@ from headway.models.ordered.placement import (
     placed_keys,
     skewed_stage_s,
 )
-from headway.models.stages.skew import (
-    hot_start_makespan,
-    random_partition_loads,
-    zipf_key_shares,
-)
+from headway.models.stages.skew import hot_start_makespan, random_partition_loads, zipf_key_shares
 from headway.models.stages.spark_hash import spark_hash
 
 

@@ -10,14 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.models.arrays import Array, Numeric
-from headway.models.queues.queue_increments import (
-    Increment,
-)
-from headway.models.queues.queueing import (
-    gamma_wait_quantile_s,
-    pollaczek_khinchine_wait,
-    qna_wait,
-)
+from headway.models.queues.queue_increments import Increment
+from headway.models.queues.queueing import gamma_wait_quantile_s, pollaczek_khinchine_wait, qna_wait
 from headway.models.queues.random_walk import shifted_gamma_wait
 from headway.models.queues.times import QueueTime, gamma_time, lognormal_time
 from headway.models.queues.wait import Wait, queue_wait

@@ -7,11 +7,7 @@ import pytest
 
 from headway.domain.ordered import Operator, OperatorType, OrderedPipeline, Scheduler
 from headway.models.ordered.allocation import pipelined_allocation, source_work_s
-from headway.models.simulation.ordered_schedulers import (
-    SchedulerRun,
-    _Slices,
-    simulate_scheduler,
-)
+from headway.models.simulation.ordered_schedulers import SchedulerRun, _Slices, simulate_scheduler
 from tests.models.ordered.cases import COSTS, SELECTIVITIES, most, pipeline
 from tests.oracles.ordered_slices import PlainSlices
 from tests.seeds import first_of

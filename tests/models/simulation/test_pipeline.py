@@ -71,8 +71,12 @@ def test_early_rows_of_a_batch_wait_longer_and_are_served_first() -> None:
     # One mapper and one reducer: L = B - x (1 - S / B), between S and B.
     trace = simulated(pipeline(1.0, 1e-3, 0.5, map_busy=1e-6, num_nodes=1), length_s=5.0)
     assert np.corrcoef(trace.phase_s[5], trace.phase_s[11])[0, 1] < -0.999
-    assert np.quantile(trace.latency_s, 0.001, method="inverted_cdf") == pytest.approx(0.5, abs=0.01)
-    assert np.quantile(trace.latency_s, 0.999, method="inverted_cdf") == pytest.approx(1.0, abs=0.01)
+    assert np.quantile(trace.latency_s, 0.001, method="inverted_cdf") == pytest.approx(
+        0.5, abs=0.01
+    )
+    assert np.quantile(trace.latency_s, 0.999, method="inverted_cdf") == pytest.approx(
+        1.0, abs=0.01
+    )
     assert trace.latency_s.var() == pytest.approx(0.25 / 12.0, rel=0.02)
 
 
