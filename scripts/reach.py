@@ -18,7 +18,6 @@ _MODELS = "headway.models."
 #: One side of a law whose other side is asked, by the same code: tests and benchmarks hold the two
 #: against each other. A test holds the list to the code.
 OTHER_SIDES: Mapping[str, str] = {
-    "laws.uniform_mixture.uniform_mixture_cdf": "the law whose quantile is asked",
     "stages.shared_resources.alternating_slowdown": (
         "threads that rest after their work; asked are those whose work comes by the clock"
     ),

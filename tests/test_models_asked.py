@@ -31,4 +31,4 @@ def test_a_function_that_nothing_reads_is_found() -> None:
     # Read in a table beside the functions, not in one of them.
     assert ("headway.models.scheduling.order", "slack_s") in reach.asked()
     assert "headway.models.scheduling.punctual" in reach.calls()["headway.shed"]
-    assert "laws.uniform_mixture.uniform_mixture_cdf" in set(reach.unasked())
+    assert "stages.shared_resources.alternating_slowdown" in set(reach.unasked())

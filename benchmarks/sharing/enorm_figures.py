@@ -18,12 +18,8 @@ from headway.models.sharing.fusion import (
     rows_between,
     rows_score,
 )
-from headway.models.sharing.modes import SharingMode, WindowWork, mode_work_s
-from headway.models.sharing.rebalancing import (
-    Migration,
-    flux_moves,
-    migration_costs,
-)
+from headway.models.sharing.modes import SharingMode, WindowWork, flux_moves, mode_work_s
+from tests.oracles.migrations import Migration, migration_costs
 
 NODES = 6
 ROWS = 1.8e7

@@ -108,13 +108,6 @@ LEAST_CERTIFIED_OVERRUN_RATIO = Assumption(
     source="below it, overruns do not accumulate: moments and chain agree to one part in a hundred",
     influences="which of the printed latencies are computed by (T4)",
 )
-MOST_LOST_TAIL_RATIO = Assumption(
-    name="Maximum share of a time's third moment that its lattice may lose",
-    value=0.05,
-    source="compared with exact waits for Poisson arrivals: the deviation is then within 2%, the "
-    "mean within 1%; for lognormal services with a cv of 10, the deviation is 31% low",
-    influences="whether a wait computed on a lattice counts as in range (Q17)",
-)
 POLLING_DELAY_S = Assumption(
     name="Pause between polls of a query without new rows",
     value=0.01,

@@ -224,11 +224,8 @@ def _simulated(
     works: Sequence[QueryWork], policy: Policy | None, cores: float, at_once: int
 ) -> PolicyFigures:
     slides_s = [work.query.windows.slide_s for work in works if work.query.windows is not None]
-    length_s = max(
-        SIMULATED_S.value,
-        SIMULATED_WARM_UP_S.value + WINDOWS_SIMULATED.value * max(slides_s, default=0.0),
-    )
-    length_s = min(length_s, LONGEST_SIMULATED_S.value)
+    windows_s = SIMULATED_WARM_UP_S.value + WINDOWS_SIMULATED.value * max(slides_s, default=0.0)
+    length_s = min(max(SIMULATED_S.value, windows_s), LONGEST_SIMULATED_S.value)
     run = simulate_gate(
         works,
         policy,
@@ -239,16 +236,15 @@ def _simulated(
         seed=_SEED,
         offsets_s=offsets_s(works, cores) if policy is Policy.STAGGER else None,
     )
+    queries = []
     for work, outcome in zip(works, run.queries, strict=True):
         require_windows_seen(work, outcome, length_s)
-    queries = tuple(
-        _figures(work, outcome) for work, outcome in zip(works, run.queries, strict=True)
-    )
+        queries.append(_figures(work, outcome))
     mean_s, p99_s = _overall(run)
     return PolicyFigures(
         policy=policy,
         at_once=at_once,
-        queries=queries,
+        queries=tuple(queries),
         mean_s=mean_s,
         p99_s=p99_s,
         busy_ratio=run.busy_ratio,
@@ -283,9 +279,7 @@ def _falls_behind(run: GateOutcome) -> bool:
     for outcome in run.queries:
         oldest_s = outcome.row_wait_s[:, 1]
         quarter = len(oldest_s) // 4
-        if quarter < 2:
-            return True
-        if oldest_s[-quarter:].mean() > 1.5 * oldest_s[:quarter].mean():
+        if quarter < 2 or oldest_s[-quarter:].mean() > 1.5 * oldest_s[:quarter].mean():
             return True
     return False
 
@@ -296,9 +290,7 @@ def _figures(work: QueryWork, outcome: QueryOutcome) -> QueryFigures:
     windows_late, met = 0.0, True
     has_windows, has_rows = len(latency_s) > 0, len(outcome.row_wait_s) > 0
     if window is not None and query.windows is not None:
-        limit_s = window.limit_s - query.windows.watermark_delay_s
-        if window.limit_s <= query.windows.watermark_delay_s:
-            limit_s = 0.0
+        limit_s = max(window.limit_s - query.windows.watermark_delay_s, 0.0)
         windows_late = float(np.mean(latency_s > limit_s)) if has_windows else 1.0
         met = windows_late <= 1.0 - (window.quantile or 0.5)
     if rows is not None:

@@ -95,6 +95,21 @@ def freerun_moments(
     )
 
 
+def uniform_mixture_cdf(x: Numeric, low: Array, high: Array, weight: Array) -> Array:
+    """Distribution function of theory.md (D5): parts of equal ends are atoms.
+
+    Examples
+    --------
+    >>> parts = np.array([0.0, 3.0]), np.array([2.0, 3.0]), np.array([1.0, 1.0])
+    >>> uniform_mixture_cdf(np.array([1.0, 2.9, 3.0]), *parts)
+    array([0.25, 0.5 , 1. ])
+    """
+    point, width = np.asarray(x, dtype=np.float64)[..., np.newaxis], high - low
+    fraction = np.clip((point - low) / np.where(width > 0.0, width, 1.0), 0.0, 1.0)
+    below: Array = np.where(width > 0.0, fraction, point >= low) @ (weight / weight.sum())
+    return np.minimum(below, 1.0)
+
+
 def uniform_plus_lognormal_quantile(
     q: Numeric, interval_s: Numeric, mean_s: Numeric, sd_s: Numeric
 ) -> Array:

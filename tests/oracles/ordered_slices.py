@@ -75,7 +75,6 @@ class PlainSlices(_Slices):
         took_s = num * cost_s * max(1.0, self.workers[at] / self.most[at])
         self.window_time_s[at] += took_s
         self.busy_s[at] += took_s
-        self.num_slices += 1
         if at == 0:
             self.taken += num
             self.started.append((now_s, took_s, num))

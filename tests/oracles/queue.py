@@ -8,7 +8,7 @@ import numpy as np
 
 from headway.models.arrays import Array, Numeric
 from headway.models.queues.lattice import lattice_sample
-from headway.models.queues.lindley import lindley_waits_s
+from headway.models.queues.queueing import lindley_waits_s
 from headway.models.queues.times import QueueTime
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.models.arrays import Array
-from headway.models.queues.lindley import lindley_waits_s
+from headway.models.queues.queueing import lindley_waits_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.models.queues.lindley import lindley_waits_s
+from headway.models.queues.queueing import lindley_waits_s
 from tests.oracles.dstreams import DStreamsTrace, simulate_dstreams
 
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.models.queues.lindley import lindley_waits_s
-from tests.oracles.queue import (
-    QueueTrace,
-    correlated_lognormal_s,
-    simulate_queue,
-)
+from headway.models.queues.queueing import lindley_waits_s
+from tests.oracles.queue import QueueTrace, correlated_lognormal_s, simulate_queue
 
 
 def test_waits_follow_one_by_one() -> None:
@@ -26,7 +22,7 @@ def test_blocks_of_the_recursion_join(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(4)
     arrival, service = generator.exponential(1.0, 1000), generator.exponential(0.95, 1000)
     whole = lindley_waits_s(arrival, service, first_wait_s=2.0)
-    monkeypatch.setattr("headway.models.queues.lindley._BLOCK", 7)
+    monkeypatch.setattr("headway.models.queues.queueing._BLOCK", 7)
     assert lindley_waits_s(arrival, service, first_wait_s=2.0) == pytest.approx(whole, abs=1e-9)
 
 

@@ -7,8 +7,7 @@ from itertools import product
 import numpy as np
 
 from formulas.cells import Cell, Family, judged
-from headway.models.batches.dstreams import dstreams_latency
-from headway.models.batches.job_pool import DStreamJobs
+from headway.models.batches.dstreams import DStreamJobs, dstreams_latency
 from headway.models.queues.times import lognormal_time
 from headway.models.real_time.latency import real_time_latency
 from headway.models.real_time.stages import RealTimeStage, required_slots

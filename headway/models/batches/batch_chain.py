@@ -23,25 +23,17 @@ _TOLERANCE_RATIO, _MOST_STEPS = 1e-9, 200
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BatchChain:
-    """Intervals, and the batches that they collect at a level of the noise; one setting.
-
-    Parameters
-    ----------
-    probability : (n,) array
-        Of an interval and the level of the next batch; 1 in total.
-    interval_s, next_mean_s : (n,) array, > 0
-        The interval and the mean duration of the batch that it collects. [s]
-    next_log_sd : (n,) array, > 0
-        Logarithmic width of that duration, by the noise that is drawn anew. [-]
-    recursion : Recursion
-        The recursion of which this is the stationary distribution.
-    """
+    """Intervals, and the batches that they collect at a level of the noise; one setting."""
 
     probability: Array
+    """Of an interval and the level of the next batch; 1 in total."""
     interval_s: Array
     next_mean_s: Array
+    """Mean duration of the batch that the interval collects. [s]"""
     next_log_sd: Array
+    """Logarithmic width of that duration, by the noise that is drawn anew. [-]"""
     recursion: Recursion
+    """The recursion of which this is the stationary distribution."""
 
     @property
     def interval_mean_s(self) -> float:
@@ -150,15 +142,12 @@ class BatchChain:
 def batch_chain(state: SteadyState) -> BatchChain | None:
     r"""Stationary distribution of a query's batches by their recursion, with lasting noise.
 
+    None for an offered load of 0.98 or more.
+
     Parameters
     ----------
     state : SteadyState
         Of one setting; the moments of (B3) are not used.
-
-    Returns
-    -------
-    BatchChain or None
-        None for an offered load of 0.98 or more.
 
     Notes
     -----

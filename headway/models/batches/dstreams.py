@@ -2,58 +2,70 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
-from headway.models.batches.job_pool import DStreamJobs, busy_time, scheduling_delay, trimmed
-from headway.models.queues.lattice import LatticeLaw, LatticeTooLongError, on_step
-from headway.models.queues.lattice_parts import smooth_quantile_s, uniform_law, zero_or_gamma_law
-from headway.models.queues.times import QueueTime
-from headway.models.queues.wait import Wait
+from headway.models.queues.autocorrelation import autocorrelated_service_wait
+from headway.models.queues.lattice import (
+    LatticeLaw,
+    LatticeTooLongError,
+    on_step,
+    smooth_quantile_s,
+    uniform_law,
+    zero_or_gamma_law,
+)
+from headway.models.queues.queueing import WaitMoments
+from headway.models.queues.times import QueueTime, constant_time, lognormal_time
+from headway.models.queues.wait import Wait, queue_wait
+from headway.models.stages.makespan import makespan_moments
 
 _STEPS = 8192.0
 _REACH = 12.0  # standard deviations beyond its mean that a sum of parts practically never exceeds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DStreamsLatency:
-    """Delays of batches, and latency of their rows.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DStreamJobs:
+    """The jobs that each batch of a DStreams application submits to the job scheduler."""
 
-    Parameters
-    ----------
-    wait : Wait
-        Scheduling delay: from the time of a batch to the start of its first job.
-    total_delay_mean_s : float
-        Mean time from the time of a batch to the end of its last job; ``inf`` if unstable. [s]
-    tuple_mean_s : float
-        Mean time from the arrival of a row to the end of its batch; ``inf`` if unstable. [s]
-    utilization_ratio : float
-        Work per second of one concurrent job; unstable from 1 on. [-]
-    is_exact : bool
-        Whether only the lattice is approximate; several concurrent jobs and autocorrelation are
-        estimated, see theory.md (V3), (V4).
-    total_delay_law, tuple_law : LatticeLaw, optional
-        The distributions; None if unstable.
-    """
+    job: QueueTime
+    """Time of one job beside the others, as from `lognormal_time`; jobs are independent. [s]"""
+    num_jobs: int = 1
+    """Jobs of a batch, one per output operation, run in their order; at least 1. [-]"""
+    num_concurrent: int = 1
+    """Jobs that run at the same time, ``spark.streaming.concurrentJobs``; at least 1. [-]"""
+    autocorrelation: float = 0.0
+    """Correlation of the logarithms of successive batch durations, 0 to 0.98; only for one
+    lognormal job per batch, run one at a time. [-]"""
 
-    wait: Wait
-    total_delay_mean_s: float
-    tuple_mean_s: float
-    utilization_ratio: float
-    is_exact: bool
-    total_delay_law: LatticeLaw | None
-    tuple_law: LatticeLaw | None
+    def __post_init__(self) -> None:
+        jobs, workers = self.num_jobs, self.num_concurrent
+        if jobs < 1 or workers < 1:
+            raise ValueError(f"need at least 1 job and 1 at a time, got {jobs} and {workers}")
+        if not 0.0 <= self.autocorrelation <= 0.98:
+            raise ValueError(f"autocorrelation must lie in 0..0.98, got {self.autocorrelation}")
+        if self.autocorrelation > 0.0 and (jobs > 1 or workers > 1):
+            raise ValueError("autocorrelation is known for one job per batch, one at a time, only")
 
     @property
-    def is_stable(self) -> bool:
-        """Whether delays are bounded."""
-        return self.tuple_law is not None
+    def work_s(self) -> float:
+        """Mean work of a batch. [s]"""
+        return self.num_jobs * self.job.mean_s
 
-    def total_delay_quantile_s(self, q: Numeric) -> Array:
-        """Quantiles of the total delay, 0 < q < 1; ``inf`` if unstable. [s]"""
-        return smooth_quantile_s(self.total_delay_law, q)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DStreamsLatency:
+    """Delay of batches, and latency of their rows."""
+
+    wait: Wait
+    """Scheduling delay: from the time of a batch to the start of its first job."""
+    tuple_mean_s: float
+    """Mean time from the arrival of a row to the end of its batch; ``inf`` if unstable. [s]"""
+    utilization_ratio: float
+    """Work per second of one concurrent job; unstable from 1 on. [-]"""
+    tuple_law: LatticeLaw | None
+    """Distribution of the latency of rows; None if unstable."""
 
     def tuple_quantile_s(self, q: Numeric) -> Array:
         """Quantiles of the latency of rows, 0 < q < 1; ``inf`` if unstable. [s]"""
@@ -90,7 +102,8 @@ def dstreams_latency(
     that ends together with the current batch belongs to the next one: `r` is then up to a block
     interval (derived from the rules, not measured).
 
-    theory.md (V1)-(V5), with the measured error.
+    theory.md (V1)-(V5), with the measured error. Exact but for the lattice; several concurrent jobs
+    (V4) and autocorrelation (V3) are estimated.
 
     Examples
     --------
@@ -105,27 +118,21 @@ def dstreams_latency(
         raise ValueError(f"receive_delay_s must be finite and not negative, got {receive_delay_s}")
     if jobs.job.on_lattice is None:
         raise ValueError("the law of a job must be known: lognormal_time, gamma_time")
-    wait = scheduling_delay(interval_s, jobs)
-    busy = busy_time(jobs)
-    delay_mean_s = wait.mean_s + busy.mean_s
-    delay_law, tuple_law = _laws(wait, busy, interval_s, receive_delay_s)
+    wait, busy = scheduling_delay(interval_s, jobs), busy_time(jobs)
     return DStreamsLatency(
         wait=wait,
-        total_delay_mean_s=delay_mean_s,
-        tuple_mean_s=receive_delay_s + 0.5 * interval_s + delay_mean_s,
+        tuple_mean_s=receive_delay_s + 0.5 * interval_s + (wait.mean_s + busy.mean_s),
         utilization_ratio=jobs.work_s / (jobs.num_concurrent * interval_s),
-        is_exact=jobs.num_concurrent == 1 and jobs.autocorrelation == 0.0,
-        total_delay_law=delay_law,
-        tuple_law=tuple_law,
+        tuple_law=_tuple_law(wait, busy, interval_s, receive_delay_s),
     )
 
 
-def _laws(
+def _tuple_law(
     wait: Wait, busy: QueueTime, interval_s: float, receive_delay_s: float
-) -> tuple[LatticeLaw, LatticeLaw] | tuple[None, None]:
-    """Distributions of the total delay and of the latency of rows, or None if unstable."""
+) -> LatticeLaw | None:
+    """Distribution of the latency of rows, or None if unstable."""
     if not np.isfinite(wait.mean_s):
-        return None, None
+        return None
     assert busy.on_lattice is not None
     busy_sd_s = float(np.sqrt(busy.variance_s2))
     reach_s = interval_s + busy.mean_s + wait.mean_s + _REACH * (busy_sd_s + wait.sd_s)
@@ -135,8 +142,7 @@ def _laws(
     except LatticeTooLongError:  # a tail longer than a million steps
         step_s *= 100.0
         delay = busy.on_lattice(step_s).plus(_law_of_wait(wait, step_s))
-    delay = trimmed(delay)
-    return delay, delay.plus(uniform_law(interval_s, step_s).later(receive_delay_s))
+    return _trimmed(delay).plus(uniform_law(interval_s, step_s).later(receive_delay_s))
 
 
 def _law_of_wait(wait: Wait, step_s: float) -> LatticeLaw:
@@ -145,3 +151,183 @@ def _law_of_wait(wait: Wait, step_s: float) -> LatticeLaw:
     # A gamma has these moments only if the wait is likely enough.
     likely_prob = np.maximum(wait.moments.wait_prob, 1e-12)
     return zero_or_gamma_law(wait.moments._replace(wait_prob=likely_prob), step_s)
+
+
+def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
+    r"""Wait of a batch for the start of its first job; ``inf`` from utilization 1 on.
+
+    A utilization that is below 1 by no more than a rounding error raises ``ValueError``.
+
+    Parameters
+    ----------
+    interval_s : float, > 0
+    jobs : DStreamJobs
+
+    Notes
+    -----
+    **(V2)** `W` is the wait in a queue with arrivals at fixed intervals, (Q16). Stable if
+    `J E[S] < kB`, with `k` jobs at a time. Exact except for the lattice.
+
+    theory.md (V2), or (V3) if successive batches are correlated, or (V4) for a pool.
+
+    Examples
+    --------
+    >>> scheduling_delay(10.0, DStreamJobs(job=lognormal_time(9.0, 0.1))).mean_s
+    0.1035
+    """
+    # The pool as one server that is as fast as all of its threads.
+    work = _faster(repeated_time(jobs.job, jobs.num_jobs), jobs.num_concurrent)
+    if work.mean_s >= interval_s or jobs.autocorrelation == 0.0:
+        wait = queue_wait(constant_time(interval_s), work)
+        return _thinned(wait, _waiting_ratio(work.mean_s / interval_s, jobs))
+    cv = float(np.sqrt(work.scv))
+    return Wait(
+        moments=autocorrelated_service_wait(interval_s, work.mean_s, cv, jobs.autocorrelation)
+    )
+
+
+def _faster(time: QueueTime, factor: int) -> QueueTime:
+    """The time at a server that is ``factor`` times as fast."""
+    time_on_lattice = time.on_lattice
+    if factor == 1 or time_on_lattice is None:
+        return time
+
+    def on_lattice(step_s: float) -> LatticeLaw:
+        return replace(time_on_lattice(factor * step_s), step_s=step_s)
+
+    third = time.third_central_s3
+    return QueueTime(
+        mean_s=time.mean_s / factor,
+        scv=time.scv,
+        third_central_s3=None if third is None else third / factor**3,
+        on_lattice=on_lattice,
+    )
+
+
+def _waiting_ratio(busy: float, jobs: DStreamJobs) -> float:
+    """(V4): frequency of waits with threads for several batches, over that with one server."""
+    concurrent_batches = jobs.num_concurrent / jobs.num_jobs
+    if concurrent_batches <= 1.0 or busy >= 1.0:
+        return 1.0
+    num_whole = int(concurrent_batches)
+    share = concurrent_batches - num_whole
+    ratio = (1.0 - share) * erlang_c(num_whole, busy) + share * erlang_c(num_whole + 1, busy)
+    return ratio / busy
+
+
+def erlang_c(num_servers: int, utilization_ratio: float) -> float:
+    r"""Probability of a wait with Poisson arrivals, exponential services and several servers.
+
+    Each server is busy for a share of its time, from 0 to 1; at 1 every job waits.
+
+    Notes
+    -----
+    **(V4)** Several jobs at a time (`k > 1`): the pool is treated as one server that is `k` times
+    as fast, but whose waits are `C(m, ρ)/ρ` times as frequent, with Erlang's probability of a wait
+    for `m = k/J` servers, interpolated linearly between whole numbers. The ratio is 1 if `m ≤ 1`.
+    From the start of the batch it takes the makespan of `J` jobs on `k` threads (M1)-(M5). The
+    ratio is exact for Poisson arrivals and exponential services.
+
+    Erlang (1917), computed by the recursion of the loss formula, which never overflows.
+
+    Examples
+    --------
+    >>> erlang_c(1, 0.5), erlang_c(2, 0.5)
+    (0.5, 0.3333)
+    """
+    if num_servers < 1 or not 0.0 <= utilization_ratio <= 1.0:
+        raise ValueError("need num_servers >= 1 and utilization_ratio in 0..1")
+    load, lost = num_servers * utilization_ratio, 1.0
+    for servers in range(1, num_servers + 1):
+        lost = load * lost / (servers + load * lost)
+    return lost / (1.0 - utilization_ratio * (1.0 - lost))
+
+
+def _thinned(wait: Wait, ratio: float) -> Wait:
+    """The wait for a share of the batches, and none for the others."""
+    if ratio == 1.0 or not np.isfinite(wait.mean_s):
+        return wait
+    mean = ratio * wait.mean_s
+    second = ratio * float(wait.moments.second_moment_s2)
+    law = wait.law
+    if law is not None:
+        probability = ratio * law.probability
+        probability[0] += 1.0 - ratio
+        law = replace(law, probability=probability)
+    moments = (mean, second - mean**2, ratio * wait.wait_prob)
+    return Wait(moments=WaitMoments(*map(np.asarray, moments)), law=law)
+
+
+def busy_time(jobs: DStreamJobs) -> QueueTime:
+    """From the start of a batch's first job to the end of its last, with the pool to itself (V2).
+
+    It is lognormal if several jobs run at a time: (M1)-(M5).
+
+    Parameters
+    ----------
+    jobs : DStreamJobs
+
+    Examples
+    --------
+    >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.5), num_jobs=4)).mean_s
+    4.0
+    >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.0), num_jobs=3, num_concurrent=2)).mean_s
+    2.0
+    """
+    if jobs.num_concurrent == 1 or jobs.num_jobs == 1:
+        return repeated_time(jobs.job, jobs.num_jobs)
+    cv = min(float(np.sqrt(jobs.job.scv)), 10.0)
+    makespan = makespan_moments(jobs.num_jobs, jobs.num_concurrent, cv)
+    return lognormal_time(makespan.mean * jobs.job.mean_s, makespan.sd / makespan.mean)
+
+
+def repeated_time(job: QueueTime, num_jobs: int) -> QueueTime:
+    r"""Time of one or more independent jobs, one after the other (V1).
+
+    Cumulants add up; the distribution, if it is known, is convolved by repeated squaring.
+
+    Examples
+    --------
+    >>> from headway.models.queues.times import gamma_time
+    >>> thrice = repeated_time(gamma_time(1.0, 1.0), 3)
+    >>> thrice.mean_s, thrice.scv, thrice.third_central_s3
+    (3.0, 0.3333, 6.0)
+    """
+    if num_jobs < 1:
+        raise ValueError(f"num_jobs must be at least 1, got {num_jobs}")
+    if num_jobs == 1:
+        return job
+    job_on_lattice = job.on_lattice
+
+    def on_lattice(step_s: float) -> LatticeLaw:
+        assert job_on_lattice is not None
+        return _folded(job_on_lattice(step_s), num_jobs)
+
+    return QueueTime(
+        mean_s=num_jobs * job.mean_s,
+        scv=job.scv / num_jobs,
+        third_central_s3=None if job.third_central_s3 is None else num_jobs * job.third_central_s3,
+        on_lattice=None if job_on_lattice is None else on_lattice,
+    )
+
+
+def _folded(law: LatticeLaw, num_times: int) -> LatticeLaw:
+    total, power = None, law
+    while True:
+        if num_times & 1:
+            total = power if total is None else total.plus(power)
+        num_times >>= 1
+        if num_times == 0:
+            assert total is not None
+            return total
+        power = _trimmed(power.plus(power))
+
+
+def _trimmed(law: LatticeLaw) -> LatticeLaw:
+    """A distribution without the padding that sums collect at their far end.
+
+    It keeps all but 1e-13 of the probability.
+    """
+    mass = law.probability
+    num_kept = int(np.searchsorted(np.cumsum(mass), mass.sum() * (1.0 - 1e-13))) + 1
+    return replace(law, probability=mass[:num_kept] / mass[:num_kept].sum())

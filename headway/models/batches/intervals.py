@@ -6,7 +6,6 @@ Triggers may wait for a minimum of rows, as those of Kafka with minOffsetsPerTri
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,13 +23,40 @@ _NEXT_TRIGGER_RATIO = 1e-9
 class IntervalMoments:
     """Moments of the larger of the trigger interval and a lognormal duration. [s, s^2]
 
-    ``overrun_probability`` is that of the duration being the larger.
+    ``overrun_probability`` is that of the duration being the larger. ``scores`` and ``shares`` are
+    those of batches, of their time and of its square beyond the trigger interval.
     """
 
     mean: Array
     mean_square: Array
     variance: Array
     overrun_probability: Array
+    duration_mean_s: Array
+    duration_variance_s2: Array
+    duration_log_sd: Array
+    scores: Array
+    shares: Array
+
+    def slopes(self) -> tuple[Array, Array, Array, Array]:
+        """Derivatives of the mean, then of the mean square, each by the duration's mean, then by
+        its variance."""
+        mean, variance, log_sd = (
+            self.duration_mean_s,
+            self.duration_variance_s2,
+            self.duration_log_sd,
+        )
+        mean_square = mean * mean + variance
+        _, first_over, second_over = self.shares
+        scores = self.scores[1:]
+        first_density, second_density = np.exp(-0.5 * scores * scores) / np.sqrt(2.0 * np.pi)
+        width_by_variance = 1.0 / (2.0 * log_sd * mean_square)
+        width_by_mean = -variance / (log_sd * mean * mean_square)
+        return (
+            first_over + mean * first_density * width_by_mean,
+            mean * first_density * width_by_variance,
+            2.0 * mean * second_over + 2.0 * mean_square * second_density * width_by_mean,
+            second_over + 2.0 * mean_square * second_density * width_by_variance,
+        )
 
 
 def interval_moments(trigger_s: Array, mean_s: Array, variance_s2: Array) -> IntervalMoments:
@@ -50,73 +76,30 @@ def interval_moments(trigger_s: Array, mean_s: Array, variance_s2: Array) -> Int
     >>> float(interval_moments(2.0 * one, one, 0.0 * one).mean)
     2.0
     """
-    return overrun_of(trigger_s, mean_s, variance_s2).interval()
-
-
-class Overrun(NamedTuple):
-    """How lognormal durations overrun the trigger interval.
-
-    The shares of batches, of their time and of its square beyond it, each with its score.
-    """
-
-    trigger_s: Array
-    mean_s: Array
-    variance_s2: Array
-    log_sd: Array
-    scores: Array
-    shares: Array
-
-    def interval(self) -> IntervalMoments:
-        """Moments of the longer of duration and trigger interval: (B2)."""
-        trigger_s, mean_square_s2 = self.trigger_s, self.mean_s * self.mean_s + self.variance_s2
-        overrun_share = self.shares[0]
-        over_mean, over_square = self.mean_s * self.shares[1], mean_square_s2 * self.shares[2]
-        mean = trigger_s * (1.0 - overrun_share) + over_mean
-        # Centred at the trigger interval: nearly all intervals equal it if batches fit.
-        excess = over_mean - trigger_s * overrun_share
-        excess_square = (
-            over_square - 2.0 * trigger_s * over_mean + trigger_s * trigger_s * overrun_share
-        )
-        variance = np.maximum(excess_square - excess * excess, 0.0)
-        return IntervalMoments(mean, variance + mean * mean, variance, overrun_share)
-
-    def slopes(self) -> tuple[Array, Array, Array, Array]:
-        """Derivatives of its mean, then of its mean square, each by the duration's mean, then by
-        its variance."""
-        mean, mean_square = self.mean_s, self.mean_s * self.mean_s + self.variance_s2
-        _, first_over, second_over = self.shares
-        scores = self.scores[1:]
-        first_density, second_density = np.exp(-0.5 * scores * scores) / np.sqrt(2.0 * np.pi)
-        width_by_variance = 1.0 / (2.0 * self.log_sd * mean_square)
-        width_by_mean = -self.variance_s2 / (self.log_sd * mean * mean_square)
-        return (
-            first_over + mean * first_density * width_by_mean,
-            mean * first_density * width_by_variance,
-            2.0 * mean * second_over + 2.0 * mean_square * second_density * width_by_mean,
-            second_over + 2.0 * mean_square * second_density * width_by_variance,
-        )
-
-
-def overrun_of(trigger_s: Array, mean_s: Array, variance_s2: Array) -> Overrun:
-    """How durations overrun the trigger interval, with arguments as in `interval_moments` (B2).
-
-    Examples
-    --------
-    >>> one = np.array(1.0)
-    >>> float(overrun_of(2.0 * one, one, 0.0 * one).interval().overrun_probability)
-    0.0
-    """
     log_sd = np.maximum(np.sqrt(np.log1p(variance_s2 / (mean_s * mean_s))), NARROWEST_LOG_SD)
     with np.errstate(divide="ignore"):
         score = np.log(trigger_s / mean_s) / log_sd + 0.5 * log_sd
     scores = np.stack([-score, log_sd - score, 2.0 * log_sd - score])
-    return Overrun(trigger_s, mean_s, variance_s2, log_sd, scores, quick_ndtr(scores))
+    shares = quick_ndtr(scores)
+    overrun_share = shares[0]
+    over_mean, over_square = mean_s * shares[1], (mean_s * mean_s + variance_s2) * shares[2]
+    mean = trigger_s * (1.0 - overrun_share) + over_mean
+    # Centred at the trigger interval: nearly all intervals equal it if batches fit.
+    excess = over_mean - trigger_s * overrun_share
+    excess_square = (
+        over_square - 2.0 * trigger_s * over_mean + trigger_s * trigger_s * overrun_share
+    )
+    variance = np.maximum(excess_square - excess * excess, 0.0)
+    mean_square = variance + mean * mean
+    return IntervalMoments(
+        mean, mean_square, variance, overrun_share, mean_s, variance_s2, log_sd, scores, shares
+    )
 
 
 def held_back_trigger_s(
     trigger_s: float, rate_per_s: float, min_rows: float, max_delay_s: float | None = None
 ) -> float:
-    """The trigger interval at which a query effectively runs if batches have a minimum of rows.
+    """The trigger interval [s] at which a query effectively runs if batches have a minimum of rows.
 
     Parameters
     ----------
@@ -128,11 +111,6 @@ def held_back_trigger_s(
         Minimum rows of a batch (``minOffsetsPerTrigger``).
     max_delay_s : float or None, > 0
         How long a trigger waits at most (``maxTriggerDelay``); None is Spark's default. [s]
-
-    Returns
-    -------
-    float
-        [s]
 
     Notes
     -----

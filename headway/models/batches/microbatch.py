@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
-from headway.models.batches.intervals import (
-    NARROWEST_LOG_SD,
-    IntervalMoments,
-    interval_moments,
-    overrun_of,
-)
+from headway.models.batches.intervals import NARROWEST_LOG_SD, IntervalMoments, interval_moments
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
@@ -111,6 +106,7 @@ class SteadyState(_Inputs):
     """Correlation of a duration with the noise of the batch after it; 0 where unstable. [-]"""
 
 
+_inputs_of = attrgetter(*(field.name for field in fields(_Inputs)))
 _values_of = attrgetter(*(field.name for field in fields(SteadyState)))
 
 
@@ -243,7 +239,7 @@ def _fixed_point(inputs: _Inputs) -> tuple[Array, Array, BoolArray]:
     The duration determines the interval, and the interval determines the rows.
     """
     shape = inputs.fixed_s.shape
-    flat = _Inputs(*(getattr(inputs, field.name).ravel() for field in fields(inputs)))
+    flat = _Inputs(*(values.ravel() for values in _inputs_of(inputs)))
     mean = flat.fixed_s + np.minimum(flat.offered_load_ratio, 1.0) * flat.trigger_s
     variance = (flat.relative_noise * mean) ** 2 + flat.additive_sd_s**2
     stable = np.zeros(mean.shape, dtype=np.bool_)
@@ -255,7 +251,7 @@ def _fixed_point(inputs: _Inputs) -> tuple[Array, Array, BoolArray]:
             break
         old_mean, old_variance = mean[open_settings], variance[open_settings]
         if open_settings.size < mean.size:
-            of_open = _Inputs(*(getattr(flat, field.name)[open_settings] for field in fields(flat)))
+            of_open = _Inputs(*(values[open_settings] for values in _inputs_of(flat)))
         new_mean, new_variance = _newton_step(of_open, old_mean, old_variance)
         mean[open_settings], variance[open_settings] = new_mean, new_variance
         tolerance = _TOLERANCE_RATIO * new_mean
@@ -271,9 +267,8 @@ def _fixed_point(inputs: _Inputs) -> tuple[Array, Array, BoolArray]:
 def _newton_step(inputs: _Inputs, mean: Array, variance: Array) -> tuple[Array, Array]:
     """Newton's rule in mean and variance together, since they are strongly coupled."""
     load, counts = inputs.offered_load_ratio, inputs.count_noise_s
-    overrun = overrun_of(inputs.trigger_s, mean, variance)
-    moments = overrun.interval()
-    mean_by_mean, mean_by_variance, square_by_mean, square_by_variance = overrun.slopes()
+    moments = interval_moments(inputs.trigger_s, mean, variance)
+    mean_by_mean, mean_by_variance, square_by_mean, square_by_variance = moments.slopes()
     piled_up = _piled_up(inputs, moments)
     mean_gap = inputs.fixed_s + load * moments.mean + piled_up * mean - mean
     variance_gap = _variance(inputs, mean, moments) + 2.0 * piled_up * mean**2 - variance

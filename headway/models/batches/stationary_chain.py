@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -181,99 +182,73 @@ class Recursion:
         return lowest, highest
 
 
-class _Step(NamedTuple):
+def _step_of(recursion: Recursion, levels: Levels, grid: Grid) -> Callable[[Array], Array]:
     """From the distribution of one batch to that of the next.
 
     The kernel is the distribution of the next duration at the middle level, with room for the
     others, in blocks of rows with the cells that they reach. It is too little work for threads.
     """
+    num_levels, num_cells, per_level = len(levels.score), len(grid.interval_s), grid.cells_per_level
+    room = per_level * (num_levels // 2)
+    num_columns = num_cells + 2 * room
+    lowest = math.log(grid.interval_s[0]) - grid.cell * room
+    fresh_variance = recursion.fresh_sd(grid.interval_s) ** 2
+    # The width of a cell adds to the variance, which is subtracted here.
+    width = np.sqrt(np.maximum(fresh_variance - grid.cell**2 / 12.0, 0.0))
+    width = np.maximum(width, _LEAST_KERNEL_CELLS * grid.cell)
+    middle = np.log(recursion.mean_s(grid.interval_s))
+    middle -= 0.5 * (fresh_variance + recursion.lasting_sd**2)
+    padding = (0, -num_cells % _BLOCK)
+    middle, width = (
+        np.pad(values, padding, mode="edge").reshape(-1, _BLOCK) for values in (middle, width)
+    )
+    first = np.floor(((middle - _REACHED_SD * width).min(axis=1) - lowest) / grid.cell)
+    last = np.ceil(((middle + _REACHED_SD * width).max(axis=1) - lowest) / grid.cell)
+    num_blocks, num_reached = len(first), min(int((last - first).max()) + 1, num_columns)
+    starts = np.clip(first, 0, num_columns - num_reached).astype(np.intp)
+    columns = starts[:, np.newaxis] + np.arange(num_reached)
+    upper = lowest + grid.cell * (columns + 0.5)
+    upper[columns == num_columns - 1] = np.inf
+    score = (upper[:, np.newaxis, :] - middle[..., np.newaxis]) / width[..., np.newaxis]
+    kernels = np.diff(quick_ndtr(score), axis=2, prepend=0.0)
+    shift = per_level * np.arange(num_levels - 1, -1, -1)[:, np.newaxis]
+    column = np.arange(num_columns)
+    before = (column[: 2 * room] < shift).astype(np.float64)
+    beyond = (column[num_cells:] >= shift + num_cells).astype(np.float64)
 
-    levels: Levels
-    grid: Grid
-    kernels: Array
-    starts: list[int]
-    before: Array
-    beyond: Array
-
-    @classmethod
-    def of(cls, recursion: Recursion, levels: Levels, grid: Grid) -> _Step:
-        num_levels, num_cells = len(levels.score), len(grid.interval_s)
-        room = grid.cells_per_level * (num_levels // 2)
-        num_columns = num_cells + 2 * room
-        lowest = math.log(grid.interval_s[0]) - grid.cell * room
-        fresh_variance = recursion.fresh_sd(grid.interval_s) ** 2
-        # The width of a cell adds to the variance, which is subtracted here.
-        width = np.sqrt(np.maximum(fresh_variance - grid.cell**2 / 12.0, 0.0))
-        width = np.maximum(width, _LEAST_KERNEL_CELLS * grid.cell)
-        middle = np.log(recursion.mean_s(grid.interval_s))
-        middle -= 0.5 * (fresh_variance + recursion.lasting_sd**2)
-        padding = (0, -num_cells % _BLOCK)
-        middle, width = (
-            np.pad(values, padding, mode="edge").reshape(-1, _BLOCK) for values in (middle, width)
-        )
-        first = np.floor(((middle - _REACHED_SD * width).min(axis=1) - lowest) / grid.cell)
-        last = np.ceil(((middle + _REACHED_SD * width).max(axis=1) - lowest) / grid.cell)
-        num_reached = min(int((last - first).max()) + 1, num_columns)
-        starts = np.clip(first, 0, num_columns - num_reached).astype(np.intp)
-        columns = starts[:, np.newaxis] + np.arange(num_reached)
-        upper = lowest + grid.cell * (columns + 0.5)
-        upper[columns == num_columns - 1] = np.inf
-        score = (upper[:, np.newaxis, :] - middle[..., np.newaxis]) / width[..., np.newaxis]
-        shift = grid.cells_per_level * np.arange(num_levels - 1, -1, -1)[:, np.newaxis]
-        column = np.arange(num_columns)
-        return cls(
-            levels=levels,
-            grid=grid,
-            kernels=np.diff(quick_ndtr(score), axis=2, prepend=0.0),
-            starts=starts.tolist(),
-            before=(column[: 2 * room] < shift).astype(np.float64),
-            beyond=(column[num_cells:] >= shift + num_cells).astype(np.float64),
-        )
-
-    def taken(self, joint: Array) -> Array:
-        """The distribution of the next batch."""
-        num_levels, num_cells = joint.shape
-        num_blocks, _, num_reached = self.kernels.shape
+    def following(joint: Array) -> Array:
         moved = np.zeros((num_levels, num_blocks * _BLOCK))
-        moved[:, :num_cells] = self.levels.transition.T @ joint
-        parts = moved.reshape(num_levels, num_blocks, _BLOCK).transpose(1, 0, 2) @ self.kernels
-        num_columns = num_cells + self.before.shape[-1]
+        moved[:, :num_cells] = levels.transition.T @ joint
+        parts = moved.reshape(num_levels, num_blocks, _BLOCK).transpose(1, 0, 2) @ kernels
         spread = np.zeros((num_levels, num_columns))
-        for part, start in zip(parts, self.starts, strict=True):
+        for part, start in zip(parts, starts.tolist(), strict=True):
             spread[:, start : start + num_reached] += part
         # Each level is shifted by the cells per level: rows of the result begin earlier and
         # earlier.
-        step = self.grid.cells_per_level
-        following = np.ndarray(
+        shifted = np.ndarray(
             shape=joint.shape,
             buffer=spread,
-            offset=step * (num_levels - 1) * spread.itemsize,
-            strides=((num_columns - step) * spread.itemsize, spread.itemsize),
+            offset=per_level * (num_levels - 1) * spread.itemsize,
+            strides=((num_columns - per_level) * spread.itemsize, spread.itemsize),
         ).copy()
-        first, last = spread[:, : num_columns - num_cells], spread[:, num_cells:]
-        following[:, 0] += np.einsum("lc,lc->l", first, self.before)
-        following[:, -1] += np.einsum("lc,lc->l", last, self.beyond)
-        return following
+        shifted[:, 0] += np.einsum("lc,lc->l", spread[:, : 2 * room], before)
+        shifted[:, -1] += np.einsum("lc,lc->l", spread[:, num_cells:], beyond)
+        return shifted
+
+    return following
 
 
 def stationary(recursion: Recursion) -> tuple[Recursion, Levels, Grid, Array]:
-    """The stationary distribution of intervals and levels of one setting.
+    """The stationary distribution of intervals and levels of one setting (T4).
+
+    The recursion, in which lasting noise that no level distinguishes is drawn anew, its levels and
+    intervals, and the probability of each pair of these. Iterated from where batches settle; after
+    every few steps the limit is extrapolated.
 
     Parameters
     ----------
     recursion : Recursion
         Of a setting with an offered load below one.
-
-    Returns
-    -------
-    Recursion, Levels, Grid, array
-        The recursion, in which lasting noise that no level distinguishes is drawn anew, its levels
-        and intervals, and the probability of each pair of these.
-
-    Notes
-    -----
-    theory.md (T4). Iterated from where batches settle; after every few steps the limit is
-    extrapolated.
 
     Examples
     --------
@@ -287,21 +262,23 @@ def stationary(recursion: Recursion) -> tuple[Recursion, Levels, Grid, Array]:
     if levels is _ONE_LEVEL:
         recursion = recursion.all_drawn_anew()
     grid = recursion.grid(levels)
-    step = _Step.of(recursion, levels, grid)
-    return recursion, levels, grid, _iterated(step, recursion.start(levels, grid))
+    following, start = _step_of(recursion, levels, grid), recursion.start(levels, grid)
+    return recursion, levels, grid, _iterated(following, start, grid.interval_s, levels.share)
 
 
-def _iterated(step: _Step, joint: Array) -> Array:
+def _iterated(
+    following: Callable[[Array], Array], joint: Array, interval_s: Array, level_share: Array
+) -> Array:
     """The distribution that a step does not change, by reduced-rank extrapolation.
 
     Eddy 1979, Mesina 1977: after a few steps, the combination of their results that would move
     least takes their place.
     """
-    interval_s, shape = step.grid.interval_s, joint.shape
+    shape = joint.shape
     for _ in range(_MOST_ROUNDS):
         results = [joint]
         for _ in range(_STEPS_PER_ROUND):
-            results.append(step.taken(results[-1]))
+            results.append(following(results[-1]))
         joint = results[-1]
         states = np.reshape(results, (len(results), -1))
         moves = np.diff(states, axis=0)
@@ -312,5 +289,5 @@ def _iterated(step: _Step, joint: Array) -> Array:
         weights = np.linalg.lstsq(bends @ bends.T, -bends @ moves[-1], rcond=None)[0]
         joint = states[-1] + weights @ (states[1:-1] - states[-1])
         joint = np.maximum(joint, 0.0).reshape(shape)
-        joint *= (step.levels.share / joint.sum(axis=1))[:, np.newaxis]
+        joint *= (level_share / joint.sum(axis=1))[:, np.newaxis]
     return joint

@@ -67,15 +67,6 @@ class WindowLatency:
         above_delay = self.fixed_s + (self.weight * parts).sum(axis=-1)
         return np.where(self.is_finite, self.watermark_delay_s + above_delay, np.inf)
 
-    @property
-    def sd_s(self) -> Array:
-        """Standard deviation. [s]"""
-        parts = self.wait_low_s + 0.5 * self.wait_width_s + self.batch_mean_s
-        centre = (self.weight * parts).sum(axis=-1, keepdims=True)
-        part_variance = self.wait_width_s**2 / 12.0 + self.batch_sd_s**2
-        variance = (self.weight * (part_variance + (parts - centre) ** 2)).sum(axis=-1)
-        return np.where(self.is_finite, np.sqrt(variance), np.inf)
-
     def cdf(self, x_s: Numeric) -> Array:
         """Probability that the latency is at most ``x_s``; 0 where it is infinite. [-]"""
         point = np.asarray(x_s, dtype=np.float64) - self.watermark_delay_s - self.fixed_s
@@ -152,7 +143,7 @@ def append_window_latency(
     >>> float(append_window_latency(state, slide_s=60.0, watermark_delay_s=9.4, lag_s=0.5).mean_s)
     25.00
     """
-    (delay,) = _checked("watermark_delay_s", watermark_delay_s)
+    delay = _checked("watermark_delay_s", watermark_delay_s)
     skipped = np.asarray(skipped_trigger_ratio, dtype=np.float64)
     possible = (skipped > 0.0) & (skipped <= _MOST_SKIPPED) & (state.trigger_s > 0.0)
     if not np.all(possible | (skipped == 0.0) | (skipped == 1.0)):
@@ -209,28 +200,19 @@ def _lags(lag_s: Numeric | Lags) -> Lags:
     return lags
 
 
-def _checked(names: str, *values: Numeric) -> list[Array]:
-    arrays = [np.asarray(value, dtype=np.float64) for value in values]
-    if not all(np.all(array >= 0.0) and np.all(np.isfinite(array)) for array in arrays):
-        raise ValueError(f"{names} must be finite and not negative")
-    return arrays
+def _checked(name: str, value: Numeric) -> Array:
+    array = np.asarray(value, dtype=np.float64)
+    if not (np.all(array >= 0.0) and np.all(np.isfinite(array))):
+        raise ValueError(f"{name} must be finite and not negative")
+    return array
 
 
-class _Grid(NamedTuple):
-    """(W1): where on the trigger grid windows are read; arrays have an axis more than the settings.
-
-    ``number`` of positions of window ends on the grid is 0 for anywhere. ``read_s`` has the
-    distances from a window's end to the triggers that read it, if its end is at the first position,
-    and ``share`` the shares of batches that read it there.
-    """
-
-    number: Array
-    read_s: Array
-    share: Array
-
-
-def _grid(trigger: Array, slide_s: Numeric, delay: Array, lags: Lags) -> _Grid:
+def _grid(trigger: Array, slide_s: Numeric, delay: Array, lags: Lags) -> tuple[Array, Array, Array]:
     """(W1): positions of window ends on the trigger grid, and the triggers that read them.
+
+    Their number, 0 for anywhere; the distances from a window's end to the triggers that read it, if
+    its end is at the first position; and the shares of batches that read it there. Each has one
+    axis more than the settings.
 
     Notes
     -----
@@ -245,7 +227,7 @@ def _grid(trigger: Array, slide_s: Numeric, delay: Array, lags: Lags) -> _Grid:
     the grid, lags with the same number of passed positions, `⌊(w+δ)n/B⌋`, are one part of the
     mixture; lags that vary over more than 8 of them are as good as a window end anywhere.
     """
-    (slide,) = _checked("slide_s", slide_s)
+    slide = _checked("slide_s", slide_s)
     ticks = np.maximum(np.rint(trigger * _TICKS_PER_S), 1.0).astype(np.int64)
     slide_ticks = np.rint(slide * _TICKS_PER_S).astype(np.int64)
     number = ticks // np.gcd(ticks, slide_ticks)
@@ -259,20 +241,15 @@ def _grid(trigger: Array, slide_s: Numeric, delay: Array, lags: Lags) -> _Grid:
     steps = np.arange(further.max() + 1.0)
     share = (lags.share[:, np.newaxis] * (further[..., np.newaxis] == steps)).sum(axis=-2)
     read_s = trigger[..., np.newaxis] + step * (first + steps)
-    return _Grid(np.where(is_on_grid, number, 0.0)[..., np.newaxis], read_s, share)
+    return np.where(is_on_grid, number, 0.0)[..., np.newaxis], read_s, share
 
 
 def _mixture(
-    state: SteadyState,
-    slide_s: Numeric,
-    delay: Array,
-    lags: Lags,
-    skipped: Array,
-    num_batches: int,
+    state: SteadyState, slide_s: Numeric, delay: Array, lags: Lags, skipped: Array, num_batches: int
 ) -> WindowLatency:
-    grid = _grid(state.trigger_s, slide_s, delay, lags)
-    shape = np.broadcast_shapes(grid.number.shape[:-1], skipped.shape)
-    is_on_grid, divisor = grid.number > 0.0, np.maximum(grid.number, 1.0)
+    number, read_s, read_share = _grid(state.trigger_s, slide_s, delay, lags)
+    shape = np.broadcast_shapes(number.shape[:-1], skipped.shape)
+    is_on_grid, divisor = number > 0.0, np.maximum(number, 1.0)
     trigger = state.trigger_s[..., np.newaxis]
     stretched, chance = _overruns(state)
     # On time, a window waits for the next point of the grid; otherwise, from anywhere, for a batch.
@@ -281,8 +258,8 @@ def _mixture(
     before = (delay + least_lag)[..., np.newaxis]
     position = np.arange(float(divisor.max()))
     on_time = trigger * (1.0 - chance.sum(axis=-1, keepdims=True))
-    weight = _each_pair(on_time * (position < divisor) / divisor, np.multiply, grid.share)
-    low = _each_pair(-trigger * position / divisor - before, np.add, grid.read_s)
+    weight = _each_pair(on_time * (position < divisor) / divisor, np.multiply, read_share)
+    low = _each_pair(-trigger * position / divisor - before, np.add, read_s)
     low, width = np.where(is_on_grid, low, later), np.where(is_on_grid, 0.0, trigger)
     on_grid = (weight, low, width, trigger)
     overrun = (chance * stretched, later, stretched, stretched)
@@ -328,14 +305,13 @@ def _batch_after(state: SteadyState, interval: Array, num_batches: int) -> tuple
     """(W2), (W3): time from the start of a batch of that interval to the end of the last one."""
     offered_load = np.where(state.is_stable, state.offered_load_ratio, 0.0)[..., np.newaxis]
     fixed, trigger = state.fixed_s[..., np.newaxis], state.trigger_s[..., np.newaxis]
-
     relative, per_row = state.relative_noise[..., np.newaxis], state.per_row_noise[..., np.newaxis]
     additive, counts = state.additive_sd_s[..., np.newaxis], state.count_noise_s[..., np.newaxis]
 
     def noise(mean: Array, length: Array, variance: Array | float) -> Array:
-        whole_variance = relative**2 * (mean**2 + offered_load**2 * variance) + additive**2
         return (
-            whole_variance
+            relative**2 * (mean**2 + offered_load**2 * variance)
+            + additive**2
             + (per_row * offered_load) ** 2 * (length**2 + variance)
             + counts * length
         )
@@ -346,7 +322,6 @@ def _batch_after(state: SteadyState, interval: Array, num_batches: int) -> tuple
         return mean, variance
     moments = interval_moments(trigger, mean, variance)
     last = fixed + offered_load * moments.mean
-    total = (1.0 + offered_load) ** 2 * moments.variance + noise(
-        last, moments.mean, moments.variance
-    )
+    last_noise = noise(last, moments.mean, moments.variance)
+    total = (1.0 + offered_load) ** 2 * moments.variance + last_noise
     return moments.mean - trigger + last, total

@@ -50,17 +50,14 @@ def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
 def lognormal_quantile(q: Numeric, mean: Numeric, cv: Numeric) -> Array:
     r"""Quantile of a lognormal given by its mean and coefficient of variation (D2).
 
+    In the unit of ``mean``; ``inf`` at q = 1 unless cv = 0.
+
     Parameters
     ----------
     q : float or (n,) array, 0 to 1
     mean : float or (n,) array, > 0
     cv : float or (n,) array, >= 0
         0 is a constant. [-]
-
-    Returns
-    -------
-    array
-        Unit of ``mean``; ``inf`` at q = 1 unless cv = 0.
 
     Examples
     --------
@@ -75,17 +72,12 @@ def lognormal_quantile(q: Numeric, mean: Numeric, cv: Numeric) -> Array:
 
 
 def lognormal_partial_expectation(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
-    r"""Mean of the positive part of ``x - D`` for a lognormal ``D``.
+    r"""Mean of the positive part of ``x - D`` for a lognormal ``D``, in the unit of ``x``.
 
     Parameters
     ----------
     x, mean, cv
         Of ``D``, as in `lognormal_cdf`.
-
-    Returns
-    -------
-    array
-        Unit of ``x``.
 
     Notes
     -----
@@ -154,6 +146,8 @@ def bisect_increasing(
 ) -> Array:
     r"""Points at which increasing functions reach their targets, for whole arrays at once.
 
+    Within 1e-10 of the largest bracket end, relatively.
+
     Parameters
     ----------
     function : callable
@@ -162,11 +156,6 @@ def bisect_increasing(
         Value to reach.
     low, high : (n,) arrays, finite
         Brackets: the function is below the target at ``low`` and reaches it at ``high``.
-
-    Returns
-    -------
-    array
-        Within 1e-10 of the largest bracket end, relatively.
 
     Notes
     -----
@@ -218,14 +207,11 @@ def _score(x: Array, mean: Numeric, log_sd: Array) -> Array:
 def gauss_legendre(num_nodes: int) -> tuple[Array, Array]:
     r"""Nodes and weights that integrate polynomials up to degree 2 num_nodes - 1 exactly, on -1..1.
 
+    Nodes ascend, and weights are 2 in total.
+
     Parameters
     ----------
     num_nodes : int, >= 1
-
-    Returns
-    -------
-    tuple of arrays
-        Nodes, ascending, and weights, 2 in total. [-]
 
     Notes
     -----

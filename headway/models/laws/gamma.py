@@ -75,11 +75,7 @@ def gammaincinv(shape: Numeric, probability: Numeric) -> Array:
     ----------
     shape : float or array, > 0
     probability : float or array, 0 to 1
-
-    Returns
-    -------
-    array
-        0 and ``inf`` for probabilities of 0 and 1.
+        0 and 1 give 0 and ``inf``.
 
     Notes
     -----
@@ -138,16 +134,13 @@ def gammaln(shape: Numeric) -> Array:
 
 
 def log_excess(ratio: Numeric) -> Array:
-    """``(t - log(1 + t)) / t^2``, which is 1/2 at zero.
+    """``(t - log(1 + t)) / t^2``, which is 1/2 at zero (D10).
+
+    Half the square of eta in Temme's expansion, over that of the distance from the mean in means.
 
     Parameters
     ----------
     ratio : float or array, > -1
-
-    Notes
-    -----
-    theory.md (D10): half the square of eta in Temme's expansion, over that of the distance from
-    the mean in means.
 
     Examples
     --------

@@ -33,10 +33,6 @@ def averaged_quantile_s(
     stable : (n,) bool array
         Settings that have a stationary distribution; the quantile is ``inf`` elsewhere.
 
-    Notes
-    -----
-    theory.md (T5): a root of the logarithm of the tail, which is nearly linear.
-
     Examples
     --------
     >>> def cdf(x_s):
@@ -47,6 +43,7 @@ def averaged_quantile_s(
     probability, guess = np.broadcast_arrays(open_probability(q), np.where(stable, guess_s, 1.0))
 
     def excess(x_s: Array) -> Array:
+        # The logarithm of the tail is nearly linear.
         tail = np.maximum(1.0 - cdf(x_s), _LEAST_TAIL)
         return np.where(stable, np.log((1.0 - probability) / tail), 0.0)
 

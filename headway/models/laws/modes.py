@@ -7,7 +7,6 @@ A single spread then overstates usual batches and understates slow ones.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,20 +20,13 @@ from headway.models.arrays import Array
 
 _MOST_ROUNDS = 200
 _TOLERANCE = 1e-8
+ONE_MODE = (0.0, 1.0)
 
 
-class SlowMode(NamedTuple):
-    """``share`` of the values are ``ratio`` times the others; 0 and 1 if there is only one mode."""
+def slow_mode(log_values: Array) -> tuple[float, float]:
+    """The share of values that form a slower mode of their own, and how many times slower it is.
 
-    share: float
-    ratio: float
-
-
-ONE_MODE = SlowMode(share=0.0, ratio=1.0)
-
-
-def slow_mode(log_values: Array) -> SlowMode:
-    """Whether several values form a slower mode of their own, and how much slower it is.
+    They are 0 and 1 if there is only one mode.
 
     Parameters
     ----------
@@ -54,8 +46,9 @@ def slow_mode(log_values: Array) -> SlowMode:
     --------
     >>> rng = np.random.default_rng(1)
     >>> slow = rng.random(2000) < 0.1
-    >>> mode = slow_mode(0.05 * rng.standard_normal(2000) + np.where(slow, np.log(1.5), 0.0))
-    >>> round(mode.share, 1), round(mode.ratio, 1)
+    >>> scatter = 0.05 * rng.standard_normal(2000)
+    >>> share, ratio = slow_mode(scatter + np.where(slow, np.log(1.5), 0.0))
+    >>> round(share, 1), round(ratio, 1)
     (0.1, 1.5)
     """
     values = np.sort(np.asarray(log_values, dtype=np.float64))
@@ -74,7 +67,7 @@ def slow_mode(log_values: Array) -> SlowMode:
         or not LEAST_SLOW_BATCHES.value / len(values) <= share <= 0.5
     ):
         return ONE_MODE
-    return SlowMode(share=share, ratio=math.exp(abs(means[1] - means[0])))
+    return share, math.exp(abs(means[1] - means[0]))
 
 
 def _two_normals(values: Array) -> tuple[float, tuple[float, float], tuple[float, float], float]:

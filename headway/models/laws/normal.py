@@ -40,17 +40,15 @@ def ndtr(score: Numeric) -> Array:
 
 
 def quick_ndtr(score: Array) -> Array:
-    """`ndtr` within 4e-16: hundreds of scores from a table, in a tenth of the time.
+    """`ndtr` (D2) within 4e-16: hundreds of scores from a table, in a tenth of the time.
+
+    The Taylor series at the nearest 256th, up to the fourth power. The relative accuracy is ten
+    digits, so that tails down to 1e-19 keep their shape.
 
     Parameters
     ----------
     score : (n,) array
         Any real number, infinities included; beyond 9 on either side it may be taken as 9.
-
-    Notes
-    -----
-    theory.md (D2): the Taylor series at the nearest 256th, up to the fourth power. The relative
-    accuracy is ten digits, so that tails down to 1e-19 keep their shape.
 
     Examples
     --------

@@ -7,10 +7,18 @@ import numpy as np
 from headway.models.arrays import Array, Numeric, any_probability
 
 
-def uniform_mixture_cdf(x: Numeric, low: Array, high: Array, weight: Array) -> Array:
-    r"""Distribution function of a mixture of uniform distributions.
+def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array) -> Array:
+    r"""Exact quantile of a mixture of uniform distributions.
 
-    Parts and their weights are those of `uniform_mixture_quantile`.
+    The smallest value whose distribution function reaches ``q``.
+
+    Parameters
+    ----------
+    q : float or (n,) array, 0 to 1
+    low, high : (k,) arrays, low <= high
+        Ends of the parts; equal ends are an atom.
+    weight : (k,) array, >= 0, not all 0
+        They need not add up to 1.
 
     Notes
     -----
@@ -21,59 +29,21 @@ def uniform_mixture_cdf(x: Numeric, low: Array, high: Array, weight: Array) -> A
     Examples
     --------
     >>> parts = np.array([0.0, 3.0]), np.array([2.0, 3.0]), np.array([1.0, 1.0])
-    >>> uniform_mixture_cdf(np.array([1.0, 2.9, 3.0]), *parts)
-    array([0.25, 0.5 , 1. ])
-    """
-    starts, ends, share = _checked_mixture(low, high, weight)
-    point = np.asarray(x, dtype=np.float64)
-    flat = [float(share @ _fraction_below(value, starts, ends)) for value in point.ravel()]
-    return np.minimum(np.array(flat, dtype=np.float64).reshape(point.shape), 1.0)
-
-
-def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array) -> Array:
-    r"""Exact quantile of a mixture of uniform distributions.
-
-    Parameters
-    ----------
-    q : float or (n,) array, 0 to 1
-    low, high : (k,) arrays, low <= high
-        Ends of the parts; equal ends are an atom.
-    weight : (k,) array, >= 0, not all 0
-        They need not add up to 1.
-
-    Returns
-    -------
-    array
-        Shape of ``q``: the smallest value whose distribution function reaches it.
-
-    Notes
-    -----
-    theory.md (D5). Bisection over the ends of the parts, then one linear interpolation.
-
-    Examples
-    --------
-    >>> parts = np.array([0.0, 3.0]), np.array([2.0, 3.0]), np.array([1.0, 1.0])
     >>> uniform_mixture_quantile(np.array([0.25, 0.75]), *parts)
     array([1., 3.])
     """
     probability = any_probability(q)
-    starts, ends, share = _checked_mixture(low, high, weight)
+    starts, ends, share = (np.asarray(value, dtype=np.float64) for value in (low, high, weight))
+    if not (starts.ndim == 1 and starts.size and starts.shape == ends.shape == share.shape):
+        raise ValueError("low, high and weight must be 1-D, of one length, and not empty")
+    if not (np.all(starts <= ends) and np.all(share >= 0.0) and share.sum() > 0.0):
+        raise ValueError("need low <= high and non-negative weights that are not all zero")
+    share = share / share.sum()
     used = share > 0.0
     starts, ends, share = starts[used], ends[used], share[used]
     bends = np.unique(np.concatenate([starts, ends]))
     flat = [_mixture_quantile(value, bends, starts, ends, share) for value in probability.ravel()]
     return np.array(flat, dtype=np.float64).reshape(probability.shape)
-
-
-def _checked_mixture(low: Array, high: Array, weight: Array) -> tuple[Array, Array, Array]:
-    starts = np.asarray(low, dtype=np.float64)
-    ends = np.asarray(high, dtype=np.float64)
-    share = np.asarray(weight, dtype=np.float64)
-    if not (starts.ndim == 1 and starts.size and starts.shape == ends.shape == share.shape):
-        raise ValueError("low, high and weight must be 1-D, of one length, and not empty")
-    if not (np.all(starts <= ends) and np.all(share >= 0.0) and share.sum() > 0.0):
-        raise ValueError("need low <= high and non-negative weights that are not all zero")
-    return starts, ends, share / share.sum()
 
 
 def _fraction_below(x: float, starts: Array, ends: Array) -> Array:

@@ -40,10 +40,6 @@ def source_work_s(cost_s: Sequence[float], selectivity_ratio: Sequence[float]) -
     selectivity_ratio : (k,) sequence, > 0
         Outputs per input of each operator.
 
-    Returns
-    -------
-    (k,) array, > 0
-
     Examples
     --------
     >>> source_work_s([1e-5, 2e-5, 3e-5, 4e-6], [1.0, 0.5, 2.0, 1.0]) * 1e6
@@ -63,6 +59,8 @@ def pipelined_allocation(
 ) -> Allocation:
     r"""Throughput of a pipeline whose operators run at the same time, and the workers of each.
 
+    The throughput is in tuples of the source.
+
     Parameters
     ----------
     work_s : (k,) sequence, > 0
@@ -70,11 +68,6 @@ def pipelined_allocation(
     most_workers : (k,) sequence, > 0
         Most workers that each operator can use; ``inf`` for no limit.
     num_workers : float, > 0
-
-    Returns
-    -------
-    Allocation
-        Throughput in tuples of the source.
 
     Notes
     -----
@@ -132,6 +125,8 @@ def water_filled_slots(
 ) -> WholeAllocation:
     r"""Tasks of stages that run at the same time in whole slots, so that the busiest is least busy.
 
+    The throughput is in rows of the source.
+
     Parameters
     ----------
     work_s : (k,) sequence, > 0
@@ -142,11 +137,6 @@ def water_filled_slots(
         each stage is on its own.
     most_tasks : (k,) sequence, >= 1, optional
         Maximum number of tasks of each stage, e.g. partitions of the source; no limit by default.
-
-    Returns
-    -------
-    WholeAllocation
-        Throughput in rows of the source.
 
     Notes
     -----
@@ -191,10 +181,8 @@ def water_filled_slots(
 def _checked(
     work_s: Sequence[float] | Array, most_workers: Sequence[float] | Array, num_workers: float
 ) -> tuple[Array, Array]:
-    work, max_workers = (
-        np.asarray(work_s, dtype=np.float64),
-        np.asarray(most_workers, dtype=np.float64),
-    )
+    work = np.asarray(work_s, dtype=np.float64)
+    max_workers = np.asarray(most_workers, dtype=np.float64)
     if work.ndim != 1 or not work.size or work.shape != max_workers.shape:
         raise ValueError("work_s and most_workers must be of one length, at least 1")
     if not (np.all(work > 0.0) and np.all(np.isfinite(work)) and np.all(max_workers > 0.0)):

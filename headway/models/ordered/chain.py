@@ -87,22 +87,15 @@ def partition_shares(operator: Operator, num_workers: int) -> Array:
 
 
 def most_workers(operator: Operator, num_workers: int) -> float:
-    r"""Workers that an operator can keep busy when its input never runs dry.
+    r"""Workers, at most ``num_workers``, that an operator keeps busy if it always has input (O8).
+
+    One for a stateful operator, all for a stateless one. A shared queue is simulated (S11), since
+    no formula is known for it.
 
     Parameters
     ----------
     num_workers : int, >= 1
         Workers of the machine.
-
-    Returns
-    -------
-    float
-        At most ``num_workers``.
-
-    Notes
-    -----
-    theory.md (O8); one for a stateful operator, all for a stateless one. A shared queue is
-    simulated (S11), since no formula is known for it.
 
     Examples
     --------
@@ -126,15 +119,12 @@ def most_workers(operator: Operator, num_workers: int) -> float:
 def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) -> Allocation:
     r"""Throughput of a pipeline with order preserved, and the workers of each operator.
 
+    The throughput is in tuples of the source. Workers that wait for the lock are counted, too.
+
     Parameters
     ----------
     reordered : bool
         Whether putting outputs in order takes time, as ``pipeline.reordering`` says.
-
-    Returns
-    -------
-    Allocation
-        In tuples of the source; ``workers`` includes workers that wait for the lock.
 
     Notes
     -----
@@ -156,24 +146,19 @@ def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) ->
     carried, max_workers = [], []
     input_ratio = 1.0
     for operator in pipeline.operators:
+        cost_s, selectivity = operator.cost_s, operator.selectivity_ratio
         without_reordering = not reordered or operator.type is OperatorType.STATEFUL
-        carried.append(
-            [0.0]
-            + [
-                w / operator.cost_s
-                if without_reordering
-                else reordered_throughput_per_s(
-                    w,
-                    operator.cost_s,
-                    pipeline.reordering,
-                    selectivity_ratio=operator.selectivity_ratio,
-                )
-                for w in grid[1:]
-            ]
-        )
-        carried[-1] = [rate / input_ratio for rate in carried[-1]]
+        rates = [
+            w / cost_s
+            if without_reordering
+            else reordered_throughput_per_s(
+                w, cost_s, pipeline.reordering, selectivity_ratio=selectivity
+            )
+            for w in grid[1:]
+        ]
+        carried.append([rate / input_ratio for rate in (0.0, *rates)])
         max_workers.append(most_workers(operator, number))
-        input_ratio *= operator.selectivity_ratio
+        input_ratio *= selectivity
     highest = [
         float(np.interp(top, grid, rates)) for top, rates in zip(max_workers, carried, strict=True)
     ]
@@ -203,7 +188,11 @@ def _rising(grid: Array, rates: list[float]) -> tuple[Array, Array]:
 def operator_latency(
     operator: Operator, pipeline: OrderedPipeline, num_busy: float
 ) -> OperatorLatency:
-    r"""Latency of one operator of a pipeline, from start to exit in order.
+    r"""Latency of one operator of a pipeline, from start to exit in order, by (O4) to (O7).
+
+    One worker by its own time, several workers by the ordered exit, partitioned operators by their
+    queues. Shared queues, and hybrid ones outside the range of (O7), are simulated (S11). The time
+    to send is added once. It is ``inf`` if a partition is saturated.
 
     Parameters
     ----------
@@ -211,17 +200,6 @@ def operator_latency(
         One of ``pipeline.operators``.
     num_busy : float, > 0
         Workers that are busy with it, e.g. from `pipeline_allocation`.
-
-    Returns
-    -------
-    OperatorLatency
-        ``inf`` if a partition is saturated.
-
-    Notes
-    -----
-    theory.md (O4)-(O7): one worker by its own time, several workers by the ordered exit,
-    partitioned operators by their queues. Shared queues, and hybrid ones outside the range of (O7),
-    are simulated (S11). The time to send is added once.
 
     Examples
     --------
@@ -286,7 +264,11 @@ def _partitioned_latency(
 
 
 def on_spark(pipeline: OrderedPipeline, num_slots: int | None = None) -> OnSpark:
-    r"""Throughput of a pipeline as stages of Spark, without fixed times of tasks and batches.
+    r"""Throughput of a pipeline as stages of Spark, (O2), (O9), without fixed times of tasks.
+
+    Rows per second of micro-batches, without fixed times of these either, and the tasks of
+    Real-Time Mode; None if there are fewer slots than stages. A stage of Real-Time Mode has tasks
+    of one operator. Stateful operators cannot be divided and have one task.
 
     Parameters
     ----------
@@ -294,17 +276,6 @@ def on_spark(pipeline: OrderedPipeline, num_slots: int | None = None) -> OnSpark
         Each of its operators becomes a stage.
     num_slots : int, >= 1, optional
         As many as the pipeline has workers by default.
-
-    Returns
-    -------
-    OnSpark
-        Rows per second of micro-batches (O2), and the tasks of Real-Time Mode (O9); None if there
-        are fewer slots than stages.
-
-    Notes
-    -----
-    theory.md (O2), (O9). A stage of Real-Time Mode has tasks of one operator. Stateful operators
-    cannot be divided and have one task.
 
     Examples
     --------

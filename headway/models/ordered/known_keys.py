@@ -34,16 +34,7 @@ class KnownLoads:
     def makespan_ratio(self, shuffle_partitions: int, num_slots: int) -> float:
         r"""Time until the last task has processed its rows, over the time of all rows one by one.
 
-        Parameters
-        ----------
-        shuffle_partitions : int, >= 1
-            Each is a task.
-        num_slots : int, >= 1
-
-        Returns
-        -------
-        float
-            Between ``1 / num_slots`` and 1. [-]
+        It lies between ``1 / num_slots`` and 1. Each partition is a task.
 
         Notes
         -----
@@ -62,9 +53,8 @@ class KnownLoads:
         """
         setting = shuffle_partitions, num_slots
         if setting not in self._makespans:
-            self._makespans[setting] = float(
-                dealt_makespan_s(self.of(shuffle_partitions), num_slots)
-            )
+            makespan = dealt_makespan_s(self.of(shuffle_partitions), num_slots)
+            self._makespans[setting] = float(makespan)
         return self._makespans[setting]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from heapq import heapreplace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,26 +13,14 @@ from headway.models.stages.spark_hash import spark_hash
 _MOST_TASKS_AT_ONCE = 4_000_000
 
 
-class PlacedKeys(NamedTuple):
-    """Partition of each placed key, and share of the rows in each partition [-]."""
+def first_bucket_ids(shuffle_partitions: int) -> NDArray[np.int64]:
+    r"""The first non-negative integer whose hash falls into each partition.
 
-    partition: NDArray[np.int64]
-    loads: Array
-
-
-def first_bucket_ids(shuffle_partitions: int, num_each: int = 1) -> NDArray[np.int64]:
-    r"""The first non-negative integers whose hash falls into each partition.
+    They are to be used as values of an integer column to partition by.
 
     Parameters
     ----------
     shuffle_partitions : int, >= 1
-    num_each : int, >= 1
-        Numbers for each partition.
-
-    Returns
-    -------
-    (num_each, shuffle_partitions) array
-        To be used as values of an integer column to partition by.
 
     Notes
     -----
@@ -43,25 +30,24 @@ def first_bucket_ids(shuffle_partitions: int, num_each: int = 1) -> NDArray[np.i
 
     Examples
     --------
-    >>> first_bucket_ids(16)[0].tolist()
+    >>> first_bucket_ids(16).tolist()
     [12, 16, 5, 1, 37, 20, 2, 35, 13, 6, 49, 7, 25, 15, 4, 0]
     """
-    if shuffle_partitions < 1 or num_each < 1:
-        raise ValueError("need shuffle_partitions >= 1 and num_each >= 1")
-    num_tried = 8 * num_each * shuffle_partitions + 64
+    if shuffle_partitions < 1:
+        raise ValueError("need shuffle_partitions >= 1")
+    num_tried = 8 * shuffle_partitions + 64
     while True:
-        ids = np.arange(num_tried)
-        partition = np.mod(spark_hash(ids, "int").astype(np.int64), shuffle_partitions)
-        order = np.argsort(partition, kind="stable")
-        count = np.bincount(partition, minlength=shuffle_partitions)
-        if count.min() >= num_each:
-            first = np.concatenate(([0], np.cumsum(count)[:-1]))
-            return np.stack([ids[order[first + number]] for number in range(num_each)])
+        hashes = spark_hash(np.arange(num_tried), "int").astype(np.int64)
+        partitions, first_ids = np.unique(np.mod(hashes, shuffle_partitions), return_index=True)
+        if len(partitions) == shuffle_partitions:
+            return first_ids.astype(np.int64)
         num_tried *= 2
 
 
-def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
+def placed_keys(shares: Array, shuffle_partitions: int) -> tuple[NDArray[np.int64], Array]:
     r"""Partitions for keys of known weight: heaviest first, each to the least loaded partition.
+
+    The partition of each key, and the share of the rows in each partition.
 
     Parameters
     ----------
@@ -69,11 +55,6 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
         Share of the rows of each key to be placed, with a sum of at most 1. The remaining share is
         spread evenly over the partitions.
     shuffle_partitions : int, >= 1
-
-    Returns
-    -------
-    PlacedKeys
-        Keys in the order of ``shares``.
 
     Notes
     -----
@@ -84,7 +65,7 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
     Examples
     --------
     >>> placed_keys(np.array([0.3, 0.2, 0.2, 0.1]), 2)
-    PlacedKeys(partition=array([0, 1, 1, 0]), loads=array([0.5, 0.5]))
+    (array([0, 1, 1, 0]), array([0.5, 0.5]))
     """
     share = np.asarray(shares, dtype=np.float64)
     if share.ndim != 1 or not np.all(share >= 0.0) or not share.sum() <= 1.0 + 1e-9:
@@ -98,7 +79,7 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
         partition[key] = least
         loads[least] += share[key]
     remaining_share = max(1.0 - float(share.sum()), 0.0)
-    return PlacedKeys(partition, loads + remaining_share / shuffle_partitions)
+    return partition, loads + remaining_share / shuffle_partitions
 
 
 def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:
@@ -150,6 +131,8 @@ def skewed_stage_s(
 ) -> Array:
     r"""Durations of a stage whose partitions have known shares of the rows, for several batches.
 
+    A makespan of each. [s]
+
     Parameters
     ----------
     loads : (b, P) array, >= 0
@@ -161,11 +144,6 @@ def skewed_stage_s(
         Time of a task without rows, and of each row.
     task_noise_ratio : float, >= 0
         Coefficient of variation of tasks with equally many rows.
-
-    Returns
-    -------
-    (b,) array
-        Makespans. [s]
 
     Notes
     -----

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headway.assumptions.predictions import BUSIEST_PARTITIONS_RATIO, FEWEST_BUSY_WORKERS
 from headway.models.arrays import Array
@@ -146,7 +145,7 @@ def skewed_workers(shares: Array, num_workers: float) -> float:
     return min(float(num_workers), 1.0 / float(_shares(shares).max()))
 
 
-def _shares(shares: Array | NDArray[np.float64]) -> Array:
+def _shares(shares: Array) -> Array:
     share = np.asarray(shares, dtype=np.float64)
     if share.ndim != 1 or not share.size or not np.all(share >= 0.0):
         raise ValueError("shares must be one row of numbers >= 0")

@@ -52,13 +52,10 @@ def reordered_throughput_per_s(
 
 
 def tuple_cost_s(cost_s: float, reordering: Reordering, selectivity_ratio: float = 1.0) -> float:
-    r"""Time of a tuple at a single worker, including the time to put it in order. [s]
+    r"""Time of a tuple at a single worker, including the time to put it in order (O3). [s]
 
-    Speedups are relative to it. ``cost_s`` is the time at the worker itself.
-
-    Notes
-    -----
-    theory.md (O3): `c+a+h` without blocking, `c+l+h` with the lock.
+    `c+a+h` without blocking, `c+l+h` with the lock. Speedups are relative to it. ``cost_s`` is the
+    time at the worker itself.
 
     Examples
     --------

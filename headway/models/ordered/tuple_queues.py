@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from headway.domain.ordered import QueueScheme
 from headway.models.arrays import Array
-from headway.models.queues.lindley import lindley_waits_s
+from headway.models.queues.queueing import lindley_waits_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +70,12 @@ def simulate_queues(
         raise ValueError("arrival_s must be as long as service_s and never decrease")
     if not np.all(service >= 0.0) or np.min(partition) < 0 or num_workers < 1:
         raise ValueError("need service_s >= 0, partition >= 0 and num_workers >= 1")
-    match scheme:
-        case QueueScheme.PARTITIONED:
-            start = _partitioned(service, partition, num_workers, arrival)
-        case QueueScheme.SHARED:
-            start = _shared(service, partition, num_workers, arrival)
-        case QueueScheme.HYBRID:
-            start = _hybrid(service, partition, num_workers, arrival)
+    starts_of = {
+        QueueScheme.PARTITIONED: _partitioned,
+        QueueScheme.SHARED: _shared,
+        QueueScheme.HYBRID: _hybrid,
+    }
+    start = starts_of[scheme](service, partition, num_workers, arrival)
     end = start + service
     return QueueRun(start_s=start, end_s=end, exit_s=np.maximum.accumulate(end))
 

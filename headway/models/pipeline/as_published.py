@@ -5,18 +5,17 @@ from __future__ import annotations
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.order_statistics import max_normal
-from headway.models.pipeline.latency import PHASES, PipelineLatency, latency_parts
+from headway.models.pipeline.latency import PHASES, WINDOW_PHASES, PipelineLatency, latency_of_parts
 from headway.models.pipeline.parameters import (
     Pipeline,
     PipelineLoads,
     PipelineSetting,
     pipeline_loads,
 )
-from headway.models.pipeline.stages import product_scv
+from headway.models.pipeline.stages import in_batch, product_scv, wait_to_pack
 from headway.models.queues.queueing import qna_wait
 from headway.models.stages.shared_resources import published_slowdown
 
@@ -37,16 +36,13 @@ class ReducerArrivals(StrEnum):
 def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> PipelineLatency:
     r"""Latency of a row of map output, as the paper models it.
 
+    It is normal; the paper uses its `cantelli_bound_s` if no latency can be observed. It is ``inf``
+    if unstable, or if the other threads leave too little by (R1).
+
     Parameters
     ----------
     arrivals : ReducerArrivals
         Interpretation of the reducer's queue, on which the result depends strongly.
-
-    Returns
-    -------
-    PipelineLatency
-        Normal; the paper uses its `cantelli_bound_s` if no latency can be observed. ``inf`` if
-        unstable, or if the other threads leave too little by (R1).
 
     Notes
     -----
@@ -67,15 +63,12 @@ def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> Pi
 def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> PipelineLatency:
     r"""Latency of a windowed result, as the paper models it.
 
+    It is normal, of two parts: the last rows of all mappers, and the finalize function.
+
     Parameters
     ----------
     pipeline : Pipeline
         With ``finalizing``.
-
-    Returns
-    -------
-    PipelineLatency
-        Normal, of two parts: the last rows of all mappers, and the finalize function.
 
     Notes
     -----
@@ -91,13 +84,12 @@ def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> P
     mean_score, sd_score = _max_normal_of(loads.num_mappers)
     _, slowdown = _cpu_slowdowns(pipeline, loads)
     final_s = pipeline.finalizing.window_s * np.where(stable, slowdown, 0.0)
-    keys = np.asarray(pipeline.finalizing.num_keys, dtype=np.float64)
     row_mean_s, row_sd_s = np.where(stable, row.mean_s, 0.0), np.where(stable, row.sd_s, 0.0)
     moments = (
         (row_mean_s + mean_score * row_sd_s, (row_sd_s * sd_score) ** 2),
-        (0.5 * (1.0 + 1.0 / keys) * final_s, (1.0 - 1.0 / keys**2) * final_s**2 / 12.0),
+        pipeline.finalizing.time_to_key(final_s),
     )
-    return _independent(("last rows of all mappers", "finalize"), moments, stable)
+    return latency_of_parts(WINDOW_PHASES, moments, stable)
 
 
 def _tuple_latency(
@@ -134,20 +126,21 @@ def _tuple_latency(
     reduce_scv = product_scv(loads.shuffle_rows_scv, pipeline.job.reduce_cv)
     arrival_scv = _arrival_scv(arrivals, loads, setting)
     moments = (
-        _clock(setting.input_period_s),
+        wait_to_pack(setting.input_period_s),
         _queue(setting.input_period_s, 0.0, transfer_s, loads.input_rows_scv),
         (transfer_s, transfer_s**2 * loads.input_rows_scv),
         _queue(loads.map_period_s, 0.0, map_s, map_scv),
-        _somewhere_in(map_s, map_scv),
-        _clock(setting.shuffle_period_s),
+        # As if there were no more rows in a large batch than in a small one.
+        in_batch(map_s, 0.0, map_scv),
+        wait_to_pack(setting.shuffle_period_s),
         _queue(setting.shuffle_period_s, 0.0, write_s, loads.shuffle_rows_scv),
         (write_s, write_s**2 * loads.shuffle_rows_scv),
-        _clock(setting.poll_period_s),
+        wait_to_pack(setting.poll_period_s),
         (fetch_s, fetch_s**2 * loads.shuffle_rows_scv),
         _queue(batch_period_s, arrival_scv, reduce_s, reduce_scv),
-        _somewhere_in(reduce_s, reduce_scv),
+        in_batch(reduce_s, 0.0, reduce_scv),
     )
-    return _independent(PHASES, moments, stable)
+    return latency_of_parts(PHASES, moments, stable)
 
 
 def _cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Array]:
@@ -160,31 +153,6 @@ def _cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Arr
         published_slowdown(cores, np.maximum(total - loads.map_busy, 0.0)),
         published_slowdown(cores, np.maximum(total - loads.reduce_busy, 0.0)),
     )
-
-
-def _independent(
-    names: tuple[str, ...], moments: tuple[tuple[Numeric, Numeric], ...], stable: NDArray[np.bool_]
-) -> PipelineLatency:
-    """A normal sum of independent parts."""
-    parts = latency_parts(names, moments, stable)
-    mean_s = sum((part.mean_s for part in parts), np.zeros(()))
-    return PipelineLatency(
-        parts=parts,
-        mean_s=mean_s,
-        variance_s2=sum((part.variance_s2 for part in parts), np.zeros(())),
-        uniform_widths_s=(np.zeros_like(mean_s), np.zeros_like(mean_s)),
-        run_to_run_sd_s=np.zeros_like(mean_s),
-    )
-
-
-def _clock(period_s: Numeric) -> tuple[Numeric, Numeric]:
-    """Mean and variance of the wait for the next tick."""
-    return 0.5 * period_s, period_s * period_s / 12.0
-
-
-def _somewhere_in(batch_s: Array, scv: Array) -> tuple[Array, Array]:
-    """Mean and variance of the time to a row at a random place in a batch."""
-    return 0.5 * batch_s, batch_s**2 * (1.0 / 12.0 + scv / 3.0)
 
 
 def _arrival_scv(
@@ -208,10 +176,8 @@ def _queue(
     # Zero service times cause no wait, and the formula does not accept them.
     service = np.maximum(service_s, _SHORTEST_RATIO * np.asarray(interarrival_s))
     third_ratio = (1.0 + service_scv) ** 3
-    mean_s, variance_s2, _ = qna_wait(
-        interarrival_s, interarrival_scv, service, service_scv, third_ratio
-    )
-    return mean_s, variance_s2
+    wait = qna_wait(interarrival_s, interarrival_scv, service, service_scv, third_ratio)
+    return wait.mean_s, wait.variance_s2
 
 
 def _max_normal_of(num_values: Array) -> tuple[Array, Array]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
@@ -16,23 +14,11 @@ _NO_SPREAD = 1e-300
 _NUM_LAST_ROW_NODES = 400
 
 
-class TwoClockDelay(NamedTuple):
-    """Wait for the next tick of a clock, starting at the ticks of another clock."""
+def common_tick_s(first_period_s: Numeric, second_period_s: Numeric) -> Array:
+    r"""Greatest common divisor of the periods of two clocks: how far the means of runs can differ.
 
-    lowest_mean_s: Array
-    """Lowest mean of a run over the phases of its clocks. [s]"""
-    highest_mean_s: Array
-    """Highest mean. [s]"""
-    variance_s2: Array
-    """Variance within a run. [s^2]"""
-    common_s: Array
-    """Greatest common divisor of the periods: how far the means of two runs can differ. [s]"""
-
-
-def two_clock_delay(first_period_s: Numeric, second_period_s: Numeric) -> TwoClockDelay:
-    r"""Wait for the next tick of a second clock, starting at the ticks of a first one.
-
-    Periods are at least a microsecond, and are taken in whole microseconds.
+    They are mean waits for the next tick of the second clock, starting at the ticks of the first
+    one. Periods are at least a microsecond, and are taken in whole microseconds.
 
     Notes
     -----
@@ -44,25 +30,14 @@ def two_clock_delay(first_period_s: Numeric, second_period_s: Numeric) -> TwoClo
 
     Examples
     --------
-    >>> delay = two_clock_delay(0.3, 0.4)
-    >>> float(delay.lowest_mean_s), float(delay.highest_mean_s), float(delay.variance_s2)
-    (0.15, 0.25, 0.0125)
+    >>> float(common_tick_s(0.3, 0.4))
+    0.1
     """
-    first, second = (
-        np.asarray(value, dtype=np.float64) for value in (first_period_s, second_period_s)
-    )
-    if not all(
-        np.all(np.isfinite(p)) and np.all(p >= 1.0 / _MICROSECONDS) for p in (first, second)
-    ):
+    periods = [np.asarray(value, dtype=np.float64) for value in (first_period_s, second_period_s)]
+    if not all(np.all(np.isfinite(p)) and np.all(p >= 1.0 / _MICROSECONDS) for p in periods):
         raise ValueError("periods must be finite and at least a microsecond")
-    ticks = [np.round(period * _MICROSECONDS).astype(np.int64) for period in (first, second)]
-    common = np.gcd(*ticks) / _MICROSECONDS
-    return TwoClockDelay(
-        lowest_mean_s=0.5 * (second - common),
-        highest_mean_s=0.5 * (second + common),
-        variance_s2=np.maximum(second**2 - common**2, 0.0) / 12.0,
-        common_s=common,
-    )
+    ticks = [np.round(period * _MICROSECONDS).astype(np.int64) for period in periods]
+    return np.asarray(np.gcd(*ticks) / _MICROSECONDS)
 
 
 def poll_sharing(num_mappers: Numeric, shuffle_periods_per_poll: Numeric) -> tuple[Array, Array]:
@@ -165,14 +140,11 @@ def last_packing(
     num_mappers: Numeric,
     map_s: Numeric,
 ) -> tuple[Array, Array]:
-    r"""Time from the end of a window until the last mapper has packed the window's last rows.
+    r"""Time from the end of a window until the last mapper has packed the window's last rows (L13).
 
-    Mean [s] and variance [s^2]. ``map_period_s`` is the time between input batches of one mapper,
-    ``map_s`` that of the map function on one input batch. Each mapper has clocks of its own.
-
-    Notes
-    -----
-    theory.md (L13): the largest of ``num_mappers`` sums of two uniforms, by quadrature.
+    Mean [s] and variance [s^2] of the largest of ``num_mappers`` sums of two uniforms, by
+    quadrature. ``map_period_s`` is the time between input batches of one mapper, ``map_s`` that of
+    the map function on one input batch. Each mapper has clocks of its own.
 
     Examples
     --------

@@ -36,6 +36,7 @@ PHASES = (
     "update",
 )
 """The 12 phases of a row, from the distributor to the end of its update function."""
+WINDOW_PHASES = ("last rows of all mappers", "finalize")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,45 +49,12 @@ class LatencyPart:
     variance_s2: Array
 
 
-def latency_parts(
-    names: tuple[str, ...], moments: tuple[tuple[Numeric, Numeric], ...], stable: NDArray[np.bool_]
-) -> tuple[LatencyPart, ...]:
-    """Phases with their means [s] and variances [s^2], ``inf`` where unstable: (L7), (L11).
-
-    Examples
-    --------
-    >>> (part,) = latency_parts(("map",), ((0.2, 0.01),), np.array(False))
-    >>> part.name, float(part.mean_s)
-    ('map', inf)
-    """
-    return tuple(
-        LatencyPart(
-            name=name,
-            mean_s=np.where(stable, mean_s, np.inf),
-            variance_s2=np.where(stable, variance_s2, np.inf),
-        )
-        for name, (mean_s, variance_s2) in zip(names, moments, strict=True)
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PipelineLatency:
     """A latency of the pipeline; all ``inf`` if it is unstable.
 
     The law is that of ``mean_s`` plus two independent uniform waits, each centred, plus a centred
     normal with the rest of the variance. Without the waits it is normal.
-
-    Parameters
-    ----------
-    parts : tuple of LatencyPart
-        Phases in order; their means add up to ``mean_s``.
-    mean_s, variance_s2 : arrays
-        Moments of the latency over all rows, or windows, of all runs of the setting. [s], [s^2]
-    uniform_widths_s : tuple of two arrays
-        Widths of the uniform waits, 0 for none. [s]
-    run_to_run_sd_s : array
-        Standard deviation of the mean between runs that the phases of polls cause. If batches are
-        packed less often than polled, the order in the queue adds to it. [s]
 
     Notes
     -----
@@ -106,10 +74,15 @@ class PipelineLatency:
     """
 
     parts: tuple[LatencyPart, ...]
+    """Phases in order; their means add up to ``mean_s``."""
     mean_s: Array
+    """Over all rows, or windows, of all runs of the setting, as is the variance. [s]"""
     variance_s2: Array
     uniform_widths_s: tuple[Array, Array]
+    """Widths of the uniform waits, 0 for none. [s]"""
     run_to_run_sd_s: Array
+    """Standard deviation of the mean between runs that the phases of polls cause. If batches are
+    packed less often than polled, the order in the queue adds to it. [s]"""
 
     @property
     def sd_s(self) -> Array:
@@ -138,24 +111,25 @@ class PipelineLatency:
 
     def cdf(self, x_s: Numeric) -> Array:
         """Probability of a latency of at most ``x_s`` [s]; 0 if unstable. [-]"""
-        law = _Law.of(self)
-        return np.where(self.is_stable, law.cdf(np.asarray(x_s, dtype=np.float64)), 0.0)
+        mean, first, second, sd = _mean_widths_and_sd(self)
+        share = _cdf_beyond_mean(np.asarray(x_s, dtype=np.float64) - mean, first, second, sd)
+        return np.where(self.is_stable, share, 0.0)
 
     def quantile_s(self, q: Numeric) -> Array:
         """Quantiles, 0 < q < 1; ``inf`` if unstable. [s]"""
         probability = open_probability(q)
-        law = _Law.of(self)
-        reach = 0.5 * (law.first + law.second)
-        score = np.minimum(np.abs(ndtri(probability)) + 1.0, _FARTHEST_SCORE) * law.sd
-        shape = np.broadcast_shapes(probability.shape, law.mean.shape)
+        mean, first, second, sd = _mean_widths_and_sd(self)
+        reach = 0.5 * (first + second)
+        score = np.minimum(np.abs(ndtri(probability)) + 1.0, _FARTHEST_SCORE) * sd
+        shape = np.broadcast_shapes(probability.shape, mean.shape)
         # Bisection relative to the mean, so that precision does not depend on it.
         offset = bisect_increasing(
-            law.cdf_beyond_mean,
+            lambda offset: _cdf_beyond_mean(offset, first, second, sd),
             probability,
             np.broadcast_to(-reach - score, shape),
             np.broadcast_to(reach + score, shape),
         )
-        return np.where(self.is_stable, law.mean + offset, np.inf)
+        return np.where(self.is_stable, mean + offset, np.inf)
 
     def cantelli_bound_s(self, q: Numeric) -> Array:
         """Upper bound of a quantile, 0 < q < 1, which the paper uses if no law is known. [s]
@@ -169,18 +143,43 @@ class PipelineLatency:
         return self.mean_s + self.sd_s * np.sqrt(probability / (1.0 - probability))
 
 
+def latency_of_parts(
+    names: tuple[str, ...], moments: tuple[tuple[Numeric, Numeric], ...], stable: NDArray[np.bool_]
+) -> PipelineLatency:
+    """Phases with their means [s] and variances [s^2], as if independent, with a normal sum (L9).
+
+    Examples
+    --------
+    >>> latency = latency_of_parts(("map",), ((0.2, 0.01),), np.array(False))
+    >>> latency.parts[0].name, float(latency.mean_s)
+    ('map', inf)
+    """
+    parts = tuple(
+        LatencyPart(
+            name=name,
+            mean_s=np.where(stable, mean_s, np.inf),
+            variance_s2=np.where(stable, variance_s2, np.inf),
+        )
+        for name, (mean_s, variance_s2) in zip(names, moments, strict=True)
+    )
+    mean_s = sum((part.mean_s for part in parts), np.zeros(()))
+    no_width = np.zeros_like(mean_s)
+    return PipelineLatency(
+        parts=parts,
+        mean_s=mean_s,
+        variance_s2=sum((part.variance_s2 for part in parts), np.zeros(())),
+        uniform_widths_s=(no_width, no_width),
+        run_to_run_sd_s=no_width,
+    )
+
+
 def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
-    r"""Latency through several pipelines in series with independent clocks.
+    r"""Latency through several pipelines in series with independent clocks, and all their parts.
 
     Parameters
     ----------
     latencies : tuple of PipelineLatency
         Latencies of the rounds, at least one.
-
-    Returns
-    -------
-    PipelineLatency
-        ``parts`` are those of all rounds.
 
     Notes
     -----
@@ -222,7 +221,11 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
 
 
 def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> tuple[Array, ...]:
-    r"""A limit for each round of a job, as the paper divides the limit of the whole job.
+    r"""A limit for each round of a job, as the paper divides the limit of the whole job (L10).
+
+    They are in proportion to the latencies, and add up to ``limit_s``. [s] Exact for means. For a
+    quantile it requires more than is needed, since the quantiles of the rounds add up to more than
+    the quantile of their sum, `in_series`.
 
     Parameters
     ----------
@@ -230,16 +233,6 @@ def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> t
         Limit of the whole.
     round_latencies_s : tuple of float or (n,) arrays, > 0
         Value of the limited metric for each round, at least one: its mean, or its quantile.
-
-    Returns
-    -------
-    tuple of arrays
-        Limits in proportion to the latencies, which add up to ``limit_s``. [s]
-
-    Notes
-    -----
-    theory.md (L10). Exact for means. For a quantile it requires more than is needed, since the
-    quantiles of the rounds add up to more than the quantile of their sum, `in_series`.
 
     Examples
     --------
@@ -258,65 +251,53 @@ def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> t
     return tuple(limit * latency_s / total for latency_s in latencies_s)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Law:
-    """Numbers of the law, with placeholders if the latency is infinite."""
+def _mean_widths_and_sd(latency: PipelineLatency) -> tuple[Array, Array, Array, Array]:
+    """Of the uniform waits and the normal remainder; placeholders if the latency is infinite."""
+    stable = latency.is_stable
+    mean, variance, first, second = (
+        np.where(stable, value, 1.0)
+        for value in (latency.mean_s, latency.variance_s2, *latency.uniform_widths_s)
+    )
+    remainder_s2 = np.maximum(variance - (first**2 + second**2) / 12.0, 0.0)
+    least = np.maximum(_SMALLEST_WIDTH_RATIO / _NARROWEST_RATIO * mean, _SMALLEST_WIDTH_S)
+    for _ in range(2):
+        scale = np.maximum(np.maximum(first, second), np.maximum(np.sqrt(remainder_s2), least))
+        narrow_first = first < _NARROWEST_RATIO * scale
+        narrow_second = second < _NARROWEST_RATIO * scale
+        remainder_s2 = remainder_s2 + np.where(narrow_first, first**2, 0.0) / 12.0
+        remainder_s2 = remainder_s2 + np.where(narrow_second, second**2, 0.0) / 12.0
+        first = np.where(narrow_first, 0.0, first)
+        second = np.where(narrow_second, 0.0, second)
+    scale = np.maximum(np.maximum(first, second), np.maximum(mean, least))
+    return mean, first, second, np.maximum(np.sqrt(remainder_s2), _SMALLEST_SD_RATIO * scale)
 
-    mean: Array
-    first: Array
-    second: Array
-    sd: Array
 
-    @classmethod
-    def of(cls, latency: PipelineLatency) -> _Law:
-        stable = latency.is_stable
-        mean, variance, first, second = (
-            np.where(stable, value, 1.0)
-            for value in (latency.mean_s, latency.variance_s2, *latency.uniform_widths_s)
-        )
-        remainder_s2 = np.maximum(variance - (first**2 + second**2) / 12.0, 0.0)
-        least = np.maximum(_SMALLEST_WIDTH_RATIO / _NARROWEST_RATIO * mean, _SMALLEST_WIDTH_S)
-        for _ in range(2):
-            scale = np.maximum(np.maximum(first, second), np.maximum(np.sqrt(remainder_s2), least))
-            narrow_first = first < _NARROWEST_RATIO * scale
-            narrow_second = second < _NARROWEST_RATIO * scale
-            remainder_s2 = remainder_s2 + np.where(narrow_first, first**2, 0.0) / 12.0
-            remainder_s2 = remainder_s2 + np.where(narrow_second, second**2, 0.0) / 12.0
-            first = np.where(narrow_first, 0.0, first)
-            second = np.where(narrow_second, 0.0, second)
-        scale = np.maximum(np.maximum(first, second), np.maximum(mean, least))
-        return cls(
-            mean, first, second, np.maximum(np.sqrt(remainder_s2), _SMALLEST_SD_RATIO * scale)
-        )
+def _cdf_beyond_mean(offset: Array, first: Array, second: Array, sd: Array) -> Array:
+    """Differences of the normal law integrated once for each uniform wait."""
+    start = offset + 0.5 * (first + second)
+    wide, narrow = np.maximum(first, second), np.minimum(first, second)
+    has_wide, has_narrow = wide > 0.0, narrow > 0.0
+    two_waits = _twice(start, sd) - _twice(start - wide, sd)
+    two_waits = two_waits - _twice(start - narrow, sd) + _twice(start - wide - narrow, sd)
+    one_wait = _once(start, sd) - _once(start - wide, sd)
+    value = np.where(
+        has_narrow,
+        two_waits / np.where(has_narrow, wide * narrow, 1.0),
+        np.where(has_wide, one_wait / np.where(has_wide, wide, 1.0), ndtr(offset / sd)),
+    )
+    return np.clip(value, 0.0, 1.0)
 
-    def cdf(self, x: Array) -> Array:
-        return self.cdf_beyond_mean(x - self.mean)
 
-    def cdf_beyond_mean(self, offset: Array) -> Array:
-        """Differences of the normal law integrated once for each uniform wait."""
-        start = offset + 0.5 * (self.first + self.second)
-        wide = np.maximum(self.first, self.second)
-        narrow = np.minimum(self.first, self.second)
-        has_wide, has_narrow = wide > 0.0, narrow > 0.0
-        two_waits = self._twice(start) - self._twice(start - wide)
-        two_waits = two_waits - self._twice(start - narrow) + self._twice(start - wide - narrow)
-        one_wait = self._once(start) - self._once(start - wide)
-        value = np.where(
-            has_narrow,
-            two_waits / np.where(has_narrow, wide * narrow, 1.0),
-            np.where(has_wide, one_wait / np.where(has_wide, wide, 1.0), ndtr(offset / self.sd)),
-        )
-        return np.clip(value, 0.0, 1.0)
+def _once(x: Array, sd: Array) -> Array:
+    """Mean of the positive part of ``x - Z``, Z the normal remainder."""
+    score = x / sd
+    return sd * (score * ndtr(score) + _density(score))
 
-    def _once(self, x: Array) -> Array:
-        """Mean of the positive part of ``x - Z``, Z the normal remainder."""
-        score = x / self.sd
-        return self.sd * (score * ndtr(score) + _density(score))
 
-    def _twice(self, x: Array) -> Array:
-        """Half the mean square of that positive part."""
-        score = x / self.sd
-        return 0.5 * self.sd**2 * ((score * score + 1.0) * ndtr(score) + score * _density(score))
+def _twice(x: Array, sd: Array) -> Array:
+    """Half the mean square of that positive part."""
+    score = x / sd
+    return 0.5 * sd**2 * ((score * score + 1.0) * ndtr(score) + score * _density(score))
 
 
 def _density(score: Array) -> Array:

@@ -11,26 +11,19 @@ from numpy.typing import NDArray
 from headway.models.arrays import Array, Numeric
 
 
-class _Checked:
-    """Base of dataclasses of numbers: all finite, ``_POSITIVE`` ones above zero, none negative."""
-
-    __slots__ = ()
-    _POSITIVE: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
-            value = np.asarray(getattr(self, field.name), dtype=np.float64)
-            if not (np.all(np.isfinite(value)) and np.all(value >= 0.0)):
-                raise ValueError(f"{field.name} must be finite and not negative")
-            if field.name in self._POSITIVE and not np.all(value > 0.0):
-                raise ValueError(f"{field.name} must be positive")
+def _require_numbers(noun: object, *may_be_zero: str) -> None:
+    """Require finite fields of a dataclass, all above zero except for those named."""
+    for field in fields(noun):  # type: ignore[arg-type]  # it is a dataclass
+        value = np.asarray(getattr(noun, field.name), dtype=np.float64)
+        if not (np.all(np.isfinite(value)) and np.all(value >= 0.0)):
+            raise ValueError(f"{field.name} must be finite and not negative")
+        if field.name not in may_be_zero and not np.all(value > 0.0):
+            raise ValueError(f"{field.name} must be positive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PipelineJob(_Checked):
+class PipelineJob:
     """Costs of a map and a reduce function, in seconds on a dedicated core, and bytes."""
-
-    _POSITIVE = ("map_per_row_s", "reduce_per_row_s", "outputs_per_row")
 
     map_per_row_s: Numeric
     """Map function on one input row, > 0. [s/row]"""
@@ -53,18 +46,17 @@ class PipelineJob(_Checked):
     reduce_cv: Numeric
     """Noise of the reduce time of a fetched batch, relative to it, >= 0. [-]"""
 
+    def __post_init__(self) -> None:
+        _require_numbers(
+            self,
+            *("input_row_bytes", "shuffle_row_bytes", "shuffle_fixed_s", "fetch_fixed_s"),
+            *("batch_fixed_s", "map_cv", "reduce_cv"),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PipelineNodes(_Checked):
+class PipelineNodes:
     """Hardware of a node (all nodes are equal) and of the link out of a distributor."""
-
-    _POSITIVE = (
-        "num_cores",
-        "link_bytes_per_s",
-        "stream_bytes_per_s",
-        "disk_bytes_per_s",
-        "distributor_bytes_per_s",
-    )
 
     num_cores: Numeric
     """Cores of a node, > 0. [-]"""
@@ -79,20 +71,13 @@ class PipelineNodes(_Checked):
     distributor_bytes_per_s: Numeric
     """Network link out of a distributor, > 0. [B/s]"""
 
+    def __post_init__(self) -> None:
+        _require_numbers(self, "disk_write_s")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PipelineSetting(_Checked):
+class PipelineSetting:
     """Settings: degrees of parallelism and granularity of batches."""
-
-    _POSITIVE = (
-        "num_nodes",
-        "mappers_per_node",
-        "reducers_per_node",
-        "num_distributors",
-        "input_period_s",
-        "shuffle_period_s",
-        "poll_period_s",
-    )
 
     num_nodes: Numeric
     """S, whole. [-]"""
@@ -110,8 +95,7 @@ class PipelineSetting(_Checked):
     """B_ch: a reducer requests shuffle batches this often, > 0. [s]"""
 
     def __post_init__(self) -> None:
-        # Not super(): a dataclass with slots is a different class from the one super() is bound to.
-        _Checked.__post_init__(self)
+        _require_numbers(self)
         for name in ("num_nodes", "mappers_per_node", "reducers_per_node", "num_distributors"):
             value = np.asarray(getattr(self, name))
             if not np.all(value == np.round(value)):
@@ -119,10 +103,8 @@ class PipelineSetting(_Checked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Finalizing(_Checked):
+class Finalizing:
     """The finalize function of a windowed job, run for each key when a window is complete."""
-
-    _POSITIVE = ("num_keys", "per_key_s", "slide_s")
 
     num_keys: Numeric
     """Keys of a window at one reducer, >= 1. [-]"""
@@ -132,7 +114,7 @@ class Finalizing(_Checked):
     """Time between two window ends, > 0. [s]"""
 
     def __post_init__(self) -> None:
-        _Checked.__post_init__(self)
+        _require_numbers(self)
         if not np.all(np.asarray(self.num_keys) >= 1.0):
             raise ValueError("num_keys must be at least 1")
 
@@ -141,27 +123,25 @@ class Finalizing(_Checked):
         """Time of a core to finalize one window at one reducer. [s]"""
         return self.num_keys * self.per_key_s
 
+    def time_to_key(self, window_s: Array) -> tuple[Array, Array]:
+        """Mean and variance of the time until any one key of a window is finalized: (L12)."""
+        keys = np.asarray(self.num_keys, dtype=np.float64)
+        return 0.5 * (1.0 + 1.0 / keys) * window_s, (1.0 - 1.0 / keys**2) * window_s**2 / 12.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pipeline:
-    """A job on its nodes at a setting and an input rate. All numbers may be arrays and broadcast.
-
-    Parameters
-    ----------
-    rate_per_s : float or (n,) array, > 0
-        Input rows of all distributors together. [rows/s]
-    dispersion : float or (n,) array, >= 0
-        Variance over mean of the rows of an input batch; 1 is Poisson. [-]
-    finalizing : Finalizing, optional
-        For windowed jobs; its work takes time of the reducers.
-    """
+    """A job on its nodes at a setting and an input rate. Numbers may be arrays and broadcast."""
 
     job: PipelineJob
     nodes: PipelineNodes
     setting: PipelineSetting
     rate_per_s: Numeric
+    """Input rows of all distributors together, > 0. [rows/s]"""
     dispersion: Numeric
+    """Variance over mean of the rows of an input batch, >= 0; 1 is Poisson. [-]"""
     finalizing: Finalizing | None = None
+    """For windowed jobs; its work takes time of the reducers."""
 
     def __post_init__(self) -> None:
         rate, dispersion = np.asarray(self.rate_per_s), np.asarray(self.dispersion)
@@ -222,16 +202,11 @@ class PipelineLoads(NamedTuple):
 
 
 def pipeline_loads(pipeline: Pipeline) -> PipelineLoads:
-    r"""Rows and work per batch, and how busy each part is.
+    r"""Rows and work per batch, and how busy each part is, all of one shape.
 
     Parameters
     ----------
     pipeline : Pipeline
-
-    Returns
-    -------
-    PipelineLoads
-        All arrays of one shape.
 
     Notes
     -----

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric
-from headway.models.pipeline.clocks import poll_carry_over, poll_sharing, two_clock_delay
-from headway.models.pipeline.latency import PipelineLatency, latency_parts
+from headway.models.pipeline.clocks import common_tick_s, poll_carry_over, poll_sharing
+from headway.models.pipeline.latency import PipelineLatency, latency_of_parts
 from headway.models.pipeline.parameters import Pipeline, PipelineLoads, pipeline_loads
-from headway.models.queues.queue_increments import clocked_increment, lognormal_third_central_s3
+from headway.models.queues.queue_increments import lognormal_third_central_s3, queue_increment
 from headway.models.queues.queueing import pollaczek_khinchine_wait
 from headway.models.queues.random_walk import shifted_gamma_wait
 from headway.models.stages.shared_resources import ThreadGroup, clocked_slowdowns
@@ -19,44 +18,15 @@ from headway.models.stages.shared_resources import ThreadGroup, clocked_slowdown
 _SHORTEST_RATIO = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PipelineStages:
-    """Times of the phases on shared resources; zeros if unstable.
+    """Times of the phases of a pipeline on shared resources, (L2)-(L6); zeros if unstable.
 
     Each wait is a mean [s] and a variance [s^2].
-
-    Notes
-    -----
-    theory.md (L2)-(L6).
     """
 
-    stable: NDArray[np.bool_]
-    loads: PipelineLoads
-    input_period_s: Numeric
-    shuffle_period_s: Numeric
-    poll_period_s: Numeric
-    transfer_s: Array
-    map_s: Array
-    write_s: Array
-    fetch_s: Array
-    reduce_rows_s: Array
-    reduce_s: Array
-    input_scv: Array
-    shuffle_scv: Array
-    map_scv: Array
-    reduce_scv: Array
-    distributor_wait: tuple[Array, Array]
-    mapper_wait: tuple[Array, Array]
-    disk_wait: tuple[Array, Array]
-    reducer_wait: tuple[Array, Array]
-    polled_width_s: Array
-    count_variance_s2: Array
-    run_to_run_sd_s: Array
-
-    @classmethod
-    def of(cls, pipeline: Pipeline) -> PipelineStages:
+    def __init__(self, pipeline: Pipeline) -> None:
         loads, setting, job = pipeline_loads(pipeline), pipeline.setting, pipeline.job
-        map_slowdown, reduce_slowdown = cls.cpu_slowdowns(pipeline, loads)
+        map_slowdown, reduce_slowdown = cpu_slowdowns(pipeline, loads)
         link_slowdown = _link_slowdown(pipeline, loads)
         stable = loads.stable & np.isfinite(map_slowdown + reduce_slowdown + link_slowdown)
         map_slowdown, reduce_slowdown, link_slowdown = (
@@ -71,88 +41,49 @@ class PipelineStages:
         poll_fixed_s = loads.poll_fixed_s * reduce_slowdown
         stable &= loads.batches_per_poll * pace_s + poll_fixed_s < poll
         stable &= loads.map_s * map_slowdown < loads.map_period_s
+        pace, poll_fixed = np.where(stable, pace_s, 0.0), np.where(stable, poll_fixed_s, 0.0)
 
-        def where_stable(*values: Array) -> list[Array]:
-            return [np.where(stable, value, 0.0) for value in values]
-
-        transfer, map_s, write, fetch, rows_s, update, pace, fixed = where_stable(
-            loads.input_transfer_s,
-            loads.map_s * map_slowdown,
-            loads.write_s,
-            fetch_s,
-            loads.reduce_rows_s * reduce_slowdown,
-            update_s,
-            pace_s,
-            poll_fixed_s,
+        self.stable, self.loads = stable, loads
+        self.input_period_s = setting.input_period_s
+        self.shuffle_period_s = setting.shuffle_period_s
+        self.poll_period_s = poll
+        self.transfer_s = np.where(stable, loads.input_transfer_s, 0.0)
+        self.map_s = np.where(stable, loads.map_s * map_slowdown, 0.0)
+        self.write_s = np.where(stable, loads.write_s, 0.0)
+        self.fetch_s = np.where(stable, fetch_s, 0.0)
+        self.reduce_rows_s = np.where(stable, loads.reduce_rows_s * reduce_slowdown, 0.0)
+        self.reduce_s = np.where(stable, update_s, 0.0)
+        self.input_scv, self.shuffle_scv = loads.input_rows_scv, loads.shuffle_rows_scv
+        self.map_scv = product_scv(self.input_scv, job.map_cv)
+        self.reduce_scv = product_scv(self.shuffle_scv, job.reduce_cv)
+        self.distributor_wait = _clocked_wait(
+            setting.input_period_s, self.transfer_s, self.input_scv
         )
-        map_scv = product_scv(loads.input_rows_scv, job.map_cv)
-        reduce_scv = product_scv(loads.shuffle_rows_scv, job.reduce_cv)
+        self.mapper_wait = _clocked_wait(loads.map_period_s, self.map_s, self.map_scv)
+        self.disk_wait = _disk_wait(pipeline, self.write_s, self.shuffle_scv)
+
         others, variance_ahead = poll_sharing(loads.num_mappers, poll / setting.shuffle_period_s)
-        carry_mean, carry_variance = _carry_over(pipeline, loads, others, pace, fixed, reduce_scv)
-        ahead_s = 0.5 * others * pace
-        polled_width = np.abs(poll - others * pace)
-        count_variance = (
-            variance_ahead * pace**2 + 0.5 * others * pace**2 * reduce_scv + carry_variance
+        carry_mean, carry_variance = _carry_over(
+            pipeline, loads, others, pace, poll_fixed, self.reduce_scv
         )
-        common = two_clock_delay(setting.shuffle_period_s, poll).common_s
+        self.polled_width_s = np.abs(poll - others * pace)
+        self.count_variance_s2 = (
+            variance_ahead * pace**2 + 0.5 * others * pace**2 * self.reduce_scv + carry_variance
+        )
+        self.reducer_wait = (
+            # The work of the poll itself continues while the first batch is transferred.
+            0.5 * others * pace + carry_mean + np.maximum(poll_fixed - self.fetch_s, 0.0),
+            (others * pace) ** 2 / 12.0 + self.count_variance_s2,
+        )
         pairs = loads.num_mappers * loads.num_reducers
-        return cls(
-            stable=stable,
-            loads=loads,
-            input_period_s=setting.input_period_s,
-            shuffle_period_s=setting.shuffle_period_s,
-            poll_period_s=poll,
-            transfer_s=transfer,
-            map_s=map_s,
-            write_s=write,
-            fetch_s=fetch,
-            reduce_rows_s=rows_s,
-            reduce_s=update,
-            input_scv=loads.input_rows_scv,
-            shuffle_scv=loads.shuffle_rows_scv,
-            map_scv=map_scv,
-            reduce_scv=reduce_scv,
-            distributor_wait=_clocked_wait(setting.input_period_s, transfer, loads.input_rows_scv),
-            mapper_wait=_clocked_wait(loads.map_period_s, map_s, map_scv),
-            disk_wait=_disk_wait(pipeline, write, loads.shuffle_rows_scv),
-            reducer_wait=(
-                # The work of the poll itself continues while the first batch is transferred.
-                ahead_s + carry_mean + np.maximum(fixed - fetch, 0.0),
-                (others * pace) ** 2 / 12.0 + count_variance,
-            ),
-            polled_width_s=polled_width,
-            count_variance_s2=count_variance,
-            run_to_run_sd_s=common / np.sqrt(12.0 * pairs),
-        )
-
-    @staticmethod
-    def cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Array]:
-        """Slowdowns of mappers and reducers on the cores of their node, (R3)."""
-        setting = pipeline.setting
-        mappers, reducers = clocked_slowdowns(
-            pipeline.nodes.num_cores,
-            [
-                ThreadGroup(
-                    num_threads=setting.mappers_per_node, busy_ratio=np.minimum(loads.map_busy, 1)
-                ),
-                ThreadGroup(
-                    num_threads=setting.reducers_per_node,
-                    busy_ratio=np.minimum(loads.update_busy, 1),
-                ),
-            ],
-        )
-        return mappers, reducers
+        common_s = common_tick_s(setting.shuffle_period_s, poll)
+        self.run_to_run_sd_s = common_s / np.sqrt(12.0 * pairs)
 
     @property
     def update(self) -> tuple[Array, Array]:
         """Mean and variance of the time from the start of a batch to the end of its row."""
         mean, variance = in_batch(self.reduce_rows_s, self.shuffle_scv, self.reduce_scv)
         return self.reduce_s - self.reduce_rows_s + mean, variance
-
-    @staticmethod
-    def wait_to_pack(period_s: Numeric) -> tuple[Numeric, Numeric]:
-        """Mean and variance of a row's wait for the end of the period."""
-        return 0.5 * period_s, period_s * period_s / 12.0
 
     def latency(
         self,
@@ -171,14 +102,27 @@ class PipelineStages:
         `1 + c^2 = (1+v)(1+c_S^2)`. A row is more often in a large batch, so the means of `w`, `N`
         and `S/2` are `1 + v` times longer.
         """
-        parts = latency_parts(names, moments, self.stable)
-        return PipelineLatency(
-            parts=parts,
-            mean_s=sum((part.mean_s for part in parts), np.zeros(())),
+        return replace(
+            latency_of_parts(names, moments, self.stable),
             variance_s2=np.where(self.stable, variance_s2, np.inf),
             uniform_widths_s=widths_s,
             run_to_run_sd_s=np.where(self.stable, self.run_to_run_sd_s, np.inf),
         )
+
+
+def cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Array]:
+    """Slowdowns of mappers and reducers on the cores of their node, (R3)."""
+    setting = pipeline.setting
+    threads = (
+        (setting.mappers_per_node, loads.map_busy),
+        (setting.reducers_per_node, loads.update_busy),
+    )
+    groups = [
+        ThreadGroup(num_threads=num_threads, busy_ratio=np.minimum(busy, 1))
+        for num_threads, busy in threads
+    ]
+    mappers, reducers = clocked_slowdowns(pipeline.nodes.num_cores, groups)
+    return mappers, reducers
 
 
 def _link_slowdown(pipeline: Pipeline, loads: PipelineLoads) -> Array:
@@ -217,7 +161,8 @@ def _clocked_wait(period_s: Numeric, service_s: Array, service_scv: Array) -> tu
     """Mean and variance of the wait of batches that arrive by a clock, (Q10)."""
     service = np.maximum(service_s, _SHORTEST_RATIO * np.asarray(period_s))
     third = lognormal_third_central_s3(service, np.sqrt(service_scv))
-    wait = shifted_gamma_wait(clocked_increment(period_s, service, service_scv * service**2, third))
+    variance = service_scv * service**2
+    wait = shifted_gamma_wait(queue_increment(period_s, 0.0, 0.0, service, variance, third))
     return wait.mean_s, wait.variance_s2
 
 
@@ -239,7 +184,12 @@ def _disk_wait(pipeline: Pipeline, write_s: Array, rows_scv: Array) -> tuple[Arr
     return wait.mean_s, wait.variance_s2
 
 
-def in_batch(batch_s: Array, rows_scv: Array, scv: Array) -> tuple[Array, Array]:
+def wait_to_pack(period_s: Numeric) -> tuple[Numeric, Numeric]:
+    """Mean and variance of a row's wait for the end of the period (L2)."""
+    return 0.5 * period_s, period_s * period_s / 12.0
+
+
+def in_batch(batch_s: Array, rows_scv: Numeric, scv: Array) -> tuple[Array, Array]:
     """Mean [s] and variance [s^2] of the time to a row at a random place in its batch.
 
     They are over rows; large batches contain more rows. ``batch_s`` is the time of a batch of

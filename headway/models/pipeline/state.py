@@ -48,6 +48,8 @@ def two_group_update(
 ) -> tuple[Array, Array]:
     r"""Update time per row, and noise of a batch, if rows have two different costs.
 
+    The noise includes that of the groups.
+
     Parameters
     ----------
     in_memory_s, on_disk_s : float or (n,) array, > 0
@@ -58,11 +60,6 @@ def two_group_update(
         Rows of a fetched batch.
     noise_cv : float or (n,) array, >= 0
         Noise of the time of a batch, relative to it, in addition to that of the groups.
-
-    Returns
-    -------
-    tuple of two arrays
-        Mean time per row [s/row], and the noise including that of the groups [-].
 
     Notes
     -----

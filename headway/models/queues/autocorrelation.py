@@ -24,6 +24,9 @@ def autocorrelated_service_wait(
 ) -> WaitMoments:
     r"""Wait of jobs that arrive by a clock and have autocorrelated lognormal service times.
 
+    Moments are ``inf``, and the probability is 1, if the utilisation is 1 or more. If it is so
+    close to 1 that the wait depends on more than 1e8 earlier jobs, ``ValueError`` is raised.
+
     Parameters
     ----------
     period_s : float, > 0
@@ -34,16 +37,6 @@ def autocorrelated_service_wait(
     autocorrelation : float, 0 to 0.98
         Correlation of the logarithms of successive services; services `k` jobs apart have its
         `k`-th power. [-]
-
-    Returns
-    -------
-    WaitMoments
-        ``inf`` moments and probability 1 if the utilisation is 1 or more.
-
-    Raises
-    ------
-    ValueError
-        If the utilisation is so close to 1 that the wait depends on more than 1e8 earlier jobs.
 
     Notes
     -----

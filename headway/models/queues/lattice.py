@@ -8,8 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headway.models.arrays import Array, Numeric, open_probability
+from headway.models.laws.gamma import gammainc, gammaincinv
+from headway.models.queues.queueing import WaitMoments
 
 _MOST_CELLS = 1 << 20
+_NEGLIGIBLE = 1e-9
+_SMALLEST_SCV = 1e-8  # of a positive wait; below this it is a constant at any step
 
 
 class LatticeTooLongError(ValueError):
@@ -20,15 +24,6 @@ class LatticeTooLongError(ValueError):
 class LatticeLaw:
     """Probabilities of the times ``(lowest_index + i) * step_s``.
 
-    Parameters
-    ----------
-    step_s : float, > 0
-        Distance of neighbouring times. [s]
-    lowest_index : int
-        Number of steps from zero to the first time. [-]
-    probability : (n,) array, >= 0
-        One per time, of sum 1 up to rounding. [-]
-
     Examples
     --------
     >>> law = LatticeLaw(step_s=0.5, lowest_index=-1, probability=np.array([0.25, 0.5, 0.25]))
@@ -37,8 +32,11 @@ class LatticeLaw:
     """
 
     step_s: float
+    """Distance of neighbouring times, > 0. [s]"""
     lowest_index: int
+    """Number of steps from zero to the first time. [-]"""
     probability: Array
+    """One per time, none below 0, of sum 1 up to rounding. [-]"""
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.step_s) and self.step_s > 0.0):
@@ -150,16 +148,13 @@ def lattice_sample(values_s: Array, step_s: float) -> LatticeLaw:
 def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
     r"""A law on another step, each time split between its neighbours so as to keep the mean (Q16).
 
+    The variance becomes larger by at most ``step_s**2 / 4``.
+
     Parameters
     ----------
     law : LatticeLaw
     step_s : float, > 0
         New step, preferably a longer one. [s]
-
-    Returns
-    -------
-    LatticeLaw
-        Its variance is larger by at most ``step_s**2 / 4``.
 
     Examples
     --------
@@ -175,6 +170,96 @@ def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
     lowest = int(np.floor(position[0] + 1e-9))
     mass = _between_neighbours(position - lowest, law.probability)
     return LatticeLaw(step_s=step_s, lowest_index=lowest, probability=mass)
+
+
+def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
+    r"""A time that is uniform from 0 to a width (V5).
+
+    More than a million steps raise a `LatticeTooLongError`.
+
+    Parameters
+    ----------
+    width_s : float, >= 0
+        Longest time; 0 means no time. [s]
+    step_s : float, > 0
+
+    Examples
+    --------
+    >>> uniform_law(1.0, 0.5).probability
+    array([0.25, 0.5 , 0.25])
+    """
+    if not (np.isfinite(width_s) and width_s >= 0.0):
+        raise ValueError(f"width_s must be finite and not negative, got {width_s}")
+    if width_s == 0.0:
+        return LatticeLaw(step_s=step_s, lowest_index=0, probability=np.ones(1))
+    return lattice_law(lambda time: np.clip(time / width_s, 0.0, 1.0), step_s, 0.0, width_s)
+
+
+def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
+    r"""A wait with known moments, taken as zero or gamma distributed (Q15).
+
+    More than a million steps raise a `LatticeTooLongError`.
+
+    Parameters
+    ----------
+    wait : WaitMoments
+        Of one queue, finite.
+    step_s : float, > 0
+
+    Examples
+    --------
+    >>> law = zero_or_gamma_law(WaitMoments(np.array(1.0), np.array(3.0), np.array(0.5)), 0.01)
+    >>> law.mean_s, law.variance_s2, float(law.probability[0])
+    (1.0, 3.0, 0.50)
+    """
+    mean, variance, prob = (float(value) for value in wait)
+    if not (0.0 <= mean < np.inf and 0.0 <= variance < np.inf and 0.0 <= prob <= 1.0):
+        raise ValueError("the moments of the wait must be finite and not negative")
+    if mean <= _NEGLIGIBLE * step_s or prob == 0.0:
+        return LatticeLaw(step_s=step_s, lowest_index=0, probability=np.ones(1))
+    centre = mean / prob
+    scv = max(variance / (prob * centre * centre) - (1.0 - prob), _SMALLEST_SCV)
+
+    shape = 1.0 / scv
+
+    def positive(time: Array) -> Array:
+        return np.asarray(gammainc(shape, np.maximum(time, 0.0) / (centre * scv)))
+
+    highest_s = centre * scv * float(gammaincinv(shape, 1.0 - _NEGLIGIBLE))
+    law = lattice_law(positive, step_s, 0.0, max(highest_s, step_s))
+    probability = prob * law.probability
+    probability[-law.lowest_index] += 1.0 - prob
+    return LatticeLaw(step_s=step_s, lowest_index=law.lowest_index, probability=probability)
+
+
+def smooth_quantile_s(law: LatticeLaw | None, q: Numeric) -> Array:
+    r"""Quantile of a law without atoms: the mass of each time is spread over its step. [s]
+
+    Parameters
+    ----------
+    law : LatticeLaw or None
+        On a lattice, of a time that has a density; None, with quantiles ``inf``, if the time is
+        unbounded.
+    q : float or (n,) array, 0 < q < 1
+
+    Notes
+    -----
+    **(V5)** Quantiles: the mass of each lattice time is spread evenly over its step. There are no
+    atoms, since `VB` is uniform.
+
+    `LatticeLaw.quantile_s` returns whole steps, which suits laws with atoms.
+
+    Examples
+    --------
+    >>> float(smooth_quantile_s(uniform_law(1.0, 0.01), 0.9))
+    0.90
+    """
+    level = open_probability(q)
+    if law is None:
+        return np.full(level.shape, np.inf)
+    edge = law.step_s * (law.lowest_index - 0.5 + np.arange(len(law.probability) + 1.0))
+    below = np.concatenate([[0.0], np.cumsum(law.probability)])
+    return np.asarray(np.maximum(np.interp(level * below[-1], below, edge), 0.0))
 
 
 def _between_neighbours(position: Array, mass: Array) -> Array:

@@ -12,7 +12,10 @@ _NORMAL_SHAPE = 1e6  # from this shape on, a gamma is taken as normal
 
 
 def positive_parts(drift: Array, sd: Array, third: Array) -> tuple[Array, Array, Array]:
-    r"""Positive part of shifted gammas with given cumulants.
+    r"""Positive part of shifted gammas with given cumulants: probability, two moments (V3), (N6).
+
+    Unlike in the sums of (Q10), each value has its own skewness. Exact to about 1e-9 of the
+    standard deviation.
 
     Parameters
     ----------
@@ -22,16 +25,6 @@ def positive_parts(drift: Array, sd: Array, third: Array) -> tuple[Array, Array,
         Standard deviation, unit of ``drift``.
     third : (n,) array
         Third cumulant, unit of ``drift`` to the third; a gamma is reflected if it is negative.
-
-    Returns
-    -------
-    tuple of (n,) arrays
-        Probability that a value is positive, and the first two moments of its positive part.
-
-    Notes
-    -----
-    theory.md (V3), (N6). Unlike in the sums of (Q10), each value has its own skewness. Exact to
-    about 1e-9 of the standard deviation.
 
     Examples
     --------
@@ -76,7 +69,10 @@ def _of_gamma(score: Array, skewness: Array) -> tuple[Array, Array, Array]:
 
 
 def spitzer_terms(num_exact: int, last: float, nodes: Array, weights: Array) -> tuple[Array, Array]:
-    r"""Numbers of increments, and the weight of each in a sum over 1/n.
+    r"""Numbers of increments, not all whole, and the weight of each in a sum over 1/n (Q10).
+
+    Euler-Maclaurin: the remainder is the integral from the last exact term on, minus half of that
+    term. As a function of the logarithm of n, the integrand is smooth over all decades.
 
     Parameters
     ----------
@@ -87,17 +83,6 @@ def spitzer_terms(num_exact: int, last: float, nodes: Array, weights: Array) -> 
         quadrature. [-]
     nodes, weights : (k,) arrays
         Gauss-Legendre on -1..1, for the remaining terms.
-
-    Returns
-    -------
-    tuple of arrays
-        Numbers (not all of them whole) and weights, of equal length.
-
-    Notes
-    -----
-    theory.md (Q10). Euler-Maclaurin: the remainder is the integral from the last exact term on,
-    minus half of that term. As a function of the logarithm of n, the integrand is smooth over all
-    decades.
 
     Examples
     --------

@@ -56,7 +56,12 @@ def queue_increment(
 ) -> Increment:
     r"""Cumulants of service minus inter-arrival time, which are independent.
 
-    Means are above 0, and variances 0 or more.
+    Parameters
+    ----------
+    interarrival_s, service_s : float or (n,) array, > 0
+    interarrival_variance_s2, service_variance_s2 : float or (n,) array, >= 0
+    interarrival_third_central_s3, service_third_central_s3 : float or (n,) array
+        Third central moments; that of a clock is 0, as is its variance.
 
     Notes
     -----
@@ -70,56 +75,43 @@ def queue_increment(
     >>> [float(value) for value in queue_increment(1.0, 1.0, 2.0, 0.8, 0.16, 0.0)]
     [-0.20, 1.16, -2.00]
     """
-    times = [np.asarray(value, dtype=np.float64) for value in (interarrival_s, service_s)]
-    variances = [
+    between, service, between_variance, service_variance = (
         np.asarray(value, dtype=np.float64)
-        for value in (interarrival_variance_s2, service_variance_s2)
-    ]
-    if not all(np.all(time > 0.0) for time in times):
+        for value in (interarrival_s, service_s, interarrival_variance_s2, service_variance_s2)
+    )
+    if not (np.all(between > 0.0) and np.all(service > 0.0)):
         raise ValueError("interarrival_s and service_s must be positive")
-    if not all(np.all(variance >= 0.0) for variance in variances):
+    if not (np.all(between_variance >= 0.0) and np.all(service_variance >= 0.0)):
         raise ValueError("variances must be non-negative")
     return Increment(
-        times[1] - times[0],
-        variances[0] + variances[1],
+        service - between,
+        between_variance + service_variance,
         np.asarray(service_third_central_s3, dtype=np.float64) - interarrival_third_central_s3,
     )
 
 
-def clocked_increment(
-    period_s: Numeric,
-    service_s: Numeric,
-    service_variance_s2: Numeric,
-    service_third_central_s3: Numeric,
-    bulk_size: Numeric = 1.0,
-) -> Increment:
-    r"""Cumulants of the increment of a queue that is fed by a clock, with one bulk per tick (Q7).
+def wait_decay_per_s(increment: Increment) -> Array:
+    r"""Rate at which the tail of the wait falls off, from three cumulants of the increment.
 
-    Parameters
-    ----------
-    period_s : float or (n,) array, > 0
-        Time between ticks. [s]
-    service_s, service_variance_s2, service_third_central_s3 : float or (n,) array
-        Of one job: mean > 0, variance >= 0, and third central moment.
-    bulk_size : float or (n,) array, >= 1
-        Jobs per tick, the same at each. [-]
+    The variance must be above 0. The rate is 0 if the queue is unstable. If the third moment is so
+    negative that the cubic has no root, its turning point is taken.
+
+    Notes
+    -----
+    **(Q14)** The tail of `W` decays as `e^(-η x)` (after Abate, Choudhury and Whitt 1995,
+    doi:10.1287/opre.43.5.885), with `η = 2m/(κ_2/2+sqrt((κ_2^2)/4+(2 κ_3 m)/3) )`.
 
     Examples
     --------
-    >>> [float(value) for value in clocked_increment(10.0, 2.0, 0.3, 0.1, bulk_size=4)]
-    [-2.0, 1.2, 0.4]
+    >>> float(wait_decay_per_s(Increment(np.array(-0.5), np.array(1.0), np.array(0.0))))
+    1.0
     """
-    size = np.asarray(bulk_size, dtype=np.float64)
-    if not np.all(size >= 1.0):
-        raise ValueError("bulk_size must be at least 1")
-    return queue_increment(
-        period_s,
-        0.0,
-        0.0,
-        size * np.asarray(service_s),
-        size * np.asarray(service_variance_s2),
-        size * np.asarray(service_third_central_s3),
-    )
+    variance = np.asarray(increment.variance_s2, dtype=np.float64)
+    if not np.all(variance > 0.0):
+        raise ValueError("the increment must vary")
+    drift = np.maximum(-np.asarray(increment.mean_s, dtype=np.float64), 0.0)
+    discriminant = variance * variance / 4.0 + 2.0 * increment.third_central_s3 * drift / 3.0
+    return 2.0 * drift / (variance / 2.0 + np.sqrt(np.maximum(discriminant, 0.0)))
 
 
 def _mean_and_cv(mean_s: Numeric, cv: Numeric) -> tuple[Array, Array]:

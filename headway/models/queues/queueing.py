@@ -1,4 +1,4 @@
-"""Closed forms for the wait in a queue with one server, first come first served."""
+"""The wait in a queue with one server, first come first served: closed forms, and job by job."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
+from headway.models.laws.gamma import gammaincinv
 
 _SMALLEST_WAIT_PROB = 1e-12
 _NO_VARIATION = 1e-300
+_BLOCK = 1 << 20
+# Below this squared variation, a positive wait is constant to the accuracy of any quantile, and the
+# inverse of the incomplete gamma function would lose digits.
+_SMALLEST_SCV = 1e-10
 
 
 class WaitMoments(NamedTuple):
@@ -34,6 +39,8 @@ def qna_wait(
 ) -> WaitMoments:
     r"""Mean, variance and probability of a wait as in Whitt's Queueing Network Analyzer.
 
+    Moments are ``inf``, and the probability is 1, if the utilisation is 1 or more.
+
     Parameters
     ----------
     interarrival_s : float or (n,) array, > 0
@@ -46,11 +53,6 @@ def qna_wait(
         Its squared coefficient of variation. [-]
     service_third_ratio : float or (n,) array, >= (1 + service_scv)^2
         Third moment of the service time over the cube of its mean; no law has a lower one. [-]
-
-    Returns
-    -------
-    WaitMoments
-        ``inf`` moments and probability 1 if the utilisation is 1 or more.
 
     Notes
     -----
@@ -112,6 +114,8 @@ def pollaczek_khinchine_wait(
 ) -> WaitMoments:
     r"""Exact wait for Poisson arrivals and any service law.
 
+    Moments are ``inf``, and the probability is 1, if the utilisation is 1 or more.
+
     Parameters
     ----------
     interarrival_s : float or (n,) array, > 0
@@ -119,11 +123,6 @@ def pollaczek_khinchine_wait(
     service_s : float or (n,) array, > 0
     service_second_moment_s2, service_third_moment_s3 : float or (n,) array, > 0
         Moments of the service time about zero; the second is at least ``service_s**2``.
-
-    Returns
-    -------
-    WaitMoments
-        ``inf`` moments and probability 1 if the utilisation is 1 or more.
 
     Notes
     -----
@@ -176,3 +175,87 @@ def _correction(ca2: Array, total_scv: Array, rho: Array, idle: Array) -> Array:
     with np.errstate(over="ignore"):  # an infinite exponent has the same effect as a huge one
         regular = np.exp(-2.0 * idle * (1.0 - ca2) ** 2 / (3.0 * rho * safe_total))
     return np.where(ca2 <= 1.0, regular, 1.0)
+
+
+def gamma_wait_quantile_s(q: Numeric, wait: WaitMoments) -> Array:
+    r"""Quantile of a wait that is zero or gamma distributed.
+
+    ``q`` is 0 or more and below 1; the result is ``inf`` if the queue is unstable.
+
+    Notes
+    -----
+    **(Q15)** The wait is zero with probability `1 - p`, else gamma distributed with mean `μ =
+    E[W]/p` and squared variation `Var W/(p μ^2) - (1-p)`.
+
+    P99 of a clocked queue with lognormal service of cv 0.3 and 1: within 3% at utilization 0.7 and
+    0.9; p99.9 within 12%.
+
+    Examples
+    --------
+    >>> wait = WaitMoments(np.array(0.10341), np.array(0.10577), np.array(0.16838))
+    >>> float(gamma_wait_quantile_s(0.99, wait))
+    1.634
+    """
+    probability = np.asarray(q, dtype=np.float64)
+    if not (np.all(probability >= 0.0) and np.all(probability < 1.0)):
+        raise ValueError("q must lie in 0..1, without 1")
+    mean, variance, wait_prob = (np.asarray(value, dtype=np.float64) for value in wait)
+    if not (np.all(mean >= 0.0) and np.all(variance >= 0.0)):
+        raise ValueError("mean and variance of the wait must be non-negative")
+    if not (np.all(wait_prob >= 0.0) and np.all(wait_prob <= 1.0)):
+        raise ValueError("wait_prob must lie in 0..1")
+    stable = np.isfinite(mean) & np.isfinite(variance)
+    waits = stable & (mean > 0.0) & (wait_prob > 0.0)
+    share = np.where(waits, wait_prob, 1.0)
+    centre = np.where(waits, mean, 1.0) / share
+    # (Var + E^2)/p - mu^2 in units of mu^2, with E = p mu.
+    scv = np.where(waits, variance, 1.0) / (share * centre * centre) - (1.0 - share)
+    scv = np.maximum(scv, _SMALLEST_SCV)
+    level = np.clip((probability - (1.0 - share)) / share, 0.0, 1.0)
+    positive = gammaincinv(1.0 / scv, level) * scv * centre
+    return np.where(stable, np.where(waits, positive, 0.0), np.inf)
+
+
+def lindley_waits_s(interarrival_s: Array, service_s: Array, first_wait_s: float = 0.0) -> Array:
+    r"""Waits of given jobs in front of one server.
+
+    Arguments outside their ranges, or of different lengths, raise ``ValueError``.
+
+    Parameters
+    ----------
+    interarrival_s : (n,) array, >= 0
+        Time from the arrival of each job to that of the next one; 0 within a bulk. [s]
+    service_s : (n,) array, >= 0
+    first_wait_s : float, >= 0
+
+    Notes
+    -----
+    **(Q18)** Simulation: `W_(k+1) = (W_k+S_k-A_k)^+` (Lindley 1952, doi:10.1017/S0305004100027638),
+    computed as the distance of a running sum from its running minimum. `A_k = 0` within a bulk.
+    Correlated services have autoregressive normal logarithms.
+
+    Examples
+    --------
+    >>> lindley_waits_s(np.array([2.0, 0.0, 2.0, 9.0]), np.array([3.0, 1.0, 1.0, 1.0]))
+    array([0., 1., 2., 1.])
+    """
+    arrival = np.asarray(interarrival_s, dtype=np.float64)
+    service = np.asarray(service_s, dtype=np.float64)
+    if arrival.ndim != 1 or arrival.shape != service.shape or len(arrival) == 0:
+        raise ValueError("interarrival_s and service_s must be of one length, at least 1")
+    if not (np.all(arrival >= 0.0) and np.all(service >= 0.0) and first_wait_s >= 0.0):
+        raise ValueError("times must be non-negative")
+    wait = np.empty(len(arrival))
+    carried = first_wait_s
+    # In blocks, so that the running sum does not lose digits in long traces.
+    for start in range(0, len(arrival), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        walk = np.cumsum(service[block] - arrival[block])
+        # The wait is the height of the walk above its lowest point so far, or above -carried if the
+        # server has not been idle yet.
+        lowest = np.minimum(np.minimum.accumulate(walk), -carried)
+        wait[start] = carried
+        after = walk - lowest
+        wait[start + 1 : start + _BLOCK] = after[:-1]
+        carried = float(after[-1])
+    return wait

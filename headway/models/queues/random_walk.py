@@ -28,23 +28,15 @@ _SMALLEST_DRIFT_RATIO = 1e-9
 
 
 def shifted_gamma_wait(increment: Increment) -> WaitMoments:
-    r"""Wait of a queue from three cumulants of its increment.
+    r"""Wait of a queue from three cumulants of its increment; 0 if nothing varies.
+
+    Its moments are ``inf``, and its probability 1, if the mean increment is not negative. A mean
+    that is closer to zero than 1e-9 standard deviations without being zero raises ``ValueError``.
 
     Parameters
     ----------
     increment : Increment
         Service minus inter-arrival time; finite, with mean and skewness of any sign.
-
-    Returns
-    -------
-    WaitMoments
-        ``inf`` moments and probability 1 if the mean increment is not negative; 0 if nothing
-        varies.
-
-    Raises
-    ------
-    ValueError
-        If the mean increment is closer to zero than 1e-9 standard deviations without being zero.
 
     Notes
     -----
@@ -65,8 +57,8 @@ def shifted_gamma_wait(increment: Increment) -> WaitMoments:
 
     Examples
     --------
-    >>> from headway.models.queues.queue_increments import clocked_increment
-    >>> wait = shifted_gamma_wait(clocked_increment(10.0, 9.0, 0.81, 0.2194))
+    >>> from headway.models.queues.queue_increments import queue_increment
+    >>> wait = shifted_gamma_wait(queue_increment(10.0, 0.0, 0.0, 9.0, 0.81, 0.2194))
     >>> float(wait.mean_s), float(wait.variance_s2), float(1.0 - wait.wait_prob)
     (0.10341, 0.10577, 0.83162)
     """

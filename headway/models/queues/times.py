@@ -29,27 +29,14 @@ class QueueTime:
     """What is known about a service or inter-arrival time; successive times are independent.
 
     `constant_time`, `lognormal_time` and `gamma_time` know the whole law.
-
-    Parameters
-    ----------
-    mean_s : float, > 0
-    scv : float, >= 0
-        Squared coefficient of variation. [-]
-    third_central_s3 : float, optional
-        Third central moment. [s^3]
-    on_lattice : callable, optional
-        From a step [s] to the law on multiples of that step; needs the third moment.
-
-    Examples
-    --------
-    >>> QueueTime(mean_s=2.0, scv=0.25).variance_s2
-    1.0
     """
 
     mean_s: float
     scv: float
+    """Squared coefficient of variation. [-]"""
     third_central_s3: float | None = None
     on_lattice: OnLattice | None = None
+    """From a step [s] to the law on multiples of that step; needs the third moment."""
 
     def __post_init__(self) -> None:
         if not (0.0 < self.mean_s < np.inf and 0.0 <= self.scv < np.inf):
@@ -87,16 +74,12 @@ def constant_time(mean_s: float) -> QueueTime:
 
 
 def lognormal_time(mean_s: float, cv: float) -> QueueTime:
-    """A lognormal time of mean > 0 [s] and coefficient of variation >= 0 (Q7).
+    """A lognormal time of mean > 0 [s] and coefficient of variation >= 0: (Q7), (D1).
 
     Parameters
     ----------
     mean_s : float, > 0
     cv : float, >= 0
-
-    Notes
-    -----
-    theory.md (Q7), (D1).
 
     Examples
     --------
@@ -120,15 +103,12 @@ def lognormal_time(mean_s: float, cv: float) -> QueueTime:
 def gamma_time(mean_s: float, cv: float) -> QueueTime:
     """A gamma time of mean > 0 [s] and coefficient of variation >= 0; exponential for cv 1 (Q7).
 
+    If it hardly varies, it is lognormal with the third moment of the gamma.
+
     Parameters
     ----------
     mean_s : float, > 0
     cv : float, >= 0
-
-    Returns
-    -------
-    QueueTime
-        If it hardly varies, lognormal with the third moment of the gamma.
 
     Examples
     --------

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from headway.models.arrays import Array
 from headway.models.queues.lattice import LatticeLaw, LatticeTooLongError
-from headway.models.queues.queue_increments import Increment
-from headway.models.queues.wait_quantiles import wait_decay_per_s
+from headway.models.queues.queue_increments import Increment, wait_decay_per_s
 
 _FEWEST_CELLS = 1 << 12
 _MOST_CELLS = 1 << 20
@@ -54,9 +53,11 @@ def lattice_wait(increment: LatticeLaw) -> tuple[LatticeLaw, float]:
     num_cells = _num_cells(increment)
     index = np.arange(first, last + 1, dtype=float)
     tilt = _saddle_point(index, increment.probability)
-    # Tilted increments have mean zero and a mass below 1, so log(1 - f) has no pole.
+    # Tilted increments have mean zero and a mass below 1, so log(1 - f) has no pole. Times without
+    # probability are left out, since their exponential may overflow.
+    tilting = np.exp(np.where(increment.probability > 0.0, tilt * index, 0.0))
     tilted = np.zeros(num_cells)
-    tilted[np.arange(first, last + 1) % num_cells] = _tilted(index, increment.probability, tilt)
+    tilted[np.arange(first, last + 1) % num_cells] = increment.probability * tilting
     sums = np.fft.irfft(-_log1p(-np.fft.rfft(tilted)), num_cells)
     num_positive = num_cells // 2
     # Mass that all partial sums together, weighted by 1/n, have at each positive time.
@@ -75,12 +76,9 @@ def lattice_wait(increment: LatticeLaw) -> tuple[LatticeLaw, float]:
 
 
 def _num_cells(increment: LatticeLaw) -> int:
-    cumulants = Increment(
-        np.array(increment.mean_s),
-        np.array(increment.variance_s2),
-        np.array(increment.third_central_s3),
-    )
-    reach = _DECAY_LENGTHS / (float(wait_decay_per_s(cumulants)) * increment.step_s)
+    cumulants = (increment.mean_s, increment.variance_s2, increment.third_central_s3)
+    decay_per_s = float(wait_decay_per_s(Increment(*map(np.asarray, cumulants))))
+    reach = _DECAY_LENGTHS / (decay_per_s * increment.step_s)
     # Half of the cells are positive times; partial sums and waits must not wrap around.
     needed_cells = 2.0 * (len(increment.probability) + reach)
     if not needed_cells <= _MOST_CELLS:
@@ -112,12 +110,6 @@ def _saddle_point(index: Array, probability: Array) -> float:
         if high - low <= 1e-6 * high:
             break
     return 0.5 * (low + high)
-
-
-def _tilted(index: Array, probability: Array, exponent: float) -> Array:
-    # Times without probability are left out, since their exponential may overflow.
-    likely = probability > 0.0
-    return probability * np.exp(np.where(likely, exponent * index, 0.0))
 
 
 def _log1p(z: NDArray[np.complex128]) -> NDArray[np.complex128]:

@@ -10,8 +10,12 @@ import numpy as np
 from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.distributions import lognormal_quantile
-from headway.models.queues.lattice import LatticeLaw
-from headway.models.queues.lattice_parts import smooth_quantile_s, uniform_law, zero_or_gamma_law
+from headway.models.queues.lattice import (
+    LatticeLaw,
+    smooth_quantile_s,
+    uniform_law,
+    zero_or_gamma_law,
+)
 from headway.models.queues.queue_increments import lognormal_third_central_s3
 from headway.models.queues.queueing import WaitMoments, pollaczek_khinchine_wait
 from headway.models.queues.times import QueueTime, gamma_time, lognormal_time
@@ -26,28 +30,19 @@ _NUM_PARTS = 8  # of a buffer's period, by the time at which rows enter
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RealTimeLatency:
-    """Latency of the rows of a query in Real-Time Mode.
-
-    Parameters
-    ----------
-    mean_s : float
-        Mean, from the arrival at the source to the end of the work in the last stage; ``inf`` if
-        unstable. [s]
-    stage_mean_s : tuple of float
-        Latency that each stage adds, including the wait in the shuffle before it. [s]
-    gap_mean_s : float
-        Latency that the gaps between batches add. [s]
-    utilization_ratio : tuple of float
-        Busy share of the busiest task of each stage. [-]
-    law : LatticeLaw, optional
-        The whole law; none if unstable.
-    """
+    """Latency of the rows of a query in Real-Time Mode."""
 
     mean_s: float
+    """Mean, from the arrival at the source to the end of the work in the last stage; ``inf`` if
+    unstable. [s]"""
     stage_mean_s: tuple[float, ...]
+    """Latency that each stage adds, including the wait in the shuffle before it. [s]"""
     gap_mean_s: float
+    """Latency that the gaps between batches add. [s]"""
     utilization_ratio: tuple[float, ...]
+    """Busy share of the busiest task of each stage. [-]"""
     law: LatticeLaw | None
+    """The whole law; none if unstable."""
 
     @property
     def is_stable(self) -> bool:
@@ -69,7 +64,9 @@ def real_time_latency(
     flush_s: float = SHUFFLE_MAX_WAIT_S.value,
     dispersion: float = 1.0,
 ) -> RealTimeLatency:
-    r"""Latency of the rows of a query in Real-Time Mode (Spark 4.1 and later).
+    r"""Latency of the rows of a query in Real-Time Mode (Spark 4.1 and later), by (N1) to (N7).
+
+    It is ``inf`` at the sustainable rate and above. Each slot is taken to have a core of its own.
 
     Parameters
     ----------
@@ -89,15 +86,6 @@ def real_time_latency(
     dispersion : float, > 0
         Variance over mean of row counts of the input; 1 is Poisson. [-]
 
-    Returns
-    -------
-    RealTimeLatency
-        ``inf`` at the sustainable rate and above.
-
-    Notes
-    -----
-    theory.md (N1)-(N7), with the measured error. Each slot is taken to have a core of its own.
-
     Examples
     --------
     >>> source = RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0)
@@ -110,10 +98,9 @@ def real_time_latency(
     capacity_per_s = sustainable_rate_per_s(stages, trigger_s=trigger_s, gap_s=gap_s)
     busy = tuple(stage.utilization_ratio(rate_per_s) for stage in stages)
     if rate_per_s >= capacity_per_s:
-        unbounded = (np.inf,) * len(stages)
         return RealTimeLatency(
             mean_s=np.inf,
-            stage_mean_s=unbounded,
+            stage_mean_s=(np.inf,) * len(stages),
             gap_mean_s=np.inf if gap_s else 0.0,
             utilization_ratio=busy,
             law=None,
@@ -334,11 +321,7 @@ def _check(
     flush_s: float,
     dispersion: float,
 ) -> None:
-    if (
-        not 0.0 < rate_per_s < np.inf
-        or not 0.0 <= flush_s < np.inf
-        or not 0.0 < dispersion < np.inf
-    ):
+    if not (0.0 < rate_per_s < np.inf and 0.0 <= flush_s < np.inf and 0.0 < dispersion < np.inf):
         raise ValueError("need rate_per_s > 0, flush_s >= 0 and dispersion > 0")
     num_required = required_slots(stages)
     if num_slots < num_required:

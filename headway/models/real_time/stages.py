@@ -17,33 +17,19 @@ from headway.models.arrays import Array
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealTimeStage:
-    """A stage of a query in Real-Time Mode: tasks that live as long as a batch.
-
-    Parameters
-    ----------
-    num_tasks : int, >= 1
-        Tasks: partitions of the source, or shuffle partitions. [-]
-    row_s : float, > 0
-        Mean time that a task needs for a row. [s]
-    row_cv : float, 0 to 2
-        Coefficient of variation of that time, taken as lognormal. [-]
-    rows_ratio : float, > 0
-        Rows that enter the stage per row of the source. [-]
-    largest_share : float, optional
-        Share of the stage's rows at its busiest task, 1 / num_tasks to 1; the others share the rest
-        evenly. Even by default. [-]
-
-    Examples
-    --------
-    >>> RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0).busiest_share
-    0.125
-    """
+    """A stage of a query in Real-Time Mode: tasks that live as long as a batch."""
 
     num_tasks: int
+    """Partitions of the source, or shuffle partitions, >= 1. [-]"""
     row_s: float
+    """Mean time that a task needs for a row, > 0. [s]"""
     row_cv: float
+    """Coefficient of variation of that time, taken as lognormal, 0 to 2. [-]"""
     rows_ratio: float = 1.0
+    """Rows that enter the stage per row of the source, > 0. [-]"""
     largest_share: float | None = None
+    """Share of the stage's rows at its busiest task, 1 / num_tasks to 1; the others share the rest
+    evenly. Even by default. [-]"""
 
     def __post_init__(self) -> None:
         if self.num_tasks < 1 or not 0.0 < self.row_s < np.inf or not 0.0 <= self.row_cv <= 2.0:
@@ -134,13 +120,7 @@ def sustainable_rate_per_s(
     return trigger_s / (trigger_s + gap_s) / per_row_s
 
 
-def shuffle_wait_limit_s(
-    pair_rate_per_s: float,
-    row_bytes: float,
-    *,
-    buffer_bytes: float = SHUFFLE_BUFFER_BYTES.value,
-    max_wait_s: float = SHUFFLE_MAX_WAIT_S.value,
-) -> float:
+def shuffle_wait_limit_s(pair_rate_per_s: float, row_bytes: float) -> float:
     r"""Maximum wait of a row in a buffer of the streaming shuffle.
 
     Parameters
@@ -149,10 +129,6 @@ def shuffle_wait_limit_s(
         Rows that one task sends to one task of the next stage. [rows/s]
     row_bytes : float, > 0
         Size of a row in the buffer. [bytes]
-    buffer_bytes : float, > 0
-        ``spark.shuffle.streaming.networkBufferSize``. [bytes]
-    max_wait_s : float, >= 0
-        ``spark.shuffle.streaming.networkBufferMaxWaitTimeMs``. [s]
 
     Notes
     -----
@@ -171,8 +147,7 @@ def shuffle_wait_limit_s(
     """
     if not (0.0 <= pair_rate_per_s < np.inf and 0.0 < row_bytes < np.inf):
         raise ValueError("need pair_rate_per_s >= 0 and row_bytes > 0")
-    if not (0.0 < buffer_bytes < np.inf and 0.0 <= max_wait_s < np.inf):
-        raise ValueError("need buffer_bytes > 0 and max_wait_s >= 0")
     if pair_rate_per_s == 0.0:
-        return max_wait_s
-    return min(max_wait_s, SHUFFLE_FULL_RATIO.value * buffer_bytes / (pair_rate_per_s * row_bytes))
+        return SHUFFLE_MAX_WAIT_S.value
+    full_bytes = SHUFFLE_FULL_RATIO.value * SHUFFLE_BUFFER_BYTES.value
+    return min(SHUFFLE_MAX_WAIT_S.value, full_bytes / (pair_rate_per_s * row_bytes))

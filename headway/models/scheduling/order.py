@@ -15,24 +15,16 @@ from headway.domain import Policy, QueryState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReading:
-    """State sizes of the queries that could run, when memory is checked.
-
-    Parameters
-    ----------
-    used_bytes : float, >= 0
-        State of all queries. [bytes]
-    limit_bytes : float, > 0
-        Limit from which memory is short. [bytes]
-    relieving_since_s : float or None
-        Time since when the query that frees the most goes first; None if it does not. [s]
-    used_then_bytes : float
-        Memory used at that time. [bytes]
-    """
+    """State sizes of the queries that could run, when memory is checked."""
 
     used_bytes: float
+    """State of all queries, >= 0."""
     limit_bytes: float
+    """Limit from which memory is short, > 0."""
     relieving_since_s: float | None = None
+    """Time since when the query that frees the most goes first; None if it does not. [s]"""
     used_then_bytes: float = 0.0
+    """Memory used at that time."""
 
     def later(self, used_bytes: float, now_s: float) -> MemoryReading:
         """The next reading of memory, with which relief continues, ends or begins.
@@ -94,13 +86,11 @@ class WaitingQuery(NamedTuple):
 
 
 def grant_order(
-    policy: Policy,
-    states: Sequence[QueryState],
-    now_s: float,
-    *,
-    memory_is_short: bool = False,
+    policy: Policy, states: Sequence[QueryState], now_s: float, *, memory_is_short: bool = False
 ) -> tuple[str, ...]:
     r"""Names of the waiting queries that may run now, the next one first.
+
+    Queries that are not due yet are left out.
 
     Parameters
     ----------
@@ -111,11 +101,6 @@ def grant_order(
     now_s : float
     memory_is_short : bool
         Whether the query that frees the most goes first (G7).
-
-    Returns
-    -------
-    tuple of str
-        Queries that are not due yet are left out.
 
     Notes
     -----
@@ -147,29 +132,18 @@ def grant_order(
 
 
 def ranked(
-    policy: Policy,
-    states: Sequence[QueryState],
-    now_s: float,
-    *,
-    memory_is_short: bool = False,
+    policy: Policy, states: Sequence[QueryState], now_s: float, *, memory_is_short: bool = False
 ) -> tuple[QueryState, ...]:
-    r"""Queries in the order in which they would run if all of them were due.
+    r"""Queries in the order in which they would run if all of them were due (G8).
+
+    The place of each does not depend on the others. The criterion of a policy does not change while
+    a query waits, unless a query has been passed over for too long: the order is valid until
+    `order_holds_until_s`.
 
     Parameters
     ----------
     policy, states, now_s, memory_is_short
         As in `grant_order`.
-
-    Returns
-    -------
-    tuple of QueryState
-        All queries; the place of each does not depend on the others.
-
-    Notes
-    -----
-    theory.md (G8), after Klink (SIGMOD 2021). The criterion of a policy does not change while a
-    query waits, unless a query has been passed over for too long: the order is valid until
-    `order_holds_until_s`.
 
     Examples
     --------
@@ -242,22 +216,16 @@ class WaitingQueries:
 
 
 def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
-    r"""Until when the order of waiting queries is valid if nothing happens to them.
+    r"""Until when the order of waiting queries is valid if nothing happens to them (G8).
+
+    Then the next of them will have been passed over for too long; ``inf`` if none will. [s] Time is
+    the only thing besides the states that the order depends on. Klink (SIGMOD 2021) decides anew
+    every 120 ms.
 
     Parameters
     ----------
     states : sequence of QueryState
     now_s : float
-
-    Returns
-    -------
-    float
-        When the next of them will have been passed over for too long; ``inf`` if none will. [s]
-
-    Notes
-    -----
-    theory.md (G8): time is the only thing besides the states that the order depends on. Klink
-    (SIGMOD 2021) decides anew every 120 ms.
 
     Examples
     --------
@@ -271,23 +239,15 @@ def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
 
 
 def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> float:
-    r"""When the next waiting query becomes due.
+    r"""When the next waiting query becomes due (G8); ``inf`` if all are. [s]
+
+    It is when to decide again if nothing happens before.
 
     Parameters
     ----------
     policy : Policy
     states : sequence of QueryState
     now_s : float
-
-    Returns
-    -------
-    float
-        ``inf`` if all are due. [s]
-
-    Notes
-    -----
-    theory.md (G8): when to decide again if nothing happens before; Klink (SIGMOD 2021) decides
-    every 120 ms.
 
     Examples
     --------
@@ -304,20 +264,16 @@ def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> fl
 def slack_s(state: QueryState) -> float:
     r"""Latest start at which a query still meets its targets; minus the current time, its slack.
 
+    It is ``inf`` without targets. [s] If the window is already closed, one batch is left. Rows left
+    over by a rate limit need their own batches before that, one after another.
+
     Parameters
     ----------
     state : QueryState
 
-    Returns
-    -------
-    float
-        ``inf`` without targets. [s]
-
     Notes
     -----
-    theory.md (G8), after Klink (SIGMOD 2021), equation 1. If the window is already closed, one
-    batch is left. Rows left over by a rate limit need their own batches before that, one after
-    another.
+    theory.md (G8), after Klink (SIGMOD 2021), equation 1.
 
     Examples
     --------
@@ -337,22 +293,16 @@ def slack_s(state: QueryState) -> float:
 
 
 def due_s(policy: Policy, state: QueryState) -> float:
-    r"""Time from which a waiting query may run.
+    r"""Time from which a waiting query may run (G8). [s]
+
+    It is its trigger; with ``economy`` not before its window closes. A windowed query that runs
+    before a row closes its window must run once more to emit it. ``economy`` avoids the first run,
+    Klink (SIGMOD 2021) does not.
 
     Parameters
     ----------
     policy : Policy
     state : QueryState
-
-    Returns
-    -------
-    float
-        Its trigger; with ``economy`` not before its window closes. [s]
-
-    Notes
-    -----
-    theory.md (G8): a windowed query that runs before a row closes its window must run once more to
-    emit it. ``economy`` avoids the first run, Klink (SIGMOD 2021) does not.
 
     Examples
     --------

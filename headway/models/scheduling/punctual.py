@@ -18,6 +18,9 @@ def punctual_subset(
 ) -> tuple[np.ndarray, float]:
     r"""The largest set of rows of a batch that are in time if all others are shed.
 
+    The rows kept by deadline and class, which are the cheapest whose deadline is not before the
+    end, and the predicted end of the batch. [s]
+
     Parameters
     ----------
     now_s : float
@@ -32,13 +35,6 @@ def punctual_subset(
         Time of a batch without rows. [s]
     shed_cost_s : float, >= 0
         Time that a shed row adds, less than a row of any class. [s]
-
-    Returns
-    -------
-    kept_rows : (b, g) array of int
-        Kept rows by deadline and class: the cheapest whose deadline is not before the end.
-    end_s : float
-        Predicted end of the batch. [s]
 
     Notes
     -----

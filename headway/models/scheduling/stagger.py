@@ -34,6 +34,8 @@ def stagger_offsets_s(
 ) -> tuple[float, ...]:
     r"""Offsets from the trigger grid that keep batches apart as far as possible.
 
+    That of each query's ticks, from 0 to less than its period. [s]
+
     Parameters
     ----------
     periods_s : sequence of float, > 0
@@ -41,11 +43,6 @@ def stagger_offsets_s(
     durations_s : sequence of float, > 0
     earliest_s : sequence of float, or None
         Best time in its interval for each query's tick: just after its windows close. [s]
-
-    Returns
-    -------
-    tuple of float
-        Offset of each query's ticks, from 0 to less than its period. [s]
 
     Notes
     -----
@@ -103,7 +100,11 @@ def _overlaps_s(common_s: Array, between_s: Array, first_s: float, second_s: Arr
 def num_at_once(
     duration_s: float, executor_s: float, num_queries: int, *, driver_ratio: float = 0.0
 ) -> int:
-    r"""Batches that may run at the same time.
+    r"""Batches that may run at the same time, at least 1, at most the number of queries (G8).
+
+    With fewer than ``D / D_executor`` batches, cores idle while drivers plan and commit; in local
+    mode, the drivers use some of them. With more, batches slow each other down, which Klink
+    (SIGMOD 2021) avoids by ordering queries.
 
     Parameters
     ----------
@@ -115,17 +116,6 @@ def num_at_once(
     driver_ratio : float, >= 0
         Share of the executors' cores that a driver takes while it works: 0 on a cluster, one core
         of them in local mode. [-]
-
-    Returns
-    -------
-    int
-        At least 1, at most the number of queries.
-
-    Notes
-    -----
-    theory.md (G8): with fewer than ``D / D_executor`` batches, cores idle while drivers plan and
-    commit; in local mode, the drivers use some of them. With more, batches slow each other down,
-    which Klink (SIGMOD 2021) avoids by ordering queries.
 
     Examples
     --------

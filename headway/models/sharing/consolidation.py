@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from headway.domain.window_set import WindowSet, WindowSpec
@@ -22,12 +22,7 @@ class Piece(NamedTuple):
 
 
 def one_per_piece(length_ms: int) -> float:  # noqa: ARG001
-    """Weight 1 of a piece, if pieces are only counted.
-
-    Notes
-    -----
-    Enorm 2016, section 6.1 (doi:10.1145/2933267.2933315), counts merges in this way.
-    """
+    """Weight 1 of a piece, if pieces are only counted, as in Enorm 2016, section 6.1."""
     return 1.0
 
 
@@ -176,12 +171,7 @@ def with_rollups(plan: MergePlan, horizon_ms: int | None = None) -> MergePlan:
     best = plan
     while True:
         candidates = [
-            MergePlan(
-                windows=best.windows,
-                pane_ms=best.pane_ms,
-                rollups=tuple(sorted((*best.rollups, rollup))),
-                weight=best.weight,
-            )
+            replace(best, rollups=tuple(sorted((*best.rollups, rollup))))
             for rollup in possible_rollups(best)
         ]
         at_ms = horizon_ms or steady_horizon_ms(best)
@@ -194,11 +184,8 @@ def with_rollups(plan: MergePlan, horizon_ms: int | None = None) -> MergePlan:
 def possible_rollups(plan: MergePlan) -> list[WindowSpec]:
     """Tumbling windows between the pane and the longest window that do not exist yet.
 
-    Their sizes divide a slide or a size; others do not stay aligned with any window.
-
-    Notes
-    -----
-    "Factor windows", arXiv 2008.12379 (2020).
+    Their sizes divide a slide or a size; others do not stay aligned with any window. "Factor
+    windows", arXiv 2008.12379 (2020).
 
     Examples
     --------
@@ -225,11 +212,8 @@ def possible_rollups(plan: MergePlan) -> list[WindowSpec]:
 def steady_horizon_ms(plan: MergePlan) -> int:
     """A time over which the merges of a plan are representative. [ms]
 
-    It is a common period of all roll-ups and windows, at most 20 times the longest window.
-
-    Notes
-    -----
-    Over a common period the count is exact; Enorm 2016, section 6.1, counts over an hour.
+    It is a common period of all roll-ups and windows, over which the count is exact, at most 20
+    times the longest window; Enorm 2016, section 6.1, counts over an hour.
 
     Examples
     --------

@@ -60,21 +60,12 @@ Score = Callable[[Edge, frozenset[str]], float]
 
 
 def rows_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
-    """Rows of the edge, which need not be shuffled if it is fused (COMM).
-
-    Notes
-    -----
-    Enorm 2016, section 4.4.1 (doi:10.1145/2933267.2933315).
-    """
+    """Rows of the edge, which need not be shuffled if it is fused (COMM of Enorm 2016, 4.4.1)."""
     return edge.rows
 
 
 def attributes_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
-    """Number of common attributes, so that more can be fused afterwards (PA).
-
-    Notes
-    -----
-    Enorm 2016, section 4.4.1 (doi:10.1145/2933267.2933315).
+    """Number of common attributes, so that more can be fused later (PA of Enorm 2016, 4.4.1).
 
     Examples
     --------
@@ -87,15 +78,13 @@ def attributes_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG0
 def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
     """Components by greedy fusion: the edge with the best score first, until none can be fused.
 
+    They are in the order of their first operators; among equal scores, the edge listed first is
+    taken.
+
     Parameters
     ----------
     score : callable
         :func:`rows_score` or :func:`attributes_score`.
-
-    Returns
-    -------
-    tuple of Component
-        In the order of their first operators; among equal scores, the edge listed first is taken.
 
     Notes
     -----
@@ -122,19 +111,14 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
                 best, best_edge = worth, edge
         if best_edge is None:
             return _components(home, attributes)
-        survivor, absorbed = home[best_edge.source], home[best_edge.target]
-        attributes[survivor] &= attributes[absorbed]
-        home = [survivor if owner == absorbed else owner for owner in home]
+        home = _joined(home, attributes, best_edge)
 
 
 def best_fusion(graph: OperatorGraph) -> tuple[Component, ...]:
     """Components that leave the fewest rows to shuffle, by trying every set of edges.
 
-    There may be at most 12 edges. Of equally good results, it is one with the fewest fusions.
-
-    Notes
-    -----
-    The oracle of :func:`fused`, Enorm 2016 (doi:10.1145/2933267.2933315).
+    There may be at most 12 edges. Of equally good results, it is one with the fewest fusions. The
+    oracle of :func:`fused`, Enorm 2016.
 
     Examples
     --------
@@ -154,14 +138,11 @@ def best_fusion(graph: OperatorGraph) -> tuple[Component, ...]:
 def fewest_rows(graph: OperatorGraph) -> tuple[Component, ...]:
     """The best components found: by enumeration for small graphs, else by both scores.
 
+    They leave the fewest rows to shuffle of all tried.
+
     Parameters
     ----------
     graph : OperatorGraph
-
-    Returns
-    -------
-    tuple of Component
-        Those, of all tried, that leave the fewest rows to shuffle.
 
     Notes
     -----
@@ -181,17 +162,12 @@ def fewest_rows(graph: OperatorGraph) -> tuple[Component, ...]:
 
 
 def rows_between(graph: OperatorGraph, components: Iterable[Component]) -> float:
-    """Rows that are still sent from one component to another.
+    """Rows that are still sent from one component to another, in the unit of the edges.
 
     Parameters
     ----------
     components : iterable of Component
         All of them.
-
-    Returns
-    -------
-    float
-        In the unit of the edges.
 
     Notes
     -----
@@ -218,14 +194,18 @@ def _possible(graph: OperatorGraph) -> Iterator[tuple[Component, ...]]:
         for subset in combinations(graph.edges, number):
             home, attributes = list(range(len(graph.attributes))), list(graph.attributes)
             for edge in subset:
-                survivor, absorbed = home[edge.source], home[edge.target]
-                if survivor != absorbed:
-                    attributes[survivor] &= attributes[absorbed]
-                    if not attributes[survivor]:
-                        break
-                    home = [survivor if owner == absorbed else owner for owner in home]
+                home = _joined(home, attributes, edge)
+                if not attributes[home[edge.source]]:
+                    break
             else:
                 yield _components(home, attributes)
+
+
+def _joined(home: list[int], attributes: list[frozenset[str]], edge: Edge) -> list[int]:
+    """The component of each operator once an edge is fused; its source's has what both share."""
+    survivor, absorbed = home[edge.source], home[edge.target]
+    attributes[survivor] &= attributes[absorbed]
+    return [survivor if owner == absorbed else owner for owner in home]
 
 
 def _components(home: Sequence[int], attributes: Sequence[frozenset[str]]) -> tuple[Component, ...]:

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from headway.domain.checks import require_not_negative
 from headway.domain.window_set import WindowSet
 from headway.units import ms_to_s
-
-
-class StateWrites(NamedTuple):
-    """State rows that panes write in every batch, and additional ones in one that closes a pane."""
-
-    every_batch_rows: float
-    closing_rows: float
-
-    def mean_rows(self, closing_share: float) -> float:
-        """Mean over batches, a share of which closes a pane."""
-        return self.every_batch_rows + closing_share * self.closing_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +27,6 @@ class BatchKeys:
 
 def windows_touched(windows: WindowSet, span_s: float) -> float:
     """Mean number of windows that a span of event time touches: the sum of (H2).
-
-    Notes
-    -----
-    Enorm 2016, doi:10.1145/2933267.2933315.
 
     Examples
     --------
@@ -73,10 +58,11 @@ def direct_state_writes(keys: BatchKeys, windows: WindowSet) -> float:
     return keys.batch_keys * windows_touched(windows, keys.batch_s)
 
 
-def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
-    r"""State rows that panes write: a key in its pane, and in every window when a pane closes.
+def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> tuple[float, float]:
+    r"""State rows that panes write in every batch, and additional ones if a batch closes a pane.
 
-    If the batch is longer than a pane, closing rows are those of all panes that it closes.
+    A key is written in its pane, and in every window when a pane closes. If the batch is longer
+    than a pane, closing rows are those of all panes that it closes.
 
     Notes
     -----
@@ -87,13 +73,12 @@ def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
     Examples
     --------
     >>> keys = BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0)
-    >>> writes = shared_state_writes(keys, WindowSet.parse(["60s every 5s"]))
-    >>> writes, writes.mean_rows(closing_share=0.2)
-    (StateWrites(every_batch_rows=1200.0, closing_rows=12000.0), 3600.0)
+    >>> shared_state_writes(keys, WindowSet.parse(["60s every 5s"]))
+    (1200.0, 12000.0)
     """
     panes = keys.batch_s / ms_to_s(windows.pane_ms)
     closing = keys.pane_keys * windows.num_copies * max(panes, 1.0)
-    return StateWrites(keys.batch_keys * (1.0 + panes), closing)
+    return keys.batch_keys * (1.0 + panes), closing
 
 
 def closing_share(batch_s: float, windows: WindowSet) -> float:
@@ -116,9 +101,12 @@ class UnitCosts:
     """Costs that sharing changes, in wall time of a batch.
 
     ``copy_s``: copying a row for one window. ``state_row_s``: a state row that rows of the batch
-    write, including its shuffle. ``second_stage_s``: a stage with state that does nothing.
+    write, including its shuffle. ``second_stage_s``: a stage with state that does nothing;
+    ``second_state_s``: a second state in the last stage.
     ``held_row_s``, part of ``state_row_s``: reading a state row that is not written.
     ``closing_row_s``: a state row that a pane writes when it closes; ``state_row_s`` if None.
+    ``raw_shuffle_s``: a row that is shuffled without having been combined. ``log_batch_s``: the
+    files of a log; ``log_read_s``: a job that reads them; ``log_row_s``: a row of partial windows.
     """
 
     copy_s: float
@@ -126,16 +114,14 @@ class UnitCosts:
     second_stage_s: float
     held_row_s: float = 0.0
     closing_row_s: float | None = None
+    second_state_s: float = 0.0
+    raw_shuffle_s: float = 0.0
+    log_batch_s: float = 0.0
+    log_read_s: float = 0.0
+    log_row_s: float = 0.0
 
     def __post_init__(self) -> None:
-        require_not_negative(
-            "costs",
-            copy_s=self.copy_s,
-            state_row_s=self.state_row_s,
-            second_stage_s=self.second_stage_s,
-            held_row_s=self.held_row_s,
-            closing_row_s=self.closing_s,
-        )
+        require_not_negative("costs", **asdict(self) | {"closing_row_s": self.closing_s})
 
     @property
     def closing_s(self) -> float:
@@ -176,10 +162,10 @@ def shared_state_time(
     >>> shared_state_time(costs, keys, WindowSet.parse(["60s every 5s"]), row_s=3e-6)
     BatchTime(every_batch_s=0.0146, closing_s=0.036)
     """
-    writes = shared_state_writes(keys, windows)
+    every_batch_rows, closing_rows = shared_state_writes(keys, windows)
     held_s = costs.held_row_s * direct_state_writes(keys, windows)
-    written_s = max(row_s - costs.held_row_s, 0.0) * writes.every_batch_rows
-    return BatchTime(written_s + held_s, costs.closing_s * writes.closing_rows)
+    written_s = max(row_s - costs.held_row_s, 0.0) * every_batch_rows
+    return BatchTime(written_s + held_s, costs.closing_s * closing_rows)
 
 
 def panes_change_s(num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> float:
@@ -212,15 +198,12 @@ def panes_change_s(num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: 
 def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> float:
     r"""Number of rows per batch from which panes are faster, for the given keys.
 
+    0 if they always are, ``inf`` if they never are.
+
     Parameters
     ----------
     keys : BatchKeys
         The same for every number of rows.
-
-    Returns
-    -------
-    float
-        0 if they always are, ``inf`` if they never are. [rows]
 
     Notes
     -----
@@ -248,17 +231,14 @@ def break_even_keys(
 ) -> float:
     r"""Number of keys per batch from which panes are faster, for the given rows.
 
+    0 if they always are, ``inf`` if they never are.
+
     Parameters
     ----------
     num_rows : float, >= 0
         Rows of a batch.
     keys : BatchKeys
         The ratio to the keys of a pane is kept.
-
-    Returns
-    -------
-    float
-        0 if they always are, ``inf`` if they never are. [-]
 
     Notes
     -----

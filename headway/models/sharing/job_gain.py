@@ -15,12 +15,7 @@ from headway.models.arrays import Array, Numeric
 from headway.models.batches.windows import update_window_latency
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, setting_law
-from headway.models.job.window_law import (
-    WindowLaw,
-    newest_row_lags,
-    why_no_window_law,
-    window_law,
-)
+from headway.models.job.window_law import WindowLaw, newest_row_lags, why_no_window_law, window_law
 from headway.models.laws.inverse import averaged_quantile_s
 from headway.models.sharing.consolidation import (
     MergePlan,
@@ -35,7 +30,7 @@ from headway.models.sharing.gain import (
     closing_share,
     windows_touched,
 )
-from headway.models.sharing.job_modes import mode_work, partition_deal
+from headway.models.sharing.modes import mode_work, partition_deal
 from headway.models.sharing.profiled_windows import (
     WindowSetting,
     assumptions,
@@ -57,6 +52,9 @@ def sharing_gain(
 ) -> SharingGain:
     r"""Predicted effect of counting windows in a shared way, from the direct query's profile.
 
+    Every way at the trigger, and the combination of way, trigger and roll-ups with the lowest
+    utilisation whose window latency is no higher than that of the direct query.
+
     Parameters
     ----------
     profile : JobProfile
@@ -71,12 +69,6 @@ def sharing_gain(
         Keys of the stream; by default they grow with the rows as in the profile.
     queries : mapping of str to WindowSet, optional
         The queries that count these windows today, by name, each with its own windows.
-
-    Returns
-    -------
-    SharingGain
-        Every way at the trigger, and the combination of way, trigger and roll-ups with the lowest
-        utilisation whose window latency is no higher than that of the direct query.
 
     Notes
     -----
@@ -95,7 +87,7 @@ def sharing_gain(
     merges = _merge_plan(setting)
     ways = tuple(_ways(setting, merges))
     horizon_ms = steady_horizon_ms(merges)
-    costs = next(cost_cases(setting)).costs
+    costs = next(cost_cases(setting))
     busiest_ratio, moved_ratio = partition_deal(setting)
     return SharingGain(
         windows=windows,
@@ -120,18 +112,12 @@ def sharing_gain(
 def sharing_ways(
     profile: JobProfile, configuration: Configuration, windows: WindowSet, rate_per_s: float
 ) -> tuple[SharingWay, ...]:
-    """Every way at one setting, the direct query first.
+    """Every way at one setting, the direct query first; the log is without roll-ups.
 
     Parameters
     ----------
     profile, configuration, windows, rate_per_s
         As in :func:`sharing_gain`.
-
-    Returns
-    -------
-    tuple of SharingWay
-        One for each of :func:`~headway.models.sharing.way_costs.ways_of`; the log is without
-        roll-ups.
 
     Notes
     -----
@@ -149,21 +135,25 @@ def sharing_ways(
 
 def _queries(setting: WindowSetting, queries: Mapping[str, WindowSet]) -> Iterator[QueryWindows]:
     for name, windows in queries.items():
-        query_setting = setting_of(
-            setting.profile,
-            setting.configuration,
-            windows,
-            setting.rate_per_s,
-            setting.trigger_s,
-            setting.num_keys,
-        )
-        law = _law(query_setting, 0.0)
+        law = _law(_changed(setting, windows, setting.trigger_s), 0.0)
         yield QueryWindows(
             name=name,
             windows=windows,
             batch_mean_s=float(law.batch_duration_mean_s()),
             utilization_ratio=float(law.utilization_ratio),
         )
+
+
+def _changed(setting: WindowSetting, windows: WindowSet, trigger_s: float) -> WindowSetting:
+    """The setting with other windows, or at another trigger."""
+    return setting_of(
+        setting.profile,
+        setting.configuration,
+        windows,
+        setting.rate_per_s,
+        trigger_s,
+        setting.num_keys,
+    )
 
 
 def _merge_plan(setting: WindowSetting) -> MergePlan:
@@ -226,10 +216,8 @@ def _law(setting: WindowSetting, change_s: float) -> SettingLaw:
         # Savings for rows and state are in proportion to the rows.
         at_rows_s = float(model.mean_s(setting.num_rows))
         ratio = max(1.0 + change_s / at_rows_s, 0.05)
-        model = DurationModel(
-            model.driver_s * ratio,
-            tuple(level.times(ratio) for level in model.levels),
-        )
+        levels = tuple(level.times(ratio) for level in model.levels)
+        model = DurationModel(model.driver_s * ratio, levels)
     return setting_law(
         setting.profile, model, rate_per_s=setting.rate_per_s, trigger_s=setting.trigger_s
     )
@@ -289,14 +277,7 @@ def _best(setting: WindowSetting, merges: MergePlan, direct: SharingWay) -> Shar
     for factor in TRIGGER_RATIOS.value if setting.trigger_s > 0.0 else (1.0,):
         candidate = setting
         if factor != 1.0:
-            candidate = setting_of(
-                setting.profile,
-                setting.configuration,
-                setting.windows,
-                setting.rate_per_s,
-                factor * setting.trigger_s,
-                setting.num_keys,
-            )
+            candidate = _changed(setting, setting.windows, factor * setting.trigger_s)
         for way in _ways(candidate, merges):
             late = (
                 direct.window_p99_s is not None

@@ -25,17 +25,12 @@ class KeyedCosts(NamedTuple):
 
 
 def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
-    r"""Time of a row and of a state row, from all profiled settings.
+    r"""Time of a row and of a state row, from all profiled settings; None without state rows.
 
     Parameters
     ----------
     profile : JobProfile
         The direct query.
-
-    Returns
-    -------
-    KeyedCosts or None
-        None if no state rows are recorded.
 
     Notes
     -----
@@ -53,10 +48,9 @@ def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
     if not settings:
         return None
     points = [_point(profile, setting) for setting in settings]
-    nn, nu, uu, n1, u1 = (
-        sum(first * second for first, second in zip(first_factors, second_factors, strict=True))
-        for first_factors, second_factors in _products(points)
-    )
+    nn, nu = sum(n * n for n, _ in points), sum(n * u for n, u in points)
+    uu = sum(u * u for _, u in points)
+    n1, u1 = sum(n for n, _ in points), sum(u for _, u in points)
     determinant = nn * uu - nu * nu
     if determinant > _TOO_ALIKE * nn * uu:
         row_s, state_s = (n1 * uu - u1 * nu) / determinant, (u1 * nn - n1 * nu) / determinant
@@ -70,11 +64,10 @@ def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
 def _is_alike(setting: ObservedSetting, baseline: Configuration) -> bool:
     """Whether a setting has recorded state rows, with the slots that the costs are for."""
     configuration = setting.configuration
-    same_slots = configuration.num_slots == baseline.num_slots
     return (
         setting.updated_rows is not None
-        and same_slots
-        and (configuration.shuffle_partitions == baseline.shuffle_partitions)
+        and configuration.num_slots == baseline.num_slots
+        and configuration.shuffle_partitions == baseline.shuffle_partitions
     )
 
 
@@ -88,20 +81,10 @@ def _point(profile: JobProfile, setting: ObservedSetting) -> tuple[float, float]
     return rows / left_s, (setting.updated_rows or 0.0) / left_s
 
 
-def _products(
-    points: Sequence[tuple[float, float]],
-) -> tuple[tuple[list[float], list[float]], ...]:
-    rows, states = ([point[index] for point in points] for index in (0, 1))
-    ones = [1.0] * len(points)
-    return (rows, rows), (rows, states), (states, states), (rows, ones), (states, ones)
-
-
 def measured_state_row_s(profile: JobProfile, configuration: Configuration) -> float | None:
     """Wall time of a state row as Spark's state store measured it, over the tasks at a time.
 
-    Notes
-    -----
-    The `v` of (H10), after Enorm 2016, doi:10.1145/2933267.2933315, for updates and commits only.
+    The `v` of (H10), for updates and commits only.
     """
     if profile.state is None or profile.state.updated_row_s is None:
         return None
@@ -110,13 +93,9 @@ def measured_state_row_s(profile: JobProfile, configuration: Configuration) -> f
 
 
 def stream_keys(num_keys: float, num_rows: float, batch_s: float, windows: WindowSet) -> BatchKeys:
-    """Keys of a batch and of a pane, for a stream whose ``num_keys`` keys are equally frequent.
+    """Keys of a batch and a pane, for a stream whose ``num_keys`` keys are equally frequent (H1).
 
     ``batch_s`` is the event time that a batch of ``num_rows`` spans.
-
-    Notes
-    -----
-    (H1), Enorm 2016, section 6.1, doi:10.1145/2933267.2933315.
 
     Examples
     --------
@@ -129,21 +108,13 @@ def stream_keys(num_keys: float, num_rows: float, batch_s: float, windows: Windo
 
 
 def keyed_model(
-    model: DurationModel,
-    sources: Sequence[bool],
-    *,
-    row_s: float,
-    state_rows_s: float,
+    model: DurationModel, sources: Sequence[bool], *, row_s: float, state_rows_s: float
 ) -> DurationModel:
     """The model with different costs for rows in the first stage and state rows in the last one.
 
-    ``sources`` says which levels of the model read the source. ``row_s`` is the wall time of a row,
-    ``state_rows_s`` that of all state rows of a batch. Terms that do not depend on rows are
-    unchanged.
-
-    Notes
-    -----
-    (H10). After Enorm 2016, doi:10.1145/2933267.2933315.
+    They are those of (H10). ``sources`` says which levels of the model read the source. ``row_s``
+    is the wall time of a row, ``state_rows_s`` that of all state rows of a batch. Terms that do not
+    depend on rows are unchanged.
 
     Examples
     --------

@@ -1,11 +1,17 @@
-"""Costs of overlapping windows: unshared, shared in place and shared behind an exchange."""
+"""The paper's modes of sharing overlapping windows: their work, and moves of keys between nodes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from headway.domain.checks import require_not_negative
+from headway.domain.sharing import ModeWork
+from headway.models.sharing.consolidation import MergePlan, steady_horizon_ms
+from headway.models.sharing.profiled_windows import WindowSetting, cost_cases
+from headway.units import ms_to_s
 
 
 class SharingMode(StrEnum):
@@ -39,21 +45,9 @@ class WindowWork:
     migration_pause_s: float = 0.0
 
     def __post_init__(self) -> None:
-        require_not_negative(
-            "work of windows",
-            num_rows=self.num_rows,
-            row_s=self.row_s,
-            num_panes=self.num_panes,
-            num_groups=self.num_groups,
-            num_keys=self.num_keys,
-            num_merges=self.num_merges,
-            copy_s=self.copy_s,
-            merge_s=self.merge_s,
-            num_migrations=self.num_migrations,
-            migration_pause_s=self.migration_pause_s,
-        )
         if not self.num_windows >= 1:
             raise ValueError(f"num_windows is {self.num_windows}; expected 1 or more per row")
+        require_not_negative("work of windows", **asdict(self))
 
 
 def mode_work_s(mode: SharingMode, work: WindowWork) -> float:
@@ -87,11 +81,7 @@ def mode_work_s(mode: SharingMode, work: WindowWork) -> float:
 def mode_pause_s(mode: SharingMode, work: WindowWork) -> float:
     """Time per period in which rows wait for state that moves. [s]
 
-    It is 0 if partial windows are behind an exchange.
-
-    Notes
-    -----
-    Enorm 2016, section 5.1.1 (doi:10.1145/2933267.2933315).
+    It is 0 if partial windows are behind an exchange. Enorm 2016, section 5.1.1.
 
     Examples
     --------
@@ -125,3 +115,116 @@ def split_break_even_windows(work: WindowWork) -> float:
     sent_s = work.num_panes * work.num_groups * work.copy_s
     merged_s = work.num_merges * work.num_keys * work.merge_s
     return 1.0 + (sent_s + merged_s) / rows_s if rows_s > 0.0 else float("inf")
+
+
+class Move(NamedTuple):
+    """A key group, by its index on the node it leaves, that moves to another node."""
+
+    source: int
+    target: int
+    load: float
+
+
+def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
+    """One period of Flux: each busy node hands a key group to an idle one.
+
+    ``nodes`` are the loads of the key groups of each node, in any one unit. There is at most one
+    move per pair of nodes, and none if no move reduces the variance.
+
+    Notes
+    -----
+    Flux 2003 as Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315) uses it: nodes are ordered by
+    load; the first is paired with the last, the second with the second last, and so on. The largest
+    group with less load than the difference of the pair moves. Spark cannot move single partitions
+    of state; this models the gain of an even distribution.
+
+    Examples
+    --------
+    >>> flux_moves([[30, 25, 20], [20, 20], [15, 10], [10]])
+    (Move(source=0, target=3, load=30),)
+    """
+    loads = [sum(groups) for groups in nodes]
+    order = sorted(range(len(nodes)), key=lambda node: -loads[node])
+    moves = []
+    for first, last in zip(order[: len(order) // 2], reversed(order), strict=False):
+        difference = loads[first] - loads[last]
+        fitting = [load for load in nodes[first] if 0 < load < difference]
+        if fitting:
+            moves.append(Move(first, last, max(fitting)))
+    return tuple(moves)
+
+
+def after_moves(
+    nodes: Sequence[Sequence[float]], moves: Sequence[Move]
+) -> tuple[tuple[float, ...], ...]:
+    """Loads of the key groups of each node after moves, in the order of ``nodes`` (Enorm 2016).
+
+    Examples
+    --------
+    >>> nodes = [[30, 25, 20], [10]]
+    >>> [sum(groups) for groups in after_moves(nodes, flux_moves(nodes))]
+    [45, 40]
+    """
+    loads = [list(groups) for groups in nodes]
+    for move in moves:
+        loads[move.source].remove(move.load)
+        loads[move.target].append(move.load)
+    return tuple(map(tuple, loads))
+
+
+def mode_work(setting: WindowSetting, merges: MergePlan) -> ModeWork:
+    """Work of the paper's modes over the longest window, with the costs of the profile.
+
+    It is the processor time of all slots together, and the pause if the keys of one partition move
+    while their rows wait: the time to send and receive the copies of their state. The cost of
+    writing a state row is used for sending a copy and for a merge. Enorm 2016, section 5.1.1.
+    """
+    windows, slots = setting.windows, setting.configuration.num_slots
+    costs = next(cost_cases(setting))
+    period_s = ms_to_s(windows.longest_ms)
+    horizon_ms = steady_horizon_ms(merges)
+    unweighted = MergePlan(windows=windows, pane_ms=windows.pane_ms, rollups=merges.rollups)
+    work = WindowWork(
+        num_rows=setting.rate_per_s * period_s,
+        row_s=costs.copy_s * slots,
+        num_windows=max(windows.num_copies, 1.0),
+        num_panes=windows.longest_ms / windows.pane_ms,
+        num_groups=setting.keys.pane_keys,
+        num_keys=setting.keys.pane_keys,
+        num_merges=unweighted.total_cost(horizon_ms) * windows.longest_ms / horizon_ms,
+        copy_s=costs.state_row_s * slots,
+        merge_s=costs.state_row_s * slots,
+    )
+    copies = setting.keys.pane_keys * work.num_panes / setting.configuration.shuffle_partitions
+    moving = replace(work, num_migrations=1.0, migration_pause_s=copies * work.copy_s)
+    return ModeWork(
+        work_s={mode.value: mode_work_s(mode, work) for mode in SharingMode},
+        break_even_windows_ratio=split_break_even_windows(work),
+        pause_s={mode.value: mode_pause_s(mode, moving) for mode in SharingMode},
+    )
+
+
+def partition_deal(setting: WindowSetting) -> tuple[float, float]:
+    """How evenly the last stage's partitions load the slots: as assigned, and after best moves.
+
+    Both are the load of the busiest slot over an even share. One of the partitions has, in
+    addition, the share of the rows that one task always gets.
+
+    Notes
+    -----
+    Flux 2003 as in Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315), repeated until nothing
+    moves. Spark does not move partitions; the gain of a move may be achieved by other shuffle
+    partitions or salted keys.
+    """
+    number, slots = setting.configuration.shuffle_partitions, setting.configuration.num_slots
+    hot = max(stage.hot_share_ratio for stage in setting.profile.stages)
+    loads = [(1.0 - hot) / number + (hot if index == 0 else 0.0) for index in range(number)]
+    dealt = tuple(tuple(loads[slot::slots]) for slot in range(slots))
+    moved = dealt
+    for _ in range(number):
+        moves = flux_moves(moved)
+        if not moves:
+            break
+        moved = after_moves(moved, moves)
+    as_dealt, at_best = (max(map(sum, nodes)) * slots for nodes in (dealt, moved))
+    return as_dealt, at_best

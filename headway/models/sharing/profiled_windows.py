@@ -21,33 +21,12 @@ from headway.domain import Configuration, JobProfile, TasksRule, WindowKind
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.models.sharing.gain import (
-    BatchKeys,
-    UnitCosts,
-    direct_state_writes,
-    windows_touched,
-)
-from headway.models.sharing.keyed import (
-    keyed_costs,
-    keyed_model,
-    measured_state_row_s,
-    stream_keys,
-)
+from headway.models.sharing.gain import BatchKeys, UnitCosts, direct_state_writes, windows_touched
+from headway.models.sharing.keyed import keyed_costs, keyed_model, measured_state_row_s, stream_keys
 from headway.units import format_duration, ms_to_s, s_to_ms
 
 _STAGES_PHASE = "add_batch"
 """The driver's part of Spark's running of a batch, outside of its stages."""
-
-
-class CostCase(NamedTuple):
-    """Assumed values of the costs that the profile does not contain."""
-
-    costs: UnitCosts
-    second_state_s: float
-    raw_shuffle_s: float
-    log_batch_s: float
-    log_read_s: float
-    log_row_s: float
 
 
 class WindowSetting(NamedTuple):
@@ -71,14 +50,11 @@ class WindowSetting(NamedTuple):
 def windows_of(profile: JobProfile) -> WindowSet | None:
     """The windows of a profiled query, if they can be shared.
 
+    None if it has none, or has session windows, which have no panes.
+
     Parameters
     ----------
     profile : JobProfile
-
-    Returns
-    -------
-    WindowSet or None
-        None if it has none, or has session windows, which have no panes.
 
     Notes
     -----
@@ -111,12 +87,9 @@ def setting_of(
 ) -> WindowSetting:
     """Rows and keys of a batch at one setting, and the direct query's duration by its rows.
 
-    ``trigger_s`` is used instead of the trigger of the configuration. ``num_keys`` are the keys of
-    the stream; by default they grow with the rows as in the profile.
-
-    Notes
-    -----
-    theory.md (T1), (T3); (H10) if keys are given.
+    By (T1) and (T3), and (H10) if keys are given. ``trigger_s`` is used instead of the trigger of
+    the configuration. ``num_keys`` are the keys of the stream; by default they grow with the rows
+    as in the profile.
     """
     limit = configuration.max_offsets_per_trigger or math.inf
     model, state_row_s = _direct_model(profile, configuration, windows), None
@@ -235,8 +208,8 @@ def _keys(profile: JobProfile, num_rows: float, batch_s: float, windows: WindowS
     )
 
 
-def cost_cases(setting: WindowSetting) -> Iterator[CostCase]:
-    """Assumed costs that the profile does not contain, then all extreme combinations of them.
+def cost_cases(setting: WindowSetting) -> Iterator[UnitCosts]:
+    """Costs with the assumed values of those that the profile does not contain, then the extremes.
 
     They are in wall time of a batch.
 
@@ -254,22 +227,19 @@ def cost_cases(setting: WindowSetting) -> Iterator[CostCase]:
     state_s = _state_row_s(setting, measured_s)
     stage_s = _second_stage_s(setting)
 
-    def case(share: float, factor: float, state_row_s: float) -> CostCase:
+    def case(share: float, factor: float, state_row_s: float) -> UnitCosts:
         closing_s = state_row_s if measured_s is None else min(measured_s, state_row_s)
-        costs = UnitCosts(
+        return UnitCosts(
             copy_s=share * per_copy_s,
             state_row_s=state_row_s,
             second_stage_s=stage_s,
             held_row_s=HELD_ROW_RATIO.value * closing_s,
             closing_row_s=closing_s,
-        )
-        return CostCase(
-            costs,
-            float(setting.model.levels[-1].fixed_s),
-            factor * RAW_SHUFFLE_S.value / slots,
-            factor * LOG_BATCH_S.value,
-            factor * LOG_READ_S.value,
-            factor * LOG_ROW_S.value / slots,
+            second_state_s=float(setting.model.levels[-1].fixed_s),
+            raw_shuffle_s=factor * RAW_SHUFFLE_S.value / slots,
+            log_batch_s=factor * LOG_BATCH_S.value,
+            log_read_s=factor * LOG_READ_S.value,
+            log_row_s=factor * LOG_ROW_S.value / slots,
         )
 
     expected, lowest, highest = COPIES_SHARE_RATIO.value
@@ -319,11 +289,6 @@ def assumptions(profile: JobProfile) -> Iterator[str]:
     ----------
     profile : JobProfile
         The direct query.
-
-    Yields
-    ------
-    str
-        One for each assumption.
 
     Notes
     -----

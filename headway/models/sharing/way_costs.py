@@ -11,16 +11,17 @@ from headway.models.sharing.consolidation import MergePlan, steady_horizon_ms
 from headway.models.sharing.gain import (
     BatchKeys,
     BatchTime,
+    UnitCosts,
     closing_share,
     direct_state_writes,
     shared_state_time,
 )
-from headway.models.sharing.profiled_windows import CostCase, WindowSetting, cost_cases
+from headway.models.sharing.profiled_windows import WindowSetting, cost_cases
 from headway.units import ms_to_s
 
 
 def batch_change(
-    how: WindowsHow, setting: WindowSetting, case: CostCase, merges: MergePlan
+    how: WindowsHow, setting: WindowSetting, costs: UnitCosts, merges: MergePlan
 ) -> BatchTime:
     r"""Batch time of a way less that of the direct query, below 0 if it takes less time. [s]
 
@@ -36,37 +37,34 @@ def batch_change(
     `b_r` for each row that is shuffled for this reason. After Enorm 2016,
     doi:10.1145/2933267.2933315.
     """
-    costs, keys, windows = case.costs, setting.keys, setting.windows
+    keys, windows = setting.keys, setting.windows
     if how is WindowsHow.DIRECT:
         return BatchTime(0.0, 0.0)
     before_s = costs.state_row_s * direct_state_writes(keys, windows)
     copies_s = costs.copy_s * (windows.num_copies - 1.0) * setting.num_rows
     if how is WindowsHow.LOG:
         written = keys.batch_keys * (1.0 + keys.batch_s / ms_to_s(windows.pane_ms))
-        files_s = case.log_batch_s + case.log_row_s * written
+        files_s = costs.log_batch_s + costs.log_row_s * written
         every_s = files_s - copies_s - before_s
         if setting.is_update:
             read = keys.pane_keys * update_merges(windows, keys.batch_s)
-            return BatchTime(every_s + case.log_read_s + case.log_row_s * read, 0.0)
+            return BatchTime(every_s + costs.log_read_s + costs.log_row_s * read, 0.0)
         jobs, rows = due_work(merges, keys)
-        return BatchTime(every_s, case.log_read_s * jobs + case.log_row_s * rows)
+        return BatchTime(every_s, costs.log_read_s * jobs + costs.log_row_s * rows)
     spared_s = copies_s + before_s
     if how is WindowsHow.PANES:
         state = shared_state_time(costs, keys, windows, row_s=costs.state_row_s)
         return BatchTime(costs.second_stage_s + state.every_batch_s - spared_s, state.closing_s)
     state = shared_state_time(costs, keys, windows, row_s=costs.closing_s)
     combined = min(setting.num_rows, keys.batch_keys * windows.num_copies)
-    raw_s = case.raw_shuffle_s * (setting.num_rows - combined)
-    return BatchTime(case.second_state_s + raw_s + state.every_batch_s - spared_s, state.closing_s)
+    raw_s = costs.raw_shuffle_s * (setting.num_rows - combined)
+    return BatchTime(costs.second_state_s + raw_s + state.every_batch_s - spared_s, state.closing_s)
 
 
 def ways_of(setting: WindowSetting) -> tuple[WindowsHow, ...]:
     """The available ways, the direct query first; panes and fused windows require append mode.
 
-    Notes
-    -----
-    Enorm 2016 (doi:10.1145/2933267.2933315) on Spark, which rejects two consecutive aggregations in
-    any other mode.
+    Enorm 2016 on Spark, which rejects two consecutive aggregations in any other mode.
     """
     return (WindowsHow.DIRECT, WindowsHow.LOG) if setting.is_update else tuple(WindowsHow)
 
@@ -74,13 +72,8 @@ def ways_of(setting: WindowSetting) -> tuple[WindowsHow, ...]:
 def due_work(merges: MergePlan, keys: BatchKeys) -> tuple[float, float]:
     """Mean jobs of a log in a batch that closes panes, and rows of partial windows in them.
 
-    One job emits the windows, and one more for each size keeps those from which larger windows are
-    merged.
-
-    Notes
-    -----
-    The `J` and `Q + Q_w` of (H8), over a steady horizon. Enorm 2016,
-    doi:10.1145/2933267.2933315.
+    The `J` and `Q + Q_w` of (H8), over a steady horizon. One job emits the windows, and one more
+    for each size keeps those from which larger windows are merged.
 
     Examples
     --------
@@ -136,15 +129,12 @@ def cheapest_merges(setting: WindowSetting, merges: MergePlan) -> MergePlan:
     """The fastest way for a log to compute windows: with the roll-ups of a plan, or without.
 
     Pieces are counted without weights. Each size that is kept for larger ones needs a job of its
-    own, whose time the saved merges must exceed.
-
-    Notes
-    -----
-    (H8); "Factor windows", arXiv 2008.12379 (2020), counts only merges.
+    own (H8), whose time the saved merges must exceed; "Factor windows", arXiv 2008.12379 (2020),
+    counts only merges.
     """
-    case = next(cost_cases(setting))
+    costs = next(cost_cases(setting))
     without = MergePlan(windows=setting.windows, pane_ms=setting.windows.pane_ms)
     return min(
         (without, replace(without, rollups=merges.rollups)),
-        key=lambda plan: batch_change(WindowsHow.LOG, setting, case, plan).closing_s,
+        key=lambda plan: batch_change(WindowsHow.LOG, setting, costs, plan).closing_s,
     )

@@ -9,11 +9,13 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 
 import numpy as np
 
 from headway.domain import EventTimeLag, ScheduledQuery
+
+# Parts of a batch: its driver before the executors, the executors, and the driver after them.
+BEFORE, EXECUTORS, AFTER = range(3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,18 +58,6 @@ class QueryWork:
         return self.before_s + work_s / min(cores, self.most_cores) + self.after_s
 
 
-class Part(Enum):
-    """The current part of a batch."""
-
-    BEFORE = auto()
-    EXECUTORS = auto()
-    AFTER = auto()
-
-
-# A member by its name takes as long as adding to a list, many times in each batch.
-BEFORE, EXECUTORS, AFTER = Part
-
-
 class Parts:
     """Parts of running batches: on the evenly shared cores, or in the driver only."""
 
@@ -79,15 +69,15 @@ class Parts:
         self._left_core_s: dict[int, float] = {}
         self._most_cores: dict[int, float] = {}
         self._share_cores = cores
-        self._part: dict[int, Part] = {}
+        self._part: dict[int, int] = {}
 
-    def begin(self, index: int, part: Part, now_s: float, executors_core_s: float = 0.0) -> None:
+    def begin(self, index: int, part: int, now_s: float, executors_core_s: float = 0.0) -> None:
         """Start a part of a query's batch."""
         work, self._part[index] = self._works[index], part
-        if part is EXECUTORS:
+        if part == EXECUTORS:
             self._begin_on_cores(index, executors_core_s, work.most_cores)
             return
-        driver_s = work.before_s if part is BEFORE else work.after_s
+        driver_s = work.before_s if part == BEFORE else work.after_s
         if work.driver_cores > 0.0:
             self._begin_on_cores(index, driver_s * work.driver_cores, work.driver_cores)
         else:
@@ -112,7 +102,7 @@ class Parts:
             used_core_s += done_core_s
         return used_core_s
 
-    def end(self, index: int) -> Part:
+    def end(self, index: int) -> int:
         """End the current part of a query's batch, and return it."""
         if self._left_core_s.pop(index, None) is None:
             heapq.heappop(self._timers)

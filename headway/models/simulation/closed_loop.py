@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Sight(NamedTuple):
 
 
 class Policy(Protocol):
-    """A policy that changes the executors."""
+    """A policy that changes the executors, and the trigger interval, if it has a ``trigger_s``."""
 
     @property
     def period_s(self) -> float:
@@ -71,15 +71,6 @@ class Policy(Protocol):
 
     def wanted(self, sight: Sight) -> int:
         """Requested executors from now on."""
-
-
-@runtime_checkable
-class ChangesTrigger(Protocol):
-    """A policy that also sets a trigger interval."""
-
-    @property
-    def trigger_s(self) -> float:
-        """Requested trigger interval from now on. [s]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +107,9 @@ class LoopTrace:
 def simulate_closed_loop(
     job: LoopJob, trace: LoopTrace, policy: Policy, *, executors: int, seed: int
 ) -> LoopRun:
-    r"""One run of a query under a trace, with executors set by a policy.
+    r"""One run of a query under a trace, until that ends, with executors set by a policy.
+
+    A requested number of executors for which the job has no duration raises ``ValueError``.
 
     Parameters
     ----------
@@ -126,15 +119,6 @@ def simulate_closed_loop(
         Executors at the start.
     seed : int
         Runs with the same seed have the same rows, noise and provisioning times.
-
-    Returns
-    -------
-    LoopRun, until the trace ends
-
-    Raises
-    ------
-    ValueError
-        If the job has no duration for a requested number of executors.
 
     Notes
     -----
@@ -186,7 +170,6 @@ class _Loop:
         self.pending: list[float] = []
         self.pause_s = 0.0
         self.trigger_s, self.most_rows = job.trigger_s, job.max_rows_per_trigger
-        self.also_trigger = policy if isinstance(policy, ChangesTrigger) else None
         self.steps = [Step(self.first_s, executors, job.trigger_s)]
         self.billed_s, self.billed_until_s = 0.0, self.first_s
         self.taken = self.busy_s = self.cpu_s = self.core_s = 0.0
@@ -259,12 +242,11 @@ class _Loop:
         running: tuple[float, float, float, float] | None,
         batch: tuple[float, float, float] | None,
     ) -> Sight:
-        done_rows = done_s = done_cpu_s = silent_s = 0.0
+        done_rows = done_cpu_s = silent_s = 0.0
         if running is not None:
             start, duration, rows, work = running
             part = min((at_s - start) / duration, 1.0)
-            done_rows, done_s, done_cpu_s = part * rows, at_s - start, part * work
-            silent_s = at_s - start
+            done_rows, done_cpu_s, silent_s = part * rows, part * work, at_s - start
         self._executors_come(at_s)
         return Sight(
             at_s=at_s,
@@ -275,7 +257,7 @@ class _Loop:
             arrived_rows=self._arrived(at_s),
             processed_rows=self.taken + done_rows,
             backlog_rows=self.backlog,
-            busy_s=self.busy_s + done_s,
+            busy_s=self.busy_s + silent_s,
             cpu_s=self.cpu_s + done_cpu_s,
             core_s=self.core_s,
             silent_s=silent_s,
@@ -285,8 +267,9 @@ class _Loop:
     def _apply(self, sight: Sight) -> None:
         """Call the policy, and apply its request."""
         executors = self.policy.wanted(sight)
-        if self.also_trigger is not None and self.also_trigger.trigger_s != self.trigger_s:
-            self._restart(sight.at_s, self.also_trigger.trigger_s)
+        trigger_s = getattr(self.policy, "trigger_s", self.trigger_s)
+        if trigger_s != self.trigger_s:
+            self._restart(sight.at_s, trigger_s)
         if executors == self.asked:
             return
         if executors not in self.job.duration:

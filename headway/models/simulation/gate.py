@@ -196,12 +196,12 @@ def simulate_gate(
             must_decide = True
             continue
         running, ended = queries[first], parts.end(first)
-        if ended is BEFORE:
+        if ended == BEFORE:
             rows = running.work.rate_per_s * (running.started_s - running.read_to_s)
             mean_s = running.work.fixed_core_s + running.work.per_row_core_s * rows
             core_s = mean_s * _noise(running.work.noise_ratio, normals)
             parts.begin(first, EXECUTORS, now_s, core_s)
-        elif ended is EXECUTORS:
+        elif ended == EXECUTORS:
             parts.begin(first, AFTER, now_s)
         else:
             lag_s = running.work.newest_row_lag_s(generator)

@@ -20,6 +20,7 @@ _BEGINS, _POLLS = -2, -1  # instead of an operator: a worker starts, idle ones l
 _JITTER = 0.1  # relative variation of slices, since equal ones would keep workers in step
 _FIRST_DRAW = 1
 _MARKED = (0.2, 0.8)  # share of the tuples whose latency is recorded, as in the paper
+_QUEUE_LIMIT = 10_000.0  # the constant C of QST: tuples in all queues together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +29,7 @@ class SchedulerRun:
 
     ``throughput_per_s`` counts tuples of the source that left the pipeline; latencies are from the
     start of a tuple at the first operator to its exit, ``inf`` if none leaves. ``busy_workers`` has
-    the mean number of workers at each operator; ``num_slices`` are the decisions that were
-    executed.
+    the mean number of workers at each operator.
     """
 
     throughput_per_s: float
@@ -37,7 +37,6 @@ class SchedulerRun:
     p50_s: float
     p99_s: float
     busy_workers: Array
-    num_slices: int
 
 
 def simulate_scheduler(
@@ -46,7 +45,6 @@ def simulate_scheduler(
     most_workers: Sequence[float] | Array,
     *,
     num_tuples: int = 200_000,
-    queue_limit: float = 10_000.0,
 ) -> SchedulerRun:
     r"""Simulate a pipeline under a scheduler, slice by slice.
 
@@ -60,8 +58,6 @@ def simulate_scheduler(
         Workers that each operator can use.
     num_tuples : int, >= 1000
         Tuples of the source that the pipeline could process in the simulated time.
-    queue_limit : float, > 0
-        The constant of QST: tuples in all queues together.
 
     Notes
     -----
@@ -85,15 +81,15 @@ def simulate_scheduler(
     >>> abs(run.throughput_per_s / 1e5 - 1.0) < 0.01
     True
     """
-    if num_tuples < 1000 or not queue_limit > 0.0:
-        raise ValueError("need num_tuples >= 1000 and queue_limit > 0")
+    if num_tuples < 1000:
+        raise ValueError("need num_tuples >= 1000")
     work = source_work_s(
         [operator.cost_s for operator in pipeline.operators],
         [operator.selectivity_ratio for operator in pipeline.operators],
     )
     best = pipelined_allocation(work, most_workers, pipeline.num_workers).throughput_per_s
     length_s = num_tuples / min(best, pipeline.rate_per_s or np.inf)
-    slices = _Slices(pipeline, scheduler, np.asarray(most_workers, dtype=np.float64), queue_limit)
+    slices = _Slices(pipeline, scheduler, np.asarray(most_workers, dtype=np.float64))
     slices.run(length_s)
     return slices.outcome(length_s)
 
@@ -106,7 +102,7 @@ class _Slices:
         pipeline: OrderedPipeline,
         scheduler: Scheduler,
         most_workers: Array,
-        queue_limit: float,
+        queue_limit: float = _QUEUE_LIMIT,
     ) -> None:
         self.scheduler, self.slice_s = scheduler, pipeline.slice_s
         self.num_workers, self.rate_per_s = pipeline.num_workers, pipeline.rate_per_s
@@ -129,7 +125,6 @@ class _Slices:
         self.busy_s = [0.0] * len(self.cost_s)
         self.started: list[tuple[float, float, int]] = []
         self.exited: list[tuple[float, float, int]] = []
-        self.num_slices = 0
         self.random = Random(_FIRST_DRAW)
 
     def run(self, length_s: float) -> None:
@@ -237,7 +232,6 @@ class _Slices:
                 took_s *= working / most_workers[operator]
             window_time_s[operator] += took_s
             busy_s[operator] += took_s
-            self.num_slices += 1
             if operator == 0:
                 self.taken += num_tuples
                 self.started.append((now_s, took_s, num_tuples))
@@ -249,14 +243,9 @@ class _Slices:
 
     def _chooser(self) -> Callable[[int], int]:
         """The operator that a free worker takes, given its previous one; -1 means none."""
-        waiting, workers, most_workers, operators = (
-            self.waiting,
-            self.workers,
-            self.most,
-            self.places,
-        )
+        waiting, workers, most_workers = self.waiting, self.workers, self.most
         window_time_s, weight, limits = self.window_time_s, self.weight, self.limits
-        cost_s = self.cost_s
+        operators, cost_s = self.places, self.cost_s
 
         def last_one(_last: int) -> int:
             for operator in reversed(operators):
@@ -327,7 +316,6 @@ class _Slices:
             p50_s=float(np.quantile(took_s, 0.5, method="lower")),
             p99_s=float(np.quantile(took_s, 0.99, method="lower")),
             busy_workers=np.asarray(self.busy_s) / length_s,
-            num_slices=self.num_slices,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
 
@@ -35,31 +36,31 @@ class _Work(IntEnum):
 _Job = tuple[_Work, int]  # with the number of a batch, a mapper or a window
 
 
-class ShuffleBatches:
-    """Batches packed by mappers, one element per batch in the order of packing."""
+@dataclass(slots=True)
+class ShuffleBatch:
+    """Rows that a mapper packed at one tick."""
 
-    def __init__(self) -> None:
-        self.mapper: list[int] = []
-        self.packed_s: list[float] = []
-        self.num_rows: list[float] = []
-        self.rows_until: list[float] = []  # of the same mapper, this batch included
-        self.write_start_s: list[float] = []
-        self.write_end_s: list[float] = []
-        self.rank: list[int] = []  # by the order in which they can be fetched; -1 before that
-        self.windows: list[range] = []  # windows whose last rows of this mapper it contains
+    mapper: int
+    packed_s: float
+    num_rows: float
+    rows_until: float  # of the same mapper, this batch included
+    write_start_s: float
+    write_end_s: float
+    windows: range  # windows whose last rows of this mapper it contains
+    rank: int = -1  # by the order in which they can be fetched; -1 before that
 
 
-class Groups:
-    """Batches that went through a reducer together, one element per group."""
+@dataclass(slots=True)
+class FetchedGroup:
+    """Batches that go through a reducer together; ``inf`` for what has not happened yet."""
 
-    def __init__(self) -> None:
-        self.reducer: list[int] = []
-        self.first: list[int] = []  # rank of a batch
-        self.after: list[int] = []
-        self.fetch_start_s: list[float] = []
-        self.fetch_end_s: list[float] = []
-        self.update_start_s: list[float] = []
-        self.update_end_s: list[float] = []
+    reducer: int
+    first: int  # rank of a batch
+    after: int
+    fetch_start_s: float = math.inf
+    fetch_end_s: float = math.inf
+    update_start_s: float = math.inf
+    update_end_s: float = math.inf
 
 
 class PipelineRun:
@@ -76,10 +77,9 @@ class PipelineRun:
         self.pipeline = pipeline
         self.end_s = end_s
         self.input: InputBatches = input_batches(pipeline, end_s, random)
-        self.batches = ShuffleBatches()
-        self.groups = Groups()
+        self.batches: list[ShuffleBatch] = []
+        self.groups: list[FetchedGroup] = []
         self.ranked_rows = [0.0]  # rows of all batches of lower rank
-        self.ranked: list[int] = []  # batch of each rank
         self.map_start_s = np.full(len(self.input.packed_s), math.inf)
         self.map_end_s = np.full(len(self.input.packed_s), math.inf)
         self.busy_s = dict.fromkeys(_Work, 0.0)
@@ -165,7 +165,7 @@ class PipelineRun:
             elif event is _Event.TICK:
                 self._pack(now_s, index)
             elif event is _Event.WRITTEN:
-                self._offer(index)
+                self._offer(self.batches[index])
             else:
                 self._poll(now_s, index)
 
@@ -175,18 +175,13 @@ class PipelineRun:
         heapq.heappush(self._events, (when_s, self._num_events, event, index, version))
 
     def _receive(self, now_s: float, number: int) -> None:
-        mapper = int(self.input.mapper[number])
-        self._work_on(
-            now_s,
-            *self._map_thread(mapper),
-            float(self.input.map_work_s[number]),
-            _Work.MAP,
-            number,
-        )
+        node, thread = divmod(int(self.input.mapper[number]), self._mappers_per_node)
+        work_s = float(self.input.map_work_s[number])
+        self._work_on(now_s, node, thread, work_s, _Work.MAP, number)
 
     def _pack(self, now_s: float, mapper: int) -> None:
         self._push(now_s + self._shuffle_period_s, _Event.TICK, mapper)
-        node, thread = self._map_thread(mapper)
+        node, thread = divmod(mapper, self._mappers_per_node)
         mapped = self._mapped[mapper]
         current_job = self._cores[node].current(now_s, thread)
         if current_job is not None:
@@ -202,24 +197,16 @@ class PipelineRun:
         end = start + self._write_fixed_s + rows * self._write_per_row_s
         self._disk_free_s[node] = end
         self._packed[mapper] = mapped
-        batches = self.batches
-        self._push(end, _Event.WRITTEN, len(batches.mapper))
-        batches.mapper.append(mapper)
-        batches.packed_s.append(now_s)
-        batches.num_rows.append(rows)
-        batches.rows_until.append(mapped)
-        batches.write_start_s.append(start)
-        batches.write_end_s.append(end)
-        batches.rank.append(-1)
-        batches.windows.append(self._windows_ended(mapper, mapped))
+        self._push(end, _Event.WRITTEN, len(self.batches))
+        windows = self._windows_ended(mapper, mapped)
+        self.batches.append(ShuffleBatch(mapper, now_s, rows, mapped, start, end, windows))
 
-    def _offer(self, batch: int) -> None:
+    def _offer(self, batch: ShuffleBatch) -> None:
         """A written batch can be fetched from now on."""
-        rank = len(self.ranked)
-        self.batches.rank[batch] = rank
-        self.ranked.append(batch)
-        self.ranked_rows.append(self.ranked_rows[-1] + self.batches.num_rows[batch])
-        for window in self.batches.windows[batch]:
+        rank = len(self.ranked_rows) - 1
+        batch.rank = rank
+        self.ranked_rows.append(self.ranked_rows[-1] + batch.num_rows)
+        for window in batch.windows:
             self._mappers_left[window] -= 1
             if self._mappers_left[window] == 0:
                 self._complete.setdefault(rank + 1, []).append(window)
@@ -229,7 +216,7 @@ class PipelineRun:
         node, thread = divmod(reducer, self._reducers_per_node)
         if self._ask_s > 0.0:
             self._work_on(now_s, node, self._mappers_per_node + thread, self._ask_s, _Work.ASK, 0)
-        first, after = self._taken[reducer], len(self.ranked)
+        first, after = self._taken[reducer], len(self.ranked_rows) - 1
         self._taken[reducer] = after
         if first == after:
             return
@@ -237,17 +224,8 @@ class PipelineRun:
         before = link.version
         for start, stop in self._groups_of(first, after):
             rows = self.ranked_rows[stop] - self.ranked_rows[start]
-            link.submit(now_s, thread, rows * self._fetch_per_row_s, len(self.groups.reducer))
-            self.groups.reducer.append(reducer)
-            self.groups.first.append(start)
-            self.groups.after.append(stop)
-            for times in (
-                self.groups.fetch_start_s,
-                self.groups.fetch_end_s,
-                self.groups.update_start_s,
-                self.groups.update_end_s,
-            ):
-                times.append(math.inf)
+            link.submit(now_s, thread, rows * self._fetch_per_row_s, len(self.groups))
+            self.groups.append(FetchedGroup(reducer, start, stop))
         if link.version != before:
             self._push(link.next_end_s, _Event.LINK, node, link.version)
 
@@ -256,26 +234,25 @@ class PipelineRun:
         cuts = {first + (after - first) * part // number for part in range(number + 1)}
         # A complete window is finalized before later rows are updated.
         cuts.update(rank for rank in self._complete if first < rank <= after)
-        ordered = sorted(cuts)
-        return list(pairwise(ordered))
+        return list(pairwise(sorted(cuts)))
 
     def _end_on_link(self, node: int, version: int) -> None:
         link = self._links[node]
         if version != link.version:
             return
-        group, start, end = link.finish_next()
-        self.groups.fetch_start_s[group], self.groups.fetch_end_s[group] = start, end
-        reducer, stop = self.groups.reducer[group], self.groups.after[group]
-        first = self.groups.first[group]
-        thread = self._mappers_per_node + reducer % self._reducers_per_node
-        rows = self.ranked_rows[stop] - self.ranked_rows[first]
-        work = (stop - first) * self.batch_fixed_s
-        work += rows * self.update_per_row_s * self._noise_of(stop - first)
-        self._work_on(end, node, thread, work, _Work.UPDATE, group)
+        group_number, start, end = link.finish_next()
+        group = self.groups[group_number]
+        group.fetch_start_s, group.fetch_end_s = start, end
+        num_batches = group.after - group.first
+        thread = self._mappers_per_node + group.reducer % self._reducers_per_node
+        rows = self.ranked_rows[group.after] - self.ranked_rows[group.first]
+        work = num_batches * self.batch_fixed_s
+        work += rows * self.update_per_row_s * self._noise_of(num_batches)
+        self._work_on(end, node, thread, work, _Work.UPDATE, group_number)
         final = self.pipeline.finalizing
         if final is not None:
-            for window in self._complete.get(stop, ()):
-                number = reducer * len(self.window_ends_s) + window
+            for window in self._complete.get(group.after, ()):
+                number = group.reducer * len(self.window_ends_s) + window
                 self._work_on(end, node, thread, float(final.window_s), _Work.FINALIZE, number)
         self._push(link.next_end_s, _Event.LINK, node, link.version)
 
@@ -306,14 +283,12 @@ class PipelineRun:
             self.map_start_s[number], self.map_end_s[number] = start, end
             self._mapped[int(self.input.mapper[number])] += float(self.input.num_rows[number])
         elif work is _Work.UPDATE:
-            self.groups.update_start_s[number], self.groups.update_end_s[number] = start, end
+            group = self.groups[number]
+            group.update_start_s, group.update_end_s = start, end
         elif work is _Work.FINALIZE:
             reducer, window = divmod(number, len(self.window_ends_s))
             self.final_times_s[reducer, window] = start, end
         self._push(cores.next_end_s, _Event.CORES, node, cores.version)
-
-    def _map_thread(self, mapper: int) -> tuple[int, int]:
-        return divmod(mapper, self._mappers_per_node)
 
     def _plan_windows(self) -> None:
         """Where each window ends in the rows of each mapper."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from headway.models.arrays import Array, poisson_counts
 from headway.models.pipeline.parameters import Pipeline
-from headway.models.queues.lindley import lindley_waits_s
+from headway.models.queues.queueing import lindley_waits_s
 
 
 class InputBatches(NamedTuple):
@@ -41,7 +41,7 @@ def input_batches(pipeline: Pipeline, end_s: float, random: np.random.Generator)
     num_batches = max(int(end_s / step_s), num_distributors)
     number = np.arange(num_batches)
     packed = step_s * (number.astype(np.float64) + random.random())
-    rows = poisson_multiples(
+    rows = _poisson_multiples(
         float(pipeline.rate_per_s) * step_s, float(pipeline.dispersion), num_batches, random
     )
     transfer = rows * float(job.input_row_bytes) / float(pipeline.nodes.distributor_bytes_per_s)
@@ -52,7 +52,10 @@ def input_batches(pipeline: Pipeline, end_s: float, random: np.random.Generator)
             np.full(len(packed[of_distributor]), period_s), transfer[of_distributor]
         )
     mapper = number % num_mappers
-    work = rows * float(job.map_per_row_s) * lognormal_noise(float(job.map_cv), num_batches, random)
+    log_variance = float(np.log1p(float(job.map_cv) * float(job.map_cv)))
+    normal = random.standard_normal(num_batches)
+    noise = np.exp(np.sqrt(log_variance) * normal - 0.5 * log_variance)
+    work = rows * float(job.map_per_row_s) * noise
     before = np.empty(num_batches)
     arrived = sent + transfer
     for index in range(num_mappers):
@@ -81,30 +84,10 @@ def rows_of_window(batches: InputBatches, period_s: float, mapper: int, end_s: f
     return float(np.max(position, where=arrived_share > 0.0, initial=0.0))
 
 
-def poisson_multiples(
+def _poisson_multiples(
     mean: float, dispersion: float, num_values: int, random: np.random.Generator
 ) -> Array:
-    """Counts with variance ``dispersion`` times their mean; constant without dispersion (S5).
-
-    Examples
-    --------
-    >>> poisson_multiples(4.0, 0.0, 2, np.random.default_rng(1))
-    array([4., 4.])
-    """
+    """Counts with variance ``dispersion`` times their mean; constant without dispersion."""
     if dispersion == 0.0:
         return np.full(num_values, mean)
     return dispersion * poisson_counts(random, mean / dispersion, num_values)
-
-
-def lognormal_noise(cv: float, num_values: int, random: np.random.Generator) -> Array:
-    """Lognormal factors of mean 1 and coefficient of variation ``cv`` (S5), (D1).
-
-    Examples
-    --------
-    >>> lognormal_noise(0.0, 2, np.random.default_rng(1))
-    array([1., 1.])
-    """
-    log_variance = float(np.log1p(cv * cv))
-    normal = random.standard_normal(num_values)
-    factors: Array = np.exp(np.sqrt(log_variance) * normal - 0.5 * log_variance)
-    return factors

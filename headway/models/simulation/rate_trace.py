@@ -39,19 +39,9 @@ class RateTraceRuns:
     def peak_backlog_rows(self, edges_s: Array) -> Array:
         """Maximum number of arrived rows in no batch yet, between edges; one column per run.
 
-        Parameters
-        ----------
-        edges_s : (m + 1,) array, increasing
-            Moments on the clock of the trace.
-
-        Returns
-        -------
-        (m, n) array, for each of n runs
-
-        Notes
-        -----
-        The backlog grows with every arrival and falls when a batch starts, so it is highest at the
-        start or end of an interval, or when a batch starts within it.
+        ``edges_s`` are increasing moments on the clock of the trace. The backlog grows with every
+        arrival and falls when a batch starts, so it is highest at the start or end of an interval,
+        or when a batch starts within it.
         """
         peaks = np.zeros((len(edges_s) - 1, self.arrivals.num_runs))
         for run in range(self.arrivals.num_runs):
@@ -93,7 +83,8 @@ def simulate_rate_trace(
 ) -> RateTraceRuns:
     r"""Simulate runs of a query from the first edge of a trace to the last.
 
-    Arguments outside their ranges raise ``ValueError``.
+    The batches are those with rows that start before the end of the trace. Arguments outside their
+    ranges raise ``ValueError``.
 
     Parameters
     ----------
@@ -113,11 +104,6 @@ def simulate_rate_trace(
         Variance over mean of row counts; 0 means even arrivals.
     outages_s : sequence of (start, end)
         Intervals in which no batch starts.
-
-    Returns
-    -------
-    RateTraceRuns
-        Batches with rows that start before the end of the trace.
 
     Notes
     -----
@@ -145,7 +131,7 @@ def simulate_rate_trace(
         raise ValueError("need num_runs >= 1 and after_commit_s >= 0")
     random = np.random.default_rng(seed)
     counts = CumulativeRows.drawn(edges, rates, trigger_s, dispersion, num_runs, random)
-    durations = _Durations(noise, num_runs, random)
+    drawn_around = _durations(noise, num_runs, random)
     end = float(edges[-1])
     start = np.full(num_runs, float(edges[0]))
     if trigger_s > 0.0:
@@ -157,7 +143,7 @@ def simulate_rate_trace(
         waiting = np.maximum(counts.until(start) - read_rows, 0.0)
         rows = np.minimum(waiting, max_rows_per_trigger)
         has_rows = (rows > 0.0) & (start < end)
-        duration = durations.draw(mean_duration_s(rows))
+        duration = drawn_around(mean_duration_s(rows))
         steps.append((start, duration, np.where(has_rows, rows, 0.0), waiting, read_rows.copy()))
         read_rows = read_rows + np.where(has_rows, rows, 0.0)
         if trigger_s == 0.0:
@@ -226,24 +212,26 @@ class CumulativeRows:
         return np.asarray(self.first_s + self.cell_s * np.arange(len(self.rows)))
 
 
-class _Durations:
-    """Lognormal durations around their mean, with memory."""
+def _durations(
+    noise: BatchNoise, num_runs: int, random: np.random.Generator
+) -> Callable[[Array], Array]:
+    """Draws lognormal durations of the next batch of each run around their means, with memory."""
+    fresh_cv = math.sqrt(1.0 - noise.autocorrelation) * noise.batch_ratio
+    fresh_sd = math.sqrt(math.log1p(fresh_cv * fresh_cv))
+    slow_sd = math.sqrt(noise.autocorrelation) * noise.batch_ratio
+    keeps, half_variance = USUAL_PERSISTENCE_RATIO.value, 0.5 * (fresh_sd**2 + slow_sd**2)
+    factor = np.exp(noise.run_to_run_ratio * random.standard_normal(num_runs))
+    slow = random.standard_normal(num_runs)
 
-    def __init__(self, noise: BatchNoise, num_runs: int, random: np.random.Generator) -> None:
-        self._random, self._num_runs = random, num_runs
-        fresh_cv = math.sqrt(1.0 - noise.autocorrelation) * noise.batch_ratio
-        self._fresh_sd = math.sqrt(math.log1p(fresh_cv * fresh_cv))
-        self._slow_sd = math.sqrt(noise.autocorrelation) * noise.batch_ratio
-        self._factor = np.exp(noise.run_to_run_ratio * random.standard_normal(num_runs))
-        self._slow = random.standard_normal(num_runs)
+    def drawn_around(mean_s: Array) -> Array:
+        nonlocal slow
+        normal = random.standard_normal((2, num_runs))
+        slow = keeps * slow + math.sqrt(1.0 - keeps**2) * normal[0]
+        return np.asarray(
+            factor * mean_s * np.exp(fresh_sd * normal[1] + slow_sd * slow - half_variance)
+        )
 
-    def draw(self, mean_s: Array) -> Array:
-        renewal = math.sqrt(1.0 - USUAL_PERSISTENCE_RATIO.value**2)
-        normal = self._random.standard_normal((2, self._num_runs))
-        self._slow = USUAL_PERSISTENCE_RATIO.value * self._slow + renewal * normal[0]
-        score = self._fresh_sd * normal[1] + self._slow_sd * self._slow
-        half_variance = 0.5 * (self._fresh_sd**2 + self._slow_sd**2)
-        return np.asarray(self._factor * mean_s * np.exp(score - half_variance))
+    return drawn_around
 
 
 def _after_outages(start: Array, outages_s: Sequence[tuple[float, float]]) -> Array:
@@ -254,20 +242,12 @@ def _after_outages(start: Array, outages_s: Sequence[tuple[float, float]]) -> Ar
 
 
 def grid_point_after(moment: Array, trigger_s: float) -> Array:
-    """The next trigger after a moment. [s]
+    """The next trigger after a moment, a multiple of the interval (S6). [s]
 
     Parameters
     ----------
     moment : (...) array
     trigger_s : float, > 0
-
-    Returns
-    -------
-    (...) array, of multiples of the interval
-
-    Notes
-    -----
-    theory.md (S6).
 
     Examples
     --------

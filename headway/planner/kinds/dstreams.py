@@ -20,7 +20,7 @@ from headway.domain import (
 )
 from headway.domain.dstreams import DStreamsPlan, DStreamsPoint, DStreamsSetting
 from headway.lazy_classes import dataclass
-from headway.models.batches.job_pool import DStreamJobs
+from headway.models.batches.dstreams import DStreamJobs
 from headway.models.laws.normal import ndtri
 from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
 from headway.planner.kinds.dstreams_batches import DStreamsBatches

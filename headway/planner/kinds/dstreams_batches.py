@@ -12,8 +12,12 @@ from headway.assumptions.resources import BLOCK_INTERVAL_S
 from headway.domain import ApplicationKind, ApplicationProfile, RecordedStage
 from headway.domain.dstreams import DStreamsSetting
 from headway.errors import InputError, argument
-from headway.models.batches.dstreams import DStreamsLatency, dstreams_latency
-from headway.models.batches.job_pool import DStreamJobs, busy_time
+from headway.models.batches.dstreams import (
+    DStreamJobs,
+    DStreamsLatency,
+    busy_time,
+    dstreams_latency,
+)
 from headway.models.job.calibration import doublings_outside, of_runs_and_fit, widened
 from headway.models.queues.times import lognormal_time
 from headway.models.stages.dag import StageDag, run_time

@@ -12,8 +12,7 @@ from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, HIGHEST_QUOTED
 from headway.domain import Z90, Finding, FindingCode, LatencyDistribution
 from headway.domain.dstreams import DStreamsPrediction, DStreamsSetting
 from headway.domain.prediction import QUOTED_PROBABILITIES, Interval
-from headway.models.batches.dstreams import DStreamsLatency
-from headway.models.batches.job_pool import DStreamJobs, busy_time
+from headway.models.batches.dstreams import DStreamJobs, DStreamsLatency, busy_time
 from headway.models.job.calibration import is_within_reach
 from headway.models.laws.distributions import lognormal_cdf, lognormal_quantile
 from headway.planner.kinds.dstreams_batches import DStreamsBatches

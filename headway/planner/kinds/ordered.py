@@ -260,18 +260,18 @@ def _placed(
     """Loads with the heaviest keys placed and the others drawn at random, by another hash."""
     max_placed = MOST_PLACED_KEYS.value
     heavy, light = shares[:max_placed], shares[max_placed:]
-    placement = placed_keys(heavy, partitions)
-    loads = np.tile(placement.loads, (_num_batches(partitions, num_slots), 1))
+    partition_of_keys, placed_loads = placed_keys(heavy, partitions)
+    loads = np.tile(placed_loads, (_num_batches(partitions, num_slots), 1))
     if light.size:
         drawn = random_partition_loads(
             _classes(light), partitions, num_replications=len(loads), seed=_SEED
         )
         loads += float(light.sum()) * (drawn - 1.0 / partitions)
-    ids = first_bucket_ids(partitions)[0]
+    ids = first_bucket_ids(partitions)
     return KeyPlacement(
         keys=keys[:max_placed],
         key_share=tuple(heavy.tolist()),
-        buckets=tuple(ids[placement.partition].tolist()),
+        buckets=tuple(ids[partition_of_keys].tolist()),
         spread_ids=tuple(ids.tolist()),
         choice=choice_of(np.maximum(loads, 0.0)),
     )

@@ -18,8 +18,7 @@ from headway.models.pipeline.as_published import (
     published_tuple_latency,
     published_window_latency,
 )
-from headway.models.pipeline.corrected import tuple_latency, window_latency
-from headway.models.pipeline.floor import latency_floor_s
+from headway.models.pipeline.corrected import latency_floor_s, tuple_latency, window_latency
 from headway.models.pipeline.latency import PipelineLatency, in_series
 from headway.models.pipeline.parameters import (
     Finalizing,

@@ -228,7 +228,7 @@ def _noise(runs: Sequence[QueryRun], costs: _Costs) -> DurationNoise:
         for values in duration_ratios
     ]
     batch_ratio, added_sd_s = batch_spread(residuals, costs.modelled_s)
-    slow = slow_mode(np.log(np.concatenate(duration_ratios)))
+    slow_share, slow_ratio = slow_mode(np.log(np.concatenate(duration_ratios)))
     correlation = lag_one_correlation(residuals)
     num_effective = float(np.mean([len(values) for values in residuals])) * (
         (1.0 - correlation) / (1.0 + correlation)
@@ -243,8 +243,8 @@ def _noise(runs: Sequence[QueryRun], costs: _Costs) -> DurationNoise:
             run_to_run_ratio(np.log(ratios), 1 + 2 * len(costs.stages), usual_ratio, num_effective),
             MOST_SPREAD_RATIO,
         ),
-        slow_batch_share=slow.share,
-        slow_batch_ratio=slow.ratio,
+        slow_batch_share=slow_share,
+        slow_batch_ratio=slow_ratio,
     )
 
 

@@ -107,7 +107,7 @@ def partition_ids(shuffle_partitions: int) -> tuple[int, ...]:
     >>> partition_ids(16)[:6]
     (12, 16, 5, 1, 37, 20)
     """
-    return tuple(placement.first_bucket_ids(shuffle_partitions)[0].tolist())
+    return tuple(placement.first_bucket_ids(shuffle_partitions).tolist())
 
 
 def placed_keys(shares: Mapping[str, float], ids: tuple[int, ...]) -> dict[str, int]:
@@ -119,5 +119,5 @@ def placed_keys(shares: Mapping[str, float], ids: tuple[int, ...]) -> dict[str, 
     keys = sorted(shares, key=lambda key: (-shares[key], key))
     # Shares in a file are rounded.
     weights = np.array([shares[key] for key in keys]) / max(sum(shares.values()), 1.0)
-    partitions = placement.placed_keys(weights, len(ids)).partition
+    partitions, _ = placement.placed_keys(weights, len(ids))
     return {key: ids[at] for key, at in zip(keys, partitions.tolist(), strict=True)}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headway.models.batches.batch_chain import BatchChain, batch_chain
 from headway.models.batches.microbatch import AffineDuration, steady_state
-from headway.models.batches.stationary_chain import Recursion, _Step, stationary
+from headway.models.batches.stationary_chain import Recursion, _step_of, stationary
 from headway.models.batches.tuple_latency import tuple_latency_mean, tuple_latency_quantile
 from headway.models.laws.normal import ndtri
 from tests.oracles.microbatch import MicrobatchTrace
@@ -183,9 +183,9 @@ def test_extrapolation_ends_where_many_plain_steps_do(
         steady_state(duration, RATE_PER_S, np.array([trigger_s]), dispersion=0.0)
     )
     recursion, levels, grid, joint = stationary(recursion)
-    step, plain = _Step.of(recursion, levels, grid), recursion.start(levels, grid)
+    following, plain = _step_of(recursion, levels, grid), recursion.start(levels, grid)
     for _ in range(1_200):
-        plain = step.taken(plain)
+        plain = following(plain)
     assert joint.sum(axis=1) == pytest.approx(levels.share)
     moved_s = float(np.abs(plain - joint).sum(axis=0) @ grid.interval_s)
     assert moved_s <= 3e-6 * float(plain.sum(axis=0) @ grid.interval_s)

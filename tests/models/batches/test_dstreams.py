@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.models.arrays import Array
-from headway.models.batches.dstreams import dstreams_latency
-from headway.models.batches.job_pool import DStreamJobs, erlang_c, repeated_time
+from headway.models.batches.dstreams import DStreamJobs, dstreams_latency, erlang_c, repeated_time
 from headway.models.queues.times import QueueTime, constant_time, gamma_time, lognormal_time
 from tests.oracles.dstreams import DStreamsTrace, simulate_dstreams
 from tests.oracles.queue import correlated_lognormal_s, observed_time
@@ -40,7 +39,6 @@ def test_one_job_at_a_time(cv: float, rho: float) -> None:
     )
     latency = dstreams_latency(2.0, DStreamJobs(job=lognormal_time(2.0 * rho, cv)))
     noise = noise_ratio(trace)
-    assert latency.total_delay_mean_s == pytest.approx(trace.total_delay_s.mean(), rel=noise)
     assert latency.tuple_mean_s == pytest.approx(trace.tuple_mean_s, rel=noise)
     assert latency.tuple_quantile_s(LEVELS) == pytest.approx(
         trace.tuple_quantile_s(LEVELS), rel=0.01 + 3.0 * noise
@@ -55,7 +53,6 @@ def test_several_jobs_one_after_the_other() -> None:
         trace.scheduling_delay_s.mean(), rel=4.0 * noise_ratio(trace)
     )
     assert latency.tuple_quantile_s(0.99) == pytest.approx(trace.tuple_quantile_s(0.99), rel=0.04)
-    assert latency.is_exact
 
 
 @pytest.mark.parametrize("cv", [0.1, 0.5, 1.0])
@@ -70,11 +67,10 @@ def test_concurrent_jobs(num_jobs: int, num_concurrent: int, cv: float) -> None:
     latency = dstreams_latency(1.0, jobs)
     times = lognormal_jobs(job_s, cv, (30_000, num_jobs), seed=7)
     trace = simulate_dstreams(1.0, times, num_concurrent=num_concurrent, num_warmup=500)
-    assert not latency.is_exact
     assert latency.utilization_ratio == pytest.approx(0.8)
     assert latency.tuple_mean_s == pytest.approx(trace.tuple_mean_s, rel=0.07 + noise_ratio(trace))
-    assert latency.total_delay_quantile_s(0.99) == pytest.approx(
-        np.quantile(trace.total_delay_s, 0.99), rel=0.1 + 3.0 * noise_ratio(trace)
+    assert latency.tuple_quantile_s(0.99) == pytest.approx(
+        trace.tuple_quantile_s(0.99), rel=0.1 + 3.0 * noise_ratio(trace)
     )
 
 
@@ -129,7 +125,7 @@ def test_a_receiver_delays_all_rows() -> None:
     assert received.tuple_quantile_s(0.9) == pytest.approx(
         plain.tuple_quantile_s(0.9) + 0.2, abs=2e-3
     )
-    assert received.total_delay_mean_s == plain.total_delay_mean_s
+    assert received.wait.mean_s == plain.wait.mean_s
 
 
 @pytest.mark.parametrize(("num_jobs", "num_concurrent", "job_s"), [(1, 1, 1.0), (2, 4, 2.5)])
@@ -140,10 +136,9 @@ def test_beyond_capacity_latencies_are_infinite(
         job=lognormal_time(job_s, 0.3), num_jobs=num_jobs, num_concurrent=num_concurrent
     )
     latency = dstreams_latency(1.0, jobs)
-    assert not latency.is_stable
-    assert latency.tuple_mean_s == latency.total_delay_mean_s == np.inf
+    assert latency.tuple_law is None
+    assert latency.tuple_mean_s == latency.wait.mean_s == np.inf
     assert np.all(np.isinf(latency.tuple_quantile_s(LEVELS)))
-    assert np.all(np.isinf(latency.total_delay_quantile_s(LEVELS)))
 
 
 @settings(max_examples=6)

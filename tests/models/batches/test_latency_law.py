@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 
-from headway.models.batches import latency_law
-from headway.models.batches.latency_law import LatencyLaw
+from headway.models.batches import tuple_latency
 from headway.models.batches.microbatch import AffineDuration, SteadyState, steady_state
+from headway.models.batches.tuple_latency import LatencyLaw
 
 RATE_PER_S = 1e4
 
@@ -47,8 +47,8 @@ def test_few_nodes_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     few = LatencyLaw(state).quantile(np.array([[0.5], [0.99], [0.999]]))
     nodes, weights = leggauss(200)
     for name, value in (("_NUM_NODES", 200), ("_NODE", nodes), ("_WEIGHT", weights)):
-        monkeypatch.setattr(latency_law, name, value)
-    monkeypatch.setattr(latency_law, "_FARTHEST_SCORE", 9.0)
+        monkeypatch.setattr(tuple_latency, name, value)
+    monkeypatch.setattr(tuple_latency, "_FARTHEST_SCORE", 9.0)
     many = LatencyLaw(state).quantile(np.array([[0.5], [0.99], [0.999]]))
     known = np.isfinite(many)
     error = np.abs(few[known] / many[known] - 1.0)
@@ -77,5 +77,5 @@ def test_without_noise_the_law_is_uniform() -> None:
 def test_blocks_are_seamless(monkeypatch: pytest.MonkeyPatch) -> None:
     state = settings(50)
     whole = LatencyLaw(state).quantile(np.array(0.99))
-    monkeypatch.setattr(latency_law, "_BLOCK", 7)
+    monkeypatch.setattr(tuple_latency, "_BLOCK", 7)
     assert LatencyLaw(state).quantile(np.array(0.99)) == pytest.approx(whole, rel=1e-9)

@@ -9,17 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.models.pipeline.clocks import poll_carry_over, poll_sharing, two_clock_delay
+from headway.models.pipeline.clocks import common_tick_s, poll_carry_over, poll_sharing
 from headway.models.queues.queue_increments import Increment
 from headway.models.queues.random_walk import shifted_gamma_wait
 
 
 def test_golden_two_clocks() -> None:
-    delay = two_clock_delay(np.array([0.3, 0.2]), np.array([0.4, 0.2]))
-    assert delay.variance_s2 == pytest.approx([0.0125, 0.0])
-    assert delay.lowest_mean_s == pytest.approx([0.15, 0.0])
-    assert delay.highest_mean_s == pytest.approx([0.25, 0.2])
-    assert delay.common_s == pytest.approx([0.1, 0.2])
+    common_s = common_tick_s(np.array([0.3, 0.2]), np.array([0.4, 0.2]))
+    assert common_s == pytest.approx([0.1, 0.2])
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.floats(0.01, 0.99))
@@ -28,11 +25,10 @@ def test_two_clocks_tick_by_tick(first: int, second: int, phase: float) -> None:
     # A phase within the common divisor: no tick of one clock meets one of the other.
     ticks = first_s * np.arange(second) + phase * math.gcd(first, second) / 100.0
     waits = np.mod(-ticks, second_s)
-    delay = two_clock_delay(first_s, second_s)
-    assert delay.lowest_mean_s - 1e-6 <= waits.mean() <= delay.highest_mean_s + 1e-6
-    assert waits.var() == pytest.approx(float(delay.variance_s2), abs=1e-6)
-    uniform = delay.variance_s2 + delay.common_s**2 / 12.0
-    assert float(uniform) == pytest.approx(second_s**2 / 12.0)
+    common_s = float(common_tick_s(first_s, second_s))
+    # Theory.md (L3): the mean by the phase, and the variance at any phase.
+    assert abs(waits.mean() - 0.5 * second_s) <= 0.5 * common_s + 1e-6
+    assert waits.var() == pytest.approx((second_s**2 - common_s**2) / 12.0, abs=1e-6)
 
 
 @pytest.mark.parametrize("ratio", [0.2, 0.65, 1.0, 1.5, 2.0, 3.3])
@@ -85,7 +81,7 @@ def test_carry_over_of_random_phases(ratio: float, busy: float) -> None:
 
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="microsecond"):
-        two_clock_delay(0.0, 1.0)
+        common_tick_s(0.0, 1.0)
     with pytest.raises(ValueError, match="num_mappers"):
         poll_sharing(0, 1.0)
     with pytest.raises(ValueError, match="work_per_poll_s"):

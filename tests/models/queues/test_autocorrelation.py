@@ -9,10 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.queues.autocorrelation import autocorrelated_service_wait
-from headway.models.queues.lattice import LatticeLaw, on_step
-from headway.models.queues.lattice_parts import smooth_quantile_s, uniform_law, zero_or_gamma_law
+from headway.models.queues.lattice import (
+    LatticeLaw,
+    on_step,
+    smooth_quantile_s,
+    uniform_law,
+    zero_or_gamma_law,
+)
 from headway.models.queues.positive_parts import positive_parts
-from headway.models.queues.queue_increments import clocked_increment, lognormal_third_central_s3
+from headway.models.queues.queue_increments import lognormal_third_central_s3, queue_increment
 from headway.models.queues.queueing import WaitMoments
 from headway.models.queues.random_walk import shifted_gamma_wait
 from tests.oracles.queue import correlated_lognormal_s, simulate_queue
@@ -24,7 +29,7 @@ from tests.seeds import examples
 )
 def test_without_correlation_it_is_the_shifted_gamma(rho: float, cv: float) -> None:
     third = lognormal_third_central_s3(rho, cv)
-    expected = shifted_gamma_wait(clocked_increment(1.0, rho, (rho * cv) ** 2, third))
+    expected = shifted_gamma_wait(queue_increment(1.0, 0.0, 0.0, rho, (rho * cv) ** 2, third))
     wait = autocorrelated_service_wait(1.0, rho, cv, 0.0)
     assert [float(value) for value in wait] == pytest.approx(
         [float(value) for value in expected], rel=1e-3

@@ -11,19 +11,16 @@ from hypothesis import strategies as st
 
 from headway.models.queues.queue_increments import (
     Increment,
-    clocked_increment,
     gamma_third_central_s3,
     lognormal_third_central_s3,
     queue_increment,
+    wait_decay_per_s,
 )
 from headway.models.queues.queueing import (
     WaitMoments,
+    gamma_wait_quantile_s,
     pollaczek_khinchine_wait,
     qna_wait,
-)
-from headway.models.queues.wait_quantiles import (
-    gamma_wait_quantile_s,
-    wait_decay_per_s,
 )
 
 utilizations = st.floats(0.01, 0.999)
@@ -122,8 +119,6 @@ def test_quantiles_are_never_nan(q: float, rho: float, cv: float) -> None:
 def test_third_moments_are_those_of_the_reference() -> None:
     assert float(lognormal_third_central_s3(9.0, 0.1)) == pytest.approx(0.219429, rel=1e-5)
     assert float(gamma_third_central_s3(2.0, 1.0)) == pytest.approx(16.0)
-    bulk = clocked_increment(1.0, 0.2, 0.01, 0.001, bulk_size=4.0)
-    assert [float(value) for value in bulk] == pytest.approx([-0.2, 0.04, 0.004])
 
 
 @pytest.mark.parametrize(
@@ -138,12 +133,11 @@ def test_third_moments_are_those_of_the_reference() -> None:
         lambda: pollaczek_khinchine_wait(1.0, 0.5, 0.25, 0.0),
         lambda: queue_increment(1.0, -1.0, 0.0, 0.5, 0.0, 0.0),
         lambda: queue_increment(0.0, 1.0, 0.0, 0.5, 0.0, 0.0),
-        lambda: clocked_increment(1.0, 0.5, 0.0, 0.0, bulk_size=0.5),
         lambda: lognormal_third_central_s3(-1.0, 0.5),
         lambda: gamma_wait_quantile_s(1.0, qna_wait(1.0, 1.0, 0.5, 0.0, 1.0)),
         lambda: gamma_wait_quantile_s(0.5, WaitMoments(np.array(-1.0), np.ones(()), np.ones(()))),
         lambda: gamma_wait_quantile_s(0.5, WaitMoments(np.ones(()), np.ones(()), np.array(2.0))),
-        lambda: wait_decay_per_s(clocked_increment(1.0, 0.5, 0.0, 0.0)),
+        lambda: wait_decay_per_s(queue_increment(1.0, 0.0, 0.0, 0.5, 0.0, 0.0)),
     ],
 )
 def test_refusals(refused: Callable[[], object]) -> None:

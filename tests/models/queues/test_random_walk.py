@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from headway.models.arrays import Numeric
 from headway.models.queues.queue_increments import (
     Increment,
-    clocked_increment,
     gamma_third_central_s3,
     lognormal_third_central_s3,
     queue_increment,
@@ -36,12 +35,12 @@ SIMULATED_MEANS = {
 
 def clocked_gamma(rho: float, cv: float) -> Increment:
     third_s3 = float(gamma_third_central_s3(rho, cv))
-    return clocked_increment(1.0, rho, (rho * cv) ** 2, third_s3)
+    return queue_increment(1.0, 0.0, 0.0, rho, (rho * cv) ** 2, third_s3)
 
 
 def clocked_lognormal(rho: float, cv: float) -> Increment:
     third_s3 = float(lognormal_third_central_s3(rho, cv))
-    return clocked_increment(1.0, rho, (rho * cv) ** 2, third_s3)
+    return queue_increment(1.0, 0.0, 0.0, rho, (rho * cv) ** 2, third_s3)
 
 
 def gaussian_wait(mean: Numeric, sd: Numeric) -> WaitMoments:

@@ -1,14 +1,15 @@
-"""Where a wait calls itself in range, simulated queues of every family of times bear it out."""
+"""Where a wait is in range, simulated queues of every family of times bear it out."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from headway.models.queues.times import gamma_time, lognormal_time
-from headway.models.queues.wait import Wait, WaitMethod, queue_wait
+from headway.models.queues.times import QueueTime, gamma_time, lognormal_time
+from headway.models.queues.wait import queue_wait
 from tests.oracles.queue import QueueTrace, simulate_queue
 from tests.oracles.queue_times import TimeFamily, drawn_s, moments_of
+from tests.oracles.wait_range import WaitMethod, method_of, out_of_range
 
 GAMMA, LOGNORMAL = TimeFamily.GAMMA, TimeFamily.LOGNORMAL
 WEIBULL, TWO_EXPONENTIALS = TimeFamily.WEIBULL, TimeFamily.TWO_EXPONENTIALS
@@ -33,9 +34,10 @@ OUT_OF_RANGE: list[Queue] = [
 ]
 
 
-def by_moments(queue: Queue, *, third_of_arrivals: bool = True) -> Wait:
+def times_of(queue: Queue, *, third_of_arrivals: bool = True) -> tuple[QueueTime, QueueTime]:
+    """Arrivals and services of which only moments are known."""
     arrival_family, arrival_cv, service_family, service_cv, busy = queue
-    return queue_wait(
+    return (
         moments_of(arrival_family, 1.0, arrival_cv, third=third_of_arrivals),
         moments_of(service_family, busy, service_cv),
     )
@@ -61,8 +63,10 @@ def mean_and_chance(traces: list[QueueTrace], figure: str) -> tuple[float, float
 
 @pytest.mark.parametrize("queue", IN_RANGE)
 def test_what_is_in_range_is_within_the_stated_error(queue: Queue) -> None:
-    wait, trace = by_moments(queue), simulated(queue, 400_000, seed=21)
-    assert wait.method is WaitMethod.SHIFTED_GAMMA and wait.in_range and not wait.remark
+    times, trace = times_of(queue), simulated(queue, 400_000, seed=21)
+    wait = queue_wait(*times)
+    assert method_of(*times, wait) is WaitMethod.SHIFTED_GAMMA
+    assert not out_of_range(*times, wait)
     # Four hundred thousand jobs tell the mean of these to about 2% and the deviation to 3%.
     assert wait.mean_s == pytest.approx(trace.mean_s, rel=0.10 + 0.02)
     assert wait.sd_s == pytest.approx(trace.variance_s2**0.5, rel=0.10 + 0.03)
@@ -75,8 +79,10 @@ def test_what_is_in_range_is_within_the_stated_error(queue: Queue) -> None:
 def test_known_laws_are_in_range_at_a_low_load_too(
     arrival_cv: float, service_cv: float, busy: float
 ) -> None:
-    wait = queue_wait(gamma_time(1.0, arrival_cv), lognormal_time(busy, service_cv))
-    assert wait.method is WaitMethod.LATTICE and wait.in_range
+    times = gamma_time(1.0, arrival_cv), lognormal_time(busy, service_cv)
+    wait = queue_wait(*times)
+    assert method_of(*times, wait) is WaitMethod.LATTICE
+    assert not out_of_range(*times, wait)
     traces = [
         simulated((GAMMA, arrival_cv, LOGNORMAL, service_cv, busy), 300_000, seed)
         for seed in range(25, 29)
@@ -91,28 +97,32 @@ def test_known_laws_are_in_range_at_a_low_load_too(
 
 @pytest.mark.parametrize("queue", OUT_OF_RANGE)
 def test_what_is_known_to_be_wrong_says_so_and_still_answers(queue: Queue) -> None:
-    wait, trace = by_moments(queue), simulated(queue, 400_000, seed=22)
+    times, trace = times_of(queue), simulated(queue, 400_000, seed=22)
+    wait = queue_wait(*times)
     assert wait.mean_s < 0.75 * trace.mean_s
-    assert not wait.in_range
-    assert wait.remark
+    assert out_of_range(*times, wait)
     assert 0.0 <= wait.mean_s < np.inf and 0.0 <= float(wait.quantile_s(0.99)) < np.inf
 
 
 def test_two_moments_of_arrivals_are_enough_at_high_load_only() -> None:
     light, heavy = ((LOGNORMAL, 1.2, GAMMA, 0.3, busy) for busy in (0.5, 0.9))
-    wait = by_moments(light, third_of_arrivals=False)
-    assert wait.method is WaitMethod.QNA and not wait.in_range and "from utilization" in wait.remark
+    times = times_of(light, third_of_arrivals=False)
+    wait = queue_wait(*times)
+    assert method_of(*times, wait) is WaitMethod.QNA
+    assert "from utilization" in out_of_range(*times, wait)
     assert wait.mean_s > 1.5 * simulated(light, 400_000, seed=23).mean_s
-    wait = by_moments(heavy, third_of_arrivals=False)
-    assert wait.method is WaitMethod.QNA and wait.in_range
+    times = times_of(heavy, third_of_arrivals=False)
+    wait = queue_wait(*times)
+    assert method_of(*times, wait) is WaitMethod.QNA
+    assert not out_of_range(*times, wait)
     assert wait.mean_s == pytest.approx(simulated(heavy, 800_000, seed=24).mean_s, rel=0.15 + 0.03)
 
 
 def test_an_assumed_third_moment_is_out_of_range() -> None:
     for arrival_cv in (0.5, 1.0):
         arrivals = moments_of(GAMMA, 1.0, arrival_cv, third=False)
-        wait = queue_wait(arrivals, moments_of(GAMMA, 0.95, 0.6, third=False))
-        assert not wait.in_range and "assumed" in wait.remark
+        services = moments_of(GAMMA, 0.95, 0.6, third=False)
+        assert "assumed" in out_of_range(arrivals, services, queue_wait(arrivals, services))
 
 
 @pytest.mark.statistical
@@ -130,15 +140,19 @@ def test_every_family_in_range_is_within_the_stated_error(
                 continue
             for busy in (0.7, 0.8, 0.9):
                 queue = (arrivals, arrival_cv, services, service_cv, busy)
-                waits = [by_moments(queue), by_moments(queue, third_of_arrivals=False)]
-                if not any(wait.in_range for wait in waits):
+                known_times = [times_of(queue), times_of(queue, third_of_arrivals=False)]
+                in_range = [
+                    (method_of(*times, wait), wait)
+                    for times in known_times
+                    if not out_of_range(*times, wait := queue_wait(*times))
+                ]
+                if not in_range:
                     continue
                 traces = [simulated(queue, 1_000_000, seed) for seed in range(6)]
-                for wait in waits:
+                for method, wait in in_range:
                     for figure, value in (("mean_s", wait.mean_s), ("variance_s2", wait.sd_s)):
                         mean, chance = mean_and_chance(traces, figure)
-                        if wait.in_range:
-                            stated = STATED_RATIO[wait.method]
-                            assert value == pytest.approx(mean, rel=stated + chance), queue
-                            judged += 1
+                        stated = STATED_RATIO[method]
+                        assert value == pytest.approx(mean, rel=stated + chance), queue
+                        judged += 1
     assert judged > 0

@@ -17,14 +17,10 @@ from headway.models.queues.lattice import (
 )
 from headway.models.queues.queueing import pollaczek_khinchine_wait
 from headway.models.queues.times import QueueTime, constant_time, gamma_time, lognormal_time
-from headway.models.queues.wait import WaitMethod, queue_wait
+from headway.models.queues.wait import queue_wait
 from headway.models.queues.waiting_time import lattice_wait
-from tests.oracles.queue import (
-    QueueTrace,
-    correlated_lognormal_s,
-    observed_time,
-    simulate_queue,
-)
+from tests.oracles.queue import QueueTrace, correlated_lognormal_s, observed_time, simulate_queue
+from tests.oracles.wait_range import WaitMethod, method_of, out_of_range
 from tests.seeds import examples
 
 # The design study: clocked arrivals of period 1, lognormal service; mean of the lattice there,
@@ -72,7 +68,7 @@ def noise_ratio(trace: QueueTrace) -> tuple[float, float]:
 def test_table_of_clocked_queues(cv: float, rho: float) -> None:
     lattice_mean, simulated_mean, no_wait, _ = CLOCKED[cv, rho]
     wait = queue_wait(constant_time(1.0), lognormal_time(rho, cv))
-    assert wait.method is WaitMethod.LATTICE
+    assert wait.law is not None
     assert wait.mean_s == pytest.approx(lattice_mean, rel=2e-3)
     assert wait.mean_s == pytest.approx(simulated_mean, rel=6e-3)
     assert 1.0 - wait.wait_prob == pytest.approx(no_wait, abs=1.5e-3)
@@ -90,7 +86,7 @@ def test_table_of_general_queues(interarrival_cv: float, service_cv: float, rho:
     expected = GENERAL[interarrival_cv, service_cv, rho]
     assert queue_wait(interarrival, service).mean_s == pytest.approx(expected, rel=1.5e-2)
     by_moments = queue_wait(moments_only(interarrival), moments_only(service))
-    assert by_moments.method is WaitMethod.SHIFTED_GAMMA
+    assert by_moments.law is None
     assert by_moments.mean_s == pytest.approx(expected, rel=0.12)
 
 
@@ -124,8 +120,9 @@ def test_grid_of_clocked_queues(cv: float, rho: float) -> None:
     of_mean, of_variance = noise_ratio(trace)
     assert wait.mean_s == pytest.approx(trace.mean_s, rel=5e-3 + of_mean)
     assert wait.sd_s**2 == pytest.approx(trace.variance_s2, rel=5e-3 + of_variance)
-    by_moments = queue_wait(moments_only(interarrival), moments_only(service))
-    if by_moments.in_range:
+    times = moments_only(interarrival), moments_only(service)
+    by_moments = queue_wait(*times)
+    if not out_of_range(*times, by_moments):
         assert by_moments.mean_s == pytest.approx(trace.mean_s, rel=0.054 + of_mean)
         assert by_moments.sd_s**2 == pytest.approx(trace.variance_s2, rel=0.06 + of_variance)
 
@@ -159,8 +156,9 @@ def test_poisson_arrivals_meet_pollaczek_khinchine(rho: float, cv: float) -> Non
     assert wait.sd_s**2 == pytest.approx(float(exact.variance_s2), rel=5e-3)
     assert wait.wait_prob == pytest.approx(rho, abs=2e-3)
     # QNA takes the third moment that it is given.
-    by_qna = queue_wait(moments_only(gamma_time(1.0, 1.0), third=False), moments_only(service))
-    assert by_qna.method is WaitMethod.QNA
+    times = moments_only(gamma_time(1.0, 1.0), third=False), moments_only(service)
+    by_qna = queue_wait(*times)
+    assert method_of(*times, by_qna) is WaitMethod.QNA
     assert by_qna.mean_s == pytest.approx(float(exact.mean_s))
     assert by_qna.sd_s**2 == pytest.approx(float(exact.variance_s2))
 
@@ -206,38 +204,38 @@ def test_observed_services() -> None:
     values *= 0.9 / values.mean()
     law = queue_wait(constant_time(1.0), lognormal_time(0.9, float(values.std()) / 0.9))
     wait = queue_wait(constant_time(1.0), observed_time(values))
-    assert wait.method is WaitMethod.LATTICE
+    assert wait.law is not None
     assert wait.mean_s == pytest.approx(law.mean_s, rel=0.03)
 
 
 def test_heavy_traffic_hands_over_to_moments() -> None:
-    wait = queue_wait(constant_time(1.0), lognormal_time(0.99999, 0.3))
-    assert (wait.method, wait.in_range) == (WaitMethod.SHIFTED_GAMMA, True)
-    assert "lattice" in wait.remark
+    times = constant_time(1.0), lognormal_time(0.99999, 0.3)
+    wait = queue_wait(*times)
+    assert wait.law is None
+    assert not out_of_range(*times, wait)
     near = queue_wait(constant_time(1.0), lognormal_time(0.999, 0.3))
     by_moments = queue_wait(constant_time(1.0), moments_only(lognormal_time(0.999, 0.3)))
-    assert near.method is WaitMethod.LATTICE
+    assert near.law is not None
     assert near.mean_s == pytest.approx(by_moments.mean_s, rel=1e-3)
 
 
 def test_the_method_follows_from_what_is_known() -> None:
+    def judged(interarrival: QueueTime, service: QueueTime) -> tuple[WaitMethod, bool]:
+        wait = queue_wait(interarrival, service)
+        method = method_of(interarrival, service, wait)
+        return method, not out_of_range(interarrival, service, wait)
+
     clock, service = constant_time(1.0), lognormal_time(0.9, 0.3)
-    three = queue_wait(clock, moments_only(service))
-    assert (three.method, three.in_range, three.remark) == (WaitMethod.SHIFTED_GAMMA, True, "")
-    two = queue_wait(clock, moments_only(service, third=False))
-    assert (two.method, two.in_range) == (WaitMethod.SHIFTED_GAMMA, False)
-    assert "assumed" in two.remark
-    assert two.mean_s == pytest.approx(three.mean_s)
+    three, two = moments_only(service), moments_only(service, third=False)
+    assert judged(clock, three) == (WaitMethod.SHIFTED_GAMMA, True)
+    assert judged(clock, two) == (WaitMethod.SHIFTED_GAMMA, False)
+    assert queue_wait(clock, two).mean_s == pytest.approx(queue_wait(clock, three).mean_s)
     poisson = QueueTime(mean_s=1.0, scv=1.0)
-    two = queue_wait(poisson, moments_only(service, third=False))
-    assert (two.method, two.in_range) == (WaitMethod.QNA, False)
-    assert "assumed" in two.remark
-    two = queue_wait(poisson, moments_only(service))
-    assert (two.method, two.in_range, two.remark) == (WaitMethod.QNA, True, "")
-    light = queue_wait(clock, moments_only(lognormal_time(0.7, 0.1)))
-    assert (light.method, light.in_range) == (WaitMethod.SHIFTED_GAMMA, False)
-    rare = queue_wait(clock, lognormal_time(0.7, 0.1))
-    assert (rare.method, rare.in_range) == (WaitMethod.LATTICE, False)
+    assert judged(poisson, two) == (WaitMethod.QNA, False)
+    assert judged(poisson, three) == (WaitMethod.QNA, True)
+    light = lognormal_time(0.7, 0.1)
+    assert judged(clock, moments_only(light)) == (WaitMethod.SHIFTED_GAMMA, False)
+    assert judged(clock, light) == (WaitMethod.LATTICE, False)
 
 
 @examples(20, 60)

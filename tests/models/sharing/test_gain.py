@@ -50,15 +50,14 @@ def test_state_rows_are_those_of_counting_windows_one_by_one(
     # Rows at times a step apart leave up to a step of the batch uncovered.
     one = keys(1.0, batch_ms / 1000)
     assert fmean(counted_direct) == pytest.approx(direct_state_writes(one, windows), rel=0.1)
-    assert fmean(counted_panes) == pytest.approx(
-        shared_state_writes(one, windows).every_batch_rows, rel=0.15
-    )
+    assert fmean(counted_panes) == pytest.approx(shared_state_writes(one, windows)[0], rel=0.15)
 
 
 def test_state_rows_are_about_those_measured() -> None:
     # Spark wrote 12,000 and 3,400 a batch, 1000 keys.
     assert direct_state_writes(keys(1000), MINUTE) == pytest.approx(12_000, rel=0.03)
-    shared = shared_state_writes(keys(1000), MINUTE).mean_rows(closing_share(1.0, MINUTE))
+    every_batch, closing = shared_state_writes(keys(1000), MINUTE)
+    shared = every_batch + closing_share(1.0, MINUTE) * closing
     assert shared == pytest.approx(3_400, rel=0.07)
 
 
@@ -97,12 +96,10 @@ def test_held_rows_are_those_of_counting_panes_and_windows_one_by_one(texts: lis
 
 def test_rows_of_one_cost_take_what_their_number_says() -> None:
     costs, some = UnitCosts(copy_s=0.0, state_row_s=3e-6, second_stage_s=0.0), keys(1000)
-    state, writes = (
-        shared_state_time(costs, some, MINUTE, row_s=3e-6),
-        shared_state_writes(some, MINUTE),
-    )
-    assert state.every_batch_s == pytest.approx(3e-6 * writes.every_batch_rows)
-    assert state.closing_s == pytest.approx(3e-6 * writes.closing_rows)
+    state = shared_state_time(costs, some, MINUTE, row_s=3e-6)
+    every_batch, closing = shared_state_writes(some, MINUTE)
+    assert state.every_batch_s == pytest.approx(3e-6 * every_batch)
+    assert state.closing_s == pytest.approx(3e-6 * closing)
 
 
 def test_a_row_that_is_held_costs_no_less_than_nothing() -> None:

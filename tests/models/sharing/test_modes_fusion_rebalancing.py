@@ -22,16 +22,13 @@ from headway.models.sharing.fusion import (
 from headway.models.sharing.modes import (
     SharingMode,
     WindowWork,
+    after_moves,
+    flux_moves,
     mode_pause_s,
     mode_work_s,
     split_break_even_windows,
 )
-from headway.models.sharing.rebalancing import (
-    Migration,
-    after_moves,
-    flux_moves,
-    migration_costs,
-)
+from tests.oracles.migrations import Migration, migration_costs
 
 WORK = WindowWork(
     num_rows=1.8e7,

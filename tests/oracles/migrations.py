@@ -1,72 +1,12 @@
-"""Key groups moved between nodes: which ones, and the cost of each way to move them."""
+"""The cost of each way to move a group of keys to another node, for the figures of Enorm."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
 
 from headway.domain.checks import require_not_negative
-
-
-class Move(NamedTuple):
-    """A key group, by its index on the node it leaves, that moves to another node."""
-
-    source: int
-    target: int
-    load: float
-
-
-def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
-    """One period of Flux: each busy node hands a key group to an idle one.
-
-    ``nodes`` are the loads of the key groups of each node, in any one unit. There is at most one
-    move per pair of nodes, and none if no move reduces the variance.
-
-    Notes
-    -----
-    Flux 2003 as Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315) uses it: nodes are ordered by
-    load; the first is paired with the last, the second with the second last, and so on. The largest
-    group with less load than the difference of the pair moves. Spark cannot move single partitions
-    of state; this models the gain of an even distribution.
-
-    Examples
-    --------
-    >>> flux_moves([[30, 25, 20], [20, 20], [15, 10], [10]])
-    (Move(source=0, target=3, load=30),)
-    """
-    loads = [sum(groups) for groups in nodes]
-    order = sorted(range(len(nodes)), key=lambda node: -loads[node])
-    moves = []
-    for first, last in zip(order[: len(order) // 2], reversed(order), strict=False):
-        difference = loads[first] - loads[last]
-        fitting = [load for load in nodes[first] if 0 < load < difference]
-        if fitting:
-            moves.append(Move(first, last, max(fitting)))
-    return tuple(moves)
-
-
-def after_moves(
-    nodes: Sequence[Sequence[float]], moves: Sequence[Move]
-) -> tuple[tuple[float, ...], ...]:
-    """Loads of the key groups of each node after the moves, in the order of ``nodes``.
-
-    Notes
-    -----
-    Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315).
-
-    Examples
-    --------
-    >>> nodes = [[30, 25, 20], [10]]
-    >>> [sum(groups) for groups in after_moves(nodes, flux_moves(nodes))]
-    [45, 40]
-    """
-    loads = [list(groups) for groups in nodes]
-    for move in moves:
-        loads[move.source].remove(move.load)
-        loads[move.target].append(move.load)
-    return tuple(map(tuple, loads))
 
 
 class Migration(StrEnum):
