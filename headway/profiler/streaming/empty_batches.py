@@ -47,13 +47,10 @@ def _ran(reports: Sequence[Record], from_s: float) -> list[Record]:
     """The batches that ran, once each, in order."""
     by_batch: dict[int, Record] = {}
     for report in reports:
-        if is_timed(report) and report["started_s"] >= from_s and _has_run(report):
+        has_run = is_timed(report) and report["phases_s"].get("addBatch") is not None
+        if has_run and report["started_s"] >= from_s:
             by_batch.setdefault(report["batch_id"], report)
     return [by_batch[batch_id] for batch_id in sorted(by_batch)]
-
-
-def _has_run(report: Record) -> bool:
-    return report["phases_s"].get("addBatch") is not None
 
 
 def _ahead_s(ran: Sequence[Record], index: int, trigger_s: float) -> float:

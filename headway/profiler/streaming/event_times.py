@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,27 +15,23 @@ _MOST_LAGS = 12
 _DIGITS_OF_MS = 3
 
 
-class Lags(NamedTuple):
-    """Lags of a job: the typical one of its last run [s], None if it has none; and all of them."""
-
-    typical_s: float | None
-    by_share: tuple[EventTimeLag, ...]
-
-
-def event_time_lags(runs: Sequence[QueryRun]) -> Lags:
+def event_time_lags(runs: Sequence[QueryRun]) -> tuple[EventTimeLag, ...]:
     """The lags of all batches, in groups of equal shares if they are many: theory.md (T5).
 
     Runs weigh the same, however many batches they have. Runs without a trigger count only if none
-    has one: their batches start at any time, so a millisecond decides nothing. The typical lag is
-    the median, so that a single row from another time does not matter.
+    has one: their batches start at any time, so a millisecond decides nothing.
     """
     lags_of_runs_s = [_lags_s(run) for run in runs]
     on_trigger_s = [
         lags_s for run, lags_s in zip(runs, lags_of_runs_s, strict=True) if _trigger_s(run) > 0
     ]
-    last_s = lags_of_runs_s[-1]
-    typical_s = float(np.median(last_s)) if len(last_s) else None
-    return Lags(typical_s, _by_share(on_trigger_s or lags_of_runs_s))
+    return _by_share(on_trigger_s or lags_of_runs_s)
+
+
+def typical_lag_s(run: QueryRun) -> float | None:
+    """Median lag of a run [s], since a single row may be from another time; None without any."""
+    lags_s = _lags_s(run)
+    return float(np.median(lags_s)) if len(lags_s) else None
 
 
 def _by_share(lags_of_runs_s: Sequence[Array]) -> tuple[EventTimeLag, ...]:

@@ -20,8 +20,8 @@ from headway.profiler.logs.sources import EventLog
 from headway.profiler.plan_text import read_plan
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.rows import Record
-from headway.profiler.streaming.at_once import BatchesOfApplication
 from headway.profiler.streaming.fit import fit_duration
+from headway.profiler.streaming.observations import batch_times, mean_at_once
 from headway.profiler.streaming.other_shapes import other_shapes
 from headway.profiler.streaming.runs import SteadyPart, steady_part
 from headway.profiler.streaming.samples import BatchSample, QueryRun
@@ -75,8 +75,8 @@ def runs_of_job(
     stage_runs = _stages_by_run(logs.stage_runs, chosen_runs)
     # Only the first query of an application has a fresh JVM, whether it is chosen or not.
     first_s: dict[int, float] = {}
-    of_application = {
-        app: BatchesOfApplication([row for row in logs.batches if row["app"] == app])
+    times_of = {
+        app: batch_times([row for row in logs.batches if row["app"] == app])
         for app in {key.app for key in chosen_runs}
     }
     for key, reports in _by_run(logs.batches).items():
@@ -91,7 +91,7 @@ def runs_of_job(
         if part.run is None:
             return part
         is_first = _started_s(chosen_runs[key]) <= first_s[key.app]
-        at_once = of_application[key.app].mean_at_once(part.run.batches)
+        at_once = mean_at_once(part.run.batches, *times_of[key.app])
         early = part.run.early if is_first else ()
         return part._replace(run=replace(part.run, early=early, concurrent_batches=at_once))
 

@@ -1,9 +1,10 @@
-"""Measurements of a job's runs besides durations: volumes, shares, state, memory, fixed parts."""
+"""Measurements of a job's runs besides durations: volumes, shares, state, memory, neighbours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +16,14 @@ from headway.domain import (
     StateOperatorProfile,
     StateProfile,
 )
+from headway.models.arrays import Array
 from headway.models.estimation.regression import power_law
-from headway.profiler.streaming.fixed_times import runs_own_operators
+from headway.profiler.rows import Record
+from headway.profiler.streaming.batch_samples import is_timed
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+from headway.profiler.streaming.task_times import runs_own_operators
+
+_ALONE = 1.005
 
 
 def observe_stage(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> StageObserved:
@@ -129,9 +135,8 @@ def _rate_exponent(runs: Sequence[QueryRun]) -> float:
     return power_law(rates_per_s, rows, np.ones_like(rows)).exponent
 
 
-def observe_memory(runs: Sequence[QueryRun]) -> MemoryProfile:
-    """Peaks over all runs."""
-    stages = [stage for run in runs for batch in run.batches for stage in batch.stages]
+def memory_of(stages: Sequence[Any]) -> MemoryProfile:
+    """Peaks and spill over measured stages, at least one: of batches, or of an application."""
     heap_bytes = max(stage.peak_heap_bytes for stage in stages)
     return MemoryProfile(
         peak_task_bytes=int(max(stage.peak_memory_bytes for stage in stages)),
@@ -178,3 +183,48 @@ def _updated_row_s(batches: Sequence[BatchSample]) -> float | None:
         off = updated - updated.mean()
         slope_s = max(float(np.mean(off * (commits_s - commits_s.mean()))) / updated.var(), 0.0)
     return float(updates_s.sum() / updated.sum()) + slope_s
+
+
+def batch_times(reports: Sequence[Record]) -> tuple[Array, Array]:
+    """Starts and ends of the batches of an application, and the time of all batches until each [s].
+
+    Of a query alone one batch runs at a time. Progress without times is left out, and what is
+    reported twice counts once.
+
+    >>> reports = [
+    ...     {"run_id": run, "batch_id": 0, "started_s": at_s, "phases_s": {"triggerExecution": 2.0}}
+    ...     for run, at_s in (("r0", 0.0), ("r1", 1.0))
+    ... ]
+    >>> [times_s.tolist() for times_s in batch_times(reports)]
+    [[0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 3.0, 4.0]]
+    """
+    timed = {
+        (report["run_id"], report["batch_id"]): report for report in reports if is_timed(report)
+    }.values()
+    starts_s = np.array([report["started_s"] for report in timed], dtype=np.float64)
+    durations_s = [report["phases_s"]["triggerExecution"] for report in timed]
+    ends_s = starts_s + np.array(durations_s, dtype=np.float64)
+    instants_s = np.concatenate([starts_s, ends_s])
+    order = np.argsort(instants_s, kind="stable")
+    changes = np.concatenate([np.ones_like(starts_s), -np.ones_like(ends_s)])
+    num_running = np.cumsum(changes[order])[:-1]
+    until_s = np.cumsum(num_running * np.diff(instants_s[order]))
+    return instants_s[order], np.concatenate([[0.0], until_s])
+
+
+def mean_at_once(
+    batches: Sequence[BatchSample], instants_s: Array, until_s: Array
+) -> float | None:
+    """Batches that ran at once while those of a query did; None if no other query's did.
+
+    The mean over the time of its ``batches``, which are among those of `batch_times`.
+    """
+    if not len(instants_s):
+        return None
+    starts_s = np.array([batch.started_s for batch in batches])
+    durations_s = np.array([batch.duration_s for batch in batches])
+    # Linear between starts and ends.
+    batch_s = np.interp(starts_s + durations_s, instants_s, until_s)
+    batch_s -= np.interp(starts_s, instants_s, until_s)
+    mean = float(batch_s.sum() / durations_s.sum())
+    return mean if mean > _ALONE else None

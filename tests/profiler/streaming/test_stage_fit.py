@@ -14,7 +14,7 @@ from headway.models.job.setting import duration_model
 from headway.profiler.operators import Operator
 from headway.profiler.streaming.batch_samples import unpacked
 from headway.profiler.streaming.fit import fit_duration
-from headway.profiler.streaming.fixed_times import parts_s
+from headway.profiler.streaming.task_times import parts_s
 from headway.profiler.streaming.one_size import has_one_size, without_feedback
 from headway.profiler.streaming.samples import (
     ArrivalSeries,
