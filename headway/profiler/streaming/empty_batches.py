@@ -16,13 +16,9 @@ from headway.profiler.streaming.batch_samples import is_timed, known_rows
 def empty_batches(
     reports: Sequence[Record], from_s: float, trigger_s: float = 0.0
 ) -> EmptyBatches | None:
-    """The batches without rows from an instant on; None if none ran, or no others did.
+    """The batches without rows from an instant on (Y9); None if none ran, or no others did.
 
     An idle query also reports batches that it did not run: they have no ``addBatch``.
-
-    Notes
-    -----
-    theory.md (Y9).
     """
     ran = _ran(reports, from_s)
     empty = [report for report in ran if known_rows(report) == 0]

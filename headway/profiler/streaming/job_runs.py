@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 from collections import Counter, defaultdict
@@ -73,14 +72,11 @@ def runs_of_job(
         _without_copies(_by_run(logs.batches), notes), queries, list(names.values())
     )
     stage_runs = _stages_by_run(logs.stage_runs, chosen_runs)
+    apps = sorted({key.app for key in chosen_runs})
+    of_app = {app: [row for row in logs.batches if row["app"] == app] for app in apps}
+    times_of = {app: batch_times(rows) for app, rows in of_app.items()}
     # Only the first query of an application has a fresh JVM, whether it is chosen or not.
-    first_s: dict[int, float] = {}
-    times_of = {
-        app: batch_times([row for row in logs.batches if row["app"] == app])
-        for app in {key.app for key in chosen_runs}
-    }
-    for key, reports in _by_run(logs.batches).items():
-        first_s[key.app] = min(first_s.get(key.app, math.inf), _started_s(reports))
+    first_s = {app: _started_s(rows) for app, rows in of_app.items()}
 
     def part_of(key: RunKey, num_warm_up: NumWarmUp | None = None) -> SteadyPart:
         facts = logs.applications[key.app]
@@ -104,9 +100,7 @@ def runs_of_job(
     notes += [*_notes_of(parts), *of_job]
     runs = same_stages(_runs_in_order(parts), notes)
     _require_runs(runs, list(names.values()), notes)
-    return JobRuns(
-        runs=tuple(runs), apps=tuple(sorted({key.app for key in chosen_runs})), notes=tuple(notes)
-    )
+    return JobRuns(runs=tuple(runs), apps=tuple(apps), notes=tuple(notes))
 
 
 def _runs_in_order(parts: Mapping[RunKey, SteadyPart]) -> list[QueryRun]:

@@ -21,13 +21,10 @@ _REPLAY, _REPLAYED_FILES = "rocksdbReplayChangeLogLatencyMs", "rocksdbNumReplayC
 
 
 def num_warm_up_by_rows(samples: Sequence[BatchSample], steady: QueryRun, fit: DurationFit) -> int:
-    """Batches of the warm-up of a run under a changing load.
+    """Batches of the warm-up of a run under a changing load: theory.md (E1).
 
-    ``fit`` is that of ``steady``, a first guess of the part without warm-up.
-
-    Notes
-    -----
-    theory.md (E1). For fewer or more rows than the steady part has, the fit is less certain (P2).
+    ``fit`` is that of ``steady``, a first guess of the part without warm-up. It is less certain for
+    fewer or more rows than that has (P2).
     """
     rows = np.array([float(sample.num_rows) for sample in samples])
     durations_s = np.array([sample.duration_s for sample in samples])
@@ -38,11 +35,9 @@ def num_warm_up_by_rows(samples: Sequence[BatchSample], steady: QueryRun, fit: D
 
 
 def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
-    """Excess of the first batches over the fit; None if no fresh JVM is recorded.
+    """Excess of the first batches over the fit (E30); None if no fresh JVM is recorded.
 
-    Notes
-    -----
-    theory.md (E30), (Z2). The first query of each application counts, if it started within 30 s.
+    The first query of each application counts, if it started within 30 s.
     """
     fresh_runs = [
         (run, modelled_s)
