@@ -60,19 +60,20 @@ def steady_part(
     all_reports, reports = reports, batch_samples.one_per_batch(reports)
     last = reports[-1]
     label = f"query {query_label(last['query_id'], last['query_name'])}"
-    first_executor_s = slots.first_executor_s(facts.executors, label, log_name)
+    where = f"{log_name}: {label}"
+    first_executor_s = slots.first_executor_s(facts.executors, where)
     jvm_started_s = first_executor_s or reports[0]["started_s"]
     notes = []
     stages: Mapping[int, Sequence[Record]] = batch_samples.stages_by_batch(stage_runs)
     if not stage_runs and facts.count(schema.RECORDER_START).num_lines > 0:
-        pools = slots.executor_pools(facts.executors, np.inf, label, log_name)
+        pools = slots.executor_pools(facts.executors, np.inf, where)
         num_executors, cores = slots.pool_for(pools, slots.USUAL_PROFILE)
         num_slots = task_slots(num_executors, cores, min(task_cpus_of(facts.properties), cores))
         stages = {
             report["batch_id"]: [batch_samples.whole_batch(report, num_slots)] for report in reports
         }
         notes.append(
-            f"{label}: no tasks were recorded, only progress: the cost with other cores or "
+            "no tasks were recorded, only progress: the cost with other cores or "
             "partitions is unknown; record a classic session, or an event log"
         )
     reports = rows_at_source.each_source_once(reports)
@@ -80,12 +81,12 @@ def steady_part(
     if num_times > 1:
         reports = [rows_at_source.counted_once(report, num_times) for report in reports]
         notes.append(
-            f"{label}: each batch reads its rows {num_times} times, and Spark counts them each "
+            f"each batch reads its rows {num_times} times, and Spark counts them each "
             "time; rates and rows are those at the source, each counted once"
         )
     else:
-        notes += [f"{label}: {text}" for text in rows_at_source.contradictions(reports)]
-        notes += [f"{label}: {text}" for text in rows_at_source.filter_notes(reports, stages, plan)]
+        notes += rows_at_source.contradictions(reports)
+        notes += rows_at_source.filter_notes(reports, stages, plan)
     # The first batch has no interval in which its rows arrived, and includes planning and class
     # loading.
     filled = [report for report in reports[1:] if known_rows(report) != 0]
@@ -104,7 +105,7 @@ def steady_part(
         return SteadyPart(None, (why,))
     if len(usable) < len(filled):
         notes.append(
-            f"{label}: {len(filled) - len(usable)} of {len(filled)} batches left out: stages "
+            f"{len(filled) - len(usable)} of {len(filled)} batches left out: stages "
             "failed, too many tasks are missing, or numbers make no sense"
         )
     intervals_s = batch_samples.intervals_between(reports)
@@ -131,7 +132,7 @@ def steady_part(
         num_cut = num_warm_up(samples)
     if num_cut:
         notes.append(
-            f"{label}: cut {num_cut} of {len(samples)} batches as warm-up "
+            f"cut {num_cut} of {len(samples)} batches as warm-up "
             f"(the first {format_duration(samples[num_cut].started_s - samples[0].started_s)})"
         )
     steady = samples[num_cut:]
@@ -140,32 +141,32 @@ def steady_part(
     arrivals, drain = arrivals_or_drain(reports, observed, intervals_s, life)
     if drain is not None:
         notes.append(
-            f"{label}: it read a backlog of {drain.backlog_rows:,.0f} rows in "
+            f"it read a backlog of {drain.backlog_rows:,.0f} rows in "
             f"{format_duration(drain.duration_s)} (Trigger.AvailableNow or Once): how fast it read "
             "is not the rate at which rows arrive, which is unknown; a deadline needs none"
         )
     rate_per_s = arrivals.rate_per_s
     if rate_per_s is None:
-        notes.append(f"{label}: left out, the times of its batches give no rate")
-        return SteadyPart(None, tuple(notes))
+        notes.append("left out, the times of its batches give no rate")
+        return SteadyPart(None, _labelled(notes, label))
     gated = _gated_triggers_s(steady, stages)
     if gated:
         run_trigger_s = gated[-1] if trigger_s is None else trigger_s
         notes.append(
-            f"{label}: {len(gated)} of {len(steady)} batches were started by a gate "
+            f"{len(gated)} of {len(steady)} batches were started by a gate "
             f"(headway.schedule), not by its trigger of {format_duration(gated[-1])}: their "
             "durations are used, although fewer other batches ran at the same time than without "
             "the gate; their start times say nothing about the trigger"
         )
     else:
-        run_trigger_s, trigger_notes = _trigger_s(reports, label, trigger_s)
+        run_trigger_s, trigger_notes = _trigger_s(reports, trigger_s)
         notes += trigger_notes
     # Not the last one, before which the clock may have been set back.
     latest_s = max(sample.started_s for sample in steady)
-    pools = slots.executor_pools(facts.executors, latest_s, label, log_name)
+    pools = slots.executor_pools(facts.executors, latest_s, where)
     ran = [stage for sample in steady for stage in stages[sample.batch_id]]
     ran_on = slots.slots_seen(facts.properties, pools, ran, facts.resource_profiles)
-    notes += [f"{label}: {text}" for text in ran_on.notes]
+    notes += ran_on.notes
     configuration = Configuration(
         executors=ran_on.pool.executors,
         cores_per_executor=ran_on.pool.cores,
@@ -208,7 +209,11 @@ def steady_part(
         has_changelog=facts.properties.get(_CHANGELOG) == "true",
         executor_wait_s=max(jvm_started_s - (facts.started_s or jvm_started_s), 0.0),
     )
-    return SteadyPart(run, tuple(notes), has_changing_load)
+    return SteadyPart(run, _labelled(notes, label), has_changing_load)
+
+
+def _labelled(notes: Sequence[str], label: str) -> tuple[str, ...]:
+    return tuple(f"{label}: {note}" for note in notes)
 
 
 def _without_rows(
@@ -278,9 +283,7 @@ def _gated_triggers_s(
     return [mark for mark in marks if mark is not None]
 
 
-def _trigger_s(
-    reports: Sequence[Record], label: str, stated_s: float | None
-) -> tuple[float, list[str]]:
+def _trigger_s(reports: Sequence[Record], stated_s: float | None) -> tuple[float, list[str]]:
     """As stated, regardless of the log; else inferred from the starts of its batches. And notes."""
     # The interval is the same during warm-up, which adds more starts, and more after a pause.
     timed = [report for report in reports if is_timed(report)]
@@ -291,7 +294,7 @@ def _trigger_s(
         if reading.trigger_s is not None:
             return reading.trigger_s, []
         why = (
-            f"{label}: trigger interval unknown ({reading.why}); taken as fast as possible; "
+            f"trigger interval unknown ({reading.why}); taken as fast as possible; "
             "profile with the trigger stated"
         )
         return 0.0, [why]
@@ -299,7 +302,7 @@ def _trigger_s(
     if against is None:
         return stated_s, []
     stated = format_duration(stated_s) if stated_s else "as fast as possible"
-    why = f"{label}: the log contradicts the stated trigger ({stated}): {against}; taken as stated"
+    why = f"the log contradicts the stated trigger ({stated}): {against}; taken as stated"
     return stated_s, [why]
 
 
