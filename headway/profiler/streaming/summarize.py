@@ -21,8 +21,7 @@ from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_appli
 from headway.profiler.coverage import coverage_of, gaps, sum_of_shares, together
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.streaming.adaptive import coalescing_notes
-from headway.profiler.streaming.arrivals import observed_arrivals
-from headway.profiler.streaming.event_times import event_time_lags, typical_lag_s
+from headway.profiler.streaming.arrivals import event_time_lags, observed_arrivals, typical_lag_s
 from headway.profiler.streaming.fit import DurationFit, fit_duration
 from headway.profiler.streaming.growth import growth_of, slow_growth_of
 from headway.profiler.streaming.job_runs import JobRuns, runs_of_job

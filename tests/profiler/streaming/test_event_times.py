@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.profiler.streaming.event_times import event_time_lags, typical_lag_s
+from headway.profiler.streaming.arrivals import event_time_lags, typical_lag_s
 from headway.profiler.streaming.samples import QueryRun
 from tests.profiler.streaming.one_size_jobs import drawn_job, run_of
 
