@@ -216,7 +216,7 @@ def _spread_ratio(values: Array) -> float:
 
 
 def event_time_lags(runs: Sequence[QueryRun]) -> tuple[EventTimeLag, ...]:
-    """How far the newest rows of all batches are behind the triggers that read them: theory.md (T5).
+    """How far the newest rows of batches are behind the triggers that read them: theory.md (T5).
 
     In groups of equal shares, if there are many lags. Runs weigh the same, however many batches
     they have. Runs without a trigger count only if none has one: their batches start at any time,

@@ -160,11 +160,13 @@ def _growth_per_s(batches: Sequence[BatchSample]) -> float:
     """Slope of the state's rows over time; 0 if the state shrinks."""
     at_s = np.array([batch.started_s for batch in batches])
     rows = np.array([batch.state.num_rows for batch in batches], dtype=np.float64)
-    spread = float(np.var(at_s))
-    if spread == 0:
-        return 0.0
-    slope = float(np.mean((at_s - at_s.mean()) * (rows - rows.mean()))) / spread
-    return max(slope, 0.0)
+    return _slope(at_s, rows)
+
+
+def _slope(x: Array, y: Array) -> float:
+    """Slope of the line through points; 0 if it falls, or all are at one place."""
+    spread = float(np.var(x))
+    return max(float(np.mean((x - x.mean()) * (y - y.mean()))) / spread, 0.0) if spread else 0.0
 
 
 def _updated_row_s(batches: Sequence[BatchSample]) -> float | None:
@@ -178,11 +180,9 @@ def _updated_row_s(batches: Sequence[BatchSample]) -> float | None:
         return None
     updates_s = np.array([batch.state.updates_s for batch in batches])
     commits_s = np.array([batch.state_commit_s for batch in batches])
-    slope_s = 0.0
-    if updated.std() > TELLING_SPREAD_RATIO.value * updated.mean():
-        off = updated - updated.mean()
-        slope_s = max(float(np.mean(off * (commits_s - commits_s.mean()))) / updated.var(), 0.0)
-    return float(updates_s.sum() / updated.sum()) + slope_s
+    differ = updated.std() > TELLING_SPREAD_RATIO.value * updated.mean()
+    commit_s = _slope(updated, commits_s) if differ else 0.0
+    return float(updates_s.sum() / updated.sum()) + commit_s
 
 
 def batch_times(reports: Sequence[Record]) -> tuple[Array, Array]:
