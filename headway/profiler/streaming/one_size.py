@@ -29,7 +29,6 @@ from headway.profiler.streaming.task_times import (
     parts_s,
     rows_per_task,
     runs_own_operators,
-    state_shares,
     usual_fixed_time_of,
     weighted_mean,
 )
@@ -97,13 +96,12 @@ def _without_feedback(run: QueryRun) -> Array:
     return factors if np.std(rows * factors) < np.std(rows) else as_they_are
 
 
-def state_grows(run: QueryRun, stage_index: int | None = None) -> bool:
-    """Whether the state of a query, or of one of its stages, at least doubles within a run."""
-    ends = run.batches[0], run.batches[-1]
-    rows = np.array([batch.state.num_rows for batch in ends], dtype=np.float64)
-    if stage_index is not None:
-        rows *= state_shares(ends, stage_index)
-    return bool(rows[1] >= STATE_GROWN_RATIO.value * max(rows[0], 1.0))
+def state_grows(run: QueryRun, in_stage: Array | None = None) -> bool:
+    """Whether the state of a query at least doubles within a run, or what a stage has of it."""
+    rows = np.array([batch.state.num_rows for batch in run.batches], dtype=np.float64)
+    if in_stage is not None:
+        rows *= in_stage
+    return bool(rows[-1] >= STATE_GROWN_RATIO.value * max(rows[0], 1.0))
 
 
 def task_time(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> TaskTime:

@@ -137,12 +137,15 @@ def _fit_stage(
         held_rows = np.concatenate([run.held_rows for run in runs])
         in_stage = state_shares(batches, stage_index)
         in_store = held_rows * in_stage / num_tasks
-        tells_state = (has_tasks and _copies_a_join(runs, stage_index)) or (
-            _state_grows(runs, stage_index) and _is_separable(in_store, np.column_stack(terms))
+        copies_join = has_tasks and _copies_a_join(runs[-1], in_stage)
+        tells_state = copies_join or (
+            _state_grows(runs, in_stage) and _is_separable(in_store, np.column_stack(terms))
         )
         if tells_state:
             terms.append(in_store)
-        prior = _prior(runs, stage_index, tells_partitions, tells_state) if has_tasks else None
+        prior = None
+        if has_tasks:
+            prior = _prior(runs, stage_index, tells_partitions, tells_state, copies_join)
         fixed_s, per_row_s, *extra_costs_s = (
             float(value)
             for value in relative_huber(np.column_stack(terms), task_mean_s, weights, prior)
@@ -247,7 +250,11 @@ def _is_separable(column: Array, terms: Array) -> bool:
 
 
 def _prior(
-    runs: Sequence[QueryRun], stage_index: int, tells_partitions: bool, tells_state: bool
+    runs: Sequence[QueryRun],
+    stage_index: int,
+    tells_partitions: bool,
+    tells_state: bool,
+    copies_join: bool,
 ) -> Prior:
     """Prior of fixed time, time per row, per partition and per row of state.
 
@@ -257,8 +264,7 @@ def _prior(
     partition is a buffer and a part of a file.
     """
     partition_s = USUAL_PARTITION_S.value
-    is_join = _copies_a_join(runs, stage_index)
-    state_row_s, state_row_sd_s = (USUAL_STATE_ROW_S.value,) * 2 if is_join else (0.0, np.inf)
+    state_row_s, state_row_sd_s = (USUAL_STATE_ROW_S.value,) * 2 if copies_join else (0.0, np.inf)
     batches = [batch for run in runs for batch in run.batches]
     samples = [batch.stages[stage_index] for batch in batches]
     reported_s = parts_s(batches, stage_index)
@@ -280,7 +286,7 @@ def _prior(
     )
 
 
-def _state_grows(runs: Sequence[QueryRun], stage_index: int) -> bool:
+def _state_grows(runs: Sequence[QueryRun], in_stage: Array) -> bool:
     """Whether the state of a stage grows during most runs, like an unbounded one.
 
     State that follows the rate differs only between runs, like the rows, so their costs cannot be
@@ -299,16 +305,14 @@ def _state_grows(runs: Sequence[QueryRun], stage_index: int) -> bool:
     0, since those that follow the rate differ between runs just like the rows. A prediction is for
     the state at its rate (E36); growing state has the size at the end of the last run.
     """
-    num_grown = sum(state_grows(run, stage_index) for run in runs)
-    return 2 * num_grown > len(runs)
+    of_runs = np.split(in_stage, np.cumsum([len(run.batches) for run in runs])[:-1])
+    return 2 * sum(map(state_grows, runs, of_runs)) > len(runs)
 
 
-def _copies_a_join(runs: Sequence[QueryRun], stage_index: int) -> bool:
+def _copies_a_join(last: QueryRun, in_stage: Array) -> bool:
     """Whether a stage holds the rows of two joined streams in a store that copies them (E29)."""
-    last = runs[-1]
-    if not last.shape.keeps_rows or is_rocksdb(last.state_store):
-        return False
-    return bool(state_shares(last.batches[:1], stage_index)[0] > 0.0)
+    holds_rows = in_stage[-len(last.batches)] > 0.0
+    return bool(holds_rows and last.shape.keeps_rows and not is_rocksdb(last.state_store))
 
 
 def _actions(runs: Sequence[QueryRun], tables: frozenset[int]) -> dict[int, str | None]:
