@@ -72,10 +72,11 @@ def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
     )
 
 
-def _loads_state(run: QueryRun) -> bool:
-    """Whether the first batch of a run loaded state, by its number and its stores."""
+def _loading_batch(run: QueryRun) -> BatchSample | None:
+    """The first batch of a run if it loaded state, by its number and its stores; else None."""
     first = run.first
-    return first is not None and first.batch_id > 0 and first.state.num_stores > 0
+    has_loaded = first is not None and first.batch_id > 0 and first.state.num_stores > 0
+    return first if has_loaded else None
 
 
 def _state_load_of(fresh_runs: Sequence[QueryRun]) -> StateLoad | None:
@@ -86,19 +87,21 @@ def _state_load_of(fresh_runs: Sequence[QueryRun]) -> StateLoad | None:
     batch load classes, too, so that their excess counts only if it is at least twice that of a
     first batch without state.
     """
-    restarted = [run for run in fresh_runs if _loads_state(run)]
+    restarted = [(run, first) for run in fresh_runs if (first := _loading_batch(run)) is not None]
     if not restarted:
         return None
-    run = restarted[-1]
-    first = run.first
-    assert first is not None
+    run, first = restarted[-1]
     if _metrics(first).get(_FROM_SNAPSHOT, 0.0) > 0.0:
         return _reported(run, first)
-    new = [other for other in fresh_runs if other.first is not None and other.first.batch_id == 0]
-    if not new:
+    without_state_s = [
+        _excess_s(other, other.first)
+        for other in fresh_runs
+        if other.first is not None and other.first.batch_id == 0
+    ]
+    if not without_state_s:
         return None
-    usual_s = float(np.mean([_excess_s(other) for other in new]))
-    load_s = _excess_s(run) - usual_s
+    usual_s = float(np.mean(without_state_s))
+    load_s = _excess_s(run, first) - usual_s
     if load_s <= max(usual_s, 0.0):
         return None
     return StateLoad(
@@ -114,8 +117,8 @@ def _load_in_batch_s(run: QueryRun, load: StateLoad | None) -> float:
 
     By the recorded loading, else by the usual one.
     """
-    first = run.first
-    if first is None or not _loads_state(run):
+    first = _loading_batch(run)
+    if first is None:
         return 0.0
     if load is None:
         usual = usual_load_speed(run.state_store)
@@ -152,11 +155,10 @@ def _metrics(batch: BatchSample) -> dict[str, float]:
     }
 
 
-def _excess_s(run: QueryRun) -> float:
+def _excess_s(run: QueryRun, first: BatchSample) -> float:
     """Time by which the tasks behind exchanges of the first batch exceeded the usual ones [s]."""
-    assert run.first is not None
     usual_s = float(np.mean([_behind_exchanges_s(batch) for batch in run.batches]))
-    return _behind_exchanges_s(run.first) - usual_s
+    return _behind_exchanges_s(first) - usual_s
 
 
 def _behind_exchanges_s(batch: BatchSample) -> float:
