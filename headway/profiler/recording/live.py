@@ -45,26 +45,21 @@ class Feed(Protocol):
 
     def new_batches(self) -> Sequence[LiveBatch]:
         """Batches with rows that ended since the last call, in order."""
-        ...
 
     def running_batch(self) -> RunningBatch | None:
         """The batch that runs now, as far as known."""
-        ...
 
     @property
     def is_active(self) -> bool:
         """Whether the query runs, as far as known."""
-        ...
 
     @property
     def executor_cores(self) -> Sequence[int]:
         """Cores of each current executor; empty if unknown."""
-        ...
 
     @property
     def shuffle_partitions(self) -> int | None:
         """Shuffle partitions of the session; None if unknown."""
-        ...
 
 
 class LogFeed:

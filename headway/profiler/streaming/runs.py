@@ -23,7 +23,7 @@ from headway.profiler.streaming.adaptive import is_replanned
 from headway.profiler.streaming.adaptive_settings import adaptive_settings
 from headway.profiler.streaming.arrivals import arrivals_or_drain
 from headway.profiler.streaming.batch_samples import is_timed, is_usable, jvm_age_s, known_rows
-from headway.profiler.streaming.empty_batches import empty_batches
+from headway.profiler.streaming.observations import empty_batches
 from headway.profiler.streaming.samples import UNKNOWN_NAME, BatchSample, EarlyBatch, QueryRun
 from headway.profiler.streaming.source_rules import source_facts
 from headway.profiler.streaming.stage_kinds import StageKind
