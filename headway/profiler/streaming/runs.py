@@ -26,7 +26,6 @@ from headway.profiler.streaming.batch_samples import is_timed, is_usable, jvm_ag
 from headway.profiler.streaming.observations import empty_batches
 from headway.profiler.streaming.samples import UNKNOWN_NAME, BatchSample, EarlyBatch, QueryRun
 from headway.profiler.streaming.source_rules import source_facts
-from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.trigger import contradiction, read_trigger
 from headway.sparkconf import reader_limit, task_cpus_of
 from headway.units import format_duration
@@ -91,11 +90,7 @@ def steady_part(
     # loading.
     filled = [report for report in reports[1:] if known_rows(report) != 0]
     usable = [
-        report
-        for report in filled
-        if known_rows(report) > 0
-        and is_timed(report)
-        and is_usable(stages.get(report["batch_id"], ()))
+        report for report in filled if known_rows(report) > 0 and _is_measured(report, stages)
     ]
     if len(usable) < LEAST_BATCHES.value:
         why = (
@@ -110,16 +105,12 @@ def steady_part(
         )
     intervals_s = batch_samples.intervals_between(reports)
     levels = batch_samples.levels_of_batches(stages[report["batch_id"]] for report in usable)
-    samples = [
-        batch_samples.batch_sample(
-            report,
-            stages[report["batch_id"]],
-            jvm_started_s,
-            intervals_s.get(report["batch_id"]),
-            levels,
-        )
-        for report in usable
-    ]
+
+    def sample_of(report: Record, interval_s: float | None = None) -> BatchSample:
+        of_batch = stages[report["batch_id"]]
+        return batch_samples.batch_sample(report, of_batch, jvm_started_s, interval_s, levels)
+
+    samples = [sample_of(report, intervals_s.get(report["batch_id"])) for report in usable]
     if plan.packs_rows:
         samples = [batch_samples.unpacked(sample) for sample in samples]
     has_changing_load = is_spread(np.array([float(sample.num_rows) for sample in samples]))
@@ -178,6 +169,7 @@ def steady_part(
     # The short name of its class, if the application chose one.
     store_class = facts.properties.get("spark.sql.streaming.stateStore.providerClass")
     state_store = store_class.rsplit(".", 1)[-1] if store_class else None
+    has_first = known_rows(reports[0]) > 0 and _is_measured(reports[0], stages)
     run = QueryRun(
         query_id=last["query_id"],
         query_name=last["query_name"],
@@ -204,8 +196,8 @@ def steady_part(
         batches=tuple(steady),
         empty=empty_batches(all_reports, steady[0].started_s, run_trigger_s),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
-        without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady, levels)),
-        first=_first(reports[0], stages, jvm_started_s, levels),
+        without_rows=tuple(map(sample_of, _without_rows(reports, stages, jvm_started_s, steady))),
+        first=sample_of(reports[0]) if has_first else None,
         has_changelog=facts.properties.get(_CHANGELOG) == "true",
         executor_wait_s=max(jvm_started_s - (facts.started_s or jvm_started_s), 0.0),
     )
@@ -216,13 +208,17 @@ def _labelled(notes: Sequence[str], label: str) -> tuple[str, ...]:
     return tuple(f"{label}: {note}" for note in notes)
 
 
+def _is_measured(report: Record, stages: Mapping[int, Sequence[Record]]) -> bool:
+    """Whether the times of a batch are complete, and its stages recorded."""
+    return is_timed(report) and is_usable(stages.get(report["batch_id"], ()))
+
+
 def _without_rows(
     reports: Sequence[Record],
     stages: Mapping[int, Sequence[Record]],
     jvm_started_s: float,
     steady: Sequence[BatchSample],
-    levels: Mapping[StageKind, int],
-) -> Iterator[BatchSample]:
+) -> Iterator[Record]:
     """Batches that ran their stages without rows, and a first batch with next to none.
 
     Not those of a fresh JVM, which loads classes, nor the first batch after a restart, which loads
@@ -230,17 +226,15 @@ def _without_rows(
     """
     few_rows = FEW_ROWS_RATIO.value * float(np.mean([sample.num_rows for sample in steady]))
     for report in reports:
-        of_batch = stages.get(report["batch_id"], ())
         most_rows = few_rows if report is reports[0] else 0.0
         restarts = report is reports[0] and report["batch_id"] > 0
         if (
             0 <= known_rows(report) <= most_rows
             and not restarts
-            and is_timed(report)
-            and is_usable(of_batch)
+            and _is_measured(report, stages)
             and jvm_age_s(report["started_s"], jvm_started_s) > FRESH_JVM_S.value
         ):
-            yield batch_samples.batch_sample(report, of_batch, jvm_started_s, None, levels)
+            yield report
 
 
 def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> Iterator[EarlyBatch]:
@@ -255,18 +249,6 @@ def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> I
                 duration_s=report["phases_s"]["triggerExecution"],
                 num_rows=int(report["num_rows"]),
             )
-
-
-def _first(
-    report: Record,
-    stages: Mapping[int, Sequence[Record]],
-    jvm_started_s: float,
-    levels: Mapping[StageKind, int],
-) -> BatchSample | None:
-    of_batch = stages.get(report["batch_id"], ())
-    if not (is_timed(report) and known_rows(report) > 0 and is_usable(of_batch)):
-        return None
-    return batch_samples.batch_sample(report, of_batch, jvm_started_s, None, levels)
 
 
 def _gated_triggers_s(
