@@ -23,7 +23,7 @@ from headway.domain import Z90, Separation, StageProfile
 from headway.models.arrays import Array
 from headway.models.estimation.fixed_time import Estimate, combined, within
 from headway.models.estimation.regression import is_spread
-from headway.profiler.streaming.samples import QueryRun, StageSample
+from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 from headway.profiler.streaming.task_times import (
     batch_weights,
     parts_s,
@@ -164,7 +164,7 @@ def task_time(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -
         fixed_s = float(np.clip(both.mean_s, low_s, mean_s))
         return _around(fixed_s, within(both, low_s, mean_s).sd_s, time)
     if sd_s is None:
-        for_rows_s = min(_least_for_rows_s(runs, stage_index, samples, weights), mean_s - low_s)
+        for_rows_s = min(_least_for_rows_s(batches, samples, weights), mean_s - low_s)
         return time._replace(
             fixed_low_s=low_s,
             fixed_high_s=mean_s - for_rows_s,
@@ -202,14 +202,11 @@ def row_cost_half_range(times: Sequence[TaskTime]) -> float:
 
 
 def _least_for_rows_s(
-    runs: Sequence[QueryRun], stage_index: int, samples: Sequence[StageSample], weights: Array
+    batches: Sequence[BatchSample], samples: Sequence[StageSample], weights: Array
 ) -> float:
     """CPU time of a task that can only be for its rows."""
-    batches = [batch for run in runs for batch in run.batches]
     is_young = min(batch.jvm_age_s for batch in batches) < FRESH_JVM_S.value
-    holds_state = batches[0].stages[stage_index].has_parents and any(
-        batch.state.num_stores > 0 for batch in batches
-    )
+    holds_state = samples[0].has_parents and any(batch.state.num_stores > 0 for batch in batches)
     if is_young or holds_state:
         return 0.0
     has_python = any(sample.python_s for sample in samples)
