@@ -203,9 +203,7 @@ def _fit_at_one_age(
     return _fit_driver_phases(runs, handovers_s), stages, row_cost_half_range(times)
 
 
-def _noise(
-    runs: Sequence[QueryRun], modelled_s: Sequence[Array], num_stages: int
-) -> DurationNoise:
+def _noise(runs: Sequence[QueryRun], modelled_s: Sequence[Array], num_stages: int) -> DurationNoise:
     """Spread of batches around the model of their run, and of runs around the common model."""
     observed = [np.array([batch.duration_s for batch in run.batches]) for run in runs]
     pairs = list(zip(observed, modelled_s, strict=True))

@@ -215,9 +215,7 @@ def batch_times(reports: Sequence[Record]) -> tuple[Array, Array]:
     return instants_s[order], np.concatenate([[0.0], until_s])
 
 
-def mean_at_once(
-    batches: Sequence[BatchSample], instants_s: Array, until_s: Array
-) -> float | None:
+def mean_at_once(batches: Sequence[BatchSample], instants_s: Array, until_s: Array) -> float | None:
     """Batches that ran at once while those of a query did; None if no other query's did.
 
     The mean over the time of its ``batches``, which are among those of `batch_times`.
