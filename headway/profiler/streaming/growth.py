@@ -150,7 +150,7 @@ def _ends_s(at_s: Array, rows: Array, values_s: Array) -> tuple[float, float]:
 def _line(at_s: Array, rows: Array, values_s: Array) -> Array:
     """A value at the first batch, its rise until the last one, and by each row beyond the mean."""
     columns = np.column_stack([np.ones_like(at_s), at_s / at_s[-1], rows - rows.mean()])
-    return np.linalg.lstsq(columns, values_s, rcond=None)[0]
+    return np.asarray(np.linalg.lstsq(columns, values_s, rcond=None)[0])
 
 
 def _causes(run: QueryRun, part: _Part, at_s: Array) -> dict[str, Any]:
