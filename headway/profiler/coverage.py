@@ -72,7 +72,7 @@ def together(coverages: Iterable[Coverage]) -> Coverage:
         }
 
     return Coverage(
-        **of_all(_sum_of, _SHARES),
+        **of_all(sum_of_shares, _SHARES),
         **of_all(all, ("has_start", "has_end")),
         **of_all(any, ("compacted", "in_progress")),
         **of_all(sum, ("damaged_lines", "unknown_events", "lost_events")),
@@ -80,7 +80,8 @@ def together(coverages: Iterable[Coverage]) -> Coverage:
     )
 
 
-def _sum_of(shares: Iterable[Share]) -> Share:
+def sum_of_shares(shares: Iterable[Share]) -> Share:
+    """One share of all together; at least one."""
     seen_counts, expected_counts = zip(
         *((share.seen, share.expected) for share in shares), strict=True
     )

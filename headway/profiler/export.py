@@ -138,7 +138,7 @@ def _application_row(facts: ApplicationFacts) -> Record:
     }
 
 
-_CHOOSE: Mapping[str, Callable[[list[Any]], Any]] = {
+_CHOOSE: Mapping[str, Callable[..., Any]] = {
     "query_id": max,
     "query_name": max,
     "started_s": min,
@@ -159,12 +159,8 @@ def _add_events_of_queries(
             (row["app"], row["run_id"]), {**run, **dict.fromkeys(_CHOOSE), "batch_ids": set()}
         )
         for name, choose in _CHOOSE.items():
-            column_values = [
-                column_value
-                for column_value in (query[name], row.get(name))
-                if column_value is not None
-            ]
-            query[name] = choose(column_values) if column_values else None
+            stated = [value for value in (query[name], row.get(name)) if value is not None]
+            query[name] = choose(stated, default=None)
         if row["batch_id"] is not None:
             query["batch_ids"].add(row["batch_id"])
 

@@ -58,7 +58,8 @@ def stateful_chain(operators: Sequence[PrintedOperator]) -> tuple[StatefulOperat
         (ms for operator in operators if (ms := _removed_by_ms(operator))), default=None
     )
     below = [_Below() for _ in operators]
-    for position, reader in reversed(list(enumerate(readers(operators)))):
+    above = readers([operator.indentation for operator in operators])
+    for position, reader in reversed(list(enumerate(above))):
         operator, inputs = operators[position], below[position]
         _add_windows(inputs, operator)
         if _keeps_state(operator):

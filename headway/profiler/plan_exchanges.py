@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from headway.lazy_classes import dataclass
 from headway.models.sharing.fusion import Component, Edge, OperatorGraph, fewest_rows, rows_between
+from headway.profiler.plan_tree import readers
 
 _EXCHANGE = re.compile(r"^(?P<indent>[ :+-]*)(?:\*\(\d+\) )?(?P<name>Exchange)\b(?P<rest>.*)$")
 _HASH = re.compile(r"hashpartitioning\((?P<keys>.*?), (?P<number>\d+)\)")
@@ -45,8 +47,6 @@ def plan_exchanges(plan: str) -> tuple[PlanExchange, ...]:
     ``plan`` is the output of ``df.explain()``, in its simple or formatted form, or the text in the
     event log.
 
-    Examples
-    --------
     >>> plan = '''== Physical Plan ==
     ... HashAggregate(keys=[area#1], functions=[sum(n#2L)])
     ... +- Exchange hashpartitioning(area#1, 8), ENSURE_REQUIREMENTS, [plan_id=1]
@@ -58,8 +58,7 @@ def plan_exchanges(plan: str) -> tuple[PlanExchange, ...]:
     [(('area',), None), (('area', 'user'), 0)]
     """
     sections = {section["number"]: section["rest"] for section in _SECTION.finditer(plan)}
-    exchanges = list[PlanExchange]()
-    above = list[tuple[int, int]]()
+    exchanges, depths = list[PlanExchange](), list[int]()
     for line in plan.splitlines():
         exchange = _EXCHANGE.match(line)
         if exchange is None:
@@ -69,20 +68,19 @@ def plan_exchanges(plan: str) -> tuple[PlanExchange, ...]:
         hashed = _HASH.search(sections.get(numbered[1], arguments) if numbered else arguments)
         if hashed is None:
             continue
-        depth = len(exchange["indent"])
-        while above and above[-1][0] >= depth:
-            above.pop()
+        depths.append(len(exchange["indent"]))
         rows = _ROWS.search(arguments)
         exchanges.append(
             PlanExchange(
                 keys=tuple(_NUMBERED.sub("", key).strip() for key in _split(hashed["keys"])),
                 shuffle_partitions=int(hashed["number"]),
                 rows=float(rows["rows"] or rows["records"]) if rows else 1.0,
-                feeds=above[-1][1] if above else None,
             )
         )
-        above.append((depth, len(exchanges) - 1))
-    return tuple(exchanges)
+    return tuple(
+        replace(exchange, feeds=feeds)
+        for exchange, feeds in zip(exchanges, readers(depths), strict=True)
+    )
 
 
 def fusion_advice(exchanges: tuple[PlanExchange, ...]) -> tuple[FusionAdvice, ...]:
@@ -91,8 +89,6 @@ def fusion_advice(exchanges: tuple[PlanExchange, ...]) -> tuple[FusionAdvice, ..
     Rows are those that an exchange shuffles to the next one. A window's start and end are not
     columns to partition by.
 
-    Examples
-    --------
     >>> by_user = PlanExchange(keys=("area", "user"), shuffle_partitions=8, feeds=0)
     >>> by_area = PlanExchange(keys=("area",), shuffle_partitions=8)
     >>> [(advice.by, advice.spared) for advice in fusion_advice((by_area, by_user))]

@@ -78,17 +78,16 @@ def _nodes(tree: str) -> Iterator[tuple[str, str, int]]:
         yield name, " ".join(parts).rstrip(), indentation
 
 
-def readers(operators: Sequence[PrintedOperator]) -> list[int | None]:
-    """Position of the operator that reads each one; None for that next to the sink.
+def readers(indentations: Sequence[int]) -> list[int | None]:
+    """Position of the operator that reads each printed one; None for that next to the sink.
 
-    >>> names = [PrintedOperator("Join", "", 0), PrintedOperator("Left", "", 3)]
-    >>> readers([*names, PrintedOperator("Below", "", 6), PrintedOperator("Right", "", 3)])
+    >>> readers([0, 3, 6, 3])
     [None, 0, 1, 0]
     """
     above = list[int]()
     positions = list[int | None]()
-    for position, operator in enumerate(operators):
-        while above and operators[above[-1]].indentation >= operator.indentation:
+    for position, indentation in enumerate(indentations):
+        while above and indentations[above[-1]] >= indentation:
             above.pop()
         positions.append(above[-1] if above else None)
         above.append(position)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headway.domain import MemoryProfile
 from headway.domain.application_profile import (
     MOST_STAGES,
     OtherStages,
@@ -184,17 +183,6 @@ def other_stages(stages: Sequence[StageSums]) -> OtherStages:
         input_bytes=round(sum(stage.input_bytes for stage in stages)),
         shuffle_read_bytes=round(sum(stage.shuffle_read_bytes for stage in stages)),
         shuffle_write_bytes=round(sum(stage.shuffle_write_bytes for stage in stages)),
-        spilled_bytes=round(sum(stage.spilled_bytes for stage in stages)),
-    )
-
-
-def memory_of(stages: Sequence[StageSums]) -> MemoryProfile:
-    """Peaks and spill over all stages, at least one."""
-    heap_bytes = max(stage.peak_heap_bytes for stage in stages)
-    return MemoryProfile(
-        peak_task_bytes=round(max(stage.peak_memory_bytes for stage in stages)),
-        # Spark reports it only for polled executors and long tasks.
-        peak_heap_bytes=round(heap_bytes) if heap_bytes > 0 else None,
         spilled_bytes=round(sum(stage.spilled_bytes for stage in stages)),
     )
 

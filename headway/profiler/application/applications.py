@@ -19,6 +19,7 @@ from headway.profiler.collect import ApplicationFacts
 from headway.profiler.coverage import gaps
 from headway.profiler.rows import Record
 from headway.profiler.streaming.batch_samples import covered_s
+from headway.profiler.streaming.observations import memory_of
 from headway.profiler.streaming.slots import USUAL_PROFILE, limit_in_words
 from headway.profiler.streaming.summarize import application_of
 from headway.sparkconf import task_cpus_of, task_limit
@@ -81,7 +82,7 @@ def profile_application(
         if steady
         else recorded_stages(listed, stages, start_s),
         other_stages=application_stages.other_stages(_not_listed(stages, listed, steady)),
-        memory=application_stages.memory_of(stages),
+        memory=memory_of(stages),
         coverage=coverage,
         notes=(
             *notes,

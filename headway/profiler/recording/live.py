@@ -21,6 +21,7 @@ from headway.profiler.recorded_queries import query_label
 from headway.profiler.recording.growing_log import GrowingLog
 from headway.profiler.rows import Record, batch_row
 from headway.profiler.schema import Progress
+from headway.profiler.streaming.adaptive_settings import count_of
 from headway.redaction import redact
 from headway.units import counted, ms_to_s
 
@@ -44,43 +45,30 @@ class Feed(Protocol):
 
     def new_batches(self) -> Sequence[LiveBatch]:
         """Batches with rows that ended since the last call, in order."""
-        ...
 
     def running_batch(self) -> RunningBatch | None:
         """The batch that runs now, as far as known."""
-        ...
 
     @property
     def is_active(self) -> bool:
         """Whether the query runs, as far as known."""
-        ...
 
     @property
     def executor_cores(self) -> Sequence[int]:
         """Cores of each current executor; empty if unknown."""
-        ...
 
     @property
     def shuffle_partitions(self) -> int | None:
         """Shuffle partitions of the session; None if unknown."""
-        ...
 
 
 class LogFeed:
-    """Batches of a query in a log that is still being written.
+    """Batches of a query in a log that is still being written: a recorder's file, or an event log.
 
-    Raises EventLogError if there is no such log.
-
-    Parameters
-    ----------
-    path : path
-        A recorder's file or an event log, rolling or not.
-    query : str, optional
-        Name of the query, or the beginning of its id; required if several run at the same time.
-    is_supervised : bool
-        Whether the application is started by a tuner: its log may not exist yet, and has one query.
-        In other logs, a query that starts after the followed one has ended takes its place, as a
-        run of the same query from a new checkpoint does.
+    ``query`` is its name or the beginning of its id, required if several run at the same time. If
+    ``is_supervised``, the application is started by a tuner: its log may not exist yet, and has one
+    query. In other logs, a query that starts after the followed one has ended takes its place, as a
+    run of the same query from a new checkpoint does. EventLogError if there is no such log.
     """
 
     def __init__(
@@ -96,10 +84,7 @@ class LogFeed:
         self._active = True
 
     def new_batches(self) -> list[LiveBatch]:
-        """As in :class:`Feed`.
-
-        Raises EventLogError if several queries run at the same time and none was named.
-        """
+        """EventLogError if several queries run at the same time and none was named."""
         if self._log is None:
             path = Path(self._path)
             if not (path.exists() and path.stat().st_size):
@@ -123,7 +108,7 @@ class LogFeed:
         return batches
 
     def running_batch(self) -> None:
-        """As in :class:`Feed`: logs have batches that have ended."""
+        """None: logs have batches that have ended."""
 
     @property
     def is_active(self) -> bool:
@@ -137,12 +122,10 @@ class LogFeed:
 
     @property
     def executor_cores(self) -> list[int]:
-        """As in :class:`Feed`."""
         return [executor.num_cores for executor in self._executors.values()]
 
     @property
     def shuffle_partitions(self) -> int | None:
-        """As in :class:`Feed`."""
         return self._partitions_of.get(self._query_id or "", self._partitions)
 
     def _batch_of(self, progress: Progress) -> list[LiveBatch]:
@@ -159,9 +142,9 @@ class LogFeed:
                     started_s = None if at_ms is None else ms_to_s(at_ms)
                     self._executors[executor_id] = _Executor(info.num_cores or 1, started_s)
             case schema.Environment(properties=dict(properties)):
-                self._partitions = _whole(properties.get(_PARTITIONS_KEY)) or self._partitions
+                self._partitions = count_of(properties.get(_PARTITIONS_KEY)) or self._partitions
             case schema.JobStart(properties=of_job) if of_job is not None and of_job.query_id:
-                if (number := _whole(of_job.shuffle_partitions)) is not None:
+                if (number := count_of(of_job.shuffle_partitions)) is not None:
                     self._partitions_of[of_job.query_id] = number
             case schema.QueryChange(query_id=query_id) if name == schema.QUERY_TERMINATED:
                 self._active = self._active and query_id != self._query_id
@@ -188,13 +171,7 @@ class LogFeed:
 
 
 class QueryFeed:
-    """Batches of a query of this process.
-
-    Parameters
-    ----------
-    query : StreamingQuery or None
-        A query in a classic session; None until there is one.
-    """
+    """Batches of a query of this process, in a classic session; None until there is one."""
 
     def __init__(self, query: StreamingQuery | None = None) -> None:
         self._query = query
@@ -210,7 +187,7 @@ class QueryFeed:
             self._query, self._last = query, None
 
     def new_batches(self) -> list[LiveBatch]:
-        """As in :class:`Feed`; at most the last hundred batches, which the query itself keeps."""
+        """At most the last hundred batches, which the query itself keeps."""
         query: Any = self._query
         last_progress = None if query is None else query._jsq.lastProgress()
         if last_progress is None or _place(last_progress) == self._last:
@@ -225,7 +202,7 @@ class QueryFeed:
         return [_on(batch, executors) for batch in batches if batch is not None]
 
     def running_batch(self) -> RunningBatch | None:
-        """As in :class:`Feed`, from the query itself; unknown before Spark 4.1."""
+        """From the query itself; unknown before Spark 4.1."""
         query: Any = self._query
         if query is None or not self._positions.count_rows:
             return None
@@ -248,12 +225,11 @@ class QueryFeed:
 
     @property
     def is_active(self) -> bool:
-        """Whether it runs."""
         return self._query is not None and bool(self._query.isActive)
 
     @property
     def executor_cores(self) -> list[int]:
-        """As in :class:`Feed`, from the driver's own store."""
+        """From the driver's own store."""
         return [executor.num_cores for executor in self._executors()]
 
     def _executors(self) -> list[_Executor]:
@@ -271,12 +247,11 @@ class QueryFeed:
 
     @property
     def shuffle_partitions(self) -> int | None:
-        """As in :class:`Feed`."""
         query: Any = self._query
         execution = None if query is None else query._jsq.streamingQuery().lastExecution()
         if execution is None:
             return None
-        return _whole(execution.sparkSession().conf().get(_PARTITIONS_KEY))
+        return count_of(execution.sparkSession().conf().get(_PARTITIONS_KEY))
 
 
 def query_of_session(spark: SparkSession, name: str | None = None) -> StreamingQuery:
@@ -373,10 +348,6 @@ def _sum(offsets: Sequence[Mapping[str, int] | None]) -> int | None:
     """Rows up to the offsets of all sources; None if those of one are unknown."""
     counts = [sum(of_source.values()) for of_source in offsets if of_source is not None]
     return sum(counts) if counts and len(counts) == len(offsets) else None
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
 
 
 def _place(progress: Any) -> tuple[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -13,8 +12,6 @@ from headway.models.stages.coalescing import coalesced_tasks
 from headway.profiler.streaming.adaptive_settings import setting_size_text
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.units import counted
-
-_HOLDS_STATE = re.compile(r"StateStore|WithState|StreamingSymmetricHashJoin|StreamingDeduplicate")
 
 
 def is_replanned(batches: Sequence[BatchSample]) -> bool:
@@ -38,7 +35,7 @@ def coalescing_of(runs: Sequence[QueryRun], stage_index: int) -> Coalescing | No
     last_settings = runs[-1].adaptive
     if last_settings is None or any(run.adaptive is None for run in runs):
         return None
-    if not kind.has_parents or any(map(_HOLDS_STATE.search, kind.scopes)):
+    if not kind.has_parents or kind.holds_state:
         return None
     read_bytes = np.array([batch.stages[stage_index].shuffle_read_bytes for batch in batches])
     rows = np.array([batch.stages[stage_index].rows_read for batch in batches])

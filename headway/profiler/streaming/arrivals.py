@@ -1,4 +1,4 @@
-"""Arrivals at the sources of a query, from offsets if they count rows.
+"""Arrivals at the sources of a query, from offsets if they count rows, and lags of the newest rows.
 
 Of a run that drains a backlog (AvailableNow, Once), how fast it reads is no rate of arrival.
 """
@@ -16,18 +16,19 @@ from headway.assumptions.logs import (
     AT_ONCE_MS,
     EQUAL_BATCHES_RATIO,
     LEAST_BATCHES_WITH_OFFSETS,
+    ON_TIME_RATIO,
     SHORT_PAUSE_RATIO,
 )
-from headway.domain import Drain, ObservedArrivals
+from headway.domain import Drain, EventTimeLag, ObservedArrivals
 from headway.models.arrays import Array
 from headway.profiler.offsets import counts_rows, num_source_partitions, rows_between
 from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import Record
 from headway.profiler.streaming.batch_samples import is_timed, known_rows, source_samples
-from headway.profiler.streaming.samples import ArrivalSeries, SourceSample
+from headway.profiler.streaming.samples import ArrivalSeries, QueryRun, SourceSample
 
-OFFSETS = "offsets"
-ROWS = "rows"
+_MOST_LAGS = 12
+_DIGITS_OF_MS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ def arrival_series(batches: Sequence[BatchArrivals]) -> ArrivalSeries:
     taken_rows = np.array([batch.num_rows for batch in batches], dtype=np.float64)
     if not batches or not _offsets_count_rows(batches):
         return ArrivalSeries(
-            counted=ROWS,
+            counted="rows",
             arrived_rows=taken_rows,
             interval_s=interval_s,
             lag_rows=None,
@@ -68,7 +69,7 @@ def arrival_series(batches: Sequence[BatchArrivals]) -> ArrivalSeries:
         if num_source_partitions(source.end) is not None:
             by_partition.update(rows_between(source.start, source.end))
     return ArrivalSeries(
-        counted=OFFSETS,
+        counted="offsets",
         arrived_rows=np.maximum(taken_rows + lag_rows - lag_before_rows, 0.0),
         interval_s=interval_s,
         lag_rows=lag_rows,
@@ -212,3 +213,70 @@ def _reads_equal_batches(filled: Sequence[Record], intervals_s: Mapping[int, flo
 
 def _spread_ratio(values: Array) -> float:
     return float(np.std(values) / np.mean(values))
+
+
+def event_time_lags(runs: Sequence[QueryRun]) -> tuple[EventTimeLag, ...]:
+    """How far the newest rows of batches are behind the triggers that read them: theory.md (T5).
+
+    In groups of equal shares, if there are many lags. Runs weigh the same, however many batches
+    they have. Runs without a trigger count only if none has one: their batches start at any time,
+    so a millisecond decides nothing.
+    """
+    lags_of_runs_s = [_lags_s(run) for run in runs]
+    on_trigger_s = [
+        lags_s for run, lags_s in zip(runs, lags_of_runs_s, strict=True) if _trigger_s(run) > 0
+    ]
+    return _by_share(on_trigger_s or lags_of_runs_s)
+
+
+def typical_lag_s(run: QueryRun) -> float | None:
+    """The median of these lags in a run, since a single row may be from another time."""
+    lags_s = _lags_s(run)
+    return float(np.median(lags_s)) if len(lags_s) else None
+
+
+def _by_share(lags_of_runs_s: Sequence[Array]) -> tuple[EventTimeLag, ...]:
+    """Each lag with its share of the batches; runs weigh the same."""
+    lags_of_runs_s = [lags_s for lags_s in lags_of_runs_s if len(lags_s)]
+    if not lags_of_runs_s:
+        return ()
+    weights = [np.full(len(lags_s), 1.0 / len(lags_s)) for lags_s in lags_of_runs_s]
+    lag_s, lag_index = np.unique(np.concatenate(lags_of_runs_s), return_inverse=True)
+    weight = np.bincount(lag_index, np.concatenate(weights))
+    share = np.asarray(weight / weight.sum())
+    if len(lag_s) > _MOST_LAGS:
+        lag_s, share = _in_groups(lag_s, share)
+    return tuple(
+        EventTimeLag(lag_s=lag_of_group_s, batch_share=min(share_of_group, 1.0))
+        for lag_of_group_s, share_of_group in zip(lag_s.tolist(), share.tolist(), strict=True)
+    )
+
+
+def _in_groups(lag_s: Array, share: Array) -> tuple[Array, Array]:
+    """Means of consecutive lags that have about the same share together."""
+    middle = np.cumsum(share) - 0.5 * share
+    _, group = np.unique(np.floor(_MOST_LAGS * middle), return_inverse=True)
+    group_share = np.asarray(np.bincount(group, share), dtype=np.float64)
+    return np.bincount(group, share * lag_s) / group_share, group_share
+
+
+def _lags_s(run: QueryRun) -> Array:
+    """Of each batch, from its trigger, after which it starts by a few milliseconds."""
+    trigger_s = _trigger_s(run)
+    lags_s = [
+        batch.event_time_lag_s - _behind_trigger_s(batch.started_s, trigger_s)
+        for batch in run.batches
+        if batch.event_time_lag_s is not None
+    ]
+    # Spark writes times in whole milliseconds.
+    return np.asarray(np.round(lags_s, _DIGITS_OF_MS), dtype=np.float64)
+
+
+def _trigger_s(run: QueryRun) -> float:
+    return 0.0 if run.is_gated else run.configuration.trigger_s
+
+
+def _behind_trigger_s(started_s: float, trigger_s: float) -> float:
+    """How long after its trigger a batch started; 0 for batches not started by a trigger."""
+    behind_s = started_s % trigger_s if trigger_s > 0 else 0.0
+    return behind_s if behind_s < ON_TIME_RATIO.value * trigger_s else 0.0

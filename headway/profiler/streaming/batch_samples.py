@@ -39,6 +39,12 @@ _UNKNOWN_OF_WHOLE_BATCHES = (
     *("python_s", "execution_id", "kind", "scopes", "first_rdd_id", "num_scans", "most_at_once"),
     *("write", "submitted_s", "completed_s", "shuffle_partitions", "gated_trigger_s"),
 )
+# Columns of a stage that its sample has, too.
+_AS_RECORDED = (
+    *("level", "num_tasks", "task_mean_s", "task_sd_s", "outside_run_s", "scheduler_delay_s"),
+    *("rows_variance", "rows_time_covariance_s", "python_s", "kind", "operators", "write"),
+    *("resource_profile_id", "is_barrier"),
+)
 # Numbers beyond these are damaged, not measured.
 _MOST_ROWS = 1e12
 _LONGEST_S = 1e6
@@ -277,28 +283,15 @@ def _stage_sample(stage: Record) -> StageSample:
         return float(max(stage[name] or 0.0, 0.0) * all_over_seen)
 
     return StageSample(
-        level=stage["level"],
+        **{name: stage[name] for name in _AS_RECORDED},
+        **{name: total(name) for name in SUMS_OF_TASKS},
         has_parents=bool(stage["parent_ids"]),
         has_tasks=stage["task_max_s"] is not None,
-        num_tasks=stage["num_tasks"],
         num_seen=min(stage["num_finished"], stage["num_tasks"]),
-        task_mean_s=stage["task_mean_s"],
-        task_sd_s=stage["task_sd_s"],
-        outside_run_s=stage["outside_run_s"],
-        scheduler_delay_s=stage["scheduler_delay_s"],
-        rows_variance=stage["rows_variance"],
-        rows_time_covariance_s=stage["rows_time_covariance_s"],
         span_s=stage["launch_to_finish_s"],
-        python_s=stage["python_s"],
         rows_largest=stage["rows_largest"] or 0.0,
-        **{name: total(name) for name in SUMS_OF_TASKS},
         peak_memory_bytes=max(stage["peak_memory_bytes"] or 0.0, 0.0),
         peak_heap_bytes=max(stage["peak_heap_bytes"] or 0.0, 0.0),
-        kind=stage["kind"],
-        operators=stage["operators"],
-        write=stage["write"],
-        resource_profile_id=stage["resource_profile_id"],
-        is_barrier=stage["is_barrier"],
     )
 
 

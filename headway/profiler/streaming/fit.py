@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +23,9 @@ from headway.models.laws.modes import slow_mode
 from headway.profiler.streaming.batch_samples import PHASES
 from headway.profiler.streaming.one_size import has_one_size, row_cost_half_range
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
-from headway.profiler.streaming.stage_fit import batch_weights, fit_stage
+from headway.profiler.streaming.stage_fit import fit_stage
 from headway.profiler.streaming.static_stages import static_places
+from headway.profiler.streaming.task_times import batch_weights, weighted_mean
 
 OTHER_PHASE = "other"
 _MOST_ROUNDS = 20
@@ -72,40 +72,38 @@ def fit_duration(runs: Sequence[QueryRun], *, uses_range: bool = True) -> Durati
     for _ in range(_MOST_ROUNDS):
         drift = replace(drift, driver_exponent=_fit_driver_drift(runs, drift))
         alike = [_at_reference_age(run, drift) for run in runs]
-        costs = _fit_at_one_age(alike, at_one_size=at_one_size)
-        exponent = _fit_drift(runs, drift, costs)
+        phases, stages, half_range_ratio = _fit_at_one_age(alike, at_one_size=at_one_size)
+        driver_s = sum(phase.mean_s for phase in phases)
+        modelled_s = [batches_modelled_s(run, driver_s, stages) for run in runs]
+        exponent = _fit_drift(runs, drift, modelled_s)
         if abs(exponent - drift.exponent) < _EXPONENT_TOLERANCE:
             break
         drift = replace(drift, exponent=exponent)
-    driver_s = sum(
-        phase.mean_s for phase in costs.driver_phases if phase.name not in CHECKPOINT_PHASES
-    )
+    drifting_s = sum(phase.mean_s for phase in phases if phase.name not in CHECKPOINT_PHASES)
     ages_s = [run.mean_age_s for run in runs]
     return DurationFit(
-        driver_phases=costs.driver_phases,
-        stages=costs.stages,
-        noise=_noise(alike, costs),
+        driver_phases=phases,
+        stages=stages,
+        noise=_noise(alike, modelled_s, len(stages)),
         drift=drift,
         modelled_mean_s=tuple(
-            (float(modelled_s.mean()) + (_driver_factor(drift, age_s) - 1.0) * driver_s)
+            (float(of_run_s.mean()) + (_driver_factor(drift, age_s) - 1.0) * drifting_s)
             * drift.factor(age_s)
-            for modelled_s, age_s in zip(costs.modelled_s, ages_s, strict=True)
+            for of_run_s, age_s in zip(modelled_s, ages_s, strict=True)
         ),
-        row_cost_half_range_ratio=costs.row_cost_half_range_ratio,
+        row_cost_half_range_ratio=half_range_ratio,
     )
 
 
-def _fit_drift(runs: Sequence[QueryRun], drift: Drift, fit: _Costs) -> float:
+def _fit_drift(runs: Sequence[QueryRun], drift: Drift, modelled_s: Sequence[Array]) -> float:
     """The drift of the whole batch, from runs with the driver as at the reference age."""
-    driver_s = sum(phase.mean_s for phase in fit.driver_phases)
-    modelled_s = np.concatenate([batches_modelled_s(run, driver_s, fit.stages) for run in runs])
     batches = [batch for run in runs for batch in run.batches]
     durations_s = [
         batch.duration_s - _won_s(_driver_s(batch), _driver_factor(drift, batch.jvm_age_s))
         for batch in batches
     ]
     return drift_exponent(
-        np.log(durations_s) - np.log(modelled_s),
+        np.log(durations_s) - np.log(np.concatenate(modelled_s)),
         np.log([batch.jvm_age_s for batch in batches]),
         np.repeat(np.arange(len(runs)), [len(run.batches) for run in runs]),
         np.array([run.began_in_fresh_jvm for run in runs]),
@@ -188,16 +186,10 @@ def _stages_rescaled(stages: Sequence[StageSample], factor: float) -> tuple[Stag
     )
 
 
-class _Costs(NamedTuple):
-    """Costs of batches at one age, and the resulting model of each batch of each run."""
-
-    driver_phases: tuple[DriverPhase, ...]
-    stages: tuple[StageProfile, ...]
-    modelled_s: list[Array]
-    row_cost_half_range_ratio: float
-
-
-def _fit_at_one_age(runs: Sequence[QueryRun], *, at_one_size: bool) -> _Costs:
+def _fit_at_one_age(
+    runs: Sequence[QueryRun], *, at_one_size: bool
+) -> tuple[tuple[DriverPhase, ...], tuple[StageProfile, ...], float]:
+    """Phases of the driver, stages, and how far the costs per row may be off."""
     stages: tuple[StageProfile, ...] = ()
     handovers_s = 0.0
     times = []
@@ -208,16 +200,13 @@ def _fit_at_one_age(runs: Sequence[QueryRun], *, at_one_size: bool) -> _Costs:
         handovers_s += fit.handover_s
         if fit.task_time is not None:
             times.append(fit.task_time)
-    phases = _fit_driver_phases(runs, handovers_s)
-    driver_s = sum(phase.mean_s for phase in phases)
-    modelled_s = [batches_modelled_s(run, driver_s, stages) for run in runs]
-    return _Costs(phases, stages, modelled_s, row_cost_half_range(times))
+    return _fit_driver_phases(runs, handovers_s), stages, row_cost_half_range(times)
 
 
-def _noise(runs: Sequence[QueryRun], costs: _Costs) -> DurationNoise:
+def _noise(runs: Sequence[QueryRun], modelled_s: Sequence[Array], num_stages: int) -> DurationNoise:
     """Spread of batches around the model of their run, and of runs around the common model."""
     observed = [np.array([batch.duration_s for batch in run.batches]) for run in runs]
-    pairs = list(zip(observed, costs.modelled_s, strict=True))
+    pairs = list(zip(observed, modelled_s, strict=True))
     ratios = [float(observed_s.mean() / fit.mean()) for observed_s, fit in pairs]
     duration_ratios = [
         observed_s / (ratio * fit) for (observed_s, fit), ratio in zip(pairs, ratios, strict=True)
@@ -227,7 +216,7 @@ def _noise(runs: Sequence[QueryRun], costs: _Costs) -> DurationNoise:
         (values - 1.0) * np.sqrt(len(values) / (len(values) - 1))
         for values in duration_ratios
     ]
-    batch_ratio, added_sd_s = batch_spread(residuals, costs.modelled_s)
+    batch_ratio, added_sd_s = batch_spread(residuals, modelled_s)
     slow_share, slow_ratio = slow_mode(np.log(np.concatenate(duration_ratios)))
     correlation = lag_one_correlation(residuals)
     num_effective = float(np.mean([len(values) for values in residuals])) * (
@@ -240,7 +229,7 @@ def _noise(runs: Sequence[QueryRun], costs: _Costs) -> DurationNoise:
         added_sd_s=added_sd_s,
         autocorrelation=correlation,
         run_to_run_ratio=min(
-            run_to_run_ratio(np.log(ratios), 1 + 2 * len(costs.stages), usual_ratio, num_effective),
+            run_to_run_ratio(np.log(ratios), 1 + 2 * num_stages, usual_ratio, num_effective),
             MOST_SPREAD_RATIO,
         ),
         slow_batch_share=slow_share,
@@ -282,8 +271,8 @@ def _fit_driver_phases(runs: Sequence[QueryRun], handovers_s: float) -> tuple[Dr
     return tuple(
         DriverPhase(
             name=name,
-            mean_s=(mean_s := float(np.average(values, weights=weights))),
-            sd_s=float(np.sqrt(np.average(np.square(values - mean_s), weights=weights))),
+            mean_s=(mean_s := weighted_mean(values, weights)),
+            sd_s=float(np.sqrt(weighted_mean(np.square(values - mean_s), weights))),
         )
         for name, values in columns.items()
     )

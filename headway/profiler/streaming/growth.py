@@ -1,36 +1,50 @@
-"""Batches of a run that become slower and slower for the same rows: how much, where, and why."""
+"""Batches that become slower for the same rows, within a run or over days: how much, where, why."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from headway.assumptions.files import COMPACTION_BATCHES
 from headway.assumptions.fits import (
+    LEAST_BATCHES_TO_CUT,
+    LEAST_COMPACTION_SCORE,
     LEAST_GC_SHARE,
     LEAST_GROWN_PART_RATIO,
     LEAST_GROWTH_SPAN_S,
     LEAST_LATER_SHARE,
+    LEAST_SLOW_RISE_RATIO,
+    LEAST_SLOW_SPAN_S,
+    LEAST_TREND_SCORE,
     MOST_RISE_ERROR_RATIO,
 )
-from headway.domain import DurationGrowth, GrowthCause, QueryShape
+from headway.domain import DurationGrowth, GrowthCause, QueryShape, SlowGrowth, SlowMeasure
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.models.arrays import Array
 from headway.models.estimation.regression import is_spread, lag_one_correlation
 from headway.models.estimation.trend import Trend, trend_of
+from headway.profiler.streaming.adaptive_settings import count_of
 from headway.profiler.streaming.fit import DurationFit, batches_modelled_s
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.sparkconf import reader_limit
+from headway.units import S_PER_DAY
 
 #: Causes that go on as they did: not those that end with the memory of executors, or a single key.
 _STEADY_CAUSES = frozenset(
     {GrowthCause.STATE_ROWS, GrowthCause.LISTING, GrowthCause.SINK_LOG, GrowthCause.CHECKPOINT}
 )
 _FILE_SINK = "FileSink"
-LISTING_PHASE, SINK_PHASE = "latest_offset", "add_batch"
+_LISTING_PHASE, _SINK_PHASE = "latest_offset", "add_batch"
+_COMPACTED = {_LISTING_PHASE: GrowthCause.LISTING, _SINK_PHASE: GrowthCause.SINK_LOG}
+_INTERVAL_KEYS = {
+    GrowthCause.LISTING: "spark.sql.streaming.fileSource.log.compactInterval",
+    GrowthCause.SINK_LOG: "spark.sql.streaming.fileSink.log.compactInterval",
+}
 
 
 class _Part(NamedTuple):
@@ -49,7 +63,7 @@ def growth_of(run: QueryRun, fit: DurationFit) -> DurationGrowth | None:
     None if they do not grow: theory.md (E45).
     """
     batches = run.batches
-    at_s = np.array([batch.started_s for batch in batches]) - batches[0].started_s
+    at_s = _since_first_s(run)
     durations_s = np.array([batch.duration_s for batch in batches])
     driver_s = sum(phase.mean_s for phase in fit.driver_phases)
     expected_s = batches_modelled_s(run, driver_s, fit.stages)
@@ -74,16 +88,27 @@ def growth_of(run: QueryRun, fit: DurationFit) -> DurationGrowth | None:
     part_trend = trend_of(at_s, part.values_s)
     if not _is_foreseeable(growth, part_trend):
         return growth
-    ended_s = batches[-1].started_s + batches[-1].duration_s
     around = ratios / (first + (last - first) * at_s / at_s[-1])
     residuals = (around / around.mean() - 1.0) * np.sqrt(len(around) / (len(around) - 1))
     return replace(
         growth,
         part_rise_ratio=part_trend.rise_high / growth.span_s,
-        ended=f"{datetime.fromtimestamp(ended_s, UTC):%Y-%m-%dT%H:%M:%SZ}",
+        ended=_ended(run),
         batch_ratio=min(float(np.sqrt(np.mean(np.square(residuals)))), fit.noise.batch_ratio),
         autocorrelation=lag_one_correlation([residuals]),
     )
+
+
+def _since_first_s(run: QueryRun) -> Array:
+    """Starts of the batches of a run, from that of the first one."""
+    return np.array([batch.started_s for batch in run.batches]) - run.batches[0].started_s
+
+
+def _ended(run: QueryRun) -> str:
+    """When the last batch of a run ended."""
+    last = run.batches[-1]
+    ended = datetime.fromtimestamp(last.started_s + last.duration_s, UTC)
+    return f"{ended:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _is_foreseeable(growth: DurationGrowth, part: Trend) -> bool:
@@ -103,30 +128,35 @@ def _is_foreseeable(growth: DurationGrowth, part: Trend) -> bool:
 def _parts(run: QueryRun, fit: DurationFit, at_s: Array, rows: Array) -> Iterator[_Part]:
     """The phases of the driver and the stages, each at the mean rows of a batch."""
     for phase in fit.driver_phases:
-        values_s = np.array([phase_s(batch, phase.name) for batch in run.batches])
+        values_s = np.array([_phase_s(batch, phase.name) for batch in run.batches])
         yield _Part(phase.name, *_ends_s(at_s, rows, values_s), values_s)
     for stage_index, stage in enumerate(fit.stages):
         values_s = np.array([batch.stages[stage_index].span_s for batch in run.batches])
         yield _Part(stage.called, *_ends_s(at_s, rows, values_s), values_s, stage_index)
 
 
-def phase_s(batch: BatchSample, name: str) -> float:
+def _phase_s(batch: BatchSample, name: str) -> float:
     """Time of the driver in a phase, which for addBatch is the part without a running stage."""
     recorded_s = batch.phases_s.get(name, 0.0)
-    return max(recorded_s - batch.stages_s, 0.0) if name == SINK_PHASE else recorded_s
+    return max(recorded_s - batch.stages_s, 0.0) if name == _SINK_PHASE else recorded_s
 
 
 def _ends_s(at_s: Array, rows: Array, values_s: Array) -> tuple[float, float]:
     """A part at the first and at the last batch, by a line in time and rows, at the mean rows."""
-    columns = np.column_stack([np.ones_like(at_s), at_s / at_s[-1], rows - rows.mean()])
-    (first_s, rise_s, _), *_ = np.linalg.lstsq(columns, values_s, rcond=None)
+    first_s, rise_s, _ = _line(at_s, rows, values_s)
     return max(float(first_s), 0.0), max(float(first_s + rise_s), 0.0)
+
+
+def _line(at_s: Array, rows: Array, values_s: Array) -> Array:
+    """A value at the first batch, its rise until the last one, and by each row beyond the mean."""
+    columns = np.column_stack([np.ones_like(at_s), at_s / at_s[-1], rows - rows.mean()])
+    return np.asarray(np.linalg.lstsq(columns, values_s, rcond=None)[0])
 
 
 def _causes(run: QueryRun, part: _Part, at_s: Array) -> dict[str, Any]:
     """What grew together with the batches, the likeliest first, and the numbers of it."""
     if part.stage is None:
-        cause = cause_of_phase(part.name, run.shape)
+        cause = _cause_of_phase(part.name, run.shape)
         return {"causes": () if cause is None else (cause,)}
     stages = [batch.stages[part.stage] for batch in run.batches]
     in_state = trend_of(at_s, np.array([float(batch.state.num_rows) for batch in run.batches]))
@@ -149,11 +179,145 @@ def _causes(run: QueryRun, part: _Part, at_s: Array) -> dict[str, Any]:
     return {"causes": tuple(causes), **numbers}
 
 
-def cause_of_phase(name: str, shape: QueryShape) -> GrowthCause | None:
+def _cause_of_phase(name: str, shape: QueryShape) -> GrowthCause | None:
     """What makes a phase of the driver longer and longer; None if that is not known."""
-    if name == LISTING_PHASE:
+    if name == _LISTING_PHASE:
         files = any(reader_limit(source).counts.of_files for source in shape.sources)
         return GrowthCause.LISTING if files else None
-    if name == SINK_PHASE and shape.sink.startswith(_FILE_SINK):
+    if name == _SINK_PHASE and shape.sink.startswith(_FILE_SINK):
         return GrowthCause.SINK_LOG
     return GrowthCause.CHECKPOINT if name in CHECKPOINT_PHASES else None
+
+
+def slow_growth_of(run: QueryRun, properties: Mapping[str, str]) -> Iterator[SlowGrowth]:
+    """What grows slowly in a run of days, and compactions of its logs: theory.md (E52).
+
+    Notes
+    -----
+    **(E52)** Slow growth: for each phase of the driver, minus what a line in rows and time
+    attributes to the rows, and for the rows and bytes of the state, the sign test and the slope of
+    (E45) are applied to runs of two days or more, since a shorter one may show a part of the daily
+    cycle. A phase grows slowly if the score is 3.1 or more, the rise is at least 2% of the first
+    value, a third of it or more is in the later half, and the lower end of the 90% interval of its
+    slope is above 0. Spark's logs of file sources and file sinks are compacted in one of `c`
+    batches, ten unless `compactInterval` of the log says otherwise, which rewrites all entries: of
+    the `c` remainders of the batch number, the one with the longest median phase is compared with
+    the other batches by ranks (Mann and Whitney 1947, doi:10.1214/aoms/1177730491), and is
+    compaction if the score is 4 or more. What it takes beyond the median of the `c - 1` batches
+    before has a slope by (E45), however short the run is.
+    """
+    batches = run.batches
+    if len(batches) < LEAST_BATCHES_TO_CUT.value:
+        return
+    at_s = _since_first_s(run)
+    rows = np.array([float(batch.num_rows) for batch in batches])
+    is_long = at_s[-1] >= LEAST_SLOW_SPAN_S.value
+    for name in dict.fromkeys(name for batch in batches for name in batch.phases_s):
+        times_s = np.array([_phase_s(batch, name) for batch in batches])
+        cause = _cause_of_phase(name, run.shape)
+        if cause is not None and _COMPACTED.get(name) is cause:
+            interval = count_of(properties.get(_INTERVAL_KEYS[cause])) or COMPACTION_BATCHES.value
+            yield from _compaction(run, name, cause, interval, at_s, times_s)
+        trend = trend_of(at_s, _at_mean_rows(at_s, rows, times_s))
+        if is_long and _is_slow_growth(trend):
+            yield _slow_growth(run, SlowMeasure.PHASE, name, trend, at_s, cause=cause)
+    if not is_long or not run.shape.stateful_operators:
+        return
+    for measure, values in (
+        (SlowMeasure.STATE_ROWS, [batch.state.num_rows for batch in batches]),
+        (SlowMeasure.STATE_BYTES, [batch.state.memory_bytes for batch in batches]),
+    ):
+        trend = trend_of(at_s, np.array(values, dtype=np.float64))
+        if _is_slow_growth(trend):
+            yield _slow_growth(run, measure, "state", trend, at_s)
+
+
+def _is_slow_growth(trend: Trend) -> bool:
+    return (
+        trend.score >= LEAST_TREND_SCORE.value
+        and trend.rise >= LEAST_SLOW_RISE_RATIO.value * max(trend.first, 0.0)
+        and trend.later_share >= LEAST_LATER_SHARE.value
+        and trend.rise_low > 0.0
+    )
+
+
+def _slow_growth(
+    run: QueryRun,
+    measure: SlowMeasure,
+    part: str,
+    trend: Trend,
+    at_s: Array,
+    *,
+    every_batches: int = 1,
+    cause: GrowthCause | None = None,
+) -> SlowGrowth:
+    span_s = float(at_s[-1])
+    per_day, low_per_day, high_per_day = (
+        rise * S_PER_DAY / span_s for rise in (trend.rise, trend.rise_low, trend.rise_high)
+    )
+    return SlowGrowth(
+        measure=measure,
+        part=part,
+        span_s=span_s,
+        rise_per_day=per_day,
+        rise_low_per_day=min(low_per_day, per_day),
+        rise_high_per_day=max(high_per_day, per_day),
+        ended=_ended(run),
+        every_batches=every_batches,
+        cause=cause,
+    )
+
+
+def _at_mean_rows(at_s: Array, rows: Array, times_s: Array) -> Array:
+    """Times of batches without what a line attributes to their rows."""
+    more_rows = rows - rows.mean()
+    if not np.any(more_rows):
+        return times_s
+    *_, per_row_s = _line(at_s, rows, times_s)
+    return np.asarray(times_s - per_row_s * more_rows)
+
+
+def _compaction(
+    run: QueryRun, phase: str, cause: GrowthCause, interval: int, at_s: Array, times_s: Array
+) -> Iterator[SlowGrowth]:
+    """The growth of what one batch in an interval takes longer in a phase, if one does."""
+    if interval > len(run.batches):
+        return
+    remainders = np.array([batch.batch_id % interval for batch in run.batches])
+    medians_s = [
+        float(np.median(times_s[remainders == remainder]))
+        if np.any(remainders == remainder)
+        else 0.0
+        for remainder in range(interval)
+    ]
+    compacts = remainders == int(np.argmax(medians_s))
+    if compacts.sum() < LEAST_BATCHES_TO_CUT.value or compacts.all():
+        return
+    if _rank_score(times_s[compacts], times_s[~compacts]) < LEAST_COMPACTION_SCORE.value:
+        return
+    extra_s = [
+        times_s[index] - float(np.median(before_s))
+        for index in np.flatnonzero(compacts)
+        if len(before_s := times_s[max(index - interval + 1, 0) : index])
+    ]
+    compacted_at_s = at_s[compacts][-len(extra_s) :]
+    yield _slow_growth(
+        run,
+        SlowMeasure.COMPACTION,
+        phase,
+        trend_of(compacted_at_s, np.array(extra_s)),
+        compacted_at_s - compacted_at_s[0],
+        every_batches=interval,
+        cause=cause,
+    )
+
+
+def _rank_score(larger: Array, others: Array) -> float:
+    """The statistic of Mann and Whitney over its standard deviation, from its mean."""
+    sorted_others = np.sort(others)
+    below = np.searchsorted(sorted_others, larger, side="left")
+    not_above = np.searchsorted(sorted_others, larger, side="right")
+    wins = 0.5 * float(np.sum(below + not_above))
+    num_larger, num_others = len(larger), len(others)
+    deviation = math.sqrt(num_larger * num_others * (num_larger + num_others + 1) / 12.0)
+    return (wins - 0.5 * num_larger * num_others) / deviation

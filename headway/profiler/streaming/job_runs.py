@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 from collections import Counter, defaultdict
@@ -20,8 +19,8 @@ from headway.profiler.logs.sources import EventLog
 from headway.profiler.plan_text import read_plan
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.rows import Record
-from headway.profiler.streaming.at_once import BatchesOfApplication
 from headway.profiler.streaming.fit import fit_duration
+from headway.profiler.streaming.observations import batch_times, mean_at_once
 from headway.profiler.streaming.other_shapes import other_shapes
 from headway.profiler.streaming.runs import SteadyPart, steady_part
 from headway.profiler.streaming.samples import BatchSample, QueryRun
@@ -73,14 +72,11 @@ def runs_of_job(
         _without_copies(_by_run(logs.batches), notes), queries, list(names.values())
     )
     stage_runs = _stages_by_run(logs.stage_runs, chosen_runs)
+    apps = sorted({key.app for key in chosen_runs})
+    of_app = {app: [row for row in logs.batches if row["app"] == app] for app in apps}
+    times_of = {app: batch_times(rows) for app, rows in of_app.items()}
     # Only the first query of an application has a fresh JVM, whether it is chosen or not.
-    first_s: dict[int, float] = {}
-    of_application = {
-        app: BatchesOfApplication([row for row in logs.batches if row["app"] == app])
-        for app in {key.app for key in chosen_runs}
-    }
-    for key, reports in _by_run(logs.batches).items():
-        first_s[key.app] = min(first_s.get(key.app, math.inf), _started_s(reports))
+    first_s = {app: _started_s(rows) for app, rows in of_app.items()}
 
     def part_of(key: RunKey, num_warm_up: NumWarmUp | None = None) -> SteadyPart:
         facts = logs.applications[key.app]
@@ -91,7 +87,7 @@ def runs_of_job(
         if part.run is None:
             return part
         is_first = _started_s(chosen_runs[key]) <= first_s[key.app]
-        at_once = of_application[key.app].mean_at_once(part.run.batches)
+        at_once = mean_at_once(part.run.batches, *times_of[key.app])
         early = part.run.early if is_first else ()
         return part._replace(run=replace(part.run, early=early, concurrent_batches=at_once))
 
@@ -104,9 +100,7 @@ def runs_of_job(
     notes += [*_notes_of(parts), *of_job]
     runs = same_stages(_runs_in_order(parts), notes)
     _require_runs(runs, list(names.values()), notes)
-    return JobRuns(
-        runs=tuple(runs), apps=tuple(sorted({key.app for key in chosen_runs})), notes=tuple(notes)
-    )
+    return JobRuns(runs=tuple(runs), apps=tuple(apps), notes=tuple(notes))
 
 
 def _runs_in_order(parts: Mapping[RunKey, SteadyPart]) -> list[QueryRun]:

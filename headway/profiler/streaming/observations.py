@@ -1,23 +1,32 @@
-"""Measurements of a job's runs besides durations: volumes, shares, state, memory, fixed parts."""
+"""Measurements of runs besides durations: volumes, state, memory, neighbours, empty batches."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from headway.assumptions.fits import LEAST_GROWTH_RATIO, TELLING_SPREAD_RATIO
+from headway.assumptions.predictions import POLLING_DELAY_S
 from headway.domain import (
+    EmptyBatches,
     MemoryProfile,
     StageObserved,
     StageProfile,
     StateOperatorProfile,
     StateProfile,
 )
+from headway.models.arrays import Array
 from headway.models.estimation.regression import power_law
-from headway.profiler.streaming.fixed_times import runs_own_operators
+from headway.profiler.rows import Record
+from headway.profiler.streaming.batch_samples import is_timed, known_rows
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+from headway.profiler.streaming.task_times import runs_own_operators
+
+_ALONE = 1.005
 
 
 def observe_stage(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> StageObserved:
@@ -129,9 +138,8 @@ def _rate_exponent(runs: Sequence[QueryRun]) -> float:
     return power_law(rates_per_s, rows, np.ones_like(rows)).exponent
 
 
-def observe_memory(runs: Sequence[QueryRun]) -> MemoryProfile:
-    """Peaks over all runs."""
-    stages = [stage for run in runs for batch in run.batches for stage in batch.stages]
+def memory_of(stages: Sequence[Any]) -> MemoryProfile:
+    """Peaks and spill over measured stages, at least one: of batches, or of an application."""
     heap_bytes = max(stage.peak_heap_bytes for stage in stages)
     return MemoryProfile(
         peak_task_bytes=int(max(stage.peak_memory_bytes for stage in stages)),
@@ -155,11 +163,13 @@ def _growth_per_s(batches: Sequence[BatchSample]) -> float:
     """Slope of the state's rows over time; 0 if the state shrinks."""
     at_s = np.array([batch.started_s for batch in batches])
     rows = np.array([batch.state.num_rows for batch in batches], dtype=np.float64)
-    spread = float(np.var(at_s))
-    if spread == 0:
-        return 0.0
-    slope = float(np.mean((at_s - at_s.mean()) * (rows - rows.mean()))) / spread
-    return max(slope, 0.0)
+    return _slope(at_s, rows)
+
+
+def _slope(x: Array, y: Array) -> float:
+    """Slope of the line through points; 0 if it falls, or all are at one place."""
+    spread = float(np.var(x))
+    return max(float(np.mean((x - x.mean()) * (y - y.mean()))) / spread, 0.0) if spread else 0.0
 
 
 def _updated_row_s(batches: Sequence[BatchSample]) -> float | None:
@@ -173,8 +183,125 @@ def _updated_row_s(batches: Sequence[BatchSample]) -> float | None:
         return None
     updates_s = np.array([batch.state.updates_s for batch in batches])
     commits_s = np.array([batch.state_commit_s for batch in batches])
-    slope_s = 0.0
-    if updated.std() > TELLING_SPREAD_RATIO.value * updated.mean():
-        off = updated - updated.mean()
-        slope_s = max(float(np.mean(off * (commits_s - commits_s.mean()))) / updated.var(), 0.0)
-    return float(updates_s.sum() / updated.sum()) + slope_s
+    differ = updated.std() > TELLING_SPREAD_RATIO.value * updated.mean()
+    commit_s = _slope(updated, commits_s) if differ else 0.0
+    return float(updates_s.sum() / updated.sum()) + commit_s
+
+
+def batch_times(reports: Sequence[Record]) -> tuple[Array, Array]:
+    """Starts and ends of the batches of an application, and the time of all batches until each [s].
+
+    Of a query alone one batch runs at a time. Progress without times is left out, and what is
+    reported twice counts once.
+
+    >>> reports = [
+    ...     {"run_id": run, "batch_id": 0, "started_s": at_s, "phases_s": {"triggerExecution": 2.0}}
+    ...     for run, at_s in (("r0", 0.0), ("r1", 1.0))
+    ... ]
+    >>> [times_s.tolist() for times_s in batch_times(reports)]
+    [[0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 3.0, 4.0]]
+    """
+    timed = {
+        (report["run_id"], report["batch_id"]): report for report in reports if is_timed(report)
+    }.values()
+    starts_s = np.array([report["started_s"] for report in timed], dtype=np.float64)
+    durations_s = [report["phases_s"]["triggerExecution"] for report in timed]
+    ends_s = starts_s + np.array(durations_s, dtype=np.float64)
+    instants_s = np.concatenate([starts_s, ends_s])
+    order = np.argsort(instants_s, kind="stable")
+    changes = np.concatenate([np.ones_like(starts_s), -np.ones_like(ends_s)])
+    num_running = np.cumsum(changes[order])[:-1]
+    until_s = np.cumsum(num_running * np.diff(instants_s[order]))
+    return instants_s[order], np.concatenate([[0.0], until_s])
+
+
+def mean_at_once(batches: Sequence[BatchSample], instants_s: Array, until_s: Array) -> float | None:
+    """Batches that ran at once while those of a query did; None if no other query's did.
+
+    The mean over the time of its ``batches``, which are among those of `batch_times`.
+    """
+    if not len(instants_s):
+        return None
+    starts_s = np.array([batch.started_s for batch in batches])
+    durations_s = np.array([batch.duration_s for batch in batches])
+    # Linear between starts and ends.
+    batch_s = np.interp(starts_s + durations_s, instants_s, until_s)
+    batch_s -= np.interp(starts_s, instants_s, until_s)
+    mean = float(batch_s.sum() / durations_s.sum())
+    return mean if mean > _ALONE else None
+
+
+def empty_batches(
+    reports: Sequence[Record], from_s: float, trigger_s: float = 0.0
+) -> EmptyBatches | None:
+    """The batches without rows from an instant on (Y9); None if none ran, or no others did.
+
+    An idle query also reports batches that it did not run: they have no ``addBatch``.
+    """
+    ran = _ran(reports, from_s)
+    empty = [report for report in ran if known_rows(report) == 0]
+    num_filled = sum(known_rows(report) > 0 for report in ran)
+    if not empty or not num_filled:
+        return None
+    removed = np.array([_num_removed(report) for report in ran], dtype=np.float64)
+    ahead_s = np.array([_ahead_s(ran, index, trigger_s) for index in range(len(ran))])
+    is_empty = np.array([known_rows(report) == 0 for report in ran])
+    counts = is_empty & (removed > 0) & np.isfinite(ahead_s)
+    return EmptyBatches(
+        num_per_batch=len(empty) / num_filled,
+        duration_s=float(np.mean([_duration_s(report) for report in empty])),
+        emitted_share=float(removed[is_empty].sum() / removed.sum()) if removed.sum() else 0.0,
+        ahead_s=max(float(np.average(ahead_s[counts], weights=removed[counts])), 0.0)
+        if counts.any()
+        else 0.0,
+    )
+
+
+def _ran(reports: Sequence[Record], from_s: float) -> list[Record]:
+    """The batches that ran, once each, in order."""
+    by_batch: dict[int, Record] = {}
+    for report in reports:
+        has_run = is_timed(report) and report["phases_s"].get("addBatch") is not None
+        if has_run and report["started_s"] >= from_s:
+            by_batch.setdefault(report["batch_id"], report)
+    return [by_batch[batch_id] for batch_id in sorted(by_batch)]
+
+
+def _ahead_s(ran: Sequence[Record], index: int, trigger_s: float) -> float:
+    """From the commit of a batch to that of the next with rows, without empty ones [s].
+
+    Nan if there is none.
+    """
+    later = (number for number in range(index + 1, len(ran)) if known_rows(ran[number]) > 0)
+    next_filled = next(later, None)
+    if next_filled is None:
+        return np.nan
+    filled, empty = ran[next_filled], ran[next_filled - 1]
+    return _committed_s(filled) - _held_up_s(empty, filled, trigger_s) - _committed_s(ran[index])
+
+
+def _held_up_s(empty: Record, filled: Record, trigger_s: float) -> float:
+    """How much later a batch began since one without rows ran before it [s]."""
+    empty_s, begun_s = _duration_s(empty), float(filled["started_s"])
+    if begun_s > empty["started_s"] + empty_s + POLLING_DELAY_S.value:
+        return 0.0
+    could_begin_s = empty["started_s"] + empty_s / (known_rows(filled) + 1.0)
+    if trigger_s > 0.0:
+        could_begin_s = math.ceil(could_begin_s / trigger_s) * trigger_s
+    return float(max(begun_s - could_begin_s, 0.0))
+
+
+def _duration_s(report: Record) -> float:
+    return float(report["phases_s"]["triggerExecution"])
+
+
+def _committed_s(report: Record) -> float:
+    """When its rows were committed [epoch s]."""
+    after_commit_s = report["phases_s"].get("commitOffsets") or 0.0
+    return float(report["started_s"]) + _duration_s(report) - after_commit_s
+
+
+def _num_removed(report: Record) -> int:
+    """Rows that left the state: of an aggregation in append mode, those that it emitted."""
+    operators = report["stateful_operators"] or ()
+    return sum(max(operator["num_removed"] or 0, 0) for operator in operators)

@@ -23,17 +23,20 @@ from headway.domain import Z90, Separation, StageProfile
 from headway.models.arrays import Array
 from headway.models.estimation.fixed_time import Estimate, combined, within
 from headway.models.estimation.regression import is_spread
-from headway.profiler.streaming.fixed_times import (
+from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+from headway.profiler.streaming.task_times import (
+    batch_weights,
+    parts_s,
+    rows_per_task,
     runs_own_operators,
-    state_shares,
     usual_fixed_time_of,
     weighted_mean,
 )
-from headway.profiler.streaming.samples import QueryRun, StageSample
 
 # Half the width of a uniform distribution over its standard deviation.
 _HALF_WIDTH_PER_SD = math.sqrt(3.0)
 _LEAST_S = 1e-9
+_LEAST_ROWS = 1e-9
 # Of the fixed time that Spark reports: commits take longer with rows, too.
 _LEAST_REPORTED_SHARE = 1.0 - _HALF_WIDTH_PER_SD * EMPTY_BATCH_SD_RATIO.value
 
@@ -93,45 +96,19 @@ def _without_feedback(run: QueryRun) -> Array:
     return factors if np.std(rows * factors) < np.std(rows) else as_they_are
 
 
-def state_grows(run: QueryRun, stage_index: int | None = None) -> bool:
-    """Whether the state of a query, or of one of its stages, at least doubles within a run."""
-    ends = run.batches[0], run.batches[-1]
-    rows = np.array([batch.state.num_rows for batch in ends], dtype=np.float64)
-    if stage_index is not None:
-        rows *= state_shares(ends, stage_index).of_rows
-    return bool(rows[1] >= STATE_GROWN_RATIO.value * max(rows[0], 1.0))
+def state_grows(run: QueryRun, in_stage: Array | None = None) -> bool:
+    """Whether the state of a query at least doubles within a run, or what a stage has of it."""
+    rows = np.array([batch.state.num_rows for batch in run.batches], dtype=np.float64)
+    if in_stage is not None:
+        rows *= in_stage
+    return bool(rows[-1] >= STATE_GROWN_RATIO.value * max(rows[0], 1.0))
 
 
-def task_time(
-    runs: Sequence[QueryRun],
-    stage_index: int,
-    stage: StageProfile,
-    *,
-    reported_s: Array,
-    rows_per_task: Array,
-    weights: Array,
-) -> TaskTime:
+def task_time(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> TaskTime:
     r"""The time of a task without rows, as far as batches of one size determine it.
 
-    Parameters
-    ----------
-    runs : sequence of QueryRun
-        Runs whose batches have about the same rows.
-    stage_index : int
-        The stage's index in its batches.
-    stage : StageProfile
-        The stage as fitted.
-    reported_s : (n,) array
-        What Spark reports of a task's fixed time, for each batch. [s]
-    rows_per_task : (n,) array
-        Rows that a task reads, for each batch. [rows]
-    weights : (n,) array
-        Weights of the batches. [-]
-
-    Returns
-    -------
-    TaskTime
-        Without a range if batches determine the costs by other differences than their rows.
+    Without a range if the batches of the fitted ``stage`` determine its costs by other differences
+    than their rows.
 
     Notes
     -----
@@ -156,42 +133,55 @@ def task_time(
     rows, both times the number of tasks and the exponent `e` of (E4): rows that do not follow those
     of the batch add nothing to larger ones. The stages may all be at the same end.
     """
-    samples = [batch.stages[stage_index] for run in runs for batch in run.batches]
+    batches = [batch for run in runs for batch in run.batches]
+    samples = [batch.stages[stage_index] for batch in batches]
+    weights = batch_weights(runs)
     mean_s = weighted_mean([sample.task_mean_s for sample in samples], weights)
-    num_tasks = weighted_mean([float(sample.num_tasks) for sample in samples], weights)
-    rows = weighted_mean(rows_per_task, weights)
+    task_rows = [max(rows_per_task(batch, stage_index), _LEAST_ROWS) for batch in batches]
+    time = TaskTime(
+        mean_s=mean_s,
+        fixed_low_s=stage.task_fixed_s,
+        fixed_high_s=stage.task_fixed_s,
+        rows=weighted_mean(task_rows, weights),
+        num_tasks=weighted_mean([float(sample.num_tasks) for sample in samples], weights),
+        rows_exponent=stage.rows.exponent,
+    )
     if stage.separation is Separation.BATCHES or stage.is_static:
-        return TaskTime(mean_s, stage.task_fixed_s, stage.task_fixed_s, rows, num_tasks)
-    reported_s = np.minimum(reported_s, [sample.task_mean_s for sample in samples])
+        return time
+    reported_s = np.minimum(
+        parts_s(batches, stage_index), [sample.task_mean_s for sample in samples]
+    )
     low_s = weighted_mean(reported_s, weights) * _LEAST_REPORTED_SHARE
     if samples[0].has_parents and runs_own_operators(samples):
-        low_s = max(low_s, mean_s - rows * MOST_SHUFFLED_ROW_S.value)
+        low_s = max(low_s, mean_s - time.rows * MOST_SHUFFLED_ROW_S.value)
     usual = usual_fixed_time_of(samples, reported_s, weights)
     sd_s = _fixed_sd_s(stage, samples, mean_s)
     if usual is not None:
         if sd_s is None:
-            return _around(*within(usual, low_s, mean_s), mean_s, rows, num_tasks)
+            return _around(*within(usual, low_s, mean_s), time)
         both = combined((usual, Estimate(stage.task_fixed_s, sd_s)))
         # What was measured without rows may be all of the time.
         fixed_s = float(np.clip(both.mean_s, low_s, mean_s))
-        return _around(fixed_s, within(both, low_s, mean_s).sd_s, mean_s, rows, num_tasks)
+        return _around(fixed_s, within(both, low_s, mean_s).sd_s, time)
     if sd_s is None:
-        high_s = mean_s - min(
-            _least_for_rows_s(runs, stage_index, samples, weights), mean_s - low_s
+        for_rows_s = min(_least_for_rows_s(batches, samples, weights), mean_s - low_s)
+        return time._replace(
+            fixed_low_s=low_s,
+            fixed_high_s=mean_s - for_rows_s,
+            rows_share=USUAL_ROWS_SHARE.value,
         )
-        return TaskTime(mean_s, low_s, high_s, rows, num_tasks, USUAL_ROWS_SHARE.value)
-    return _around(stage.task_fixed_s, sd_s, mean_s, rows, num_tasks)
+    return _around(stage.task_fixed_s, sd_s, time)
 
 
-def _around(fixed_s: float, sd_s: float, mean_s: float, rows: float, num_tasks: float) -> TaskTime:
+def _around(fixed_s: float, sd_s: float, time: TaskTime) -> TaskTime:
     """A range as wide as the uniform distribution with the deviation of an estimate.
 
     It may begin below zero. Where the time of a task ends it, the estimate is not in its middle.
     """
     half_s = _HALF_WIDTH_PER_SD * sd_s
-    low_s, high_s = fixed_s - half_s, min(fixed_s + half_s, mean_s)
+    low_s, high_s = fixed_s - half_s, min(fixed_s + half_s, time.mean_s)
     share = (high_s - fixed_s) / (high_s - low_s) if high_s > low_s else 0.0
-    return TaskTime(mean_s, low_s, high_s, rows, num_tasks, share)
+    return time._replace(fixed_low_s=low_s, fixed_high_s=high_s, rows_share=share)
 
 
 def at_usual_place(stage: StageProfile, time: TaskTime) -> StageProfile:
@@ -212,14 +202,11 @@ def row_cost_half_range(times: Sequence[TaskTime]) -> float:
 
 
 def _least_for_rows_s(
-    runs: Sequence[QueryRun], stage_index: int, samples: Sequence[StageSample], weights: Array
+    batches: Sequence[BatchSample], samples: Sequence[StageSample], weights: Array
 ) -> float:
     """CPU time of a task that can only be for its rows."""
-    batches = [batch for run in runs for batch in run.batches]
     is_young = min(batch.jvm_age_s for batch in batches) < FRESH_JVM_S.value
-    holds_state = batches[0].stages[stage_index].has_parents and any(
-        batch.state.num_stores > 0 for batch in batches
-    )
+    holds_state = samples[0].has_parents and any(batch.state.num_stores > 0 for batch in batches)
     if is_young or holds_state:
         return 0.0
     has_python = any(sample.python_s for sample in samples)

@@ -33,9 +33,8 @@ def other_shapes(batches: Sequence[BatchSample], signature: tuple[StageKind, ...
         else:
             parts = [f"without {missing}"] if missing else []
             parts += [f"with {added}"] if added else []
-        parts += (
-            [_durations(of_shape, usual)] if num_batches >= LEAST_BATCHES.value and usual else []
-        )
+        if num_batches >= LEAST_BATCHES.value and usual:
+            parts.append(_durations(of_shape, usual))
         texts.append(f"{num_batches} {', '.join(parts)}")
     if len(counts) > _MOST_SHAPES:
         num_remaining = counts.total() - sum(

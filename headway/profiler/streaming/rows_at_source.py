@@ -138,10 +138,7 @@ def contradictions(reports: Sequence[Record]) -> Iterator[str]:
         for source in source_samples(report):
             if num_source_partitions(source.end) is None or source.start is None:
                 return
-            advanced += sum(
-                max(position - source.start.get(name, position), 0)
-                for name, position in (source.end or {}).items()
-            )
+            advanced += sum(rows_between(source.start, source.end).values())
         rows += max(known_rows(report), 0.0)
     if advanced > 0 and rows > 0 and not _offsets_count(reports, 1):
         yield (

@@ -23,10 +23,9 @@ from headway.profiler.streaming.adaptive import is_replanned
 from headway.profiler.streaming.adaptive_settings import adaptive_settings
 from headway.profiler.streaming.arrivals import arrivals_or_drain
 from headway.profiler.streaming.batch_samples import is_timed, is_usable, jvm_age_s, known_rows
-from headway.profiler.streaming.empty_batches import empty_batches
+from headway.profiler.streaming.observations import empty_batches
 from headway.profiler.streaming.samples import UNKNOWN_NAME, BatchSample, EarlyBatch, QueryRun
 from headway.profiler.streaming.source_rules import source_facts
-from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.trigger import contradiction, read_trigger
 from headway.sparkconf import reader_limit, task_cpus_of
 from headway.units import format_duration
@@ -60,19 +59,20 @@ def steady_part(
     all_reports, reports = reports, batch_samples.one_per_batch(reports)
     last = reports[-1]
     label = f"query {query_label(last['query_id'], last['query_name'])}"
-    first_executor_s = slots.first_executor_s(facts.executors, label, log_name)
+    where = f"{log_name}: {label}"
+    first_executor_s = slots.first_executor_s(facts.executors, where)
     jvm_started_s = first_executor_s or reports[0]["started_s"]
     notes = []
     stages: Mapping[int, Sequence[Record]] = batch_samples.stages_by_batch(stage_runs)
     if not stage_runs and facts.count(schema.RECORDER_START).num_lines > 0:
-        pools = slots.executor_pools(facts.executors, np.inf, label, log_name)
+        pools = slots.executor_pools(facts.executors, np.inf, where)
         num_executors, cores = slots.pool_for(pools, slots.USUAL_PROFILE)
         num_slots = task_slots(num_executors, cores, min(task_cpus_of(facts.properties), cores))
         stages = {
             report["batch_id"]: [batch_samples.whole_batch(report, num_slots)] for report in reports
         }
         notes.append(
-            f"{label}: no tasks were recorded, only progress: the cost with other cores or "
+            "no tasks were recorded, only progress: the cost with other cores or "
             "partitions is unknown; record a classic session, or an event log"
         )
     reports = rows_at_source.each_source_once(reports)
@@ -80,21 +80,17 @@ def steady_part(
     if num_times > 1:
         reports = [rows_at_source.counted_once(report, num_times) for report in reports]
         notes.append(
-            f"{label}: each batch reads its rows {num_times} times, and Spark counts them each "
+            f"each batch reads its rows {num_times} times, and Spark counts them each "
             "time; rates and rows are those at the source, each counted once"
         )
     else:
-        notes += [f"{label}: {text}" for text in rows_at_source.contradictions(reports)]
-        notes += [f"{label}: {text}" for text in rows_at_source.filter_notes(reports, stages, plan)]
+        notes += rows_at_source.contradictions(reports)
+        notes += rows_at_source.filter_notes(reports, stages, plan)
     # The first batch has no interval in which its rows arrived, and includes planning and class
     # loading.
     filled = [report for report in reports[1:] if known_rows(report) != 0]
     usable = [
-        report
-        for report in filled
-        if known_rows(report) > 0
-        and is_timed(report)
-        and is_usable(stages.get(report["batch_id"], ()))
+        report for report in filled if known_rows(report) > 0 and _is_measured(report, stages)
     ]
     if len(usable) < LEAST_BATCHES.value:
         why = (
@@ -104,21 +100,17 @@ def steady_part(
         return SteadyPart(None, (why,))
     if len(usable) < len(filled):
         notes.append(
-            f"{label}: {len(filled) - len(usable)} of {len(filled)} batches left out: stages "
+            f"{len(filled) - len(usable)} of {len(filled)} batches left out: stages "
             "failed, too many tasks are missing, or numbers make no sense"
         )
     intervals_s = batch_samples.intervals_between(reports)
     levels = batch_samples.levels_of_batches(stages[report["batch_id"]] for report in usable)
-    samples = [
-        batch_samples.batch_sample(
-            report,
-            stages[report["batch_id"]],
-            jvm_started_s,
-            intervals_s.get(report["batch_id"]),
-            levels,
-        )
-        for report in usable
-    ]
+
+    def sample_of(report: Record, interval_s: float | None = None) -> BatchSample:
+        of_batch = stages[report["batch_id"]]
+        return batch_samples.batch_sample(report, of_batch, jvm_started_s, interval_s, levels)
+
+    samples = [sample_of(report, intervals_s.get(report["batch_id"])) for report in usable]
     if plan.packs_rows:
         samples = [batch_samples.unpacked(sample) for sample in samples]
     has_changing_load = is_spread(np.array([float(sample.num_rows) for sample in samples]))
@@ -131,7 +123,7 @@ def steady_part(
         num_cut = num_warm_up(samples)
     if num_cut:
         notes.append(
-            f"{label}: cut {num_cut} of {len(samples)} batches as warm-up "
+            f"cut {num_cut} of {len(samples)} batches as warm-up "
             f"(the first {format_duration(samples[num_cut].started_s - samples[0].started_s)})"
         )
     steady = samples[num_cut:]
@@ -140,32 +132,32 @@ def steady_part(
     arrivals, drain = arrivals_or_drain(reports, observed, intervals_s, life)
     if drain is not None:
         notes.append(
-            f"{label}: it read a backlog of {drain.backlog_rows:,.0f} rows in "
+            f"it read a backlog of {drain.backlog_rows:,.0f} rows in "
             f"{format_duration(drain.duration_s)} (Trigger.AvailableNow or Once): how fast it read "
             "is not the rate at which rows arrive, which is unknown; a deadline needs none"
         )
     rate_per_s = arrivals.rate_per_s
     if rate_per_s is None:
-        notes.append(f"{label}: left out, the times of its batches give no rate")
-        return SteadyPart(None, tuple(notes))
+        notes.append("left out, the times of its batches give no rate")
+        return SteadyPart(None, _labelled(notes, label))
     gated = _gated_triggers_s(steady, stages)
     if gated:
         run_trigger_s = gated[-1] if trigger_s is None else trigger_s
         notes.append(
-            f"{label}: {len(gated)} of {len(steady)} batches were started by a gate "
+            f"{len(gated)} of {len(steady)} batches were started by a gate "
             f"(headway.schedule), not by its trigger of {format_duration(gated[-1])}: their "
             "durations are used, although fewer other batches ran at the same time than without "
             "the gate; their start times say nothing about the trigger"
         )
     else:
-        run_trigger_s, trigger_notes = _trigger_s(reports, label, trigger_s)
+        run_trigger_s, trigger_notes = _trigger_s(reports, trigger_s)
         notes += trigger_notes
     # Not the last one, before which the clock may have been set back.
     latest_s = max(sample.started_s for sample in steady)
-    pools = slots.executor_pools(facts.executors, latest_s, label, log_name)
+    pools = slots.executor_pools(facts.executors, latest_s, where)
     ran = [stage for sample in steady for stage in stages[sample.batch_id]]
     ran_on = slots.slots_seen(facts.properties, pools, ran, facts.resource_profiles)
-    notes += [f"{label}: {text}" for text in ran_on.notes]
+    notes += ran_on.notes
     configuration = Configuration(
         executors=ran_on.pool.executors,
         cores_per_executor=ran_on.pool.cores,
@@ -177,6 +169,7 @@ def steady_part(
     # The short name of its class, if the application chose one.
     store_class = facts.properties.get("spark.sql.streaming.stateStore.providerClass")
     state_store = store_class.rsplit(".", 1)[-1] if store_class else None
+    has_first = known_rows(reports[0]) > 0 and _is_measured(reports[0], stages)
     run = QueryRun(
         query_id=last["query_id"],
         query_name=last["query_name"],
@@ -203,12 +196,21 @@ def steady_part(
         batches=tuple(steady),
         empty=empty_batches(all_reports, steady[0].started_s, run_trigger_s),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
-        without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady, levels)),
-        first=_first(reports[0], stages, jvm_started_s, levels),
+        without_rows=tuple(map(sample_of, _without_rows(reports, stages, jvm_started_s, steady))),
+        first=sample_of(reports[0]) if has_first else None,
         has_changelog=facts.properties.get(_CHANGELOG) == "true",
         executor_wait_s=max(jvm_started_s - (facts.started_s or jvm_started_s), 0.0),
     )
-    return SteadyPart(run, tuple(notes), has_changing_load)
+    return SteadyPart(run, _labelled(notes, label), has_changing_load)
+
+
+def _labelled(notes: Sequence[str], label: str) -> tuple[str, ...]:
+    return tuple(f"{label}: {note}" for note in notes)
+
+
+def _is_measured(report: Record, stages: Mapping[int, Sequence[Record]]) -> bool:
+    """Whether the times of a batch are complete, and its stages recorded."""
+    return is_timed(report) and is_usable(stages.get(report["batch_id"], ()))
 
 
 def _without_rows(
@@ -216,8 +218,7 @@ def _without_rows(
     stages: Mapping[int, Sequence[Record]],
     jvm_started_s: float,
     steady: Sequence[BatchSample],
-    levels: Mapping[StageKind, int],
-) -> Iterator[BatchSample]:
+) -> Iterator[Record]:
     """Batches that ran their stages without rows, and a first batch with next to none.
 
     Not those of a fresh JVM, which loads classes, nor the first batch after a restart, which loads
@@ -225,17 +226,15 @@ def _without_rows(
     """
     few_rows = FEW_ROWS_RATIO.value * float(np.mean([sample.num_rows for sample in steady]))
     for report in reports:
-        of_batch = stages.get(report["batch_id"], ())
         most_rows = few_rows if report is reports[0] else 0.0
         restarts = report is reports[0] and report["batch_id"] > 0
         if (
             0 <= known_rows(report) <= most_rows
             and not restarts
-            and is_timed(report)
-            and is_usable(of_batch)
+            and _is_measured(report, stages)
             and jvm_age_s(report["started_s"], jvm_started_s) > FRESH_JVM_S.value
         ):
-            yield batch_samples.batch_sample(report, of_batch, jvm_started_s, None, levels)
+            yield report
 
 
 def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> Iterator[EarlyBatch]:
@@ -252,18 +251,6 @@ def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> I
             )
 
 
-def _first(
-    report: Record,
-    stages: Mapping[int, Sequence[Record]],
-    jvm_started_s: float,
-    levels: Mapping[StageKind, int],
-) -> BatchSample | None:
-    of_batch = stages.get(report["batch_id"], ())
-    if not (is_timed(report) and known_rows(report) > 0 and is_usable(of_batch)):
-        return None
-    return batch_samples.batch_sample(report, of_batch, jvm_started_s, None, levels)
-
-
 def _gated_triggers_s(
     batches: Sequence[BatchSample], stages: Mapping[int, Sequence[Record]]
 ) -> list[float]:
@@ -278,9 +265,7 @@ def _gated_triggers_s(
     return [mark for mark in marks if mark is not None]
 
 
-def _trigger_s(
-    reports: Sequence[Record], label: str, stated_s: float | None
-) -> tuple[float, list[str]]:
+def _trigger_s(reports: Sequence[Record], stated_s: float | None) -> tuple[float, list[str]]:
     """As stated, regardless of the log; else inferred from the starts of its batches. And notes."""
     # The interval is the same during warm-up, which adds more starts, and more after a pause.
     timed = [report for report in reports if is_timed(report)]
@@ -291,7 +276,7 @@ def _trigger_s(
         if reading.trigger_s is not None:
             return reading.trigger_s, []
         why = (
-            f"{label}: trigger interval unknown ({reading.why}); taken as fast as possible; "
+            f"trigger interval unknown ({reading.why}); taken as fast as possible; "
             "profile with the trigger stated"
         )
         return 0.0, [why]
@@ -299,7 +284,7 @@ def _trigger_s(
     if against is None:
         return stated_s, []
     stated = format_duration(stated_s) if stated_s else "as fast as possible"
-    why = f"{label}: the log contradicts the stated trigger ({stated}): {against}; taken as stated"
+    why = f"the log contradicts the stated trigger ({stated}): {against}; taken as stated"
     return stated_s, [why]
 
 

@@ -39,11 +39,11 @@ class ExecutorPool(NamedTuple):
     cores: int
 
 
-def first_executor_s(executors: Sequence[Executor], label: str, log_name: str) -> float | None:
+def first_executor_s(executors: Sequence[Executor], where: str) -> float | None:
     """When the first executor was added [s]; None if not recorded. EventLogError without any."""
     if not executors:
         raise EventLogError(
-            f"{log_name}: {label}: no executor is on record (no ExecutorAdded event), so its "
+            f"{where}: no executor is on record (no ExecutorAdded event), so its "
             "cores are unknown; profile a log that starts with the application"
         )
     return min(
@@ -52,7 +52,7 @@ def first_executor_s(executors: Sequence[Executor], label: str, log_name: str) -
 
 
 def executor_pools(
-    executors: Sequence[Executor], at_s: float, label: str, log_name: str
+    executors: Sequence[Executor], at_s: float, where: str
 ) -> dict[int, ExecutorPool]:
     """Executors alive at a given time, by resource profile; of local mode one, the driver."""
     cores: dict[int, list[int]] = defaultdict(list)
@@ -62,7 +62,7 @@ def executor_pools(
             cores[executor.resource_profile_id].append(executor.num_cores)
     if not cores:
         raise EventLogError(
-            f"{log_name}: {label}: none of the {len(executors)} executors on record was alive at "
+            f"{where}: none of the {len(executors)} executors on record was alive at "
             "its last batch; profile a log that starts with the application"
         )
     return {

@@ -168,24 +168,18 @@ def _of_topics(counts: Sequence[_Count]) -> _Reading:
         number = numbers.pop()
         if number < num_topic_partitions:
             return _UNKNOWN
-        return (
-            None,
-            (
-                f"are fixed, {number} for {counted(num_topic_partitions, 'topic partition')}, as "
-                "by minPartitions, or by several reads of the source"
-            ),
-        )
+        topics = counted(num_topic_partitions, "topic partition")
+        cause = "by minPartitions, or by several reads of the source"
+        return None, f"are fixed, {number} for {topics}, as {cause}"
     most_rows = _rows_of_task(rows_and_tasks)
     if most_rows is None:
         return _UNKNOWN
     records = RecordSplits(topic_partitions=num_topic_partitions, max_records=most_rows)
-    return (
-        SourceTasks(records=records),
-        (
-            f"follow the rows of a batch: one for every {most_rows:,} rows of a topic partition, "
-            "as by maxRecordsPerPartition"
-        ),
+    reason = (
+        f"follow the rows of a batch: one for every {most_rows:,} rows of a topic partition, "
+        "as by maxRecordsPerPartition"
     )
+    return SourceTasks(records=records), reason
 
 
 def _rows_of_task(rows_and_tasks: Sequence[tuple[tuple[int, ...], int]]) -> int | None:
@@ -236,14 +230,12 @@ def _of_files(runs: Sequence[QueryRun], stage_index: int, counts: Sequence[_Coun
             "no file was so large that it shows whether such are split; they are taken not to be"
         )
     least, largest = map(setting_size_text, (files.open_cost_bytes, files.max_split_bytes))
-    return (
-        rule,
-        (
-            f"follow the files of a batch and the cores: {aim}, unless a task would read less than "
-            f"{least} (openCostInBytes, counted for each file, too) or more than {largest}; files "
-            f"of {files.file_bytes / 2**10:,.0f}k on average; {split_text}"
-        ),
+    reason = (
+        f"follow the files of a batch and the cores: {aim}, unless a task would read less than "
+        f"{least} (openCostInBytes, counted for each file, too) or more than {largest}; files "
+        f"of {files.file_bytes / 2**10:,.0f}k on average; {split_text}"
     )
+    return rule, reason
 
 
 def _rule_of_files(run: QueryRun, *, splits_files: bool) -> SourceTasks:

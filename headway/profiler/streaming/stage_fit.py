@@ -26,15 +26,6 @@ from headway.models.estimation.regression import (
 from headway.models.estimation.task_times import handover_s
 from headway.models.stages.makespan import makespan_moments
 from headway.profiler.streaming.adaptive import coalescing_of
-from headway.profiler.streaming.fixed_times import (
-    num_readers,
-    parts_s,
-    rows_per_task,
-    runs_code_of_users,
-    state_shares,
-    usual_fixed_time_of,
-    without_rows,
-)
 from headway.profiler.streaming.one_size import (
     TaskTime,
     at_usual_place,
@@ -42,11 +33,22 @@ from headway.profiler.streaming.one_size import (
     task_time,
     without_feedback,
 )
-from headway.profiler.streaming.samples import BatchSample, QueryRun
+from headway.profiler.streaming.samples import QueryRun
 from headway.profiler.streaming.source_rules import source_reading
 from headway.profiler.streaming.stage_kinds import stage_work
 from headway.profiler.streaming.static_stages import static_rows
-from headway.profiler.streaming.uneven_tasks import hot_share_ratio, task_noise_ratio
+from headway.profiler.streaming.task_times import (
+    batch_weights,
+    hot_share_ratio,
+    num_readers,
+    parts_s,
+    runs_code_of_users,
+    state_shares,
+    task_noise_ratio,
+    usual_fixed_time_of,
+    weighted_mean,
+    without_rows,
+)
 
 _BATCHES_WITH_NAMES = 20
 
@@ -77,7 +79,7 @@ def fit_stage(
     time is at the usual place in the range that batches of one size leave open.
     """
     fitted = _fit_stage(runs, stage_index, earlier_stages, tables)
-    time = _time_at_one_size(runs, stage_index, fitted) if at_one_size else None
+    time = task_time(runs, stage_index, fitted) if at_one_size else None
     if time is not None:
         fitted = at_usual_place(fitted, time)
     taken_s = min(_handover_s(runs, stage_index, fitted), fitted.task_fixed_s)
@@ -98,11 +100,6 @@ def _is_barrier(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile)
         for run in runs
         for batch in run.batches
     )
-
-
-def batch_weights(runs: Sequence[QueryRun]) -> Array:
-    """One for every run, however many batches it has."""
-    return np.concatenate([np.full(len(run.batches), 1.0 / len(run.batches)) for run in runs])
 
 
 def _fit_stage(
@@ -129,7 +126,7 @@ def _fit_stage(
         of_stream = power_law(batch_rows, rows_read - of_tables, weights)
         law = replace(of_stream, static_rows=of_tables)
     per_partition_s, per_state_row_s = 0.0, 0.0
-    mean_rows = float(np.average(task_rows, weights=weights))
+    mean_s, mean_rows = weighted_mean(task_mean_s, weights), weighted_mean(task_rows, weights)
     if is_spread(task_rows) and is_spread(task_rows * without_feedback(runs)):
         terms = [np.ones_like(task_rows), task_rows]
         partitions = _partitions_written(runs, stage_index)
@@ -137,14 +134,17 @@ def _fit_stage(
         if tells_partitions:
             terms.append(partitions)
         held_rows = np.concatenate([run.held_rows for run in runs])
-        in_stage = state_shares(batches, stage_index).of_rows
+        in_stage = state_shares(batches, stage_index)
         in_store = held_rows * in_stage / num_tasks
-        tells_state = (has_tasks and _copies_a_join(runs, stage_index)) or (
-            _state_grows(runs, stage_index) and _is_separable(in_store, np.column_stack(terms))
+        copies_join = has_tasks and _copies_a_join(runs[-1], in_stage)
+        tells_state = copies_join or (
+            _state_grows(runs, in_stage) and _is_separable(in_store, np.column_stack(terms))
         )
         if tells_state:
             terms.append(in_store)
-        prior = _prior(runs, stage_index, tells_partitions, tells_state) if has_tasks else None
+        prior = None
+        if has_tasks:
+            prior = _prior(runs, stage_index, tells_partitions, tells_state, copies_join)
         fixed_s, per_row_s, *extra_costs_s = (
             float(value)
             for value in relative_huber(np.column_stack(terms), task_mean_s, weights, prior)
@@ -159,7 +159,6 @@ def _fit_stage(
         np.array([sample.rows_variance for sample in samples]), task_rows
     ):
         separation = Separation.TASKS
-        mean_s = float(np.average(task_mean_s, weights=weights))
         slope_s = sum(sample.rows_time_covariance_s for sample in samples) / sum(
             sample.rows_variance for sample in samples
         )
@@ -167,11 +166,12 @@ def _fit_stage(
         fixed_s = mean_s - per_row_s * mean_rows
     elif (empty := without_rows(runs, stage_index, 0.0)) is not None:
         separation = Separation.EMPTY
-        mean_s = float(np.average(task_mean_s, weights=weights))
         fixed_s = min(empty[0], mean_s)
         per_row_s = (mean_s - fixed_s) / mean_rows
     else:
-        fixed_s, per_row_s = _by_parts(batches, stage_index, mean_rows, task_mean_s, weights)
+        # Launch, deserialization and the state commit are fixed time; the rest is for rows.
+        fixed_s = weighted_mean(np.minimum(parts_s(batches, stage_index), task_mean_s), weights)
+        per_row_s = (mean_s - fixed_s) / mean_rows
         if earlier_stages and samples[0].has_parents:
             # The rest of a short task is mostly set-up, so the cost of a shuffled row is at most
             # that of the most expensive row before the exchange.
@@ -208,20 +208,6 @@ def _fit_stage(
         hot_share_ratio=hot_ratio,
         separation=separation,
     )
-
-
-def _time_at_one_size(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> TaskTime:
-    batches = [batch for run in runs for batch in run.batches]
-    task_rows = np.array([rows_per_task(batch, stage_index) for batch in batches])
-    time = task_time(
-        runs,
-        stage_index,
-        stage,
-        reported_s=parts_s(batches, stage_index),
-        rows_per_task=np.maximum(task_rows, 1e-9),
-        weights=batch_weights(runs),
-    )
-    return time._replace(rows_exponent=stage.rows.exponent)
 
 
 def _handover_s(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> float:
@@ -262,22 +248,12 @@ def _is_separable(column: Array, terms: Array) -> bool:
     return is_spread(column.mean() + column - explained)
 
 
-def _by_parts(
-    batches: Sequence[BatchSample],
-    stage_index: int,
-    mean_rows: float,
-    task_mean_s: Array,
-    weights: Array,
-) -> tuple[float, float]:
-    """Fixed time is launch, deserialization, and the state commit; the rest is for rows."""
-    fixed = np.minimum(parts_s(batches, stage_index), task_mean_s)
-    fixed_s = float(np.average(fixed, weights=weights))
-    mean_s = float(np.average(task_mean_s, weights=weights))
-    return fixed_s, (mean_s - fixed_s) / mean_rows
-
-
 def _prior(
-    runs: Sequence[QueryRun], stage_index: int, tells_partitions: bool, tells_state: bool
+    runs: Sequence[QueryRun],
+    stage_index: int,
+    tells_partitions: bool,
+    tells_state: bool,
+    copies_join: bool,
 ) -> Prior:
     """Prior of fixed time, time per row, per partition and per row of state.
 
@@ -287,8 +263,7 @@ def _prior(
     partition is a buffer and a part of a file.
     """
     partition_s = USUAL_PARTITION_S.value
-    is_join = _copies_a_join(runs, stage_index)
-    state_row_s, state_row_sd_s = (USUAL_STATE_ROW_S.value,) * 2 if is_join else (0.0, np.inf)
+    state_row_s, state_row_sd_s = (USUAL_STATE_ROW_S.value,) * 2 if copies_join else (0.0, np.inf)
     batches = [batch for run in runs for batch in run.batches]
     samples = [batch.stages[stage_index] for batch in batches]
     reported_s = parts_s(batches, stage_index)
@@ -309,7 +284,7 @@ def _prior(
     )
 
 
-def _state_grows(runs: Sequence[QueryRun], stage_index: int) -> bool:
+def _state_grows(runs: Sequence[QueryRun], in_stage: Array) -> bool:
     """Whether the state of a stage grows during most runs, like an unbounded one.
 
     State that follows the rate differs only between runs, like the rows, so their costs cannot be
@@ -328,16 +303,14 @@ def _state_grows(runs: Sequence[QueryRun], stage_index: int) -> bool:
     0, since those that follow the rate differ between runs just like the rows. A prediction is for
     the state at its rate (E36); growing state has the size at the end of the last run.
     """
-    num_grown = sum(state_grows(run, stage_index) for run in runs)
-    return 2 * num_grown > len(runs)
+    of_runs = np.split(in_stage, np.cumsum([len(run.batches) for run in runs])[:-1])
+    return 2 * sum(map(state_grows, runs, of_runs)) > len(runs)
 
 
-def _copies_a_join(runs: Sequence[QueryRun], stage_index: int) -> bool:
+def _copies_a_join(last: QueryRun, in_stage: Array) -> bool:
     """Whether a stage holds the rows of two joined streams in a store that copies them (E29)."""
-    last = runs[-1]
-    if not last.shape.keeps_rows or is_rocksdb(last.state_store):
-        return False
-    return bool(state_shares(last.batches[:1], stage_index).of_rows[0] > 0.0)
+    holds_rows = in_stage[-len(last.batches)] > 0.0
+    return bool(holds_rows and last.shape.keeps_rows and not is_rocksdb(last.state_store))
 
 
 def _actions(runs: Sequence[QueryRun], tables: frozenset[int]) -> dict[int, str | None]:

@@ -8,6 +8,7 @@ if several are alike, by its place in the plan.
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -15,6 +16,11 @@ from typing import NamedTuple, TypeAlias
 
 from headway.profiler.operators import Operator, operators_in_words
 from headway.profiler.rows import Record
+
+# They have as many tasks as the state has partitions: a limit has one, whatever its rows.
+_HOLDS_STATE = re.compile(
+    r"StateStoreSave|WithState|StreamingSymmetricHashJoin|StreamingDeduplicate|StreamingGlobalLimit"
+)
 
 
 class StageKind(NamedTuple):
@@ -28,6 +34,11 @@ class StageKind(NamedTuple):
     has_parents: bool
     scopes: tuple[str, ...]
     rank: int
+
+    @property
+    def holds_state(self) -> bool:
+        """Whether one of its operators keeps state."""
+        return any(map(_HOLDS_STATE.search, self.scopes))
 
 
 def kinds_of_batch(stages: Sequence[Record], levels: Mapping[int, int]) -> dict[int, StageKind]:

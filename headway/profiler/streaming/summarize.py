@@ -15,26 +15,23 @@ from headway.domain import (
     JobProfile,
     ObservedSetting,
     Pins,
-    Share,
 )
 from headway.limits import MOST_SPREAD_RATIO
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
-from headway.profiler.coverage import coverage_of, gaps, together
+from headway.profiler.coverage import coverage_of, gaps, sum_of_shares, together
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.streaming.adaptive import coalescing_notes
-from headway.profiler.streaming.arrivals import observed_arrivals
-from headway.profiler.streaming.event_times import event_time_lags
+from headway.profiler.streaming.arrivals import event_time_lags, observed_arrivals, typical_lag_s
 from headway.profiler.streaming.fit import DurationFit, fit_duration
-from headway.profiler.streaming.growth import growth_of
+from headway.profiler.streaming.growth import growth_of, slow_growth_of
 from headway.profiler.streaming.job_runs import JobRuns, runs_of_job
 from headway.profiler.streaming.observations import (
     mean_updated_rows,
-    observe_memory,
+    memory_of,
     observe_stage,
     observe_state,
 )
 from headway.profiler.streaming.samples import QueryRun
-from headway.profiler.streaming.slow_growth import slow_growth_of
 from headway.profiler.streaming.source_rules import source_notes
 from headway.profiler.streaming.warm_up import warm_up_of
 
@@ -82,7 +79,7 @@ def profile_of_runs(
     """Fit one profile to runs of one job, in order of time, from any logs."""
     noted = list(notes)
     fit = fit_duration(runs)
-    last, lags = runs[-1], event_time_lags(runs)
+    last = runs[-1]
     return JobProfile(
         headway_version=version,
         applications=applications,
@@ -98,7 +95,7 @@ def profile_of_runs(
         drift=fit.drift,
         warm_up=warm_up_of(runs, fit),
         growth=growth_of(last, fit),
-        slow_growth=slow_growth_of(last, applications[-1].properties),
+        slow_growth=tuple(slow_growth_of(last, applications[-1].properties)),
         drain=last.drain,
         empty_batches=last.empty,
         settings=tuple(
@@ -106,11 +103,13 @@ def profile_of_runs(
             for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)
         ),
         observed_arrivals=replace(
-            observed_arrivals(last.arrivals, lags.typical_s, last.mean_file),
-            event_time_lags=lags.by_share,
+            observed_arrivals(last.arrivals, typical_lag_s(last), last.mean_file),
+            event_time_lags=event_time_lags(runs),
         ),
         state=observe_state(runs),
-        memory=observe_memory(runs),
+        memory=memory_of(
+            [stage for run in runs for batch in run.batches for stage in batch.stages]
+        ),
         pins=Pins(
             state_partitions=last.pinned_state_partitions,
             source_partitions=last.source_partitions,
@@ -153,13 +152,7 @@ def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> 
     If the missing tasks are on average one standard deviation slower or faster than the recorded
     ones, the mean of all is off by their share of it.
     """
-    tasks = [run.tasks for run in runs]
-    missing = (
-        1
-        - Share(
-            seen=sum(share.seen for share in tasks), expected=sum(share.expected for share in tasks)
-        ).ratio
-    )
+    missing = 1 - sum_of_shares(run.tasks for run in runs).ratio
     if missing == 0:
         return fit.noise
     hidden_ratio = missing * max(stage.task_noise_ratio for stage in fit.stages)

@@ -55,15 +55,11 @@ class _Starts(NamedTuple):
 
 
 def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
-    """The trigger interval that explains the start times of consecutive batches [s].
+    """The trigger interval that explains the start times of consecutive batches [s]: (E31).
 
     The most likely interval, if it is a thousand times as likely as starts without a grid, and more
     likely than rows that arrive at intervals of their own. Batches with hardly any pause are either
-    as fast as possible or of a query that cannot keep up, which run in the same way.
-
-    Notes
-    -----
-    theory.md (B2): Spark's trigger rule; (E31): the likelihood.
+    as fast as possible or of a query that cannot keep up, which run in the same way: (B2).
 
     >>> started_s = 1.8e9 + 2.0 * np.arange(10)
     >>> read_trigger(started_s, np.full(10, 0.4)).trigger_s

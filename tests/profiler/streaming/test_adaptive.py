@@ -106,9 +106,10 @@ def test_tasks_that_the_rule_does_not_explain_are_not_coalesced(
     assert is_noted is (rule is TasksRule.COALESCED)
 
 
-def test_a_stage_with_state_is_never_coalesced(tmp_path: Path) -> None:
+@pytest.mark.parametrize("operator", ["StateStoreSave", "StreamingGlobalLimit"])
+def test_a_stage_with_state_is_never_coalesced(operator: str, tmp_path: Path) -> None:
     query = enriched(lambda _: 1)
-    held = replace(query.jobs[1][0], scopes=("StateStoreSave",))
+    held = replace(query.jobs[1][0], scopes=(operator,))
     profile = profile_of(replace(query, jobs=(query.jobs[0], (held,))), tmp_path)
     assert profile.stages[1].tasks_rule is TasksRule.FIXED
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headway.profiler.streaming.empty_batches import empty_batches
+from headway.profiler.streaming.observations import empty_batches
 
 
 def report(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.profiler.streaming.event_times import event_time_lags
+from headway.profiler.streaming.arrivals import event_time_lags, typical_lag_s
 from headway.profiler.streaming.samples import QueryRun
 from tests.profiler.streaming.one_size_jobs import drawn_job, run_of
 
@@ -33,7 +33,7 @@ def a_run(lags_s: Sequence[float | None], trigger_s: float = 2.0) -> QueryRun:
 
 
 def law(*runs: QueryRun) -> dict[float, float]:
-    return {lag.lag_s: lag.batch_share for lag in event_time_lags(runs).by_share}
+    return {lag.lag_s: lag.batch_share for lag in event_time_lags(runs)}
 
 
 def test_runs_weigh_the_same_however_many_batches_they_have() -> None:
@@ -59,6 +59,6 @@ def test_many_lags_are_put_together() -> None:
 
 def test_batches_without_event_times_say_nothing() -> None:
     assert law(a_run([None, None])) == {}
-    assert event_time_lags([a_run([None])]).typical_s is None
+    assert typical_lag_s(a_run([None])) is None
     assert law(a_run([None, 0.001])) == {0.001: 1.0}
-    assert event_time_lags([a_run([None, 0.001, 0.003])]).typical_s == pytest.approx(0.002)
+    assert typical_lag_s(a_run([None, 0.001, 0.003])) == pytest.approx(0.002)

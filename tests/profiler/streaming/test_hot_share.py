@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headway.profiler.streaming.samples import StageSample
-from headway.profiler.streaming.uneven_tasks import hot_share_ratio, spread_beside_rows
+from headway.profiler.streaming.task_times import hot_share_ratio, spread_beside_rows
 from tests.factories import a_stage_sample
 
 

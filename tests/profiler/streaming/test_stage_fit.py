@@ -14,7 +14,6 @@ from headway.models.job.setting import duration_model
 from headway.profiler.operators import Operator
 from headway.profiler.streaming.batch_samples import unpacked
 from headway.profiler.streaming.fit import fit_duration
-from headway.profiler.streaming.fixed_times import parts_s
 from headway.profiler.streaming.one_size import has_one_size, without_feedback
 from headway.profiler.streaming.samples import (
     ArrivalSeries,
@@ -25,6 +24,7 @@ from headway.profiler.streaming.samples import (
 from headway.profiler.streaming.stage_fit import fit_stage
 from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.summarize import profile_of_runs
+from headway.profiler.streaming.task_times import parts_s
 from tests.factories import a_configuration, a_profile, a_stage_sample
 
 FIXED_S, PER_ROW_S, PER_STATE_ROW_S, HANDOVER_S = 0.02, 2e-6, 0.8e-6, 0.002

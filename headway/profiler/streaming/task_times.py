@@ -1,72 +1,73 @@
-"""What a log shows of the time of a task without rows: parts, empty batches, CPU time."""
+"""Times of the tasks of a stage: without rows, and by how much they differ.
+
+A log shows the time without rows by its parts, empty batches and CPU time. Tasks differ by chance,
+and because a key is hot, which gives one task more rows in every batch: its tasks are modelled by
+that share; all other differences are noise.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
+from headway.assumptions.fits import LEAST_HOT_RATIO, MOST_HOT_RATIO
+from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
 from headway.models.estimation.fixed_time import Estimate, usual_fixed_time
-from headway.models.estimation.task_times import AlmostEmpty, time_without_rows
+from headway.models.estimation.task_times import AlmostEmpty, task_spread_ratio, time_without_rows
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 
 # Operators that call code of the user, which may wait for anything, and those around typed ones.
 _OF_USERS = re.compile(r"Python|Pandas|Arrow|Map|FromObject|ToObject|TransformWithState|Generate")
-_WRITES_STATE = re.compile(
-    r"StateStoreSave|WithState|StreamingSymmetricHashJoin|StreamingDeduplicate|StreamingGlobalLimit"
-)
-_SHORTEST_S = 1e-9
+_LEAST_OF_ALL = {"rows": 1.0, "commit_s": 1e-9}
 
 
-class StateShares(NamedTuple):
-    """What a stage has of the rows of all state, and of the time of commits, for each batch. [-]"""
-
-    of_rows: Array
-    of_commits: Array
+def batch_weights(runs: Sequence[QueryRun]) -> Array:
+    """One for every run, however many batches it has."""
+    return np.concatenate([np.full(len(run.batches), 1.0 / len(run.batches)) for run in runs])
 
 
 def parts_s(batches: Sequence[BatchSample], stage_index: int) -> Array:
     """Reported time of a task that does not depend on rows, for each batch."""
     samples = [batch.stages[stage_index] for batch in batches]
     commits_s = np.array([batch.state_commit_s for batch in batches])
-    of_stage_s = commits_s * state_shares(batches, stage_index).of_commits
+    of_stage_s = commits_s * state_shares(batches, stage_index, "commit_s")
     num_tasks = np.array([sample.num_tasks for sample in samples])
     outside_s = np.array([sample.outside_run_s for sample in samples])
     return np.asarray(outside_s + of_stage_s / num_tasks)
 
 
-def state_shares(batches: Sequence[BatchSample], stage_index: int) -> StateShares:
-    """What a stage has of the state of a query, in batches with the same stages.
+def state_shares(batches: Sequence[BatchSample], stage_index: int, figure: str = "rows") -> Array:
+    """What a stage has of the ``rows``, or of the ``commit_s``, of all state, for each batch. [-]
 
-    Spark reports stateful operators from the sink to the sources: if as many stages hold state, one
-    after another, each has one of them. Else all state is in the last stage behind an exchange.
+    The batches have the same stages. Spark reports stateful operators from the sink to the sources:
+    if as many stages hold state, one after another, each has one of them. Else all state is in the
+    last stage behind an exchange.
     """
     behind = [number for number, stage in enumerate(batches[0].stages) if stage.has_parents]
     num_operators = {len(batch.state.operators) for batch in batches}
     holders = _stages_with_state(batches[0], behind) if max(num_operators) > 1 else []
     if not holders or num_operators != {len(holders)}:
-        is_last = np.full(len(batches), float(stage_index in behind[-1:]))
-        return StateShares(is_last, is_last)
+        return np.full(len(batches), float(stage_index in behind[-1:]))
     if stage_index not in holders:
-        return StateShares(np.zeros(len(batches)), np.zeros(len(batches)))
-    operator_index = -1 - holders.index(stage_index)
+        return np.zeros(len(batches))
     figures = np.array(
         [
-            [(float(operator.rows), operator.commit_s) for operator in batch.state.operators]
+            [float(getattr(operator, figure)) for operator in batch.state.operators]
             for batch in batches
         ]
     )
-    of_all = np.maximum(figures.sum(axis=1), (1.0, _SHORTEST_S))
-    return StateShares(*(figures[:, operator_index] / of_all).T)
+    of_stage = figures[:, -1 - holders.index(stage_index)]
+    return np.asarray(of_stage / np.maximum(figures.sum(axis=1), _LEAST_OF_ALL[figure]))
 
 
 def _stages_with_state(batch: BatchSample, behind: Sequence[int]) -> list[int]:
     """Stages behind an exchange that hold state; none if two of them run side by side."""
     kinds = batch.kinds
-    holders = [number for number in behind if any(map(_WRITES_STATE.search, kinds[number].scopes))]
+    holders = [number for number in behind if kinds[number].holds_state]
     levels = {batch.stages[number].level for number in holders}
     return holders if len(levels) == len(holders) else []
 
@@ -149,3 +150,45 @@ def _mean(values: Iterable[float]) -> float:
 def weighted_mean(values: Sequence[float] | Array, weights: Array) -> float:
     """The mean over batches by their weights."""
     return float(np.average(np.asarray(values, dtype=np.float64), weights=weights))
+
+
+def task_noise_ratio(samples: Sequence[StageSample], weights: Array, *, has_hot_key: bool) -> float:
+    """Coefficient of variation of tasks of one batch, over the batches that have several.
+
+    Where one task has more rows than the others, what their rows explain is left out.
+    """
+    even_samples = [spread_beside_rows(sample) for sample in samples] if has_hot_key else samples
+    spreads = [
+        (sample.task_sd_s / sample.task_mean_s, sample.num_seen, weight)
+        for sample, weight in zip(even_samples, weights, strict=True)
+        if sample.task_sd_s is not None and sample.task_mean_s > 0 and sample.num_seen > 1
+    ]
+    if not spreads:
+        return 0.0
+    return min(task_spread_ratio(*np.array(spreads).T), MOST_SPREAD_RATIO)
+
+
+def hot_share_ratio(samples: Sequence[StageSample]) -> float:
+    """Share of the rows that one task has beyond an even share; 0 below a tenth.
+
+    A hot key keeps its share for any number of tasks, but random unevenness does not. So of several
+    numbers of tasks, the one with the smallest share counts.
+    """
+    of_count: dict[int, list[float]] = {}
+    for sample in samples:
+        if sample.num_tasks > 1 and sample.rows_read > 0:
+            even = 1.0 / sample.num_tasks
+            beyond = (sample.rows_largest / sample.rows_read - even) / (1.0 - even)
+            of_count.setdefault(sample.num_tasks, []).append(
+                min(max(beyond, 0.0), MOST_HOT_RATIO.value)
+            )
+    smallest_share = min((float(np.median(shares)) for shares in of_count.values()), default=0.0)
+    return smallest_share if smallest_share >= LEAST_HOT_RATIO.value else 0.0
+
+
+def spread_beside_rows(sample: StageSample) -> StageSample:
+    """The stage with the spread of task times that their rows do not explain."""
+    if sample.task_sd_s is None or sample.rows_variance <= 0:
+        return sample
+    explained_s2 = sample.rows_time_covariance_s**2 / sample.rows_variance
+    return replace(sample, task_sd_s=max(sample.task_sd_s**2 - explained_s2, 0.0) ** 0.5)
