@@ -20,6 +20,7 @@ from headway.domain.argument_values import (
     BURSTS,
     CONFIDENCE_LEVEL,
     FILES_LIMITS,
+    PROMISES,
     QUERIES,
     RATE,
     ROWS,
@@ -35,7 +36,6 @@ from headway.domain.argument_values import (
     InRange,
     ListOf,
     Positive,
-    Promises,
 )
 from headway.domain.configuration import TaskCores
 from headway.domain.node_type import NodeType, Objective, Platform
@@ -65,14 +65,8 @@ class Checkpoint(StrEnum):
     NEW = "new"
 
 
-class KeyType(StrEnum):
-    """Spark's types of key columns."""
-
-    STRING = "string"
-    INT = "int"
-    LONG = "long"
-
-
+#: Spark's types of key columns.
+KEY_TYPES = ("string", "int", "long")
 NOT_FOR_PIPELINES = "not for pipelines"
 # Of jobs of all kinds but pipelines, unless it says otherwise.
 _of_jobs = partial(argument_of, not_for={JobKind.PIPELINE: NOT_FOR_PIPELINES})
@@ -218,7 +212,7 @@ class PlanQuestion(JobQuestion):
         is_first=True,
     )
     targets: tuple[AnyPromise, ...] = argument_of(
-        Promises(),
+        PROMISES,
         "Target, e.g. 'p99 <= 3s'; repeatable. By default the lowest p99 that the profiled setting "
         "meets.",
         name="target",
@@ -358,8 +352,8 @@ class PlanQuestion(JobQuestion):
         "How often each key occurs, as for headway ordered; all rows of a key go to one task.",
         not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )
-    key_type: KeyType | None = _rare(
-        Choice(KeyType),
+    key_type: str | None = _rare(
+        Choice(KEY_TYPES),
         "Spark's type of the key column; by default long for numbers in JSON, else string.",
         not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )

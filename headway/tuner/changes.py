@@ -26,7 +26,7 @@ from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothin
 from headway.runtime.tuning.clean_stop import NoGapError
 from headway.tuner.live_query import LiveQuery
 from headway.tuner.live_rule import LiveRule
-from headway.tuner.remembered import with_memory
+from headway.tuner.rule.memory import with_memory
 
 _RESTARTS = (ChangeKind.RESTART, ChangeKind.APPLICATION)
 

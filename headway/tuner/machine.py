@@ -26,7 +26,7 @@ from headway.runtime.tuning.session import takes_each_batch_once, warning_of_sin
 from headway.tuner.changes import TunerChanges
 from headway.tuner.live_query import Observed
 from headway.tuner.live_rule import LiveRule
-from headway.tuner.remembered import remembered_pauses, with_pause
+from headway.tuner.rule.memory import with_pause
 from headway.tuner.rule.rule import applied
 from headway.units import counted, format_duration
 
@@ -213,7 +213,7 @@ class TunerMachine(TunerChanges):
         first = next(iter(self._live.recent(within_s=math.inf)), None)
         excess_s = 0.0 if first is None else max(first.batch.duration_s - duration_s, 0.0)
         self.state = with_pause(self.state, change.kind, change.pause_s + excess_s)
-        self.rule.pauses_s = remembered_pauses(self.state)
+        self.rule.pauses_s = dict(self.state.pauses_s)
 
     def _propose(self, proposal: Proposal) -> None:
         then = self.rule.then(self.running, proposal)

@@ -21,7 +21,6 @@ from headway.runtime.tuning.clean_stop import NoGapError
 from headway.tuner.live_query import LiveQuery
 from headway.tuner.live_rule import LiveRule
 from headway.tuner.machine import TunerMachine
-from headway.tuner.remembered import remembered_pauses
 from tests.factories import a_configuration, a_profile
 
 BEGIN_S = 1_800_000_000.0
@@ -229,7 +228,7 @@ def a_machine(
     bounds = Bounds(min_executors=executors[0], max_executors=executors[1])
     rule = LiveRule(live=live, bounds=bounds, triggers_s=triggers_s, now=now)
     state = load_tuner(path) or a_state(query.profile, target, first or a_configuration())
-    rule.pauses_s = remembered_pauses(state)
+    rule.pauses_s = dict(state.pauses_s)
     return TunerMachine(
         query,
         rule,
