@@ -215,6 +215,8 @@ class _Reading:
         if kind in _IN_WORDS:
             return self._scalar(plain, kind, route)
         parts, origin = get_args(kind), get_origin(kind)
+        if origin is Literal and plain in parts:
+            return plain
         if origin is tuple and isinstance(plain, list):
             items = enumerate(plain)
             return tuple(self.value(item, parts[0], (*route, at)) for at, item in items)
@@ -222,7 +224,7 @@ class _Reading:
             return self._mapping(plain, parts, route)
         if is_dataclass(kind) and isinstance(plain, dict):
             return self.noun(plain, kind, route, {})
-        if issubclass(origin or kind, Enum) and plain in [member.value for member in kind]:
+        if _is_enum(kind) and plain in [member.value for member in kind]:
             return kind(plain)
         self._unexpected(plain, kind, route)
         return None
@@ -353,11 +355,17 @@ def _in_words(hint: Any) -> str:
     if is_dataclass(hint):
         keys = [".".join(path) for field in fields(hint) if (path := _path(field))]
         return f"a mapping with the keys {', '.join(keys)}"
-    if isinstance(hint, type) and issubclass(hint, Enum):
+    if get_origin(hint) is Literal:
+        return _one_of(list(get_args(hint)))
+    if _is_enum(hint):
         return _one_of([str(member.value) for member in hint])
     if get_origin(hint) is tuple:
         return f"a list, each item {_in_words(get_args(hint)[0])}"
     return "a mapping"
+
+
+def _is_enum(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Enum)
 
 
 def _without_none(hint: Any) -> Any:
