@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 from headway.errors import InputError
 from headway.formats.own_files import read_text
 from headway.formats.yaml_document import Document, Fault, Plain, Route, parse_document, shown
-from headway.spec.forms import FAULTY, Reader, Sources, Where, entry
+from headway.spec.forms import FAULTY, Reader, Where, entry, place
 from headway.spec.forms.entries import Kind
 from headway.spec.forms.kinds import Choice, ListOf, MapOf, Nested, Text
 from headway.spec.forms.quantities import NAME
@@ -42,17 +42,22 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecFile:
-    """A file that was read: its kind, its name, its noun, and the position of everything."""
+    """A file that was read: its kind, its name, its noun, and the texts with their positions."""
 
     path: Path
     kind: str
     metadata: Metadata
     spec: Any
-    sources: Sources
+    documents: Sequence[Document]
 
     def place(self, *route: str | int) -> Where:
         """Position of a value in the file; for a missing one, that of what is around it."""
-        return self.sources.place(("spec", *route))
+        return place(self.documents, ("spec", *route))
+
+    @property
+    def place_of_kind(self) -> Where:
+        """Position of its kind."""
+        return place(self.documents, ("kind",))
 
 
 _ENVELOPE: Mapping[str, Kind] = {
@@ -104,7 +109,7 @@ def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) 
     """
     documents: list[Document] = []
     root = _with_includes(parse_document(text, name=name), folder, documents, (name,))
-    reader = Reader(Sources(tuple(documents)), folder, needs_files=needs_files)
+    reader = Reader(documents, folder, needs_files=needs_files)
     for document in documents:
         for fault in document.faults:
             reader.faults.append((Where(document.name, fault.mark), fault))
@@ -112,7 +117,7 @@ def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) 
     reader.raise_faults()
     kind, metadata, spec = envelope
     return SpecFile(
-        path=Path(name), kind=kind, metadata=metadata, spec=spec, sources=reader.sources
+        path=Path(name), kind=kind, metadata=metadata, spec=spec, documents=tuple(documents)
     )
 
 
@@ -122,8 +127,8 @@ def require_kind(file: SpecFile, *kinds: str) -> None:
     Raises InputError, which names the kinds that were expected.
     """
     if file.kind not in kinds:
-        location = file.sources.place(("kind",))
-        raise InputError(f"{location}: kind: got {file.kind!r}; expected {' or '.join(kinds)}")
+        expected = " or ".join(kinds)
+        raise InputError(f"{file.place_of_kind}: kind: got {file.kind!r}; expected {expected}")
 
 
 def spec_of(file: SpecFile, noun: type[Noun]) -> Noun:

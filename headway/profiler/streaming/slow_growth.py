@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -71,13 +71,14 @@ def _growths(
             yield from _compaction(run, name, cause, interval, at_s, times_s, ended)
         trend = trend_of(at_s, _at_mean_rows(at_s, rows, times_s))
         if is_long and _is_slow_growth(trend):
-            yield _growth(SlowMeasure.PHASE, name, trend, at_s, ended, cause=cause)
+            yield _growth("phase", name, trend, at_s, ended, cause=cause)
     if not is_long or not run.shape.stateful_operators:
         return
-    for measure, values in (
-        (SlowMeasure.STATE_ROWS, [batch.state.num_rows for batch in run.batches]),
-        (SlowMeasure.STATE_BYTES, [batch.state.memory_bytes for batch in run.batches]),
-    ):
+    sizes: Mapping[SlowMeasure, Sequence[float]] = {
+        "state_rows": [batch.state.num_rows for batch in run.batches],
+        "state_bytes": [batch.state.memory_bytes for batch in run.batches],
+    }
+    for measure, values in sizes.items():
         trend = trend_of(at_s, np.array(values, dtype=np.float64))
         if _is_slow_growth(trend):
             yield _growth(measure, "state", trend, at_s, ended)
@@ -161,7 +162,7 @@ def _compaction(
     compacted_at_s = at_s[compacts][-len(extra_s) :]
     trend = trend_of(compacted_at_s, np.array(extra_s))
     yield _growth(
-        SlowMeasure.COMPACTION,
+        "compaction",
         phase,
         trend,
         compacted_at_s - compacted_at_s[0],
