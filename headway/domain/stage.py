@@ -190,8 +190,7 @@ class StageProfile:
             )
         if self.source_tasks is not None and self.tasks_rule is not TasksRule.SOURCE:
             raise ValueError(f"stage {self.name}: source_tasks belong to the rule 'source' only")
-        if self.num_source_tasks is not None:
-            require_count(MOST_INT, num_source_tasks=self.num_source_tasks)
+        require_count(MOST_INT, num_source_tasks=self.num_source_tasks)
         if not 0 <= self.hot_share_ratio < 1:
             raise ValueError(
                 f"stage {self.name}: hot_share_ratio is {self.hot_share_ratio}; "
