@@ -89,7 +89,7 @@ _HEAP = InRange(
 MOST_CONCURRENT_JOBS = 1000
 
 
-def _not_for(
+def not_for(
     *, query: str = "", real_time: str = "", dstreams: str = "", ending: str = ""
 ) -> Mapping[JobKind, str]:
     """Reasons why an argument means nothing for kinds of jobs; pipelines have few arguments."""
@@ -109,8 +109,8 @@ _ONLY_DSTREAMS = "only DStreams run several jobs at a time"
 _ONLY_REAL_TIME = f"only Real-Time Mode has one: {argument('mode')} real-time"
 _LARGEST_TASK = "in Real-Time Mode the recorded share of the largest task is used"
 _KEYS_OF_DSTREAMS = "keys of DStreams are not modelled"
-_WARM_UP_REAL_TIME = "the warm-up of Real-Time Mode is not modelled"
-_WARM_UP_DSTREAMS = "the warm-up of DStreams batches is not modelled"
+WARM_UP_REAL_TIME = "the warm-up of Real-Time Mode is not modelled"
+WARM_UP_DSTREAMS = "the warm-up of DStreams batches is not modelled"
 _NOT_MODELLED = "their gains are not modelled"
 _WRITES_REAL_TIME = "what Real-Time Mode writes to its checkpoint is not modelled"
 _WRITES_DSTREAMS = "what DStreams write to checkpoints is not modelled"
@@ -127,7 +127,7 @@ class SettingQuestion(Question):
         TRIGGER,
         "Trigger interval; 0s means as fast as possible.",
         name="trigger",
-        not_for=_not_for(ending=_DEADLINE),
+        not_for=not_for(ending=_DEADLINE),
     )
     cores: int | None = _fixed(
         Count(maximum=MOST_CORES),
@@ -137,7 +137,7 @@ class SettingQuestion(Question):
         Count(maximum=MOST_PARTITIONS),
         "Shuffle partitions.",
         name="partitions",
-        not_for=_not_for(ending=_DEADLINE, dstreams=_SHUFFLE_OF_DSTREAMS),
+        not_for=not_for(ending=_DEADLINE, dstreams=_SHUFFLE_OF_DSTREAMS),
     )
     task_cpus: TaskCores | None = _rarely_fixed(
         TASK_CORES, "Cores per task (spark.task.cpus); as profiled by default."
@@ -169,7 +169,7 @@ class JobQuestion(SettingQuestion):
     source_partitions: int | None = _rarely_fixed(
         Count(maximum=MOST_PARTITIONS),
         "Number of source partitions (or input splits); as profiled by default.",
-        not_for=_not_for(ending=_DEADLINE, dstreams=_SOURCE_OF_DSTREAMS),
+        not_for=not_for(ending=_DEADLINE, dstreams=_SOURCE_OF_DSTREAMS),
     )
     mode: Mode = _rarely_fixed(
         _MODE,
@@ -180,12 +180,12 @@ class JobQuestion(SettingQuestion):
         Duration(),
         "Real-Time Mode: time of a row from the source and to the sink; 2ms by default.",
         name="path",
-        not_for=_not_for(query=_ONLY_REAL_TIME, dstreams=_ONLY_REAL_TIME, ending=_ONLY_REAL_TIME),
+        not_for=not_for(query=_ONLY_REAL_TIME, dstreams=_ONLY_REAL_TIME, ending=_ONLY_REAL_TIME),
     )
     concurrent_jobs: int | None = _rarely_fixed(
         Count(maximum=MOST_CONCURRENT_JOBS),
         "DStreams: jobs that run at a time (spark.streaming.concurrentJobs).",
-        not_for=_not_for(query=_ONLY_DSTREAMS, real_time=_ONLY_DSTREAMS, ending=_DEADLINE),
+        not_for=not_for(query=_ONLY_DSTREAMS, real_time=_ONLY_DSTREAMS, ending=_DEADLINE),
     )
 
 
@@ -224,7 +224,7 @@ class PlanQuestion(JobQuestion):
         ROWS,
         "With a deadline: backlog that a streaming query reads, e.g. 40M; as profiled by default.",
         name="rows",
-        not_for=_not_for(
+        not_for=not_for(
             query=_ONLY_DEADLINE,
             real_time="in Real-Time Mode a query has no end",
             dstreams=_ONLY_DEADLINE,
@@ -274,7 +274,7 @@ class PlanQuestion(JobQuestion):
         Choice(Checkpoint),
         "Start from the existing checkpoint, which fixes the shuffle partitions, or from a new "
         "one.",
-        not_for=_not_for(
+        not_for=not_for(
             ending=_DEADLINE,
             real_time="in Real-Time Mode state is kept in format 2, which needs a new checkpoint",
             dstreams="what checkpoints of DStreams fix is not modelled",
@@ -283,20 +283,20 @@ class PlanQuestion(JobQuestion):
     checkpoint_store: CheckpointStore | None = _rare(
         Choice(CheckpointStore),
         "Store of the checkpoint, whose write requests count in the cost; by default as logged.",
-        not_for=_not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
+        not_for=not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
     )
     retention_s: float | None = _rare(
         Duration(),
         "How long the source keeps rows, e.g. 7d (retention.ms of Kafka): which outages lose none.",
         name="retention",
-        not_for=_not_for(ending=_DEADLINE, real_time=_OUTAGES, dstreams=_OUTAGES),
+        not_for=not_for(ending=_DEADLINE, real_time=_OUTAGES, dstreams=_OUTAGES),
     )
     limits: tuple[FilesLimit, ...] = _rare(
         FILES_LIMITS,
         "Limit beside the targets: the files written per hour, e.g. 'files <= 500/h'.",
         name="limit",
         default=(),
-        not_for=_not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
+        not_for=not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
         is_repeatable=True,
     )
     allowed: tuple[Switch, ...] = _rare(
@@ -304,7 +304,7 @@ class PlanQuestion(JobQuestion):
         f"Switch of Spark that the plan may turn; repeatable: {', '.join(Switch)}.",
         name="allow",
         default=(),
-        not_for=_not_for(ending=_DEADLINE, real_time=_NOT_MODELLED, dstreams="DStreams have none"),
+        not_for=not_for(ending=_DEADLINE, real_time=_NOT_MODELLED, dstreams="DStreams have none"),
         is_repeatable=True,
     )
     bursts: tuple[Burst, ...] = _rare(
@@ -312,7 +312,7 @@ class PlanQuestion(JobQuestion):
         "Burst during which the target must be met: RATE:DURATION[:EVERY]; repeatable.",
         option="--burst",
         default=(),
-        not_for=_not_for(
+        not_for=not_for(
             ending=_DEADLINE,
             real_time="bursts of Real-Time Mode are not modelled; give the burst's rate as "
             f"{argument('rate')}",
@@ -325,7 +325,7 @@ class PlanQuestion(JobQuestion):
         Flag(),
         "Also compute the lower bound on nodes by convex relaxation; slower.",
         default=False,
-        not_for=_not_for(
+        not_for=not_for(
             ending=_DEADLINE,
             real_time="there is no such bound for Real-Time Mode",
             dstreams="there is no such bound for DStreams",
@@ -343,24 +343,22 @@ class PlanQuestion(JobQuestion):
         Flag(),
         "Plan for the batch durations of a freshly started JVM.",
         default=False,
-        not_for=_not_for(
-            ending=_DEADLINE, real_time=_WARM_UP_REAL_TIME, dstreams=_WARM_UP_DSTREAMS
-        ),
+        not_for=not_for(ending=_DEADLINE, real_time=WARM_UP_REAL_TIME, dstreams=WARM_UP_DSTREAMS),
     )
     keys: KeyCounts | str | Path | None = _rare(
         Anything(is_path=True),
         "How often each key occurs, as for headway ordered; all rows of a key go to one task.",
-        not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+        not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )
     key_type: str | None = _rare(
         Choice(KEY_TYPES),
         "Spark's type of the key column; by default long for numbers in JSON, else string.",
-        not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+        not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )
     total_rows: float | None = _rare(
         TOTAL_ROWS,
         "Rows of all keys, if the file has only the most frequent ones.",
-        not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+        not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )
     confidence: float = _rare(
         CONFIDENCE_LEVEL,

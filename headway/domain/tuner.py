@@ -14,13 +14,6 @@ from headway.lazy_classes import dataclass
 TUNER_SCHEMA = "headway.tuner/v1"
 
 
-class Mode(StrEnum):
-    """What a tuner may do."""
-
-    RECOMMEND = "recommend"
-    ACT = "act"
-
-
 class Phase(StrEnum):
     """What a tuner is doing."""
 

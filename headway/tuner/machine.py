@@ -15,7 +15,7 @@ from headway.assumptions.live import BIN_S
 from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Expectation, Proposal, Reason
-from headway.domain.tuner import Mode, Phase, TunerChange, TunerState
+from headway.domain.tuner import Phase, TunerChange, TunerState
 from headway.domain.watched import LiveBatch
 from headway.errors import InputError
 from headway.formats.tuner_files import RESTORE_WORD, switch_word
@@ -39,7 +39,7 @@ class TunerMachine(TunerChanges):
 
     Parameters
     ----------
-    actuators, rule, state, path, mode, now, at
+    actuators, rule, state, path, acts, now, at
         As of :class:`TunerChanges`.
     allow : collection of ChangeKind
         Kinds of changes that are made only if they are allowed by name.
@@ -56,14 +56,14 @@ class TunerMachine(TunerChanges):
         state: TunerState,
         path: Path,
         *,
-        mode: Mode,
+        acts: bool,
         allow: Collection[ChangeKind] = (),
         is_quiet: Callable[[float], bool] = lambda _at_s: False,
         now: Callable[[], float] = time.time,
         at: At = nothing,
         cautions: Sequence[str] = (),
     ) -> None:
-        super().__init__(actuators, rule, state, path, mode=mode, now=now, at=at)
+        super().__init__(actuators, rule, state, path, acts=acts, now=now, at=at)
         self.cautions = tuple(cautions)
         self._allow, self._is_quiet = frozenset(allow), is_quiet
         self._said: tuple[str, ...] = ()
@@ -148,7 +148,7 @@ class TunerMachine(TunerChanges):
         warning = warning_of_sink(sink)
         if takes_each_batch_once(sink):
             self.actuators.may_cut = True
-        if warning is not None and self._mode is Mode.ACT:
+        if warning is not None and self._acts:
             self.cautions = tuple(dict.fromkeys((*self.cautions, warning)))
             self.audit("warning", why=warning)
         self._to(Phase.HOLD, "learned")
@@ -260,7 +260,7 @@ class TunerMachine(TunerChanges):
     def _why_not(self, kind: ChangeKind, then: Configuration) -> str | None:
         """Why a change is only recommended; None if it is made."""
         at_s = self._now()
-        if self._mode is Mode.RECOMMEND:
+        if not self._acts:
             return "mode is recommend"
         if self._is_quiet(at_s):
             return "a quiet period"

@@ -12,7 +12,7 @@ import numpy as np
 
 from headway.domain import Configuration, JobProfile, Target
 from headway.domain.live import Bounds, ChangeKind
-from headway.domain.tuner import Mode, Phase, TunerState
+from headway.domain.tuner import Phase, TunerState
 from headway.domain.watched import LiveBatch, RunningBatch
 from headway.errors import HeadwayError
 from headway.formats.tuner_files import load_tuner, profile_hash
@@ -213,7 +213,7 @@ def a_machine(
     query: SimulatedQuery,
     path: Path,
     *,
-    mode: Mode = Mode.ACT,
+    acts: bool = True,
     executors: tuple[int, int] = (1, 8),
     triggers_s: tuple[float, ...] = (),
     at: Callable[[str], None] = lambda _point: None,
@@ -234,7 +234,7 @@ def a_machine(
         rule,
         state,
         path,
-        mode=mode,
+        acts=acts,
         is_quiet=is_quiet,
         now=now,
         at=at,

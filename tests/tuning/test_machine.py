@@ -10,7 +10,7 @@ import pytest
 
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Reason
-from headway.domain.tuner import Mode, Phase
+from headway.domain.tuner import Phase
 from headway.errors import HeadwayError, InputError
 from headway.formats.tuner_files import (
     audit_file,
@@ -88,7 +88,7 @@ def test_a_jump_is_answered_while_a_long_batch_still_runs(tmp_path: Path) -> Non
 def test_recommending_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(executors=1, rate_per_s=step)
-    machine = begun(query, path, STEP_AT_S + 200, mode=Mode.RECOMMEND, first=ONE)
+    machine = begun(query, path, STEP_AT_S + 200, acts=False, first=ONE)
     assert (query.executors, query.starts) == (1, [ONE])
     assert machine.rule.proposal is not None
     proposed = audited(path, "proposed")
@@ -100,7 +100,7 @@ def test_recommending_counts_the_executors_that_are_there(tmp_path: Path) -> Non
     query = SimulatedQuery(executors=1, rate_per_s=step)
     path = tmp_path / "orders.tuner.json"
     three = replace(ONE, executors=3)
-    machine = begun(query, path, STEP_AT_S, mode=Mode.RECOMMEND, first=three)
+    machine = begun(query, path, STEP_AT_S, acts=False, first=three)
     assert machine.running.executors == 1
     run_for(machine, query, 120)
     proposed = audited(path, "proposed")
