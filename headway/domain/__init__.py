@@ -105,21 +105,8 @@ from headway.domain.target import (
 from headway.lazy_names import loads_when_used
 
 if TYPE_CHECKING:
-    from headway.domain.application_profile import (
-        ApplicationProfile,
-        DStreamsProfile,
-        OtherStages,
-        RecordedStage,
-        RunShares,
-        Spread,
-        StageMemory,
-        StageRows,
-        StageVolume,
-        TaskCounts,
-        TaskTimes,
-        WallClock,
-    )
-    from headway.domain.backlog import EndingJob, PlannedBacklog, StreamBacklog
+    from headway.domain.application_profile import ApplicationProfile, RecordedStage
+    from headway.domain.backlog import EndingJob, StreamBacklog
     from headway.domain.backtest import Backtest, HeldOut
     from headway.domain.deadline import AnyAnswer, BatchAnswer, DeadlinePlan, DeadlinePoint
     from headway.domain.playback import (
@@ -147,24 +134,22 @@ __all__ = [
     "AdvisedRun", "AfterStart", "Answer", "AnyAnswer", "AnyPromise", "Application",
     "ApplicationKind", "ApplicationProfile", "Applies", "Arrivals", "Backtest", "BatchAnswer",
     "Burst", "CatchUp", "Change", "Cluster", "Coalescing", "ComingBack", "Configuration",
-    "Coverage", "DStreamsProfile", "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision",
-    "DeclaredCosts", "DeclaredWork", "DefaultParallelism", "Drain", "Drift", "DriverPhase",
-    "DurationGrowth", "DurationNoise", "DuringBurst", "EmptyBatches", "EndingJob", "EventTimeLag",
-    "EventTimeWindow", "Explored", "FileSplits", "Finding", "FindingCode", "FrontierPoint",
-    "GrowthCause", "HeldOut", "InfeasiblePlan", "Interval", "Job", "JobProfile",
-    "LatencyDistribution", "LevelTime", "MemoryPlan", "MemoryProfile", "Metric", "Narrowing",
-    "NearestTarget", "NodeType", "Objective", "ObservedArrivals", "ObservedSetting", "Optimality",
-    "OtherStages", "Outage", "Pins", "Plan", "PlannedBacklog", "PlannedDurations", "PlannedRate",
-    "PlannedSetting", "Playback", "Policy", "Prediction", "Promise", "PromiseNeed", "Provenance",
-    "QueryReport", "QuerySetting", "QueryShape", "QueryState", "RateTrace", "RecordSplits",
-    "RecordedStage", "Recovery", "Rejection", "Restart", "RocksDbMemory", "RowsLaw", "RuleOfThumb",
-    "RunShares", "ScheduleReport", "ScheduledQuery", "Sensitivity", "Separation", "Share",
-    "SimulatedTarget", "SlowGrowth", "SlowMeasure", "SourceTasks", "Spread", "StageMemory",
-    "StageObserved", "StageProfile", "StageResources", "StageRows", "StageTerm", "StageVolume",
-    "StateLoad", "StateOperatorProfile", "StateProfile", "StatedRange", "StatefulOperator",
-    "StreamAnswer", "StreamBacklog", "Target", "TaskCounts", "TaskTimes", "TasksRule",
-    "TraceStretch", "Verdict", "WallClock", "WarmUp", "WarmUpPoint", "WindowGrid", "WindowKind",
-    "parse_promise",
+    "Coverage", "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision", "DeclaredCosts",
+    "DeclaredWork", "DefaultParallelism", "Drain", "Drift", "DriverPhase", "DurationGrowth",
+    "DurationNoise", "DuringBurst", "EmptyBatches", "EndingJob", "EventTimeLag", "EventTimeWindow",
+    "Explored", "FileSplits", "Finding", "FindingCode", "FrontierPoint", "GrowthCause", "HeldOut",
+    "InfeasiblePlan", "Interval", "Job", "JobProfile", "LatencyDistribution", "LevelTime",
+    "MemoryPlan", "MemoryProfile", "Metric", "Narrowing", "NearestTarget", "NodeType", "Objective",
+    "ObservedArrivals", "ObservedSetting", "Optimality", "Outage", "Pins", "Plan",
+    "PlannedDurations", "PlannedRate", "PlannedSetting", "Playback", "Policy", "Prediction",
+    "Promise", "PromiseNeed", "Provenance", "QueryReport", "QuerySetting", "QueryShape",
+    "QueryState", "RateTrace", "RecordSplits", "RecordedStage", "Recovery", "Rejection", "Restart",
+    "RocksDbMemory", "RowsLaw", "RuleOfThumb", "ScheduleReport", "ScheduledQuery", "Sensitivity",
+    "Separation", "Share", "SimulatedTarget", "SlowGrowth", "SlowMeasure", "SourceTasks",
+    "StageObserved", "StageProfile", "StageResources", "StageTerm", "StateLoad",
+    "StateOperatorProfile", "StateProfile", "StatedRange", "StatefulOperator", "StreamAnswer",
+    "StreamBacklog", "Target", "TasksRule", "TraceStretch", "Verdict", "WarmUp", "WarmUpPoint",
+    "WindowGrid", "WindowKind", "parse_promise",
 ]  # fmt: skip
 
 # What a plan of a stream does not speak of is loaded by what does.
@@ -172,11 +157,8 @@ if not TYPE_CHECKING:
     __getattr__ = loads_when_used(
         __name__,
         {
-            "headway.domain.application_profile": """
-                ApplicationProfile DStreamsProfile OtherStages RecordedStage RunShares Spread
-                StageMemory StageRows StageVolume TaskCounts TaskTimes WallClock
-            """,
-            "headway.domain.backlog": "EndingJob PlannedBacklog StreamBacklog",
+            "headway.domain.application_profile": "ApplicationProfile RecordedStage",
+            "headway.domain.backlog": "EndingJob StreamBacklog",
             "headway.domain.backtest": "Backtest HeldOut",
             "headway.domain.deadline": "AnyAnswer BatchAnswer DeadlinePlan DeadlinePoint",
             "headway.domain.playback": """

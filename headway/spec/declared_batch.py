@@ -17,8 +17,10 @@ from headway.domain import (
     DeclaredWork,
     MemoryProfile,
     RecordedStage,
-    RunShares,
     Share,
+)
+from headway.domain.application_profile import (
+    RunShares,
     StageMemory,
     StageRows,
     StageVolume,

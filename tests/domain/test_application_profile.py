@@ -11,12 +11,15 @@ from headway.domain import (
     ApplicationProfile,
     Cluster,
     Coverage,
-    DStreamsProfile,
     MemoryProfile,
-    OtherStages,
     RecordedStage,
-    RunShares,
     Share,
+)
+from headway.domain.application_profile import (
+    MOST_STAGES,
+    DStreamsProfile,
+    OtherStages,
+    RunShares,
     Spread,
     StageMemory,
     StageRows,
@@ -25,7 +28,6 @@ from headway.domain import (
     TaskTimes,
     WallClock,
 )
-from headway.domain.application_profile import MOST_STAGES
 
 
 def a_recorded_stage(**changes: Any) -> RecordedStage:

@@ -27,10 +27,8 @@ from headway.domain import (
     NodeType,
     Objective,
     RecordedStage,
-    TaskCounts,
-    TaskTimes,
-    WallClock,
 )
+from headway.domain.application_profile import TaskCounts, TaskTimes, WallClock
 from headway.domain.configuration import task_slots
 from headway.emitters import ALL_FORMATS, Submission
 from headway.errors import InputError
