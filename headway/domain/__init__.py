@@ -57,7 +57,6 @@ from headway.domain.profile import (
     APPLICATION_PROFILE_SCHEMA,
     PROFILE_SCHEMA,
     Application,
-    ApplicationKind,
     Drift,
     DriverPhase,
     DurationNoise,
@@ -89,7 +88,6 @@ from headway.domain.stage import (
     StageResources,
     StatefulOperator,
     TasksRule,
-    WindowKind,
 )
 from headway.domain.target import (
     AnyPromise,
@@ -132,12 +130,12 @@ if TYPE_CHECKING:
 __all__ = [
     "APPLICATION_PROFILE_SCHEMA", "NOT_QUOTED", "PLATFORMS", "PROFILE_SCHEMA", "Z90", "Advice",
     "AdvisedRun", "AfterStart", "Answer", "AnyAnswer", "AnyPromise", "Application",
-    "ApplicationKind", "ApplicationProfile", "Applies", "Arrivals", "Backtest", "BatchAnswer",
-    "Burst", "CatchUp", "Change", "Cluster", "Coalescing", "ComingBack", "Configuration",
-    "Coverage", "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision", "DeclaredCosts",
-    "DeclaredWork", "DefaultParallelism", "Drain", "Drift", "DriverPhase", "DurationGrowth",
-    "DurationNoise", "DuringBurst", "EmptyBatches", "EndingJob", "EventTimeLag", "EventTimeWindow",
-    "Explored", "FileSplits", "Finding", "FindingCode", "FrontierPoint", "GrowthCause", "HeldOut",
+    "ApplicationProfile", "Applies", "Arrivals", "Backtest", "BatchAnswer", "Burst", "CatchUp",
+    "Change", "Cluster", "Coalescing", "ComingBack", "Configuration", "Coverage", "Deadline",
+    "DeadlinePlan", "DeadlinePoint", "Decision", "DeclaredCosts", "DeclaredWork",
+    "DefaultParallelism", "Drain", "Drift", "DriverPhase", "DurationGrowth", "DurationNoise",
+    "DuringBurst", "EmptyBatches", "EndingJob", "EventTimeLag", "EventTimeWindow", "Explored",
+    "FileSplits", "Finding", "FindingCode", "FrontierPoint", "GrowthCause", "HeldOut",
     "InfeasiblePlan", "Interval", "Job", "JobProfile", "LatencyDistribution", "LevelTime",
     "MemoryPlan", "MemoryProfile", "Metric", "Narrowing", "NearestTarget", "NodeType", "Objective",
     "ObservedArrivals", "ObservedSetting", "Optimality", "Outage", "Pins", "Plan",
@@ -149,7 +147,7 @@ __all__ = [
     "StageObserved", "StageProfile", "StageResources", "StageTerm", "StateLoad",
     "StateOperatorProfile", "StateProfile", "StatedRange", "StatefulOperator", "StreamAnswer",
     "StreamBacklog", "Target", "TasksRule", "TraceStretch", "Verdict", "WarmUp", "WarmUpPoint",
-    "WindowGrid", "WindowKind", "parse_promise",
+    "WindowGrid", "parse_promise",
 ]  # fmt: skip
 
 # What a plan of a stream does not speak of is loaded by what does.

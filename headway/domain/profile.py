@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import field, replace
-from enum import StrEnum
 from typing import ClassVar
 
 from headway.assumptions.predictions import USUAL_PERSISTENCE_RATIO
@@ -27,13 +26,6 @@ PROFILE_SCHEMA = "headway.profile/v1"
 APPLICATION_PROFILE_SCHEMA = "headway.application-profile/v1"
 CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
 """Files written and synced: the disk's, whatever the age of the JVM."""
-
-
-class ApplicationKind(StrEnum):
-    """What keeps an application running: its own program, or the clock of DStreams."""
-
-    BATCH = "batch"
-    DSTREAMS = "dstreams"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
