@@ -10,7 +10,7 @@ from headway.domain.argument import Question, argument_of, as_in
 from headway.domain.argument_lists import EXECUTOR_RANGE, Each, File, Names, Text
 from headway.domain.argument_values import RATE, Anything, Count, Duration, ListOf
 from headway.domain.playback import Outage, RateTrace
-from headway.domain.question import PlanQuestion, RunQuestion
+from headway.domain.question import KeyType, PlanQuestion, RunQuestion
 from headway.errors import argument
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_INT, MOST_LONG
@@ -56,7 +56,7 @@ class OrderedQuestion(RunQuestion):
         is_required=True,
         is_first=True,
     )
-    key_type: str | None = as_in(PlanQuestion, "key_type")
+    key_type: KeyType | None = as_in(PlanQuestion, "key_type")
     total_rows: float | None = as_in(PlanQuestion, "total_rows")
     stage: str | None = argument_of(
         Text(), "Stage after an exchange; by default the one with the most work."

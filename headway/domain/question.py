@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.assumptions.resources import LEAST_HEAP_BYTES
@@ -51,22 +50,12 @@ if TYPE_CHECKING:
     from headway.domain.ordered import KeyCounts
 
 
-class Mode(StrEnum):
-    """Execution mode of a streaming query."""
-
-    MICRO_BATCH = "micro-batch"
-    REAL_TIME = "real-time"
-
-
-class Checkpoint(StrEnum):
-    """Whether a plan starts from the existing checkpoint, or from a new one."""
-
-    EXISTING = "existing"
-    NEW = "new"
-
-
+#: Execution mode of a streaming query.
+Mode: TypeAlias = Literal["micro-batch", "real-time"]
+#: Whether a plan starts from the existing checkpoint, or from a new one.
+Checkpoint: TypeAlias = Literal["existing", "new"]
 #: Spark's types of key columns.
-KEY_TYPES = ("string", "int", "long")
+KeyType: TypeAlias = Literal["string", "int", "long"]
 NOT_FOR_PIPELINES = "not for pipelines"
 # Of jobs of all kinds but pipelines, unless it says otherwise.
 _of_jobs = partial(argument_of, not_for={JobKind.PIPELINE: NOT_FOR_PIPELINES})
@@ -76,7 +65,7 @@ _rarely_fixed = partial(_fixed, is_rare=True)
 _of_nodes = partial(_of_jobs, topic=Topic.NODES)
 _rarely_of_nodes = partial(_of_nodes, is_rare=True)
 _rare = partial(_of_jobs, is_rare=True)
-_MODE: Choice[Mode] = Choice(Mode)
+_MODE: Choice[Mode] = Choice(get_args(Mode))
 # With less Spark does not start.
 _HEAP = InRange(
     minimum=LEAST_HEAP_BYTES.value,
@@ -174,7 +163,7 @@ class JobQuestion(SettingQuestion):
     mode: Mode = _rarely_fixed(
         _MODE,
         "Execution mode of the query; in Real-Time Mode --trigger is the batch length.",
-        default=Mode.MICRO_BATCH,
+        default="micro-batch",
     )
     path_s: float | None = _rarely_fixed(
         Duration(),
@@ -271,7 +260,7 @@ class PlanQuestion(JobQuestion):
         name="budget",
     )
     checkpoint: Checkpoint | None = _fixed(
-        Choice(Checkpoint),
+        Choice(get_args(Checkpoint)),
         "Start from the existing checkpoint, which fixes the shuffle partitions, or from a new "
         "one.",
         not_for=not_for(
@@ -350,8 +339,8 @@ class PlanQuestion(JobQuestion):
         "How often each key occurs, as for headway ordered; all rows of a key go to one task.",
         not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )
-    key_type: str | None = _rare(
-        Choice(KEY_TYPES),
+    key_type: KeyType | None = _rare(
+        Choice(get_args(KeyType)),
         "Spark's type of the key column; by default long for numbers in JSON, else string.",
         not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )
@@ -372,13 +361,13 @@ class PlanQuestion(JobQuestion):
         return min((limit.files_per_hour for limit in self.limits), default=math.inf)
 
 
-def mode_of(options: Mapping[str, Any]) -> Mode:
-    """The execution mode that is asked for.
+def asks_for_real_time(options: Mapping[str, Any]) -> bool:
+    """Whether the execution mode that is asked for is Real-Time Mode.
 
     Examples
     --------
-    >>> mode_of({"mode": "real-time"}), mode_of({})
-    (<Mode.REAL_TIME: 'real-time'>, <Mode.MICRO_BATCH: 'micro-batch'>)
+    >>> asks_for_real_time({"mode": "real-time"}), asks_for_real_time({})
+    (True, False)
     """
     mode = options.get("mode")
-    return Mode.MICRO_BATCH if mode is None else _MODE.read(mode, "mode")
+    return mode is not None and _MODE.read(mode, "mode") == "real-time"

@@ -10,10 +10,10 @@ import csv
 import math
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from headway.domain.ordered import KeyCounts
-from headway.domain.question import KEY_TYPES
+from headway.domain.question import KeyType
 from headway.errors import InputError, argument
 from headway.formats.own_files import parse_json, read_text
 from headway.formats.yaml_document import shown
@@ -45,8 +45,9 @@ def read_key_counts(
     ...
     headway.errors.InputError: no/such.csv: no such file; expected a count of keys: a CSV file...
     """
-    if kind is not None and kind not in KEY_TYPES:
-        raise InputError(f"key type is {kind!r}; expected one of {', '.join(KEY_TYPES)}")
+    kinds = get_args(KeyType)
+    if kind is not None and kind not in kinds:
+        raise InputError(f"key type is {kind!r}; expected one of {', '.join(kinds)}")
     counts: dict[str | int, float] = {}
     for where, key, column, count in _rows(path):
         if key is None or key == "":

@@ -45,7 +45,7 @@ def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
     Raises InputError if the requested shuffle partitions differ from those of an existing
     checkpoint, or if those are unknown.
     """
-    if checkpoint is Checkpoint.NEW:
+    if checkpoint == "new":
         return replace(question, starts_anew=True)
     if checkpoint is None:
         return question
@@ -80,7 +80,7 @@ def new_checkpoint_advice(
     The existing one fixes the shuffle partitions of the question, which was planned with ``nodes``
     (the maximum if it is infeasible) and a latency.
     """
-    if checkpoint is not Checkpoint.EXISTING or pinned_partitions(question.profile) is None:
+    if checkpoint != "existing" or pinned_partitions(question.profile) is None:
         return
     free = replace(question, space=replace(question.space, shuffle_partitions=None))
     bounded = replace(free, space=replace(free.space, max_nodes=nodes))
@@ -112,7 +112,7 @@ def planned_settings(
     for key, value in (*spark_conf.items(), *query_options.items()):
         knob = knob_of(key)
         applies = when_applied(knob, profile)
-        pinned = applies is Applies.NEW_CHECKPOINT and checkpoint is Checkpoint.EXISTING
+        pinned = applies is Applies.NEW_CHECKPOINT and checkpoint == "existing"
         settings.append(
             PlannedSetting(
                 setting=knob.label,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain import Promise, Target
@@ -157,7 +158,7 @@ class StreamingJob:
         f"Confidence level for the durations. Default {CONFIDENCE.value}.",
         default=CONFIDENCE.value,
     )
-    checkpoint: str | None = entry(
+    checkpoint: Literal["new", "existing"] | None = entry(
         Choice(("new", "existing")),
         "Whether the query starts from its checkpoint, which fixes the shuffle partitions. "
         "Default: the current number is preferred, not fixed.",
