@@ -18,7 +18,6 @@ from headway.domain.growth import (
 )
 from headway.domain.job import Answer, Job
 from headway.domain.node_type import PLATFORMS, NodeType, Objective
-from headway.domain.observed import EventTimeLag, ObservedArrivals, ObservedSetting
 from headway.domain.plan import (
     Change,
     FrontierPoint,
@@ -66,7 +65,10 @@ from headway.domain.profile import (
 from headway.domain.recorded import (
     Coverage,
     EmptyBatches,
+    EventTimeLag,
     MemoryProfile,
+    ObservedArrivals,
+    ObservedSetting,
     Share,
     StateOperatorProfile,
     StateProfile,

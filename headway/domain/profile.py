@@ -13,8 +13,14 @@ from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration, Drain
 from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.growth import DurationGrowth, SlowGrowth, WarmUp
-from headway.domain.observed import ObservedArrivals, ObservedSetting
-from headway.domain.recorded import Coverage, EmptyBatches, MemoryProfile, StateProfile
+from headway.domain.recorded import (
+    Coverage,
+    EmptyBatches,
+    MemoryProfile,
+    ObservedArrivals,
+    ObservedSetting,
+    StateProfile,
+)
 from headway.domain.result import Result
 from headway.domain.stage import QueryShape, StageProfile
 from headway.domain.target import AnyPromise, Deadline

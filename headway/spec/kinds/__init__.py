@@ -11,12 +11,11 @@ if TYPE_CHECKING:
     from headway.spec.kinds.capacity import CapacityPlan
     from headway.spec.kinds.catalog import NodeCatalog
     from headway.spec.kinds.cluster import Cluster
-    from headway.spec.kinds.exploration import Exploration
     from headway.spec.kinds.jobs import BatchJob, StreamingJob
     from headway.spec.kinds.ordered import OrderedPipeline
     from headway.spec.kinds.pipelines import MicroBatchPipeline
     from headway.spec.kinds.schedule import QuerySchedule
-    from headway.spec.kinds.tuning import Tuning
+    from headway.spec.kinds.tuning import Exploration, Tuning
     from headway.spec.kinds.windows import SharedWindows
 
 # A kind is called in files what its noun is called here.
@@ -26,8 +25,7 @@ _HOMES = {
     "headway.spec.kinds.catalog": "NodeCatalog",
     "headway.spec.kinds.capacity": "CapacityPlan",
     "headway.spec.kinds.schedule": "QuerySchedule",
-    "headway.spec.kinds.exploration": "Exploration",
-    "headway.spec.kinds.tuning": "Tuning",
+    "headway.spec.kinds.tuning": "Exploration Tuning",
     "headway.spec.kinds.pipelines": "MicroBatchPipeline",
     "headway.spec.kinds.ordered": "OrderedPipeline",
     "headway.spec.kinds.windows": "SharedWindows",
