@@ -17,7 +17,7 @@ from headway.spec.forms.entries import Kind
 from headway.spec.forms.kinds import Choice, ListOf, MapOf, Nested, Text
 from headway.spec.forms.quantities import NAME
 from headway.spec.forms.reader import merged
-from headway.spec.kinds import KINDS
+from headway.spec.kinds import KINDS, noun_of_kind
 
 if TYPE_CHECKING:
     from headway.domain import AnyAnswer, BatchAnswer, EndingJob, JobProfile, StreamAnswer
@@ -62,7 +62,7 @@ class SpecFile:
 
 _ENVELOPE: Mapping[str, Kind] = {
     "apiVersion": Choice((API_VERSION,)),
-    "kind": Choice(tuple(KINDS)),
+    "kind": Choice(KINDS),
     "metadata": Nested(Metadata),
     "include": ListOf(item=Text(words="the path of a YAML file"), or_one=True),
 }
@@ -71,12 +71,16 @@ _ENVELOPE: Mapping[str, Kind] = {
 def scaffold(kind: str, *, name: str, file: str) -> str:
     """The text of a new file: valid as it is, with values to replace.
 
+    Raises InputError if there is no such kind.
+
     Examples
     --------
     >>> scaffold("StreamingJob", name="orders", file="orders.yaml").splitlines()[5]
     'apiVersion: headway/v1'
     """
-    path = Path(__file__).parent / "scaffolds" / f"{KINDS[kind].__name__}.yaml"
+    if kind not in KINDS:
+        raise InputError(f"kind is {kind!r}; expected one of {', '.join(KINDS)}")
+    path = Path(__file__).parent / "scaffolds" / f"{kind}.yaml"
     fillings = {"{name}": name, "{file}": file}
     text = path.read_text(encoding="utf-8")
     text = re.sub(r"\{(?:name|file)\}", lambda match: fillings[match[0]], text)
@@ -206,7 +210,7 @@ def _read_envelope(reader: Reader, root: dict[str, Plain]) -> Any:
         if not close:
             return None
         envelope["kind"] = close[0]
-    spec_kind = Nested(KINDS[envelope["kind"]])
+    spec_kind = Nested(noun_of_kind(envelope["kind"]))
     if "spec" not in root:
         reader.fault(("spec",), f"missing; expected {spec_kind.words}")
         return None

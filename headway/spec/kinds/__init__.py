@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway.lazy_names import loads_when_used
 
@@ -30,30 +29,14 @@ _HOMES = {
     "headway.spec.kinds.ordered": "OrderedPipeline",
     "headway.spec.kinds.windows": "SharedWindows",
 }
-_KINDS = " ".join(_HOMES.values()).split()
+#: The kinds, by their names in files.
+KINDS = tuple(" ".join(_HOMES.values()).split())
 
-__getattr__ = loads_when_used(__name__, _HOMES)
-
-
-class _Nouns(Mapping[str, type[Any]]):
-    def __getitem__(self, name: str) -> type[Any]:
-        if name not in _KINDS:
-            raise KeyError(name)
-        noun = __getattr__(name)
-        assert isinstance(noun, type)
-        return noun
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_KINDS)
-
-    def __len__(self) -> int:
-        return len(_KINDS)
-
-
-#: Noun of each kind, by the name in the file.
-KINDS: Mapping[str, type[Any]] = _Nouns()
+#: The noun of a kind, by its name.
+noun_of_kind = __getattr__ = loads_when_used(__name__, _HOMES)
 
 __all__ = [
     "KINDS", "BatchJob", "CapacityPlan", "Cluster", "Exploration", "MicroBatchPipeline",
     "NodeCatalog", "OrderedPipeline", "QuerySchedule", "SharedWindows", "StreamingJob", "Tuning",
+    "noun_of_kind",
 ]  # fmt: skip
