@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.domain.configuration import Arrivals, Cluster, Configuration, Drain
-from headway.domain.declared import Z90, DeclaredCosts, DeclaredWork, Provenance, StatedRange
+from headway.domain.declared import Z90, DeclaredCosts, DeclaredWork, StatedRange
 from headway.domain.finding import NOT_QUOTED, Finding, FindingCode
 from headway.domain.growth import (
     DurationGrowth,
@@ -142,8 +142,8 @@ __all__ = [
     "MemoryPlan", "MemoryProfile", "Metric", "Narrowing", "NearestTarget", "NodeType", "Objective",
     "ObservedArrivals", "ObservedSetting", "Optimality", "Outage", "Pins", "Plan",
     "PlannedDurations", "PlannedRate", "PlannedSetting", "Playback", "Policy", "Prediction",
-    "Promise", "PromiseNeed", "Provenance", "QueryReport", "QuerySetting", "QueryShape",
-    "QueryState", "RateTrace", "RecordSplits", "RecordedStage", "Recovery", "Rejection", "Restart",
+    "Promise", "PromiseNeed", "QueryReport", "QuerySetting", "QueryShape", "QueryState",
+    "RateTrace", "RecordSplits", "RecordedStage", "Recovery", "Rejection", "Restart",
     "RocksDbMemory", "RowsLaw", "RuleOfThumb", "ScheduleReport", "ScheduledQuery", "Sensitivity",
     "Separation", "Share", "SimulatedTarget", "SlowGrowth", "SlowMeasure", "SourceTasks",
     "StageObserved", "StageProfile", "StageResources", "StageTerm", "StateLoad",

@@ -306,7 +306,7 @@ class ApplicationProfile(Result):
 
     @property
     def provenance(self) -> Provenance:
-        return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
+        return "measured" if self.declared is None else "declared"
 
     @property
     def applications(self) -> tuple[Application, ...]:

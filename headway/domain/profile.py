@@ -228,7 +228,7 @@ class JobProfile(Result):
 
     @property
     def provenance(self) -> Provenance:
-        return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
+        return "measured" if self.declared is None else "declared"
 
     @property
     def application(self) -> Application:

@@ -13,7 +13,6 @@ from headway.domain import (
     Configuration,
     JobProfile,
     PlannedSetting,
-    Provenance,
 )
 from headway.domain.question import Checkpoint
 from headway.errors import InputError, argument
@@ -134,7 +133,7 @@ def changes_from_today(
     Every key of the plan is compared with its value in the profiled run; if that was not recorded,
     the change says so. A declared job has no run to compare with.
     """
-    if profile.provenance is Provenance.DECLARED:
+    if profile.provenance == "declared":
         return ()
     today = profile.baseline
     changes = []
@@ -167,7 +166,7 @@ def changes_from_today(
 
 def profiled_values(profile: JobProfile) -> dict[str, str]:
     """Values of a plan's keys in the profiled run, by Spark's key, as far as known."""
-    if profile.provenance is Provenance.DECLARED:
+    if profile.provenance == "declared":
         return {}
     today, application = profile.baseline, profile.applications[-1]
     values = {
