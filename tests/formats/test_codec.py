@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -40,6 +40,7 @@ class Outer:
     by_code: Mapping[FindingCode, tuple[float, ...]] = field(
         default_factory=dict, metadata={"items": ("code", "times_s")}
     )
+    unit: Literal["s", "rows"] = "s"
 
     @property
     def half_s(self) -> float:
@@ -56,7 +57,7 @@ OUTER = Outer(
 def test_metadata_say_where_and_how_a_field_is_written() -> None:
     data = data_of(OUTER)
     assert list(data) == [
-        *("time", "size", "note", "asked_s", "said", "findings", "by_hour", "by_code"),
+        *("time", "size", "note", "asked_s", "said", "findings", "by_hour", "by_code", "unit"),
     ]
     assert data["time"] == {"mean": 0.333333, "half": 0.166667, "ends": [0.25, None]}
     assert (data["size"], data["note"], data["asked_s"]) == (2, "", 1 / 3)
@@ -97,6 +98,7 @@ def test_forms_differ_in_digits_infinity_and_defaults() -> None:
         ({"by_code": {}}, "by_code: got a mapping; expected a list, each item a mapping with"),
         ({"by_code": [{"code": "declared"}]}, r"by_code\[0\].times_s: missing; expected a list"),
         ({"by_code": [{"code": "x", "times_s": []}]}, r"by_code\[0\].code: got 'x'; expected one"),
+        ({"unit": "kg"}, "unit: got 'kg'; expected one of s, rows"),
         ({"findings": [{"code": "hope"}]}, r"findings\[0\].code: got 'hope'; expected one of"),
     ],
 )
