@@ -182,7 +182,7 @@ class Parsed:
 class ListOf:
     """A list of one kind of thing; with ``or_one``, a single one need not be in a list.
 
-    ``tell_faults`` reports what is wrong with members beside each other.
+    ``tell_faults`` reports members that do not fit together.
     """
 
     item: Kind
