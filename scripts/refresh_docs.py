@@ -115,7 +115,7 @@ def _help(*command: str) -> str:
 def spec_page(path: Path) -> str:
     """The reference of spec files: what people wrote, with what the declarations say in it."""
     from headway.spec.json_schema import file_nouns, json_schema
-    from headway.spec.kinds import KINDS
+    from headway.spec.kinds import KINDS, noun_of_kind
 
     text = path.read_text(encoding="utf-8")
     before, _, rest = text.partition(_BEGIN)
@@ -123,7 +123,8 @@ def spec_page(path: Path) -> str:
     schema = json_schema()
     written: list[str] = []
     lines = []
-    for kind, noun in KINDS.items():
+    for kind in KINDS:
+        noun = noun_of_kind(kind)
         lines += [f"## {kind}", "", *_table(noun, written)]
     unwritten_nouns = [noun for noun in file_nouns() if noun.__name__ not in written]
     assert {noun.__name__ for noun in file_nouns()} <= set(schema["$defs"])

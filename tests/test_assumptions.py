@@ -180,7 +180,7 @@ def test_an_explanation_names_what_the_plan_rests_on_and_no_more() -> None:
     assert (resources.HEAP_ROOM_RATIO in assumptions_of(plan)) == (plan.memory is not None)
     assert plan.feasible
     assert (fits.FRESH_JVM_S in assumptions_of(plan)) == (
-        plan.after_start is not None and plan.after_start.evidence.value == "measured"
+        plan.after_start is not None and plan.after_start.evidence == "measured"
     )
     hopeless = a_plan("p99 <= 1ms")
     assert planning.CLOSE_TO_FLOOR_RATIO in assumptions_of(hopeless)

@@ -25,7 +25,7 @@ from typing import Any
 
 from headway.domain import Configuration, QuerySetting, Target
 from headway.domain.live import Bounds, Reason
-from headway.domain.tuner import Mode, Phase, TunerState
+from headway.domain.tuner import Phase, TunerState
 from headway.errors import HeadwayError
 from headway.formats.profile_file import load_profile
 from headway.formats.tuner_files import load_tuner, profile_hash
@@ -145,7 +145,7 @@ def machine_of(
     )
     bounds = Bounds(min_executors=1, max_executors=executors)
     rule = LiveRule(live=live, bounds=bounds)
-    return TunerMachine(actuators, rule, state, path, mode=Mode.ACT, at=killer.at)
+    return TunerMachine(actuators, rule, state, path, acts=True, at=killer.at)
 
 
 def another(

@@ -17,7 +17,7 @@ from query_progress import batches_of
 from headway.api.tune import tune
 from headway.domain import Configuration, JobProfile, QuerySetting, Target
 from headway.domain.live import Bounds, ChangeKind
-from headway.domain.tuner import LearnedPause, Phase, TunerState
+from headway.domain.tuner import Phase, TunerState
 from headway.formats.tuner_files import audit_file, load_tuner, profile_hash, save_tuner
 from headway.models.simulation.closed_loop import Sight
 from headway.planner.question import Question
@@ -264,9 +264,7 @@ def _known(part: Part, profile: JobProfile, target: str, known_s: tuple[float, .
         phase=Phase.LEARN,
         original=began,
         last_good=began,
-        pauses=(
-            () if part.waits_ms else (LearnedPause(kind=ChangeKind.RESTART, pauses_s=known_s),)
-        ),
+        pauses_s={} if part.waits_ms else {ChangeKind.RESTART: known_s},
         provisioning_s=known_s if part.waits_ms else (),
     )
 
@@ -274,8 +272,7 @@ def _known(part: Part, profile: JobProfile, target: str, known_s: tuple[float, .
 def _pauses_s(state: Path) -> list[float]:
     """Of its last restarts, oldest first."""
     known = load_tuner(state)
-    found = () if known is None else known.pauses
-    return [one for each in found if each.kind == ChangeKind.RESTART for one in each.pauses_s]
+    return [] if known is None else [*known.pauses_s.get(ChangeKind.RESTART, ())]
 
 
 def _provisioning_s(state: Path) -> list[float]:

@@ -22,7 +22,7 @@ from headway.domain import (
     Promise,
     Target,
 )
-from headway.domain.argument_values import RATE, Duration, Promises
+from headway.domain.argument_values import PROMISES, RATE, Duration
 from headway.errors import InputError, RefusedArgumentError, argument
 from headway.formats.profile_file import load_any_profile, load_profile, load_stream_profile
 from headway.units import counted, format_duration, format_rate
@@ -112,7 +112,7 @@ def positive_trigger_s(question: SettingQuestion) -> float | None:
 
 def deadline_in(target: object) -> Deadline | None:
     """The deadline of a batch job, if the target is one."""
-    promises = Promises().read(target, "target")
+    promises = PROMISES.read(target, "target")
     deadline = next((promise for promise in promises if isinstance(promise, Deadline)), None)
     if deadline is not None and len(promises) > 1:
         raise InputError(f"'{deadline}' is for jobs that end and must be the only target")
@@ -150,8 +150,8 @@ def promises_from(
     target: AnyPromise | str | Sequence[AnyPromise | str],
 ) -> tuple[Target, list[Promise]]:
     """The first latency target, which a plan is made for, and the other targets."""
-    promises = []
-    for promise in Promises().read(target, "target"):
+    promises: list[Promise] = []
+    for promise in PROMISES.read(target, "target"):
         if isinstance(promise, Deadline):
             raise InputError(
                 f"target '{promise}': a streaming job has no end; use a latency, e.g. 'p99 <= 3s'"

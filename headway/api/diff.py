@@ -112,6 +112,6 @@ def _require_batch(name: str, profile: ApplicationProfile) -> None:
         profile.require_can_promise(Deadline(limit_s=1.0))
     except InputError:
         raise InputError(
-            f"{name}: the profile of a {profile.kind.value} application; expected that of a "
+            f"{name}: the profile of a {profile.kind} application; expected that of a "
             "streaming query or of a batch job"
         ) from None

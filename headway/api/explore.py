@@ -39,7 +39,7 @@ from headway.profiler.recording.recorder import record
 from headway.profiler.spark.session import embedded_session
 from headway.report.advice import lesson_text, run_text
 from headway.runtime.exploring import Build, require_followed, run_setting, session_slots
-from headway.spec.kinds.exploration import Exploration
+from headway.spec.kinds.tuning import Exploration
 from headway.spec.spec_file import load_spec_of
 from headway.units import format_duration, parse_rate_per_s
 

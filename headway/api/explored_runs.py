@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headway.api.profile import reading
 from headway.domain import JobProfile, ObservedSetting, StreamAnswer
-from headway.domain.log_questions import LogEngine, LogsQuestion
+from headway.domain.log_questions import LogsQuestion
 from headway.errors import EventLogError
 from headway.models.job.predict import predict
 from headway.profiler.streaming.backtest import observed_latency
@@ -19,7 +19,7 @@ from headway.report.advice import asked_interval
 def measured_p99_s(recording: Path, query_id: str) -> float | None:
     """The p99 of the tuple latency in a run [s]; None if no two of its batches are consecutive."""
     try:
-        with reading([recording], LogsQuestion(engine=LogEngine.IN_PROCESS)) as logs_read:
+        with reading([recording], LogsQuestion(engine="in-process")) as logs_read:
             runs = runs_of_job(logs_read.collected, logs_read.logs, (query_id,)).runs
             return observed_latency(runs[0]).p99_s
     except EventLogError:

@@ -12,7 +12,6 @@ from headway.api.fleet_needs import FleetJob, KnownNeeds, executor_node, executo
 from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.domain import DuringBurst, JobProfile, Promise, Target, Verdict
-from headway.domain.question import Checkpoint
 from headway.domain.writes import CheckpointStore, StorePrice
 from headway.errors import InputError
 from headway.fleet.nouns import JobWrites, Kept, Refusal
@@ -199,7 +198,7 @@ class StreamingNeeds(FleetJob):
                 space,
                 job.confidence,
                 (*job.targets[:target_index], *job.targets[target_index + 1 :]),
-                None if job.checkpoint is None else Checkpoint(job.checkpoint),
+                job.checkpoint,
             )
         except InputError as error:
             raise InputError(f"job {self.entry.name!r}: {error}") from None

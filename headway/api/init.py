@@ -24,7 +24,7 @@ def init(kind: str = "StreamingJob", *, name: str = "job", file: str | Path = "F
     Raises
     ------
     InputError
-        If the name is not valid for a spec.
+        If there is no such kind, or the name is not valid for a spec.
     """
     text = scaffold(kind, name=name, file=str(file))
     # What is to be filled in is not there yet.

@@ -40,7 +40,7 @@ from headway.domain.argument import JobKind, given_names, question_for, takes
 from headway.domain.argument_values import ROWS
 from headway.domain.backlog import ending_job
 from headway.domain.later import later, with_changes
-from headway.domain.question import Mode, PlanQuestion, mode_of
+from headway.domain.question import PlanQuestion, asks_for_real_time
 from headway.errors import InputError, argument
 from headway.units import format_duration
 
@@ -105,7 +105,7 @@ def plan(
     *,
     rate: float | str | None,
     target: _Targets,
-    mode: Literal["real-time", Mode.REAL_TIME],
+    mode: Literal["real-time"],
     **options: Unpack[PlanOptions],
 ) -> RealTimePlan: ...
 
@@ -256,7 +256,7 @@ def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]
         return JobKind.PIPELINE, profile
     target: Any = options.get("target")
     queries = options.get("queries")
-    has_target, is_real_time = "target" in given_names(options), mode_of(options) is Mode.REAL_TIME
+    has_target, is_real_time = "target" in given_names(options), asks_for_real_time(options)
     if has_target and is_real_time:
         return JobKind.REAL_TIME, job_from(profile, promises_from(target)[0], queries)
     deadline = deadline_in(target) if has_target else None

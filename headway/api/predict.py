@@ -22,7 +22,7 @@ from headway.domain.argument import JobKind, question_for, takes
 from headway.domain.configuration import TaskCores
 from headway.domain.later import later, with_changes
 from headway.domain.predict_question import PredictQuestion
-from headway.domain.question import Mode, RunQuestion, mode_of
+from headway.domain.question import RunQuestion, asks_for_real_time
 from headway.errors import InputError, argument
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def predict(profile: AnyPipeline, *, rate: float | str | None = ...) -> AnyPipel
 def predict(
     profile: JobProfile | str | Path,
     *,
-    mode: Literal["real-time", Mode.REAL_TIME],
+    mode: Literal["real-time"],
     **options: Unpack[PredictOptions],
 ) -> RealTimePrediction: ...
 
@@ -144,7 +144,7 @@ def predicted_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, An
     """
     if is_pipeline(profile):
         return JobKind.PIPELINE, profile
-    if mode_of(options) is Mode.REAL_TIME:
+    if asks_for_real_time(options):
         return JobKind.REAL_TIME, job_from(profile, queries=options.get("queries"))
     job = stream_job(profile, options.get("queries"))
     if job.job_kind is not JobKind.DSTREAMS:

@@ -93,7 +93,7 @@ def profile(
     if isinstance(any_profile, JobProfile):
         return any_profile
     raise EventLogError(
-        f"{any_profile.application.id}: a {any_profile.kind.value} application with "
+        f"{any_profile.application.id}: a {any_profile.kind} application with "
         f"{any_profile.num_jobs} jobs, no streaming query; expected progress events of a "
         "Structured Streaming query"
     )

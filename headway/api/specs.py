@@ -13,6 +13,7 @@ from headway.assumptions.planning import MOST_NODES_OF_PLAN
 from headway.domain import AnyPromise, Deadline, StreamAnswer
 from headway.errors import InputError, SpecError
 from headway.formats.yaml_document import route_text
+from headway.spec.forms import place
 from headway.spec.kinds import BatchJob, StreamingJob
 from headway.spec.kinds.rates import peak_rate
 from headway.spec.parts import PROFILE_OF, cluster_of, node_of, node_type_of
@@ -146,7 +147,7 @@ def submission_fields(planned: Planned) -> dict[str, Any]:
 
 def placed(file: SpecFile, route: tuple[str | int, ...], message: str) -> list[str]:
     """Lines that have a position keep it; others get that of ``route``."""
-    where = file.sources.place(route)
+    where = place(file.documents, route)
     return [
         line if re.match(r"[^:\n]+:\d+:\d+: ", line) else f"{where}: {route_text(route)}: {line}"
         for line in message.splitlines()

@@ -10,7 +10,6 @@ from pathlib import Path
 from headway.api.arguments import job_from, promises_from
 from headway.api.tune import bounds_for, quiet_times, rule_and_state
 from headway.api.tune_spec import TELL_EVERY_S, state_of
-from headway.domain.tuner import Mode
 from headway.domain.watched import WatchedChange
 from headway.errors import InputError, argument
 from headway.formats.tuner_files import TunerLock
@@ -87,7 +86,7 @@ def supervise_spec(
             rule,
             state,
             state_path,
-            mode=Mode.ACT if act else Mode.RECOMMEND,
+            acts=act,
             is_quiet=quiet_times(tuning.quiet),
         )
         query.meanwhile, query.left_gap = machine.watch_meanwhile, machine.has_left_gap

@@ -16,7 +16,7 @@ from headway.assumptions.tuning import TRIGGER_RATIOS
 from headway.domain import Configuration, JobProfile, Target
 from headway.domain.argument_values import Choice, Duration, Positive
 from headway.domain.live import Bounds, ChangeKind
-from headway.domain.tuner import HalfDone, Mode, Phase, TunerState
+from headway.domain.tuner import Phase, TunerState
 from headway.errors import InfeasibleError, InputError
 from headway.formats.tuner_files import TunerLock, load_tuner, profile_hash
 from headway.profiler.recording.live import QueryFeed
@@ -32,7 +32,7 @@ from headway.runtime.tuning.session import (
 from headway.tuner.live_query import LiveQuery
 from headway.tuner.live_rule import LiveRule
 from headway.tuner.machine import TunerMachine
-from headway.tuner.remembered import remembered, remembered_pauses
+from headway.tuner.rule.memory import remembered
 from headway.tuner.tuner import Tuner
 from headway.units import S_PER_HOUR, format_rate
 
@@ -124,8 +124,8 @@ def tune(
     HeadwayError
         If the query does not start.
     """
-    tuner_mode = Choice(Mode).read(mode, "mode")
-    may_cut = Choice(HalfDone).read(half_done, "half_done") is HalfDone.ALLOW
+    acts = Choice(("recommend", "act")).read(mode, "mode") == "act"
+    may_cut = Choice(("wait", "allow")).read(half_done, "half_done") == "allow"
     first, others = promises_from(target)
     if others or first.quantile is None:
         raise InputError(f"target is {target!r}; expected one quantile, e.g. 'p99 <= 3s'")
@@ -139,7 +139,7 @@ def tune(
     require_classic(spark)
     num_executors, cores = running_slots(spark)
     bounds = bounds_for(executors or (num_executors, num_executors), catch_up, budget)
-    if tuner_mode is Mode.ACT:
+    if acts:
         require_no_dynamic_allocation(spark, bounds.max_executors)
     allocation = warning_of_allocation(spark, bounds.min_executors, bounds.max_executors)
     baseline = replace(
@@ -155,7 +155,7 @@ def tune(
         rule, initial_state = rule_and_state(
             live, baseline, path, bounds=bounds, triggers=triggers, rate_limit=rate_limit
         )
-        if tuner_mode is Mode.RECOMMEND or why_no_live_executors(spark) is not None:
+        if not acts or why_no_live_executors(spark) is not None:
             initial_state = _on_the_slots_of(initial_state, baseline)
         actuators = Actuators(
             spark=spark,
@@ -170,7 +170,7 @@ def tune(
             rule,
             initial_state,
             path,
-            mode=tuner_mode,
+            acts=acts,
             allow=[_ALLOWED[name] for name in allow],
             is_quiet=is_quiet,
             at=at or nothing,
@@ -194,7 +194,7 @@ def rule_and_state(
     """The rule with what was learned before, and the initial state."""
     state = _fresh(load_tuner(path), live.profile, live.target, baseline)
     rule = LiveRule(live=live, bounds=bounds, triggers_s=_triggers(triggers, baseline, live.target))
-    rule.memory, rule.pauses_s = remembered(state), remembered_pauses(state)
+    rule.memory, rule.pauses_s = remembered(state), dict(state.pauses_s)
     _require_feasible(rule, baseline)
     if rate_limit and state.last_good.max_offsets_per_trigger is None:
         limited = rule.with_limit(state.last_good)

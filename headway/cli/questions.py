@@ -18,9 +18,7 @@ from headway.domain.argument_values import (
     Flag,
     InRange,
     Positive,
-    Promises,
 )
-from headway.domain.target import parse_promise
 
 
 def options_of(question: type[Question]) -> Callable[[Function], Function]:
@@ -89,8 +87,6 @@ def _type_of(value: Any, name: str) -> Any:
             return click.FloatRange(0, min_open=True)
         case _ if getattr(value, "parse", None) is not None:
             return Parsed(name, value.parse)
-        case Promises():
-            return Parsed(name, parse_promise)
         case Duration():
             return DURATION
         case _ if getattr(value, "is_path", False):

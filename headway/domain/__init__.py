@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.domain.configuration import Arrivals, Cluster, Configuration, Drain
-from headway.domain.declared import Z90, DeclaredCosts, DeclaredWork, Provenance, StatedRange
+from headway.domain.declared import Z90, DeclaredCosts, DeclaredWork, StatedRange
 from headway.domain.finding import NOT_QUOTED, Finding, FindingCode
 from headway.domain.growth import (
     DurationGrowth,
@@ -18,7 +18,6 @@ from headway.domain.growth import (
 )
 from headway.domain.job import Answer, Job
 from headway.domain.node_type import PLATFORMS, NodeType, Objective
-from headway.domain.observed import EventTimeLag, ObservedArrivals, ObservedSetting
 from headway.domain.plan import (
     Change,
     FrontierPoint,
@@ -32,7 +31,6 @@ from headway.domain.plan_parts import (
     Advice,
     AfterStart,
     Applies,
-    Evidence,
     LevelTime,
     MemoryPlan,
     NearestTarget,
@@ -58,7 +56,6 @@ from headway.domain.profile import (
     APPLICATION_PROFILE_SCHEMA,
     PROFILE_SCHEMA,
     Application,
-    ApplicationKind,
     Drift,
     DriverPhase,
     DurationNoise,
@@ -68,7 +65,10 @@ from headway.domain.profile import (
 from headway.domain.recorded import (
     Coverage,
     EmptyBatches,
+    EventTimeLag,
     MemoryProfile,
+    ObservedArrivals,
+    ObservedSetting,
     Share,
     StateOperatorProfile,
     StateProfile,
@@ -90,7 +90,6 @@ from headway.domain.stage import (
     StageResources,
     StatefulOperator,
     TasksRule,
-    WindowKind,
 )
 from headway.domain.target import (
     AnyPromise,
@@ -106,21 +105,8 @@ from headway.domain.target import (
 from headway.lazy_names import loads_when_used
 
 if TYPE_CHECKING:
-    from headway.domain.application_profile import (
-        ApplicationProfile,
-        DStreamsProfile,
-        OtherStages,
-        RecordedStage,
-        RunShares,
-        Spread,
-        StageMemory,
-        StageRows,
-        StageVolume,
-        TaskCounts,
-        TaskTimes,
-        WallClock,
-    )
-    from headway.domain.backlog import EndingJob, PlannedBacklog, StreamBacklog
+    from headway.domain.application_profile import ApplicationProfile, RecordedStage
+    from headway.domain.backlog import EndingJob, StreamBacklog
     from headway.domain.backtest import Backtest, HeldOut
     from headway.domain.deadline import AnyAnswer, BatchAnswer, DeadlinePlan, DeadlinePoint
     from headway.domain.playback import (
@@ -146,30 +132,24 @@ if TYPE_CHECKING:
 __all__ = [
     "APPLICATION_PROFILE_SCHEMA", "NOT_QUOTED", "PLATFORMS", "PROFILE_SCHEMA", "Z90", "Advice",
     "AdvisedRun", "AfterStart", "Answer", "AnyAnswer", "AnyPromise", "Application",
-    "ApplicationKind", "ApplicationProfile", "Applies", "Arrivals", "Backtest", "BatchAnswer",
-    "Burst", "CatchUp", "Change", "Cluster", "Coalescing", "ComingBack", "Configuration",
-    "Coverage", "DStreamsProfile", "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision",
-    "DeclaredCosts", "DeclaredWork", "DefaultParallelism", "Drain", "Drift", "DriverPhase",
-    "DurationGrowth", "DurationNoise", "DuringBurst", "EmptyBatches", "EndingJob",
-    "EventTimeLag",
-    "EventTimeWindow", "Evidence", "Explored", "FileSplits", "Finding", "FindingCode",
-    "FrontierPoint", "GrowthCause", "HeldOut", "InfeasiblePlan", "Interval", "Job", "JobProfile",
-    "LatencyDistribution", "LevelTime", "MemoryPlan", "MemoryProfile", "Metric", "Narrowing",
-    "NearestTarget", "NodeType",
-    "Objective", "ObservedArrivals", "ObservedSetting", "Optimality", "OtherStages", "Outage",
-    "Pins", "Plan", "PlannedBacklog", "PlannedDurations", "PlannedRate", "PlannedSetting",
-    "Playback", "Policy", "Prediction", "Promise", "PromiseNeed", "Provenance", "QueryReport",
-    "QuerySetting", "QueryShape",
-    "QueryState", "RateTrace", "RecordSplits", "RecordedStage", "Recovery",
-    "Rejection", "Restart", "RocksDbMemory",
-    "RowsLaw", "RuleOfThumb", "RunShares", "ScheduleReport", "ScheduledQuery",
-    "Sensitivity", "Separation", "Share", "SimulatedTarget", "SlowGrowth", "SlowMeasure",
-    "SourceTasks", "Spread", "StageMemory",
-    "StageObserved", "StageProfile", "StageResources", "StageRows", "StageTerm", "StageVolume",
-    "StateLoad",
+    "ApplicationProfile", "Applies", "Arrivals", "Backtest", "BatchAnswer", "Burst", "CatchUp",
+    "Change", "Cluster", "Coalescing", "ComingBack", "Configuration", "Coverage", "Deadline",
+    "DeadlinePlan", "DeadlinePoint", "Decision", "DeclaredCosts", "DeclaredWork",
+    "DefaultParallelism", "Drain", "Drift", "DriverPhase", "DurationGrowth", "DurationNoise",
+    "DuringBurst", "EmptyBatches", "EndingJob", "EventTimeLag", "EventTimeWindow", "Explored",
+    "FileSplits", "Finding", "FindingCode", "FrontierPoint", "GrowthCause", "HeldOut",
+    "InfeasiblePlan", "Interval", "Job", "JobProfile", "LatencyDistribution", "LevelTime",
+    "MemoryPlan", "MemoryProfile", "Metric", "Narrowing", "NearestTarget", "NodeType", "Objective",
+    "ObservedArrivals", "ObservedSetting", "Optimality", "Outage", "Pins", "Plan",
+    "PlannedDurations", "PlannedRate", "PlannedSetting", "Playback", "Policy", "Prediction",
+    "Promise", "PromiseNeed", "QueryReport", "QuerySetting", "QueryShape", "QueryState",
+    "RateTrace", "RecordSplits", "RecordedStage", "Recovery", "Rejection", "Restart",
+    "RocksDbMemory", "RowsLaw", "RuleOfThumb", "ScheduleReport", "ScheduledQuery", "Sensitivity",
+    "Separation", "Share", "SimulatedTarget", "SlowGrowth", "SlowMeasure", "SourceTasks",
+    "StageObserved", "StageProfile", "StageResources", "StageTerm", "StateLoad",
     "StateOperatorProfile", "StateProfile", "StatedRange", "StatefulOperator", "StreamAnswer",
-    "StreamBacklog", "Target", "TaskCounts", "TaskTimes", "TasksRule", "TraceStretch", "Verdict",
-    "WallClock", "WarmUp", "WarmUpPoint", "WindowGrid", "WindowKind", "parse_promise",
+    "StreamBacklog", "Target", "TasksRule", "TraceStretch", "Verdict", "WarmUp", "WarmUpPoint",
+    "WindowGrid", "parse_promise",
 ]  # fmt: skip
 
 # What a plan of a stream does not speak of is loaded by what does.
@@ -177,11 +157,8 @@ if not TYPE_CHECKING:
     __getattr__ = loads_when_used(
         __name__,
         {
-            "headway.domain.application_profile": """
-                ApplicationProfile DStreamsProfile OtherStages RecordedStage RunShares Spread
-                StageMemory StageRows StageVolume TaskCounts TaskTimes WallClock
-            """,
-            "headway.domain.backlog": "EndingJob PlannedBacklog StreamBacklog",
+            "headway.domain.application_profile": "ApplicationProfile RecordedStage",
+            "headway.domain.backlog": "EndingJob StreamBacklog",
             "headway.domain.backtest": "Backtest HeldOut",
             "headway.domain.deadline": "AnyAnswer BatchAnswer DeadlinePlan DeadlinePoint",
             "headway.domain.playback": """

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from headway.domain.argument import JobKind
 from headway.domain.checks import require_count, require_not_negative
 from headway.domain.configuration import Cluster
 from headway.domain.declared import DeclaredWork, Provenance
-from headway.domain.profile import APPLICATION_PROFILE_SCHEMA, Application, ApplicationKind
+from headway.domain.profile import APPLICATION_PROFILE_SCHEMA, Application
 from headway.domain.recorded import Coverage, MemoryProfile
 from headway.domain.result import Result
 from headway.domain.stage import stage_called
@@ -241,6 +241,7 @@ class DStreamsProfile:
 class ApplicationProfile(Result):
     """Everything that is known of one batch or DStreams application.
 
+    Its own program keeps a batch application running, and the clock of DStreams the other kind.
     ``started`` is an instant in UTC, ``driver_only_s`` the time in which no stage ran (receivers
     aside), ``num_jobs_failed`` the jobs of which a stage failed for good.
 
@@ -259,7 +260,7 @@ class ApplicationProfile(Result):
     backlog: ClassVar[None] = None
     schema: str = APPLICATION_PROFILE_SCHEMA
     headway_version: str
-    kind: ApplicationKind
+    kind: Literal["batch", "dstreams"]
     application: Application
     cluster: Cluster
     started: str
@@ -280,7 +281,7 @@ class ApplicationProfile(Result):
             raise ValueError("a profile needs at least one stage")
         if len(self.stages) > MOST_STAGES:
             raise ValueError(f"{len(self.stages)} stages; expected at most {MOST_STAGES}")
-        if (self.dstreams is not None) != (self.kind is ApplicationKind.DSTREAMS):
+        if (self.dstreams is not None) != (self.kind == "dstreams"):
             raise ValueError(f"kind is {self.kind}; dstreams belongs to the kind 'dstreams' only")
         if not 0 <= self.driver_only_s <= self.duration_s < math.inf:
             raise ValueError(
@@ -297,15 +298,15 @@ class ApplicationProfile(Result):
 
     @property
     def called(self) -> str:
-        return f"a {'DStreams' if self.kind is ApplicationKind.DSTREAMS else 'batch'} application"
+        return "a DStreams application" if self.kind == "dstreams" else "a batch application"
 
     @property
     def job_kind(self) -> JobKind:
-        return JobKind.DSTREAMS if self.kind is ApplicationKind.DSTREAMS else JobKind.ENDING
+        return JobKind.DSTREAMS if self.kind == "dstreams" else JobKind.ENDING
 
     @property
     def provenance(self) -> Provenance:
-        return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
+        return "measured" if self.declared is None else "declared"
 
     @property
     def applications(self) -> tuple[Application, ...]:
@@ -317,7 +318,7 @@ class ApplicationProfile(Result):
 
     def require_streaming_query(self) -> None:
         """Refuse what is asked of streaming queries only, saying what the profile is of."""
-        is_batch = self.kind is ApplicationKind.BATCH
+        is_batch = self.kind == "batch"
         instead = "; a batch job is planned for a deadline" if is_batch else ""
         raise InputError(
             f"the profile of {self.called}; expected that of a streaming query{instead}"
@@ -325,7 +326,7 @@ class ApplicationProfile(Result):
 
     def require_can_promise(self, promise: AnyPromise) -> None:
         """Refuse everything except a deadline of a batch job."""
-        if self.kind is not ApplicationKind.BATCH:
+        if self.kind != "batch":
             raise InputError(
                 f"target '{promise}': {self.called} has no end; a deadline is for batch jobs"
             )

@@ -7,8 +7,7 @@ the argument. Texts are parsed where they are typed: by the units, and by the no
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from headway.domain.configuration import LEAST_TASK_CORES, whole_or_fraction
@@ -20,7 +19,7 @@ from headway.lazy_classes import dataclass
 from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_CORES, MOST_LONG
 from headway.units import parse_duration_s, parse_rate_per_s, parse_rows
 
-Member = TypeVar("Member", bound=StrEnum)
+Member = TypeVar("Member", bound=str)
 Parse: TypeAlias = Callable[[str], float]
 
 
@@ -125,15 +124,15 @@ class Duration:
 
 @dataclass(frozen=True)
 class Choice(Generic[Member]):
-    """A member of an enumeration, or its text."""
+    """One of some words, or a member of an enumeration or its text."""
 
-    members: type[Member]
+    members: Iterable[Member]
 
     def read(self, value: Any, name: str) -> Member:
-        try:
-            return self.members(value)
-        except ValueError:
-            raise not_expected(name, value, f"one of {', '.join(self.members)}") from None
+        for member in self.members:
+            if member == value:
+                return member
+        raise not_expected(name, value, f"one of {', '.join(self.members)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,56 +147,30 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOf:
-    """Objects of a class, or texts that stand for them, which are parsed later where it says so."""
+    """Objects of a class, or texts that stand for them, which are parsed here where it says how.
 
-    members: type
-    expected: str
-    parse: Callable[[str], Any] | None = None
-
-    def read(self, value: Any, name: str) -> tuple[Any, ...]:
-        if not is_list_of(value, self.members):
-            raise not_expected(name, value, self.expected)
-        return tuple(
-            self.parse(member) if self.parse and isinstance(member, str) else member
-            for member in value
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneOrList:
-    """An object of a class or the text that stands for it, or a list of such.
+    With ``or_one`` a single one need not be in a list; ``least`` are the fewest.
 
     Examples
     --------
-    >>> OneOrList(members=Burst, expected="bursts", parse=Burst.parse_short).read(
-    ...     "150k/s:2m", "bursts"
-    ... )[0].rate_per_s
-    150000.0
+    >>> PROMISES.read("p99 <= 3s", "target")[0].limit_s
+    3.0
     """
 
-    members: type
+    members: Any
     expected: str
-    parse: Callable[[str], Any]
+    parse: Callable[[str], Any] | None = None
+    or_one: bool = False
+    least: int = 0
 
     def read(self, value: Any, name: str) -> tuple[Any, ...]:
-        several = [value] if isinstance(value, str | self.members) else value
-        if not is_list_of(several, self.members):
+        is_one = self.or_one and isinstance(value, str | self.members)
+        several = [value] if is_one else value
+        if not is_list_of(several, self.members) or len(several) < self.least:
             raise not_expected(name, value, self.expected)
         return tuple(
-            self.parse(member) if isinstance(member, str) else member for member in several
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Promises:
-    """A target, or several, or their texts."""
-
-    def read(self, value: Any, name: str) -> tuple[AnyPromise, ...]:
-        several = [value] if isinstance(value, str | AnyPromise) else value
-        if not is_list_of(several, AnyPromise) or not several:
-            raise not_expected(name, value, "a text such as 'p99 <= 3s'")
-        return tuple(
-            parse_promise(promise) if isinstance(promise, str) else promise for promise in several
+            self.parse(member) if self.parse and isinstance(member, str) else member
+            for member in several
         )
 
 
@@ -277,9 +250,19 @@ QUERIES = ListOf(members=str, expected="a list of names or ids")
 BURSTS = ListOf(
     members=Burst, expected="a list of texts such as '150k/s:2m'", parse=Burst.parse_short
 )
-FILES_LIMITS = OneOrList(
-    members=FilesLimit, expected="a text such as 'files <= 500/h'", parse=FilesLimit.parse
+PROMISES = ListOf(
+    members=AnyPromise,
+    expected="a text such as 'p99 <= 3s'",
+    parse=parse_promise,
+    or_one=True,
+    least=1,
 )
-SWITCHES = OneOrList(
-    members=Switch, expected=f"one or more of {', '.join(Switch)}", parse=Switch.parse
+FILES_LIMITS = ListOf(
+    members=FilesLimit,
+    expected="a text such as 'files <= 500/h'",
+    parse=FilesLimit.parse,
+    or_one=True,
+)
+SWITCHES = ListOf(
+    members=Switch, expected=f"one or more of {', '.join(Switch)}", parse=Switch.parse, or_one=True
 )

@@ -40,13 +40,13 @@ def require_spread(where: str, **ratios: float) -> None:
             )
 
 
-def require_count(max_count: int, **counts: int) -> None:
-    """Refuse counts below 1 or above ``max_count``.
+def require_count(max_count: int, **counts: int | None) -> None:
+    """Refuse counts below 1 or above ``max_count``; None is no count.
 
     Raises ValueError, which names the value.
     """
     for name, count in counts.items():
-        if not 1 <= count <= max_count:
+        if count is not None and not 1 <= count <= max_count:
             up_to = "" if count < 1 else f", up to {max_count:,}"
             raise ValueError(f"{name} is {count}; expected at least 1{up_to}")
 

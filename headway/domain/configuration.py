@@ -32,6 +32,13 @@ def check_task_cores(setting: Any, most_cores: int) -> None:
     object.__setattr__(setting, "task_cpus", whole_or_fraction(task_cpus))
 
 
+def _require_room_for_a_task(cores_per_executor: int, task_cpus: TaskCores) -> None:
+    if task_cpus > cores_per_executor:
+        raise ValueError(
+            f"task_cpus is {task_cpus}, more than the {cores_per_executor} cores of an executor"
+        )
+
+
 def whole_or_fraction(cores: float) -> TaskCores:
     """The same number of cores, as an integer if it is one.
 
@@ -133,19 +140,13 @@ class Configuration:
         require_count(MOST_CORES, cores_per_executor=self.cores_per_executor)
         require_count(MOST_PARTITIONS, shuffle_partitions=self.shuffle_partitions)
         check_task_cores(self, MOST_CORES)
-        if self.tasks_per_executor is not None:
-            require_count(MOST_CORES, tasks_per_executor=self.tasks_per_executor)
-        if self.task_cpus > self.cores_per_executor:
-            raise ValueError(
-                f"task_cpus is {self.task_cpus}, more than the {self.cores_per_executor} cores "
-                "of an executor"
-            )
+        require_count(MOST_CORES, tasks_per_executor=self.tasks_per_executor)
+        _require_room_for_a_task(self.cores_per_executor, self.task_cpus)
         if not 0 <= self.trigger_s <= LONGEST_S:
             raise ValueError(
                 f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) to ten years"
             )
-        if self.max_offsets_per_trigger is not None:
-            require_count(MOST_LONG, max_offsets_per_trigger=self.max_offsets_per_trigger)
+        require_count(MOST_LONG, max_offsets_per_trigger=self.max_offsets_per_trigger)
 
     @property
     def num_slots(self) -> int:
@@ -178,15 +179,10 @@ class Cluster:
     def __post_init__(self) -> None:
         require_count(MOST_INT, executors=self.executors)
         check_task_cores(self, MOST_INT)
+        require_count(MOST_INT, cores_per_executor=self.cores_per_executor)
+        require_count(MOST_INT, tasks_per_executor=self.tasks_per_executor)
         if self.cores_per_executor is not None:
-            require_count(MOST_INT, cores_per_executor=self.cores_per_executor)
-        if self.tasks_per_executor is not None:
-            require_count(MOST_INT, tasks_per_executor=self.tasks_per_executor)
-        if self.cores_per_executor is not None and self.task_cpus > self.cores_per_executor:
-            raise ValueError(
-                f"task_cpus is {self.task_cpus}, more than the {self.cores_per_executor} cores "
-                "of an executor"
-            )
+            _require_room_for_a_task(self.cores_per_executor, self.task_cpus)
         require_not_negative("cluster", executors_mean=self.executors_mean)
 
     @property

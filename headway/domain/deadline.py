@@ -122,7 +122,7 @@ class DeadlinePlan(Result):
 
     @property
     def provenance(self) -> Provenance:
-        return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
+        return "measured" if self.declared is None else "declared"
 
     def most_s(self, promise: AnyPromise) -> float:
         """Run time at the planned confidence [s]; it is known for a deadline only."""

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from headway.domain.configuration import Configuration
 from headway.lazy_classes import dataclass
 
 #: Half the width of a 90% interval in standard deviations: the normal quantile at 95%.
 Z90 = 1.6448536269514722
-
-
-class Provenance(StrEnum):
-    """Where the figures of a profile come from."""
-
-    MEASURED = "measured"
-    DECLARED = "declared"
+#: Where the figures of a profile come from.
+Provenance: TypeAlias = Literal["measured", "declared"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

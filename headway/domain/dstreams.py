@@ -76,7 +76,7 @@ class DStreamsPrediction(Result):
     offered_load_ratio: float = field(metadata={"key": "offered_load"})
     overrun_probability: float
     calibrated: bool
-    provenance: Provenance = Provenance.MEASURED
+    provenance: Provenance = "measured"
     findings: tuple[Finding, ...] = field(metadata={"words": "warnings"})
     rate_per_s: float | None
     sustainable_rate_per_s: float | None

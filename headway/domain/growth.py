@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 from itertools import pairwise
+from typing import Literal, TypeAlias
 
 from headway.domain.checks import require_not_negative
 from headway.domain.finding import Finding, FindingCode
@@ -220,13 +221,8 @@ class DurationGrowth:
         )
 
 
-class SlowMeasure(StrEnum):
-    """What grows slowly: a phase of the driver, its longer turn every few batches, or the state."""
-
-    PHASE = "phase"
-    COMPACTION = "compaction"
-    STATE_ROWS = "state_rows"
-    STATE_BYTES = "state_bytes"
+#: What grows slowly: a phase of the driver, its longer turn every few batches, or the state.
+SlowMeasure: TypeAlias = Literal["phase", "compaction", "state_rows", "state_bytes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +237,7 @@ class SlowGrowth:
     Examples
     --------
     >>> growth = SlowGrowth(
-    ...     measure=SlowMeasure.PHASE, part="latest_offset", span_s=259200.0,
+    ...     measure="phase", part="latest_offset", span_s=259200.0,
     ...     rise_per_day=0.01, rise_low_per_day=0.009, rise_high_per_day=0.011,
     ...     ended="2026-11-29T00:00:00Z",
     ... )
@@ -280,7 +276,7 @@ class SlowGrowth:
     @property
     def is_of_time(self) -> bool:
         """Whether batches take longer by it, rather than that the state gets larger."""
-        return self.measure in (SlowMeasure.PHASE, SlowMeasure.COMPACTION)
+        return self.measure in ("phase", "compaction")
 
     @property
     def finding(self) -> Finding:
@@ -294,5 +290,5 @@ class SlowGrowth:
                 "rise_high_per_day": self.rise_high_per_day,
                 "every_batches": float(self.every_batches),
             },
-            names={"part": self.part, "measure": str(self.measure)},
+            names={"part": self.part, "measure": self.measure},
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
-from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from headway.domain.target import Burst, CatchUp, Deadline, DuringBurst, Metric, Promise, Target
 from headway.lazy_classes import dataclass
@@ -16,15 +16,7 @@ PROMISE_FORM = "headway.promise/v1"
 # Writers of files round what was reckoned, not what was asked for.
 _EXACT = {"exact": True}
 _THREE_DIGITS_RATIO = 0.0051
-
-
-class PromiseKind(StrEnum):
-    """Kind of target."""
-
-    LATENCY = "latency"
-    DURING_BURST = "during_burst"
-    CATCH_UP = "catch_up"
-    DEADLINE = "deadline"
+PromiseKind: TypeAlias = Literal["latency", "during_burst", "catch_up", "deadline"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,28 +60,28 @@ class KeptPromise:
         match promise:
             case Target(metric=metric, quantile=quantile, limit_s=limit_s):
                 return cls(
-                    kind=PromiseKind.LATENCY,
+                    kind="latency",
                     text=text, metric=metric, quantile=quantile, limit_s=limit_s,
                 )  # fmt: skip
             case DuringBurst(target=target, burst=burst):
                 return cls(
-                    kind=PromiseKind.DURING_BURST,
+                    kind="during_burst",
                     text=text, metric=target.metric, quantile=target.quantile,
                     limit_s=target.limit_s, burst=burst,
                 )  # fmt: skip
             case CatchUp(limit_s=limit_s, after=Burst() as burst):
-                return cls(kind=PromiseKind.CATCH_UP, text=text, limit_s=limit_s, burst=burst)
+                return cls(kind="catch_up", text=text, limit_s=limit_s, burst=burst)
             case CatchUp(limit_s=limit_s, after=after_s):
                 assert isinstance(after_s, float)
-                return cls(kind=PromiseKind.CATCH_UP, text=text, limit_s=limit_s, after_s=after_s)
+                return cls(kind="catch_up", text=text, limit_s=limit_s, after_s=after_s)
             case Deadline(limit_s=limit_s):
-                return cls(kind=PromiseKind.DEADLINE, text=text, limit_s=limit_s)
+                return cls(kind="deadline", text=text, limit_s=limit_s)
 
     def promise(self) -> Promise | Deadline:
         """The stored target; a ValueError if something that its kind needs is missing."""
-        if self.kind is PromiseKind.DEADLINE:
+        if self.kind == "deadline":
             return Deadline(limit_s=self.limit_s)
-        if self.kind is PromiseKind.CATCH_UP:
+        if self.kind == "catch_up":
             after = self.after_s if self.burst is None else self.burst
             if after is None:
                 raise ValueError("a promise to catch up needs after_s or burst")
@@ -97,7 +89,7 @@ class KeptPromise:
         if self.metric is None:
             raise ValueError(f"a promise of the kind {self.kind} needs a metric")
         target = Target(metric=self.metric, quantile=self.quantile, limit_s=self.limit_s)
-        if self.kind is PromiseKind.LATENCY:
+        if self.kind == "latency":
             return target
         if self.burst is None:
             raise ValueError("a promise during a burst needs burst")

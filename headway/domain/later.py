@@ -8,19 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, Generic, TypeVar, cast
-
-from headway.lazy_classes import dataclass
+from functools import partial
+from typing import Any, TypeVar, cast
 
 Made = TypeVar("Made")
 Noun = TypeVar("Noun", bound=Any)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Unmade(Generic[Made]):
-    """Placeholder of a part until it is read."""
-
-    make: Callable[[], Made]
 
 
 def later(make: Callable[[], Made]) -> Made:
@@ -28,6 +20,7 @@ def later(make: Callable[[], Made]) -> Made:
 
     Examples
     --------
+    >>> from headway.lazy_classes import dataclass
     >>> @made_when_asked("rows")
     ... @dataclass(frozen=True, slots=True)
     ... class Table:
@@ -43,7 +36,8 @@ def later(make: Callable[[], Made]) -> Made:
     looking
     ((1, 2), (1, 2))
     """
-    return cast(Made, _Unmade(make=make))
+    # No part is a partial call itself: one stands for a part until it is read.
+    return cast(Made, partial(make))
 
 
 class _Part:
@@ -58,8 +52,8 @@ class _Part:
         if noun is None:
             return self
         value = self.slot.__get__(noun, owner)
-        if isinstance(value, _Unmade):
-            value = value.make()
+        if isinstance(value, partial):
+            value = value()
             self.slot.__set__(noun, value)
         return value
 

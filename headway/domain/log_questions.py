@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from headway.domain.argument import Question, argument_of
 from headway.domain.argument_lists import Text
@@ -13,14 +12,8 @@ from headway.errors import InputError, argument
 from headway.lazy_classes import dataclass
 
 DEFAULT_MASTER = "local[*]"
-
-
-class LogEngine(StrEnum):
-    """What reads logs; by default, Spark reads what one machine cannot."""
-
-    AUTO = "auto"
-    IN_PROCESS = "in-process"
-    SPARK = "spark"
+#: What reads logs; by default, Spark reads what one machine cannot.
+LogEngine: TypeAlias = Literal["auto", "in-process", "spark"]
 
 
 def parse_property(text: str) -> tuple[str, str]:
@@ -60,10 +53,10 @@ class LogsQuestion(Question):
     """With what logs are read."""
 
     engine: LogEngine = argument_of(
-        Choice(LogEngine),
+        Choice(get_args(LogEngine)),
         "Reader of the logs. 'auto' uses Spark for remote addresses, with --master or --conf, and "
         "above 8 GB of events. Only 'spark' needs Java.",
-        default=LogEngine.AUTO,
+        default="auto",
         is_rare=True,
     )
     master: str = argument_of(

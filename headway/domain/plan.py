@@ -207,7 +207,7 @@ class _StreamAnswer(Result):
 
     @property
     def provenance(self) -> Provenance:
-        return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
+        return "measured" if self.declared is None else "declared"
 
     def most_s(self, promise: AnyPromise) -> float:
         """Upper end of a latency [s]; the plan's own latency is at the plan's confidence."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
+from typing import Literal
 
 from headway.domain.configuration import Configuration, TaskCores, task_slots
 from headway.lazy_classes import dataclass
@@ -76,13 +77,6 @@ class Verdict(StrEnum):
         return cls.NOT_KEPT if probability <= 1.0 - confidence else cls.TOO_CLOSE
 
 
-class Evidence(StrEnum):
-    """What a figure is based on."""
-
-    MEASURED = "measured"
-    UNAVAILABLE = "unavailable"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
     """Time from the start of the process to the end of the first batch, in parts [s].
@@ -113,11 +107,11 @@ class AfterStart:
     ``expected_first_minute_s`` is that of the first minute without a margin, ``first_batch_s`` how
     long the first batch takes with it. The target is met from ``holds_from_minute`` on, counted
     from 1; None if that is unavailable, or later than the minutes that were computed. ``reason``
-    says what the figures are based on, or why there are none. ``restart`` is the time until the
-    first batch has ended, at the planned confidence.
+    says what the figures are based on, or why there are none, which is the ``evidence`` in short.
+    ``restart`` is the time until the first batch has ended, at the planned confidence.
     """
 
-    evidence: Evidence
+    evidence: Literal["measured", "unavailable"]
     reason: str
     holds_from_minute: int | None = None
     by_minute_s: tuple[float, ...] = ()

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from functools import partial
 
-from headway.domain.argument import JobKind, Topic, argument_of
+from headway.domain.argument import Topic, argument_of
 from headway.domain.argument_values import Count, Duration
-from headway.domain.question import NOT_FOR_PIPELINES, JobQuestion, RunQuestion
+from headway.domain.question import (
+    WARM_UP_DSTREAMS,
+    WARM_UP_REAL_TIME,
+    JobQuestion,
+    RunQuestion,
+    not_for,
+)
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_LONG
 
 _fixed = partial(argument_of, topic=Topic.FIXED)
-_rarely_fixed = partial(argument_of, topic=Topic.FIXED, is_rare=True)
-_READS_ALL = "Real-Time Mode reads all available rows; Spark has no rate limit for it"
-_NO_MINIMUM = {
-    JobKind.REAL_TIME: "Real-Time Mode reads each row as it comes",
-    JobKind.DSTREAMS: "DStreams start a batch in each interval",
-    JobKind.PIPELINE: NOT_FOR_PIPELINES,
-}
+_rarely_fixed = partial(_fixed, is_rare=True)
+_NO_MINIMUM = not_for(
+    real_time="Real-Time Mode reads each row as it comes",
+    dstreams="DStreams start a batch in each interval",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +38,10 @@ class PredictQuestion(JobQuestion, RunQuestion):
     max_offsets: int | None = _fixed(
         Count(maximum=MOST_LONG),
         "Rate limit: maximum records per batch (maxOffsetsPerTrigger).",
-        not_for={
-            JobKind.REAL_TIME: _READS_ALL,
-            JobKind.DSTREAMS: "DStreams limit rows per second, in the Spark configuration that "
-            "plan prints",
-            JobKind.PIPELINE: NOT_FOR_PIPELINES,
-        },
+        not_for=not_for(
+            real_time="Real-Time Mode reads all available rows; Spark has no rate limit for it",
+            dstreams="DStreams limit rows per second, in the Spark configuration that plan prints",
+        ),
     )
     min_offsets: int | None = _rarely_fixed(
         Count(maximum=MOST_LONG),
@@ -56,9 +58,5 @@ class PredictQuestion(JobQuestion, RunQuestion):
         Duration(),
         "Age of the executor JVMs, e.g. 2min.",
         name="jvm_age",
-        not_for={
-            JobKind.REAL_TIME: "the warm-up of Real-Time Mode is not modelled",
-            JobKind.DSTREAMS: "the warm-up of DStreams batches is not modelled",
-            JobKind.PIPELINE: NOT_FOR_PIPELINES,
-        },
+        not_for=not_for(real_time=WARM_UP_REAL_TIME, dstreams=WARM_UP_DSTREAMS),
     )

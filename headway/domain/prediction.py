@@ -131,7 +131,7 @@ class Prediction(Result):
     offered_load_ratio: float | None = field(default=None, metadata={"key": "offered_load"})
     overrun_probability: float = field(default=0.0, metadata={"then": {"gain_ratio": "gain_ratio"}})
     calibrated: bool
-    provenance: Provenance = Provenance.MEASURED
+    provenance: Provenance = "measured"
     findings: tuple[Finding, ...] = field(default=(), metadata={"words": "warnings"})
     arrivals: Arrivals = field(metadata={"exact": True})
     sustainable_rate_per_s: float

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import field, replace
-from enum import StrEnum
 from typing import ClassVar
 
 from headway.assumptions.predictions import USUAL_PERSISTENCE_RATIO
@@ -14,8 +13,14 @@ from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration, Drain
 from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.growth import DurationGrowth, SlowGrowth, WarmUp
-from headway.domain.observed import ObservedArrivals, ObservedSetting
-from headway.domain.recorded import Coverage, EmptyBatches, MemoryProfile, StateProfile
+from headway.domain.recorded import (
+    Coverage,
+    EmptyBatches,
+    MemoryProfile,
+    ObservedArrivals,
+    ObservedSetting,
+    StateProfile,
+)
 from headway.domain.result import Result
 from headway.domain.stage import QueryShape, StageProfile
 from headway.domain.target import AnyPromise, Deadline
@@ -27,13 +32,6 @@ PROFILE_SCHEMA = "headway.profile/v1"
 APPLICATION_PROFILE_SCHEMA = "headway.application-profile/v1"
 CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
 """Files written and synced: the disk's, whatever the age of the JVM."""
-
-
-class ApplicationKind(StrEnum):
-    """What keeps an application running: its own program, or the clock of DStreams."""
-
-    BATCH = "batch"
-    DSTREAMS = "dstreams"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +228,7 @@ class JobProfile(Result):
 
     @property
     def provenance(self) -> Provenance:
-        return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
+        return "measured" if self.declared is None else "declared"
 
     @property
     def application(self) -> Application:

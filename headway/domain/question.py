@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.assumptions.resources import LEAST_HEAP_BYTES
@@ -20,6 +19,7 @@ from headway.domain.argument_values import (
     BURSTS,
     CONFIDENCE_LEVEL,
     FILES_LIMITS,
+    PROMISES,
     QUERIES,
     RATE,
     ROWS,
@@ -35,7 +35,6 @@ from headway.domain.argument_values import (
     InRange,
     ListOf,
     Positive,
-    Promises,
 )
 from headway.domain.configuration import TaskCores
 from headway.domain.node_type import NodeType, Objective, Platform
@@ -51,28 +50,12 @@ if TYPE_CHECKING:
     from headway.domain.ordered import KeyCounts
 
 
-class Mode(StrEnum):
-    """Execution mode of a streaming query."""
-
-    MICRO_BATCH = "micro-batch"
-    REAL_TIME = "real-time"
-
-
-class Checkpoint(StrEnum):
-    """Whether a plan starts from the existing checkpoint, or from a new one."""
-
-    EXISTING = "existing"
-    NEW = "new"
-
-
-class KeyType(StrEnum):
-    """Spark's types of key columns."""
-
-    STRING = "string"
-    INT = "int"
-    LONG = "long"
-
-
+#: Execution mode of a streaming query.
+Mode: TypeAlias = Literal["micro-batch", "real-time"]
+#: Whether a plan starts from the existing checkpoint, or from a new one.
+Checkpoint: TypeAlias = Literal["existing", "new"]
+#: Spark's types of key columns.
+KeyType: TypeAlias = Literal["string", "int", "long"]
 NOT_FOR_PIPELINES = "not for pipelines"
 # Of jobs of all kinds but pipelines, unless it says otherwise.
 _of_jobs = partial(argument_of, not_for={JobKind.PIPELINE: NOT_FOR_PIPELINES})
@@ -82,7 +65,7 @@ _rarely_fixed = partial(_fixed, is_rare=True)
 _of_nodes = partial(_of_jobs, topic=Topic.NODES)
 _rarely_of_nodes = partial(_of_nodes, is_rare=True)
 _rare = partial(_of_jobs, is_rare=True)
-_MODE: Choice[Mode] = Choice(Mode)
+_MODE: Choice[Mode] = Choice(get_args(Mode))
 # With less Spark does not start.
 _HEAP = InRange(
     minimum=LEAST_HEAP_BYTES.value,
@@ -95,7 +78,7 @@ _HEAP = InRange(
 MOST_CONCURRENT_JOBS = 1000
 
 
-def _not_for(
+def not_for(
     *, query: str = "", real_time: str = "", dstreams: str = "", ending: str = ""
 ) -> Mapping[JobKind, str]:
     """Reasons why an argument means nothing for kinds of jobs; pipelines have few arguments."""
@@ -115,8 +98,8 @@ _ONLY_DSTREAMS = "only DStreams run several jobs at a time"
 _ONLY_REAL_TIME = f"only Real-Time Mode has one: {argument('mode')} real-time"
 _LARGEST_TASK = "in Real-Time Mode the recorded share of the largest task is used"
 _KEYS_OF_DSTREAMS = "keys of DStreams are not modelled"
-_WARM_UP_REAL_TIME = "the warm-up of Real-Time Mode is not modelled"
-_WARM_UP_DSTREAMS = "the warm-up of DStreams batches is not modelled"
+WARM_UP_REAL_TIME = "the warm-up of Real-Time Mode is not modelled"
+WARM_UP_DSTREAMS = "the warm-up of DStreams batches is not modelled"
 _NOT_MODELLED = "their gains are not modelled"
 _WRITES_REAL_TIME = "what Real-Time Mode writes to its checkpoint is not modelled"
 _WRITES_DSTREAMS = "what DStreams write to checkpoints is not modelled"
@@ -133,7 +116,7 @@ class SettingQuestion(Question):
         TRIGGER,
         "Trigger interval; 0s means as fast as possible.",
         name="trigger",
-        not_for=_not_for(ending=_DEADLINE),
+        not_for=not_for(ending=_DEADLINE),
     )
     cores: int | None = _fixed(
         Count(maximum=MOST_CORES),
@@ -143,7 +126,7 @@ class SettingQuestion(Question):
         Count(maximum=MOST_PARTITIONS),
         "Shuffle partitions.",
         name="partitions",
-        not_for=_not_for(ending=_DEADLINE, dstreams=_SHUFFLE_OF_DSTREAMS),
+        not_for=not_for(ending=_DEADLINE, dstreams=_SHUFFLE_OF_DSTREAMS),
     )
     task_cpus: TaskCores | None = _rarely_fixed(
         TASK_CORES, "Cores per task (spark.task.cpus); as profiled by default."
@@ -175,23 +158,23 @@ class JobQuestion(SettingQuestion):
     source_partitions: int | None = _rarely_fixed(
         Count(maximum=MOST_PARTITIONS),
         "Number of source partitions (or input splits); as profiled by default.",
-        not_for=_not_for(ending=_DEADLINE, dstreams=_SOURCE_OF_DSTREAMS),
+        not_for=not_for(ending=_DEADLINE, dstreams=_SOURCE_OF_DSTREAMS),
     )
     mode: Mode = _rarely_fixed(
         _MODE,
         "Execution mode of the query; in Real-Time Mode --trigger is the batch length.",
-        default=Mode.MICRO_BATCH,
+        default="micro-batch",
     )
     path_s: float | None = _rarely_fixed(
         Duration(),
         "Real-Time Mode: time of a row from the source and to the sink; 2ms by default.",
         name="path",
-        not_for=_not_for(query=_ONLY_REAL_TIME, dstreams=_ONLY_REAL_TIME, ending=_ONLY_REAL_TIME),
+        not_for=not_for(query=_ONLY_REAL_TIME, dstreams=_ONLY_REAL_TIME, ending=_ONLY_REAL_TIME),
     )
     concurrent_jobs: int | None = _rarely_fixed(
         Count(maximum=MOST_CONCURRENT_JOBS),
         "DStreams: jobs that run at a time (spark.streaming.concurrentJobs).",
-        not_for=_not_for(query=_ONLY_DSTREAMS, real_time=_ONLY_DSTREAMS, ending=_DEADLINE),
+        not_for=not_for(query=_ONLY_DSTREAMS, real_time=_ONLY_DSTREAMS, ending=_DEADLINE),
     )
 
 
@@ -218,7 +201,7 @@ class PlanQuestion(JobQuestion):
         is_first=True,
     )
     targets: tuple[AnyPromise, ...] = argument_of(
-        Promises(),
+        PROMISES,
         "Target, e.g. 'p99 <= 3s'; repeatable. By default the lowest p99 that the profiled setting "
         "meets.",
         name="target",
@@ -230,7 +213,7 @@ class PlanQuestion(JobQuestion):
         ROWS,
         "With a deadline: backlog that a streaming query reads, e.g. 40M; as profiled by default.",
         name="rows",
-        not_for=_not_for(
+        not_for=not_for(
             query=_ONLY_DEADLINE,
             real_time="in Real-Time Mode a query has no end",
             dstreams=_ONLY_DEADLINE,
@@ -277,10 +260,10 @@ class PlanQuestion(JobQuestion):
         name="budget",
     )
     checkpoint: Checkpoint | None = _fixed(
-        Choice(Checkpoint),
+        Choice(get_args(Checkpoint)),
         "Start from the existing checkpoint, which fixes the shuffle partitions, or from a new "
         "one.",
-        not_for=_not_for(
+        not_for=not_for(
             ending=_DEADLINE,
             real_time="in Real-Time Mode state is kept in format 2, which needs a new checkpoint",
             dstreams="what checkpoints of DStreams fix is not modelled",
@@ -289,20 +272,20 @@ class PlanQuestion(JobQuestion):
     checkpoint_store: CheckpointStore | None = _rare(
         Choice(CheckpointStore),
         "Store of the checkpoint, whose write requests count in the cost; by default as logged.",
-        not_for=_not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
+        not_for=not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
     )
     retention_s: float | None = _rare(
         Duration(),
         "How long the source keeps rows, e.g. 7d (retention.ms of Kafka): which outages lose none.",
         name="retention",
-        not_for=_not_for(ending=_DEADLINE, real_time=_OUTAGES, dstreams=_OUTAGES),
+        not_for=not_for(ending=_DEADLINE, real_time=_OUTAGES, dstreams=_OUTAGES),
     )
     limits: tuple[FilesLimit, ...] = _rare(
         FILES_LIMITS,
         "Limit beside the targets: the files written per hour, e.g. 'files <= 500/h'.",
         name="limit",
         default=(),
-        not_for=_not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
+        not_for=not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
         is_repeatable=True,
     )
     allowed: tuple[Switch, ...] = _rare(
@@ -310,7 +293,7 @@ class PlanQuestion(JobQuestion):
         f"Switch of Spark that the plan may turn; repeatable: {', '.join(Switch)}.",
         name="allow",
         default=(),
-        not_for=_not_for(ending=_DEADLINE, real_time=_NOT_MODELLED, dstreams="DStreams have none"),
+        not_for=not_for(ending=_DEADLINE, real_time=_NOT_MODELLED, dstreams="DStreams have none"),
         is_repeatable=True,
     )
     bursts: tuple[Burst, ...] = _rare(
@@ -318,7 +301,7 @@ class PlanQuestion(JobQuestion):
         "Burst during which the target must be met: RATE:DURATION[:EVERY]; repeatable.",
         option="--burst",
         default=(),
-        not_for=_not_for(
+        not_for=not_for(
             ending=_DEADLINE,
             real_time="bursts of Real-Time Mode are not modelled; give the burst's rate as "
             f"{argument('rate')}",
@@ -331,7 +314,7 @@ class PlanQuestion(JobQuestion):
         Flag(),
         "Also compute the lower bound on nodes by convex relaxation; slower.",
         default=False,
-        not_for=_not_for(
+        not_for=not_for(
             ending=_DEADLINE,
             real_time="there is no such bound for Real-Time Mode",
             dstreams="there is no such bound for DStreams",
@@ -349,24 +332,22 @@ class PlanQuestion(JobQuestion):
         Flag(),
         "Plan for the batch durations of a freshly started JVM.",
         default=False,
-        not_for=_not_for(
-            ending=_DEADLINE, real_time=_WARM_UP_REAL_TIME, dstreams=_WARM_UP_DSTREAMS
-        ),
+        not_for=not_for(ending=_DEADLINE, real_time=WARM_UP_REAL_TIME, dstreams=WARM_UP_DSTREAMS),
     )
     keys: KeyCounts | str | Path | None = _rare(
         Anything(is_path=True),
         "How often each key occurs, as for headway ordered; all rows of a key go to one task.",
-        not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+        not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )
     key_type: KeyType | None = _rare(
-        Choice(KeyType),
+        Choice(get_args(KeyType)),
         "Spark's type of the key column; by default long for numbers in JSON, else string.",
-        not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+        not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )
     total_rows: float | None = _rare(
         TOTAL_ROWS,
         "Rows of all keys, if the file has only the most frequent ones.",
-        not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+        not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )
     confidence: float = _rare(
         CONFIDENCE_LEVEL,
@@ -380,13 +361,13 @@ class PlanQuestion(JobQuestion):
         return min((limit.files_per_hour for limit in self.limits), default=math.inf)
 
 
-def mode_of(options: Mapping[str, Any]) -> Mode:
-    """The execution mode that is asked for.
+def asks_for_real_time(options: Mapping[str, Any]) -> bool:
+    """Whether the execution mode that is asked for is Real-Time Mode.
 
     Examples
     --------
-    >>> mode_of({"mode": "real-time"}), mode_of({})
-    (<Mode.REAL_TIME: 'real-time'>, <Mode.MICRO_BATCH: 'micro-batch'>)
+    >>> asks_for_real_time({"mode": "real-time"}), asks_for_real_time({})
+    (True, False)
     """
     mode = options.get("mode")
-    return Mode.MICRO_BATCH if mode is None else _MODE.read(mode, "mode")
+    return mode is not None and _MODE.read(mode, "mode") == "real-time"

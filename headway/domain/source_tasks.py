@@ -42,10 +42,8 @@ class Coalescing:
             MOST_LONG, advisory_bytes=self.advisory_bytes, smallest_bytes=self.smallest_bytes
         )
         check_task_cores(self, MOST_CORES)
-        if self.parallelism is not None:
-            require_count(MOST_INT, parallelism=self.parallelism)
-        if self.initial_partitions is not None:
-            require_count(MOST_PARTITIONS, initial_partitions=self.initial_partitions)
+        require_count(MOST_INT, parallelism=self.parallelism)
+        require_count(MOST_PARTITIONS, initial_partitions=self.initial_partitions)
 
     def aimed_tasks(self, num_slots: int) -> int:
         """Tasks that it aims at, where they reach the least size."""
@@ -75,8 +73,7 @@ class DefaultParallelism:
     cores_per_slot_ratio: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.stated is not None:
-            require_count(MOST_INT, stated=self.stated)
+        require_count(MOST_INT, stated=self.stated)
         require_count(MOST_CORES, at_least=self.at_least)
         if not 0 < self.cores_per_slot_ratio <= MOST_CORES:
             raise ValueError(

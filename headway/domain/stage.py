@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from enum import StrEnum
+from typing import Literal
 
 from headway.domain.checks import require_count, require_not_negative, require_spread
 from headway.domain.source_tasks import Coalescing, SourceTasks
@@ -190,8 +191,7 @@ class StageProfile:
             )
         if self.source_tasks is not None and self.tasks_rule is not TasksRule.SOURCE:
             raise ValueError(f"stage {self.name}: source_tasks belong to the rule 'source' only")
-        if self.num_source_tasks is not None:
-            require_count(MOST_INT, num_source_tasks=self.num_source_tasks)
+        require_count(MOST_INT, num_source_tasks=self.num_source_tasks)
         if not 0 <= self.hot_share_ratio < 1:
             raise ValueError(
                 f"stage {self.name}: hot_share_ratio is {self.hot_share_ratio}; "
@@ -274,26 +274,18 @@ class StageProfile:
         return None
 
 
-class WindowKind(StrEnum):
-    """How event time is cut into windows."""
-
-    TUMBLING = "tumbling"
-    SLIDING = "sliding"
-    SESSION = "session"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventTimeWindow:
     """A window of event time [s]; of a session ``size_s`` is the gap that ends it."""
 
-    kind: WindowKind
+    kind: Literal["tumbling", "sliding", "session"]
     size_s: float
     slide_s: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.size_s < math.inf:
             raise ValueError(f"size_s is {self.size_s}; expected a positive number of seconds")
-        if (self.slide_s is None) != (self.kind is WindowKind.SESSION):
+        if (self.slide_s is None) != (self.kind == "session"):
             raise ValueError(f"slide_s is {self.slide_s}; windows slide, sessions do not")
         if self.slide_s is not None and not 0 < self.slide_s <= self.size_s:
             raise ValueError(f"slide_s is {self.slide_s}; expected more than 0, at most size_s")

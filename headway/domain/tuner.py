@@ -14,20 +14,6 @@ from headway.lazy_classes import dataclass
 TUNER_SCHEMA = "headway.tuner/v1"
 
 
-class Mode(StrEnum):
-    """What a tuner may do."""
-
-    RECOMMEND = "recommend"
-    ACT = "act"
-
-
-class HalfDone(StrEnum):
-    """What to do with a query that has no gap between its batches."""
-
-    WAIT = "wait"
-    ALLOW = "allow"
-
-
 class Phase(StrEnum):
     """What a tuner is doing."""
 
@@ -118,36 +104,15 @@ class LateBin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpentExecutors:
-    """Executor-seconds that were requested in an hour."""
-
-    began_s: float
-    executor_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearnedCost:
-    """Seconds of arrivals that the last changes of a kind made late."""
-
-    kind: ChangeKind
-    late_s: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearnedPause:
-    """How long the last changes of a kind paused the query, oldest first [s]."""
-
-    kind: ChangeKind
-    pauses_s: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TunerState:
     """Everything that a tuner needs to continue after it was killed.
 
     ``profile_hash`` and ``target`` identify its profile and target, ``original`` is the setting
     before its first change, ``last_good`` the last one that met its expectation; ``root`` is the
     checkpoint. ``change`` is the change that is being made, or verified after it was made.
+    ``changes_late_s`` are the seconds of arrivals that the last changes of each kind made late,
+    ``pauses_s`` how long they paused the query, oldest first. ``spent_executor_s`` are the
+    executor-seconds that were requested, by the beginnings of hours.
     ``daily_per_s`` are the input rates of the last days by slots of five minutes since 1970,
     ``calms_s`` how long numbers of executors were enough, the last times, oldest first, and
     ``returns_late_s`` the late seconds until they were left for more since the rate required it.
@@ -164,13 +129,19 @@ class TunerState:
     change: TunerChange | None = None
     num_changes: int = 0
     changed_at_s: tuple[float, ...] = ()
-    costs: tuple[LearnedCost, ...] = ()
-    pauses: tuple[LearnedPause, ...] = ()
+    changes_late_s: Mapping[ChangeKind, tuple[float, ...]] = field(
+        default_factory=dict, metadata={"key": "costs", "items": ("kind", "late_s")}
+    )
+    pauses_s: Mapping[ChangeKind, tuple[float, ...]] = field(
+        default_factory=dict, metadata={"key": "pauses", "items": ("kind", "pauses_s")}
+    )
     up_late_s: float | None = None
     provisioning_s: tuple[float, ...] = ()
     blocked: tuple[BlockedChange, ...] = ()
     late: tuple[LateBin, ...] = ()
-    spent: tuple[SpentExecutors, ...] = ()
+    spent_executor_s: Mapping[float, float] = field(
+        default_factory=dict, metadata={"key": "spent", "items": ("began_s", "executor_s")}
+    )
     daily_per_s: Mapping[int, float] = field(default_factory=dict)
     calms_s: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     returns_late_s: Mapping[int, tuple[float, ...]] = field(default_factory=dict)

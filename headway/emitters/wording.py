@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from headway.digits import format_max_rate, format_rate_down
-from headway.domain import Answer, Applies, Metric, Provenance
+from headway.domain import Answer, Applies, Metric
 from headway.emitters.submission import with_kubernetes_overhead
 from headway.redaction import printable
 from headway.sparkconf import KNOBS, knob_named
@@ -64,7 +64,7 @@ def header_lines(plan: Answer, *, version: str) -> list[str]:
     if not plan.calibrated:
         lines.append(
             "caution: these settings are outside the profiled range"
-            if plan.provenance is Provenance.MEASURED
+            if plan.provenance == "measured"
             else "caution: based on declared costs; nothing was measured"
         )
     lines += [f"binding constraint: {text}" for text in plan.binding]

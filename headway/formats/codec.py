@@ -7,6 +7,7 @@ A field stands in a file under its name; a missing one gets its default. Metadat
 - ``formerly``: its key in files of earlier versions.
 - ``exact``: numbers are written unrounded, since they were asked for and not computed.
 - ``pair``: a dataclass is written as the list of its values.
+- ``items``: a mapping is written as the list of its items, each a mapping with these two keys.
 - ``words``: the key of a list right before it: findings as sentences.
 - ``then``: attributes to be written right after it, by key; they are not read.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, fields, is_dataclass, make_dataclass, replace
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -102,6 +103,8 @@ def _data_of_fields(noun: Any, form: Form, route: Route) -> dict[str, Any]:
                 data[declared["words"]] = list(all_words(value))
             if "pair" in declared and value is not None:
                 value = [getattr(value, end.name) for end in fields(value)]
+            if "items" in declared:
+                value = [dict(zip(declared["items"], item, strict=True)) for item in value.items()]
             field_form = replace(form, digits=None) if "exact" in declared else form
             _put(data, path, data_of(value, field_form, (*route, *path)))
         for key, name in declared.get("then", {}).items():
@@ -212,6 +215,8 @@ class _Reading:
         if kind in _IN_WORDS:
             return self._scalar(plain, kind, route)
         parts, origin = get_args(kind), get_origin(kind)
+        if origin is Literal and plain in parts:
+            return plain
         if origin is tuple and isinstance(plain, list):
             items = enumerate(plain)
             return tuple(self.value(item, parts[0], (*route, at)) for at, item in items)
@@ -219,7 +224,7 @@ class _Reading:
             return self._mapping(plain, parts, route)
         if is_dataclass(kind) and isinstance(plain, dict):
             return self.noun(plain, kind, route, {})
-        if issubclass(origin or kind, Enum) and plain in [member.value for member in kind]:
+        if _is_enum(kind) and plain in [member.value for member in kind]:
             return kind(plain)
         self._unexpected(plain, kind, route)
         return None
@@ -265,7 +270,10 @@ class _Reading:
             value = self._inside(plain, path, route)
             if value is not MISSING:
                 value = _unpaired(value, hint) if "pair" in field.metadata else value
-                arguments[field.name] = self.value(value, hint, field_route)
+                if "items" in field.metadata:
+                    arguments[field.name] = self._items(value, hint, field, field_route)
+                else:
+                    arguments[field.name] = self.value(value, hint, field_route)
             elif field.default is field.default_factory is MISSING:
                 self._fault(field_route, f"missing; expected {_in_words(hint)}")
         if len(self.faults) > num_faults:
@@ -275,6 +283,14 @@ class _Reading:
         except ValueError as error:
             self._fault(route, str(error))
             return None
+
+    def _items(self, plain: Plain, hint: Any, field: Field[Any], route: Route) -> Any:
+        """A mapping that is written as the list of its items; None if it is faulty."""
+        key, value = field.metadata["items"]
+        items = self.value(plain, _list_of_items(hint, key, value), route)
+        if items is None or None in items:
+            return None
+        return {getattr(item, key): getattr(item, value) for item in items}
 
     def _inside(self, plain: Any, path: tuple[str, ...], route: Route) -> Any:
         """The value that keys lead to; MISSING if there is none."""
@@ -317,6 +333,13 @@ def _path_in(field: Field[Any], plain: Mapping[str, Plain]) -> tuple[str, ...] |
     return (former,) if former in plain and field.name not in plain else _path(field)
 
 
+@cache
+def _list_of_items(hint: Any, key: str, value: str) -> Any:
+    """The type of a mapping that is written as the list of its items: nouns of two fields."""
+    item = make_dataclass("Item", zip((key, value), get_args(hint), strict=True))
+    return tuple[item, ...]  # type: ignore[valid-type]
+
+
 def _unpaired(plain: Plain, hint: Any) -> Plain:
     """The values of a dataclass by their names; what else it may be is a fault of that."""
     names = [field.name for field in fields(_without_none(hint))]
@@ -332,11 +355,17 @@ def _in_words(hint: Any) -> str:
     if is_dataclass(hint):
         keys = [".".join(path) for field in fields(hint) if (path := _path(field))]
         return f"a mapping with the keys {', '.join(keys)}"
-    if isinstance(hint, type) and issubclass(hint, Enum):
+    if get_origin(hint) is Literal:
+        return _one_of(list(get_args(hint)))
+    if _is_enum(hint):
         return _one_of([str(member.value) for member in hint])
     if get_origin(hint) is tuple:
         return f"a list, each item {_in_words(get_args(hint)[0])}"
     return "a mapping"
+
+
+def _is_enum(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Enum)
 
 
 def _without_none(hint: Any) -> Any:

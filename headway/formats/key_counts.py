@@ -10,9 +10,10 @@ import csv
 import math
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias, get_args
 
 from headway.domain.ordered import KeyCounts
+from headway.domain.question import KeyType
 from headway.errors import InputError, argument
 from headway.formats.own_files import parse_json, read_text
 from headway.formats.yaml_document import shown
@@ -20,10 +21,11 @@ from headway.limits import LARGEST_NUMBER, MOST_INT, MOST_LONG
 from headway.units import parse_size_bytes
 
 WORDS = 'a CSV file with the columns key and count, or JSON lines such as {"key": "a", "count": 7}'
-KINDS = ("string", "int", "long")
 _LARGEST_BYTES = parse_size_bytes("256m")
 _MOST_KEYS = 2_000_000
 _COUNTS = ("count", "share")
+#: A line of the file: its position, the key, the column of its count or share, and that value.
+_Row: TypeAlias = tuple[str, object, str, object]
 
 
 def read_key_counts(
@@ -43,8 +45,9 @@ def read_key_counts(
     ...
     headway.errors.InputError: no/such.csv: no such file; expected a count of keys: a CSV file...
     """
-    if kind is not None and kind not in KINDS:
-        raise InputError(f"key type is {kind!r}; expected one of {', '.join(KINDS)}")
+    kinds = get_args(KeyType)
+    if kind is not None and kind not in kinds:
+        raise InputError(f"key type is {kind!r}; expected one of {', '.join(kinds)}")
     counts: dict[str | int, float] = {}
     for where, key, column, count in _rows(path):
         if key is None or key == "":
@@ -121,15 +124,6 @@ def read_shares(path: str | Path) -> dict[str, float]:
     return shares
 
 
-class _Row(NamedTuple):
-    """A line of the file: its position, the key, and its count or share."""
-
-    where: str
-    key: object
-    column: str
-    value: object
-
-
 def _rows(path: str | Path) -> Iterator[_Row]:
     text = read_text(Path(path), expected=f"a count of keys: {WORDS}", largest_bytes=_LARGEST_BYTES)
     return (_json_rows if text.lstrip().startswith("{") else _csv_rows)(text, path)
@@ -148,7 +142,7 @@ def _json_rows(text: str, path: str | Path) -> Iterator[_Row]:
         name = next((column for column in _COUNTS if column in record), None)
         if name is None or "key" not in record:
             raise InputError(f"{path}:{line}: no {'key' if name else 'count'}; expected {WORDS}")
-        yield _Row(f"{path}:{line}", record["key"], name, record[name])
+        yield f"{path}:{line}", record["key"], name, record[name]
 
 
 def _csv_rows(text: str, path: str | Path) -> Iterator[_Row]:
@@ -167,7 +161,7 @@ def _csv_rows(text: str, path: str | Path) -> Iterator[_Row]:
                 raise InputError(
                     f"{path}:{rows.line_num}: {len(row)} values; expected {len(heading)}"
                 )
-            yield _Row(f"{path}:{rows.line_num}", row[key_at], name, row[count_at])
+            yield f"{path}:{rows.line_num}", row[key_at], name, row[count_at]
     except csv.Error as error:
         raise InputError(f"{path}:{rows.line_num}: {error}; expected {WORDS}") from None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from headway.domain import APPLICATION_PROFILE_SCHEMA, PROFILE_SCHEMA, ApplicationKind, JobProfile
+from headway.domain import APPLICATION_PROFILE_SCHEMA, PROFILE_SCHEMA, JobProfile
 from headway.errors import InputError, ProfileError
 from headway.formats.codec import validate
 from headway.formats.own_files import read_text
@@ -178,7 +178,7 @@ def _application_in(document: Document) -> ApplicationProfile:
 def _is_of_dstreams(document: Document) -> bool:
     """Whether the profile of an application is one of DStreams, by what it says itself."""
     root = document.root
-    return isinstance(root, dict) and root.get("kind") == ApplicationKind.DSTREAMS
+    return isinstance(root, dict) and root.get("kind") == "dstreams"
 
 
 def _schema_of(document: Document, expected: str) -> Plain:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -137,10 +137,14 @@ def faults_text(name: str, faults: Iterable[Fault]) -> str:
     >>> faults_text("a.yaml", [Fault(Mark(2, 1), (), "second"), Fault(Mark(1, 1), (), "first")])
     'a.yaml:1:1: first\\na.yaml:2:1: second'
     """
-    lines = [fault.text(name) for fault in sorted(faults)]
-    hidden = len(lines) - _MOST_FAULTS_SHOWN
-    if hidden > 1:
-        lines[_MOST_FAULTS_SHOWN:] = [f"{name}: and {hidden} more faults"]
+    return in_short([fault.text(name) for fault in sorted(faults)], name)
+
+
+def in_short(lines: Sequence[str], name: str) -> str:
+    """The lines of some faults, below each other; if very many, the first ones."""
+    num_hidden = len(lines) - _MOST_FAULTS_SHOWN
+    if num_hidden > 1:
+        lines = [*lines[:_MOST_FAULTS_SHOWN], f"{name}: and {num_hidden} more faults"]
     return "\n".join(lines)
 
 

@@ -8,7 +8,6 @@ back: if it does not contain the requested values and all others unchanged, ther
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import yaml
@@ -29,15 +28,8 @@ from headway.formats.yaml_read_back import (
 )
 
 Step: TypeAlias = "str | int"
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """Put ``text`` in place of the characters from ``start`` to ``end``."""
-
-    start: int
-    end: int
-    text: str
+#: Where characters start and end, and the text to put in their place.
+Edit: TypeAlias = tuple[int, int, str]
 
 
 def documents_of(text: str, name: str) -> list[Any]:
@@ -143,16 +135,14 @@ def patched(
     if sum(times_reached(document, node) for document in documents) > 1:
         line = node.start_mark.line + 1
         raise InputError(f"{name}: the mapping of line {line} is shared by an anchor; write it out")
-    edits = enumerate(_edits(text, node, changes, name))
+    edits = [
+        (start, end, number, put)
+        for number, (start, end, put) in enumerate(_edits(text, node, changes, name))
+    ]
     newline, patched_text = _newline(text), text
     # From the end on, so that places stay; at one place what belongs deeper comes first.
-    for _, edit in sorted(
-        edits,
-        key=lambda numbered_edit: (numbered_edit[1].start, numbered_edit[1].end, numbered_edit[0]),
-        reverse=True,
-    ):
-        put = edit.text.replace("\n", newline)
-        patched_text = patched_text[: edit.start] + put + patched_text[edit.end :]
+    for start, end, _, put in sorted(edits, reverse=True):
+        patched_text = patched_text[:start] + put.replace("\n", newline) + patched_text[end:]
     _require_said(patched_text, documents, node, changes, name)
     return patched_text
 
@@ -205,11 +195,11 @@ def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iter
             yield from _edits_of_items(text, old_node, value, name)
         elif isinstance(value, str | int):
             if not _says(old_node, value):
-                yield Edit(*_span(text, old_node), _lead(text, old_node) + yaml_scalar(value))
+                yield (*_span(text, old_node), _lead(text, old_node) + yaml_scalar(value))
         elif isinstance(value, Mapping) and old_node.value == "" and not node.flow_style:
             yield _filled(text, node, old_node, value)
         elif isinstance(value, Mapping) and old_node.tag.endswith(":null"):
-            yield Edit(*_span(text, old_node), _lead(text, old_node) + _flow(value))
+            yield (*_span(text, old_node), _lead(text, old_node) + _flow(value))
         else:
             line = old_node.start_mark.line + 1
             raise InputError(f"{name}:{line}:1: {key} is not what it should be; expected a mapping")
@@ -239,7 +229,7 @@ def _filled(text: str, node: Any, empty_node: Any, value: Mapping[str, Tree]) ->
     block = _block(value, " " * (_indent_of(node) + 2)).rstrip("\n")
     at = text.find("\n", empty_node.end_mark.index)
     at = len(text) if at < 0 else at - (text[at - 1] == "\r")
-    return Edit(at, at, f"\n{block}")
+    return at, at, f"\n{block}"
 
 
 def _says(node: Any, value: str | int | bool) -> bool:
@@ -292,15 +282,15 @@ def _insertion(text: str, node: Any, missing: Mapping[str, Tree]) -> Edit:
         if last is None or any(_is_outside(node, value_node) for _, value_node in node.value):
             start = text.index("{", node.start_mark.index) + 1
             separator = ", " if node.value else "" if text[start] == "}" else " "
-            return Edit(start, start, f"{pairs}{separator}")
+            return start, start, f"{pairs}{separator}"
         _, end = _span(text, last)
-        return Edit(end, end, f", {pairs}")
+        return end, end, f", {pairs}"
     indent = " " * _indent_of(node)
     at = _end_of(text, node)
     block = _block(missing, indent)
     if at == len(text) and text and not text.endswith("\n"):
-        return Edit(at, at, "\n" + block.rstrip("\n"))
-    return Edit(at, at, block)
+        return at, at, "\n" + block.rstrip("\n")
+    return at, at, block
 
 
 def _end_of(text: str, node: Any) -> int:

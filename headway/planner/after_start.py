@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.assumptions.planning import MINUTES_AFTER_START, SAME_AFTER_START_RATIO
-from headway.domain import AfterStart, Configuration, Evidence, JobProfile, Metric, Target
+from headway.domain import AfterStart, Configuration, JobProfile, Metric, Target
 from headway.errors import InputError, argument
 from headway.models.job.restart import restart_at, start_again
 from headway.models.job.setting import duration_model, settled_batch_rows
@@ -74,7 +74,7 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
     question = setting.question
     profile, target = question.profile, question.target
     if profile.warm_up is None:
-        return AfterStart(evidence=Evidence.UNAVAILABLE, reason=_why_unavailable(profile))
+        return AfterStart(evidence="unavailable", reason=_why_unavailable(profile))
     factor = float(setting.planned_ratio(question.rate_per_s)[0])
     expected_s = float(setting.promised().statistic_s(setting.expected_law(question.rate_per_s))[0])
     first_batch_s, by_minute_s = _minutes(setting, configuration, factor, planned_s)
@@ -84,7 +84,7 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
     ]
     holds_from = missed[-1] + 2 if missed else 1
     return AfterStart(
-        evidence=Evidence.MEASURED,
+        evidence="measured",
         reason="from the first batches of a fresh JVM in the profile",
         holds_from_minute=holds_from if holds_from <= len(by_minute_s) else None,
         by_minute_s=tuple(_shown_minutes(by_minute_s, planned_s, holds_from)),

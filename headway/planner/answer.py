@@ -198,7 +198,7 @@ def _resource_findings(
         yield Finding(
             code=FindingCode.CORE_SPEED_ASSUMED,
             numbers={"core_speed_ratio": node_type.core_speed_ratio},
-            names={"node_type": node_type.name, "provenance": str(profile.provenance)},
+            names={"node_type": node_type.name, "provenance": profile.provenance},
         )
     per_task, cores = configuration.task_cpus, configuration.cores_per_executor
     num_idle = idle_cores(cores, per_task)

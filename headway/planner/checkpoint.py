@@ -13,7 +13,6 @@ from headway.domain import (
     Configuration,
     JobProfile,
     PlannedSetting,
-    Provenance,
 )
 from headway.domain.question import Checkpoint
 from headway.errors import InputError, argument
@@ -45,7 +44,7 @@ def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
     Raises InputError if the requested shuffle partitions differ from those of an existing
     checkpoint, or if those are unknown.
     """
-    if checkpoint is Checkpoint.NEW:
+    if checkpoint == "new":
         return replace(question, starts_anew=True)
     if checkpoint is None:
         return question
@@ -80,7 +79,7 @@ def new_checkpoint_advice(
     The existing one fixes the shuffle partitions of the question, which was planned with ``nodes``
     (the maximum if it is infeasible) and a latency.
     """
-    if checkpoint is not Checkpoint.EXISTING or pinned_partitions(question.profile) is None:
+    if checkpoint != "existing" or pinned_partitions(question.profile) is None:
         return
     free = replace(question, space=replace(question.space, shuffle_partitions=None))
     bounded = replace(free, space=replace(free.space, max_nodes=nodes))
@@ -112,7 +111,7 @@ def planned_settings(
     for key, value in (*spark_conf.items(), *query_options.items()):
         knob = knob_of(key)
         applies = when_applied(knob, profile)
-        pinned = applies is Applies.NEW_CHECKPOINT and checkpoint is Checkpoint.EXISTING
+        pinned = applies is Applies.NEW_CHECKPOINT and checkpoint == "existing"
         settings.append(
             PlannedSetting(
                 setting=knob.label,
@@ -134,7 +133,7 @@ def changes_from_today(
     Every key of the plan is compared with its value in the profiled run; if that was not recorded,
     the change says so. A declared job has no run to compare with.
     """
-    if profile.provenance is Provenance.DECLARED:
+    if profile.provenance == "declared":
         return ()
     today = profile.baseline
     changes = []
@@ -167,7 +166,7 @@ def changes_from_today(
 
 def profiled_values(profile: JobProfile) -> dict[str, str]:
     """Values of a plan's keys in the profiled run, by Spark's key, as far as known."""
-    if profile.provenance is Provenance.DECLARED:
+    if profile.provenance == "declared":
         return {}
     today, application = profile.baseline, profile.applications[-1]
     values = {

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from headway.domain import DuringBurst, JobProfile, Metric, Promise, Target, WindowKind
+from headway.domain import DuringBurst, JobProfile, Metric, Promise, Target
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
@@ -124,7 +124,7 @@ def window_shift_s(profile: JobProfile) -> float:
     lag_s = min((lag.lag_s for lag in lags), default=0.0)
     if shape.output_mode in _WINDOW_MODES_WITHOUT_WAIT:
         window = max(shape.emitted_windows, key=lambda window: window.slide_s or 0.0)
-        return lag_s - (window.size_s if window.kind is WindowKind.SESSION else 0.0)
+        return lag_s - (window.size_s if window.kind == "session" else 0.0)
     assert shape.windows_wait_s is not None  # checked by require_predictable
     return shape.windows_wait_s + lag_s
 

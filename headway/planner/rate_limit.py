@@ -46,7 +46,7 @@ def planned_rate_limit(setting: Candidates) -> RateLimit:
             FindingCode.RATE_LIMIT_BEYOND_PROFILE,
             math.floor(farthest),
             {"profiled_ratio": FARTHEST_LIMIT_RATIO.value},
-            provenance=str(profile.provenance),
+            provenance=profile.provenance,
         )
     return _option_of_source(setting, rows)
 

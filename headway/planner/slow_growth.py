@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from headway.assumptions.planning import LONGEST_GROWTH_S
-from headway.domain import Finding, FindingCode, GrowthCause, JobProfile, SlowGrowth, SlowMeasure
+from headway.domain import Finding, FindingCode, GrowthCause, JobProfile, SlowGrowth
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.state_growth import first_missed_s
 from headway.units import S_PER_DAY
@@ -63,7 +63,7 @@ def _after(
     rate_ratio = max(profile.arrivals.rate_per_s / profile.settings[-1].rate_per_s, 1.0)
     for growth in growths:
         is_listing = growth.cause is GrowthCause.LISTING
-        ratio = rate_ratio if is_listing and growth.measure is SlowMeasure.PHASE else faster
+        ratio = rate_ratio if is_listing and growth.measure == "phase" else faster
         extra_s = growth.rise_high_per_day * ratio * elapsed_s / S_PER_DAY
         phase = phases[growth.part]
         share = _share_of_batches(growth, setting)

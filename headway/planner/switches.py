@@ -75,7 +75,7 @@ def _candidate(
     profile: JobProfile, switch: Switch, checkpoint: Checkpoint | None, metric: Metric
 ) -> TurnedJob | str:
     """The job with an allowed switch turned, or why that is no candidate for a target."""
-    if switch is Switch.ROCKSDB and checkpoint is Checkpoint.EXISTING:
+    if switch is Switch.ROCKSDB and checkpoint == "existing":
         return "the existing checkpoint keeps its state store"
     if switch is Switch.NO_EMPTY_BATCHES and metric is Metric.WINDOW:
         return "windows would be emitted later, and the target is about them"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from headway.domain import EventTimeWindow, WindowKind
+from headway.domain import EventTimeWindow
 from headway.profiler.plan_tree import PrintedOperator
 
 _INTERVAL_PART = re.compile(
@@ -116,7 +116,7 @@ def _session(start: str, end: str) -> EventTimeWindow | None:
     gap_s = None if gap == end or re.search("month|year", gap) else interval_s(gap)
     if not gap_s:
         return None
-    return EventTimeWindow(kind=WindowKind.SESSION, size_s=float(gap_s))
+    return EventTimeWindow(kind="session", size_s=float(gap_s))
 
 
 def _tumbling_or_sliding(start: str, end: str) -> EventTimeWindow | None:
@@ -125,7 +125,7 @@ def _tumbling_or_sliding(start: str, end: str) -> EventTimeWindow | None:
     if slide is None or size_us is None or not 0 < int(slide[1]) <= size_us:
         return None
     return EventTimeWindow(
-        kind=WindowKind.TUMBLING if int(slide[1]) == size_us else WindowKind.SLIDING,
+        kind="tumbling" if int(slide[1]) == size_us else "sliding",
         size_s=size_us / _MICROS_PER_S,
         slide_s=int(slide[1]) / _MICROS_PER_S,
     )

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from headway.domain.log_questions import DEFAULT_MASTER, LogEngine, LogsQuestion
+from headway.domain.log_questions import DEFAULT_MASTER, LogsQuestion
 from headway.errors import InputError, MissingPackagesError, SparkUnavailableError
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.engines.in_process import read_in_process
@@ -71,7 +71,7 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
     conf, limits = dict(question.conf), UnpackLimits()
     tell: Tell = question.progress or (lambda _text, _done=None: None)
     asks_for_spark = session is not None or bool(conf) or master != DEFAULT_MASTER
-    if engine is LogEngine.IN_PROCESS and asks_for_spark:
+    if engine == "in-process" and asks_for_spark:
         raise InputError(
             "a Spark session, master or property is for reading with Spark; leave it out, or "
             "the engine in-process"
@@ -90,8 +90,8 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
         )
         if not unpacked.logs and not unpacked.pending:
             raise nothing_read((*found_logs.failures, *unpacked.failures))
-        with_spark = engine is LogEngine.SPARK or (
-            engine is LogEngine.AUTO
+        with_spark = engine == "spark" or (
+            engine == "auto"
             and (
                 asks_for_spark
                 or bool(unpacked.pending)
@@ -108,7 +108,7 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
                 master,
                 conf,
                 tell,
-                is_needed=engine is LogEngine.SPARK or asks_for_spark or bool(unpacked.pending),
+                is_needed=engine == "spark" or asks_for_spark or bool(unpacked.pending),
             )
         if session is not None and unpacked.pending:
             tell("fetching")

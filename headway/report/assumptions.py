@@ -11,7 +11,6 @@ from headway.domain import (
     BatchAnswer,
     CatchUp,
     DuringBurst,
-    Evidence,
     FindingCode,
     InfeasiblePlan,
     StatedRange,
@@ -136,7 +135,7 @@ def _of_promises(plan: StreamAnswer) -> Iterator[AnyAssumption]:
         yield fits.LEAST_SLOW_SPAN_S
         yield fits.LEAST_TREND_SCORE
     start = plan.after_start if plan.feasible else None
-    if start is not None and start.evidence is Evidence.MEASURED:
+    if start is not None and start.evidence == "measured":
         yield fits.FRESH_JVM_S
         yield planning.SAME_AFTER_START_RATIO
         if start.restart is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headway.assumptions.predictions import SPREAD_PER_DOUBLING_RATIO
 from headway.digits import format_money
-from headway.domain import BatchAnswer, Provenance
+from headway.domain import BatchAnswer
 from headway.report.assumptions import assumption_lines
 from headway.report.columns import paragraphs
 from headway.report.deadline import (
@@ -26,7 +26,7 @@ _MODELS = {
     True: "One batch after the other, each with the driver's time and the makespans of its stages "
     "on the slots, and what the first ones take longer; theory.md (P29), (T1).",
 }
-_DRIVER = {Provenance.MEASURED: "measured on the driver", Provenance.DECLARED: "declared"}
+_DRIVER = {"measured": "measured on the driver", "declared": "declared"}
 # Where each part of the expected run time is from.
 _SOURCES = {
     "stages": "makespan of their graph; (J1)-(J5)",
@@ -103,7 +103,7 @@ def _optimality(plan: BatchAnswer) -> str:
 def _run_time(plan: BatchAnswer) -> list[str]:
     lines = paragraphs(_MODELS[plan.backlog is not None])
     ratio = plan.modelled_ratio
-    if plan.provenance is Provenance.MEASURED and (plan.backlog is None or ratio < 1.0):
+    if plan.provenance == "measured" and (plan.backlog is None or ratio < 1.0):
         lines += paragraphs(
             f"All of it is scaled by {ratio:.3g}, the profiled run time over that of the model at "
             f"the same slots; {_equation(plan)}."

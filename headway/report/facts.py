@@ -12,7 +12,6 @@ from headway.digits import format_money
 from headway.domain import (
     AfterStart,
     Answer,
-    Evidence,
     FindingCode,
     InfeasiblePlan,
     NodeType,
@@ -112,7 +111,7 @@ def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
 def after_start_fact(plan: Plan) -> Iterator[tuple[str, str]]:
     """From which minute on the target is met, and what is expected in the first one, if known."""
     after_start = plan.after_start
-    if after_start is None or after_start.evidence is Evidence.UNAVAILABLE:
+    if after_start is None or after_start.evidence == "unavailable":
         return
     expected_s = after_start.expected_first_minute_s
     expected = "" if expected_s is None else f"{format_duration(expected_s)}, "
@@ -127,7 +126,7 @@ def after_start_lines(plan: Plan) -> list[str]:
     after_start = plan.after_start
     if after_start is None:
         return []
-    if after_start.evidence is Evidence.UNAVAILABLE:
+    if after_start.evidence == "unavailable":
         return paragraphs(f"Unavailable: {after_start.reason}.")
     rows = [
         (

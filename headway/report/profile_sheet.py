@@ -102,7 +102,7 @@ def application_sheet(profile: ApplicationProfile) -> Sheet:
         profile.stages, key=lambda stage: stage.task_time.mean_s * stage.tasks.num_tasks
     )
     return Sheet(
-        about=f"Headway profile of a {profile.kind.value} application",
+        about=f"Headway profile of a {profile.kind} application",
         headline=profile_headline(profile),
         key_figures=(
             ("run time", format_duration(profile.duration_s), profile.started),

@@ -209,7 +209,7 @@ def _in_words(name: str) -> str:
 
 def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
     yield (
-        f"{profile.kind.value} application: {counted(profile.num_jobs, 'job')} in "
+        f"{profile.kind} application: {counted(profile.num_jobs, 'job')} in "
         f"{format_duration(profile.duration_s)}, {counted(len(profile.stages), 'stage')} listed"
     )
     total_s = profile.other_stages.task_time_s + sum(stage.task_time_s for stage in profile.stages)

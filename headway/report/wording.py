@@ -20,7 +20,6 @@ from headway.domain import (
     Metric,
     Plan,
     Prediction,
-    Provenance,
     StreamAnswer,
     Verdict,
 )
@@ -255,7 +254,7 @@ def caution_texts(prediction: Prediction) -> tuple[str, ...]:
     """The caution about extrapolated numbers; none within the profiled range."""
     if prediction.calibrated or not prediction.is_quotable:
         return ()
-    if prediction.provenance is Provenance.DECLARED:
+    if prediction.provenance == "declared":
         return ("Based on declared costs: nothing was measured.",)
     return ("Extrapolated: outside the profiled range, see the notes.",)
 

@@ -45,7 +45,7 @@ def declared_profile(name: str, declared: DeclaredStream, rate: Rate) -> JobProf
     >>> from headway.spec.forms.quantities import Quantity
     >>> declared = DeclaredStream(task_per_row_s=Quantity.exactly(2e-5), source_partitions=12)
     >>> profile = declared_profile("orders", declared, Quantity.exactly(5000.0))
-    >>> profile.stages[0].num_source_tasks, profile.provenance.value, profile.settings
+    >>> profile.stages[0].num_source_tasks, profile.provenance, profile.settings
     (12, 'declared', ())
     """
     partitions = declared.shuffle_partitions

@@ -10,15 +10,16 @@ import math
 
 from headway.assumptions.predictions import DECLARED_BATCH_JOB_TASK_CV
 from headway.domain import (
-    ApplicationKind,
     ApplicationProfile,
     Cluster,
     Coverage,
     DeclaredWork,
     MemoryProfile,
     RecordedStage,
-    RunShares,
     Share,
+)
+from headway.domain.application_profile import (
+    RunShares,
     StageMemory,
     StageRows,
     StageVolume,
@@ -82,7 +83,7 @@ def declared_application(
     everything = Share(seen=1, expected=1)
     return ApplicationProfile(
         headway_version=__version__,
-        kind=ApplicationKind.BATCH,
+        kind="batch",
         application=application_of(name, declared),
         cluster=Cluster(
             executors=executors, executors_mean=float(executors), cores_per_executor=cores

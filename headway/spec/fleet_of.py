@@ -60,12 +60,12 @@ def fleet_members(
         file = load_spec(entry.file)
         if file.kind not in _KINDS_OF_JOBS:
             raise InputError(
-                f"{file.sources.place(('kind',))}: kind: got {file.kind!r}; the fleet's job "
+                f"{file.place_of_kind}: kind: got {file.kind!r}; the fleet's job "
                 f"{entry.name!r} needs a StreamingJob, a BatchJob or a QuerySchedule"
             )
         if entry.turns != "none" and file.kind != "QuerySchedule":
             raise InputError(
-                f"{file.sources.place(('kind',))}: kind: got {file.kind!r}; the fleet's job "
+                f"{file.place_of_kind}: kind: got {file.kind!r}; the fleet's job "
                 f"{entry.name!r} has 'turns: {entry.turns}', which needs a QuerySchedule"
             )
         yield entry, file.spec

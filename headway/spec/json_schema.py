@@ -7,7 +7,7 @@ from typing import Any
 from headway.spec.forms import entries_of
 from headway.spec.forms.entries import JsonSchema, Kind
 from headway.spec.forms.kinds import ListOf, MapOf, NameOr, Nested
-from headway.spec.kinds import KINDS
+from headway.spec.kinds import KINDS, noun_of_kind
 from headway.spec.kinds.rates import DailyCurve, RateForm, RateTrace
 from headway.spec.spec_file import API_VERSION, Metadata
 
@@ -41,7 +41,7 @@ def json_schema() -> JsonSchema:
             "spec": {"type": "object"},
         },
         "additionalProperties": False,
-        "allOf": [_if_kind(kind, noun.__name__) for kind, noun in KINDS.items()],
+        "allOf": [_if_kind(kind) for kind in KINDS],
         "$defs": {noun.__name__: _object_schema(noun) for noun in nouns},
     }
 
@@ -49,7 +49,7 @@ def json_schema() -> JsonSchema:
 def file_nouns() -> list[type[Any]]:
     """The nouns of all spec files, each once: those of kinds first, then what is in them."""
     nouns: list[type[Any]] = []
-    waiting: list[type[Any]] = [Metadata, *KINDS.values()]
+    waiting: list[type[Any]] = [Metadata, *map(noun_of_kind, KINDS)]
     while waiting:
         noun = waiting.pop(0)
         if noun not in nouns:
@@ -58,10 +58,11 @@ def file_nouns() -> list[type[Any]]:
     return nouns
 
 
-def _if_kind(kind: str, definition: str) -> JsonSchema:
+def _if_kind(kind: str) -> JsonSchema:
+    # A kind is called as its noun is.
     return {
         "if": {"properties": {"kind": {"const": kind}}},
-        "then": {"properties": {"spec": {"$ref": f"#/$defs/{definition}"}}},
+        "then": {"properties": {"spec": {"$ref": f"#/$defs/{kind}"}}},
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 from headway.errors import InputError
 from headway.formats.own_files import read_text
 from headway.formats.yaml_document import Document, Fault, Plain, Route, parse_document, shown
-from headway.spec.forms import FAULTY, Reader, Sources, Where, entry
+from headway.spec.forms import FAULTY, Reader, Where, entry, place
 from headway.spec.forms.entries import Kind
 from headway.spec.forms.kinds import Choice, ListOf, MapOf, Nested, Text
 from headway.spec.forms.quantities import NAME
 from headway.spec.forms.reader import merged
-from headway.spec.kinds import KINDS
+from headway.spec.kinds import KINDS, noun_of_kind
 
 if TYPE_CHECKING:
     from headway.domain import AnyAnswer, BatchAnswer, EndingJob, JobProfile, StreamAnswer
@@ -42,22 +42,27 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecFile:
-    """A file that was read: its kind, its name, its noun, and the position of everything."""
+    """A file that was read: its kind, its name, its noun, and the texts with their positions."""
 
     path: Path
     kind: str
     metadata: Metadata
     spec: Any
-    sources: Sources
+    documents: Sequence[Document]
 
     def place(self, *route: str | int) -> Where:
         """Position of a value in the file; for a missing one, that of what is around it."""
-        return self.sources.place(("spec", *route))
+        return place(self.documents, ("spec", *route))
+
+    @property
+    def place_of_kind(self) -> Where:
+        """Position of its kind."""
+        return place(self.documents, ("kind",))
 
 
 _ENVELOPE: Mapping[str, Kind] = {
     "apiVersion": Choice((API_VERSION,)),
-    "kind": Choice(tuple(KINDS)),
+    "kind": Choice(KINDS),
     "metadata": Nested(Metadata),
     "include": ListOf(item=Text(words="the path of a YAML file"), or_one=True),
 }
@@ -66,12 +71,16 @@ _ENVELOPE: Mapping[str, Kind] = {
 def scaffold(kind: str, *, name: str, file: str) -> str:
     """The text of a new file: valid as it is, with values to replace.
 
+    Raises InputError if there is no such kind.
+
     Examples
     --------
     >>> scaffold("StreamingJob", name="orders", file="orders.yaml").splitlines()[5]
     'apiVersion: headway/v1'
     """
-    path = Path(__file__).parent / "scaffolds" / f"{KINDS[kind].__name__}.yaml"
+    if kind not in KINDS:
+        raise InputError(f"kind is {kind!r}; expected one of {', '.join(KINDS)}")
+    path = Path(__file__).parent / "scaffolds" / f"{kind}.yaml"
     fillings = {"{name}": name, "{file}": file}
     text = path.read_text(encoding="utf-8")
     text = re.sub(r"\{(?:name|file)\}", lambda match: fillings[match[0]], text)
@@ -104,7 +113,7 @@ def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) 
     """
     documents: list[Document] = []
     root = _with_includes(parse_document(text, name=name), folder, documents, (name,))
-    reader = Reader(Sources(tuple(documents)), folder, needs_files=needs_files)
+    reader = Reader(documents, folder, needs_files=needs_files)
     for document in documents:
         for fault in document.faults:
             reader.faults.append((Where(document.name, fault.mark), fault))
@@ -112,7 +121,7 @@ def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) 
     reader.raise_faults()
     kind, metadata, spec = envelope
     return SpecFile(
-        path=Path(name), kind=kind, metadata=metadata, spec=spec, sources=reader.sources
+        path=Path(name), kind=kind, metadata=metadata, spec=spec, documents=tuple(documents)
     )
 
 
@@ -122,8 +131,8 @@ def require_kind(file: SpecFile, *kinds: str) -> None:
     Raises InputError, which names the kinds that were expected.
     """
     if file.kind not in kinds:
-        location = file.sources.place(("kind",))
-        raise InputError(f"{location}: kind: got {file.kind!r}; expected {' or '.join(kinds)}")
+        expected = " or ".join(kinds)
+        raise InputError(f"{file.place_of_kind}: kind: got {file.kind!r}; expected {expected}")
 
 
 def spec_of(file: SpecFile, noun: type[Noun]) -> Noun:
@@ -201,7 +210,7 @@ def _read_envelope(reader: Reader, root: dict[str, Plain]) -> Any:
         if not close:
             return None
         envelope["kind"] = close[0]
-    spec_kind = Nested(KINDS[envelope["kind"]])
+    spec_kind = Nested(noun_of_kind(envelope["kind"]))
     if "spec" not in root:
         reader.fault(("spec",), f"missing; expected {spec_kind.words}")
         return None

@@ -18,7 +18,7 @@ from headway.assumptions.tuning import (
 )
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Expectation, Reason
-from headway.domain.tuner import BlockedChange, Mode, Phase, TunerChange, TunerState
+from headway.domain.tuner import BlockedChange, Phase, TunerChange, TunerState
 from headway.errors import ActuatorError, HeadwayError, InputError, QueryEndedError
 from headway.formats.tuner_files import append_audit, audit_file, save_tuner, switch_word
 from headway.profiler.recording.live import QueryFeed
@@ -26,7 +26,7 @@ from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothin
 from headway.runtime.tuning.clean_stop import NoGapError
 from headway.tuner.live_query import LiveQuery
 from headway.tuner.live_rule import LiveRule
-from headway.tuner.remembered import with_memory
+from headway.tuner.rule.memory import with_memory
 
 _RESTARTS = (ChangeKind.RESTART, ChangeKind.APPLICATION)
 
@@ -35,8 +35,9 @@ class TunerChanges:
     """A query that is started, changed and restored, with its state in a file.
 
     ``actuators`` make its changes, and ``rule`` knows its batches. ``state`` is as it was left, or
-    new; each state is written to the file at ``path`` before it has an effect. ``now`` is the
-    clock, in seconds since 1970, and tests interrupt it at the points that ``at`` is called with.
+    new; each state is written to the file at ``path`` before it has an effect. Changes are only
+    recommended unless it ``acts``. ``now`` is the clock, in seconds since 1970, and tests interrupt
+    it at the points that ``at`` is called with.
     """
 
     def __init__(
@@ -46,14 +47,14 @@ class TunerChanges:
         state: TunerState,
         path: Path,
         *,
-        mode: Mode,
+        acts: bool,
         now: Callable[[], float] = time.time,
         at: At = nothing,
     ) -> None:
         self.actuators, self.rule, self.state = actuators, rule, state
         self.running = state.last_good
         self._live: LiveQuery = rule.live
-        self._path, self._mode, self._now, self._at = path, mode, now, at
+        self._path, self._acts, self._now, self._at = path, acts, now, at
         self._since_start = 0
         self.is_ending = False
 
@@ -103,7 +104,7 @@ class TunerChanges:
     def _count_executors(self, num_cores: int) -> None:
         """Take the executors that there are, where others determine them."""
         are_given = self.actuators.executors_are_given
-        if self._mode is not Mode.RECOMMEND and not are_given:
+        if self._acts and not are_given:
             return
         number = max(num_cores // self.running.cores_per_executor, 1)
         self.running = replace(self.running, executors=number)
@@ -276,7 +277,7 @@ class TunerChanges:
             self.actuators.start(state.last_good)
             start_at = state.last_good
         self.running = start_at
-        if self._mode is Mode.ACT:
+        if self._acts:
             self.actuators.ask_for_executors(start_at.executors)
         self.state = replace(
             self.state,

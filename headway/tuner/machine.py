@@ -15,7 +15,7 @@ from headway.assumptions.live import BIN_S
 from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Expectation, Proposal, Reason
-from headway.domain.tuner import Mode, Phase, TunerChange, TunerState
+from headway.domain.tuner import Phase, TunerChange, TunerState
 from headway.domain.watched import LiveBatch
 from headway.errors import InputError
 from headway.formats.tuner_files import RESTORE_WORD, switch_word
@@ -26,7 +26,7 @@ from headway.runtime.tuning.session import takes_each_batch_once, warning_of_sin
 from headway.tuner.changes import TunerChanges
 from headway.tuner.live_query import Observed
 from headway.tuner.live_rule import LiveRule
-from headway.tuner.remembered import remembered_pauses, with_pause
+from headway.tuner.rule.memory import with_pause
 from headway.tuner.rule.rule import applied
 from headway.units import counted, format_duration
 
@@ -39,7 +39,7 @@ class TunerMachine(TunerChanges):
 
     Parameters
     ----------
-    actuators, rule, state, path, mode, now, at
+    actuators, rule, state, path, acts, now, at
         As of :class:`TunerChanges`.
     allow : collection of ChangeKind
         Kinds of changes that are made only if they are allowed by name.
@@ -56,14 +56,14 @@ class TunerMachine(TunerChanges):
         state: TunerState,
         path: Path,
         *,
-        mode: Mode,
+        acts: bool,
         allow: Collection[ChangeKind] = (),
         is_quiet: Callable[[float], bool] = lambda _at_s: False,
         now: Callable[[], float] = time.time,
         at: At = nothing,
         cautions: Sequence[str] = (),
     ) -> None:
-        super().__init__(actuators, rule, state, path, mode=mode, now=now, at=at)
+        super().__init__(actuators, rule, state, path, acts=acts, now=now, at=at)
         self.cautions = tuple(cautions)
         self._allow, self._is_quiet = frozenset(allow), is_quiet
         self._said: tuple[str, ...] = ()
@@ -148,7 +148,7 @@ class TunerMachine(TunerChanges):
         warning = warning_of_sink(sink)
         if takes_each_batch_once(sink):
             self.actuators.may_cut = True
-        if warning is not None and self._mode is Mode.ACT:
+        if warning is not None and self._acts:
             self.cautions = tuple(dict.fromkeys((*self.cautions, warning)))
             self.audit("warning", why=warning)
         self._to(Phase.HOLD, "learned")
@@ -213,7 +213,7 @@ class TunerMachine(TunerChanges):
         first = next(iter(self._live.recent(within_s=math.inf)), None)
         excess_s = 0.0 if first is None else max(first.batch.duration_s - duration_s, 0.0)
         self.state = with_pause(self.state, change.kind, change.pause_s + excess_s)
-        self.rule.pauses_s = remembered_pauses(self.state)
+        self.rule.pauses_s = dict(self.state.pauses_s)
 
     def _propose(self, proposal: Proposal) -> None:
         then = self.rule.then(self.running, proposal)
@@ -260,7 +260,7 @@ class TunerMachine(TunerChanges):
     def _why_not(self, kind: ChangeKind, then: Configuration) -> str | None:
         """Why a change is only recommended; None if it is made."""
         at_s = self._now()
-        if self._mode is Mode.RECOMMEND:
+        if not self._acts:
             return "mode is recommend"
         if self._is_quiet(at_s):
             return "a quiet period"

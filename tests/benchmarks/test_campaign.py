@@ -34,7 +34,7 @@ from campaign.truth import truth_of
 from campaign.verdict_table import verdict_table
 from campaign.workloads import WORKLOADS, WindowShape
 
-from headway.domain import EventTimeWindow, WindowKind
+from headway.domain import EventTimeWindow
 from headway.errors import HeadwayError
 from tests.profiler.streaming.test_stage_fit import a_run
 
@@ -221,7 +221,7 @@ def test_a_kept_run_is_the_run_but_for_digits() -> None:
 
 def test_a_kept_run_still_has_its_windows_and_its_state() -> None:
     run = a_run(1000, 4, grows=True)
-    window = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
+    window = EventTimeWindow(kind="sliding", size_s=60.0, slide_s=5.0)
     shape = replace(run.shape, windows=(window,))
     stored = replace(run, shape=shape, state_store="RocksDB", pinned_state_partitions=4)
     again = run_of(json.loads(json.dumps(kept_run(stored))))

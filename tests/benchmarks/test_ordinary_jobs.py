@@ -60,7 +60,6 @@ from headway.domain import (
     JobProfile,
     StatefulOperator,
     StateOperatorProfile,
-    WindowKind,
 )
 from headway.errors import HeadwayError
 from headway.formats.profile_file import load_profile
@@ -354,7 +353,7 @@ def test_a_sure_promise_is_missed_beyond_five_percent() -> None:
 
 def test_a_run_on_record_keeps_its_stages_and_stateful_operators() -> None:
     sampled = a_run(20_000, 4, grows=False)
-    window = EventTimeWindow(kind=WindowKind.TUMBLING, size_s=5.0, slide_s=5.0)
+    window = EventTimeWindow(kind="tumbling", size_s=5.0, slide_s=5.0)
     chain = (StatefulOperator(name="StateStoreSave", windows=(window,)),)
     kind = StageKind(0, True, ("Exchange", "StateStoreSave"), 0)
     scan = (Operator(False, 1, "Scan parquet", "stores"),)

@@ -16,7 +16,6 @@ from headway.domain import (
     JobProfile,
     ObservedSetting,
     StateProfile,
-    WindowKind,
 )
 from headway.domain.sharing import QueryWindows, WindowsHow
 from headway.errors import InputError
@@ -69,7 +68,7 @@ def test_where_nothing_pays_it_exits_with_3(
 ) -> None:
     cheap = job(row_s=1e-9, last_row_s=1e-9)
     shape = replace(cheap.shape, windows=(EventTimeWindow(
-        kind=WindowKind.TUMBLING, size_s=60.0, slide_s=60.0),))  # fmt: skip
+        kind="tumbling", size_s=60.0, slide_s=60.0),))  # fmt: skip
     assert run(["windows", file_of(replace(cheap, shape=shape), tmp_path)]) == 3
     assert "keep counting directly" in capsys.readouterr().out
 

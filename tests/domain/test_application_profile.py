@@ -7,16 +7,18 @@ import pytest
 
 from headway.domain import (
     Application,
-    ApplicationKind,
     ApplicationProfile,
     Cluster,
     Coverage,
-    DStreamsProfile,
     MemoryProfile,
-    OtherStages,
     RecordedStage,
-    RunShares,
     Share,
+)
+from headway.domain.application_profile import (
+    MOST_STAGES,
+    DStreamsProfile,
+    OtherStages,
+    RunShares,
     Spread,
     StageMemory,
     StageRows,
@@ -25,7 +27,6 @@ from headway.domain import (
     TaskTimes,
     WallClock,
 )
-from headway.domain.application_profile import MOST_STAGES
 
 
 def a_recorded_stage(**changes: Any) -> RecordedStage:
@@ -52,7 +53,7 @@ def a_batch_application(**changes: Any) -> ApplicationProfile:
     return replace(
         ApplicationProfile(
             headway_version="0.1.0",
-            kind=ApplicationKind.BATCH,
+            kind="batch",
             application=Application(id="app-1", name="nightly", spark_version="4.3.0"),
             cluster=Cluster(executors=2, executors_mean=1.75, cores_per_executor=4),
             started="2026-09-21T14:13:20Z",
@@ -91,7 +92,7 @@ def a_dstreams_application(**changes: Any) -> ApplicationProfile:
     half = Spread(mean_s=0.5, sd_s=0.125, p50_s=0.5, p95_s=0.75, p99_s=0.875, max_s=1.0)
     return replace(
         a_batch_application(),
-        kind=ApplicationKind.DSTREAMS,
+        kind="dstreams",
         dstreams=DStreamsProfile(
             batch_interval_s=2.0,
             num_batches=100,
@@ -134,7 +135,7 @@ def test_task_time_counts_what_finished() -> None:
             {"stages": (a_recorded_stage(parents=(0,)),)},
             r"parents are \[0\]; expected places befor",
         ),
-        ({"kind": ApplicationKind.DSTREAMS}, "dstreams belongs to the kind 'dstreams' only"),
+        ({"kind": "dstreams"}, "dstreams belongs to the kind 'dstreams' only"),
         ({"dstreams": a_dstreams_application().dstreams}, "belongs to the kind 'dstreams' only"),
         ({"driver_only_s": 31.0}, "expected between 0 and duration_s"),
         ({"duration_s": float("inf")}, "expected between 0 and duration_s"),

@@ -22,7 +22,7 @@ from headway.domain import (
     Target,
     parse_promise,
 )
-from headway.domain.kept_promise import PROMISE_FORM, KeptPromise, PromiseKind, _numbers, is_about
+from headway.domain.kept_promise import PROMISE_FORM, KeptPromise, _numbers, is_about
 from headway.errors import InputError
 from headway.formats.as_json import deadline_json, json_text, plan_json
 from headway.formats.from_json import parse_any_plan, parse_plan
@@ -184,4 +184,4 @@ def test_what_is_no_promise_is_reported_with_its_place(change: dict[str, Any], s
 
 def test_infinity_is_no_limit() -> None:
     with pytest.raises(ValueError, match="limit_s"):
-        KeptPromise(kind=PromiseKind.DEADLINE, text="", limit_s=math.inf)
+        KeptPromise(kind="deadline", text="", limit_s=math.inf)

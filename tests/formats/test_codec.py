@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -15,7 +15,7 @@ from headway.errors import InputError
 from headway.formats.codec import EXACT, FOR_PEOPLE, RESULT, STATE, Form, data_of, noun_of
 from tests.sources import modules
 
-WORDS = {"key", "formerly", "exact", "pair", "words", "then"}
+WORDS = {"key", "formerly", "exact", "pair", "items", "words", "then"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,10 @@ class Outer:
     private: str = field(default="", metadata={"key": None})
     findings: tuple[Finding, ...] = field(default=(), metadata={"words": "said"})
     by_hour: Mapping[int, float] = field(default_factory=dict)
+    by_code: Mapping[FindingCode, tuple[float, ...]] = field(
+        default_factory=dict, metadata={"items": ("code", "times_s")}
+    )
+    unit: Literal["s", "rows"] = "s"
 
     @property
     def half_s(self) -> float:
@@ -46,17 +50,21 @@ class Outer:
 OUTER = Outer(
     mean_s=1 / 3, ends_s=Interval(low=0.25, high=math.inf), inner=Inner(size=2), asked_s=1 / 3,
     findings=(Finding(code=FindingCode.DECLARED),), by_hour={7: 1.0},
+    by_code={FindingCode.DECLARED: (1.0, 2.0)},
 )  # fmt: skip
 
 
 def test_metadata_say_where_and_how_a_field_is_written() -> None:
     data = data_of(OUTER)
-    assert list(data) == ["time", "size", "note", "asked_s", "said", "findings", "by_hour"]
+    assert list(data) == [
+        *("time", "size", "note", "asked_s", "said", "findings", "by_hour", "by_code", "unit"),
+    ]
     assert data["time"] == {"mean": 0.333333, "half": 0.166667, "ends": [0.25, None]}
     assert (data["size"], data["note"], data["asked_s"]) == (2, "", 1 / 3)
     assert isinstance(data["said"][0], str)
     assert data["findings"] == [{"code": "declared", "numbers": {}, "names": {}}]
     assert data["by_hour"] == {"7": 1.0}
+    assert data["by_code"] == [{"code": "declared", "times_s": [1.0, 2.0]}]
 
 
 @pytest.mark.parametrize("form", [EXACT, STATE])
@@ -87,6 +95,10 @@ def test_forms_differ_in_digits_infinity_and_defaults() -> None:
         ({"by_hour": {"x": 1.0}}, "by_hour: got 'x'; expected a whole number"),
         ({"by_hour": {"9" * 5000: 1.0}}, "by_hour: got '9"),
         ({"by_hour": []}, "by_hour: got a list; expected a mapping"),
+        ({"by_code": {}}, "by_code: got a mapping; expected a list, each item a mapping with"),
+        ({"by_code": [{"code": "declared"}]}, r"by_code\[0\].times_s: missing; expected a list"),
+        ({"by_code": [{"code": "x", "times_s": []}]}, r"by_code\[0\].code: got 'x'; expected one"),
+        ({"unit": "kg"}, "unit: got 'kg'; expected one of s, rows"),
         ({"findings": [{"code": "hope"}]}, r"findings\[0\].code: got 'hope'; expected one of"),
     ],
 )

@@ -25,10 +25,8 @@ from headway.domain import (
     JobProfile,
     QueryShape,
     RowsLaw,
-    StageRows,
-    TaskTimes,
-    WallClock,
 )
+from headway.domain.application_profile import StageRows, TaskTimes, WallClock
 from headway.errors import InputError, ProfileError
 from headway.formats.codec import noun_or_faults
 from headway.formats.profile_file import dump_profile, load_any_profile, load_profile, save_profile

@@ -12,13 +12,12 @@ from headway.domain import (
     ObservedArrivals,
     Pins,
     StateProfile,
-    WindowKind,
 )
 from tests.factories import a_profile
 
 GIB = 2**30
-SLIDING = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
-MINUTE = EventTimeWindow(kind=WindowKind.TUMBLING, size_s=60.0, slide_s=60.0)
+SLIDING = EventTimeWindow(kind="sliding", size_s=60.0, slide_s=5.0)
+MINUTE = EventTimeWindow(kind="tumbling", size_s=60.0, slide_s=60.0)
 SEEN = ObservedArrivals(
     counted="rows",
     rate_p05_per_s=4900.0,

@@ -21,7 +21,6 @@ from headway.domain import (
     StateProfile,
     Target,
     TasksRule,
-    WindowKind,
 )
 from headway.models.job.switches import without_coalescing
 from headway.planner.search import plan
@@ -201,14 +200,14 @@ def test_a_young_jvm_is_reported_where_the_logs_show_that_it_is_slower() -> None
 
 
 def test_sliding_windows_copy_rows() -> None:
-    sliding = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
+    sliding = EventTimeWindow(kind="sliding", size_s=60.0, slide_s=5.0)
     (text,) = advice_with(windowed(windows=(sliding,)), "copied into 12 windows")
     assert "headway windows" in text
     assert advice_with(windowed(), "copied into") == []
 
 
 def test_what_sharing_windows_saves_is_what_the_command_predicts() -> None:
-    sliding = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
+    sliding = EventTimeWindow(kind="sliding", size_s=60.0, slide_s=5.0)
     job = windowed(windows=(sliding,))
     dear = replace(job.stages[0], task_per_row_s=1e-4)
     (text,) = advice_with(replace(job, stages=(dear, *job.stages[1:])), "copied into")

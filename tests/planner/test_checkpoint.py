@@ -42,7 +42,7 @@ def answer(
 @pytest.mark.parametrize("partitions", first_of([3, 200, 1, 8], 2))
 @pytest.mark.parametrize("rate_per_s", [500.0, 50000.0, 1e7])
 def test_an_existing_checkpoint_keeps_its_partitions(partitions: int, rate_per_s: float) -> None:
-    found = answer(pinned_at(partitions), Checkpoint.EXISTING, rate_per_s)
+    found = answer(pinned_at(partitions), "existing", rate_per_s)
     assert found.configuration.shuffle_partitions == partitions
     assert all(
         point.configuration is None or point.configuration.shuffle_partitions == partitions
@@ -60,12 +60,12 @@ def test_an_existing_checkpoint_keeps_its_partitions(partitions: int, rate_per_s
 @pytest.mark.parametrize(("version", "offline"), [("4.3.0", True), ("4.1.2", False), ("?", False)])
 def test_what_a_new_checkpoint_would_win_is_said(version: str, offline: bool) -> None:
     # 200 tasks of 60 ms on few slots: that many partitions are what makes the batch long.
-    found = answer(pinned_at(200, version), Checkpoint.EXISTING)
+    found = answer(pinned_at(200, version), "existing")
     (advice,) = [
         one for one in found.advice if "the checkpoint fixes 200 shuffle partitions" in one.text
     ]
     assert ("repartition the state" in advice.text) == offline
-    free = answer(pinned_at(200, version), Checkpoint.NEW)
+    free = answer(pinned_at(200, version), "new")
     assert advice.latency_s is not None
     assert free.nodes < found.nodes or advice.latency_s < found.planned_latency_s
     if free.nodes < found.nodes:
@@ -73,7 +73,7 @@ def test_what_a_new_checkpoint_would_win_is_said(version: str, offline: bool) ->
 
 
 def test_a_plan_that_is_free_fixes_nothing() -> None:
-    found = answer(pinned_at(200), Checkpoint.NEW)
+    found = answer(pinned_at(200), "new")
     assert not any("the checkpoint fixes" in one.text for one in found.advice)
     assert all(one.pinned_by is None for one in found.settings)
 
@@ -90,8 +90,8 @@ def test_other_partitions_than_the_checkpoint_holds_are_one_line() -> None:
     space = replace(SPACE, shuffle_partitions=16)
     arrivals = Arrivals(rate_per_s=5000.0)
     with pytest.raises(InputError, match="partitions 16 contradicts checkpoint existing"):
-        plan(pinned_at(8), arrivals, TARGET, space, checkpoint=Checkpoint.EXISTING)
-    same = plan(pinned_at(16), arrivals, TARGET, space, checkpoint=Checkpoint.EXISTING)
+        plan(pinned_at(8), arrivals, TARGET, space, checkpoint="existing")
+    same = plan(pinned_at(16), arrivals, TARGET, space, checkpoint="existing")
     assert same.configuration.shuffle_partitions == 16
 
 

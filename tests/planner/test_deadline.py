@@ -17,7 +17,6 @@ from headway.api.page import page as page_of
 from headway.api.result_kinds import sheet_of
 from headway.cli.main import run
 from headway.domain import (
-    ApplicationKind,
     ApplicationProfile,
     BatchAnswer,
     Cluster,
@@ -27,10 +26,8 @@ from headway.domain import (
     NodeType,
     Objective,
     RecordedStage,
-    TaskCounts,
-    TaskTimes,
-    WallClock,
 )
+from headway.domain.application_profile import TaskCounts, TaskTimes, WallClock
 from headway.domain.configuration import task_slots
 from headway.emitters import ALL_FORMATS, Submission
 from headway.errors import InputError
@@ -229,7 +226,7 @@ def test_the_cheapest_run_may_take_fewer_or_more_nodes() -> None:
 
 
 def test_what_has_no_deadline_is_one_line() -> None:
-    streams = replace(a_long_job(), kind=ApplicationKind.BATCH)
+    streams = replace(a_long_job(), kind="batch")
     unknown = replace(streams, cluster=Cluster(executors=2, executors_mean=2.0))
     with pytest.raises(InputError, match="number of cores per executor is unknown"):
         plan_for_deadline(unknown, Deadline(limit_s=10.0), [NODE])

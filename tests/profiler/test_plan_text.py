@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.domain import EventTimeWindow, StatefulOperator, WindowKind
+from headway.domain import EventTimeWindow, StatefulOperator
 from headway.profiler.plan_text import PlanShape, read_plan
 from headway.runtime.ordered.bucket import BUCKET, ROWS
 from tests.seeds import examples
@@ -28,15 +28,15 @@ MEBI = 1 << 20
 
 
 def tumbling(size_s: float) -> EventTimeWindow:
-    return EventTimeWindow(kind=WindowKind.TUMBLING, size_s=size_s, slide_s=size_s)
+    return EventTimeWindow(kind="tumbling", size_s=size_s, slide_s=size_s)
 
 
 def sliding(size_s: float, slide_s: float) -> EventTimeWindow:
-    return EventTimeWindow(kind=WindowKind.SLIDING, size_s=size_s, slide_s=slide_s)
+    return EventTimeWindow(kind="sliding", size_s=size_s, slide_s=slide_s)
 
 
 def session(gap_s: float) -> EventTimeWindow:
-    return EventTimeWindow(kind=WindowKind.SESSION, size_s=gap_s)
+    return EventTimeWindow(kind="session", size_s=gap_s)
 
 
 # Windows, version by version

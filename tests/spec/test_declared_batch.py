@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway import plan as plan_job
-from headway.domain import Z90, ApplicationProfile, Deadline, Provenance
+from headway.domain import Z90, ApplicationProfile, Deadline
 from headway.models.job.declared import work_at
 from headway.planner.kinds.batch_run_time import expected_run_time_s
 from headway.spec.declared_batch import declared_application
@@ -36,7 +36,7 @@ def nodes(declared: DeclaredBatch, deadline_s: float, end: str | None = None) ->
 
 def test_all_work_is_in_its_stages() -> None:
     profile = declared_application("report", REPORT, 1500.0)
-    assert profile.provenance is Provenance.DECLARED
+    assert profile.provenance == "declared"
     assert sum(stage.task_time_s for stage in profile.stages) == pytest.approx(36_000.0)
     assert profile.driver_only_s == 60.0
     assert [stage.parents for stage in profile.stages] == [(), (0,), (1,)]

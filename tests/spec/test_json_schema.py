@@ -11,7 +11,7 @@ import yaml
 
 from headway.spec.forms import entries_of
 from headway.spec.json_schema import json_schema
-from headway.spec.kinds import KINDS
+from headway.spec.kinds import KINDS, noun_of_kind
 from headway.spec.spec_file import scaffold
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +63,6 @@ def test_what_the_reader_refuses_the_schema_refuses(validator: Any, old: str, ne
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_key_is_described(kind: str) -> None:
-    definition = json_schema()["$defs"][KINDS[kind].__name__]
-    for each in entries_of(KINDS[kind]):
+    definition = json_schema()["$defs"][noun_of_kind(kind).__name__]
+    for each in entries_of(noun_of_kind(kind)):
         assert definition["properties"][each.key]["description"].endswith((".", "`"))

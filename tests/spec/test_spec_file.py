@@ -183,6 +183,11 @@ def test_an_include_that_cannot_be_is_one_fault(tmp_path: Path, name: str) -> No
     assert ":1:10: include: " in line
 
 
+def test_a_kind_that_does_not_exist_has_no_scaffold() -> None:
+    with pytest.raises(InputError, match=r"^kind is '\.\./Job'; expected one of StreamingJob, "):
+        scaffold("../Job", name="x", file="x.yaml")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_scaffold_is_valid_as_it_stands(kind: str, tmp_path: Path) -> None:
     (tmp_path / "counts.py").write_text("def build(spark, setting): ...\n")

@@ -12,7 +12,7 @@ import numpy as np
 
 from headway.domain import Configuration, JobProfile, Target
 from headway.domain.live import Bounds, ChangeKind
-from headway.domain.tuner import Mode, Phase, TunerState
+from headway.domain.tuner import Phase, TunerState
 from headway.domain.watched import LiveBatch, RunningBatch
 from headway.errors import HeadwayError
 from headway.formats.tuner_files import load_tuner, profile_hash
@@ -21,7 +21,6 @@ from headway.runtime.tuning.clean_stop import NoGapError
 from headway.tuner.live_query import LiveQuery
 from headway.tuner.live_rule import LiveRule
 from headway.tuner.machine import TunerMachine
-from headway.tuner.remembered import remembered_pauses
 from tests.factories import a_configuration, a_profile
 
 BEGIN_S = 1_800_000_000.0
@@ -214,7 +213,7 @@ def a_machine(
     query: SimulatedQuery,
     path: Path,
     *,
-    mode: Mode = Mode.ACT,
+    acts: bool = True,
     executors: tuple[int, int] = (1, 8),
     triggers_s: tuple[float, ...] = (),
     at: Callable[[str], None] = lambda _point: None,
@@ -229,13 +228,13 @@ def a_machine(
     bounds = Bounds(min_executors=executors[0], max_executors=executors[1])
     rule = LiveRule(live=live, bounds=bounds, triggers_s=triggers_s, now=now)
     state = load_tuner(path) or a_state(query.profile, target, first or a_configuration())
-    rule.pauses_s = remembered_pauses(state)
+    rule.pauses_s = dict(state.pauses_s)
     return TunerMachine(
         query,
         rule,
         state,
         path,
-        mode=mode,
+        acts=acts,
         is_quiet=is_quiet,
         now=now,
         at=at,

@@ -127,7 +127,7 @@ def test_what_was_learned_outlives_the_tuner(tmp_path: Path) -> None:
     daily = DailyRates.of({4_800_000: 250.0, 4_800_001: 1234.0})
     machine.rule.memory = replace(memory, costs=memory.costs.with_step_up(17.0), daily=daily)
     machine.end(restore=False)
-    from headway.tuner.remembered import remembered
+    from headway.tuner.rule.memory import remembered
 
     state = load_tuner(path)
     assert state is not None and state.phase is Phase.OFF

@@ -10,7 +10,7 @@ import pytest
 
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Reason
-from headway.domain.tuner import Mode, Phase
+from headway.domain.tuner import Phase
 from headway.errors import HeadwayError, InputError
 from headway.formats.tuner_files import (
     audit_file,
@@ -88,7 +88,7 @@ def test_a_jump_is_answered_while_a_long_batch_still_runs(tmp_path: Path) -> Non
 def test_recommending_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(executors=1, rate_per_s=step)
-    machine = begun(query, path, STEP_AT_S + 200, mode=Mode.RECOMMEND, first=ONE)
+    machine = begun(query, path, STEP_AT_S + 200, acts=False, first=ONE)
     assert (query.executors, query.starts) == (1, [ONE])
     assert machine.rule.proposal is not None
     proposed = audited(path, "proposed")
@@ -100,7 +100,7 @@ def test_recommending_counts_the_executors_that_are_there(tmp_path: Path) -> Non
     query = SimulatedQuery(executors=1, rate_per_s=step)
     path = tmp_path / "orders.tuner.json"
     three = replace(ONE, executors=3)
-    machine = begun(query, path, STEP_AT_S, mode=Mode.RECOMMEND, first=three)
+    machine = begun(query, path, STEP_AT_S, acts=False, first=three)
     assert machine.running.executors == 1
     run_for(machine, query, 120)
     proposed = audited(path, "proposed")
@@ -309,16 +309,15 @@ def test_a_pause_is_learned_and_expected_of_the_next_change_after_a_crash_too(
     assert "verified" in events(path)
     known = load_tuner(path)
     assert known is not None
-    (learned,) = known.pauses
-    assert learned.kind is ChangeKind.RESTART
+    assert list(known.pauses_s) == [ChangeKind.RESTART]
     # The simulated one stands still for a second, and its first batch is as long as any.
-    assert learned.pauses_s == pytest.approx((1.0,), abs=0.3)
+    assert known.pauses_s[ChangeKind.RESTART] == pytest.approx((1.0,), abs=0.3)
     query.is_active = False
     after = a_machine(query, path, triggers_s=(0.5, 1.0))
     after.begin()
     run_for(after, query, 60)
     again = after.rule.expectation(after.running, _a_proposal(after, trigger_s=1.0))
-    assert again.pause_s == pytest.approx((learned.pauses_s[0] + 1.5) / 2.0)
+    assert again.pause_s == pytest.approx((known.pauses_s[ChangeKind.RESTART][0] + 1.5) / 2.0)
 
 
 def test_a_state_of_before_has_no_pauses(tmp_path: Path) -> None:
@@ -328,7 +327,7 @@ def test_a_state_of_before_has_no_pauses(tmp_path: Path) -> None:
     del kept["pauses"]
     path.write_text(json.dumps(kept))
     known = load_tuner(path)
-    assert known is not None and known.pauses == ()
+    assert known is not None and known.pauses_s == {}
 
 
 def test_a_setting_that_does_not_start_is_taken_back_and_else_it_freezes(tmp_path: Path) -> None:

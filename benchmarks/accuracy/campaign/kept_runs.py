@@ -22,7 +22,6 @@ from headway.domain import (
     QueryShape,
     StatefulOperator,
     StateOperatorProfile,
-    WindowKind,
 )
 from headway.profiler.operators import Operator
 from headway.profiler.streaming.adaptive_settings import AdaptiveSettings
@@ -106,7 +105,7 @@ def _operator(kept: Row) -> StatefulOperator:
 
 
 def _window(kept: Row) -> EventTimeWindow:
-    return EventTimeWindow(**{**kept, "kind": WindowKind(kept["kind"])})
+    return EventTimeWindow(**kept)
 
 
 def _as_tuple(value: Any) -> Any:

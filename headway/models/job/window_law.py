@@ -12,7 +12,6 @@ from headway.domain import (
     FindingCode,
     JobProfile,
     ObservedArrivals,
-    WindowKind,
 )
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.windows import (
@@ -65,7 +64,7 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> why_no_window_law(profile) is None
     True
-    >>> hourly = (EventTimeWindow(kind=WindowKind.TUMBLING, size_s=3600.0, slide_s=3600.0),)
+    >>> hourly = (EventTimeWindow(kind="tumbling", size_s=3600.0, slide_s=3600.0),)
     >>> windowed = replace(profile, shape=replace(profile.shape, windows=hourly))
     >>> why_no_window_law(windowed).code.value
     'no_output_mode'
@@ -123,7 +122,7 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
     >>> from headway.formats.profile_file import load_profile
     >>> from headway.models.job.setting import duration_model, setting_law
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> minutes = (EventTimeWindow(kind=WindowKind.TUMBLING, size_s=60.0, slide_s=60.0),)
+    >>> minutes = (EventTimeWindow(kind="tumbling", size_s=60.0, slide_s=60.0),)
     >>> arrivals = ObservedArrivals(
     ...     counted="rows", rate_p05_per_s=16e3, rate_p50_per_s=16e3, rate_p95_per_s=16e3,
     ...     rate_max_per_s=16e3, event_time_lag_s=0.2,
@@ -143,7 +142,7 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
     slide_s = _slide_s(window)
     if shape.output_mode in _FINAL_IN_ONE_BATCH:
         # The last row of a session arrives one gap before its end.
-        gap_s = window.size_s if window.kind is WindowKind.SESSION else 0.0
+        gap_s = window.size_s if window.kind == "session" else 0.0
         lags = newest_row_lags(arrivals, -gap_s)
         return WindowLaw(update_window_latency(law.state, slide_s, lags), law)
     assert shape.windows_wait_s is not None

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from headway.assumptions.sharing import LEAST_SAVED_RATIO, TRIGGER_RATIOS
-from headway.domain import Configuration, EventTimeWindow, JobProfile, WindowKind
+from headway.domain import Configuration, EventTimeWindow, JobProfile
 from headway.domain.sharing import QueryWindows, SharingGain, SharingWay, WindowsHow
 from headway.domain.window_set import WindowSet
 from headway.models.arrays import Array, Numeric
@@ -244,9 +244,10 @@ def _window_p99_s(how: WindowsHow, setting: WindowSetting, heavy: SettingLaw) ->
 
 def _event_time_windows(windows: WindowSet) -> Iterator[EventTimeWindow]:
     for spec in windows.windows:
-        kind = WindowKind.TUMBLING if spec.slide_ms == spec.size_ms else WindowKind.SLIDING
         yield EventTimeWindow(
-            kind=kind, size_s=ms_to_s(spec.size_ms), slide_s=ms_to_s(spec.slide_ms)
+            kind="tumbling" if spec.slide_ms == spec.size_ms else "sliding",
+            size_s=ms_to_s(spec.size_ms),
+            slide_s=ms_to_s(spec.slide_ms),
         )
 
 

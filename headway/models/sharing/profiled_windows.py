@@ -17,7 +17,7 @@ from headway.assumptions.sharing import (
     LOG_ROW_S,
     RAW_SHUFFLE_S,
 )
-from headway.domain import Configuration, JobProfile, TasksRule, WindowKind
+from headway.domain import Configuration, JobProfile, TasksRule
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model, settled_batch_rows
@@ -66,7 +66,7 @@ def windows_of(profile: JobProfile) -> WindowSet | None:
     'windows_of'
     """
     emitted = profile.shape.emitted_windows
-    if not emitted or any(window.kind is WindowKind.SESSION for window in emitted):
+    if not emitted or any(window.kind == "session" for window in emitted):
         return None
     by_size = {
         s_to_ms(window.size_s): WindowSpec(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from headway.assumptions.advice import FAR_OFF_RATIO, LONGEST_TASK_RATIO
 from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, USUAL_RUN_TO_RUN_RATIO
-from headway.domain import ApplicationProfile, Finding, FindingCode, Provenance, RecordedStage
+from headway.domain import ApplicationProfile, Finding, FindingCode, RecordedStage
 from headway.errors import InputError
 from headway.models.job.calibration import (
     doublings_outside,
@@ -40,7 +40,7 @@ class BatchRunTime:
     def of(cls, profile: ApplicationProfile, seen_slots: int) -> BatchRunTime:
         dag = StageDag(stages=tuple(job_stages(profile.stages)))
         unscaled = cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=1.0)
-        if profile.provenance is Provenance.DECLARED:
+        if profile.provenance == "declared":
             return unscaled
         ratio = profile.duration_s / unscaled.mean_s(seen_slots, 1.0)
         return cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=ratio)
@@ -136,11 +136,11 @@ class BatchRunTime:
 
     def is_calibrated(self, slots: int) -> bool:
         """Whether this number of slots is within the profiled range."""
-        return self.profile.provenance is Provenance.MEASURED and self._is_within_reach(slots)
+        return self.profile.provenance == "measured" and self._is_within_reach(slots)
 
     def findings(self, slots: int) -> Iterator[Finding]:
         """Findings that weaken a plan with this number of slots."""
-        if self.profile.provenance is Provenance.DECLARED:
+        if self.profile.provenance == "declared":
             yield Finding(code=FindingCode.DECLARED)
             return
         if not self._is_within_reach(slots):

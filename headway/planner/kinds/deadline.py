@@ -18,7 +18,6 @@ from headway.domain import (
     Finding,
     FindingCode,
     Objective,
-    Provenance,
     Verdict,
 )
 from headway.planner.enumeration import Enumerated, Fewest, enumerated, fewest_of, spread_counts
@@ -184,7 +183,7 @@ def _answer(
         binding=tuple(_binding(offer, run, floor_s, feasible=choice.feasible)),
         spark_conf=conf,
         calibrated=job.is_calibrated(slots),
-        changes=tuple(changes_of(settings)) if profile.provenance is Provenance.MEASURED else (),
+        changes=tuple(changes_of(settings)) if profile.provenance == "measured" else (),
         settings=settings,
         spark_version=profile.application.spark_version,
         declared=profile.declared,

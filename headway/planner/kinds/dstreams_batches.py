@@ -9,7 +9,7 @@ from functools import cached_property
 
 from headway.assumptions.predictions import USUAL_RUN_TO_RUN_RATIO
 from headway.assumptions.resources import BLOCK_INTERVAL_S
-from headway.domain import ApplicationKind, ApplicationProfile, RecordedStage
+from headway.domain import ApplicationProfile, RecordedStage
 from headway.domain.dstreams import DStreamsSetting
 from headway.errors import InputError, argument
 from headway.models.batches.dstreams import (
@@ -66,7 +66,7 @@ class DStreamsBatches:
         prediction needs.
         """
         dstreams, cluster = profile.dstreams, profile.cluster
-        if profile.kind is not ApplicationKind.DSTREAMS or dstreams is None:
+        if profile.kind != "dstreams" or dstreams is None:
             raise InputError(
                 "the profile is that of a batch job; expected a DStreams application. Batch jobs "
                 "have a deadline: headway plan PROFILE --target 'deadline <= 10m'"

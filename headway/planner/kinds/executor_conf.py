@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from headway.domain import Change, Job, PlannedSetting, Provenance
+from headway.domain import Change, Job, PlannedSetting
 from headway.planner.profiled_memory import (
     before_words,
     beside_heap_conf,
@@ -36,7 +36,7 @@ def executor_conf(profile: Job, executors: int, space: NodeSpace) -> dict[str, s
 
 def _profiled_values(profile: Job) -> dict[str, str]:
     """Values of a plan's keys in the recorded run, by Spark's key, as far as known."""
-    if profile.provenance is Provenance.DECLARED:
+    if profile.provenance == "declared":
         return {}
     slots = profile.slots
     counts = {

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from headway.domain import ApplicationKind, Coverage
+from headway.domain import Coverage
 from headway.domain.application_profile import ApplicationProfile
 from headway.domain.configuration import Cluster, task_slots
 from headway.errors import EventLogError
@@ -67,7 +67,7 @@ def profile_application(
         notes.append(f"{counted(damaged, 'stage')} left out of all sums: their times make no sense")
     return ApplicationProfile(
         headway_version=version,
-        kind=ApplicationKind.DSTREAMS if is_dstreams else ApplicationKind.BATCH,
+        kind="dstreams" if is_dstreams else "batch",
         application=application,
         cluster=cluster,
         started=f"{datetime.fromtimestamp(start_s, UTC):%Y-%m-%dT%H:%M:%SZ}",

@@ -220,13 +220,14 @@ def slow_growth_of(run: QueryRun, properties: Mapping[str, str]) -> Iterator[Slo
             yield from _compaction(run, name, cause, interval, at_s, times_s)
         trend = trend_of(at_s, _at_mean_rows(at_s, rows, times_s))
         if is_long and _is_slow_growth(trend):
-            yield _slow_growth(run, SlowMeasure.PHASE, name, trend, at_s, cause=cause)
+            yield _slow_growth(run, "phase", name, trend, at_s, cause=cause)
     if not is_long or not run.shape.stateful_operators:
         return
-    for measure, values in (
-        (SlowMeasure.STATE_ROWS, [batch.state.num_rows for batch in batches]),
-        (SlowMeasure.STATE_BYTES, [batch.state.memory_bytes for batch in batches]),
-    ):
+    sizes: Mapping[SlowMeasure, Sequence[float]] = {
+        "state_rows": [batch.state.num_rows for batch in batches],
+        "state_bytes": [batch.state.memory_bytes for batch in batches],
+    }
+    for measure, values in sizes.items():
         trend = trend_of(at_s, np.array(values, dtype=np.float64))
         if _is_slow_growth(trend):
             yield _slow_growth(run, measure, "state", trend, at_s)
@@ -303,7 +304,7 @@ def _compaction(
     compacted_at_s = at_s[compacts][-len(extra_s) :]
     yield _slow_growth(
         run,
-        SlowMeasure.COMPACTION,
+        "compaction",
         phase,
         trend_of(compacted_at_s, np.array(extra_s)),
         compacted_at_s - compacted_at_s[0],

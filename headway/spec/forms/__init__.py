@@ -4,10 +4,10 @@ A noun of a file is a frozen dataclass whose fields are made by :func:`entry`. T
 its messages, the JSON Schema for editors and the reference are derived from that one declaration.
 """
 
-from headway.spec.forms.entries import Entry, entries_of, entry, require_different_names
-from headway.spec.forms.reader import FAULTY, Reader, Sources, Where
+from headway.spec.forms.entries import Entry, as_in, entries_of, entry, require_different_names
+from headway.spec.forms.reader import FAULTY, Reader, Where, place
 
 __all__ = [
-    "FAULTY", "Entry", "Reader", "Sources", "Where",
-    "entries_of", "entry", "require_different_names",
+    "FAULTY", "Entry", "Reader", "Where",
+    "as_in", "entries_of", "entry", "place", "require_different_names",
 ]  # fmt: skip

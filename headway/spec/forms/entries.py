@@ -59,6 +59,16 @@ def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISS
     return field(default=default, metadata=metadata)
 
 
+def as_in(noun: type[Any], field_name: str) -> Any:
+    """A field of a file's noun that is the same entry as that of another one."""
+    declared = noun.__dataclass_fields__[field_name]
+    return field(
+        default=declared.default,
+        default_factory=declared.default_factory,
+        metadata=declared.metadata,
+    )
+
+
 def entries_of(noun: type[Any]) -> tuple[Entry, ...]:
     """The entries of a noun in the order of its fields; other fields are no entries."""
     return tuple(

@@ -180,12 +180,16 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOf:
-    """A list of one kind of thing; with ``or_one``, a single one need not be in a list."""
+    """A list of one kind of thing; with ``or_one``, a single one need not be in a list.
+
+    ``tell_faults`` reports members that do not fit together.
+    """
 
     item: Kind
     least: int = 0
     most: int = 100_000
     or_one: bool = False
+    tell_faults: Callable[[Reader, Route, tuple[Any, ...]], None] | None = None
 
     @property
     def words(self) -> str:
@@ -204,10 +208,15 @@ class ListOf:
         if not self.least <= len(value) <= self.most:
             list_text = f"a list of {len(value)}" if value else "an empty list"
             return reader.fault(route, f"{list_text}; expected {self.words}")
-        items = [
+        items = tuple(
             self.item.read(reader, (*route, index), member) for index, member in enumerate(value)
-        ]
-        return FAULTY if FAULTY in items else tuple(items)
+        )
+        if FAULTY in items:
+            return FAULTY
+        num_faults = len(reader.faults)
+        if self.tell_faults is not None:
+            self.tell_faults(reader, route, items)
+        return items if len(reader.faults) == num_faults else FAULTY
 
     def json_schema(self) -> JsonSchema:
         array_schema = {"type": "array", "items": self.item.json_schema(), "minItems": self.least}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from headway.errors import SpecError
-from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route, shown
-
-_MOST_FAULTS_SHOWN = 30
+from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route, in_short, shown
 
 #: What stands for a value whose fault has been reported.
 FAULTY: Any = object()
@@ -26,50 +25,47 @@ class Where:
         return f"{self.name}:{self.mark.line}:{self.mark.column}"
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """A file and the files that it includes, nearest first: the first one with a key counts.
+def place(documents: Sequence[Document], route: Route, *, of_key: bool = False) -> Where:
+    """Position of a value or its key; for a missing one, that of the nearest thing around.
+
+    A file stands before the files that it includes: the first one with a key counts.
 
     Examples
     --------
     >>> from headway.formats.yaml_document import parse_document
     >>> including = parse_document("spec:\\n  rate: 5", name="a.yaml")
     >>> included = parse_document("spec:\\n  zones: [a]", name="b.yaml")
-    >>> sources = Sources((including, included))
-    >>> str(sources.place(("spec", "rate"))), str(sources.place(("spec", "zones")))
-    ('a.yaml:2:9', 'b.yaml:2:10')
+    >>> for key in ("rate", "zones"):
+    ...     print(place((including, included), ("spec", key)))
+    a.yaml:2:9
+    b.yaml:2:10
     """
-
-    documents: tuple[Document, ...]
-
-    def place(self, route: Route, *, of_key: bool = False) -> Where:
-        """Position of a value or its key; for a missing one, that of the nearest thing around."""
-        while True:
-            for document in self.documents:
-                if route in document.values:
-                    mark = document.key_mark(route) if of_key else document.value_mark(route)
-                    return Where(document.name, mark)
-            if not route:
-                return Where(self.documents[0].name, Mark(1, 1))
-            route = route[:-1]
+    while True:
+        for document in documents:
+            if route in document.values:
+                mark = document.key_mark(route) if of_key else document.value_mark(route)
+                return Where(document.name, mark)
+        if not route:
+            return Where(documents[0].name, Mark(1, 1))
+        route = route[:-1]
 
 
 @dataclass(slots=True)
 class Reader:
     """Collects faults while a file is read.
 
-    ``folder`` is where paths in the file start; ``needs_files`` says whether the named files must
-    exist.
+    ``documents`` are the file and those that it includes; ``folder`` is where paths in the file
+    start; ``needs_files`` says whether the named files must exist.
     """
 
-    sources: Sources
+    documents: Sequence[Document]
     folder: Path
     faults: list[tuple[Where, Fault]] = field(default_factory=list)
     needs_files: bool = True
 
     def fault(self, route: Route, message: str, *, at_key: bool = False) -> Any:
         """Note a fault of the value at ``route``, or of its key, and return ``FAULTY`` for it."""
-        where = self.sources.place(route, of_key=at_key)
+        where = place(self.documents, route, of_key=at_key)
         self.faults.append((where, Fault(where.mark, route, message)))
         return FAULTY
 
@@ -87,10 +83,7 @@ class Reader:
             return
         ordered = sorted(self.faults, key=lambda located_fault: located_fault[0])
         lines = list(dict.fromkeys(fault.text(where.name) for where, fault in ordered))
-        hidden = len(lines) - _MOST_FAULTS_SHOWN
-        if hidden > 1:
-            lines[_MOST_FAULTS_SHOWN:] = [f"{ordered[0][0].name}: and {hidden} more faults"]
-        raise SpecError("\n".join(lines))
+        raise SpecError(in_short(lines, ordered[0][0].name))
 
 
 def merged(including: Plain, included: Plain) -> Plain:

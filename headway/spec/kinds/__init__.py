@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway.lazy_names import loads_when_used
 
@@ -11,12 +10,11 @@ if TYPE_CHECKING:
     from headway.spec.kinds.capacity import CapacityPlan
     from headway.spec.kinds.catalog import NodeCatalog
     from headway.spec.kinds.cluster import Cluster
-    from headway.spec.kinds.exploration import Exploration
     from headway.spec.kinds.jobs import BatchJob, StreamingJob
     from headway.spec.kinds.ordered import OrderedPipeline
     from headway.spec.kinds.pipelines import MicroBatchPipeline
     from headway.spec.kinds.schedule import QuerySchedule
-    from headway.spec.kinds.tuning import Tuning
+    from headway.spec.kinds.tuning import Exploration, Tuning
     from headway.spec.kinds.windows import SharedWindows
 
 # A kind is called in files what its noun is called here.
@@ -26,36 +24,19 @@ _HOMES = {
     "headway.spec.kinds.catalog": "NodeCatalog",
     "headway.spec.kinds.capacity": "CapacityPlan",
     "headway.spec.kinds.schedule": "QuerySchedule",
-    "headway.spec.kinds.exploration": "Exploration",
-    "headway.spec.kinds.tuning": "Tuning",
+    "headway.spec.kinds.tuning": "Exploration Tuning",
     "headway.spec.kinds.pipelines": "MicroBatchPipeline",
     "headway.spec.kinds.ordered": "OrderedPipeline",
     "headway.spec.kinds.windows": "SharedWindows",
 }
-_KINDS = " ".join(_HOMES.values()).split()
+#: The kinds, by their names in files.
+KINDS = tuple(" ".join(_HOMES.values()).split())
 
-__getattr__ = loads_when_used(__name__, _HOMES)
-
-
-class _Nouns(Mapping[str, type[Any]]):
-    def __getitem__(self, name: str) -> type[Any]:
-        if name not in _KINDS:
-            raise KeyError(name)
-        noun = __getattr__(name)
-        assert isinstance(noun, type)
-        return noun
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_KINDS)
-
-    def __len__(self) -> int:
-        return len(_KINDS)
-
-
-#: Noun of each kind, by the name in the file.
-KINDS: Mapping[str, type[Any]] = _Nouns()
+#: The noun of a kind, by its name.
+noun_of_kind = __getattr__ = loads_when_used(__name__, _HOMES)
 
 __all__ = [
     "KINDS", "BatchJob", "CapacityPlan", "Cluster", "Exploration", "MicroBatchPipeline",
     "NodeCatalog", "OrderedPipeline", "QuerySchedule", "SharedWindows", "StreamingJob", "Tuning",
+    "noun_of_kind",
 ]  # fmt: skip

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain import Promise, Target
 from headway.domain.checks import LABEL_PATTERN, LABEL_WORDS, SUBDOMAIN_PATTERN, SUBDOMAIN_WORDS
 from headway.domain.switches import Switch
 from headway.domain.writes import STORES, FilesLimit
-from headway.spec.forms import entry
+from headway.spec.forms import as_in, entry
 from headway.spec.forms.kinds import (
     Choice,
     FilePath,
@@ -44,49 +44,6 @@ from headway.spec.kinds.cluster import Cluster
 from headway.spec.kinds.rates import Rate, RateForm
 
 _CONFIDENCE = Number(words="a confidence, 0.5 or more and below 1", low=0.5, high=0.9999)
-_CLUSTER = NameOr(FilePath("a file of the kind Cluster"), Cluster)
-
-
-# What both kinds of jobs say, declared once; each noun needs a field of its own.
-def _executor_cores() -> Any:
-    return entry(CORES, "Cores of an executor. Default 4.", default=4)
-
-
-def _executor_memory() -> Any:
-    return entry(SIZE, "Heap of an executor.", default=None)
-
-
-def _spark_version() -> Any:
-    return entry(SPARK_VERSION, "Spark version that runs it. Default 4.0.0.", default="4.0.0")
-
-
-def _profile(words: str) -> Any:
-    about = "The job's profile. Either this or `declared`."
-    return entry(FilePath(words), about, default=None)
-
-
-def declared_costs(noun: type[Any]) -> Any:
-    """The key of declared costs, which a job has if it has no profile."""
-    return entry(Nested(noun), "Declared costs, if there is no log yet.", default=None)
-
-
-def _confidence(of: str) -> Any:
-    about = f"Confidence level for the {of}. Default {CONFIDENCE.value}."
-    return entry(_CONFIDENCE, about, default=CONFIDENCE.value)
-
-
-def _cluster() -> Any:
-    about = "Cluster to run on: a file of the kind Cluster, or its figures."
-    return entry(_CLUSTER, about, default=None)
-
-
-def _application() -> Any:
-    about = "What to submit, for `headway emit`."
-    return entry(Nested(ApplicationEntry), about, default=ApplicationEntry())
-
-
-def _labels() -> Any:
-    return entry(MapOf(value=Text()), "Free labels.", default={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +73,11 @@ class DeclaredStream:
     shuffle_partitions: int | None = entry(
         PARTITIONS, "Current shuffle partitions, if there is a checkpoint to keep.", default=None
     )
-    cores_per_executor: int = _executor_cores()
-    executor_memory_bytes: int | None = _executor_memory()
-    spark_version: str = _spark_version()
+    cores_per_executor: int = entry(CORES, "Cores of an executor. Default 4.", default=4)
+    executor_memory_bytes: int | None = entry(SIZE, "Heap of an executor.", default=None)
+    spark_version: str = entry(
+        SPARK_VERSION, "Spark version that runs it. Default 4.0.0.", default="4.0.0"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +95,9 @@ class DeclaredBatch:
     num_stages: int = entry(
         Whole(low=1, high=100), "Number of consecutive stages. Default 1.", key="stages", default=1
     )
-    cores_per_executor: int = _executor_cores()
-    executor_memory_bytes: int | None = _executor_memory()
-    spark_version: str = _spark_version()
+    cores_per_executor: int = as_in(DeclaredStream, "cores_per_executor")
+    executor_memory_bytes: int | None = as_in(DeclaredStream, "executor_memory_bytes")
+    spark_version: str = as_in(DeclaredStream, "spark_version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,16 +141,24 @@ class Pinned:
 class StreamingJob:
     """A streaming query and its latency target."""
 
-    profile: Path | None = _profile(PROFILE_FILE.words)
-    declared: DeclaredStream | None = declared_costs(DeclaredStream)
+    profile: Path | None = entry(
+        PROFILE_FILE, "The job's profile. Either this or `declared`.", default=None
+    )
+    declared: DeclaredStream | None = entry(
+        Nested(DeclaredStream), "Declared costs, if there is no log yet.", default=None
+    )
     rate: Rate = entry(RateForm(), "Input rate; the plan is made for its maximum.")
     targets: tuple[Promise, ...] = entry(
         ListOf(item=TARGET, least=1, most=10, or_one=True),
         "Target, e.g. `p99 <= 3s`, or a list of targets, which must all be met.",
         key="target",
     )
-    confidence: float = _confidence("durations")
-    checkpoint: str | None = entry(
+    confidence: float = entry(
+        _CONFIDENCE,
+        f"Confidence level for the durations. Default {CONFIDENCE.value}.",
+        default=CONFIDENCE.value,
+    )
+    checkpoint: Literal["new", "existing"] | None = entry(
         Choice(("new", "existing")),
         "Whether the query starts from its checkpoint, which fixes the shuffle partitions. "
         "Default: the current number is preferred, not fixed.",
@@ -228,9 +195,15 @@ class StreamingJob:
         "Default false.",
         default=False,
     )
-    cluster: Cluster | Path | None = _cluster()
-    application: ApplicationEntry = _application()
-    labels: dict[str, str] = _labels()
+    cluster: Cluster | Path | None = entry(
+        NameOr(FilePath("a file of the kind Cluster"), Cluster),
+        "Cluster to run on: a file of the kind Cluster, or its figures.",
+        default=None,
+    )
+    application: ApplicationEntry = entry(
+        Nested(ApplicationEntry), "What to submit, for `headway emit`.", default=ApplicationEntry()
+    )
+    labels: dict[str, str] = entry(MapOf(value=Text()), "Free labels.", default={})
 
     def __post_init__(self) -> None:
         require_one_source(self.profile, self.declared)
@@ -242,10 +215,17 @@ class StreamingJob:
 class BatchJob:
     """A batch job, or a streaming query that reads a backlog and ends, and its deadline."""
 
-    profile: Path | None = _profile(
-        "the profile of a batch application, or of a streaming query that read a backlog and ended"
+    profile: Path | None = entry(
+        FilePath(
+            "the profile of a batch application, or of a streaming query that read a backlog and "
+            "ended"
+        ),
+        "The job's profile. Either this or `declared`.",
+        default=None,
     )
-    declared: DeclaredBatch | None = declared_costs(DeclaredBatch)
+    declared: DeclaredBatch | None = entry(
+        Nested(DeclaredBatch), "Declared costs, if there is no log yet.", default=None
+    )
     deadline_s: float = entry(DURATION, "Maximum run time, e.g. 45min.")
     rows: float | None = entry(
         ROWS,
@@ -255,10 +235,14 @@ class BatchJob:
     start_hour: int = entry(
         Whole(low=0, high=23), "Hour of the day at which it starts. Default 0.", default=0
     )
-    confidence: float = _confidence("run time")
-    cluster: Cluster | Path | None = _cluster()
-    application: ApplicationEntry = _application()
-    labels: dict[str, str] = _labels()
+    confidence: float = entry(
+        _CONFIDENCE,
+        f"Confidence level for the run time. Default {CONFIDENCE.value}.",
+        default=CONFIDENCE.value,
+    )
+    cluster: Cluster | Path | None = as_in(StreamingJob, "cluster")
+    application: ApplicationEntry = as_in(StreamingJob, "application")
+    labels: dict[str, str] = as_in(StreamingJob, "labels")
 
     def __post_init__(self) -> None:
         require_one_source(self.profile, self.declared)

@@ -17,7 +17,7 @@ from headway.domain.ordered import (
 from headway.domain.ordered import OrderedPipeline as Pipeline
 from headway.domain.target import Target
 from headway.formats.yaml_document import Plain, Route
-from headway.spec.forms import FAULTY, Reader, entry
+from headway.spec.forms import Reader, entry
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Whole
 from headway.spec.forms.quantities import CORES, DURATION, DURATION_OR_ZERO, NAME, PARTITIONS, RATE
 from headway.spec.kinds.pipelines import EXPONENT, LATENCY_TARGET, PER_ROW, require_modelled
@@ -92,27 +92,16 @@ class OperatorEntry:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chain(ListOf):
-    """Operators in the order of flow, each reading from the one above; from below is a cycle."""
-
-    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        # Not super(): a dataclass with slots is another class than the one super() was bound to.
-        operators = ListOf.read(self, reader, route, value)
-        if operators is FAULTY:
-            return FAULTY
-        names = [operator.name for operator in operators]
-        num_faults = len(reader.faults)
-        for index, operator in enumerate(operators):
-            name_above = names[index - 1] if index else None
-            if operator.name in names[:index]:
-                reader.fault(
-                    (*route, index, "name"), f"a second operator is called {operator.name!r}"
-                )
-            if operator.after is not None and operator.after != name_above:
-                fault = _not_above(operator.after, names, index)
-                reader.fault((*route, index, "after"), f"got {operator.after!r}, {fault}")
-        return operators if len(reader.faults) == num_faults else FAULTY
+def _tell_no_chain(reader: Reader, route: Route, operators: tuple[OperatorEntry, ...]) -> None:
+    """Report operators that do not each read from the one above: from below is a cycle."""
+    names = [operator.name for operator in operators]
+    for index, operator in enumerate(operators):
+        name_above = names[index - 1] if index else None
+        if operator.name in names[:index]:
+            reader.fault((*route, index, "name"), f"a second operator is called {operator.name!r}")
+        if operator.after is not None and operator.after != name_above:
+            fault = _not_above(operator.after, names, index)
+            reader.fault((*route, index, "after"), f"got {operator.after!r}, {fault}")
 
 
 def _not_above(after: str, names: list[str], index: int) -> str:
@@ -193,7 +182,9 @@ class OrderedPipeline:
         default=ReorderingEntry(),
     )
     operators: tuple[OperatorEntry, ...] = entry(
-        Chain(item=Nested(OperatorEntry), least=1, most=_MOST_OPERATORS),
+        ListOf(
+            item=Nested(OperatorEntry), least=1, most=_MOST_OPERATORS, tell_faults=_tell_no_chain
+        ),
         "The operators, in the order of flow.",
     )
     compare: tuple[str, ...] = entry(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.domain import Metric, Promise, Target
-from headway.spec.forms import entry, require_different_names
+from headway.spec.forms import as_in, entry, require_different_names
 from headway.spec.forms.kinds import ListOf, Nested
 from headway.spec.forms.quantities import (
     CORES,
@@ -19,7 +19,7 @@ from headway.spec.forms.quantities import (
     Quantity,
     Uncertain,
 )
-from headway.spec.kinds.jobs import DeclaredStream, declared_costs, require_one_source
+from headway.spec.kinds.jobs import DeclaredStream, StreamingJob, require_one_source
 
 _MOST_QUERIES = 200
 _SHORTEST_S = 0.001
@@ -33,7 +33,7 @@ class ScheduledJob:
     profile: Path | None = entry(
         PROFILE_FILE, "Its profile. Either this or `declared`.", default=None
     )
-    declared: DeclaredStream | None = declared_costs(DeclaredStream)
+    declared: DeclaredStream | None = as_in(StreamingJob, "declared")
     rate: Quantity = entry(Uncertain(RATE), "Input rate.")
     targets: tuple[Promise, ...] = entry(
         ListOf(item=TARGET, least=1, most=2, or_one=True),

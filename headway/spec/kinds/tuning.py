@@ -1,4 +1,4 @@
-"""A streaming query that is kept within its target while it runs."""
+"""A query by the code that starts it: to be kept within its target, or to be explored."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from pathlib import Path
 from headway.assumptions.live import CATCH_UP_S
 from headway.domain import Promise
 from headway.limits import MOST_EXECUTORS
-from headway.spec.forms import entry
+from headway.spec.forms import as_in, entry
 from headway.spec.forms.kinds import Choice, Flag, ListOf, Nested, Number, Text, Whole
-from headway.spec.forms.quantities import CODE_FILE, DURATION, MASTER, NAME, PROFILE_FILE, TARGET
+from headway.spec.forms.quantities import (
+    CODE_FILE,
+    DURATION,
+    MASTER,
+    NAME,
+    PROFILE_FILE,
+    RATE,
+    TARGET,
+)
 
 _EXECUTORS = Whole(low=1, high=MOST_EXECUTORS)
 
@@ -79,3 +87,20 @@ class Tuning:
         default=(),
     )
     master: str = entry(MASTER, "Default `local[*]`.", default="local[*]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exploration:
+    """Runs of a query that narrow the answer to a question most."""
+
+    code: Path = entry(CODE_FILE, "Python file with the function that starts the query.")
+    function: str = as_in(Tuning, "function")
+    rate_per_s: float = entry(RATE, "Input rate of the question.")
+    target: Promise = entry(TARGET, "Target of the question: `p99 <= 2s`.")
+    budget_s: float = entry(DURATION, "How long all runs may take. Default 10m.", default=600.0)
+    run_s: float | None = entry(
+        DURATION,
+        "How long one run takes. Default: an eighth of the budget, 20s to 2m.",
+        default=None,
+    )
+    master: str = as_in(Tuning, "master")

@@ -329,7 +329,7 @@ class Look:
         recent = [change_s for change_s in memory.changes_s if change_s > hour_ago_s]
         if len(recent) >= self.bounds.changes_per_hour and not in_need:
             return Reason.TOO_MANY
-        spent_s = sum(hour.executor_s for hour in memory.spent)
+        spent_s = sum(memory.spent_executor_s.values())
         if proposal.is_up and spent_s >= self.bounds.budget_executor_s:
             return Reason.BUDGET
         return None

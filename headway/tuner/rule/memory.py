@@ -1,9 +1,9 @@
-"""State of the rule between two evaluations of a query, and how an evaluation updates it."""
+"""State of the rule between two evaluations of a query, how one updates it, and what files keep."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import quantiles
 
@@ -21,7 +21,7 @@ from headway.assumptions.live import (
     UP_LATE_S,
 )
 from headway.domain.live import ChangeKind, Estimate, SeenBatch, Signal
-from headway.domain.tuner import LateBin, SpentExecutors
+from headway.domain.tuner import LateBin, TunerState
 from headway.models.estimation.cost_drift import cost_factor, level_error_ratio
 from headway.models.estimation.daily_rates import DailyRates, with_rows
 from headway.models.estimation.forecast import RateForecast, with_arrivals
@@ -115,7 +115,7 @@ class Memory:
     first_s: float = math.nan
     decided_bins: int = 0
     num_short: int = 0
-    spent: tuple[SpentExecutors, ...] = ()
+    spent_executor_s: Mapping[float, float] = field(default_factory=dict)
     seen_s: float = math.nan
     above_s: dict[int, float] = field(default_factory=dict)
     calms_s: dict[int, tuple[float, ...]] = field(default_factory=dict)
@@ -230,15 +230,13 @@ def _with_rows(
 def _with_executors(memory: Memory, signal: Signal) -> Memory:
     """Executor-seconds of each of the last 24 hours."""
     used_s = signal.executors * max(signal.at_s - memory.seen_s, 0.0)
-    began_s = signal.at_s - signal.at_s % S_PER_HOUR
     if math.isnan(used_s):
         return replace(memory, seen_s=signal.at_s)
-    *earlier, last = memory.spent or (SpentExecutors(began_s=began_s, executor_s=0.0),)
-    if last.began_s >= began_s:
-        hours = (*earlier, replace(last, executor_s=last.executor_s + used_s))
-    else:
-        hours = (*earlier, last, SpentExecutors(began_s=began_s, executor_s=used_s))
-    return replace(memory, seen_s=signal.at_s, spent=hours[-HOURS_PER_DAY:])
+    hours = dict(memory.spent_executor_s)
+    began_s = max((signal.at_s - signal.at_s % S_PER_HOUR, *hours))
+    hours[began_s] = hours.get(began_s, 0.0) + used_s
+    last_hours = list(hours.items())[-HOURS_PER_DAY:]
+    return replace(memory, seen_s=signal.at_s, spent_executor_s=dict(last_hours))
 
 
 def _with_pending(memory: Memory, signal: Signal) -> Memory:
@@ -297,4 +295,49 @@ def estimated(memory: Memory, at_s: float, quantile: float) -> Estimate:
         late_ratio=late,
         budget_used_ratio=used,
         is_jump=forecast.is_jump,
+    )
+
+
+def with_memory(state: TunerState, memory: Memory) -> TunerState:
+    """The state with what the rule has learned so far."""
+    costs = memory.costs
+    return replace(
+        state,
+        changes_late_s=costs.late_s,
+        up_late_s=costs.up_late_s,
+        returns_late_s=costs.returns_late_s,
+        provisioning_s=costs.provisioning_s,
+        changed_at_s=memory.changes_s,
+        spent_executor_s=memory.spent_executor_s,
+        late=memory.budget,
+        daily_per_s={slot: float(f"{rate:.4g}") for slot, rate in memory.daily.rates_per_s.items()},
+        calms_s=memory.calms_s,
+    )
+
+
+def with_pause(state: TunerState, kind: ChangeKind, pause_s: float) -> TunerState:
+    """The state after one more change of a kind paused the query for so long [s]."""
+    pauses_s = (*state.pauses_s.get(kind, ()), pause_s)[-COSTS_REMEMBERED.value :]
+    return replace(state, pauses_s={**state.pauses_s, kind: pauses_s})
+
+
+def remembered(state: TunerState) -> Memory:
+    """Initial memory of a rule: what was learned before; it learns level and batch costs again.
+
+    It learns first after every start, since earlier rates say little.
+    """
+    costs = LearnedCosts(
+        late_s=dict(state.changes_late_s),
+        returns_late_s=dict(state.returns_late_s),
+        provisioning_s=state.provisioning_s,
+    )
+    if state.up_late_s is not None:
+        costs = replace(costs, up_late_s=state.up_late_s)
+    return Memory(
+        costs=costs,
+        changes_s=state.changed_at_s,
+        spent_executor_s=state.spent_executor_s,
+        budget=state.late,
+        daily=DailyRates.of(state.daily_per_s),
+        calms_s=dict(state.calms_s),
     )

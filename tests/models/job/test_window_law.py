@@ -14,7 +14,6 @@ from headway.domain import (
     EventTimeWindow,
     JobProfile,
     Prediction,
-    WindowKind,
 )
 from headway.models.batches.microbatch import AffineDuration
 from headway.models.job.predict import predict
@@ -26,7 +25,7 @@ from tests.oracles.windows import RowStream, simulate_windows
 from tests.planner.jobs import SEEN
 from tests.planner.jobs import windowed as windowed_job
 
-SESSION = EventTimeWindow(kind=WindowKind.SESSION, size_s=20.0)
+SESSION = EventTimeWindow(kind="session", size_s=20.0)
 
 
 def windowed(noise_ratio: float = 0.0, **shape: Any) -> JobProfile:

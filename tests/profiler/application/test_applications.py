@@ -13,7 +13,7 @@ import pytest
 
 import headway
 from headway.api.profile import profile_and_tables
-from headway.domain import ApplicationKind, ApplicationProfile, RecordedStage
+from headway.domain import ApplicationProfile, RecordedStage
 from headway.domain.application_profile import MOST_STAGES
 from headway.errors import EventLogError
 from headway.formats.profile_file import dump_profile
@@ -349,7 +349,7 @@ def profiled(cases: Read) -> Profiled:
 
 def test_a_batch_application_is_its_stages(profiled: Profiled) -> None:
     profile = profiled("joined")
-    assert profile.kind is ApplicationKind.BATCH
+    assert profile.kind == "batch"
     assert profile.dstreams is None
     assert (profile.num_jobs, profile.num_jobs_failed) == (2, 0)
     assert [stage.id for stage in profile.stages] == [0, 1, 2, 3]
@@ -521,7 +521,7 @@ def test_a_profile_fits_its_file(profiled: Profiled, tmp_path: Path) -> None:
 
 def test_batches_of_dstreams_tell_interval_and_processing_time(profiled: Profiled) -> None:
     profile = profiled("dstreams")
-    assert profile.kind is ApplicationKind.DSTREAMS
+    assert profile.kind == "dstreams"
     found = profile.dstreams
     assert found is not None
     assert found.batch_interval_s == 2.0

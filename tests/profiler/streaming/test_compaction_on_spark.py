@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import headway
-from headway.domain import GrowthCause, SlowMeasure
+from headway.domain import GrowthCause
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 
 NUM_BATCHES, MOST_S, NUM_FILES = 240, 120.0, 24
@@ -47,7 +47,7 @@ def test_every_tenth_batch_of_a_file_sink_is_seen_to_compact_its_log(tmp_path: P
         query.stop()
     profile = headway.profile(log)
     assert profile.settings[0].num_batches >= NUM_BATCHES // 2
-    (compaction,) = (one for one in profile.slow_growth if one.measure is SlowMeasure.COMPACTION)
+    (compaction,) = (one for one in profile.slow_growth if one.measure == "compaction")
     assert compaction.part == "add_batch"
     assert compaction.cause is GrowthCause.SINK_LOG
     # Each compaction rewrites all entries so far, of which a batch adds 24.

@@ -19,7 +19,6 @@ from headway.domain import (
     JobProfile,
     StatefulOperator,
     Target,
-    WindowKind,
 )
 from headway.errors import InputError
 from headway.formats.profile_file import dump_profile, load_profile
@@ -235,7 +234,7 @@ CHAINS: dict[str, tuple[tuple[Operator, ...], StatefulOperator]] = {
         (Deduplication(), Aggregation(size_ms=6_000, slide_ms=1_500)),
         StatefulOperator(
             name="StateStoreSave",
-            windows=(EventTimeWindow(kind=WindowKind.SLIDING, size_s=6.0, slide_s=1.5),),
+            windows=(EventTimeWindow(kind="sliding", size_s=6.0, slide_s=1.5),),
         ),
     ),
     "sessions": (
