@@ -38,7 +38,7 @@ from headway.models.job.declared import figures_at
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
 from headway.planner.bill import planned_writes
-from headway.planner.checkpoint import changes_from_today, planned_settings
+from headway.planner.checkpoint import changes_from_today, settings_of_query
 from headway.planner.driver import driver_conf, driver_of
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.memory import memory_plan, overhead_bytes
@@ -137,7 +137,7 @@ def as_plan(
         node_type=offer.node_type,
         cost_per_hour=question.space.cost_per_hour(explained.nodes),
         refused_node_types=refused,
-        settings=planned_settings(profile, conf, options, checkpoint),
+        settings=settings_of_query(profile, {**conf, **options}, checkpoint),
         memory=memory,
         optimality=setting.optimality,
         budget_per_hour=offer.budget_per_hour,

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
-from typing import Any, TypeVar
 
 from headway.assumptions.planning import MOST_PARTITIONS_OF_PLAN, PARTITIONS_PER_SLOT, TRIGGERS_S
 from headway.domain import JobProfile, NodeType, TasksRule
 from headway.domain.configuration import TaskCores, task_slots
 from headway.lazy_classes import dataclass
 
-Space = TypeVar("Space", bound="NodeSpace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +56,6 @@ class NodeSpace:
             self.tasks_per_executor,
         )
 
-    def searched(self, kind: type[Space], **other_fields: Any) -> Space:
-        """These nodes as the search space of a kind of job, with what else may be set there."""
-        return kind(
-            **{field.name: getattr(self, field.name) for field in fields(self)}, **other_fields
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

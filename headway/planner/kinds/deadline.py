@@ -23,11 +23,16 @@ from headway.domain import (
 )
 from headway.planner.enumeration import Enumerated, Fewest, enumerated, fewest_of, spread_counts
 from headway.planner.kinds.backlog_run_time import JobTime, run_time_of
-from headway.planner.kinds.executor_conf import changes_of, executor_conf, planned_settings
 from headway.planner.memory import fewest_nodes_by_memory
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import reserve_findings
 from headway.planner.space import NodeSpace
+from headway.planner.spark_settings import (
+    changes_of,
+    executor_conf,
+    planned_settings,
+    profiled_values,
+)
 from headway.units import S_PER_HOUR, counted, spark_memory_text
 from headway.words.predictions import duration_against
 
@@ -166,7 +171,7 @@ def _answer(
         probability = max(probability, offer.confidence)
     executors = run.nodes * space.executors_per_node
     conf = executor_conf(profile, executors, space)
-    settings = tuple(planned_settings(profile, conf))
+    settings = planned_settings(conf, profiled_values(profile))
     return DeadlinePlan(
         feasible=choice.feasible,
         deadline=offer.deadline,
