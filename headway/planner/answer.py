@@ -1,4 +1,4 @@
-"""From the result of the search to a plan: prediction, memory, Spark configuration."""
+"""From the result of the search to a plan: prediction, memory, driver, Spark configuration."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import field, replace
 from typing import Any
 
+from headway.assumptions.resources import DRIVER_HEAP_BYTES
 from headway.domain import (
     Advice,
     AfterStart,
+    Application,
     Configuration,
     Finding,
     FindingCode,
@@ -31,27 +33,30 @@ from headway.domain import (
     StreamAnswer,
 )
 from headway.domain.configuration import idle_cores
+from headway.domain.driver import PlannedDriver
 from headway.domain.question import Checkpoint
 from headway.lazy_classes import dataclass
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.declared import figures_at
+from headway.models.job.driver_load import driver_cores, driver_work, planned_driver
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
 from headway.planner.bill import planned_writes
 from headway.planner.checkpoint import changes_from_today, settings_of_query
-from headway.planner.driver import driver_conf, driver_of
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.memory import memory_plan, overhead_bytes
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import Offer, reserve_findings
 from headway.planner.rate_limit import RateLimit
-from headway.planner.switch_offers import changes_of_switches, settings_of_switches
+from headway.planner.switches import changes_of_switches, settings_of_switches
 from headway.sparkconf import KNOBS, query_options, resource_settings, spark_conf
+from headway.sparkconf.conflicts import DRIVER_CORES_KEY, DRIVER_HEAP_KEY
 from headway.sparkconf.container import (
     OFF_HEAP_KEY,
     OFF_HEAP_SIZE_KEY,
     OVERHEAD_KEY,
     PYTHON_MEMORY_KEY,
+    memory_setting_bytes,
 )
 from headway.sparkconf.rocksdb import rocksdb_conf
 from headway.units import spark_memory_text
@@ -100,10 +105,10 @@ def as_plan(
     # Growth is a finding about the plan, which has it once.
     prediction = predict(replace(expected, growth=None), configuration, profile.arrivals)
     memory = memory_plan(profile, question.space, configuration.executors)
-    driver = driver_of(explained) if prediction.stable else None
+    driver = _driver_of(explained) if prediction.stable else None
     conf = _conf(profile, configuration, memory) | resource_settings(profile.application.properties)
     if driver is not None:
-        conf |= driver_conf(profile.application, driver)
+        conf |= _driver_conf(profile.application, driver)
     if configuration.task_cpus != profile.baseline.task_cpus:
         # Even if it is Spark's default, since the job may still be submitted with another number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
@@ -164,6 +169,48 @@ def as_plan(
         nearest=setting.nearest,
         needs=setting.needs,
     )
+
+
+def _driver_of(setting: ExplainedSetting) -> PlannedDriver:
+    """The driver of a query that is alone in its application: theory.md (U1)-(U4).
+
+    A driver that has fewer cores than the query needs gets as many as it needs. That of a profiled
+    local run is the executor, too; the planned one is not.
+    """
+    profile, configuration = setting.question.profile, setting.configuration
+    work = driver_work(
+        profile,
+        batch_rows=setting.rows,
+        num_slots=configuration.num_slots,
+        shuffle_partitions=configuration.shuffle_partitions,
+        interval_s=max(configuration.trigger_s, setting.duration_s),
+        has_tasks=False,
+    )
+    needed = planned_driver([work])
+    return planned_driver([work], max(needed.needed_cores, driver_cores(profile.application)))
+
+
+def _driver_conf(application: Application, driver: PlannedDriver) -> dict[str, str]:
+    """The settings of a driver that needs more than it had, or than Spark gives it by default.
+
+    Examples
+    --------
+    >>> driver = PlannedDriver(
+    ...     num_queries=30, busy_cores=1.2, cores=3, needed_cores=3, knee_queries=75.0,
+    ...     knee_low_queries=60.0, knee_high_queries=93.0, heap_bytes=2**31,
+    ... )
+    >>> _driver_conf(Application(id="app-1", name="a", spark_version="4.0.1"), driver)
+    {'spark.driver.cores': '3', 'spark.driver.memory': '2g'}
+    """
+    conf = {}
+    if driver.needed_cores > driver_cores(application):
+        conf[DRIVER_CORES_KEY] = str(driver.needed_cores)
+    stated_bytes = memory_setting_bytes(application.properties.get(DRIVER_HEAP_KEY))
+    if application.is_local or stated_bytes is None:
+        stated_bytes = DRIVER_HEAP_BYTES.value
+    if driver.heap_bytes > stated_bytes:
+        conf[DRIVER_HEAP_KEY] = spark_memory_text(driver.heap_bytes)
+    return conf
 
 
 def _conf(

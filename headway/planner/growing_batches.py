@@ -10,7 +10,7 @@ from headway.domain import DurationGrowth, Finding, FindingCode, GrowthCause, Jo
 from headway.planner.answer import FoundSetting
 from headway.planner.explain.infeasible import physical_floor_s
 from headway.planner.explained_setting import ExplainedSetting
-from headway.planner.state_growth import first_missed_s
+from headway.planner.state_growth import first_missed_s, higher_rate_ratio, more_batches_ratio
 from headway.units import format_duration
 
 #: Causes that grow by the batch; the others grow by the rows that arrive.
@@ -92,11 +92,7 @@ def until_a_date(setting: FoundSetting) -> FoundSetting | None:
 def _planned_ahead_s(profile: JobProfile) -> float:
     """How far ahead a plan is made, in time of growth at the profiled rate."""
     assert profile.growth is not None
-    return profile.growth.span_s * _rate_ratio(profile)
-
-
-def _rate_ratio(profile: JobProfile) -> float:
-    return max(profile.arrivals.rate_per_s / profile.settings[-1].rate_per_s, 1.0)
+    return profile.growth.span_s * higher_rate_ratio(profile)
 
 
 def _faster_ratio(explained: ExplainedSetting) -> float:
@@ -104,10 +100,8 @@ def _faster_ratio(explained: ExplainedSetting) -> float:
     profile, trigger_s = explained.question.profile, explained.configuration.trigger_s
     assert profile.growth is not None
     if not set(profile.growth.causes) & _BY_BATCH:
-        return _rate_ratio(profile)
-    profiled = profile.settings[-1]
-    profiled_s = max(profiled.configuration.trigger_s, profiled.batch_duration_mean_s)
-    return max(profiled_s / max(trigger_s, explained.duration_s), 1.0)
+        return higher_rate_ratio(profile)
+    return more_batches_ratio(profile, max(trigger_s, explained.duration_s))
 
 
 def _with_longer_part(profile: JobProfile, ratio: float) -> JobProfile:

@@ -46,7 +46,7 @@ from headway.planner.purchase import Offer, offers_of
 from headway.planner.question import Charges, Question, burst_of
 from headway.planner.retention import require_rows_kept
 from headway.planner.space import SearchSpace
-from headway.planner.switch_offers import turned_offers
+from headway.planner.switches import turned_offers
 
 
 def plan(

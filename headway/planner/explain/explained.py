@@ -50,9 +50,8 @@ from headway.planner.purchase import Offer
 from headway.planner.question import Question
 from headway.planner.rate_limit import planned_rate_limit
 from headway.planner.retention import retention_findings
-from headway.planner.slow_growth import slow_growth_findings
-from headway.planner.state_growth import state_findings
-from headway.planner.switch_offers import findings_of_switches
+from headway.planner.state_growth import slow_growth_findings, state_findings
+from headway.planner.switches import findings_of_switches
 from headway.planner.tasks import short_of_tasks
 from headway.planner.verdict import kept_probability, settling_advice
 

@@ -22,7 +22,7 @@ from headway.domain import (
     Verdict,
 )
 from headway.planner.enumeration import Enumerated, Fewest, enumerated, fewest_of, spread_counts
-from headway.planner.kinds.backlog_run_time import JobTime, run_time_of
+from headway.planner.kinds.batch_run_time import JobTime, run_time_of
 from headway.planner.memory import fewest_nodes_by_memory
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import reserve_findings
