@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from headway.assumptions.resources import DRIVER_HEAP_BYTES
 from headway.domain import (
-    Advice,
-    AfterStart,
     Application,
     Configuration,
     Finding,
     FindingCode,
-    FrontierPoint,
-    InfeasiblePlan,
     JobProfile,
     LevelTime,
     MemoryPlan,
-    NearestTarget,
     Objective,
-    Optimality,
-    Plan,
     PlannedDurations,
-    PromiseNeed,
-    Rejection,
-    RuleOfThumb,
-    Sensitivity,
+    PlannedRate,
     StageTerm,
     StreamAnswer,
 )
 from headway.domain.configuration import idle_cores
 from headway.domain.driver import PlannedDriver
 from headway.domain.question import Checkpoint
-from headway.lazy_classes import dataclass
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.declared import figures_at
 from headway.models.job.driver_load import driver_cores, driver_work, planned_driver
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
 from headway.planner.bill import planned_writes
+from headway.planner.candidates import Candidates
 from headway.planner.checkpoint import changes_from_today, settings_of_query
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.memory import memory_plan, overhead_bytes
@@ -62,45 +52,24 @@ from headway.sparkconf.rocksdb import rocksdb_conf
 from headway.units import spark_memory_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundSetting:
-    """The setting that was found, and why; the nearest one if none meets the targets.
-
-    That one has ``floor_s``, ``physical_floor_s``, and what would have to change.
-    """
-
-    offer: Offer
-    explained: ExplainedSetting
-    planned_ratio: float
-    frontier: tuple[FrontierPoint, ...]
-    chosen: FrontierPoint
-    binding: tuple[str, ...]
-    optimality: Optimality
-    rejected: tuple[Rejection, ...] = ()
-    floor_s: float | None = None
-    physical_floor_s: float | None = None
-    nearest: tuple[NearestTarget, ...] = ()
-    needs: tuple[PromiseNeed, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    sensitivities: tuple[Sensitivity, ...] = ()
-    advice: tuple[Advice, ...] = ()
-    rules: tuple[RuleOfThumb, ...] = ()
-    limit: RateLimit = field(default_factory=RateLimit)
-    after_start: AfterStart | None = None
-    kept_probability: float | None = None
-    most_on_nodes: FrontierPoint | None = None
-
-
-def as_plan(
-    setting: FoundSetting,
+def plan_fields(
+    offer: Offer,
+    setting: Candidates,
+    explained: ExplainedSetting,
+    *,
     objective: Objective,
     checkpoint: Checkpoint | None,
     refused: tuple[str, ...],
-) -> StreamAnswer:
-    """The plan for the setting that was found, or the nearest one if none is feasible."""
-    offer, explained = setting.offer, setting.explained
+    findings: Iterable[Finding],
+    limit: RateLimit | None = None,
+) -> dict[str, Any]:
+    """The plan of a setting, feasible or not, by its fields, without those that explain it.
+
+    ``findings`` are those of the search, ``limit`` the rate limit of the setting.
+    """
     question, configuration = offer.question, explained.configuration
     profile = question.profile
+    limit = limit or RateLimit()
     expected = figures_at(profile, 0.0)
     # Growth is a finding about the plan, which has it once.
     prediction = predict(replace(expected, growth=None), configuration, profile.arrivals)
@@ -112,27 +81,24 @@ def as_plan(
     if configuration.task_cpus != profile.baseline.task_cpus:
         # Even if it is Spark's default, since the job may still be submitted with another number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
-    options = query_options(configuration, setting.limit.option)
+    options = query_options(configuration, limit.option)
     changes = changes_from_today(profile, configuration, conf) + changes_of_switches(offer)
     switch_conf, switch_options = settings_of_switches(offer)
     conf, options = conf | switch_conf, options | switch_options
-    common = dict[str, Any](
+    planned_ratio = float(setting.planned_ratio(question.rate_per_s)[0])
+    return dict[str, Any](
         target=question.target,
         arrivals=profile.arrivals,
         nodes=explained.nodes,
         configuration=configuration,
         prediction=prediction,
         planned_latency_s=explained.latency_s,
-        frontier=setting.frontier,
-        chosen=setting.chosen,
-        most_on_nodes=setting.most_on_nodes,
         findings=(
-            *setting.findings,
+            *findings,
             *_resource_findings(offer, memory, configuration),
-            *([] if setting.limit.finding is None else [setting.limit.finding]),
+            *([] if limit.finding is None else [limit.finding]),
             *(finding for finding in prediction.findings if finding.code.is_of_profile),
         ),
-        binding=setting.binding,
         changes=changes,
         spark_conf=conf,
         query_options=options,
@@ -144,30 +110,28 @@ def as_plan(
         refused_node_types=refused,
         settings=settings_of_query(profile, {**conf, **options}, checkpoint),
         memory=memory,
-        optimality=setting.optimality,
         budget_per_hour=offer.budget_per_hour,
-        sensitivities=setting.sensitivities,
-        advice=setting.advice,
-        durations=_durations(profile, configuration, setting.planned_ratio),
+        durations=_durations(profile, configuration, planned_ratio),
         spark_version=profile.application.spark_version,
         declared=profile.declared,
-        kept_probability=setting.kept_probability,
         writes=planned_writes(explained.under(question)) if prediction.stable else None,
         driver=driver,
     )
-    if setting.floor_s is None:
-        return Plan(
-            **common,
-            rejected=setting.rejected,
-            rules=setting.rules,
-            after_start=setting.after_start,
-        )
-    return InfeasiblePlan(
-        **common,
-        floor_s=setting.floor_s,
-        physical_floor_s=setting.physical_floor_s,
-        nearest=setting.nearest,
-        needs=setting.needs,
+
+
+def in_short(plan: StreamAnswer) -> PlannedRate:
+    """A plan in short, beside those for other rates."""
+    if not plan.feasible:
+        return PlannedRate(rate_per_s=plan.rate_per_s)
+    return PlannedRate(
+        rate_per_s=plan.rate_per_s,
+        nodes=plan.nodes,
+        node_type=None if plan.node_type is None else plan.node_type.name,
+        cost_per_hour=plan.cost_per_hour,
+        bill_per_hour=plan.cost,
+        configuration=plan.configuration,
+        predicted=plan.prediction.latency(plan.target.metric),
+        planned_latency_s=plan.planned_latency_s,
     )
 
 
