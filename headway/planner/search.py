@@ -73,19 +73,14 @@ def plan(
     """The fewest nodes, lowest cost or lowest latency that meet the targets, and the setting.
 
     The first ``target`` is on tuple latency, window latency or batch duration, and ``space`` is
-    what may be bought and set. Durations are exceeded with at most the remaining probability of
-    ``confidence``. Cost as ``objective`` needs prices; latency uses all nodes within space and
-    budget. ``node_types`` are available instead of the executors of the space; the planner chooses
-    the cores of executors on them unless ``cores_per_executor`` is given. ``budget_per_hour``
-    limits the cost of all nodes, and of write requests if their ``store_price`` is known, which are
-    part of the cost then. Without ``checkpoint``, today's setting is preferred. The source keeps
-    rows for ``retention_s``, and the query may write ``most_files_per_hour``. ``relaxation`` also
-    states the bound of the convex relaxation, which loads cvxpy, and ``from_start`` plans with
-    batch durations that remain those of a fresh JVM. The plan shows what other rates need, at
-    ``rate_ratios`` times that of the arrivals. An infeasible one contains the nearest setting, and
-    what would have to change. Raises InputError if a target is on windows that are not in the
-    profile, the question is contradictory, no node type has room for an executor, or rows of an
-    outage are not kept.
+    what may be bought and set; most options are those of :func:`headway.plan`. ``node_types`` are
+    available instead of the executors of the space. ``budget_per_hour`` limits the cost of all
+    nodes, and of write requests if their ``store_price`` is known, which are part of the cost then.
+    ``from_start`` plans with batch durations that remain those of a fresh JVM. The plan shows what
+    other rates need, at ``rate_ratios`` times that of the arrivals. An infeasible one contains the
+    nearest setting, and what would have to change. Raises InputError if a target is on windows that
+    are not in the profile, the question is contradictory, no node type has room for an executor, or
+    rows of an outage are not kept.
 
     Notes
     -----

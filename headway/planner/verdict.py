@@ -153,11 +153,8 @@ def judged_setting(question: Question, configuration: Configuration) -> JudgedSe
     """Whether a setting meets the targets of a question, and how much it carries.
 
     Of the space of the question only the rules of memory are used; the setting has its rate limit.
-
-    Notes
-    -----
-    theory.md (P4), (P8), (P23). A plan of this setting is judged in the same way; a rate limit that
-    lets through less than arrives misses every target.
+    A plan of this setting is judged in the same way; a rate limit that lets through less than
+    arrives misses every target: theory.md (P4), (P8), (P23).
     """
     setting = _as_candidate(question, configuration)
     rate_per_s, profile = question.rate_per_s, question.profile
