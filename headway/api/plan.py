@@ -130,10 +130,7 @@ def plan(
 
 @overload
 def plan(
-    profile: JobProfile,
-    *,
-    rate: float | str | None = ...,
-    **options: Unpack[PlanOptions],
+    profile: JobProfile, *, rate: float | str | None = ..., **options: Unpack[PlanOptions]
 ) -> StreamAnswer: ...
 
 
