@@ -40,12 +40,12 @@ from headway.planner.explain.explained import nearest_there_is, settled_on
 from headway.planner.explain.infeasible import lowest_latency_in_reach
 from headway.planner.fewest import fewest_nodes
 from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
-from headway.planner.join_state import with_full_join
 from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
 from headway.planner.question import Charges, Question, burst_of
 from headway.planner.retention import require_rows_kept
 from headway.planner.space import SearchSpace
+from headway.planner.state_growth import with_full_join
 from headway.planner.switches import turned_offers
 
 

@@ -47,12 +47,11 @@ from headway.planner.explain.reasons import (
 )
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.frontier import frontier_around, frontier_of, own_point, with_own
-from headway.planner.join_state import join_findings
 from headway.planner.purchase import Offer
 from headway.planner.question import Question
 from headway.planner.rate_limit import planned_rate_limit
 from headway.planner.retention import retention_findings
-from headway.planner.state_growth import slow_growth_findings, state_findings
+from headway.planner.state_growth import join_findings, slow_growth_findings, state_findings
 from headway.planner.switches import findings_of_switches
 from headway.planner.tasks import short_of_tasks
 from headway.planner.verdict import kept_probability, settling_advice
