@@ -67,7 +67,7 @@ class ExplainedSetting:
         return float(candidates.latency_s(profile.arrivals.rate_per_s)[0])
 
     def if_worthwhile(self, job: JobProfile, text_of: Callable[[str], str]) -> Iterator[Advice]:
-        """Advice that changes the job, if it is worthwhile; its text is that of the latency then."""
+        """Advice to change the job, if worthwhile; its text is that of the latency then."""
         improved_s = self.latency_with(job)
         if is_worthwhile(improved_s, self.latency_s):
             yield Advice(text=text_of(format_duration(improved_s)), latency_s=improved_s)

@@ -156,7 +156,10 @@ def with_own(points: Iterator[FrontierPoint], plan_point: FrontierPoint) -> Iter
             yield point
             continue
         yield replace(
-            plan_point, nodes=point.nodes, configuration=unlimited, cost_per_hour=point.cost_per_hour
+            plan_point,
+            nodes=point.nodes,
+            configuration=unlimited,
+            cost_per_hour=point.cost_per_hour,
         )
 
 
