@@ -98,7 +98,10 @@ def emitted(
         return Emitted(text=text, beside=notes)
     reason_lines = [f"{key}: {reason}" for key, reason in reasons(plan).items()]
     explanations = (
-        *header_lines(plan, version=__version__), *query_option_lines(plan), *reason_lines, *notes
+        *header_lines(plan, version=__version__),
+        *query_option_lines(plan),
+        *reason_lines,
+        *notes,
     )
     return Emitted(text=text, beside=explanations)
 

@@ -100,7 +100,8 @@ def _cluster_said(job: StreamingJob | BatchJob) -> dict[str, Any]:
 
 #: What plans a job, by the kind of its file.
 _PLANNERS: Mapping[str, Callable[..., AnyAnswer]] = {
-    "StreamingJob": _plan_job, "BatchJob": _plan_batch_job
+    "StreamingJob": _plan_job,
+    "BatchJob": _plan_batch_job,
 }
 
 

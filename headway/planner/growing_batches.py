@@ -136,9 +136,7 @@ def _with_longer_part(profile: JobProfile, ratio: float) -> JobProfile:
     )
 
 
-def while_growing(
-    plan: StreamAnswer, growth: DurationGrowth, question: Question
-) -> InfeasiblePlan:
+def while_growing(plan: StreamAnswer, growth: DurationGrowth, question: Question) -> InfeasiblePlan:
     """The plan without a promise, since batches will take longer than those of the profile.
 
     It meets the targets of its question, or comes nearest, with batches as long as the profile's.

@@ -138,7 +138,8 @@ def plan_difference(
     plan_causes = causes(*sizes, needs or frontier_needs(after))
     currencies = {size.currency for size in sizes if size.currency}
     is_comparable = before.ends or (before.rate_per_s, before.prediction.configuration) == (
-        after.rate_per_s, None if after.prediction is None else after.prediction.configuration
+        after.rate_per_s,
+        None if after.prediction is None else after.prediction.configuration,
     )
     quantity = "run time" if after.ends else "mean tuple latency"
     return Difference(

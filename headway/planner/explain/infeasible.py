@@ -191,10 +191,11 @@ def _too_few_source_tasks(question: Question) -> list[str]:
     most = max(source_tasks_below_slots(question), default=None)
     if most is None:
         return []
-    return [
+    text = (
         f"the source is read by {counted(most, 'task')}, one per partition or split: more than "
         f"{most} {'slots' if most > 1 else 'slot'} do not read it faster"
-    ]
+    )
+    return [text]
 
 
 def source_tasks_below_slots(question: Question) -> list[int]:

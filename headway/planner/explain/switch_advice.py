@@ -82,9 +82,7 @@ def _state_commits(setting: ExplainedSetting) -> Iterator[Advice]:
     yield from _at_best(setting, fact, _FASTER_STORE, with_times_saved(profile, saved))
 
 
-def _at_best(
-    setting: ExplainedSetting, fact: str, cure: str, job: JobProfile
-) -> Iterator[Advice]:
+def _at_best(setting: ExplainedSetting, fact: str, cure: str, job: JobProfile) -> Iterator[Advice]:
     """Stages or a store without any time for something are a bound of what a cure gains."""
     lowers = f"{fact}: {cure} would lower {setting.statistic}"
     return setting.if_worthwhile(job, lambda latency: f"{lowers} to {latency} at best")

@@ -81,7 +81,9 @@ class BatchRunTime:
         stages_s = run_time(self.dag, slots).mean_s / core_speed_ratio
         others_s = self.profile.other_stages.task_time_s / slots / core_speed_ratio
         parts_s = {
-            "driver": self.profile.driver_only_s, "stages": stages_s, "light stages": others_s
+            "driver": self.profile.driver_only_s,
+            "stages": stages_s,
+            "light stages": others_s,
         }
         return {name: self.modelled_ratio * part_s for name, part_s in parts_s.items()}
 
