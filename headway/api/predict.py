@@ -168,9 +168,9 @@ def predict_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
     return called(_PREDICTORS[kind])(job, question)
 
 
-def called(place: str) -> Callable[[Any, Any], Any]:
-    """The function of a place, ``module:function``, whose module is loaded now."""
-    module, _, name = place.partition(":")
+def called(address: str) -> Callable[[Any, Any], Any]:
+    """The function at an address, ``module:function``, whose module is loaded now."""
+    module, _, name = address.partition(":")
     function: Callable[[Any, Any], Any] = getattr(import_module(module), name)
     return function
 
