@@ -20,7 +20,7 @@ from result_lines import lines_of
 from headway.domain import Z90, Deadline
 from headway.domain.backlog import ending_job
 from headway.formats.profile_file import load_profile
-from headway.planner.kinds.backlog_run_time import run_time_of
+from headway.planner.kinds.batch_run_time import run_time_of
 from headway.units import counted, format_duration
 
 RESULTS = Path(__file__).parent / "results" / "backlogs.jsonl"

@@ -244,8 +244,8 @@ def key_counts(question: PlanQuestion | OrderedQuestion) -> KeyCounts | None:
 
 def target_of_profile(job: JobProfile, space: SearchSpace, confidence: float) -> Target:
     """The lowest p99 that the profiled setting meets at the rate of the job."""
-    from headway.planner.judged import lowest_target
     from headway.planner.search import question_of
+    from headway.planner.verdict import lowest_target
 
     any_p99 = Target(quantile=0.99, limit_s=1.0)
     target = lowest_target(question_of(job, any_p99, space, confidence), job.baseline)

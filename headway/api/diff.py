@@ -31,10 +31,7 @@ _KINDS = {
 
 
 def diff(
-    before: Compared | str | Path,
-    after: Compared | str | Path,
-    *,
-    progress: Tell | None = None,
+    before: Compared | str | Path, after: Compared | str | Path, *, progress: Tell | None = None
 ) -> Difference:
     """What changed between two plans, profiles or logs, what that costs, and why.
 

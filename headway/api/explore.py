@@ -12,13 +12,8 @@ from runpy import run_path
 from typing import TYPE_CHECKING, cast
 
 from headway.api.arguments import arrivals_from, promises_from
-from headway.api.explored_runs import (
-    measured_p99_s,
-    predicted_p99_s,
-    width_ratio,
-)
 from headway.api.plan import plan
-from headway.api.profile import profile
+from headway.api.profile import profile, reading
 from headway.assumptions.advice import (
     ADVISED_REPEATS,
     EXPLORED_RUN_SHARE,
@@ -29,15 +24,26 @@ from headway.assumptions.advice import (
     SHORTEST_EXPLORED_RUN_S,
     WARM_UP_BATCHES,
 )
-from headway.domain import Configuration, Explored, JobProfile, ObservedSetting, QuerySetting
+from headway.domain import (
+    Configuration,
+    Explored,
+    JobProfile,
+    ObservedSetting,
+    QuerySetting,
+    StreamAnswer,
+)
 from headway.domain.argument_values import Duration
+from headway.domain.log_questions import LogsQuestion
 from headway.errors import EventLogError, HeadwayError, InputError
 from headway.formats.exploration_file import ExplorationState, ExploredRun, load_state, save_state
 from headway.formats.profile_file import save_profile
 from headway.models.job.advice import AskedSetting, advised_runs
+from headway.models.job.predict import predict
 from headway.profiler.recording.recorder import record
 from headway.profiler.spark.session import embedded_session
-from headway.report.advice import lesson_text, run_text
+from headway.profiler.streaming.backtest import observed_latency
+from headway.profiler.streaming.job_runs import runs_of_job
+from headway.report.advice import asked_interval, lesson_text, run_text
 from headway.runtime.exploring import Build, require_followed, run_setting, session_slots
 from headway.spec.kinds.tuning import Exploration
 from headway.spec.spec_file import load_spec_of
@@ -104,7 +110,11 @@ def explore(
     """
     rate_per_s, target = parse_question(question)
     budget_s = Duration().read(budget, "budget")
-    run_s = _run_s(budget_s) if run is None else Duration().read(run, "run")
+    if run is None:
+        longest_s = max(EXPLORED_RUN_SHARE.value * budget_s, SHORTEST_EXPLORED_RUN_S.value)
+        run_s = min(longest_s, LONGEST_EXPLORED_RUN_S.value)
+    else:
+        run_s = Duration().read(run, "run")
     if run_s > budget_s:
         raise InputError(
             f"budget {format_duration(budget_s)} is too short for one run of "
@@ -203,11 +213,6 @@ def parse_question(question: str) -> tuple[float, str]:
     return parse_rate_per_s(rate), str(first)
 
 
-def _run_s(budget_s: float) -> float:
-    share_s = EXPLORED_RUN_SHARE.value * budget_s
-    return min(max(share_s, SHORTEST_EXPLORED_RUN_S.value), LONGEST_EXPLORED_RUN_S.value)
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Exploring:
     """What stays the same from run to run."""
@@ -285,10 +290,15 @@ class _Exploring:
         after: Explored | None,
     ) -> None:
         """Say what the last run measured, what had been predicted, and what the answer is now."""
-        path, query_id = self.folder / runs[-1].recording, runs[-1].query_id
+        predicted_latency = None
+        if before is not None:
+            arrivals = replace(before.profile.arrivals, rate_per_s=observed.rate_per_s)
+            predicted_latency = predict(
+                before.profile, observed.configuration, arrivals, jvm_age_s=observed.jvm_age_s
+            ).tuple_latency
         text = lesson_text(
-            measured_p99_s=measured_p99_s(path, query_id),
-            predicted_p99_s=None if before is None else predicted_p99_s(before.profile, observed),
+            measured_p99_s=measured_p99_s(self.folder / runs[-1].recording, runs[-1].query_id),
+            predicted_p99_s=None if predicted_latency is None else predicted_latency.p99_s,
             before=None if before is None else before.plan,
             after=None if after is None else after.plan,
         )
@@ -364,3 +374,21 @@ class _Exploring:
     ) -> QuerySetting:
         limited = replace(configuration, max_offsets_per_trigger=max(math.ceil(num_rows), 1))
         return QuerySetting(configuration=limited, rate_per_s=rate_per_s)
+
+
+def measured_p99_s(recording: Path, query_id: str) -> float | None:
+    """The p99 of the tuple latency in a run [s]; None if no two of its batches are consecutive."""
+    try:
+        with reading([recording], LogsQuestion(engine="in-process")) as logs_read:
+            runs = runs_of_job(logs_read.collected, logs_read.logs, (query_id,)).runs
+            return observed_latency(runs[0]).p99_s
+    except EventLogError:
+        return None
+
+
+def width_ratio(answer: StreamAnswer) -> float:
+    """Half the 90% interval of the latency in question over its middle; inf if none is quoted."""
+    _, interval = asked_interval(answer)
+    if interval is None or interval.is_open:
+        return math.inf
+    return (interval.high - interval.low) / (interval.high + interval.low)

@@ -12,7 +12,7 @@ from headway.assumptions.resources import FLEET_BATCH_EXECUTORS, FLEET_EXECUTOR_
 from headway.domain import Deadline, EndingJob, Verdict
 from headway.errors import InputError
 from headway.fleet.nouns import Kept, Refusal
-from headway.planner.kinds.backlog_run_time import run_time_of
+from headway.planner.kinds.batch_run_time import run_time_of
 from headway.planner.kinds.deadline import fewest_in_time, with_room_for_state
 from headway.planner.space import NodeSpace
 from headway.spec.declared_batch import declared_application

@@ -19,27 +19,29 @@ from headway.planner.enumeration import (
 )
 from headway.planner.memory import beside_heap_bytes
 from headway.planner.profiled_memory import profiled_memory
-from headway.planner.space import NodeSpace, Space
+from headway.planner.space import NodeSpace
 from headway.units import counted, parse_size_bytes, spark_memory_text
 
 
 def spaces_of(
-    job: Job, question: PlanQuestion, space_of: Callable[[NodeSpace], Space | str]
-) -> tuple[list[Space], tuple[str, ...]]:
-    """Search spaces for the nodes that a question offers, and why node types are unsuitable.
+    job: Job,
+    question: PlanQuestion,
+    with_room: Callable[[NodeSpace], NodeSpace | str] = lambda nodes: nodes,
+) -> tuple[list[NodeSpace], tuple[str, ...]]:
+    """Nodes of each kind that a question offers, and why node types are unsuitable.
 
-    ``space_of`` gives the search space of the job on some nodes, or why they have no room for it.
+    ``with_room`` limits their numbers to those with room for the job, or says why none has it.
     """
     types = node_types_of(question)
     require_prices(question.objective, types, question.budget_per_hour)
 
-    def offer_of(node_type: NodeType) -> Space | str:
+    def offer_of(node_type: NodeType) -> NodeSpace | str:
         nodes = _nodes_of(job, question, node_type)
-        return nodes if isinstance(nodes, str) else space_of(nodes)
+        return nodes if isinstance(nodes, str) else with_room(nodes)
 
     if types:
         return suitable(types, offer_of)
-    space = space_of(_described_nodes(job, question))
+    space = with_room(_described_nodes(job, question))
     if isinstance(space, str):
         raise InputError(space)
     return [space], ()

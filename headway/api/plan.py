@@ -23,7 +23,7 @@ from headway.api.arguments import (
     target_of_profile,
 )
 from headway.api.file_kinds import is_pipeline
-from headway.api.predict import JobOptions, at_source_partitions, with_next_run
+from headway.api.predict import JobOptions, at_source_partitions, called, with_next_run
 from headway.assumptions.planning import RATES_SHOWN
 from headway.domain import (
     Deadline,
@@ -81,6 +81,14 @@ class PlanOptions(JobOptions, total=False):
 
 
 _Targets: TypeAlias = Target | str | Sequence[Promise | str]
+#: What plans jobs of each kind; only its module is loaded.
+_PLANNERS = {
+    JobKind.QUERY: "headway.api.plan:plan_query",
+    JobKind.REAL_TIME: "headway.api.real_time:plan_in_real_time",
+    JobKind.DSTREAMS: "headway.api.dstreams:plan_application",
+    JobKind.ENDING: "headway.api.deadlines:plan_ending",
+    JobKind.PIPELINE: "headway.api.pipelines:plan_pipeline",
+}
 
 
 @overload
@@ -122,10 +130,7 @@ def plan(
 
 @overload
 def plan(
-    profile: JobProfile,
-    *,
-    rate: float | str | None = ...,
-    **options: Unpack[PlanOptions],
+    profile: JobProfile, *, rate: float | str | None = ..., **options: Unpack[PlanOptions]
 ) -> StreamAnswer: ...
 
 
@@ -285,30 +290,8 @@ def _expected_target(job: Any) -> str:
 
 def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
     """Plan a job of a known kind; errors are those of `plan`."""
-    return _planner_of(kind)(job, question_for(kind, PlanQuestion, options))
-
-
-def _planner_of(kind: JobKind) -> Callable[[Any, PlanQuestion], Any]:
-    """What plans jobs of a kind; only its module is loaded."""
-    match kind:
-        case JobKind.QUERY:
-            return plan_query
-        case JobKind.REAL_TIME:
-            from headway.api.real_time import plan_in_real_time
-
-            return plan_in_real_time
-        case JobKind.DSTREAMS:
-            from headway.api.dstreams import plan_application
-
-            return plan_application
-        case JobKind.ENDING:
-            from headway.api.deadlines import plan_ending
-
-            return plan_ending
-        case JobKind.PIPELINE:
-            from headway.api.pipelines import plan_pipeline
-
-            return plan_pipeline
+    question = question_for(kind, PlanQuestion, options)
+    return called(_PLANNERS[kind])(job, question)
 
 
 def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:

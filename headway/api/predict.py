@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
     from headway.domain.dstreams import DStreamsPrediction
     from headway.domain.real_time import RealTimePrediction
+
+
+#: What predicts jobs of each kind; only its module is loaded.
+_PREDICTORS = {
+    JobKind.QUERY: "headway.api.predict:predict_query",
+    JobKind.REAL_TIME: "headway.api.real_time:predict_in_real_time",
+    JobKind.DSTREAMS: "headway.api.dstreams:predict_application",
+    JobKind.PIPELINE: "headway.api.pipelines:predict_pipeline",
+}
 
 
 class SettingOptions(TypedDict, total=False):
@@ -154,26 +164,15 @@ def predicted_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, An
 
 def predict_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
     """Predict a job of a known kind; errors are those of `predict`."""
-    return _predictor_of(kind)(job, question_for(kind, PredictQuestion, options))
+    question = question_for(kind, PredictQuestion, options)
+    return called(_PREDICTORS[kind])(job, question)
 
 
-def _predictor_of(kind: JobKind) -> Callable[[Any, PredictQuestion], Any]:
-    """What predicts jobs of a kind; only its module is loaded."""
-    match kind:
-        case JobKind.REAL_TIME:
-            from headway.api.real_time import predict_in_real_time
-
-            return predict_in_real_time
-        case JobKind.DSTREAMS:
-            from headway.api.dstreams import predict_application
-
-            return predict_application
-        case JobKind.PIPELINE:
-            from headway.api.pipelines import predict_pipeline
-
-            return predict_pipeline
-        case _:
-            return predict_query
+def called(address: str) -> Callable[[Any, Any], Any]:
+    """The function at an address, ``module:function``, whose module is loaded now."""
+    module, _, name = address.partition(":")
+    function: Callable[[Any, Any], Any] = getattr(import_module(module), name)
+    return function
 
 
 def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:

@@ -25,7 +25,7 @@ from headway.planner.kinds.real_time_limits import (
     require_promises,
     require_real_time,
 )
-from headway.planner.kinds.real_time_search import RealTimeSpace, planned
+from headway.planner.kinds.real_time_search import planned
 from headway.units import counted
 
 
@@ -72,22 +72,16 @@ def plan_in_real_time(job: JobProfile, question: PlanQuestion) -> RealTimePlan:
     batch_length_s = positive_trigger_s(question)
     if batch_length_s is not None:
         require_batch_length(batch_length_s)
-    spaces, refused = spaces_of(
-        job,
-        question,
-        lambda nodes: nodes.searched(
-            RealTimeSpace,
-            source_partitions=_sources_of(job, question),
-            shuffle_partitions=question.shuffle_partitions,
-            batch_length_s=batch_length_s,
-            path_s=question.path_s or PATH_S.value,
-        ),
-    )
+    spaces, refused = spaces_of(job, question)
     plan = planned(
         job,
         rate_per_s,
         first,
         spaces,
+        source_partitions=_sources_of(job, question),
+        shuffle_partitions=question.shuffle_partitions,
+        batch_length_s=batch_length_s,
+        path_s=question.path_s or PATH_S.value,
         further_targets=require_promises(further_targets),
         confidence=question.confidence,
         objective=question.objective,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -166,23 +167,16 @@ def shedding_batches(
     if not costs_s or shed_cost_s >= min(costs_s.values()):
         raise not_expected("costs", costs, "classes that take longer than to give up")
 
-    def split(
-        batch: DataFrame, batch_id: int, count: Callable[[int, int], None]
-    ) -> tuple[DataFrame, DataFrame]:
-        return split_batch(
-            batch,
-            batch_id,
-            checkpoint=folder,
-            arrived=arrived,
-            limit_s=limit_s,
-            costs_s=costs_s,
-            cost=cost,
-            fixed_s=fixed_s,
-            now_s=time.time(),
-            shed_cost_s=shed_cost_s,
-            count=count,
-        )
-
+    split = partial(
+        split_batch,
+        checkpoint=folder,
+        arrived=arrived,
+        limit_s=limit_s,
+        costs_s=costs_s,
+        cost=cost,
+        fixed_s=fixed_s,
+        shed_cost_s=shed_cost_s,
+    )
     return SheddingBatches(split, keep, give_up)
 
 
@@ -191,7 +185,7 @@ class SheddingBatches:
 
     def __init__(
         self,
-        split: Callable[[DataFrame, int, Callable[[int, int], None]], tuple[DataFrame, DataFrame]],
+        split: Callable[..., tuple[DataFrame, DataFrame]],
         keep: Callable[[DataFrame, int], None],
         give_up: Callable[[DataFrame, int], None],
     ) -> None:
@@ -208,7 +202,9 @@ class SheddingBatches:
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         batch.persist()
         try:
-            kept_rows, given_up_rows = self._split(batch, batch_id, self._add)
+            kept_rows, given_up_rows = self._split(
+                batch, batch_id, now_s=time.time(), count=self._add
+            )
             self._keep(kept_rows, batch_id)
             self._give_up(given_up_rows, batch_id)
         finally:

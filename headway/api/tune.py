@@ -276,10 +276,7 @@ def _fresh(
 
 def _on_the_slots_of(state: TunerState, baseline: Configuration) -> TunerState:
     """The state with the current executors, if the tuner does not change them."""
-    slots = {
-        "executors": baseline.executors,
-        "cores_per_executor": baseline.cores_per_executor,
-    }
+    slots = {"executors": baseline.executors, "cores_per_executor": baseline.cores_per_executor}
     change = state.change
     if change is not None:
         change = replace(

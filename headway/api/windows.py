@@ -33,9 +33,7 @@ class WindowsOptions(RunOptions, total=False):
 
 @takes(WindowsQuestion)
 def windows(
-    profile: JobProfile | str | Path,
-    windows: Sequence[str] = (),
-    **options: Unpack[WindowsOptions],
+    profile: JobProfile | str | Path, windows: Sequence[str] = (), **options: Unpack[WindowsOptions]
 ) -> SharingGain:
     """Batch time, window latency and state of a query if its windows are counted in a shared way.
 

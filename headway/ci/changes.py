@@ -145,7 +145,7 @@ def batch_changes(
     planned: PlannedBatch, now: AnyLocked, then: LockedBatch, limits: Limits
 ) -> Iterator[Finding]:
     """Differences from the lock, except for cost and run time."""
-    from headway.planner.kinds.backlog_run_time import run_time_of
+    from headway.planner.kinds.batch_run_time import run_time_of
 
     job, backlog = planned.profile, planned.profile.backlog
     if backlog is not None and then.backlog_rows is not None:

@@ -12,18 +12,18 @@ from headway.ci.nouns import Finding, Level, LockedToday, Rule
 from headway.domain.configuration import Configuration
 from headway.formats.lock_file import AnyLocked, Locked, LockedBatch
 from headway.planner.after_start import for_fresh_jvm
-from headway.planner.judged import judged_setting
 from headway.planner.purchase import at_core_speed
 from headway.planner.search import question_of
 from headway.planner.space import SearchSpace
 from headway.planner.switches import with_switches_of
+from headway.planner.verdict import judged_setting
 from headway.sparkconf import task_cpus_of
 from headway.units import counted, format_duration, format_rate
 from headway.words import certainty_text
 
 if TYPE_CHECKING:
     from headway.domain import AnyPromise
-    from headway.planner.judged import JudgedSetting
+    from headway.planner.verdict import JudgedSetting
     from headway.spec.spec_file import Planned, PlannedBatch, PlannedJob
 
 
@@ -127,7 +127,7 @@ def _missed(targets: Sequence[AnyPromise], planned_s: Sequence[float]) -> str:
 def _batch(
     planned: PlannedBatch, now: LockedBatch, then: LockedBatch
 ) -> tuple[LockedToday | None, Finding | None]:
-    from headway.planner.kinds.backlog_run_time import run_time_of
+    from headway.planner.kinds.batch_run_time import run_time_of
 
     plan, speed = planned.plan, then.core_speed_ratio
     slots = locked_slots(planned, then)

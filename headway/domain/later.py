@@ -74,9 +74,14 @@ def made_when_asked(*names: str) -> Callable[[type[Noun]], type[Noun]]:
 
 def with_changes(noun: Noun, **changes: object) -> Noun:
     """A copy with some fields changed; what has not been computed yet stays uncomputed."""
+    return cast(Noun, type(noun)(**{**stored_values(noun), **changes}))
+
+
+def stored_values(noun: Any) -> dict[str, Any]:
+    """The fields of a noun as they are, without computing those that have not been read."""
     field_values = {}
     for field in fields(noun):
         descriptor = getattr(type(noun), field.name, None)
         slot = descriptor.slot if isinstance(descriptor, _Part) else descriptor
         field_values[field.name] = getattr(noun, field.name) if slot is None else slot.__get__(noun)
-    return cast(Noun, type(noun)(**{**field_values, **changes}))
+    return field_values

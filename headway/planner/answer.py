@@ -1,133 +1,104 @@
-"""From the result of the search to a plan: prediction, memory, Spark configuration."""
+"""From the result of the search to a plan: prediction, memory, driver, Spark configuration."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
+from headway.assumptions.resources import DRIVER_HEAP_BYTES
 from headway.domain import (
-    Advice,
-    AfterStart,
+    Application,
     Configuration,
     Finding,
     FindingCode,
-    FrontierPoint,
-    InfeasiblePlan,
     JobProfile,
     LevelTime,
     MemoryPlan,
-    NearestTarget,
     Objective,
-    Optimality,
-    Plan,
     PlannedDurations,
-    PromiseNeed,
-    Rejection,
-    RuleOfThumb,
-    Sensitivity,
+    PlannedRate,
     StageTerm,
     StreamAnswer,
 )
 from headway.domain.configuration import idle_cores
+from headway.domain.driver import PlannedDriver
 from headway.domain.question import Checkpoint
-from headway.lazy_classes import dataclass
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.declared import figures_at
+from headway.models.job.driver_load import driver_cores, driver_work, planned_driver
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
 from headway.planner.bill import planned_writes
-from headway.planner.checkpoint import changes_from_today, planned_settings
-from headway.planner.driver import driver_conf, driver_of
+from headway.planner.candidates import Candidates
+from headway.planner.checkpoint import changes_from_today, settings_of_query
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.memory import memory_plan, overhead_bytes
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import Offer, reserve_findings
 from headway.planner.rate_limit import RateLimit
-from headway.planner.switch_offers import changes_of_switches, settings_of_switches
+from headway.planner.switches import changes_of_switches, settings_of_switches
 from headway.sparkconf import KNOBS, query_options, resource_settings, spark_conf
+from headway.sparkconf.conflicts import DRIVER_CORES_KEY, DRIVER_HEAP_KEY
 from headway.sparkconf.container import (
     OFF_HEAP_KEY,
     OFF_HEAP_SIZE_KEY,
     OVERHEAD_KEY,
     PYTHON_MEMORY_KEY,
+    memory_setting_bytes,
 )
 from headway.sparkconf.rocksdb import rocksdb_conf
 from headway.units import spark_memory_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundSetting:
-    """The setting that was found, and why; the nearest one if none meets the targets.
-
-    That one has ``floor_s``, ``physical_floor_s``, and what would have to change.
-    """
-
-    offer: Offer
-    explained: ExplainedSetting
-    planned_ratio: float
-    frontier: tuple[FrontierPoint, ...]
-    chosen: FrontierPoint
-    binding: tuple[str, ...]
-    optimality: Optimality
-    rejected: tuple[Rejection, ...] = ()
-    floor_s: float | None = None
-    physical_floor_s: float | None = None
-    nearest: tuple[NearestTarget, ...] = ()
-    needs: tuple[PromiseNeed, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    sensitivities: tuple[Sensitivity, ...] = ()
-    advice: tuple[Advice, ...] = ()
-    rules: tuple[RuleOfThumb, ...] = ()
-    limit: RateLimit = field(default_factory=RateLimit)
-    after_start: AfterStart | None = None
-    kept_probability: float | None = None
-    most_on_nodes: FrontierPoint | None = None
-
-
-def as_plan(
-    setting: FoundSetting,
+def plan_fields(
+    offer: Offer,
+    setting: Candidates,
+    explained: ExplainedSetting,
+    *,
     objective: Objective,
     checkpoint: Checkpoint | None,
     refused: tuple[str, ...],
-) -> StreamAnswer:
-    """The plan for the setting that was found, or the nearest one if none is feasible."""
-    offer, explained = setting.offer, setting.explained
+    findings: Iterable[Finding],
+    limit: RateLimit | None = None,
+) -> dict[str, Any]:
+    """The plan of a setting, feasible or not, by its fields, without those that explain it.
+
+    ``findings`` are those of the search, ``limit`` the rate limit of the setting.
+    """
     question, configuration = offer.question, explained.configuration
     profile = question.profile
+    limit = limit or RateLimit()
     expected = figures_at(profile, 0.0)
     # Growth is a finding about the plan, which has it once.
     prediction = predict(replace(expected, growth=None), configuration, profile.arrivals)
     memory = memory_plan(profile, question.space, configuration.executors)
-    driver = driver_of(explained) if prediction.stable else None
+    driver = _driver_of(explained) if prediction.stable else None
     conf = _conf(profile, configuration, memory) | resource_settings(profile.application.properties)
     if driver is not None:
-        conf |= driver_conf(profile.application, driver)
+        conf |= _driver_conf(profile.application, driver)
     if configuration.task_cpus != profile.baseline.task_cpus:
         # Even if it is Spark's default, since the job may still be submitted with another number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
-    options = query_options(configuration, setting.limit.option)
+    options = query_options(configuration, limit.option)
     changes = changes_from_today(profile, configuration, conf) + changes_of_switches(offer)
     switch_conf, switch_options = settings_of_switches(offer)
     conf, options = conf | switch_conf, options | switch_options
-    common = dict[str, Any](
+    planned_ratio = float(setting.planned_ratio(question.rate_per_s)[0])
+    return dict[str, Any](
         target=question.target,
         arrivals=profile.arrivals,
         nodes=explained.nodes,
         configuration=configuration,
         prediction=prediction,
         planned_latency_s=explained.latency_s,
-        frontier=setting.frontier,
-        chosen=setting.chosen,
-        most_on_nodes=setting.most_on_nodes,
         findings=(
-            *setting.findings,
+            *findings,
             *_resource_findings(offer, memory, configuration),
-            *([] if setting.limit.finding is None else [setting.limit.finding]),
+            *([] if limit.finding is None else [limit.finding]),
             *(finding for finding in prediction.findings if finding.code.is_of_profile),
         ),
-        binding=setting.binding,
         changes=changes,
         spark_conf=conf,
         query_options=options,
@@ -137,33 +108,73 @@ def as_plan(
         node_type=offer.node_type,
         cost_per_hour=question.space.cost_per_hour(explained.nodes),
         refused_node_types=refused,
-        settings=planned_settings(profile, conf, options, checkpoint),
+        settings=settings_of_query(profile, {**conf, **options}, checkpoint),
         memory=memory,
-        optimality=setting.optimality,
         budget_per_hour=offer.budget_per_hour,
-        sensitivities=setting.sensitivities,
-        advice=setting.advice,
-        durations=_durations(profile, configuration, setting.planned_ratio),
+        durations=_durations(profile, configuration, planned_ratio),
         spark_version=profile.application.spark_version,
         declared=profile.declared,
-        kept_probability=setting.kept_probability,
         writes=planned_writes(explained.under(question)) if prediction.stable else None,
         driver=driver,
     )
-    if setting.floor_s is None:
-        return Plan(
-            **common,
-            rejected=setting.rejected,
-            rules=setting.rules,
-            after_start=setting.after_start,
-        )
-    return InfeasiblePlan(
-        **common,
-        floor_s=setting.floor_s,
-        physical_floor_s=setting.physical_floor_s,
-        nearest=setting.nearest,
-        needs=setting.needs,
+
+
+def in_short(plan: StreamAnswer) -> PlannedRate:
+    """A plan in short, beside those for other rates."""
+    if not plan.feasible:
+        return PlannedRate(rate_per_s=plan.rate_per_s)
+    return PlannedRate(
+        rate_per_s=plan.rate_per_s,
+        nodes=plan.nodes,
+        node_type=None if plan.node_type is None else plan.node_type.name,
+        cost_per_hour=plan.cost_per_hour,
+        bill_per_hour=plan.cost,
+        configuration=plan.configuration,
+        predicted=plan.prediction.latency(plan.target.metric),
+        planned_latency_s=plan.planned_latency_s,
     )
+
+
+def _driver_of(setting: ExplainedSetting) -> PlannedDriver:
+    """The driver of a query that is alone in its application: theory.md (U1)-(U4).
+
+    A driver that has fewer cores than the query needs gets as many as it needs. That of a profiled
+    local run is the executor, too; the planned one is not.
+    """
+    profile, configuration = setting.question.profile, setting.configuration
+    work = driver_work(
+        profile,
+        batch_rows=setting.rows,
+        num_slots=configuration.num_slots,
+        shuffle_partitions=configuration.shuffle_partitions,
+        interval_s=max(configuration.trigger_s, setting.duration_s),
+        has_tasks=False,
+    )
+    needed = planned_driver([work])
+    return planned_driver([work], max(needed.needed_cores, driver_cores(profile.application)))
+
+
+def _driver_conf(application: Application, driver: PlannedDriver) -> dict[str, str]:
+    """The settings of a driver that needs more than it had, or than Spark gives it by default.
+
+    Examples
+    --------
+    >>> driver = PlannedDriver(
+    ...     num_queries=30, busy_cores=1.2, cores=3, needed_cores=3, knee_queries=75.0,
+    ...     knee_low_queries=60.0, knee_high_queries=93.0, heap_bytes=2**31,
+    ... )
+    >>> _driver_conf(Application(id="app-1", name="a", spark_version="4.0.1"), driver)
+    {'spark.driver.cores': '3', 'spark.driver.memory': '2g'}
+    """
+    conf = {}
+    if driver.needed_cores > driver_cores(application):
+        conf[DRIVER_CORES_KEY] = str(driver.needed_cores)
+    stated_bytes = memory_setting_bytes(application.properties.get(DRIVER_HEAP_KEY))
+    if application.is_local or stated_bytes is None:
+        stated_bytes = DRIVER_HEAP_BYTES.value
+    if driver.heap_bytes > stated_bytes:
+        conf[DRIVER_HEAP_KEY] = spark_memory_text(driver.heap_bytes)
+    return conf
 
 
 def _conf(

@@ -19,9 +19,10 @@ from headway.errors import InputError, argument
 from headway.planner.candidates import all_candidates
 from headway.planner.fewest import fewest_nodes
 from headway.planner.noise_free import lowest_latency
-from headway.planner.profiled_memory import before_words, profiled_sizes, same_value
+from headway.planner.profiled_memory import before_words, same_value
 from headway.planner.question import Question
-from headway.sparkconf import KNOBS, Knob, applies_when, knob_of, resource_settings
+from headway.planner.spark_settings import planned_settings, profiled_values
+from headway.sparkconf import KNOBS, Knob, applies_when, knob_of
 from headway.units import counted, format_duration, spark_trigger_text
 
 _REPARTITION_SINCE = (4, 2)
@@ -100,29 +101,16 @@ def new_checkpoint_advice(
     yield Advice(text=text, latency_s=best_s)
 
 
-def planned_settings(
-    profile: JobProfile,
-    spark_conf: Mapping[str, str],
-    query_options: Mapping[str, str],
-    checkpoint: Checkpoint | None,
+def settings_of_query(
+    profile: JobProfile, conf: Mapping[str, str], checkpoint: Checkpoint | None
 ) -> tuple[PlannedSetting, ...]:
-    """Every setting of the plan, with when it applies and what fixes it."""
-    settings, profiled = [], profiled_values(profile)
-    for key, value in (*spark_conf.items(), *query_options.items()):
-        knob = knob_of(key)
-        applies = when_applied(knob, profile)
-        pinned = applies is Applies.NEW_CHECKPOINT and checkpoint == "existing"
-        settings.append(
-            PlannedSetting(
-                setting=knob.label,
-                key=key,
-                value=value,
-                applies=applies,
-                pinned_by="the existing checkpoint" if pinned else None,
-                profiled=value if same_value(key, profiled.get(key), value) else profiled.get(key),
-            )
-        )
-    return tuple(settings)
+    """Every setting of the plan of a query, and every option, with when it applies to it."""
+    return planned_settings(
+        conf,
+        _profiled_values(profile),
+        lambda knob: when_applied(knob, profile),
+        keeps_checkpoint=checkpoint == "existing",
+    )
 
 
 def changes_from_today(
@@ -136,47 +124,33 @@ def changes_from_today(
     if profile.provenance == "declared":
         return ()
     today = profile.baseline
-    changes = []
+    texts: list[tuple[Knob, str, str]] = []
     for name, knob in KNOBS.items():
         before, after = getattr(today, name, None), getattr(planned, name, None)
         if before != after:
-            changes.append(
-                Change(
-                    setting=knob.label,
-                    before=_in_words(name, before, is_before=True),
-                    after=_in_words(name, after, is_before=False),
-                    applies=when_applied(knob, profile),
-                )
-            )
-    profiled = profiled_values(profile)
+            before_text = _in_words(name, before, "not recorded")
+            texts.append((knob, before_text, _in_words(name, after, "none")))
+    profiled = _profiled_values(profile)
     for key, value in spark_conf.items():
         knob = knob_of(key)
-        if hasattr(today, knob.setting) or same_value(key, profiled.get(key), value):
-            continue
-        changes.append(
-            Change(
-                setting=knob.label,
-                before=before_words(key, profiled),
-                after=value,
-                applies=when_applied(knob, profile),
-            )
-        )
-    return tuple(changes)
+        if not (hasattr(today, knob.setting) or same_value(key, profiled.get(key), value)):
+            texts.append((knob, before_words(key, profiled), value))
+    return tuple(
+        Change(setting=knob.label, before=before, after=after, applies=when_applied(knob, profile))
+        for knob, before, after in texts
+    )
 
 
-def profiled_values(profile: JobProfile) -> dict[str, str]:
-    """Values of a plan's keys in the profiled run, by Spark's key, as far as known."""
+def _profiled_values(profile: JobProfile) -> dict[str, str]:
+    """Values of a plan's keys in the profiled run, also of those that only a query has."""
     if profile.provenance == "declared":
         return {}
-    today, application = profile.baseline, profile.applications[-1]
-    values = {
-        KNOBS["executors"].key: str(today.executors),
-        KNOBS["cores_per_executor"].key: str(today.cores_per_executor),
-        KNOBS["task_cpus"].key: str(today.task_cpus),
+    today = profile.baseline
+    return {
+        **profiled_values(profile),
         KNOBS["shuffle_partitions"].key: str(today.shuffle_partitions),
         KNOBS["trigger_s"].key: spark_trigger_text(today.trigger_s),
     }
-    return values | profiled_sizes(application) | resource_settings(application.properties)
 
 
 def when_applied(knob: Knob, profile: JobProfile) -> Applies:
@@ -190,7 +164,7 @@ def when_applied(knob: Knob, profile: JobProfile) -> Applies:
     )
 
 
-def _in_words(name: str, value: float | None, *, is_before: bool) -> str:
+def _in_words(name: str, value: float | None, if_none: str) -> str:
     if value is None:
-        return "not recorded" if is_before else "none"
+        return if_none
     return spark_trigger_text(value) if name == "trigger_s" else str(value)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 
 from headway.assumptions.planning import WORTHWHILE_LATENCY_RATIO
-from headway.domain import Configuration, JobProfile, StageProfile
+from headway.domain import Advice, Configuration, JobProfile, StageProfile
 from headway.lazy_classes import dataclass
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model, settled_batch_rows
@@ -20,10 +21,8 @@ from headway.units import format_duration
 class ExplainedSetting:
     """A setting under a question, its planned latency, and the batch that settles there.
 
-    Notes
-    -----
-    theory.md (P14). Advice about a part of the batch stands only if the batch would be shorter by
-    the share from which advice is worthwhile.
+    Advice about a part of the batch stands only if the batch would be shorter by the share from
+    which advice is worthwhile: theory.md (P14).
     """
 
     question: Question
@@ -35,6 +34,11 @@ class ExplainedSetting:
     def size(self) -> tuple[int, int, float]:
         """Its nodes, partitions and trigger interval, as `candidates_at` takes them."""
         return self.nodes, self.configuration.shuffle_partitions, self.configuration.trigger_s
+
+    @property
+    def statistic(self) -> str:
+        """What the first target is on, such as p99."""
+        return self.question.target.statistic
 
     @cached_property
     def model(self) -> DurationModel:
@@ -61,6 +65,12 @@ class ExplainedSetting:
         """Planned latency of the same setting with a changed job [s]."""
         candidates = self.under(replace(self.question, profile=profile))
         return float(candidates.latency_s(profile.arrivals.rate_per_s)[0])
+
+    def if_worthwhile(self, job: JobProfile, text_of: Callable[[str], str]) -> Iterator[Advice]:
+        """Advice to change the job, if worthwhile; its text is that of the latency then."""
+        improved_s = self.latency_with(job)
+        if is_worthwhile(improved_s, self.latency_s):
+            yield Advice(text=text_of(format_duration(improved_s)), latency_s=improved_s)
 
     def is_much(self, saved_s: float) -> bool:
         """Whether saving some time of the batch is worthwhile."""

@@ -41,8 +41,7 @@ def sufficient_setting(
     """A setting of a number of nodes that meets the question, if there is one."""
     triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
     candidates = candidates_at(
-        question,
-        [(nodes, count, trigger_s) for count in partitions for trigger_s in triggers_s],
+        question, [(nodes, count, trigger_s) for count in partitions for trigger_s in triggers_s]
     )
     return first_meeting(candidates)
 

@@ -146,20 +146,21 @@ def with_own(points: Iterator[FrontierPoint], plan_point: FrontierPoint) -> Iter
 
     The plan's setting is one of their settings.
     """
-    return (_no_less(point, plan_point) for point in points)
-
-
-def _no_less(point: FrontierPoint, plan_point: FrontierPoint) -> FrontierPoint:
-    if (
-        point.nodes < plan_point.nodes
-        or point.sustainable_rate_per_s >= plan_point.sustainable_rate_per_s
-    ):
-        return point
     assert plan_point.configuration is not None
     unlimited = replace(plan_point.configuration, max_offsets_per_trigger=None)
-    return replace(
-        plan_point, nodes=point.nodes, configuration=unlimited, cost_per_hour=point.cost_per_hour
-    )
+    for point in points:
+        if (
+            point.nodes < plan_point.nodes
+            or point.sustainable_rate_per_s >= plan_point.sustainable_rate_per_s
+        ):
+            yield point
+            continue
+        yield replace(
+            plan_point,
+            nodes=point.nodes,
+            configuration=unlimited,
+            cost_per_hour=point.cost_per_hour,
+        )
 
 
 def own_point(setting: Candidates, configuration: Configuration) -> FrontierPoint:

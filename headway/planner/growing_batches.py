@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 
 from headway.assumptions.planning import MOST_GROWTH_SPANS
-from headway.domain import DurationGrowth, Finding, FindingCode, GrowthCause, JobProfile
-from headway.planner.answer import FoundSetting
+from headway.domain import (
+    DurationGrowth,
+    Finding,
+    FindingCode,
+    GrowthCause,
+    InfeasiblePlan,
+    JobProfile,
+    Plan,
+    StreamAnswer,
+)
+from headway.domain.later import stored_values, with_changes
 from headway.planner.explain.infeasible import physical_floor_s
 from headway.planner.explained_setting import ExplainedSetting
-from headway.planner.state_growth import first_missed_s
+from headway.planner.question import Question
+from headway.planner.state_growth import first_missed_s, higher_rate_ratio, more_batches_ratio
 from headway.units import format_duration
 
 #: Causes that grow by the batch; the others grow by the rows that arrive.
@@ -52,12 +62,17 @@ def with_growth_ahead(profile: JobProfile) -> JobProfile:
     return _with_longer_part(replace(profile, noise=noise), ratio)
 
 
-def until_a_date(setting: FoundSetting) -> FoundSetting | None:
-    """The setting with the date until which it meets the targets; None if it is in the past.
+def until_a_date(plan: Plan, question: Question) -> Plan | None:
+    """The plan with the date until which it meets the targets; None if it is in the past.
 
-    It was found `with_growth_ahead`: theory.md (P31).
+    Its ``question`` is that of the job `with_growth_ahead`: theory.md (P31).
     """
-    explained, question = setting.explained, setting.offer.question
+    explained = ExplainedSetting(
+        question=question,
+        configuration=plan.configuration,
+        nodes=plan.nodes,
+        latency_s=plan.planned_latency_s,
+    )
     growth = question.profile.growth
     assert growth is not None
     assert growth.ended is not None
@@ -86,17 +101,13 @@ def until_a_date(setting: FoundSetting) -> FoundSetting | None:
         names={"part": growth.part, "until": f"{until:%Y-%m-%d %H:%M} UTC"},
     )
     _, cause = growth.findings
-    return replace(setting, findings=(promise, cause, *setting.findings))
+    return with_changes(plan, findings=(promise, cause, *plan.findings))
 
 
 def _planned_ahead_s(profile: JobProfile) -> float:
     """How far ahead a plan is made, in time of growth at the profiled rate."""
     assert profile.growth is not None
-    return profile.growth.span_s * _rate_ratio(profile)
-
-
-def _rate_ratio(profile: JobProfile) -> float:
-    return max(profile.arrivals.rate_per_s / profile.settings[-1].rate_per_s, 1.0)
+    return profile.growth.span_s * higher_rate_ratio(profile)
 
 
 def _faster_ratio(explained: ExplainedSetting) -> float:
@@ -104,10 +115,8 @@ def _faster_ratio(explained: ExplainedSetting) -> float:
     profile, trigger_s = explained.question.profile, explained.configuration.trigger_s
     assert profile.growth is not None
     if not set(profile.growth.causes) & _BY_BATCH:
-        return _rate_ratio(profile)
-    profiled = profile.settings[-1]
-    profiled_s = max(profiled.configuration.trigger_s, profiled.batch_duration_mean_s)
-    return max(profiled_s / max(trigger_s, explained.duration_s), 1.0)
+        return higher_rate_ratio(profile)
+    return more_batches_ratio(profile, max(trigger_s, explained.duration_s))
 
 
 def _with_longer_part(profile: JobProfile, ratio: float) -> JobProfile:
@@ -127,11 +136,11 @@ def _with_longer_part(profile: JobProfile, ratio: float) -> JobProfile:
     )
 
 
-def while_growing(setting: FoundSetting, growth: DurationGrowth) -> FoundSetting:
-    """The setting without a promise, since batches will take longer than those of the profile.
+def while_growing(plan: StreamAnswer, growth: DurationGrowth, question: Question) -> InfeasiblePlan:
+    """The plan without a promise, since batches will take longer than those of the profile.
 
-    ``setting`` meets the targets, or comes nearest, with batches as long as the profile's. Its
-    nodes and its configuration stay; its targets are not met.
+    It meets the targets of its question, or comes nearest, with batches as long as the profile's.
+    Its nodes and its configuration stay; its targets are not met.
 
     Notes
     -----
@@ -146,18 +155,19 @@ def while_growing(setting: FoundSetting, growth: DurationGrowth) -> FoundSetting
         f"{format_duration(growth.last_s)} in {format_duration(growth.span_s)}, so no "
         "configuration meets a target for long"
     )
-    if setting.floor_s is None:
-        # It would be feasible: nothing but the growth is in the way.
-        setting = replace(
-            setting,
-            binding=(),
-            floor_s=setting.explained.latency_s,
-            physical_floor_s=physical_floor_s(setting.offer.question),
+    if plan.feasible:
+        # Nothing but the growth is in the way.
+        names = {field.name for field in fields(InfeasiblePlan)}
+        shared = {name: value for name, value in stored_values(plan).items() if name in names}
+        plan = InfeasiblePlan(
+            **{**shared, "binding": ()},
+            floor_s=plan.planned_latency_s,
+            physical_floor_s=physical_floor_s(question),
         )
-    return replace(
-        setting,
-        findings=(*growth.findings, *setting.findings),
-        binding=(grown, *setting.binding),
+    return with_changes(
+        plan,
+        findings=(*growth.findings, *plan.findings),
+        binding=(grown, *plan.binding),
         nearest=(),
         kept_probability=None,
     )

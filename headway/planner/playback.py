@@ -55,14 +55,10 @@ def simulate_plan(
     The plan has its setting, its rate limit, and the durations that it was planned with. In
     outages, which are counted from the start of the trace, the query starts no batch. Each of
     ``num_runs`` has its own random draws of noise and of the deviation of this start. Latencies are
-    those of all runs; lateness is of rows, or of batches for a target on batches. Raises InputError
-    if the plan lacks its durations, no batch starts within the trace, an outage ends after it, or
-    it would take too long.
-
-    Notes
-    -----
-    theory.md (S6). Durations are the predicted ones, not the longer planned ones, so the simulation
-    shows what is expected. Runs differ as much as repeats of a setting do.
+    those of all runs; lateness is of rows, or of batches for a target on batches. Durations are
+    the predicted ones, not the longer planned ones, so what is expected is shown: theory.md (S6).
+    Raises InputError if the plan lacks its durations, no batch starts within the trace, an outage
+    ends after it, or it would take too long.
     """
     if plan.durations is None:
         raise InputError("the plan does not contain batch durations; plan again")

@@ -125,13 +125,10 @@ def before_words(key: str, profiled_conf: Mapping[str, str]) -> str:
 def state_in_rocksdb(profile: JobProfile, executors: int) -> StateInRocksDb | None:
     """What one of several executors keeps of a job's state; None if not RocksDB, or not recorded.
 
-    The profile has the bytes that its stores wrote, which Spark reports since 3.2.
-
-    Notes
-    -----
-    theory.md (Z1). The bytes of a row are those written per write. The memory for blocks is that of
-    the profiled run, so that the plan keeps its hit ratio: `blockCacheSizeMB` of each store, or of
-    a run with a bound what its write buffers left of that.
+    The profile has the bytes that its stores wrote, which Spark reports since 3.2. The bytes of a
+    row are those written per write. The memory for blocks is that of the profiled run, so that the
+    plan keeps its hit ratio: `blockCacheSizeMB` of each store, or of a run with a bound what its
+    write buffers left of that: theory.md (Z1).
 
     Examples
     --------

@@ -72,11 +72,7 @@ def recovery_after_outage_s(
 ) -> Array:
     """Time from the end of an outage until batches of a job are back to their usual size [s].
 
-    ``size`` are its task slots and shuffle partitions.
-
-    Notes
-    -----
-    theory.md (P8), (Z2).
+    ``size`` are its task slots and shuffle partitions: theory.md (P8), (Z2).
     """
     usual_rows = settled_batch_rows(model, rate_per_s, trigger_s, factor)
     start = start_after_outage(profile, model, size, trigger_s, factor, usual_rows)
@@ -130,11 +126,7 @@ def worked_off_s(
 ) -> Array:
     """Time from the start of a batch of a backlog until batches are back to their usual size [s].
 
-    The first one takes ``longer_s`` more than its rows do.
-
-    Notes
-    -----
-    theory.md (P8).
+    The first one takes ``longer_s`` more than its rows do: theory.md (P8).
 
     Examples
     --------
@@ -171,8 +163,6 @@ def limited_recovery_s(
 ) -> float:
     """The same as :func:`recovery_s` if no batch takes more than ``limit_rows``.
 
-    Notes
-    -----
     theory.md (P8): full batches until the rest fits into one, then the chain. ``inf`` if full
     batches take no more rows than arrive in the meantime. The rows that arrive while the first one
     takes longer are a part of the backlog.

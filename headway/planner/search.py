@@ -25,7 +25,7 @@ from headway.domain.writes import StorePrice
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
 from headway.planner.after_start import for_fresh_jvm
-from headway.planner.answer import FoundSetting, as_plan
+from headway.planner.answer import in_short
 from headway.planner.bill import within_limits
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.checkpoint import held_by
@@ -40,13 +40,13 @@ from headway.planner.explain.explained import nearest_there_is, settled_on
 from headway.planner.explain.infeasible import lowest_latency_in_reach
 from headway.planner.fewest import fewest_nodes
 from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
-from headway.planner.join_state import with_full_join
 from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
 from headway.planner.question import Charges, Question, burst_of
 from headway.planner.retention import require_rows_kept
 from headway.planner.space import SearchSpace
-from headway.planner.switch_offers import turned_offers
+from headway.planner.state_growth import with_full_join
+from headway.planner.switches import turned_offers
 
 
 def plan(
@@ -73,19 +73,14 @@ def plan(
     """The fewest nodes, lowest cost or lowest latency that meet the targets, and the setting.
 
     The first ``target`` is on tuple latency, window latency or batch duration, and ``space`` is
-    what may be bought and set. Durations are exceeded with at most the remaining probability of
-    ``confidence``. Cost as ``objective`` needs prices; latency uses all nodes within space and
-    budget. ``node_types`` are available instead of the executors of the space; the planner chooses
-    the cores of executors on them unless ``cores_per_executor`` is given. ``budget_per_hour``
-    limits the cost of all nodes, and of write requests if their ``store_price`` is known, which are
-    part of the cost then. Without ``checkpoint``, today's setting is preferred. The source keeps
-    rows for ``retention_s``, and the query may write ``most_files_per_hour``. ``relaxation`` also
-    states the bound of the convex relaxation, which loads cvxpy, and ``from_start`` plans with
-    batch durations that remain those of a fresh JVM. The plan shows what other rates need, at
-    ``rate_ratios`` times that of the arrivals. An infeasible one contains the nearest setting, and
-    what would have to change. Raises InputError if a target is on windows that are not in the
-    profile, the question is contradictory, no node type has room for an executor, or rows of an
-    outage are not kept.
+    what may be bought and set; most options are those of :func:`headway.plan`. ``node_types`` are
+    available instead of the executors of the space. ``budget_per_hour`` limits the cost of all
+    nodes, and of write requests if their ``store_price`` is known, which are part of the cost then.
+    ``from_start`` plans with batch durations that remain those of a fresh JVM. The plan shows what
+    other rates need, at ``rate_ratios`` times that of the arrivals. An infeasible one contains the
+    nearest setting, and what would have to change. Raises InputError if a target is on windows that
+    are not in the profile, the question is contradictory, no node type has room for an executor, or
+    rows of an outage are not kept.
 
     Notes
     -----
@@ -118,74 +113,56 @@ def plan(
         offers, refused = offers_for(question)
         return turned_offers(question, offers, checkpoint, offers_for), refused
 
-    def planned(job: JobProfile) -> tuple[FoundSetting, tuple[str, ...]]:
+    def planned(job: JobProfile) -> tuple[StreamAnswer, Question]:
         offers, refused = offered(job)
         enumeration = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
         buy, fewest = enumeration.size, enumeration.fewest
-        if enumeration.feasible:
-            answer = settled_on(buy, fewest.optimality, checkpoint)
-        else:
-            answer = nearest_there_is(buy, fewest, offers, objective, checkpoint)
+        question = buy.offer.question
         if relaxation:
             from headway.planner.relaxation import relaxed_nodes
 
-            relaxed = relaxed_nodes(answer.offer.question)
-            answer = replace(answer, optimality=replace(answer.optimality, relaxed_nodes=relaxed))
-        return answer, refused
+            relaxed = replace(fewest.optimality, relaxed_nodes=relaxed_nodes(question))
+            fewest = fewest._replace(optimality=relaxed)
+        if enumeration.feasible:
+            return settled_on(buy, fewest.optimality, objective, checkpoint, refused), question
+        return nearest_there_is(buy, fewest, offers, objective, checkpoint, refused), question
 
     require_rows_kept(further_targets, retention_s)
     job = replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals)
     job = with_full_join(job)
     if job.growth is not None and job.growth.is_foreseeable:
-        answer, refused = planned(with_growth_ahead(job))
-        lasting = until_a_date(answer) if answer.floor_s is None else None
+        answer, question = planned(with_growth_ahead(job))
+        lasting = until_a_date(answer, question) if answer.feasible else None
         if lasting is not None:
-            return as_plan(lasting, objective, checkpoint, refused)
-    answer, refused = planned(job)
+            return lasting
+    answer, question = planned(job)
     if job.growth is not None:
-        return as_plan(while_growing(answer, job.growth), objective, checkpoint, refused)
-    plan_at_rate = as_plan(answer, objective, checkpoint, refused)
+        return while_growing(answer, job.growth, question)
 
     def at_rate(rate_per_s: float) -> PlannedRate:
         offers, _ = offered(replace(job, arrivals=replace(arrivals, rate_per_s=rate_per_s)))
         enumeration = enumerated_if_feasible([_OfQuery(offer=offer) for offer in offers], objective)
         if enumeration is None:
             return PlannedRate(rate_per_s=rate_per_s)
-        setting = settled_on(enumeration.size, enumeration.fewest.optimality, checkpoint)
-        return _planned_rate(as_plan(setting, objective, checkpoint, ()))
+        optimality = enumeration.fewest.optimality
+        return in_short(settled_on(enumeration.size, optimality, objective, checkpoint, ()))
 
     def rates() -> tuple[PlannedRate, ...]:
         bursts = filter(None, map(burst_of, further_targets))
         below_per_s = min((burst.rate_per_s for burst in bursts), default=math.inf)
-        planned_rate = _planned_rate(plan_at_rate)
+        planned_rate = in_short(answer)
         return tuple(
             planned_rate if rate_per_s == arrivals.rate_per_s else at_rate(rate_per_s)
             for rate_per_s in _round_rates(arrivals.rate_per_s, rate_ratios)
             if rate_per_s < below_per_s
         )
 
-    return with_changes(plan_at_rate, rates=later(rates)) if rate_ratios else plan_at_rate
+    return with_changes(answer, rates=later(rates)) if rate_ratios else answer
 
 
 def _round_rates(rate_per_s: float, ratios: Sequence[float]) -> list[float]:
     """Other rates in two digits, and the rate itself as it is."""
     return [rate_per_s if ratio == 1.0 else float(f"{ratio * rate_per_s:.2g}") for ratio in ratios]
-
-
-def _planned_rate(plan: StreamAnswer) -> PlannedRate:
-    """A plan in short."""
-    if not plan.feasible:
-        return PlannedRate(rate_per_s=plan.rate_per_s)
-    return PlannedRate(
-        rate_per_s=plan.rate_per_s,
-        nodes=plan.nodes,
-        node_type=None if plan.node_type is None else plan.node_type.name,
-        cost_per_hour=plan.cost_per_hour,
-        bill_per_hour=plan.cost,
-        configuration=plan.configuration,
-        predicted=plan.prediction.latency(plan.target.metric),
-        planned_latency_s=plan.planned_latency_s,
-    )
 
 
 def question_of(

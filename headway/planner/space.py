@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
-from typing import Any, TypeVar
 
 from headway.assumptions.planning import MOST_PARTITIONS_OF_PLAN, PARTITIONS_PER_SLOT, TRIGGERS_S
 from headway.domain import JobProfile, NodeType, TasksRule
+from headway.domain.checks import require_count
 from headway.domain.configuration import TaskCores, task_slots
 from headway.lazy_classes import dataclass
-
-Space = TypeVar("Space", bound="NodeSpace")
+from headway.limits import MOST_INT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +57,6 @@ class NodeSpace:
             self.tasks_per_executor,
         )
 
-    def searched(self, kind: type[Space], **other_fields: Any) -> Space:
-        """These nodes as the search space of a kind of job, with what else may be set there."""
-        return kind(
-            **{field.name: getattr(self, field.name) for field in fields(self)}, **other_fields
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSpace(NodeSpace):
@@ -78,19 +70,16 @@ class SearchSpace(NodeSpace):
     trigger_s: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_nodes", "min_nodes", "executors_per_node", "cores_per_executor"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1")
+        counts = ("max_nodes", "min_nodes", "executors_per_node", "cores_per_executor")
+        require_count(MOST_INT, **{name: getattr(self, name) for name in counts})
         if not 0 < self.task_cpus <= self.cores_per_executor:
             raise ValueError(
                 f"task_cpus is {self.task_cpus}, cores_per_executor {self.cores_per_executor}"
             )
         if self.min_nodes > self.max_nodes:
             raise ValueError(f"min_nodes is {self.min_nodes}, max_nodes {self.max_nodes}")
-        if self.shuffle_partitions is not None and self.shuffle_partitions < 1:
-            raise ValueError(
-                f"shuffle_partitions is {self.shuffle_partitions}; expected at least 1"
-            )
+        if self.shuffle_partitions is not None:
+            require_count(MOST_INT, shuffle_partitions=self.shuffle_partitions)
         if self.trigger_s is not None and not 0 <= self.trigger_s < math.inf:
             raise ValueError(
                 f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) or more"

@@ -1,19 +1,24 @@
-"""Switches as candidates of the search: which can be turned, and the job with them turned."""
+"""Switches as candidates of the search: which can be turned, and offers of the job with them."""
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from headway.domain import Finding, FindingCode, JobProfile, Metric, TasksRule
+from headway.domain import Change, Finding, FindingCode, JobProfile, Metric, TasksRule
 from headway.domain.question import Checkpoint
 from headway.domain.switches import Switch, SwitchSetting
 from headway.domain.writes import CheckpointStore
+from headway.errors import InputError
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.job.switches import turned
 from headway.models.job.turned import TurnedJob
+from headway.planner.checkpoint import when_applied
+from headway.planner.explained_setting import ExplainedSetting
+from headway.planner.purchase import Offer, at_core_speed
 from headway.planner.question import Question
 from headway.sparkconf.knobs import (
     ASYNC_PROGRESS_KEY,
@@ -24,12 +29,16 @@ from headway.sparkconf.knobs import (
     PROVIDER_KEY,
     STATELESS_ADAPTIVE_KEY,
     UNLOAD_KEY,
+    knob_of,
 )
 from headway.sparkconf.switches import switch_setting
 
 _ASYNC_SINKS = ("kafka", "noop", "console", "memory")
 _ASYNC_SINCE, _STATELESS_ADAPTIVE_SINCE = (3, 4), (4, 1)
 _NO_TIME_S = 1e-9
+
+OffersOf: TypeAlias = Callable[[Question], tuple[list[Offer], tuple[str, ...]]]
+"""The offers of a question, and why others are none."""
 
 
 class Variant(NamedTuple):
@@ -69,6 +78,27 @@ def variants(
             least = with_setting(job.least, setting_of_switch(profile, switch))
             jobs.append(Variant((*before.switches, switch), least))
     return jobs
+
+
+def turned_offers(
+    question: Question, offers: Sequence[Offer], checkpoint: Checkpoint | None, offers_of: OffersOf
+) -> list[Offer]:
+    """The offers of a job, then those with switches turned, the fewest switches first: (P33)."""
+    if not question.allowed:
+        return list(offers)
+
+    def with_unturned(offer: Offer, switches: tuple[Switch, ...] = ()) -> Offer:
+        unturned = at_core_speed(question.profile, offer.question.space.core_speed_ratio)
+        return replace(offer, switches=switches, unturned=unturned)
+
+    all_offers = list(map(with_unturned, offers))
+    metric = question.target.metric
+    for variant in variants(question.profile, question.allowed, checkpoint, metric)[1:]:
+        # A job with switches turned may need memory that no node has.
+        with contextlib.suppress(InputError):
+            turned_on_nodes, _ = offers_of(replace(question, profile=variant.profile))
+            all_offers += [with_unturned(offer, variant.switches) for offer in turned_on_nodes]
+    return all_offers
 
 
 def _candidate(
@@ -189,32 +219,28 @@ def _expected_gain_s(profile: JobProfile, job: TurnedJob) -> float:
     return float(before.mean_s(rows) - duration_model(job.expected, *size).mean_s(rows))
 
 
-def switch_findings(
-    question: Question,
-    before: JobProfile,
-    switches: Sequence[Switch],
-    latency_without_s: float,
-    latency_s: float,
-    checkpoint: Checkpoint | None,
+def findings_of_switches(
+    offer: Offer, explained: ExplainedSetting, checkpoint: Checkpoint | None
 ) -> Iterator[Finding]:
     """What became of each allowed switch: turned, with the gain of all, or why it was not."""
-    labels = [setting_of_switch(before, switch).label for switch in switches]
-    if switches:
-        cautions = filter(None, (setting_of_switch(before, switch).caution for switch in switches))
+    before, question = offer.unturned, offer.question
+    if before is None:
+        return
+    if offer.switches:
+        settings = [setting_of_switch(before, switch) for switch in offer.switches]
+        numbers, without_s = {"latency_s": explained.latency_s}, explained.latency_with(before)
+        if math.isfinite(without_s):
+            numbers["latency_without_s"] = without_s
         yield Finding(
             code=FindingCode.SWITCHES_TURNED,
-            numbers={
-                "latency_s": latency_s,
-                **(
-                    {"latency_without_s": latency_without_s}
-                    if math.isfinite(latency_without_s)
-                    else {}
-                ),
+            numbers=numbers,
+            names={
+                "switches": " and ".join(setting.label for setting in settings),
+                "cautions": "; ".join(setting.caution for setting in settings if setting.caution),
             },
-            names={"switches": " and ".join(labels), "cautions": "; ".join(cautions)},
         )
     for switch in dict.fromkeys(question.allowed):
-        if switch in switches:
+        if switch in offer.switches:
             continue
         job = _candidate(before, switch, checkpoint, question.target.metric)
         yield Finding(
@@ -222,3 +248,32 @@ def switch_findings(
             numbers={} if isinstance(job, str) else {"gain_s": _expected_gain_s(before, job)},
             names={"switch": str(switch), **({"why": job} if isinstance(job, str) else {})},
         )
+
+
+def settings_of_switches(offer: Offer) -> tuple[dict[str, str], dict[str, str]]:
+    """What turned switches set: in Spark's configuration, and as options of the query."""
+    conf: dict[str, str] = {}
+    options: dict[str, str] = {}
+    for switch in offer.switches:
+        setting = setting_of_switch(offer.question.profile, switch)
+        conf |= setting.conf
+        options |= setting.writer_options
+    return conf, options
+
+
+def changes_of_switches(offer: Offer) -> tuple[Change, ...]:
+    """What turned switches change, and what it takes to apply each change."""
+    if offer.unturned is None:
+        return ()
+    before = offer.unturned.application.properties
+    conf, options = settings_of_switches(offer)
+    return tuple(
+        Change(
+            setting=knob_of(key).label,
+            before=before.get(key, "Spark's default"),
+            after=value,
+            applies=when_applied(knob_of(key), offer.question.profile),
+        )
+        for key, value in {**conf, **options}.items()
+        if before.get(key) != value
+    )

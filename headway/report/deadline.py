@@ -24,7 +24,7 @@ from headway.units import counted, format_duration, format_durations
 from headway.words import all_words, certainty_text
 from headway.words.predictions import with_limit
 
-_MOST_ROWS, _FEW_ROWS = 16, 6
+_MOST_ROWS, _FEW_ROWS = 16, 3
 #: They say why more nodes do not help, which matters if there are too few.
 _ABOUT_OTHER_SIZES = (FindingCode.MORE_NODES_LESS_SURE, FindingCode.MODEL_RISES)
 
@@ -118,14 +118,17 @@ def _obstacle_sections(plan: BatchAnswer) -> tuple[Section, ...]:
         table = replace(table, head=table.head[:-1], rows=rows, right=table.right[:-1])
     # What the table shows is explained first.
     findings = sorted(plan.findings, key=lambda finding: finding.code not in _ABOUT_OTHER_SIZES)
+    notes = all_words(findings[:MOST_NOTES])
+    # Each rejected node type takes the line of a row, so that all of it fits one screen.
+    num_rows = max(_FEW_ROWS - len(plan.refused_node_types), 1)
     return (
         Section(title="binding constraints", texts=plan.binding[1:]),
         Section(title="other improvements", texts=tuple(advice.text for advice in plan.advice)),
         Section(title="rejected node types", texts=plan.refused_node_types),
-        replace(table, text_rows=_FEW_ROWS),
-        legend,
-        Section(lead="note", texts=all_words(findings[:MOST_NOTES])),
-        Section(texts=("--verbose shows the nearest plan in full",)),
+        replace(table, text_rows=num_rows),
+        replace(legend, texts=("; ".join(legend.texts),)),
+        Section(lead="note", texts=notes),
+        Section(texts=("--verbose shows the nearest plan in full",), close=len(notes) > 0),
     )
 
 

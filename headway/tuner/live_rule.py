@@ -36,20 +36,11 @@ _MOST_SIZES = 200
 
 @dataclass(kw_only=True)
 class LiveRule:
-    """The rule with its memory and its table.
+    """The rule with its memory and its table, applied to a query within bounds.
 
-    Parameters
-    ----------
-    live : LiveQuery
-        The query.
-    bounds : Bounds
-        The allowed settings.
-    triggers_s : sequence of float
-        Trigger intervals that may be chosen besides the current one. [s]
-    now : callable
-        The clock, in seconds since 1970.
-    pauses_s : dict
-        How long the last changes of each kind paused the query, oldest first. [s]
+    ``triggers_s`` are the trigger intervals that may be chosen besides the current one [s], ``now``
+    is the clock, in seconds since 1970, and ``pauses_s`` is how long the last changes of each kind
+    paused the query, oldest first [s].
     """
 
     live: LiveQuery

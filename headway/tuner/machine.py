@@ -37,16 +37,8 @@ _ASK_EVERY_S = 1.0
 class TunerMachine(TunerChanges):
     """The states of a tuner and their transitions; called by one thread at a time.
 
-    Parameters
-    ----------
-    actuators, rule, state, path, acts, now, at
-        As of :class:`TunerChanges`.
-    allow : collection of ChangeKind
-        Kinds of changes that are made only if they are allowed by name.
-    is_quiet : callable
-        Whether changes are forbidden at an instant.
-    cautions : sequence of str
-        Warnings from the start.
+    Changes of some kinds are made only if ``allow`` names them, and none at an instant at which it
+    ``is_quiet``. ``cautions`` are warnings from the start; the rest is as of :class:`TunerChanges`.
     """
 
     def __init__(

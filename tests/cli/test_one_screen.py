@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from headway.cli.main import run
 from tests.goldens.commands import COMMANDS
 
 RECORD = Path(__file__).parents[1] / "goldens" / "record"
@@ -31,3 +32,21 @@ def test_an_answer_on_record_fits_one_screen(name: str) -> None:
 def test_there_are_plans_of_every_kind() -> None:
     kinds = {name.partition("-")[0] for name in PLANS}
     assert kinds >= {"stream", "windows", "batch", "backlog", "dstreams", "real", "spec"}
+
+
+@pytest.mark.parametrize("limit", ["1s", "50s"])
+def test_a_deadline_that_no_node_type_meets_fits_one_screen(
+    limit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what only some answers have: costs, rejected node types, a run that would help."""
+    profile = RECORD.parents[2] / "examples" / "nightly-totals.profile.yaml"
+    node_types = ("m:cores=4,memory=16g,price=0.2", "small:cores=1,memory=2g,price=0.05")
+    options = [word for node_type in node_types for word in ("--node-type", node_type)]
+    assert run(["plan", str(profile), "--target", f"deadline <= {limit}", *options]) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 25, "\n".join(lines)
+    assert lines[0].startswith("infeasible: ")
+    assert any(line.startswith("  nearest target ") for line in lines)
+    assert any(line.startswith("  small: ") for line in lines)
+    assert any(line.startswith("  ~") for line in lines)
+    assert lines[-1] == "--verbose shows the nearest plan in full"

@@ -14,7 +14,7 @@ from headway.cli.main import run
 from headway.domain import FindingCode
 from headway.errors import InputError
 from headway.formats.profile_file import load_profile
-from headway.planner.judged import judged_setting, lowest_target
+from headway.planner.verdict import judged_setting, lowest_target
 from tests.planner.near_limits import random_question
 from tests.profiler.event_log import (
     AppLog,

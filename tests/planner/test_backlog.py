@@ -31,7 +31,7 @@ from headway.formats.from_json import load_any_plan
 from headway.formats.lock_file import save_lock
 from headway.formats.profile_file import load_profile, save_profile
 from headway.models.job.setting import duration_model
-from headway.planner.kinds.backlog_run_time import BacklogRunTime
+from headway.planner.kinds.batch_run_time import BacklogRunTime
 from headway.planner.kinds.deadline import fewest_in_time, plan_for_deadline
 from headway.planner.space import NodeSpace
 from tests.factories import a_profile

@@ -35,7 +35,7 @@ from headway.formats.as_json import deadline_json, json_text
 from headway.formats.from_json import parse_any_plan
 from headway.formats.profile_file import dump_profile
 from headway.planner.kinds.batch_run_time import BatchRunTime, job_stages
-from headway.planner.kinds.deadline import _point, fewest_in_time, plan_for_deadline
+from headway.planner.kinds.deadline import _OfBatchJob, fewest_in_time, plan_for_deadline
 from headway.planner.space import NodeSpace, SearchSpace
 from headway.report.sheet_text import sheet_text
 from headway.words import all_words
@@ -301,10 +301,9 @@ def test_profiles_of_the_wrong_kind_are_reported(
 def test_of_hundreds_of_nodes_the_fewest_are_still_those_of_a_scan(num_tasks: int) -> None:
     """Also where only counts between two rows of the table are in time."""
     profile, space = a_long_job(num_tasks), replace(NODE, max_nodes=150)
-    every = [
-        _point(BatchRunTime.of(profile, 8), space, nodes, 0.95)
-        for nodes in range(1, space.max_nodes + 1)
-    ]
+    job = BatchRunTime.of(profile, 8)
+    offer = _OfBatchJob(job=job, deadline=TEN_MINUTES, space=space, confidence=0.95)
+    every = [offer.point(nodes) for nodes in range(1, space.max_nodes + 1)]
     in_table = {point.nodes for point in plan_for_deadline(profile, TEN_MINUTES, [space]).frontier}
     assert len(in_table) < len(every)
     between = 0

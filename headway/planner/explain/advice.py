@@ -19,6 +19,7 @@ from headway.models.job.switches import without_coalescing
 from headway.planner.explain.switch_advice import (
     faster_checkpoint,
     fewer_collections,
+    span_text,
     switch_advice,
 )
 from headway.planner.explained_setting import ExplainedSetting, is_worthwhile
@@ -61,16 +62,23 @@ def advice_of(setting: ExplainedSetting) -> tuple[Advice, ...]:
         *_salted_keys(setting),
         *switch_advice(setting),
         *faster_checkpoint(setting),
-        *_available_now(setting),
-        *_launches(setting),
-        *_skew(setting),
-        *_python_by_key(setting.question.profile),
-        *_bursts(setting.question),
-        *_overlapping_windows(setting),
-        *_young_jvm(setting.question.profile),
-        *_spill(setting.question.profile),
+        *(Advice(text=text) for text in _without_a_latency(setting)),
         *fewer_collections(setting),
     )
+
+
+def _without_a_latency(setting: ExplainedSetting) -> Iterator[str]:
+    """Advice of which the latency that it would lead to is not computed."""
+    profile = setting.question.profile
+    yield from _available_now(setting)
+    yield from _launches(setting)
+    yield from _skew(setting)
+    yield from _python_by_key(profile)
+    yield from _bursts(setting.question)
+    yield from _overlapping_windows(setting)
+    yield from _young_jvm(profile)
+    if profile.memory is not None and profile.memory.spilled_bytes > 0:
+        yield "tasks spilled to disk: more memory per task would avoid that"
 
 
 def _lower_watermark(setting: ExplainedSetting) -> Iterator[Advice]:
@@ -106,18 +114,15 @@ def _lower_watermark(setting: ExplainedSetting) -> Iterator[Advice]:
 def _more_source_partitions(setting: ExplainedSetting) -> Iterator[Advice]:
     """Slots without a task in the first stages are paid for but idle."""
     profile, slots = setting.question.profile, setting.configuration.num_slots
-    short = list(short_of_tasks(profile, slots, setting.rows))
-    if not short:
-        return
-    improved_s = setting.latency_with(with_source_partitions(profile, slots))
-    if is_worthwhile(improved_s, setting.latency_s):
-        _, num_tasks = short[0]
-        text = (
-            f"{slots} source partitions (or that many input splits, Kafka's minPartitions) instead "
-            f"of {num_tasks} would use every slot: {setting.question.target.statistic} up to "
-            f"{format_duration(improved_s)}"
+    short = [num_tasks for _, num_tasks in short_of_tasks(profile, slots, setting.rows)]
+    if short:
+        yield from setting.if_worthwhile(
+            with_source_partitions(profile, slots),
+            lambda latency: (
+                f"{slots} source partitions (or that many input splits, Kafka's minPartitions) "
+                f"instead of {short[0]} would use every slot: {setting.statistic} up to {latency}"
+            ),
         )
-        yield Advice(text=text, latency_s=improved_s)
 
 
 def _coalescing_off(setting: ExplainedSetting) -> Iterator[Advice]:
@@ -135,9 +140,8 @@ def _coalescing_off(setting: ExplainedSetting) -> Iterator[Advice]:
             text = (
                 f"adaptive execution merges the {partitions} partitions of "
                 f"{stage.called} into {counted(num_tasks, 'task')} on {counted(slots, 'slot')}: "
-                f"without it ({_COALESCE_KEY}=false), {setting.question.target.statistic} would be "
-                f"up to {format_duration(improved_s)}, {1.0 - improved_s / setting.latency_s:.0%} "
-                "less"
+                f"without it ({_COALESCE_KEY}=false), {setting.statistic} would be up to "
+                f"{format_duration(improved_s)}, {1.0 - improved_s / setting.latency_s:.0%} less"
             )
             yield Advice(text=text, latency_s=improved_s)
             return
@@ -147,20 +151,19 @@ def _salted_keys(setting: ExplainedSetting) -> Iterator[Advice]:
     """A hot key keeps one task busy, regardless of the number of tasks."""
     profile = setting.question.profile
     worst = max(profile.stages, key=lambda stage: stage.hot_share_ratio)
-    if not worst.hot_share_ratio > 0.0:
-        return
-    stages = tuple(replace(stage, hot_share_ratio=0.0) for stage in profile.stages)
-    improved_s = setting.latency_with(replace(profile, stages=stages))
-    if is_worthwhile(improved_s, setting.latency_s):
-        text = (
-            f"one task of {worst.name} gets {worst.hot_share_ratio:.0%} of the rows whatever the "
-            "number of tasks, as with one hot key: salting that key would lower "
-            f"{setting.question.target.statistic} to {format_duration(improved_s)} at best"
+    if worst.hot_share_ratio > 0.0:
+        stages = tuple(replace(stage, hot_share_ratio=0.0) for stage in profile.stages)
+        yield from setting.if_worthwhile(
+            replace(profile, stages=stages),
+            lambda latency: (
+                f"one task of {worst.name} gets {worst.hot_share_ratio:.0%} of the rows whatever "
+                "the number of tasks, as with one hot key: salting that key would lower "
+                f"{setting.statistic} to {latency} at best"
+            ),
         )
-        yield Advice(text=text, latency_s=improved_s)
 
 
-def _available_now(setting: ExplainedSetting) -> Iterator[Advice]:
+def _available_now(setting: ExplainedSetting) -> Iterator[str]:
     """A limit of many minutes does not need a query that runs all the time: theory.md (P14)."""
     target, rows = setting.question.target, setting.rows
     if target.metric is not Metric.TUPLE or setting.question.of_change:
@@ -175,32 +178,28 @@ def _available_now(setting: ExplainedSetting) -> Iterator[Advice]:
         return
     used_ratio = (start_s + max(fixed_s, 0.0)) / start_interval_s + busy_ratio
     if used_ratio < AVAILABLE_NOW_USED_RATIO.value:
-        yield Advice(
-            text=(
-                f"a limit of {format_duration(target.limit_s)} leaves room to start the query "
-                f"every {format_duration(start_interval_s)} with Trigger.AvailableNow, instead of "
-                f"running it all the time: it would use the nodes for {used_ratio:.0%} of the time"
-            )
+        yield (
+            f"a limit of {format_duration(target.limit_s)} leaves room to start the query every "
+            f"{format_duration(start_interval_s)} with Trigger.AvailableNow, instead of running it "
+            f"all the time: it would use the nodes for {used_ratio:.0%} of the time"
         )
 
 
-def _launches(setting: ExplainedSetting) -> Iterator[Advice]:
+def _launches(setting: ExplainedSetting) -> Iterator[str]:
     profile, configuration = setting.question.profile, setting.configuration
     interval_s = max(configuration.trigger_s, setting.duration_s)
     launched_per_s = float(launches_per_s(profile, configuration.shuffle_partitions, interval_s))
     if launched_per_s > MEASURED_LAUNCHES_PER_S.value:
         longer_s = interval_s * launched_per_s / MEASURED_LAUNCHES_PER_S.value
-        yield Advice(
-            text=(
-                f"the driver launches {launched_per_s:,.0f} tasks/s; Spark's scheduler reached "
-                f"{MEASURED_LAUNCHES_PER_S.value:,.0f} (Ousterhout 2013), and a plan allows up "
-                f"to {most_launches_per_s(profile):,.0f}; a trigger interval of "
-                f"{format_duration(longer_s)} would bring it down to what was reached"
-            )
+        yield (
+            f"the driver launches {launched_per_s:,.0f} tasks/s; Spark's scheduler reached "
+            f"{MEASURED_LAUNCHES_PER_S.value:,.0f} (Ousterhout 2013), and a plan allows up to "
+            f"{most_launches_per_s(profile):,.0f}; a trigger interval of "
+            f"{format_duration(longer_s)} would bring it down to what was reached"
         )
 
 
-def _skew(setting: ExplainedSetting) -> Iterator[Advice]:
+def _skew(setting: ExplainedSetting) -> Iterator[str]:
     """Tasks with more rows than others, if these rows take much of the planned batch."""
     profile = setting.question.profile
     for stage in profile.stages:
@@ -210,12 +209,10 @@ def _skew(setting: ExplainedSetting) -> Iterator[Advice]:
             cure = "an even distribution of the rows over source partitions does"
             if stage.num_source_tasks is None:
                 cure = "salting the keys does; 'headway ordered' shows what placing saves"
-            yield Advice(
-                text=(
-                    f"skew: the largest task of {stage.called} reads {ratio:.1f} times the rows of "
-                    f"the mean task, which takes up to {setting.share_text(excess_s)}; more slots "
-                    f"do not help, {cure}"
-                )
+            yield (
+                f"skew: the largest task of {stage.called} reads {ratio:.1f} times the rows of "
+                f"the mean task, which takes up to {setting.share_text(excess_s)}; more slots do "
+                f"not help, {cure}"
             )
     arrivals = profile.observed_arrivals
     share = None if arrivals is None else arrivals.largest_partition_share
@@ -225,29 +222,25 @@ def _skew(setting: ExplainedSetting) -> Iterator[Advice]:
         return
     excess_s = sum(setting.rows_s(stage, max(share - 1.0 / sources, 0.0)) for stage in readers)
     if setting.is_much(excess_s):
-        yield Advice(
-            text=(
-                f"skew: one of {sources} source partitions has {share:.0%} of the rows, which "
-                f"takes up to {setting.share_text(excess_s)}; a partition key with an even "
-                "distribution would spread them"
-            )
+        yield (
+            f"skew: one of {sources} source partitions has {share:.0%} of the rows, which takes up "
+            f"to {setting.share_text(excess_s)}; a partition key with an even distribution would "
+            "spread them"
         )
 
 
-def _python_by_key(profile: JobProfile) -> Iterator[Advice]:
+def _python_by_key(profile: JobProfile) -> Iterator[str]:
     """Each key of a batch is a call into Python; there are fewer buckets of keys."""
     by_key = [name for name in profile.shape.python_operators if name.startswith(_STATE_BY_KEY)]
     if by_key:
-        yield Advice(
-            text=(
-                f"{by_key[0]} calls Python for each group of a batch: if groups are keys, "
-                "headway.ordered calls it per bucket of keys, and 'headway ordered' chooses the "
-                "shuffle partitions and places heavy keys"
-            )
+        yield (
+            f"{by_key[0]} calls Python for each group of a batch: if groups are keys, "
+            "headway.ordered calls it per bucket of keys, and 'headway ordered' chooses the "
+            "shuffle partitions and places heavy keys"
         )
 
 
-def _bursts(question: Question) -> Iterator[Advice]:
+def _bursts(question: Question) -> Iterator[str]:
     """Recorded behaviour of the stream that a mean rate does not show."""
     observed = question.profile.observed_arrivals
     if observed is None or observed.rate_p50_per_s <= 0.0 or question.of_change:
@@ -255,15 +248,13 @@ def _bursts(question: Question) -> Iterator[Advice]:
     ratio = observed.rate_max_per_s / observed.rate_p50_per_s
     if ratio > BURSTY_RATIO.value:
         peak = format_rate(ratio * question.rate_per_s)
-        yield Advice(
-            text=(
-                f"the profiled stream had bursts of up to {ratio:.1f} times its median rate, which "
-                f"would be {peak} here: headway plan --burst {peak}:DURATION plans for them"
-            )
+        yield (
+            f"the profiled stream had bursts of up to {ratio:.1f} times its median rate, which "
+            f"would be {peak} here: headway plan --burst {peak}:DURATION plans for them"
         )
 
 
-def _overlapping_windows(setting: ExplainedSetting) -> Iterator[Advice]:
+def _overlapping_windows(setting: ExplainedSetting) -> Iterator[str]:
     """Saving or cost of counting each row once, in the cheapest way: theory.md (P14)."""
     question, profile = setting.question, setting.question.profile
     if not profile.shape.windows:
@@ -279,39 +270,25 @@ def _overlapping_windows(setting: ExplainedSetting) -> Iterator[Advice]:
     best = max(shared, key=lambda way: way.saved_s)
     copied = f"each row is copied into {windows.num_copies:.3g} windows before aggregation: "
     if best.pays:
-        text = (
+        yield (
             f"{copied}{best.how.value} of {format_duration(ms_to_s(windows.pane_ms))} would save "
             f"{format_duration(best.saved_s)} of {format_duration(direct.batch_mean_s)} per batch "
-            f"({_span(best.saved_low_s, best.saved_high_s)}); see headway windows"
+            f"({span_text(best.saved_low_s, best.saved_high_s)}); see headway windows"
         )
     else:
-        text = (
+        yield (
             f"{copied}sharing panes would not pay off here, {best.how.value} cost "
             f"{format_duration(-best.saved_s)} more per batch; see headway windows"
         )
-    yield Advice(text=text)
 
 
-def _span(low_s: float, high_s: float) -> str:
-    low = f"{'-' if low_s < 0 else ''}{format_duration(abs(low_s))}"
-    return f"{low} to {format_duration(high_s)}"
-
-
-def _young_jvm(profile: JobProfile) -> Iterator[Advice]:
+def _young_jvm(profile: JobProfile) -> Iterator[str]:
     """What the drift of warm batches implies for a young JVM, if no first batches are recorded."""
     slower_ratio = profile.age_factor(YOUNG_JVM_S.value) - 1.0
     if profile.warm_up is None and slower_ratio > SLOWER_WHEN_YOUNG_RATIO.value:
-        yield Advice(
-            text=(
-                f"{YOUNG_JVM_S.value:.0f} s after a start, batches take {slower_ratio:.0%} longer "
-                f"than at the JVM age of {format_duration(profile.drift.reference_age_s)} that "
-                "this plan assumes (extrapolated from later batches), and the first ones even "
-                f"longer; headway predict --jvm-age {YOUNG_JVM_S.value:.0f}s shows the latency "
-                "until then"
-            )
+        yield (
+            f"{YOUNG_JVM_S.value:.0f} s after a start, batches take {slower_ratio:.0%} longer than "
+            f"at the JVM age of {format_duration(profile.drift.reference_age_s)} that this plan "
+            "assumes (extrapolated from later batches), and the first ones even longer; headway "
+            f"predict --jvm-age {YOUNG_JVM_S.value:.0f}s shows the latency until then"
         )
-
-
-def _spill(profile: JobProfile) -> Iterator[Advice]:
-    if profile.memory is not None and profile.memory.spilled_bytes > 0:
-        yield Advice(text="tasks spilled to disk: more memory per task would avoid that")

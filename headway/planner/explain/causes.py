@@ -104,37 +104,24 @@ def causes(before: Sized, after: Sized, needs: Needs) -> tuple[Cause, ...]:
     costs of the job: 3 nodes instead of 2, +144 per month
     rate 10k/s -> 20k/s: 5 nodes instead of 3, +288 per month
     """
-    return (
-        *_of_price(before, after),
-        *_of_requests(before, after),
-        *_of_size(before, after, needs),
-    )
+    return (*_of_prices(before, after), *_of_size(before, after, needs))
 
 
-def _of_price(before: Sized, after: Sized) -> Iterator[Cause]:
-    then, now = before.node_price, after.node_price
-    if then is None or now is None or math.isclose(then, now, rel_tol=UNCHANGED_RATIO):
-        return
-    yield Cause(
-        whys=(Why.NODE_PRICE,),
-        before=format_money(then),
-        after=f"{format_money(now, currency=after.currency)} per hour",
-        currency=after.currency,
-        cost_per_month=(now - then) * before.nodes * HOURS_PER_MONTH,
-    )
-
-
-def _of_requests(before: Sized, after: Sized) -> Iterator[Cause]:
-    then, now = before.requests_cost_per_hour or 0.0, after.requests_cost_per_hour or 0.0
-    if math.isclose(then, now, rel_tol=UNCHANGED_RATIO):
-        return
-    yield Cause(
-        whys=(Why.REQUESTS,),
-        before=format_money(then),
-        after=f"{format_money(now, currency=after.currency)} per hour",
-        currency=after.currency,
-        cost_per_month=(now - then) * HOURS_PER_MONTH,
-    )
+def _of_prices(before: Sized, after: Sized) -> Iterator[Cause]:
+    """What is paid for a node, and for write requests."""
+    prices = []
+    if before.node_price is not None and after.node_price is not None:
+        prices.append((Why.NODE_PRICE, before.node_price, after.node_price, before.nodes))
+    requests = before.requests_cost_per_hour or 0.0, after.requests_cost_per_hour or 0.0
+    for why, then, now, count in (*prices, (Why.REQUESTS, *requests, 1)):
+        if not math.isclose(then, now, rel_tol=UNCHANGED_RATIO):
+            yield Cause(
+                whys=(why,),
+                before=format_money(then),
+                after=f"{format_money(now, currency=after.currency)} per hour",
+                currency=after.currency,
+                cost_per_month=(now - then) * count * HOURS_PER_MONTH,
+            )
 
 
 def _of_size(before: Sized, after: Sized, needs: Needs) -> Iterator[Cause]:

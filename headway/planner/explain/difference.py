@@ -219,31 +219,35 @@ def per_month(cost_per_hour: float | None) -> float | None:
 
 def _changed_values(before: AnyAnswer, after: AnyAnswer) -> Iterator[ChangedValue]:
     """Targets, node types and lines of Spark's configuration that differ."""
-    texts = [
-        ("target", promised(before.promises), promised(after.promises)),
-        ("node type", _node_name(before), _node_name(after)),
-        ("confidence", f"{before.confidence:.3g}", f"{after.confidence:.3g}"),
-        ("Spark version", before.spark_version or "-", after.spark_version or "-"),
-    ]
-    for name, then, now in texts:
-        if then != now:
-            yield ChangedValue(name=name, before=then, after=now)
+    yield from changed_texts(_texts(before), _texts(after))
     applies = {setting.key: setting.applies for setting in after.settings}
     lines = [{**plan.spark_conf, **plan.query_options} for plan in (before, after)]
-    for key in dict.fromkeys((*lines[0], *lines[1])):
-        then, now = lines[0].get(key, "none"), lines[1].get(key, "none")
+    for line in changed_texts(*lines, if_missing="none"):
+        knob = KNOBS_BY_KEY.get(line.name)
+        yield replace(
+            line,
+            name=line.name if knob is None else knob.label,
+            applies=applies.get(line.name, None if knob is None else knob.applies),
+        )
+
+
+def _texts(plan: AnyAnswer) -> dict[str, str]:
+    return {
+        "target": promised(plan.promises),
+        "node type": "-" if plan.node_type is None else plan.node_type.name,
+        "confidence": f"{plan.confidence:.3g}",
+        "Spark version": plan.spark_version or "-",
+    }
+
+
+def changed_texts(
+    before: Mapping[str, str], after: Mapping[str, str], *, if_missing: str = "-"
+) -> Iterator[ChangedValue]:
+    """The texts that differ, by their names."""
+    for name in dict.fromkeys((*before, *after)):
+        then, now = before.get(name, if_missing), after.get(name, if_missing)
         if then != now:
-            knob = KNOBS_BY_KEY.get(key)
-            yield ChangedValue(
-                name=key if knob is None else knob.label,
-                before=then,
-                after=now,
-                applies=applies.get(key, None if knob is None else knob.applies),
-            )
-
-
-def _node_name(plan: AnyAnswer) -> str:
-    return "-" if plan.node_type is None else plan.node_type.name
+            yield ChangedValue(name=name, before=then, after=now)
 
 
 def _plan_parts(before: AnyAnswer, after: AnyAnswer) -> tuple[Part, ...]:

@@ -1,4 +1,4 @@
-"""The setting that was found, with its explanation; each part is computed when it is read.
+"""The plan of the setting that was found, explained; each part is computed when it is read.
 
 Parts that depend on each other share intermediate results.
 """
@@ -13,8 +13,10 @@ from headway.domain import (
     Finding,
     FindingCode,
     FrontierPoint,
+    InfeasiblePlan,
     Objective,
     Optimality,
+    Plan,
     Rejection,
     RuleOfThumb,
     Verdict,
@@ -22,7 +24,7 @@ from headway.domain import (
 from headway.domain.later import later
 from headway.domain.question import Checkpoint
 from headway.planner.after_start import after_start
-from headway.planner.answer import FoundSetting
+from headway.planner.answer import plan_fields
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.checkpoint import new_checkpoint_advice
 from headway.planner.choice import Buy, as_fast_as_possible
@@ -45,22 +47,27 @@ from headway.planner.explain.reasons import (
 )
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.frontier import frontier_around, frontier_of, own_point, with_own
-from headway.planner.join_state import join_findings
 from headway.planner.purchase import Offer
 from headway.planner.question import Question
 from headway.planner.rate_limit import planned_rate_limit
 from headway.planner.retention import retention_findings
-from headway.planner.slow_growth import slow_growth_findings
-from headway.planner.state_growth import state_findings
-from headway.planner.switch_offers import findings_of_switches
+from headway.planner.state_growth import join_findings, slow_growth_findings, state_findings
+from headway.planner.switches import findings_of_switches
 from headway.planner.tasks import short_of_tasks
 from headway.planner.verdict import kept_probability, settling_advice
 
 
-def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) -> FoundSetting:
-    """The setting of a number of nodes that meets the targets, and why it was chosen.
+def settled_on(
+    buy: Buy,
+    optimality: Optimality,
+    objective: Objective,
+    checkpoint: Checkpoint | None,
+    refused: tuple[str, ...],
+) -> Plan:
+    """The plan for a number of nodes that meets the targets, and why it was chosen.
 
-    ``optimality`` is what is proven for fewer nodes, ``checkpoint`` what the plan starts from.
+    ``optimality`` is what is proven for fewer nodes, ``checkpoint`` what the plan starts from, and
+    ``refused`` are the node types that cannot run the job, with the reason of each.
     """
     offer, question, setting = buy.offer, buy.offer.question, buy.setting
     limit = planned_rate_limit(setting)
@@ -104,13 +111,13 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
 
         return rules_of_thumb(question, configuration, plan_point())
 
-    return FoundSetting(
-        offer=offer,
-        explained=explained,
-        planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
-        frontier=later(frontier),
-        chosen=later(plan_point),
-        most_on_nodes=later(lambda: up_to_own()[-1]),
+    fields = plan_fields(
+        offer,
+        setting,
+        explained,
+        objective=objective,
+        checkpoint=checkpoint,
+        refused=refused,
         findings=(
             *state_findings(setting),
             *join_findings(question.profile),
@@ -119,6 +126,13 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
             *_idle_slots(explained),
             *findings_of_switches(offer, explained, checkpoint),
         ),
+        limit=limit,
+    )
+    return Plan(
+        **fields,
+        frontier=later(frontier),
+        chosen=later(plan_point),
+        most_on_nodes=later(lambda: up_to_own()[-1]),
         binding=later(lambda: binding_constraints(question, setting, fewer())),
         rejected=later(rejected),
         optimality=optimality,
@@ -131,7 +145,6 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
             )
         ),
         rules=later(rules),
-        limit=limit,
         after_start=later(lambda: after_start(setting, configuration, latency_s)),
         kept_probability=later(lambda: kept_probability(setting)),
     )
@@ -143,8 +156,9 @@ def nearest_there_is(
     offers: Sequence[Offer],
     objective: Objective,
     checkpoint: Checkpoint | None,
-) -> FoundSetting:
-    """The nearest setting if none meets the targets, and what would make them feasible.
+    refused: tuple[str, ...],
+) -> InfeasiblePlan:
+    """The nearest plan if no setting meets the targets, and what would make them feasible.
 
     ``buy`` is close to the lowest latency of the nearest offer, ``fewest`` the result of the search
     for that one, and ``offers`` are all that were tried.
@@ -171,10 +185,17 @@ def nearest_there_is(
         partitions, trigger_s = best.configuration.shuffle_partitions, best.configuration.trigger_s
         setting = candidates_at(question, [(nodes, partitions, trigger_s)])
     explained, probability = _explained(setting), kept_probability(setting)
-    return FoundSetting(
-        offer=offer,
-        explained=explained,
-        planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
+    fields = plan_fields(
+        offer,
+        setting,
+        explained,
+        objective=objective,
+        checkpoint=checkpoint,
+        refused=refused,
+        findings=(*_idle_slots(explained), *findings_of_switches(offer, explained, checkpoint)),
+    )
+    return InfeasiblePlan(
+        **fields,
         frontier=frontier,
         chosen=own_point(setting, explained.configuration),
         binding=why_infeasible(question, floor_s, setting, best),
@@ -194,7 +215,6 @@ def nearest_there_is(
             )
         ),
         kept_probability=probability,
-        findings=(*_idle_slots(explained), *findings_of_switches(offer, explained, checkpoint)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -12,6 +12,7 @@ import numpy as np
 from headway.assumptions.planning import CLOSE_TO_FLOOR_RATIO, NODE_COUNTS_TRIED
 from headway.digits import format_money
 from headway.domain import FrontierPoint, Promise, Target
+from headway.models.arrays import Array
 from headway.planner.bill import bill_per_hour, files_per_hour
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.explain.reasons import broken_promise, saturation_text
@@ -131,18 +132,15 @@ def _over_budget(question: Question) -> str | None:
     if charges is None or charges.budget_per_hour is None:
         return None
     lax = replace(question, charges=replace(charges, budget_per_hour=None))
-    settings = all_candidates(lax, counts_to_look_at(lax))
-    bills = bill_per_hour(settings)
-    cheapest = first_to_meet(
-        settings, np.argsort(bills, kind="stable").tolist(), question.rate_per_s
-    )
+    cheapest = _least_to_meet(lax, bill_per_hour)
     if cheapest is None:
         return None
-    currency, nodes = charges.price.currency, int(settings.nodes[cheapest])
+    setting, bill = cheapest
+    currency, nodes = charges.price.currency, int(setting.nodes[0])
     return (
         f"the lowest bill that meets {joined(question.promises)} is "
-        f"{format_money(float(bills[cheapest]), currency=currency)} per hour for "
-        f"{counted(nodes, 'node')} and write requests, more than the budget of "
+        f"{format_money(bill, currency=currency)} per hour for {counted(nodes, 'node')} and write "
+        "requests, more than the budget of "
         f"{format_money(charges.budget_per_hour, currency=currency)}"
     )
 
@@ -151,19 +149,27 @@ def _too_many_files(question: Question) -> str | None:
     """Why the limit of files prevents a plan; None if the targets are not met with more either."""
     if math.isinf(question.most_files_per_hour):
         return None
-    lax = replace(question, most_files_per_hour=math.inf)
-    settings = all_candidates(lax, counts_to_look_at(lax))
-    files = files_per_hour(settings)
-    order = np.argsort(files, kind="stable").tolist()
-    fewest = first_to_meet(settings, order, question.rate_per_s)
+    fewest = _least_to_meet(replace(question, most_files_per_hour=math.inf), files_per_hour)
     if fewest is None:
         return None
+    setting, num_files = fewest
     return (
-        f"{joined(question.promises)} takes {files[fewest]:,.0f} files per hour at least, with "
-        f"{settings.configuration(fewest).shuffle_partitions} shuffle partitions and a trigger of "
-        f"{spark_trigger_text(float(settings.trigger_s[fewest]))}, more than the limit of "
+        f"{joined(question.promises)} takes {num_files:,.0f} files per hour at least, with "
+        f"{setting.configuration(0).shuffle_partitions} shuffle partitions and a trigger of "
+        f"{spark_trigger_text(float(setting.trigger_s[0]))}, more than the limit of "
         f"{question.most_files_per_hour:,.0f}"
     )
+
+
+def _least_to_meet(
+    question: Question, measure: Callable[[Candidates], Array]
+) -> tuple[Candidates, float] | None:
+    """The setting with the least of a measure that meets a question, and that measure, if any."""
+    settings = all_candidates(question, counts_to_look_at(question))
+    values = measure(settings)
+    order = np.argsort(values, kind="stable").tolist()
+    index = first_to_meet(settings, order, question.rate_per_s)
+    return None if index is None else (settings.alone(index), float(values[index]))
 
 
 def _delays(question: Question) -> str:
@@ -182,13 +188,12 @@ def _delays(question: Question) -> str:
 
 def _too_few_source_tasks(question: Question) -> list[str]:
     """If most of the available nodes have no task that reads the source."""
-    short = source_tasks_below_slots(question)
-    if not short:
+    most = max(source_tasks_below_slots(question), default=None)
+    if most is None:
         return []
-    tasks, slots_word = counted(max(short), "task"), "slots" if max(short) > 1 else "slot"
     text = (
-        f"the source is read by {tasks}, one per partition or split: more than {max(short)} "
-        f"{slots_word} do not read it faster"
+        f"the source is read by {counted(most, 'task')}, one per partition or split: more than "
+        f"{most} {'slots' if most > 1 else 'slot'} do not read it faster"
     )
     return [text]
 

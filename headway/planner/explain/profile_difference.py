@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import zip_longest
 
 from headway.assumptions.advice import SHOWN_CHANGE_RATIO
 from headway.domain import ApplicationProfile, JobProfile, Prediction, StageProfile
 from headway.models.job.predict import predict
 from headway.planner.explain.difference import (
-    ChangedValue,
     Difference,
     Figure,
     Unit,
+    changed_texts,
     parts,
     phase_parts,
 )
@@ -46,7 +46,7 @@ def profile_difference(
         kind="profile",
         names=names,
         figures=(*figures, *_stage_figures(before.stages, after.stages)),
-        values=tuple(_changed(_facts(before), _facts(after))),
+        values=tuple(changed_texts(_facts(before), _facts(after))),
         parts=phase_parts(then, now),
         parts_of="mean tuple latency, both in the last profiled configuration of B",
     )
@@ -100,13 +100,6 @@ def _facts(profile: JobProfile) -> dict[str, str]:
     return facts | dict(profile.application.properties)
 
 
-def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[ChangedValue]:
-    for name in dict.fromkeys((*before, *after)):
-        then, now = before.get(name, "-"), after.get(name, "-")
-        if then != now:
-            yield ChangedValue(name=name, before=then, after=now)
-
-
 def application_difference(
     before: ApplicationProfile, after: ApplicationProfile, *, names: tuple[str, str]
 ) -> Difference:
@@ -134,7 +127,7 @@ def application_difference(
             Figure(name=name, unit=Unit.SECONDS, before=first, after=second)
             for name, (first, second) in pairs.items()
         ),
-        values=tuple(_changed(_batch_facts(before), _batch_facts(after))),
+        values=tuple(changed_texts(_batch_facts(before), _batch_facts(after))),
         parts=parts(then, now),
         parts_of="time of all tasks, by stage",
     )

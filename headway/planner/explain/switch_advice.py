@@ -20,36 +20,33 @@ _ADVISED = (
     *(Switch.ASYNC_PROGRESS, Switch.CHANGELOG, Switch.ROCKSDB, Switch.FILE_MANAGER),
     *(Switch.KEEP_LOADED, Switch.ADAPTIVE),
 )
+_FASTER_STORE = "a faster checkpoint store"
 
 
 def switch_advice(setting: ExplainedSetting) -> Iterator[Advice]:
     """Each switch that would lower the latency, with the 90% interval of the latency then.
 
-    Notes
-    -----
-    theory.md (Y1)-(Y8), (P14).
+    It is the latency of (P14), with the gains of (Y1)-(Y8) in theory.md.
     """
-    question, statistic = setting.question, setting.question.target.statistic
+    profile = setting.question.profile
     for switch in _ADVISED:
-        if why_not(question.profile, switch) is not None:
+        if why_not(profile, switch) is not None:
             continue
-        job = turned_ends(question.profile, switch)
+        job = turned_ends(profile, switch)
         if isinstance(job, str):
             continue
         improved_s, longest_s, shortest_s = map(setting.latency_with, job)
         if not is_worthwhile(improved_s, setting.latency_s):
             continue
-        switch_setting = setting_of_switch(question.profile, switch)
+        switch_setting = setting_of_switch(profile, switch)
         keys = ", ".join(f"{key}={value}" for key, value in switch_setting.settings.items())
         caution = f"; {switch_setting.caution}" if switch_setting.caution else ""
-        yield Advice(
-            text=(
-                f"{switch_setting.label} ({keys}) would lower {statistic} to "
-                f"{format_duration(improved_s)} (90% interval {_span(shortest_s, longest_s)}): "
-                f"headway plan --allow {switch} plans with it{caution}"
-            ),
-            latency_s=improved_s,
+        text = (
+            f"{switch_setting.label} ({keys}) would lower {setting.statistic} to "
+            f"{format_duration(improved_s)} (90% interval {span_text(shortest_s, longest_s)}): "
+            f"headway plan --allow {switch} plans with it{caution}"
         )
+        yield Advice(text=text, latency_s=improved_s)
 
 
 def faster_checkpoint(setting: ExplainedSetting) -> Iterator[Advice]:
@@ -62,11 +59,9 @@ def faster_checkpoint(setting: ExplainedSetting) -> Iterator[Advice]:
     }
     writes_s = sum(logs.values())
     if writes_s > MUCH_RATIO.value * setting.duration_s:
-        yield from _at_best(
-            setting,
-            f"the offset and commit logs take {setting.share_text(writes_s)}",
-            with_times_saved(profile, TimesSaved(logs, {})),
-        )
+        fact = f"the offset and commit logs take {setting.share_text(writes_s)}"
+        job = with_times_saved(profile, TimesSaved(logs, {}))
+        yield from _at_best(setting, fact, _FASTER_STORE, job)
     yield from _state_commits(setting)
 
 
@@ -80,50 +75,36 @@ def _state_commits(setting: ExplainedSetting) -> Iterator[Advice]:
         return
     stateful = [index for index, stage in enumerate(profile.stages) if not stage.reads_source]
     saved = TimesSaved({}, dict.fromkeys(stateful[-1:], commit_s))
-    yield from _at_best(
-        setting,
+    fact = (
         f"committing state takes {format_duration(commit_s)} per partition, "
-        f"{format_duration(commit_s * waves)} per batch in {counted(waves, 'wave')} of tasks",
-        with_times_saved(profile, saved),
+        f"{format_duration(commit_s * waves)} per batch in {counted(waves, 'wave')} of tasks"
     )
+    yield from _at_best(setting, fact, _FASTER_STORE, with_times_saved(profile, saved))
 
 
-def _at_best(setting: ExplainedSetting, fact: str, job: JobProfile) -> Iterator[Advice]:
-    """A store without any time of its own is a bound of what a faster one gains."""
-    improved_s = setting.latency_with(job)
-    if is_worthwhile(improved_s, setting.latency_s):
-        yield Advice(
-            text=(
-                f"{fact}: a faster checkpoint store would lower "
-                f"{setting.question.target.statistic} to {format_duration(improved_s)} at best"
-            ),
-            latency_s=improved_s,
-        )
+def _at_best(setting: ExplainedSetting, fact: str, cure: str, job: JobProfile) -> Iterator[Advice]:
+    """Stages or a store without any time for something are a bound of what a cure gains."""
+    lowers = f"{fact}: {cure} would lower {setting.statistic}"
+    return setting.if_worthwhile(job, lambda latency: f"{lowers} to {latency} at best")
 
 
 def fewer_collections(setting: ExplainedSetting) -> Iterator[Advice]:
     """What stages without garbage collections would gain, where these take much."""
-    profile = setting.question.profile
-    for index, stage in enumerate(profile.stages):
+    stages = setting.question.profile.stages
+    for index, stage in enumerate(stages):
         gc_ratio = 0.0 if stage.observed is None else stage.observed.gc_ratio
         saved_s = gc_ratio * setting.stage_s(stage)
-        if not (gc_ratio > MUCH_RATIO.value and setting.is_much(saved_s)):
-            continue
-        free = tuple(
-            other.with_task_times(1.0 - gc_ratio) if number == index else other
-            for number, other in enumerate(profile.stages)
-        )
-        improved_s = setting.latency_with(replace(profile, stages=free))
-        yield Advice(
-            text=(
+        if gc_ratio > MUCH_RATIO.value and setting.is_much(saved_s):
+            free = (*stages[:index], stage.with_task_times(1.0 - gc_ratio), *stages[index + 1 :])
+            fact = (
                 f"{stage.called} spends {gc_ratio:.0%} of its time in garbage collection, "
-                f"{setting.share_text(saved_s)}: a larger heap would lower "
-                f"{setting.question.target.statistic} to {format_duration(improved_s)} at best"
-            ),
-            latency_s=improved_s,
-        )
+                f"{setting.share_text(saved_s)}"
+            )
+            job = replace(setting.question.profile, stages=free)
+            yield from _at_best(setting, fact, "a larger heap", job)
 
 
-def _span(low_s: float, high_s: float) -> str:
-    high = "no end" if math.isinf(high_s) else format_duration(high_s)
-    return f"{format_duration(low_s)} to {high}"
+def span_text(low_s: float, high_s: float) -> str:
+    """Both ends of what may be saved, or of what a latency may be."""
+    low = f"{'-' if low_s < 0 else ''}{format_duration(abs(low_s))}"
+    return f"{low} to {'no end' if math.isinf(high_s) else format_duration(high_s)}"

@@ -21,12 +21,17 @@ from headway.domain import (
     Verdict,
 )
 from headway.planner.enumeration import Enumerated, Fewest, enumerated, fewest_of, spread_counts
-from headway.planner.kinds.backlog_run_time import JobTime, run_time_of
-from headway.planner.kinds.executor_conf import changes_of, executor_conf, planned_settings
+from headway.planner.kinds.batch_run_time import JobTime, run_time_of
 from headway.planner.memory import fewest_nodes_by_memory
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import reserve_findings
 from headway.planner.space import NodeSpace
+from headway.planner.spark_settings import (
+    changes_of,
+    executor_conf,
+    planned_settings,
+    profiled_values,
+)
 from headway.units import S_PER_HOUR, counted, spark_memory_text
 from headway.words.predictions import duration_against
 
@@ -120,7 +125,18 @@ class _OfBatchJob:
         return tuple(map(self.point, sorted({max(nodes, min_nodes) for nodes in counts})))
 
     def point(self, nodes: int) -> DeadlinePoint:
-        return _point(self.job, self.space, nodes, self.confidence)
+        slots, speed = self.space.num_slots(nodes), self.space.core_speed_ratio
+        mean_s = self.job.mean_s(slots, speed)
+        cost_per_hour = self.space.cost_per_hour(nodes)
+        return DeadlinePoint(
+            nodes=nodes,
+            mean_s=mean_s,
+            planned_s=self.job.planned_s(slots, speed, self.confidence),
+            cost_per_run=None if cost_per_hour is None else cost_per_hour * mean_s / S_PER_HOUR,
+        )
+
+    def against(self, run_s: float) -> str:
+        return duration_against(run_s, self.deadline.limit_s)
 
     def fewest(self) -> Fewest:
         """Every count is tried, since more nodes may take longer because of their uncertainty."""
@@ -165,7 +181,7 @@ def _answer(
         probability = max(probability, offer.confidence)
     executors = run.nodes * space.executors_per_node
     conf = executor_conf(profile, executors, space)
-    settings = tuple(planned_settings(profile, conf))
+    settings = planned_settings(conf, profiled_values(profile))
     return DeadlinePlan(
         feasible=choice.feasible,
         deadline=offer.deadline,
@@ -248,39 +264,23 @@ def _why_no_better(job: JobTime, points: Sequence[DeadlinePoint]) -> Iterator[Fi
         yield Finding(code=FindingCode.MODEL_RISES, numbers=numbers)
 
 
-def _point(job: JobTime, space: NodeSpace, nodes: int, confidence: float) -> DeadlinePoint:
-    slots, speed = space.num_slots(nodes), space.core_speed_ratio
-    mean_s = job.mean_s(slots, speed)
-    cost_per_hour = space.cost_per_hour(nodes)
-    return DeadlinePoint(
-        nodes=nodes,
-        mean_s=mean_s,
-        planned_s=job.planned_s(slots, speed, confidence),
-        cost_per_run=None if cost_per_hour is None else cost_per_hour * mean_s / S_PER_HOUR,
-    )
-
-
 def _binding(
     offer: _OfBatchJob, run: DeadlinePoint, floor_s: float, *, feasible: bool
 ) -> Iterator[str]:
     if feasible:
-        yield f"{offer.deadline}: the run takes up to {_against(run.planned_s, offer)}"
+        yield f"{offer.deadline}: the run takes up to {offer.against(run.planned_s)}"
         if run.nodes == 1:
             yield "one node is the minimum"
         elif run.nodes == offer.space.min_nodes:
             yield "executor memory: fewer nodes have no room for the state of the query"
         else:
             fewer = offer.point(run.nodes - 1)
-            yield f"one node fewer: up to {_against(fewer.planned_s, offer)}"
+            yield f"one node fewer: up to {offer.against(fewer.planned_s)}"
         return
     nodes = counted(run.nodes, "node")
-    yield f"the shortest run takes up to {_against(run.planned_s, offer)}, with {nodes}"
+    yield f"the shortest run takes up to {offer.against(run.planned_s)}, with {nodes}"
     if floor_s > offer.deadline.limit_s:
         yield (
             "no number of nodes suffices: driver plus the longest chain of stages already take "
-            f"{_against(floor_s, offer)}"
+            f"{offer.against(floor_s)}"
         )
-
-
-def _against(seconds: float, offer: _OfBatchJob) -> str:
-    return duration_against(seconds, offer.deadline.limit_s)

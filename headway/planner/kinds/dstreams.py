@@ -25,47 +25,36 @@ from headway.models.laws.normal import ndtri
 from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
 from headway.planner.kinds.dstreams_batches import DStreamsBatches
 from headway.planner.kinds.dstreams_prediction import predicted
-from headway.planner.kinds.executor_conf import changes_of, executor_conf, planned_settings
 from headway.planner.space import NodeSpace
+from headway.planner.spark_settings import (
+    changes_of,
+    executor_conf,
+    planned_settings,
+    profiled_values,
+)
 from headway.sparkconf import STREAMING
 from headway.units import counted, format_duration
 
 _MOST_POINTS = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DStreamsSpace(NodeSpace):
-    """Nodes that can be bought for a DStreams application, and which of its settings are fixed."""
-
-    concurrent_jobs: int
-    batch_interval_s: float | None = None
-
-    def setting(self, nodes: int, interval_s: float, num_receivers: int) -> DStreamsSetting:
-        """The setting of a number of nodes."""
-        return DStreamsSetting(
-            executors=nodes * self.executors_per_node,
-            cores_per_executor=self.cores_per_executor,
-            batch_interval_s=interval_s,
-            concurrent_jobs=self.concurrent_jobs,
-            task_cpus=self.task_cpus,
-            num_receivers=num_receivers,
-        )
-
-
 def plan_dstreams(
     profile: ApplicationProfile,
     rate_per_s: float | None,
     target: Target,
-    spaces: Sequence[DStreamsSpace],
+    spaces: Sequence[NodeSpace],
     *,
+    concurrent_jobs: int,
+    batch_interval_s: float | None = None,
     confidence: float = 0.95,
     objective: Objective = Objective.NODES,
 ) -> DStreamsPlan:
     """The fewest nodes, or the best ones, with which a DStreams application meets a latency target.
 
     Without ``rate_per_s`` rows arrive as profiled; ``spaces`` are the available nodes, by node
-    type. The ``objective`` is the fewest nodes, the lowest cost, or the lowest latency within the
-    spaces. Raises InputError if the profile lacks what a plan needs.
+    type, and ``batch_interval_s`` is the interval if it is fixed. The ``objective`` is the fewest
+    nodes, the lowest cost, or the lowest latency within the spaces. Raises InputError if the
+    profile lacks what a plan needs.
 
     Notes
     -----
@@ -75,28 +64,35 @@ def plan_dstreams(
     batches = DStreamsBatches.of(profile)
     load = batches.load_of(rate_per_s)
     searches = [
-        _Search(batches=batches, load=load, target=target, space=space, confidence=confidence)
+        _Search(
+            batches=batches,
+            load=load,
+            target=target,
+            space=space,
+            concurrent_jobs=concurrent_jobs,
+            batch_interval_s=batch_interval_s,
+            confidence=confidence,
+        )
         for space in spaces
     ]
     choice = enumerated(searches, objective)
     search, point = searches[choice.place], choice.size
     space = search.space
-    setting = space.setting(point.nodes, point.batch_interval_s, search.num_receivers)
-    expected = predicted(search.batches, setting, search.load, search.speed)
-    most_load = search.highest_load(setting)
+    setting = search.setting(point.nodes, point.batch_interval_s)
+    expected = predicted(batches, setting, load, search.speed)
     conf = executor_conf(profile, setting.executors, space)
     if setting.concurrent_jobs > 1 or STREAMING.jobs in profile.application.properties:
         conf[STREAMING.jobs] = str(setting.concurrent_jobs)
     conf |= _limit_conf(search, setting)
-    settings = tuple(planned_settings(profile, conf))
+    settings = planned_settings(conf, profiled_values(profile))
     return DStreamsPlan(
         feasible=choice.feasible,
         target=target,
-        rate_per_s=search.batches.rate_at(search.load),
+        rate_per_s=batches.rate_at(load),
         point=point,
         setting=setting,
         expected=expected,
-        max_rate_per_s=search.batches.rate_at(most_load),
+        max_rate_per_s=batches.rate_at(search.highest_load(setting)),
         frontier=tuple(search.around(point)),
         confidence=confidence,
         node_type=space.node_type,
@@ -116,22 +112,31 @@ class _Search:
     batches: DStreamsBatches
     load: float
     target: Target
-    space: DStreamsSpace
+    space: NodeSpace
+    concurrent_jobs: int
+    batch_interval_s: float | None
     confidence: float
     latencies_s: dict[tuple[float, float], float] = field(default_factory=dict)
-
-    @property
-    def num_receivers(self) -> int:
-        return self.batches.seen.num_receivers
 
     @property
     def speed(self) -> float:
         return self.space.core_speed_ratio
 
+    def setting(self, nodes: int, interval_s: float) -> DStreamsSetting:
+        """The setting of a number of nodes."""
+        return DStreamsSetting(
+            executors=nodes * self.space.executors_per_node,
+            cores_per_executor=self.space.cores_per_executor,
+            batch_interval_s=interval_s,
+            concurrent_jobs=self.concurrent_jobs,
+            task_cpus=self.space.task_cpus,
+            num_receivers=self.batches.seen.num_receivers,
+        )
+
     def intervals_s(self) -> list[float]:
         """The profiled one, then the others, longest first, since they start the fewest jobs."""
-        if self.space.batch_interval_s is not None:
-            return [self.space.batch_interval_s]
+        if self.batch_interval_s is not None:
+            return [self.batch_interval_s]
         profiled_s = self.batches.seen.batch_interval_s
         farthest = 2.0**CALIBRATED_DOUBLINGS.value
         others = [
@@ -143,7 +148,7 @@ class _Search:
 
     def point(self, nodes: int, interval_s: float) -> DStreamsPoint:
         """Expected and planned latency; ``inf`` if batches accumulate."""
-        setting = self.space.setting(nodes, interval_s, self.num_receivers)
+        setting = self.setting(nodes, interval_s)
         planned_s = expected_s = math.inf
         if setting.num_slots:
             planned_s = self.planned_s(setting, self.load)
@@ -164,9 +169,8 @@ class _Search:
     def planned_s(self, setting: DStreamsSetting, load: float) -> float:
         """At the planned confidence; fewer rows than profiled do not shorten tasks."""
         factor = self.factor(setting, load)
-        return self.latency_s(
-            self.batches.cautious.jobs(setting, load, self.speed, factor), setting
-        )
+        jobs = self.batches.cautious.jobs(setting, load, self.speed, factor)
+        return self.latency_s(jobs, setting)
 
     def latency_s(self, jobs: DStreamJobs, setting: DStreamsSetting) -> float:
         """The latency of the target; results for the same work are cached."""
@@ -184,7 +188,7 @@ class _Search:
 
     @property
     def most_slots(self) -> int:
-        return self.space.setting(self.space.max_nodes, 1.0, self.num_receivers).num_slots
+        return self.setting(self.space.max_nodes, 1.0).num_slots
 
     def fewest(self) -> Fewest:
         max_nodes = self.space.max_nodes
@@ -254,8 +258,8 @@ def _limit_conf(search: _Search, setting: DStreamsSetting) -> dict[str, str]:
     rate_per_s = search.batches.rate_at(highest_load)
     if rate_per_s is None or highest_load < LEAST_CATCH_UP_RATIO.value * search.load:
         return {}
-    if search.num_receivers:
-        return {STREAMING.receiver_rate: _two_digits(rate_per_s / search.num_receivers)}
+    if setting.num_receivers:
+        return {STREAMING.receiver_rate: _two_digits(rate_per_s / setting.num_receivers)}
     sources = [
         stage.tasks.num_tasks for stage in search.batches.profile.stages if not stage.parents
     ]

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from headway.assumptions.predictions import USUAL_RUN_TO_RUN_RATIO
 from headway.assumptions.resources import BLOCK_INTERVAL_S
-from headway.domain import ApplicationProfile, RecordedStage
+from headway.domain import ApplicationProfile, DStreamsProfile, RecordedStage
 from headway.domain.dstreams import DStreamsSetting
 from headway.errors import InputError, argument
 from headway.models.batches.dstreams import (
@@ -55,6 +55,7 @@ class DStreamsBatches:
     """
 
     profile: ApplicationProfile
+    dstreams: DStreamsProfile
     seen: DStreamsSetting
     growth: Callable[[float], float] = math.sqrt
 
@@ -94,7 +95,7 @@ class DStreamsBatches:
                 f"{counted(dstreams.num_receivers, 'receiver')} took every slot of the profiled "
                 "run; profile one with more cores than receivers"
             )
-        return cls(profile=profile, seen=baseline)
+        return cls(profile=profile, dstreams=dstreams, seen=baseline)
 
     @property
     def cautious(self) -> DStreamsBatches:
@@ -114,8 +115,7 @@ class DStreamsBatches:
     @property
     def seen_rate_per_s(self) -> float | None:
         """Arrival rate; None if Spark counted no rows."""
-        assert self.profile.dstreams is not None
-        rows = self.profile.dstreams.rows_per_batch
+        rows = self.dstreams.rows_per_batch
         return None if rows is None else rows / self.seen.batch_interval_s
 
     def jobs(
@@ -216,8 +216,7 @@ class DStreamsBatches:
     @cached_property
     def cv(self) -> float:
         """Coefficient of variation of the processing time between batches."""
-        assert self.profile.dstreams is not None
-        times = self.profile.dstreams.processing_time
+        times = self.dstreams.processing_time
         return min(times.sd_s / max(times.mean_s, _LEAST_S), _LARGEST_CV)
 
     @cached_property
@@ -228,8 +227,7 @@ class DStreamsBatches:
     @property
     def _driver_s(self) -> float:
         """Time of the profiled batches beyond their stages; 0 if they took less."""
-        assert self.profile.dstreams is not None
-        taken_s = self.profile.dstreams.processing_time.mean_s
+        taken_s = self.dstreams.processing_time.mean_s
         return max(taken_s - self._seen_modelled_s, 0.0)
 
     @property
@@ -237,8 +235,7 @@ class DStreamsBatches:
         """Measured over modelled time of their stages, if the batches took less than that; 1 if
         they took more.
         """
-        assert self.profile.dstreams is not None
-        return min(self.profile.dstreams.processing_time.mean_s / self._seen_modelled_s, 1.0)
+        return min(self.dstreams.processing_time.mean_s / self._seen_modelled_s, 1.0)
 
     @cached_property
     def _seen_modelled_s(self) -> float:
@@ -266,8 +263,7 @@ class DStreamsBatches:
 
     @property
     def shortest_delay_s(self) -> float:
-        assert self.profile.dstreams is not None
-        return self.profile.dstreams.scheduling_delay.min_s or 0.0
+        return self.dstreams.scheduling_delay.min_s or 0.0
 
     @cached_property
     def block_s(self) -> float:

@@ -6,6 +6,7 @@ plan takes the throughput from (O10) and the latency from (S10).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 from headway.assumptions.planning import MOST_WORKERS_OF_PLAN
@@ -91,7 +92,10 @@ class OperatorsPlan(Result):
     @property
     def planned_s(self) -> float:
         """Value of the target's statistic. [s]"""
-        return float("inf") if self.run is None else statistic_of(self.run, self.target)
+        if self.run is None:
+            return float("inf")
+        statistics_s = {None: self.run.mean_s, 0.5: self.run.p50_s, 0.99: self.run.p99_s}
+        return statistics_s[self.target.quantile]
 
     @property
     def feasible(self) -> bool:
@@ -175,11 +179,6 @@ def plan_operators(
         num_workers = min(num_workers + step, worker_limit)
 
 
-def statistic_of(run: SchedulerRun, target: Target) -> float:
-    """The statistic of a simulated scheduler for a target. [s]"""
-    return {None: run.mean_s, 0.5: run.p50_s, 0.99: run.p99_s}[target.quantile]
-
-
 def _require_few_slices(pipeline: OrderedPipeline, num_tuples: int) -> None:
     """A slice has at least one tuple, and as many as fit into it if tuples arrive together."""
     reaching, num_slices = 1.0, 0.0
@@ -209,11 +208,7 @@ def _fewest_workers(pipeline: OrderedPipeline, worker_limit: int) -> int | None:
 
     if not carries(worker_limit):
         return None
-    low, high = 0, worker_limit
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if carries(middle) else (middle, high)
-    return high
+    return bisect_left(range(1, worker_limit), True, key=carries) + 1
 
 
 def _limits(pipeline: OrderedPipeline) -> list[float]:

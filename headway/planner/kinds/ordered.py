@@ -124,8 +124,7 @@ def with_known_keys(job: JobProfile, counts: KeyCounts) -> JobProfile:
     all_rows = sum(counts.num_rows) + counts.other_rows
     share = min(counts.num_rows[0] / all_rows, _MOST_SHARE)
     hot = KeyedStage.of(
-        replace(stage, hot_share_ratio=max(stage.hot_share_ratio, share)),
-        _known_loads(job, counts),
+        replace(stage, hot_share_ratio=max(stage.hot_share_ratio, share)), _known_loads(job, counts)
     )
     return replace(job, stages=tuple(hot if old is stage else old for old in job.stages))
 

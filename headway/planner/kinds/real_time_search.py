@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -35,29 +34,24 @@ _MOST_STEPS = 12
 _MANY = 10**9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RealTimeSpace(NodeSpace):
-    """Search space of a plan; None is chosen by the plan, or as profiled."""
-
-    source_partitions: int
-    shuffle_partitions: int | None
-    batch_length_s: float | None
-    path_s: float
-
-
 def planned(
     profile: JobProfile,
     rate_per_s: float,
     target: Target,
-    spaces: Sequence[RealTimeSpace],
+    spaces: Sequence[NodeSpace],
     *,
+    source_partitions: int,
+    shuffle_partitions: int | None,
+    batch_length_s: float | None,
+    path_s: float,
     further_targets: Sequence[CatchUp] = (),
     confidence: float,
     objective: Objective = Objective.NODES,
 ) -> RealTimePlan:
     """The fewest nodes, or the best ones, that meet a target in Real-Time Mode.
 
-    ``spaces`` are the available nodes, by node type.
+    ``spaces`` are the available nodes, by node type. ``shuffle_partitions`` and ``batch_length_s``
+    are given if they are fixed. A row takes ``path_s`` from the source and to the sink.
 
     Notes
     -----
@@ -71,8 +65,19 @@ def planned(
     plans = []
     for space in spaces:
         job = at_core_speed(profile, space.core_speed_ratio)
-        margin = math.exp(float(ndtri(confidence)) * spread_of(job))
-        search = _Search(job, rate_per_s, target, space, further_targets, confidence, margin)
+        search = _Search(
+            profile=job,
+            rate_per_s=rate_per_s,
+            target=target,
+            also=further_targets,
+            space=space,
+            source_partitions=source_partitions,
+            shuffle_partitions=shuffle_partitions,
+            batch_length_s=batch_length_s,
+            path_s=path_s,
+            confidence=confidence,
+            margin=math.exp(float(ndtri(confidence)) * spread_of(job)),
+        )
         plans.append(search.plan(objective))
     feasible = [plan for plan in plans if plan.feasible]
     if feasible:
@@ -80,15 +85,19 @@ def planned(
     return min(plans, key=lambda plan: (plan.planned_s, plan.nodes))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
-    """The question of a plan."""
+    """The question of a plan; what is None is chosen by the plan, or as profiled."""
 
     profile: JobProfile
     rate_per_s: float
     target: Target
-    space: RealTimeSpace
     also: Sequence[CatchUp]
+    space: NodeSpace
+    source_partitions: int
+    shuffle_partitions: int | None
+    batch_length_s: float | None
+    path_s: float
     confidence: float
     margin: float
 
@@ -109,7 +118,7 @@ class _Search:
             setting=setting,
             planned_s=planned_s,
             confidence=self.confidence,
-            expected=predicted(self.profile, setting, self.rate_per_s, self.space.path_s),
+            expected=predicted(self.profile, setting, self.rate_per_s, self.path_s),
             max_rate_per_s=None if why else self._max_rate_per_s(setting),
             binding=why or tuple(self._what_decides(setting)),
             spark_conf=self._spark_conf(setting),
@@ -119,9 +128,8 @@ class _Search:
 
     def _partitions(self) -> int:
         """The fewest shuffle partitions that meet the target; as profiled if none are needed."""
-        fixed_partitions = self.space.shuffle_partitions
-        if fixed_partitions is not None or not self._has_shuffle:
-            return fixed_partitions or self.profile.baseline.shuffle_partitions
+        if self.shuffle_partitions is not None or not self._has_shuffle:
+            return self.shuffle_partitions or self.profile.baseline.shuffle_partitions
         max_partitions = max(min(self._most_partitions(), MOST_PARTITIONS), 1)
 
         def keeps(partitions: int) -> bool:
@@ -132,7 +140,7 @@ class _Search:
 
     def _fastest_partitions(self, fewest: int) -> int:
         """The shuffle partitions with the lowest latency of those that all nodes have slots for."""
-        if self.space.shuffle_partitions is not None or not self._has_shuffle:
+        if self.shuffle_partitions is not None or not self._has_shuffle:
             return fewest
         max_partitions = max(min(self._most_partitions(), MOST_PARTITIONS), fewest)
         steps = np.geomspace(fewest, max_partitions, _MOST_STEPS).round()
@@ -143,18 +151,18 @@ class _Search:
 
     def _in_the_way(self, setting: RealTimeSetting) -> Iterator[str]:
         """Tasks that would be too busy, and slots that are not available."""
-        max_busy_ratio = MOST_BUSY_RATIO.value
-        partitions = setting.shuffle_partitions
-        for name, busy in self._busy(partitions).items():
+        max_busy_ratio, partitions = MOST_BUSY_RATIO.value, setting.shuffle_partitions
+        busy_ratios = self._busy(partitions)
+        for stage in self.profile.stages:
+            busy = busy_ratios[stage.name]
             if busy <= max_busy_ratio + 1e-9:
                 continue
-            stage = next(stage for stage in self.profile.stages if stage.name == name)
             num_tasks, partition_kind = partitions, "shuffle partitions"
             if stage.num_source_tasks is not None:
-                num_tasks, partition_kind = self.space.source_partitions, "source partitions"
+                num_tasks, partition_kind = self.source_partitions, "source partitions"
             num_enough = math.ceil(num_tasks * busy / max_busy_ratio)
             cure = f"about {num_enough} equally loaded ones are enough"
-            if stage.hot_share_ratio and self._busy(_MANY)[name] > max_busy_ratio:
+            if stage.hot_share_ratio and self._busy(_MANY)[stage.name] > max_busy_ratio:
                 cure = "the rows of its hottest key alone are too many"
             yield (
                 f"{stage.called}: the busiest of {num_tasks} {partition_kind} is busy for "
@@ -174,11 +182,15 @@ class _Search:
     def _busy(self, partitions: int, rate_per_s: float | None = None) -> dict[str, float]:
         """Busy share of the busiest task of each stage, at the confidence of the plan."""
         rate_per_s = self.rate_per_s if rate_per_s is None else rate_per_s
-        stages = stages_of(self.profile, self.space.source_partitions, partitions, self.margin)
+        stages = stages_of(self.profile, self.source_partitions, partitions, self.margin)
         return {
             stage.name: real_time_stage.utilization_ratio(rate_per_s)
             for stage, real_time_stage in zip(self.profile.stages, stages, strict=True)
         }
+
+    def _busiest(self, partitions: int, rate_per_s: float | None = None) -> float:
+        """Busy share of the busiest task of all stages."""
+        return max(self._busy(partitions, rate_per_s).values())
 
     def _fewest_partitions(self) -> int:
         """The fewest shuffle partitions with which no task behind an exchange is too busy."""
@@ -194,32 +206,28 @@ class _Search:
 
     def _most_partitions(self) -> int:
         """The maximum number of shuffle partitions that all nodes have slots for."""
-        space = self.space
-        slots = space.num_slots(space.max_nodes)
+        slots = self.space.num_slots(self.space.max_nodes)
         shuffles = sum(stage.num_source_tasks is None for stage in self.profile.stages)
-        return (slots - space.source_partitions) // max(shuffles, 1)
+        return (slots - self.source_partitions) // max(shuffles, 1)
 
     def _num_slots(self, partitions: int) -> int:
-        return required_slots(stages_of(self.profile, self.space.source_partitions, partitions))
+        return required_slots(stages_of(self.profile, self.source_partitions, partitions))
 
     def _setting(self, partitions: int) -> RealTimeSetting:
         space = self.space
         per_executor = task_slots(1, space.cores_per_executor, space.task_cpus)
-        setting = RealTimeSetting(
+        return RealTimeSetting(
             executors=-(-self._num_slots(partitions) // per_executor),
             cores_per_executor=space.cores_per_executor,
-            source_partitions=space.source_partitions,
+            source_partitions=self.source_partitions,
             shuffle_partitions=partitions,
-            batch_length_s=space.batch_length_s or BATCH_LENGTH_S.value,
+            batch_length_s=self.batch_length_s or self._best_batch_length_s(partitions),
             task_cpus=space.task_cpus,
         )
-        if space.batch_length_s is not None:
-            return setting
-        return replace(setting, batch_length_s=self._batch_length_s(partitions))
 
-    def _batch_length_s(self, partitions: int) -> float:
+    def _best_batch_length_s(self, partitions: int) -> float:
         """The default; longer for the quantile, shorter for catching up (N10)."""
-        busy = max(self._busy(partitions).values())
+        busy = self._busiest(partitions)
         length_s = BATCH_LENGTH_S.value
         if busy >= 1.0:
             return length_s
@@ -238,10 +246,10 @@ class _Search:
         gap_ratio, quantile = GAP_RATIOS.value[1], self.target.quantile
         latency = latency_at(self.profile, setting, rate_per_s, self.margin, gap_ratio)
         latency_s = latency.mean_s if quantile is None else float(latency.quantile_s(quantile))
-        return PATH_RATIOS.value[1] * self.space.path_s + latency_s
+        return PATH_RATIOS.value[1] * self.path_s + latency_s
 
     def _not_back(self, setting: RealTimeSetting) -> Iterator[str]:
-        busy = max(self._busy(setting.shuffle_partitions).values())
+        busy = self._busiest(setting.shuffle_partitions)
         for catch_up in self.also:
             back_s = math.inf
             if busy < 1.0:
@@ -274,13 +282,12 @@ class _Search:
         """The highest rate at which the setting meets the target, to 2%, in three digits."""
 
         def keeps(rate_per_s: float) -> bool:
-            busy = max(self._busy(setting.shuffle_partitions, rate_per_s).values())
             return (
-                busy <= MOST_BUSY_RATIO.value
+                self._busiest(setting.shuffle_partitions, rate_per_s) <= MOST_BUSY_RATIO.value
                 and self._planned_at(setting, rate_per_s) <= self.target.limit_s
             )
 
-        busy = max(self._busy(setting.shuffle_partitions).values())
+        busy = self._busiest(setting.shuffle_partitions)
         low, high = self.rate_per_s, self.rate_per_s * MOST_BUSY_RATIO.value / busy
         if keeps(high):
             low = high

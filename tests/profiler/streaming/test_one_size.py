@@ -15,9 +15,9 @@ from headway.models.job.advice import AskedSetting, advised_runs
 from headway.models.job.calibration import is_calibrated, spread_ratio
 from headway.models.job.capacity import Capacity
 from headway.models.job.predict import predict
-from headway.planner.judged import judged_setting
 from headway.planner.question import Question
 from headway.planner.space import SearchSpace
+from headway.planner.verdict import judged_setting
 from headway.profiler.streaming.fit import fit_duration
 from headway.words import all_words
 from tests.profiler.streaming.one_size_jobs import (

@@ -1,10 +1,10 @@
-"""The executors of a job that ends, or of DStreams, as Spark configuration."""
+"""The settings of a plan in Spark's terms, with their values in the profiled run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from headway.domain import Change, Job, PlannedSetting
+from headway.domain import Applies, Change, Job, PlannedSetting
 from headway.planner.profiled_memory import (
     before_words,
     beside_heap_conf,
@@ -12,14 +12,15 @@ from headway.planner.profiled_memory import (
     same_value,
 )
 from headway.planner.space import NodeSpace
-from headway.sparkconf import KNOBS, STREAMING, knob_of, resource_settings
+from headway.sparkconf import KNOBS, STREAMING, Knob, knob_of, resource_settings
 from headway.units import spark_memory_text
 
 
 def executor_conf(profile: Job, executors: int, space: NodeSpace) -> dict[str, str]:
-    """Keys of the executors, with what the recorded run set besides their heap and cores.
+    """Keys of the executors of a job that ends, or of DStreams.
 
-    Cores per task are left out if they are Spark's default of one and were before.
+    They have what the recorded run set besides their heap and cores. Cores per task are left out if
+    they are Spark's default of one and were before.
     """
     conf = {
         KNOBS["executors"].key: str(executors),
@@ -34,35 +35,53 @@ def executor_conf(profile: Job, executors: int, space: NodeSpace) -> dict[str, s
     return conf | resource_settings(profile.application.properties)
 
 
-def _profiled_values(profile: Job) -> dict[str, str]:
-    """Values of a plan's keys in the recorded run, by Spark's key, as far as known."""
+def profiled_values(profile: Job) -> dict[str, str]:
+    """Values of a plan's keys in the recorded run, by Spark's key, as far as known.
+
+    Those that only a query has are left out.
+    """
     if profile.provenance == "declared":
         return {}
-    slots = profile.slots
+    slots, properties = profile.slots, profile.application.properties
     counts = {
         KNOBS["executors"].key: slots.executors,
         KNOBS["cores_per_executor"].key: slots.cores_per_executor,
         KNOBS["task_cpus"].key: slots.task_cpus,
     }
     slot_values = {key: str(count) for key, count in counts.items() if count is not None}
-    properties = profile.application.properties
     streaming = {key: properties[key] for key in STREAMING if key in properties}
-    amounts = resource_settings(properties)
-    return slot_values | streaming | profiled_sizes(profile.application) | amounts
+    sizes = profiled_sizes(profile.application)
+    return slot_values | streaming | sizes | resource_settings(properties)
 
 
-def planned_settings(profile: Job, conf: Mapping[str, str]) -> Iterator[PlannedSetting]:
-    """Every key of the plan, with its value in the recorded run."""
-    profiled = _profiled_values(profile)
+def planned_settings(
+    conf: Mapping[str, str],
+    profiled: Mapping[str, str],
+    applies_of: Callable[[Knob], Applies] = lambda knob: knob.applies,
+    *,
+    keeps_checkpoint: bool = False,
+) -> tuple[PlannedSetting, ...]:
+    """Every key of a plan with its value in the profiled run, when it applies, and what fixes it.
+
+    ``applies_of`` says when the setting of a knob applies to the job; ``keeps_checkpoint`` is for a
+    plan that starts from the existing one.
+    """
+    settings = []
     for key, value in conf.items():
-        knob = knob_of(key)
-        yield PlannedSetting(
-            setting=knob.label,
-            key=key,
-            value=value,
-            applies=knob.applies,
-            profiled=value if same_value(key, profiled.get(key), value) else profiled.get(key),
+        knob, before = knob_of(key), profiled.get(key)
+        applies = applies_of(knob)
+        is_pinned = keeps_checkpoint and applies is Applies.NEW_CHECKPOINT
+        settings.append(
+            PlannedSetting(
+                setting=knob.label,
+                key=key,
+                value=value,
+                applies=applies,
+                pinned_by="the existing checkpoint" if is_pinned else None,
+                profiled=value if same_value(key, before, value) else before,
+            )
         )
+    return tuple(settings)
 
 
 def changes_of(
