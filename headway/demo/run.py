@@ -16,7 +16,7 @@ import headway
 from headway.api.page import plan_evidence
 from headway.domain import JobProfile, Prediction, StreamAnswer, Target
 from headway.emitters import FORMATS
-from headway.errors import HeadwayError, require_packages
+from headway.errors import HeadwayError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.text_file import write_text
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
@@ -135,10 +135,8 @@ def run_demo(
     ``folder`` is made, and must be empty if it exists. ``is_busy`` says whether other processes use
     this machine: then runs take longer, and the plan stays further below the rate that the machine
     sustains. ``step`` and ``share`` are called with each step, and how far it is. Raises
-    MissingPackagesError if PySpark is not installed; SparkUnavailableError if there is no Java to
-    run Spark with.
+    SparkUnavailableError if there is no Java to run Spark with.
     """
-    require_packages("spark", "the demonstration", "pyspark")
     length = length.on_busy_machine if is_busy else length
     event_logs = folder / "event-logs"
     with contextlib.ExitStack() as stack:
