@@ -11,7 +11,7 @@ from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.yaml_text import plain_data
 from headway.models.job.predict import predict
 from headway.report.charts import place_percent
-from headway.report.line_charts import Axes, LineChart, Mark
+from headway.report.line_charts import Axes, LineChart
 from headway.report.stream import latency_section
 from headway.report.stream_page import p99_section
 from headway.report.wording import (
@@ -191,11 +191,11 @@ def _time_line(run: SeenRun) -> Section:
         format_duration,
     )
     marks = tuple(
-        Mark(
-            x_percent=place_percent(batch.started_s, axes.right),
-            y_percent=place_percent(batch.duration_s, axes.top),
-            is_kept=batch.is_used,
-            tooltip=(
+        (
+            place_percent(batch.started_s, axes.right),
+            place_percent(batch.duration_s, axes.top),
+            batch.is_used,
+            (
                 f"{format_duration(batch.duration_s)}, {counted(batch.num_rows, 'row')}, "
                 f"{'used' if batch.is_used else 'left out'}"
             ),

@@ -52,7 +52,7 @@ from headway.units import counted, format_duration
 from headway.words import words_of
 
 if TYPE_CHECKING:
-    from headway.report.charts import FrontierChart, PhaseBar
+    from headway.report.charts import Chart
 
 _MOST_REASONS_OF_OBSTACLES, MOST_NOTES_OF_OBSTACLES = 4, 2
 
@@ -191,13 +191,13 @@ def _what_if_data(plan: StreamAnswer, profile: JobProfile | None) -> Iterator[Ma
     return grid_rows(question, grid_of(profile, question, lambda *_: None))
 
 
-def _frontier_charts(plan: StreamAnswer) -> tuple[FrontierChart, ...]:
+def _frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
     from headway.report.charts import frontier_charts
 
     return frontier_charts(plan)
 
 
-def _latency_charts(prediction: Prediction) -> tuple[PhaseBar, ...]:
+def _latency_charts(prediction: Prediction) -> tuple[Chart, ...]:
     from headway.report.charts import latency_charts
 
     return latency_charts(prediction)
