@@ -115,7 +115,7 @@ def _shade(low: float, high: float, right: float) -> tuple[float, float]:
 
 
 def _panel(question: Question, grid: Grid) -> Chart:
-    """Sliders, each with its name, label, stops in words and start; the figures; the grid as JSON."""
+    """Sliders (name, label, stops in words, start), the figures that they change, and the grid."""
     base, limit_s = grid.base, question.target.limit_s
     targets_s = sorted({limit_s, *(float(f"{limit_s * step:.3g}") for step in _TARGET_STEPS)})
     rates = (

@@ -237,8 +237,8 @@ def _require_logs(files: Sequence[Path]) -> None:
     raise UnreadableLogError(
         f"{num_logs or 'none'} of the {first}{len(files):,} files there "
         f"{'look' if num_logs > 1 else 'looks'} like an event log: there are {listed}; expected "
-        "a log that Spark wrote, a folder named eventlog_v2_*, or a folder of these, such as that of "
-        "spark.eventLog.dir: give one of them"
+        "a log that Spark wrote, a folder named eventlog_v2_*, or a folder of these, such as that "
+        "of spark.eventLog.dir: give one of them"
     )
 
 
