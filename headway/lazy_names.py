@@ -10,8 +10,6 @@ from typing import Any
 def loads_when_used(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package whose names live in modules that may never be needed.
 
-    Examples
-    --------
     >>> find = loads_when_used("headway", {"headway.errors": "InputError SpecError"})
     >>> find("InputError").__name__
     'InputError'

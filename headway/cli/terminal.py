@@ -115,8 +115,6 @@ def _has_colour() -> bool:
 def fitted_help(text: str) -> str:
     """A help text whose examples and choices are no wider than the terminal.
 
-    Examples
-    --------
     The remark on a long example is put above it, and an example that is still too long continues
     with a backslash.
 

@@ -70,8 +70,6 @@ def conf_changes(
 def refusal_message(refusals: Iterable[tuple[str, str]]) -> str:
     """One sentence for all refusals, each a location and a text.
 
-    Examples
-    --------
     >>> refusal_message([("a.conf:3", "spark.master is local[*]: it has no executors")])
     'a.conf:3: spark.master is local[*]: it has no executors; take it out, then try again'
     """

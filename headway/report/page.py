@@ -62,8 +62,6 @@ def _profile_rows(profile: JobProfile | ApplicationProfile) -> list[tuple[str, s
 def shortened(text: str, most: int = _MOST_NAME) -> str:
     """A user's name for something, shortened to one line of so many letters.
 
-    Examples
-    --------
     >>> shortened("orders"), len(shortened("x" * 10_000))
     ('orders', 200)
     """
@@ -151,8 +149,6 @@ def _one_line(text: str) -> str:
 def _capitalised(text: str) -> str:
     """With a capital, but for statistics and names, behind which a colon or a bracket stands.
 
-    Examples
-    --------
     >>> _capitalised("one node"), _capitalised("p99 <= 1 s is met"), _capitalised("orders: ok")
     ('One node', 'p99 <= 1 s is met', 'orders: ok')
     """

@@ -64,8 +64,6 @@ _ALL_BUT_SURE = 0.99
 def percent(ratio: float) -> str:
     """A share for people.
 
-    Examples
-    --------
     >>> percent(0.614), percent(0.003), percent(0.0)
     ('61%', '<1%', '0%')
     """
@@ -75,8 +73,6 @@ def percent(ratio: float) -> str:
 def interval_text(interval: Interval) -> str:
     """Both ends of an interval.
 
-    Examples
-    --------
     >>> interval_text(Interval(low=0.9, high=1.2))
     '0.900 s to 1.20 s'
     """
@@ -109,8 +105,6 @@ def latencies(prediction: Prediction) -> dict[str, LatencyDistribution]:
 def trigger_text(trigger_s: float) -> str:
     """The trigger interval as a figure.
 
-    Examples
-    --------
     >>> trigger_text(2.0), trigger_text(0.25), trigger_text(0.0)
     ('2 s', '250 ms', 'as fast as possible')
     """
@@ -128,8 +122,6 @@ def trigger_words(trigger_s: float) -> str:
 def executors_text(executors: int, cores_per_executor: int, task_cpus: float = 1) -> str:
     """The executors of a setting, and the cores per task unless they are Spark's default of one.
 
-    Examples
-    --------
     >>> executors_text(2, 4), executors_text(1, 4, 2)
     ('2 executors x 4 cores', '1 executor x 4 cores (2 per task)')
     """
@@ -140,8 +132,6 @@ def executors_text(executors: int, cores_per_executor: int, task_cpus: float = 1
 def setting_text(configuration: Configuration) -> str:
     """A setting in one line.
 
-    Examples
-    --------
     >>> setting_text(
     ...     Configuration(executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=2)
     ... )
@@ -162,8 +152,6 @@ def setting_text(configuration: Configuration) -> str:
 def brief_setting_text(configuration: Configuration) -> str:
     """A setting for a table cell.
 
-    Examples
-    --------
     >>> brief_setting_text(
     ...     Configuration(executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=0)
     ... )
@@ -382,8 +370,6 @@ def _setting_row(
 def cost_text(cost_per_hour: float | None) -> str:
     """A price per hour, in the currency of the given prices.
 
-    Examples
-    --------
     >>> cost_text(0.384), cost_text(None)
     ('0.384', '-')
     """
