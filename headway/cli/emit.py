@@ -11,7 +11,7 @@ import click
 
 from headway.cli.options import Command, Option, given, refuse
 from headway.cli.outputs import OUTPUT_FOLDER, file_complaint
-from headway.cli.terminal import suggest
+from headway.cli.terminal import show_patched, suggest
 from headway.emitters import ALL_FORMATS
 from headway.errors import ExitCode, HeadwayError, InputError
 from headway.formats.from_json import parse_any_plan
@@ -154,13 +154,7 @@ def _patch(
     if given("node_type") and not names_node_types(before, file):
         refuse(["--node-type"], f"{file} has no place for it; only Databricks bundles have")
     after = patched(plan, before, submission, name=file, job=job)
-    if not write:
-        click.echo(after.text, nl=False)
-    elif after.text == before:
-        click.echo(f"{one_line(file)}: already as planned", err=True)
-    else:
-        write_text(file, after.text, label="the patched file")
-        click.echo(f"{one_line(file)}: patched", err=True)
+    show_patched(file, before, after.text, is_written=write, state="as planned")
     for line in after.beside:
         click.echo(line, err=True)
 

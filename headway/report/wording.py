@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from headway.assumptions.advice import OVERRUNS_SHOWN_RATIO
 from headway.digits import format_money
@@ -79,6 +79,20 @@ def interval_text(interval: Interval) -> str:
     if interval.is_open:
         return f"{format_duration(interval.low)} or more"
     return " to ".join(format_durations(interval.low, interval.high))
+
+
+def shown_parts(parts_s: Mapping[str, float]) -> list[tuple[str, float, float]]:
+    """Name, time and share of each part of a time, but for those that take next to nothing.
+
+    >>> shown_parts({"wait": 1.0, "plan": 0.001, "stages": 3.0})[0]
+    ('wait', 1.0, 0.2499)
+    """
+    total_s = sum(parts_s.values())
+    return [
+        (name, part_s, part_s / total_s)
+        for name, part_s in parts_s.items()
+        if total_s > 0 and part_s / total_s >= PRINTED_FROM
+    ]
 
 
 def latency_text(latency_s: float) -> str:
