@@ -201,6 +201,16 @@ def spelling(parameter: click.Parameter) -> str:
     return max(parameter.opts, key=len)
 
 
+def question_option(*names: str, **details: Any) -> Callable[[Function], Function]:
+    """An option that is a part of the question, as help by topics shows it."""
+    return click.option(*names, cls=Option, topic=Topic.QUESTION, **details)
+
+
+def rare_option(*names: str, **details: Any) -> Callable[[Function], Function]:
+    """An option that only the full help shows."""
+    return click.option(*names, cls=Option, is_rare=True, **details)
+
+
 PERCENT = Parsed("share", parse_share)
 LEVEL = Parsed("confidence level", _confidence)
 RATE = Parsed("rate", parse_rate_per_s)
@@ -208,10 +218,6 @@ DURATION = Parsed("duration", parse_seconds)
 TARGET = Parsed("target", parse_promise)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-strict_option = click.option(
-    "--strict",
-    cls=Option,
-    is_rare=True,
-    is_flag=True,
-    help="Exit with 5 if the answer is outside the calibrated range.",
+strict_option = rare_option(
+    "--strict", is_flag=True, help="Exit with 5 if the answer is outside the calibrated range."
 )
