@@ -53,6 +53,7 @@ class Knob:
     pinned_before_version: str | None = None
 
 
+_AT_RESTART = (Applies.RESTART, Applies.RESTART)
 _TABLE = (
     Knob("executors", "executors", "spark.executor.instances", "executors"),
     Knob("cores_per_executor", "cores per executor", "spark.executor.cores", "cores"),
@@ -68,22 +69,8 @@ _TABLE = (
         applies_with_state=Applies.NEW_CHECKPOINT,
         pinned_before_version="4.1",
     ),
-    Knob(
-        "trigger_s",
-        "trigger",
-        "trigger",
-        "seconds",
-        applies=Applies.RESTART,
-        applies_with_state=Applies.RESTART,
-    ),
-    Knob(
-        "max_offsets_per_trigger",
-        "rate limit",
-        KAFKA.key or "",
-        "records",
-        applies=Applies.RESTART,
-        applies_with_state=Applies.RESTART,
-    ),
+    Knob("trigger_s", "trigger", "trigger", "seconds", *_AT_RESTART),
+    Knob("max_offsets_per_trigger", "rate limit", KAFKA.key or "", "records", *_AT_RESTART),
 )
 
 #: Every knob of a plan, by setting.
