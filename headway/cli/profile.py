@@ -46,9 +46,7 @@ from headway.redaction import one_line
 @question_option(
     "--advise", is_flag=True, help="Recommend the runs to record next, with the reason for each."
 )
-@question_option(
-    "--rate", type=RATE, help="With --advise: input rate of the question, e.g. 50k/s."
-)
+@question_option("--rate", type=RATE, help="With --advise: input rate of the question, e.g. 50k/s.")
 @question_option(
     "--target",
     "targets",

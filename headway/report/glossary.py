@@ -67,6 +67,4 @@ def explained(used_terms: list[str], text: str) -> Markup:
     return Markup(
         '{}<span class="term" tabindex="0" aria-describedby="{}">{}'
         '<span class="tip" role="tooltip" id="{}">{}</span></span>{}'
-    ).format(
-        text[: match.start()], name, match[0], name, DEFINITIONS[term], text[match.end() :]
-    )
+    ).format(text[: match.start()], name, match[0], name, DEFINITIONS[term], text[match.end() :])

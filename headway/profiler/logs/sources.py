@@ -31,7 +31,7 @@ __all__ = ["EventLog", "FoundLogs", "LogFailure", "find_event_logs"]
 # Files that are looked at before all others are read, and those besides logs that a folder of logs
 # may have: without any log among them, and with some.
 _FIRST_FILES, _FEW_OTHERS, _MOST_OTHERS = 1_000, 8, 100
-_HEAD_BYTES = 4096
+_EVENT_WITHIN_BYTES = 4096
 _LISTED_ENDINGS = 3
 
 # A single letter would be a Windows drive.
@@ -247,7 +247,7 @@ def _is_like_log(file: Path) -> bool:
     if layouts.has_log_name(file.name):
         return True
     try:
-        head = _first_bytes(file, _HEAD_BYTES)
+        head = _first_bytes(file, _EVENT_WITHIN_BYTES)
     except (UnreadableLogError, OSError):
         return False
     is_event = EVENT_LOG.match(head.decode("utf-8", "replace")) is not None
