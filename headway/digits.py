@@ -18,8 +18,6 @@ _SAME_RATIO, _EXACT_DIGITS = 1e-11, 6
 def rank_of(number: float) -> int:
     """Index of the last number with three digits that is not above, in the list of all of them.
 
-    Examples
-    --------
     >>> rank_of(100.0), rank_of(57_483.0) - rank_of(57_300.0)
     (1800, 1)
     """
@@ -32,8 +30,6 @@ def rank_of(number: float) -> int:
 def number_at(rank: int) -> float:
     """The number with three digits at an index.
 
-    Examples
-    --------
     >>> number_at(rank_of(57_483.0)), number_at(rank_of(0.0123)), number_at(rank_of(999.0) + 1)
     (57400.0, 0.0123, 1000.0)
     """
@@ -44,8 +40,6 @@ def number_at(rank: int) -> float:
 def rounded_down(value: float) -> float:
     """The last number with three digits that is not above.
 
-    Examples
-    --------
     >>> rounded_down(57_483.0), rounded_down(0.0)
     (57400.0, 0.0)
     """
@@ -55,8 +49,6 @@ def rounded_down(value: float) -> float:
 def rounded_up(value: float) -> float:
     """The next number with three digits that is not below.
 
-    Examples
-    --------
     >>> rounded_up(0.44202), rounded_up(2.0), rounded_up(float("inf"))
     (0.443, 2.0, inf)
     """
@@ -69,8 +61,6 @@ def rounded_up(value: float) -> float:
 def format_rate_down(rate_per_s: float) -> str:
     """A rate up to which something holds, for people: it still holds at the printed rate.
 
-    Examples
-    --------
     >>> format_rate_down(141_808.0), format_rate_down(50_000.0)
     ('141k/s', '50k/s')
     """
@@ -80,8 +70,6 @@ def format_rate_down(rate_per_s: float) -> str:
 def format_max_rate(rate_per_s: float) -> str:
     """A max rate for people: of three digits, or a requested one with up to six of its digits.
 
-    Examples
-    --------
     >>> format_max_rate(61_800.0), format_max_rate(61_847.377)
     ('61.8k/s', '61.8473k/s')
     """
@@ -94,8 +82,6 @@ def format_max_rate(rate_per_s: float) -> str:
 def size_text(num_bytes: float) -> str:
     """A number of bytes in three digits.
 
-    Examples
-    --------
     >>> size_text(1536), size_text(3 * 2**30)
     ('1.5 KiB', '3 GiB')
     """
@@ -108,8 +94,6 @@ def size_text(num_bytes: float) -> str:
 def format_money(amount: float, *, currency: str = "", sign: bool = False) -> str:
     """An amount of money for people: three significant digits, whole from 100 on.
 
-    Examples
-    --------
     >>> format_money(12_345.6, currency="USD"), format_money(0.19234)
     ('12,346 USD', '0.192')
     >>> format_money(70.08, sign=True)

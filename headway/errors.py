@@ -20,8 +20,6 @@ _LONGEST_MESSAGE = 1000
 class ExitCode(IntEnum):
     """How a command ended: the one table that commands, help, pages and tests read.
 
-    Examples
-    --------
     >>> ExitCode(3).name, EXIT_CODES[ExitCode.INFEASIBLE]
     ('INFEASIBLE', 'target infeasible; the nearest feasible plan is printed')
     """
@@ -57,8 +55,6 @@ def argument(name: str) -> str:
     The library shows the name, since its users pass arguments; a command shows the option that sets
     the argument.
 
-    Examples
-    --------
     >>> error = HeadwayError(f"{argument('node_cores')} is 0; expected at least 1")
     >>> str(error)
     'node_cores is 0; expected at least 1'
@@ -71,8 +67,6 @@ def argument(name: str) -> str:
 class HeadwayError(Exception):
     """Base of all errors meant for the user; the command line prints it as one line.
 
-    Examples
-    --------
     >>> HeadwayError("disk full").exit_code
     <ExitCode.FAILURE: 1>
     """
@@ -91,8 +85,6 @@ class HeadwayError(Exception):
 class InputError(HeadwayError):
     """Invalid input: an option, a file's content, a target.
 
-    Examples
-    --------
     >>> InputError("--rate: not a rate").exit_code
     <ExitCode.INVALID: 2>
     """
@@ -139,24 +131,11 @@ class MissingPackagesError(HeadwayError):
 
 
 def require_packages(extra: str, feature: str, *packages: str) -> None:
-    """Raise an error if packages are missing that a plain installation does not include.
+    """Raise MissingPackagesError if packages are missing that a plain installation has not.
 
-    Parameters
-    ----------
-    extra : str
-        The extra of ``pyproject.toml`` that includes them.
-    feature : str
-        What needs them, as the beginning of a sentence.
-    packages : str
-        Names to import, looked for but not loaded.
+    ``extra`` is the extra of ``pyproject.toml`` that includes them, ``feature`` what needs them, as
+    the beginning of a sentence; ``packages`` are looked for but not loaded.
 
-    Raises
-    ------
-    MissingPackagesError
-        If any of them is not installed.
-
-    Examples
-    --------
     >>> require_packages("capacity", "planning a fleet", "sys", "no_such_solver")
     Traceback (most recent call last):
     ...
@@ -189,8 +168,6 @@ class SolverError(HeadwayError):
 def first_line(error: object) -> str:
     r"""The first line of an error's message, redacted; Spark's have a page of stack below it.
 
-    Examples
-    --------
     >>> first_line(ValueError("no such topic\n\tat org.apache")), first_line(ValueError())
     ('no such topic', 'no message')
     """

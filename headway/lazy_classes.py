@@ -29,8 +29,6 @@ def frozen_dataclass(
 
     Only other classes of this decorator can be derived from them.
 
-    Examples
-    --------
     >>> @frozen_dataclass(frozen=True, slots=True)
     ... class Interval:
     ...     low: float

@@ -1,4 +1,4 @@
-"""Names that a package holds out but loads only when they are first used."""
+"""Names and functions that are loaded only when they are first used."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any
 def loads_when_used(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package whose names live in modules that may never be needed.
 
-    Examples
-    --------
     >>> find = loads_when_used("headway", {"headway.errors": "InputError SpecError"})
     >>> find("InputError").__name__
     'InputError'
@@ -28,3 +26,17 @@ def loads_when_used(package: str, homes: Mapping[str, str]) -> Callable[[str], A
         return getattr(importlib.import_module(home_of[name]), name)
 
     return find
+
+
+def loads_when_called(dotted_path: str) -> Callable[..., Any]:
+    """A function of a module that may never be needed.
+
+    >>> loads_when_called("math.floor")(2.5)
+    2
+    """
+    module, _, name = dotted_path.rpartition(".")
+
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        return getattr(importlib.import_module(module), name)(*arguments, **keywords)
+
+    return call

@@ -17,8 +17,6 @@ _ROOT = str(Path(__file__).parents[1])
 def python_command(*arguments: str) -> list[str]:
     """The command of a Python process that does not import from its working folder.
 
-    Examples
-    --------
     >>> python_command("-m", "headway")[1:]
     ['-P', '-m', 'headway']
     """
@@ -28,8 +26,6 @@ def python_command(*arguments: str) -> list[str]:
 def python_environment() -> Mapping[str, str]:
     """Variables with which a Python process, and those that it starts, import as this one does.
 
-    Examples
-    --------
     >>> python_environment()["PYTHONSAFEPATH"]
     '1'
     """

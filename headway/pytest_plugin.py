@@ -11,19 +11,17 @@ and everything else when a test asks for it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
 if TYPE_CHECKING:
     from headway.domain import Answer
 
-
-class Planner(Protocol):
-    """The fixture ``headway_plan``: takes a spec file, or a profile with a rate and a target."""
-
-    def __call__(self, source: str | Path, **options: Any) -> Answer: ...
+Planner: TypeAlias = "Callable[..., Answer]"
+"""The fixture ``headway_plan``: takes a spec file, or a profile with a rate and a target."""
 
 
 @pytest.fixture

@@ -45,19 +45,10 @@ _SAME_RATIO = 5e-10  # nine digits
 def parse_duration_s(text: str) -> float:
     """Seconds of a duration such as ``2s``, ``500ms``, ``1.5 min``, ``1h30m``, ``2 seconds``.
 
-    Parameters
-    ----------
-    text : str
-        Numbers with units us, ms, s, min (or m), h, d, or these in words, as Spark's triggers take
-        them; several may follow each other.
+    Numbers have units us, ms, s, min (or m), h, d, or these in words, as Spark's triggers take
+    them; several may follow each other. Raises InputError if the text is not a duration; a bare
+    number is none, since it has no unit.
 
-    Raises
-    ------
-    InputError
-        If the text is not a duration. A bare number is refused: it has no unit.
-
-    Examples
-    --------
     >>> parse_duration_s("500ms")
     0.5
     >>> parse_duration_s("1h30m")
@@ -82,17 +73,12 @@ def parse_duration_s(text: str) -> float:
 def parse_rate_per_s(text: str) -> float:
     """Records per second of a rate such as ``50k/s``, ``1.2M/min``, ``800``.
 
-    Examples
-    --------
+    Raises InputError if the text is not a rate, or the rate is not positive or too large.
+
     >>> parse_rate_per_s("50k/s")
     50000.0
     >>> parse_rate_per_s("3M/min")
     50000.0
-
-    Raises
-    ------
-    InputError
-        If the text is not a rate, or the rate is not positive or too large.
     """
     match = re.fullmatch(
         _NUMBER + r"\s*(?P<scale>[kKmMgG]?)\s*(?:(?:rows|records)?\s*/\s*(?P<per>[a-zA-Z]+))?",
@@ -113,15 +99,10 @@ def parse_rate_per_s(text: str) -> float:
 def parse_rows(text: str) -> float:
     """A number of rows such as ``40M``, ``1.5g``, ``800000``.
 
-    Examples
-    --------
+    Raises InputError if it is not a number of rows, or not positive, or too large.
+
     >>> parse_rows("40M")
     40000000.0
-
-    Raises
-    ------
-    InputError
-        If the text is not a number of rows, or the number is not positive or too large.
     """
     match = re.fullmatch(_NUMBER + r"\s*(?P<scale>[kKmMgG]?)\s*(?:rows|records)?", text.strip())
     num_rows = float(match["number"]) * _COUNT[match["scale"].lower()] if match else 0.0
@@ -153,19 +134,14 @@ def _not_a_rate(text: str) -> InputError:
 def parse_size_bytes(text: str) -> int:
     """Bytes of a memory size such as ``8g``, ``512m``, ``8Gi``; always binary, as in Spark.
 
-    Examples
-    --------
+    Raises InputError if the text is not a size; a bare number is none, since it has no unit.
+
     >>> parse_size_bytes("8g") == parse_size_bytes("8Gi") == 8 * 2**30
     True
     >>> parse_size_bytes("14")
     Traceback (most recent call last):
     ...
     headway.errors.InputError: '14' has no unit; write 14g for gibibytes, or 14m for mebibytes
-
-    Raises
-    ------
-    InputError
-        If the text is not a size. A bare number is refused: it has no unit.
     """
     match = re.fullmatch(_NUMBER + r"\s*(?P<unit>[a-zA-Z]*)", text.strip())
     if match is not None and not match["unit"]:
@@ -184,17 +160,11 @@ def parse_size_bytes(text: str) -> int:
 def spark_memory_bytes(text: str) -> int:
     """Bytes of a memory setting as Spark itself reads it: a bare number is MiB.
 
-    ``spark.executor.memory``, the overheads and Python's share are all kept in MiB.
+    ``spark.executor.memory``, the overheads and Python's share are all kept in MiB. Raises
+    InputError if the text is not a size.
 
-    Examples
-    --------
     >>> spark_memory_bytes("4096") == spark_memory_bytes("4g") == 4 * 2**30
     True
-
-    Raises
-    ------
-    InputError
-        If the text is not a size.
     """
     bare = text.strip()
     return parse_size_bytes(f"{bare}m" if bare.isdecimal() else bare)
@@ -221,8 +191,6 @@ def s_to_ms(seconds: float) -> int:
 def format_duration(seconds: float) -> str:
     """A duration for people: three significant digits, the unit that reads best.
 
-    Examples
-    --------
     >>> format_duration(0.0421), format_duration(2.304), format_duration(5400)
     ('42 ms', '2.30 s', '1.5 h')
     >>> format_duration(55.1e-6), format_duration(864_000), format_duration(0.0)
@@ -252,8 +220,6 @@ def format_duration(seconds: float) -> str:
 def format_durations(*durations_s: float) -> list[str]:
     """As `format_duration`, for one sentence: in one unit, if all of them read well in it.
 
-    Examples
-    --------
     >>> format_durations(0.948, 1.5), format_durations(87.7, 120.0), format_durations(0.04, 60.0)
     (['0.948 s', '1.50 s'], ['87.7 s', '120 s'], ['40 ms', '1 min'])
     """
@@ -277,8 +243,6 @@ def exact_duration(seconds: float) -> str:
 
     At most nine digits; more are rounding errors.
 
-    Examples
-    --------
     >>> exact_duration(3.0), exact_duration(1.2349), exact_duration(5430.0), exact_duration(0.0305)
     ('3.00 s', '1.2349 s', '90.5 min', '30.5 ms')
     """
@@ -295,8 +259,6 @@ def exact_duration(seconds: float) -> str:
 def exact_rate(rate_per_s: float) -> str:
     """A requested rate: like `format_rate`, but with all of its digits.
 
-    Examples
-    --------
     >>> exact_rate(150_000.0), exact_rate(150_123.0), exact_rate(0.25)
     ('150k/s', '150.123k/s', '0.25/s')
     """
@@ -320,8 +282,6 @@ def _is_about(parsed: float, original: float) -> bool:
 def format_rate(rate_per_s: float, num_digits: int = 3) -> str:
     """A rate for people.
 
-    Examples
-    --------
     >>> format_rate(50000), format_rate(812.4), format_rate(1_250_000)
     ('50k/s', '812/s', '1.25M/s')
     >>> format_rate(999.7), format_rate(2.5e9)
@@ -339,8 +299,6 @@ def format_rate(rate_per_s: float, num_digits: int = 3) -> str:
 def counted(number: int, noun: str, plural: str = "") -> str:
     """A count with its noun, for people; ``plural`` where the plural is not just an s.
 
-    Examples
-    --------
     >>> counted(1, "job"), counted(12000, "job"), counted(0, "batch", "batches")
     ('1 job', '12,000 jobs', '0 batches')
     """
@@ -352,8 +310,6 @@ def spark_trigger_text(trigger_s: float) -> str:
 
     The trigger takes words; ``2s`` is refused there although configuration keys demand it.
 
-    Examples
-    --------
     >>> spark_trigger_text(1.0), spark_trigger_text(0.25), spark_trigger_text(0)
     ('1 second', '250 milliseconds', '0 seconds')
     """
@@ -367,8 +323,6 @@ def spark_trigger_text(trigger_s: float) -> str:
 def spark_memory_text(size_bytes: int) -> str:
     """A memory size as every Spark version reads it: whole ``g``, else whole ``m``, rounded up.
 
-    Examples
-    --------
     >>> spark_memory_text(8 * 2**30), spark_memory_text(1610612736)
     ('8g', '1536m')
     """

@@ -48,7 +48,6 @@ MOST_EMPTY_NAMES = {
     "models": 1,
     "planner": 2,
     "profiler": 3,
-    "report": 1,
     "runtime": 1,
     "tuner": 1,
 }

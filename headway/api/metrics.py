@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from headway.api.schedule import ScheduleGate
 from headway.api.shed import SheddingBatches
@@ -14,7 +14,12 @@ from headway.api.watch import Watcher
 from headway.domain.argument_values import Duration
 from headway.errors import HeadwayError, InputError, first_line
 from headway.formats.event_lines import EventFile
-from headway.formats.open_metrics import Metric, open_metrics_text, prometheus_text
+from headway.formats.open_metrics import (
+    Metric,
+    open_metrics_text,
+    prometheus_text,
+    spark_lines,
+)
 from headway.formats.text_file import write_text
 from headway.profiler.recording.recorder import Recorder
 from headway.profiler.recording.shed_rows import ShedRows
@@ -26,7 +31,7 @@ from headway.report.live_metrics import (
 )
 from headway.report.watched import look_metrics
 from headway.runtime.metrics.endpoint import Endpoint
-from headway.runtime.metrics.spark_source import Repeated, SparkSource
+from headway.runtime.metrics.spark_source import Repeated, registered_source
 from headway.tuner.tuner import Tuner
 
 if TYPE_CHECKING:
@@ -108,7 +113,7 @@ class PublishedMetrics:
         self._publishers: list[Publisher] = []
         self._collecting = threading.Lock()
         self._shed_rows: ShedRows | None = None
-        self._source: SparkSource | None = None
+        self._source: Any = None
         self._endpoint: Endpoint | None = None
         self._events: EventFile | None = None
         self._file: Path | None = None
@@ -125,7 +130,7 @@ class PublishedMetrics:
     ) -> None:
         """Publish from now on, each way that was asked for."""
         if spark is not None:
-            self._source = SparkSource(spark)
+            self._source = registered_source(spark)
             self._shed_rows = ShedRows(spark)
         if events is not None:
             self._events = EventFile(events)
@@ -201,7 +206,7 @@ class PublishedMetrics:
     def _update(self) -> None:
         metrics = self.metrics()
         if self._source is not None:
-            self._source.put(metrics)
+            self._source.put(spark_lines(metrics))
         if self._file is not None:
             write_text(self._file, prometheus_text(metrics), label="the metrics")
 

@@ -38,5 +38,5 @@ def seen_runs(logs: Sequence[str | Path]) -> tuple[SeenRun, ...]:
             )
             for batch_id, report in sorted(timed.items())
         )
-        shown_runs.append(SeenRun(name=run.query_name or run.query_id, batches=batches))
+        shown_runs.append((run.query_name or run.query_id, batches))
     return tuple(shown_runs)

@@ -12,7 +12,7 @@ from headway.api.explore import function_of
 from headway.api.tune import tune
 from headway.domain.tuner import Phase
 from headway.domain.watched import WatchedChange
-from headway.emitters.patch_executors import TunedExecutors, patch_executors
+from headway.emitters.patch_executors import patch_executors
 from headway.errors import HeadwayError, InputError
 from headway.formats.text_file import write_text
 from headway.formats.tuner_files import RESTORE_WORD, is_locked, load_tuner, save_tuner, switch_file
@@ -126,9 +126,9 @@ def patched_manifest(path: str | Path, manifest: str, *, name: str, job: str | N
             f"{state_of(path, tuning)}: no such file; expected the state of a tuner that has run"
         )
     num_executors, bounds = saved_state.last_good.executors, tuning.executors
-    executors = TunedExecutors(
-        executors=num_executors,
-        min_executors=num_executors if bounds is None else bounds.min_executors,
-        max_executors=num_executors if bounds is None else bounds.max_executors,
-    )
+    executors = {
+        "minExecutors": num_executors if bounds is None else bounds.min_executors,
+        "initialExecutors": num_executors,
+        "maxExecutors": num_executors if bounds is None else bounds.max_executors,
+    }
     return patch_executors(manifest, executors, name=name, job=job)

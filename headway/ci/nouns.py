@@ -190,8 +190,6 @@ class Report(Result):
     def exit_code(self) -> int:
         """0, or that of the worst error: infeasible, regression, outside the calibrated range.
 
-        Examples
-        --------
         >>> Report(baseline=None, jobs=()).exit_code
         0
         """
@@ -200,8 +198,6 @@ class Report(Result):
     def is_quiet(self, below_ratio: float) -> bool:
         """Whether all passed, and nothing changed by more than a ratio.
 
-        Examples
-        --------
         >>> Report(baseline=None, jobs=()).is_quiet(0.02)
         True
         """

@@ -8,21 +8,18 @@ from typing import Any
 import click
 
 from headway.api.backtest import backtest
-from headway.cli.options import PERCENT, Command, Option, json_option
+from headway.cli.options import PERCENT, Command, json_option, question_option
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, suggest
-from headway.domain.argument import Topic
 from headway.domain.log_questions import ProfileQuestion
 from headway.errors import ExitCode
 
 
 @click.command("backtest", cls=Command)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option(
+@question_option(
     "--max-error",
-    cls=Option,
-    topic=Topic.QUESTION,
     type=PERCENT,
     help="Exit with 4 if the median error of the mean or the p99 is above this, e.g. 15%.",
 )

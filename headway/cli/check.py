@@ -6,11 +6,20 @@ from typing import Any
 
 import click
 
-from headway.cli.options import PERCENT, Command, Option, given, json_option, one_format, refuse
+from headway.cli.options import (
+    PERCENT,
+    Command,
+    given,
+    json_option,
+    one_format,
+    question_option,
+    rare_option,
+    refuse,
+)
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, suggest
-from headway.domain.argument import Topic, read_question
+from headway.domain.argument import read_question
 from headway.domain.fleet_questions import Limits
 from headway.errors import ExitCode
 from headway.formats.lock_file import lock_beside
@@ -22,10 +31,8 @@ _FOR_PEOPLE = ("text", "markdown")
 
 @click.command("check", cls=Command)
 @click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
-@click.option(
+@question_option(
     "--baseline",
-    cls=Option,
-    topic=Topic.QUESTION,
     type=click.Path(),
     metavar="LOCK",
     help="Lock file to compare with.  [default: the headway.lock beside each SPEC, or that of the "
@@ -40,10 +47,8 @@ _FOR_PEOPLE = ("text", "markdown")
     help="Output format.",
 )
 @options_of(Limits)
-@click.option(
+@rare_option(
     "--quiet-below",
-    cls=Option,
-    is_rare=True,
     type=PERCENT,
     help="Print nothing if all passed, and no cost, number of nodes or planned time changed by "
     "more than this; for text and markdown.",

@@ -11,7 +11,7 @@ from headway.cli.options import Command
 from headway.cli.outputs import OUTPUT_FOLDER
 from headway.cli.progress import Progress
 from headway.cli.terminal import remark, show, suggest
-from headway.errors import ExitCode, InputError
+from headway.errors import ExitCode, InputError, require_packages
 
 
 @click.command("demo", cls=Command)
@@ -33,6 +33,7 @@ def command(output: Path | None, quick: bool) -> int:
     run, plans for a p99 target at a higher rate, runs the plan, and prints predicted beside
     measured. Exits with 1 if the target was missed.
     """
+    require_packages("spark", "the demonstration", "pyspark")
     from headway.demo.run import FULL, QUICK, busy_note, run_demo
     from headway.demo.story import story
 

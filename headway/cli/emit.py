@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headway.cli.options import Command, Option, given, refuse
+from headway.cli.options import Command, given, rare_option, refuse
 from headway.cli.outputs import OUTPUT_FOLDER, file_complaint
-from headway.cli.terminal import suggest
+from headway.cli.terminal import show_patched, suggest
 from headway.emitters import ALL_FORMATS
 from headway.errors import ExitCode, HeadwayError, InputError
 from headway.formats.from_json import parse_any_plan
@@ -50,15 +50,10 @@ if TYPE_CHECKING:
 @click.option("--spark-version", help="Spark version that will run the job; as planned by default.")
 @click.option("--name", help="Name of the job.")
 @click.option("--main", help="Application file, e.g. local:///opt/app/orders.py.")
-@click.option("--image", cls=Option, is_rare=True, help="Container image.")
-@click.option("--namespace", cls=Option, is_rare=True, help="Namespace.")
+@rare_option("--image", help="Container image.")
+@rare_option("--namespace", help="Namespace.")
 @click.option("--node-type", help="The platform's name of the node type.")
-@click.option(
-    "--runtime",
-    cls=Option,
-    is_rare=True,
-    help="Release of the platform's runtime, e.g. 17.3.x-scala2.13.",
-)
+@rare_option("--runtime", help="Release of the platform's runtime, e.g. 17.3.x-scala2.13.")
 def command(
     plan: str,
     output_format: str | None,
@@ -154,13 +149,7 @@ def _patch(
     if given("node_type") and not names_node_types(before, file):
         refuse(["--node-type"], f"{file} has no place for it; only Databricks bundles have")
     after = patched(plan, before, submission, name=file, job=job)
-    if not write:
-        click.echo(after.text, nl=False)
-    elif after.text == before:
-        click.echo(f"{one_line(file)}: already as planned", err=True)
-    else:
-        write_text(file, after.text, label="the patched file")
-        click.echo(f"{one_line(file)}: patched", err=True)
+    show_patched(file, before, after.text, is_written=write, state="as planned")
     for line in after.beside:
         click.echo(line, err=True)
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import click
-
 from headway.api.file_kinds import is_log
-from headway.cli.options import Option, refuse
+from headway.cli.options import rare_option, refuse
 from headway.cli.outputs import OUTPUT_FILE
 from headway.cli.progress import Progress
 from headway.cli.terminal import remark
 
-profile_option = click.option(
+profile_option = rare_option(
     "--profile",
     "profile_file",
-    cls=Option,
-    is_rare=True,
     type=OUTPUT_FILE,
     metavar="FILE",
     help="Also write the profile of an event log, as YAML.",

@@ -130,7 +130,7 @@ class Command(click.Command):
     def _option_of_argument(self) -> dict[str, str]:
         """The option of each argument: by the parameter's name, and by the option's own name."""
         options = [param for param in self.params if isinstance(param, click.Option)]
-        spelt = {_spelling(param): param.name for param in options}
+        spelt = {spelling(param): param.name for param in options}
         return {
             **{option.lstrip("-").replace("-", "_"): option for option in spelt},
             **{name: option for option, name in spelt.items() if name is not None},
@@ -146,7 +146,7 @@ class Command(click.Command):
             given_options = [param for param in parsed[2] if isinstance(param, click.Option)]
             for option in given_options:
                 if given_options.count(option) > 1 and not (option.multiple or option.is_flag):
-                    raise click.UsageError(f"{_spelling(option)} is given twice", ctx)
+                    raise click.UsageError(f"{spelling(option)} is given twice", ctx)
             return parsed
 
         parser.parse_args = parse_once  # type: ignore[method-assign]  # of this one parser
@@ -170,7 +170,7 @@ def was_given(name: str) -> bool:
 def given(*names: str) -> list[str]:
     """Those of some parameters that were given on the command line, as options are spelt there."""
     context = click.get_current_context()
-    spelt = {param.name: _spelling(param) for param in context.command.params}
+    spelt = {param.name: spelling(param) for param in context.command.params}
     return [spelt[name] for name in names if was_given(name)]
 
 
@@ -196,8 +196,19 @@ def one_format(as_json: bool, output_format: str) -> str:
     return "json"
 
 
-def _spelling(parameter: click.Parameter) -> str:
+def spelling(parameter: click.Parameter) -> str:
+    """A parameter as it is typed; of an option the longest of its names."""
     return max(parameter.opts, key=len)
+
+
+def question_option(*names: str, **details: Any) -> Callable[[Function], Function]:
+    """An option that is a part of the question, as help by topics shows it."""
+    return click.option(*names, cls=Option, topic=Topic.QUESTION, **details)
+
+
+def rare_option(*names: str, **details: Any) -> Callable[[Function], Function]:
+    """An option that only the full help shows."""
+    return click.option(*names, cls=Option, is_rare=True, **details)
 
 
 PERCENT = Parsed("share", parse_share)
@@ -207,10 +218,6 @@ DURATION = Parsed("duration", parse_seconds)
 TARGET = Parsed("target", parse_promise)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-strict_option = click.option(
-    "--strict",
-    cls=Option,
-    is_rare=True,
-    is_flag=True,
-    help="Exit with 5 if the answer is outside the calibrated range.",
+strict_option = rare_option(
+    "--strict", is_flag=True, help="Exit with 5 if the answer is outside the calibrated range."
 )

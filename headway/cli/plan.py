@@ -14,11 +14,11 @@ from headway.cli.jobs import profile_option, profiled
 from headway.cli.kinds_of_jobs import NEXT_STEP, configuration_formats, refuse_outputs
 from headway.cli.options import (
     Command,
-    Option,
     exit_code,
     given,
     json_option,
     one_format,
+    rare_option,
     refuse,
     strict_option,
 )
@@ -56,9 +56,7 @@ _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan
 @click.option(
     "-v", "--verbose", is_flag=True, help="Print all details, and the explanation of the plan."
 )
-@click.option(
-    "-q", "--quiet", cls=Option, is_rare=True, is_flag=True, help="Print the answer only."
-)
+@rare_option("-q", "--quiet", is_flag=True, help="Print the answer only.")
 @strict_option
 @json_option
 def command(

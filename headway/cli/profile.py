@@ -10,13 +10,21 @@ import click
 
 from headway.api.profile import Survey, profile, profile_and_tables, survey
 from headway.api.results import as_data
-from headway.cli.options import RATE, TARGET, Command, Option, given, json_option, refuse
+from headway.cli.options import (
+    RATE,
+    TARGET,
+    Command,
+    given,
+    json_option,
+    question_option,
+    rare_option,
+    refuse,
+)
 from headway.cli.outputs import OUTPUT_FILE_OR_FOLDER, OUTPUT_FOLDER, is_folder
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import remark, show, suggest
 from headway.domain import ApplicationProfile, JobProfile, Promise, parse_promise
-from headway.domain.argument import Topic
 from headway.domain.log_questions import LogsQuestion, ProfileQuestion
 from headway.errors import EventLogError, InputError
 from headway.formats.as_json import json_text
@@ -32,40 +40,22 @@ from headway.redaction import one_line
     type=OUTPUT_FILE_OR_FOLDER,
     help="YAML file to write; a folder (ending in /) gets one profile per application.",
 )
-@click.option(
-    "--check",
-    cls=Option,
-    topic=Topic.QUESTION,
-    is_flag=True,
-    help="Only report what the logs contain and what is missing.",
+@question_option(
+    "--check", is_flag=True, help="Only report what the logs contain and what is missing."
 )
-@click.option(
-    "--advise",
-    cls=Option,
-    topic=Topic.QUESTION,
-    is_flag=True,
-    help="Recommend the runs to record next, with the reason for each.",
+@question_option(
+    "--advise", is_flag=True, help="Recommend the runs to record next, with the reason for each."
 )
-@click.option(
-    "--rate",
-    cls=Option,
-    topic=Topic.QUESTION,
-    type=RATE,
-    help="With --advise: input rate of the question, e.g. 50k/s.",
-)
-@click.option(
+@question_option("--rate", type=RATE, help="With --advise: input rate of the question, e.g. 50k/s.")
+@question_option(
     "--target",
     "targets",
-    cls=Option,
-    topic=Topic.QUESTION,
     type=TARGET,
     multiple=True,
     help="With --advise: target of the question, e.g. 'p99 <= 3s'; repeatable.",
 )
-@click.option(
+@rare_option(
     "--tables",
-    cls=Option,
-    is_rare=True,
     type=OUTPUT_FOLDER,
     metavar="FOLDER",
     help="Write applications, queries, batches, jobs, stages, tasks and plans as Parquet.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headway.redaction import harmless, harmless_lines
+from headway.redaction import harmless, harmless_lines, one_line
 from headway.report.columns import USUAL_WIDTH, fitted, set_width, width
 
 if TYPE_CHECKING:
@@ -115,8 +115,6 @@ def _has_colour() -> bool:
 def fitted_help(text: str) -> str:
     """A help text whose examples and choices are no wider than the terminal.
 
-    Examples
-    --------
     The remark on a long example is put above it, and an example that is still too long continues
     with a backslash.
 
@@ -153,3 +151,17 @@ def _broken_at(line: str, mark: str, start: str, end: str) -> list[str]:
         return [line]
     continuation = start + line[break_at:].lstrip()
     return [line[:break_at] + end, *_broken_at(continuation, mark, start, end)]
+
+
+def show_patched(file: str, before: str, after: str, *, is_written: bool, state: str) -> None:
+    """Print a patched file, or write it and say so; ``state`` is that of one without changes."""
+    if not is_written:
+        click.echo(after, nl=False)
+    elif after == before:
+        click.echo(f"{one_line(file)}: already {state}", err=True)
+    else:
+        # Help is shown without what writes files.
+        from headway.formats.text_file import write_text
+
+        write_text(file, after, label="the patched file")
+        click.echo(f"{one_line(file)}: patched", err=True)

@@ -12,11 +12,10 @@ import click
 from headway.api.supervise import supervise_spec
 from headway.api.tune_spec import patched_manifest, switch_spec, tune_spec
 from headway.cli.options import DURATION, Command, given, refuse
-from headway.cli.terminal import event, remark, show, suggest
+from headway.cli.terminal import event, remark, show, show_patched, suggest
 from headway.domain.watched import WatchedChange
 from headway.errors import ExitCode
 from headway.formats.own_files import read_whole_text
-from headway.formats.text_file import write_text
 from headway.redaction import one_line
 from headway.report.watched import change_text
 from headway.report.wording import brief_setting_text
@@ -116,13 +115,7 @@ def _patch(spec: str, file: str, *, write: bool, job: str | None) -> None:
     """Print the manifest with the executors of the tuner, or write it."""
     before = read_whole_text(Path(file), expected="a manifest")
     after = patched_manifest(spec, before, name=one_line(file), job=job)
-    if not write:
-        click.echo(after, nl=False)
-    elif after == before:
-        click.echo(f"{one_line(file)}: already as tuned", err=True)
-    else:
-        write_text(file, after, label="the patched file")
-        click.echo(f"{one_line(file)}: patched", err=True)
+    show_patched(file, before, after, is_written=write, state="as tuned")
 
 
 def _teller() -> Callable[[Tuner, WatchedChange | None], None]:

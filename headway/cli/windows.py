@@ -10,10 +10,9 @@ import click
 from headway.api.results import as_data, as_text
 from headway.api.windows import fusions_of, windows
 from headway.cli.jobs import profiled
-from headway.cli.options import Command, Option, json_option
+from headway.cli.options import Command, json_option, question_option
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import show, suggest
-from headway.domain.argument import Topic
 from headway.domain.query_questions import WindowsQuestion
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text
@@ -23,11 +22,9 @@ from headway.report.sharing import fusions_json, fusions_text
 @click.command("windows", cls=Command)
 @click.argument("profile", metavar="LOG|PROFILE")
 @options_of(WindowsQuestion)
-@click.option(
+@question_option(
     "--explain",
     "plan",
-    cls=Option,
-    topic=Topic.QUESTION,
     type=click.Path(path_type=Path),
     help="Output of df.explain(): shows which of its exchanges one exchange could replace.",
 )

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ import headway
 from headway.api.page import plan_evidence
 from headway.domain import JobProfile, Prediction, StreamAnswer, Target
 from headway.emitters import FORMATS
-from headway.errors import HeadwayError, require_packages
+from headway.errors import HeadwayError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.text_file import write_text
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
@@ -135,10 +136,8 @@ def run_demo(
     ``folder`` is made, and must be empty if it exists. ``is_busy`` says whether other processes use
     this machine: then runs take longer, and the plan stays further below the rate that the machine
     sustains. ``step`` and ``share`` are called with each step, and how far it is. Raises
-    MissingPackagesError if PySpark is not installed; SparkUnavailableError if there is no Java to
-    run Spark with.
+    SparkUnavailableError if there is no Java to run Spark with.
     """
-    require_packages("spark", "the demonstration", "pyspark")
     length = length.on_busy_machine if is_busy else length
     event_logs = folder / "event-logs"
     with contextlib.ExitStack() as stack:
@@ -154,11 +153,10 @@ def run_demo(
                 extra_conf=local_checkpoint_conf(),
             )
         )
-        checkpoints = scratch / "checkpoints"
-        bench = _Bench(spark=spark, checkpoints=checkpoints, step=step, share=share)
-        bench.warm_up(length)
+        run = partial(_measured, spark, scratch / "checkpoints", step, share)
+        _warm_up(run, length)
         for name, setting in PROFILED.items():
-            bench.run(name, setting, run_s=length.profiled_s)
+            run(name, setting, run_s=length.profiled_s)
         step("profiling the event log")
         profile = headway.profile(event_logs, queries=list(PROFILED), engine="in-process")
         headway.save_profile(profile, folder / "word-count.profile.yaml")
@@ -171,9 +169,7 @@ def run_demo(
         comparisons: list[ComparisonRow] = []
         if length.predicted_s:
             comparisons.extend(
-                _compared(
-                    bench.run(name, setting, run_s=length.predicted_s), setting, predictions[name]
-                )
+                _compared(run(name, setting, run_s=length.predicted_s), setting, predictions[name])
                 for name, setting in PREDICTED.items()
                 # Over capacity, as on a busy machine, there is no latency to compare.
                 if predictions[name].is_quotable
@@ -184,7 +180,7 @@ def run_demo(
             shuffle_partitions=plan.configuration.shuffle_partitions,
         )
         limit = plan.configuration.max_offsets_per_trigger
-        measured = bench.run("planned", planned, run_s=length.planned_s, max_rows=limit)
+        measured = run("planned", planned, run_s=length.planned_s, max_rows=limit)
     comparisons.append(_compared(measured, planned, plan.prediction, label="the plan: "))
     step("writing the report")
     _write_comparison(folder, profile, plan, comparisons)
@@ -231,46 +227,46 @@ def _cpu_ticks() -> tuple[int, int] | None:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bench:
-    """Runs settings of the word count, one after the other, in one warm JVM."""
+def _warm_up(run: Callable[..., MeasuredRun], length: Length) -> None:
+    """Run batches until the JVM has compiled what they run, or for twice as long as planned."""
+    first = run("warm-up", WARM_UP, run_s=length.warm_up_s)
+    missing_s = (length.warm_batches - first.num_batches) * first.batch_duration.mean_s
+    if missing_s > 0.0:
+        run("warm-up-2", WARM_UP, run_s=min(missing_s, length.warm_up_s))
 
-    spark: SparkSession
-    checkpoints: Path
-    step: Callable[[str], None]
-    share: Callable[[float], None]
 
-    def warm_up(self, length: Length) -> None:
-        """Run batches until the JVM has compiled what they run, or for twice as long as planned."""
-        first = self.run("warm-up", WARM_UP, run_s=length.warm_up_s)
-        missing_s = (length.warm_batches - first.num_batches) * first.batch_duration.mean_s
-        if missing_s > 0.0:
-            self.run("warm-up-2", WARM_UP, run_s=min(missing_s, length.warm_up_s))
-
-    def run(
-        self, name: str, setting: Setting, *, run_s: float, max_rows: int | None = None
-    ) -> MeasuredRun:
-        """Run one setting for a while and measure it."""
-        self.step(f"running {name}: {setting}")
-        query = word_count(
-            self.spark,
-            rate_per_s=setting.rate_per_s,
-            # More map tasks than slots, as a topic has more partitions than a small cluster.
-            num_source_partitions=2 * self.spark.sparkContext.defaultParallelism,
-            hash_rounds=_HASH_ROUNDS,
-            max_rows_per_trigger=max_rows,
-        )
-        return run_query(
-            query,
-            query_name=name,
-            trigger_s=setting.trigger_s,
-            checkpoint=self.checkpoints / name,
-            warm_s=_WARM_S,
-            run_s=run_s,
-            shuffle_partitions=setting.shuffle_partitions,
-            least_batches=_LEAST_BATCHES,
-            progress=self.share,
-        )
+def _measured(
+    spark: SparkSession,
+    checkpoints: Path,
+    step: Callable[[str], None],
+    share: Callable[[float], None],
+    name: str,
+    setting: Setting,
+    *,
+    run_s: float,
+    max_rows: int | None = None,
+) -> MeasuredRun:
+    """Run one setting of the word count for a while, and measure it."""
+    step(f"running {name}: {setting}")
+    query = word_count(
+        spark,
+        rate_per_s=setting.rate_per_s,
+        # More map tasks than slots, as a topic has more partitions than a small cluster.
+        num_source_partitions=2 * spark.sparkContext.defaultParallelism,
+        hash_rounds=_HASH_ROUNDS,
+        max_rows_per_trigger=max_rows,
+    )
+    return run_query(
+        query,
+        query_name=name,
+        trigger_s=setting.trigger_s,
+        checkpoint=checkpoints / name,
+        warm_s=_WARM_S,
+        run_s=run_s,
+        shuffle_partitions=setting.shuffle_partitions,
+        least_batches=_LEAST_BATCHES,
+        progress=share,
+    )
 
 
 def _predict(profile: JobProfile, setting: Setting) -> Prediction:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from headway.lazy_classes import dataclass
-from headway.lazy_names import loads_when_used
+from headway.lazy_names import loads_when_called, loads_when_used
 
 if TYPE_CHECKING:
-    from headway.domain import Answer
     from headway.emitters.submission import Submission
 
 #: The text of a file from a plan, and by keyword the ``version`` of Headway and the ``submission``.
@@ -36,14 +34,8 @@ def _format(
     dotted_path: str, uses: str = "", *, has_comments: bool = True, fills_in_sizes: bool = False
 ) -> Format:
     """A format whose function is in a module of this package, loaded when it is called."""
-    module, _, function = dotted_path.partition(".")
-
-    def render(plan: Answer, **keywords: Any) -> str:
-        renderer: Render = getattr(import_module(f"{__name__}.{module}"), function)
-        return renderer(plan, **keywords)
-
     return Format(
-        render=render,
+        render=loads_when_called(f"{__name__}.{dotted_path}"),
         uses=frozenset(uses.split()),
         has_comments=has_comments,
         fills_in_sizes=fills_in_sizes,

@@ -57,8 +57,6 @@ def properties_flag(conf: dict[str, str]) -> str:
 
     Raises InputError if no delimiter is left.
 
-    Examples
-    --------
     >>> properties_flag({"a": "1", "b": "2"}), properties_flag({"a": "1,2", "b": "3"})
     ('a=1,b=2', '^#^a=1,2#b=3')
     """

@@ -87,8 +87,6 @@ def worker_heap_bytes(
     Beside it are other memory of a fixed size and the overhead, which is Spark's own, a tenth of
     the heap, unless the plan sets it. No such worker is an InputError.
 
-    Examples
-    --------
     >>> worker_heap_bytes(4, 8 * 2**30) // 2**20, worker_heap_bytes(1, 2**29) // 2**20
     (8378, 1664)
     >>> worker_heap_bytes(4, 8 * 2**30, beside_bytes=2**30, overhead_bytes=2 * 2**30) // 2**30

@@ -95,8 +95,7 @@ def _cluster_place(
     # Databricks sizes executors itself, unless the file does.
     changes["spark_conf"] = {
         **sizeless_conf(plan),
-        **{key: value for key, value in plan.spark_conf.items() if key in current},
-        **{key: value for key, value in values.items() if key in current},
+        **{key: value for key, value in {**plan.spark_conf, **values}.items() if key in current},
     }
     return Place(
         labels=labels,

@@ -65,8 +65,7 @@ def _kubeflow_place(label: str, node: Any, below: tuple[str, ...], plan: Answer)
     current = scalars_of(conf_node)
     conf = {
         **other_conf(plan),
-        **{key: value for key, value in plan.spark_conf.items() if key in current},
-        **{key: value for key, value in values.items() if key in current},
+        **{key: value for key, value in {**plan.spark_conf, **values}.items() if key in current},
     }
     fields = _field_settings(spec)
     stated = {_FIELDS[field]: field for field in _FIELDS if field in fields}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from headway.domain.plan_parts import PlannedResources
 from headway.formats.yaml_lines import Tree
@@ -32,13 +32,8 @@ class Place:
     has_trigger: bool = False
 
 
-class Manifest(NamedTuple):
-    """An application of a Kubernetes operator: its API group, kind, name and node in a file."""
-
-    group: str
-    kind: str | None
-    label: str
-    node: Any
+Manifest: TypeAlias = tuple[str, str | None, str, Any]
+"""An application of a Kubernetes operator: its API group, kind, name and node in a file."""
 
 
 def manifests_in(node: Any) -> Iterator[Manifest]:
@@ -47,12 +42,8 @@ def manifests_in(node: Any) -> Iterator[Manifest]:
     if kind == "List":
         for item in items_of(value_at(node, ("items",))):
             yield from manifests_in(item)
-    yield Manifest(
-        group=(text_at(node, ("apiVersion",)) or "").partition("/")[0],
-        kind=kind,
-        label=text_at(node, ("metadata", "name")) or "unnamed",
-        node=node,
-    )
+    group = (text_at(node, ("apiVersion",)) or "").partition("/")[0]
+    yield group, kind, text_at(node, ("metadata", "name")) or "unnamed", node
 
 
 def conf_changes(
@@ -79,8 +70,6 @@ def conf_changes(
 def refusal_message(refusals: Iterable[tuple[str, str]]) -> str:
     """One sentence for all refusals, each a location and a text.
 
-    Examples
-    --------
     >>> refusal_message([("a.conf:3", "spark.master is local[*]: it has no executors")])
     'a.conf:3: spark.master is local[*]: it has no executors; take it out, then try again'
     """

@@ -29,8 +29,6 @@ class Submission:
     ``node_type`` is as the platform calls it. Image, namespace and service account are for
     Kubernetes. A name that is not valid on its platform is an InputError.
 
-    Examples
-    --------
     >>> Submission(name="Orders (EU)").slug
     'orders-eu'
     """
@@ -106,8 +104,6 @@ class Submission:
 def writes_for(spark_version: str) -> bool:
     """Whether there are formats for a version of Spark.
 
-    Examples
-    --------
     >>> writes_for("3.5.6-amzn-2"), writes_for("4.3.0"), writes_for("3.3.2")
     (True, True, False)
     """
@@ -141,8 +137,6 @@ def sizeless_conf(plan: Answer) -> dict[str, str]:
 def is_executor_size(key: str) -> bool:
     """Whether a key says how many executors there are, or how large one is.
 
-    Examples
-    --------
     >>> is_executor_size("spark.executor.memory"), is_executor_size("spark.sql.shuffle.partitions")
     (True, False)
     """

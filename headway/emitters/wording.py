@@ -151,8 +151,6 @@ def entry_lines(entries: Mapping[str, str], why: Mapping[str, str], indent: str)
 def python_literal(text: str) -> str:
     """A text as Python writes it, in double quotes.
 
-    Examples
-    --------
     >>> python_literal('say "yes"')
     '"say \\\\"yes\\\\""'
     """

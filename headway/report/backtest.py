@@ -9,7 +9,7 @@ from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.as_json import prediction_json
 from headway.formats.codec import data_of
 from headway.redaction import one_line
-from headway.report.charts import DotChart, dot_charts
+from headway.report.charts import Chart, dot_charts
 from headway.report.comparison import ComparisonRow
 from headway.units import counted, format_duration, format_rate
 
@@ -62,7 +62,7 @@ def backtest_sheet(backtest: Backtest) -> Sheet:
     )
 
 
-def _charts(backtest: Backtest) -> tuple[DotChart, ...]:
+def _charts(backtest: Backtest) -> tuple[Chart, ...]:
     return dot_charts(
         [
             ComparisonRow(

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, TypeAlias
 
 from headway.digits import format_money
 from headway.domain import Prediction, StreamAnswer
@@ -34,104 +33,17 @@ _MOST_TICKS = 6
 _LEAST_NUMBERED_PERCENT = 5.0
 _HEADROOM_RATIO = 1.08  # above the highest mark, for its symbol
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
-    """A labelled place on an axis."""
-
-    place_percent: float
-    label: str
+Tick: TypeAlias = tuple[float, str]
+"""A position on an axis, in per cent of its length, and the label there."""
+Chart: TypeAlias = Mapping[str, Any]
+"""What a macro of the template draws; its ``form`` is the name of the macro."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrontierMark:
-    """One node count of the frontier chart; heights count from the bottom."""
+def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
+    """Max rate by number of nodes, with the requested rate as a line; nothing without points.
 
-    place_percent: float
-    height_percent: float
-    nodes: str
-    rate: str
-    keeps_rate: bool
-    plan_height_percent: float | None
-    plan_rate: str
-    tooltip: str
-    cost: str = ""
-
-    @property
-    def is_plan(self) -> bool:
-        """Whether the plan has this number of nodes; its own setting is at its own height."""
-        return self.plan_height_percent is not None
-
-    @property
-    def is_own(self) -> bool:
-        """Whether this mark is for the plan's own setting."""
-        return self.plan_height_percent == self.height_percent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrontierChart:
-    """Sustainable rate by node count, with the requested rate as a line."""
-
-    form: ClassVar[str] = "frontier"
-    target: str
-    ticks: tuple[Tick, ...]
-    marks: tuple[FrontierMark, ...]
-    asked_percent: float
-    asked: str
-    has_gaps: bool
-
-    @property
-    def has_costs(self) -> bool:
-        """Whether the nodes have prices."""
-        return any(mark.cost for mark in self.marks)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """One piece of the phase bar and its line in the legend."""
-
-    start_percent: float
-    width_percent: float
-    number: int
-    is_numbered: bool
-    name: str
-    duration: str
-    share: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseBar:
-    """A latency as one bar of its phases."""
-
-    form: ClassVar[str] = "phases"
-    segments: tuple[Segment, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DotRow:
-    """One statistic, predicted and measured, on the axis of its chart."""
-
-    figure: ComparedFigure
-    predicted_percent: float
-    measured_percent: float
-    low_percent: float | None
-    high_percent: float | None
-    tooltip: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DotChart:
-    """A comparison as a dot plot from zero."""
-
-    form: ClassVar[str] = "dots"
-    label: str
-    ticks: tuple[Tick, ...]
-    rows: tuple[DotRow, ...]
-    has_legend: bool = True
-
-
-def frontier_charts(plan: StreamAnswer) -> tuple[FrontierChart, ...]:
-    """The frontier of a plan; nothing if it has no points."""
+    A plan's own setting is drawn at its own height, above or below the best of its nodes.
+    """
     if not plan.frontier:
         return ()
     requested_rate_per_s = plan.arrivals.rate_per_s
@@ -154,33 +66,39 @@ def frontier_charts(plan: StreamAnswer) -> tuple[FrontierChart, ...]:
             parts.append(f"{cost} per month")
         if rate_per_s > 0 and not point.calibrated:
             parts.append("extrapolated")
+        height_percent = place_percent(rate_per_s, top)
+        own_percent = None
+        if own_point is not None:
+            own_percent = place_percent(own_point.sustainable_rate_per_s, top)
         marks.append(
-            FrontierMark(
-                place_percent=100 * (index + 0.5) / len(plan.frontier),
-                height_percent=place_percent(rate_per_s, top),
-                nodes=f"{point.nodes:,}",
-                rate=rate,
-                keeps_rate=rate_per_s >= requested_rate_per_s,
-                plan_height_percent=None
-                if own_point is None
-                else place_percent(own_point.sustainable_rate_per_s, top),
-                plan_rate="" if own_point is None else rate_text(own_point),
-                tooltip="\n".join(filter(None, parts)),
-                cost=cost,
-            )
+            {
+                "place_percent": 100 * (index + 0.5) / len(plan.frontier),
+                "height_percent": height_percent,
+                "nodes": f"{point.nodes:,}",
+                "rate": rate,
+                "keeps_rate": rate_per_s >= requested_rate_per_s,
+                "is_plan": own_point is not None,
+                "is_own": own_percent == height_percent,
+                "plan_height_percent": own_percent,
+                "plan_rate": "" if own_point is None else rate_text(own_point),
+                "tooltip": "\n".join(filter(None, parts)),
+                "cost": cost,
+            }
         )
-    chart = FrontierChart(
-        target=str(plan.target),
-        ticks=ticks,
-        marks=tuple(marks),
-        asked_percent=place_percent(requested_rate_per_s, top),
-        asked=format_rate(requested_rate_per_s),
-        has_gaps=plan.frontier[-1].nodes - plan.frontier[0].nodes >= len(plan.frontier),
-    )
+    chart = {
+        "form": "frontier",
+        "target": str(plan.target),
+        "ticks": ticks,
+        "marks": marks,
+        "asked_percent": place_percent(requested_rate_per_s, top),
+        "asked": format_rate(requested_rate_per_s),
+        "has_costs": any(mark["cost"] for mark in marks),
+        "has_gaps": plan.frontier[-1].nodes - plan.frontier[0].nodes >= len(plan.frontier),
+    }
     return (chart,)
 
 
-def latency_charts(prediction: Prediction) -> tuple[PhaseBar, ...]:
+def latency_charts(prediction: Prediction) -> tuple[Chart, ...]:
     """The p99 of the tuple latency as pieces: the parts of the mean, and the rest above it."""
     latency = prediction.tuple_latency
     if not prediction.is_quotable or latency is None:
@@ -191,17 +109,17 @@ def latency_charts(prediction: Prediction) -> tuple[PhaseBar, ...]:
     }
     above_s = latency.p99_s - latency.mean_s
     segments = phase_segments({**parts_s, BEYOND_THE_MEAN: above_s} if above_s > 0 else parts_s)
-    return (PhaseBar(segments=segments),) if segments else ()
+    return ({"form": "phases", "segments": segments},) if segments else ()
 
 
-def phase_segments(phases_s: Mapping[str, float]) -> tuple[Segment, ...]:
+def phase_segments(phases_s: Mapping[str, float]) -> list[dict[str, Any]]:
     """The mean latency as pieces of one bar, in the order in which a record passes them.
 
     If there are more phases than colours, the shortest are combined at the end.
     """
     total_s = sum(phases_s.values())
     if not 0 < total_s < math.inf:
-        return ()
+        return []
     bar_phases_s = dict(phases_s)
     if len(bar_phases_s) > _MOST_COLOURS:
         longest = sorted(bar_phases_s, key=lambda name: bar_phases_s[name], reverse=True)[
@@ -211,45 +129,46 @@ def phase_segments(phases_s: Mapping[str, float]) -> tuple[Segment, ...]:
         shortest_s = sum(bar_phases_s[name] for name in shortest)
         bar_phases_s = {name: value_s for name, value_s in bar_phases_s.items() if name in longest}
         bar_phases_s[f"{len(shortest)} shorter phases"] = shortest_s
-    segments: list[Segment] = []
+    segments: list[dict[str, Any]] = []
     start_percent = 0.0
     for number, (name, value_s) in enumerate(bar_phases_s.items(), start=1):
         width_percent = 100 * max(value_s, 0.0) / total_s
         segments.append(
-            Segment(
-                start_percent=start_percent,
-                width_percent=width_percent,
-                number=number,
-                is_numbered=width_percent >= _LEAST_NUMBERED_PERCENT,
-                name=name,
-                duration=format_duration(value_s),
-                share=percent(value_s / total_s),
-            )
+            {
+                "start_percent": start_percent,
+                "width_percent": width_percent,
+                "number": number,
+                "is_numbered": width_percent >= _LEAST_NUMBERED_PERCENT,
+                "name": name,
+                "duration": format_duration(value_s),
+                "share": percent(value_s / total_s),
+            }
         )
         start_percent += width_percent
-    return tuple(segments)
+    return segments
 
 
-def dot_charts(rows: Sequence[ComparisonRow]) -> tuple[DotChart, ...]:
+def dot_charts(rows: Sequence[ComparisonRow]) -> tuple[Chart, ...]:
     """A dot plot for each comparison, each on an axis of its own, under one legend."""
     return tuple(_dot_chart(row, has_legend=index == 0) for index, row in enumerate(rows))
 
 
-def _dot_chart(row: ComparisonRow, *, has_legend: bool) -> DotChart:
+def _dot_chart(row: ComparisonRow, *, has_legend: bool) -> Chart:
     reached_s: list[float] = []
     for figure in row.figures:
         high_s = figure.interval90_s.high if figure.interval90_s else 0.0
         reached_s += (figure.predicted_s, figure.measured_s, high_s)
     ticks, top = axis(reached_s, format_duration)
-    return DotChart(
-        label=row.label,
-        ticks=ticks,
-        rows=tuple(_dot_row(figure, top) for figure in row.figures),
-        has_legend=has_legend,
-    )
+    return {
+        "form": "dots",
+        "label": row.label,
+        "ticks": ticks,
+        "rows": [_dot_row(figure, top) for figure in row.figures],
+        "has_legend": has_legend,
+    }
 
 
-def _dot_row(figure: ComparedFigure, top: float) -> DotRow:
+def _dot_row(figure: ComparedFigure, top: float) -> dict[str, Any]:
     interval = figure.interval90_s
     tooltip = (
         f"{figure.statistic}: predicted {format_duration(figure.predicted_s)}, "
@@ -257,14 +176,14 @@ def _dot_row(figure: ComparedFigure, top: float) -> DotRow:
     )
     if interval is not None:
         tooltip += f"\n90% interval {interval_text(interval)}"
-    return DotRow(
-        figure=figure,
-        predicted_percent=place_percent(figure.predicted_s, top),
-        measured_percent=place_percent(figure.measured_s, top),
-        low_percent=None if interval is None else place_percent(interval.low, top),
-        high_percent=None if interval is None else place_percent(interval.high, top),
-        tooltip=tooltip,
-    )
+    return {
+        "figure": figure,
+        "predicted_percent": place_percent(figure.predicted_s, top),
+        "measured_percent": place_percent(figure.measured_s, top),
+        "low_percent": None if interval is None else place_percent(interval.low, top),
+        "high_percent": None if interval is None else place_percent(interval.high, top),
+        "tooltip": tooltip,
+    }
 
 
 def axis(values: Sequence[float], label: Callable[[float], str]) -> tuple[tuple[Tick, ...], float]:
@@ -273,7 +192,7 @@ def axis(values: Sequence[float], label: Callable[[float], str]) -> tuple[tuple[
     top = highest * _HEADROOM_RATIO
     step = _round_step(top / _MOST_TICKS)
     ticks = tuple(
-        Tick(place_percent=place_percent(value, top), label=label(value) if value else "0")
+        (place_percent(value, top), label(value) if value else "0")
         for value in (step * count for count in range(int(top / step) + 1))
     )
     return ticks, top

@@ -38,8 +38,6 @@ def aligned(
     longer than a line, continues under its own beginning. Columns that are ``right`` are aligned at
     their right edge, as numbers are.
 
-    Examples
-    --------
     >>> print("\\n".join(aligned([("nodes", "rate"), ("2", "80k/s")], right=(0,))))
       nodes  rate
           2  80k/s
@@ -67,8 +65,6 @@ def aligned(
 def _bands(widths: Sequence[int], room: int) -> list[range]:
     """Columns that are on the same line, for each line of a row.
 
-    Examples
-    --------
     >>> _bands([4, 10, 6], 24), _bands([4, 10, 6], 20)
     ([range(0, 3)], [range(0, 2), range(2, 3)])
     """
@@ -103,8 +99,6 @@ def _laid(
 def paragraph(text: str, *, lead: str = "") -> list[str]:
     """A text behind a lead, wrapped with its further lines under the first.
 
-    Examples
-    --------
     >>> paragraph("close to saturation", lead="note: ")
     ['note: close to saturation']
     """
@@ -128,8 +122,6 @@ def fitted(text: str) -> str:
 
     Lines to copy stay whole, and so do words, such as the name of a file.
 
-    Examples
-    --------
     >>> fitted("word " * 21) == "word " * 19 + "word\\n  word"
     True
     """
@@ -149,8 +141,6 @@ def _pieces(line: str) -> list[str]:
 def bar(share_ratio: float, *, width: int) -> str:
     """A bar of block characters, ``width`` of them for a share of 1, to an eighth of one.
 
-    Examples
-    --------
     >>> bar(0.5, width=5)
     '██▌'
     """

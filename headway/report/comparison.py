@@ -50,8 +50,6 @@ class ComparedFigure:
 class ComparisonRow:
     """One latency, predicted and measured.
 
-    Examples
-    --------
     >>> guess = LatencyDistribution(mean_s=1.1, p50_s=1.0, p95_s=1.8, p99_s=2.2)
     >>> truth = LatencyDistribution(mean_s=1.0, p50_s=1.0, p95_s=2.0, p99_s=2.0)
     >>> row = ComparisonRow(label="tuple latency", predicted=guess, measured=truth)

@@ -13,8 +13,6 @@ from headway.units import counted, spark_memory_text
 def driver_section(driver: PlannedDriver | None) -> Section:
     """How busy the driver of a plan is, its heap, and how many such queries it would carry.
 
-    Examples
-    --------
     >>> driver = PlannedDriver(
     ...     num_queries=1, busy_cores=0.11, cores=1, needed_cores=1, knee_queries=9.1,
     ...     knee_low_queries=7.1, knee_high_queries=11.6, heap_bytes=2**30,

@@ -12,11 +12,12 @@ from headway.formats.as_json import dstreams_plan_json, dstreams_prediction_json
 from headway.report.facts import nodes_fact, profiled_nodes
 from headway.report.wording import (
     MOST_NOTES,
-    PRINTED_FROM,
     changes_section,
     executors_text,
     nodes_meet,
+    percent,
     settings_section,
+    shown_parts,
 )
 from headway.units import counted, format_duration, format_rate
 from headway.words import all_words, as_sentence
@@ -27,7 +28,6 @@ _FEW_ROWS = 6
 
 def dstreams_prediction_sheet(prediction: DStreamsPrediction) -> Sheet:
     """Whether it is stable first, then its latency."""
-    total_s = sum(prediction.phases_s.values())
     return Sheet(
         about="Headway prediction of a DStreams application",
         headline=as_sentence(_verdict(prediction)),
@@ -38,9 +38,8 @@ def dstreams_prediction_sheet(prediction: DStreamsPrediction) -> Sheet:
             Section(
                 title="mean tuple latency by phase",
                 rows=tuple(
-                    (name, format_duration(phase_s), f"{phase_s / total_s:.0%}")
-                    for name, phase_s in prediction.phases_s.items()
-                    if total_s > 0 and phase_s / total_s >= PRINTED_FROM
+                    (name, format_duration(phase_s), percent(share))
+                    for name, phase_s, share in shown_parts(prediction.phases_s)
                 ),
                 right=(1, 2),
             ),

@@ -57,8 +57,6 @@ def equation_text(number: str) -> str:
 
     Raises InputError if there is no equation with that number.
 
-    Examples
-    --------
     >>> print(equation_text("B12"))
     (B12) With at most `N` rows per batch a query keeps up if and only if `λ max(B, a+bN) < N`.
     <BLANKLINE>

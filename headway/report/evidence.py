@@ -6,14 +6,12 @@ import json
 import math
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
 
 from markupsafe import Markup
 
 from headway.domain import JobProfile, Metric, Prediction
 from headway.domain.sheet import Section
-from headway.report.charts import place_percent
+from headway.report.charts import Chart, place_percent
 from headway.report.feasibility import partitions_map, trigger_map
 from headway.report.line_charts import Axes, LineChart
 from headway.report.what_if import SHARES, Grid, Question, grid_of, is_over, shares_of, upper_s
@@ -24,26 +22,6 @@ _STATISTICS = ("mean", "p50", "p95", "p99")
 _SAME_WITHIN = 0.01
 _TOP_OF_TARGET = 2.5  # the rate chart shows this many times the limit
 _TARGET_STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
-
-
-class Slider(NamedTuple):
-    """One slider: its stops in words, and its start."""
-
-    name: str
-    label: str
-    stops: tuple[str, ...]
-    start: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIfPanel:
-    """The sliders, name and label of the figures that they change, and the grid as JSON."""
-
-    form: ClassVar[str] = "what_if"
-    about: str
-    sliders: tuple[Slider, ...]
-    figures: tuple[tuple[str, str], ...]
-    data_json: Markup
 
 
 def evidence_of(
@@ -136,7 +114,8 @@ def _shade(low: float, high: float, right: float) -> tuple[float, float]:
     return start, place_percent(high, right) - start
 
 
-def _panel(question: Question, grid: Grid) -> WhatIfPanel:
+def _panel(question: Question, grid: Grid) -> Chart:
+    """Sliders (name, label, stops in words, start), the figures that they change, and the grid."""
     base, limit_s = grid.base, question.target.limit_s
     targets_s = sorted({limit_s, *(float(f"{limit_s * step:.3g}") for step in _TARGET_STEPS)})
     rates = (
@@ -152,10 +131,10 @@ def _panel(question: Question, grid: Grid) -> WhatIfPanel:
     targets, target = tuple(map(format_duration, targets_s)), f"target for the {question.statistic}"
     triggers, trigger_s = tuple(map(trigger_text, grid.triggers_s)), base.trigger_s
     sliders = (
-        Slider("rate", "input rate", rates, 1 + grid.rates_per_s.index(question.rate_per_s)),
-        Slider("target", target, targets, targets_s.index(limit_s)),
-        Slider("nodes", "nodes", nodes, 1 + grid.nodes.index(question.nodes)),
-        Slider("trigger", "trigger interval", triggers, grid.triggers_s.index(trigger_s)),
+        ("rate", "input rate", rates, 1 + grid.rates_per_s.index(question.rate_per_s)),
+        ("target", target, targets, targets_s.index(limit_s)),
+        ("nodes", "nodes", nodes, 1 + grid.nodes.index(question.nodes)),
+        ("trigger", "trigger interval", triggers, grid.triggers_s.index(trigger_s)),
     )
     cost = question.cost_per_node_hour
     command = (
@@ -170,7 +149,7 @@ def _panel(question: Question, grid: Grid) -> WhatIfPanel:
         "nodes": grid.nodes,
         "triggers": grid.triggers_s,
         "targets": targets_s,
-        "stops": {slider.name: slider.stops for slider in sliders},
+        "stops": {name: stops for name, _, stops, _ in sliders},
         "statistic": 1 + _STATISTICS.index(question.statistic),
         "statistic_name": question.statistic,
         "executors_per_node": grid.executors_per_node,
@@ -179,21 +158,22 @@ def _panel(question: Question, grid: Grid) -> WhatIfPanel:
         "cells": [_numbers(question, prediction) for prediction in grid.predictions],
     }
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
-    return WhatIfPanel(
-        about=(
+    return {
+        "form": "what_if",
+        "about": (
             f"Predicted beforehand for {base.cores_per_executor} cores per executor, "
             f"{base.shuffle_partitions} shuffle partitions and no rate limit; other values are not "
             f"computed.{_difference_text(question, grid)}"
         ),
-        sliders=sliders,
-        figures=(
+        "sliders": sliders,
+        "figures": (
             ("high", f"{question.statistic} up to"),
             *((name, name) for name in _STATISTICS),
             *(("load", "utilisation"), ("stable", "stable up to")),
             *(() if cost is None else (("cost", "cost per month"),)),
         ),
-        data_json=Markup(text.replace("<", "\\u003c")),
-    )
+        "data_json": Markup(text.replace("<", "\\u003c")),
+    }
 
 
 def _difference_text(question: Question, grid: Grid) -> str:

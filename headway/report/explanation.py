@@ -25,16 +25,17 @@ from headway.report.frontier import max_rate_text, needs_rows
 from headway.report.sheet_text import section_lines
 from headway.report.wording import (
     METRIC_NAMES,
-    PRINTED_FROM,
     caution_texts,
     cautions,
     cost_text,
     headline,
     latency_text,
     notes,
+    percent,
     promise_text,
     rejection_rows,
     setting_text,
+    shown_parts,
     stability_text,
 )
 from headway.units import counted, format_duration, format_rate
@@ -214,11 +215,9 @@ def _latency(plan: StreamAnswer) -> list[str]:
 
 def part_lines(title: str, parts_s: Mapping[str, float], source: Callable[[str], str]) -> list[str]:
     """The parts of a time, each with its share and its source; nothing if there is no time."""
-    total_s = sum(parts_s.values())
     rows = [
-        (name, format_duration(part_s), f"{part_s / total_s:.0%}", source(name))
-        for name, part_s in parts_s.items()
-        if total_s > 0 and part_s / total_s >= PRINTED_FROM
+        (name, format_duration(part_s), percent(share), source(name))
+        for name, part_s, share in shown_parts(parts_s)
     ]
     return [f"  {title}:", *aligned(rows, right=(1, 2), indent=4)] if rows else []
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
-from typing import ClassVar
 
 from headway.domain import JobProfile, Prediction
+from headway.report.charts import Chart
 from headway.report.what_if import Grid, Question, is_over, predicted_at, upper_s
 from headway.report.wording import setting_text, trigger_text
 from headway.units import format_duration, format_rate
@@ -19,29 +19,7 @@ _MOST_ROWS = 7
 _place_of = attrgetter("num_slots", "cores_per_executor", "shuffle_partitions", "trigger_s")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapCell:
-    """One configuration of a map."""
-
-    text: str
-    kind: str
-    is_here: bool
-    tooltip: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingMap:
-    """A table of configurations, by two settings: which of them meet the target."""
-
-    form: ClassVar[str] = "setting_map"
-    caption: str
-    row_name: str
-    column_name: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[MapCell, ...]], ...]
-
-
-def trigger_map(question: Question, grid: Grid) -> SettingMap:
+def trigger_map(question: Question, grid: Grid) -> Chart:
     """Trigger interval by nodes at the requested rate."""
     rate_index = grid.rates_per_s.index(question.rate_per_s)
     rows = [
@@ -51,7 +29,7 @@ def trigger_map(question: Question, grid: Grid) -> SettingMap:
     return _setting_map(question, "trigger interval", rows, "nodes", grid.nodes)
 
 
-def partitions_map(question: Question, profile: JobProfile) -> SettingMap:
+def partitions_map(question: Question, profile: JobProfile) -> Chart:
     """Shuffle partitions by cores per executor at the requested rate."""
     base = replace(question.configuration, max_offsets_per_trigger=None)
     cores = [count for count in _around(_CORES, base.cores_per_executor) if count >= base.task_cpus]
@@ -77,33 +55,35 @@ def _setting_map(
     rows: Sequence[tuple[str, Sequence[Prediction]]],
     column_name: str,
     columns: Sequence[int],
-) -> SettingMap:
-    """A map in words, with the configuration in question marked."""
+) -> Chart:
+    """A table of configurations by two settings: which meet the target, and the one in question."""
     rate = format_rate(question.rate_per_s)
-    return SettingMap(
-        caption=f"{row_name.capitalize()} by {column_name} at {rate}",
-        row_name=row_name,
-        column_name=column_name,
-        columns=tuple(f"{count:,}" for count in columns),
-        rows=tuple(
-            (label, tuple(_cell(question, prediction) for prediction in predictions))
+    return {
+        "form": "setting_map",
+        "caption": f"{row_name.capitalize()} by {column_name} at {rate}",
+        "row_name": row_name,
+        "column_name": column_name,
+        "columns": [f"{count:,}" for count in columns],
+        "rows": [
+            (label, [_cell(question, prediction) for prediction in predictions])
             for label, predictions in rows
-        ),
-    )
+        ],
+    }
 
 
-def _cell(question: Question, prediction: Prediction) -> MapCell:
+def _cell(question: Question, prediction: Prediction) -> tuple[str, str, bool, str]:
+    """Text, whether it meets the target, whether it is the one in question, and tooltip."""
     setting = prediction.configuration
     is_here = _place_of(setting) == _place_of(question.configuration)
     latency, tooltip = question.latency(prediction), setting_text(setting)
     if latency is None:
         text = "✗ over capacity" if is_over(prediction) else "✗ saturated"
-        return MapCell(text=text, kind="no", is_here=is_here, tooltip=tooltip)
+        return text, "no", is_here, tooltip
     high_s = upper_s(latency, question.statistic)
     meets = high_s <= question.target.limit_s
-    return MapCell(
-        text=f"{'✓' if meets else '✗'} {format_duration(high_s)}",
-        kind="yes" if meets else "no",
-        is_here=is_here,
-        tooltip=tooltip if prediction.calibrated else f"{tooltip} (extrapolated)",
+    return (
+        f"{'✓' if meets else '✗'} {format_duration(high_s)}",
+        "yes" if meets else "no",
+        is_here,
+        tooltip if prediction.calibrated else f"{tooltip} (extrapolated)",
     )

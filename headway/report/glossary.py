@@ -53,28 +53,18 @@ _TERM = re.compile(
 )
 
 
-class Glossary:
-    """Explains the terms of one page, and records which ones it used."""
+def explained(used_terms: list[str], text: str) -> Markup:
+    """A text of Headway or of a user, escaped, its first term with its definition.
 
-    def __init__(self) -> None:
-        self._used: list[str] = []
-
-    @property
-    def used(self) -> list[tuple[str, str]]:
-        """Terms and definitions that the page used, in alphabetical order."""
-        return [(term, DEFINITIONS[term]) for term in sorted(set(self._used))]
-
-    def explained(self, text: str) -> Markup:
-        """A text of Headway or of a user, escaped, its first term with its definition."""
-        match = _TERM.search(text)
-        if match is None:
-            return escape(text)
-        term = match[0].lower()
-        self._used.append(term)
-        name = f"tip-{len(self._used)}"
-        return Markup(
-            '{}<span class="term" tabindex="0" aria-describedby="{}">{}'
-            '<span class="tip" role="tooltip" id="{}">{}</span></span>{}'
-        ).format(
-            text[: match.start()], name, match[0], name, DEFINITIONS[term], text[match.end() :]
-        )
+    The term is added to those that the page has used.
+    """
+    match = _TERM.search(text)
+    if match is None:
+        return escape(text)
+    term = match[0].lower()
+    used_terms.append(term)
+    name = f"tip-{len(used_terms)}"
+    return Markup(
+        '{}<span class="term" tabindex="0" aria-describedby="{}">{}'
+        '<span class="tip" role="tooltip" id="{}">{}</span></span>{}'
+    ).format(text[: match.start()], name, match[0], name, DEFINITIONS[term], text[match.end() :])

@@ -15,16 +15,6 @@ _TIME_TICKS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """One observation: a dot, or a cross if it was left out."""
-
-    x_percent: float
-    y_percent: float
-    is_kept: bool
-    tooltip: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Axes:
     """Both axes of a chart, from zero: labels, positions, and the values at their ends."""
 
@@ -82,7 +72,8 @@ class LineChart:
     """Lines, a band behind them, marks on them, and limits across them.
 
     ``lines`` are the pieces of each line by its name, ``shades`` stretches of the horizontal axis,
-    each with its start and width in per cent; ``height`` is in pixels.
+    each with its start and width in per cent; ``marks`` are observations: the position in per cent,
+    whether it was used (a dot, else a cross), and its tooltip; ``height`` is in pixels.
     """
 
     form: ClassVar[str] = "lines"
@@ -92,7 +83,7 @@ class LineChart:
     axes: Axes
     lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     band: str = ""
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[tuple[float, float, bool, str], ...] = ()
     limit_percent: float | None = None
     limit_name: str = ""
     here_percent: float | None = None
@@ -118,9 +109,9 @@ def over_time(
     drawn_values = [value for line in values.values() for value in line if value is not None]
     ticks, top = axis([*drawn_values, limit_s or 0.0], label)
     x_ticks = tuple(
-        Tick(
-            place_percent=100.0 * number / _TIME_TICKS,
-            label=format_duration(number / _TIME_TICKS * length_s) if number else "0",
+        (
+            100.0 * number / _TIME_TICKS,
+            format_duration(number / _TIME_TICKS * length_s) if number else "0",
         )
         for number in range(_TIME_TICKS + 1)
     )

@@ -6,7 +6,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from headway.domain import ApplicationProfile, JobProfile
 from headway.domain.sheet import Section, Sheet
 from headway.redaction import one_line
-from headway.report.glossary import Glossary
+from headway.report.glossary import DEFINITIONS, explained
 from headway.version import __version__
 
 if TYPE_CHECKING:
@@ -62,8 +62,6 @@ def _profile_rows(profile: JobProfile | ApplicationProfile) -> list[tuple[str, s
 def shortened(text: str, most: int = _MOST_NAME) -> str:
     """A user's name for something, shortened to one line of so many letters.
 
-    Examples
-    --------
     >>> shortened("orders"), len(shortened("x" * 10_000))
     ('orders', 200)
     """
@@ -78,13 +76,14 @@ def sheet_page(
 
     ``origin`` is shown in its last section; ``data_json`` is embedded for programs that read it.
     """
-    glossary, templates, headline = Glossary(), environment(), _one_line(sheet.headline)
+    templates, headline = environment(), _one_line(sheet.headline)
     assert templates.loader is not None
     script, _, _ = templates.loader.get_source(templates, "page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    # The filter belongs to the page: it remembers which terms the page used.
+    # The filter belongs to the page: it adds the terms that the page uses.
+    used_terms: list[str] = []
     page_environment = templates.overlay()
-    page_environment.filters = {**templates.filters, "explained": glossary.explained}
+    page_environment.filters = {**templates.filters, "explained": partial(explained, used_terms)}
     return page_environment.get_template("sheet.html.jinja").render(
         sheet=sheet,
         about=_one_line(sheet.about),
@@ -92,7 +91,8 @@ def sheet_page(
         # A target stays on one line where the headline has to wrap.
         headline=_capitalised(headline).replace(" <= ", "\u00a0<=\u00a0"),
         origin=origin_rows() if origin is None else origin,
-        glossary=glossary,
+        used_terms=used_terms,
+        definitions=DEFINITIONS,
         # Inside a script element, which no name with a closing tag can end.
         data_json=Markup(data_json.replace("<", "\\u003c")),
         script=Markup(script),
@@ -151,8 +151,6 @@ def _one_line(text: str) -> str:
 def _capitalised(text: str) -> str:
     """With a capital, but for statistics and names, behind which a colon or a bracket stands.
 
-    Examples
-    --------
     >>> _capitalised("one node"), _capitalised("p99 <= 1 s is met"), _capitalised("orders: ok")
     ('One node', 'p99 <= 1 s is met', 'orders: ok')
     """

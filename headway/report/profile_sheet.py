@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from headway.digits import format_rate_down
 from headway.domain import ApplicationProfile, JobProfile
@@ -11,7 +12,7 @@ from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.yaml_text import plain_data
 from headway.models.job.predict import predict
 from headway.report.charts import place_percent
-from headway.report.line_charts import Axes, LineChart, Mark
+from headway.report.line_charts import Axes, LineChart
 from headway.report.stream import latency_section
 from headway.report.stream_page import p99_section
 from headway.report.wording import (
@@ -38,12 +39,8 @@ class SeenBatch:
     is_used: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenRun:
-    """The batches of one profiled run in the order of time; starts count from the first."""
-
-    name: str
-    batches: tuple[SeenBatch, ...]
+SeenRun: TypeAlias = tuple[str, tuple[SeenBatch, ...]]
+"""Name of a profiled run, and its batches in the order of time; starts count from the first."""
 
 
 def profile_sheet(
@@ -83,7 +80,7 @@ def profile_sheet(
             ),
             latency_section(prediction),
             p99_section(prediction),
-            *(_time_line(run) for run in runs if run.batches),
+            *(_time_line(name, batches) for name, batches in runs if batches),
             _settings(profile),
             *_costs(profile),
         ),
@@ -181,9 +178,9 @@ def _costs(profile: JobProfile) -> tuple[Section, Section]:
     )
 
 
-def _time_line(run: SeenRun) -> Section:
-    step = -(-len(run.batches) // _MOST_MARKS)
-    shown_batches = run.batches[::step]
+def _time_line(name: str, batches: Sequence[SeenBatch]) -> Section:
+    step = -(-len(batches) // _MOST_MARKS)
+    shown_batches = batches[::step]
     axes = Axes.of(
         [batch.started_s for batch in shown_batches],
         [batch.duration_s for batch in shown_batches],
@@ -191,11 +188,11 @@ def _time_line(run: SeenRun) -> Section:
         format_duration,
     )
     marks = tuple(
-        Mark(
-            x_percent=place_percent(batch.started_s, axes.right),
-            y_percent=place_percent(batch.duration_s, axes.top),
-            is_kept=batch.is_used,
-            tooltip=(
+        (
+            place_percent(batch.started_s, axes.right),
+            place_percent(batch.duration_s, axes.top),
+            batch.is_used,
+            (
                 f"{format_duration(batch.duration_s)}, {counted(batch.num_rows, 'row')}, "
                 f"{'used' if batch.is_used else 'left out'}"
             ),
@@ -205,7 +202,7 @@ def _time_line(run: SeenRun) -> Section:
     chart = LineChart(
         title="batch duration", x_title="time since the first batch", axes=axes, marks=marks
     )
-    return Section(title=f"time line of {run.name}", charts=(chart,))
+    return Section(title=f"time line of {name}", charts=(chart,))
 
 
 KINDS = {

@@ -17,8 +17,6 @@ def sheet_text(sheet: Sheet) -> str:
 
     Lines to copy are never broken, however long.
 
-    Examples
-    --------
     >>> rules = Section(title="rules", head=("name", "nodes"), rows=(("ours", "2"),), right=(1,))
     >>> print(sheet_text(Sheet(about="A plan", headline="2 nodes", sections=(rules,))))
     2 nodes

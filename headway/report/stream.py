@@ -15,7 +15,6 @@ from headway.report.facts import facts, memory_rows, nearest_rows, restart_text
 from headway.report.frontier import another_carries_more, frontier_rows, needs_rows, rate_text
 from headway.report.wording import (
     METRIC_NAMES,
-    PRINTED_FROM,
     brief_setting_text,
     caution_texts,
     cautions,
@@ -30,6 +29,7 @@ from headway.report.wording import (
     promise_text,
     rejection_rows,
     setting_text,
+    shown_parts,
     stability_text,
     trigger_text,
 )
@@ -50,7 +50,7 @@ def prediction_sheet(prediction: Prediction) -> Sheet:
             Section(lead="configuration", texts=(setting_text(prediction.configuration),)),
             latency,
             Section(texts=next_run_texts(prediction), close=not latency.is_empty),
-            *(_phases(prediction) if prediction.is_quotable else ()),
+            _phases(prediction) if prediction.is_quotable else Section(),
             Section(lead="note", texts=prediction_notes(prediction)),
             Section(
                 texts=(restart_text(prediction.restart).strip(),) if prediction.restart else (),
@@ -242,28 +242,18 @@ def _legend(plan: StreamAnswer, points: Iterable[tuple[FrontierPoint, bool]]) ->
         )
 
 
-def _phases(prediction: Prediction) -> Iterator[Section]:
+def _phases(prediction: Prediction) -> Section:
     """The phases of the mean latency, but for those that take next to nothing."""
-    total_s = sum(prediction.phases_s.values())
-    if total_s > 0:
-        shown_s = {
-            name: value_s
-            for name, value_s in prediction.phases_s.items()
-            if value_s / total_s >= PRINTED_FROM
-        }
-        yield Section(
-            title=f"mean {METRIC_NAMES[Metric.TUPLE]} by phase",
-            rows=tuple(
-                (
-                    prediction.phase_called(name),
-                    format_duration(value_s),
-                    percent(value_s / total_s),
-                )
-                for name, value_s in shown_s.items()
-            ),
-            right=(1, 2),
-            bar_share=tuple(value_s / total_s for value_s in shown_s.values()),
-        )
+    parts = shown_parts(prediction.phases_s)
+    return Section(
+        title=f"mean {METRIC_NAMES[Metric.TUPLE]} by phase",
+        rows=tuple(
+            (prediction.phase_called(name), format_duration(phase_s), percent(share))
+            for name, phase_s, share in parts
+        ),
+        right=(1, 2),
+        bar_share=tuple(share for _, _, share in parts),
+    )
 
 
 def writes_section(plan: StreamAnswer) -> Section:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from headway.domain import (
     Finding,
@@ -21,6 +20,7 @@ from headway.domain.sheet import Kind, Section, Sheet
 from headway.errors import InputError
 from headway.formats.as_json import prediction_json, stream_json
 from headway.formats.codec import data_of
+from headway.lazy_names import loads_when_called
 from headway.report.advice import narrowing_text
 from headway.report.facts import after_start_fact, purchase_fact
 from headway.report.frontier import NO_RATE, frontier_rows, max_rate_text
@@ -50,9 +50,6 @@ from headway.report.wording import (
 )
 from headway.units import counted, format_duration
 from headway.words import words_of
-
-if TYPE_CHECKING:
-    from headway.report.charts import FrontierChart, PhaseBar
 
 _MOST_REASONS_OF_OBSTACLES, MOST_NOTES_OF_OBSTACLES = 4, 2
 
@@ -191,18 +188,6 @@ def _what_if_data(plan: StreamAnswer, profile: JobProfile | None) -> Iterator[Ma
     return grid_rows(question, grid_of(profile, question, lambda *_: None))
 
 
-def _frontier_charts(plan: StreamAnswer) -> tuple[FrontierChart, ...]:
-    from headway.report.charts import frontier_charts
-
-    return frontier_charts(plan)
-
-
-def _latency_charts(prediction: Prediction) -> tuple[PhaseBar, ...]:
-    from headway.report.charts import latency_charts
-
-    return latency_charts(prediction)
-
-
 def _statistics(prediction: Prediction) -> Iterator[Mapping[str, object]]:
     """The quoted latencies, a row for each statistic."""
     for statistic in ("mean", "p50", "p95", "p99"):
@@ -215,22 +200,16 @@ def _statistics(prediction: Prediction) -> Iterator[Mapping[str, object]]:
         }
 
 
-def _page_sheet(plan: StreamAnswer) -> Sheet:
-    """A plan with its charts, without which commands that make no page start faster."""
-    from headway.report.stream_page import stream_page_sheet
-
-    return stream_page_sheet(plan)
-
-
+# Commands that make no page start faster without charts.
 KINDS = {
     "plan": Kind(
         headline=headline,
-        sheet=_page_sheet,
+        sheet=loads_when_called("headway.report.stream_page.stream_page_sheet"),
         brief=_brief_sheet,
         data=stream_json,
         main=_frontier_data,
         tables={"frontier": lambda plan, _: _frontier_data(plan), "what_if": _what_if_data},
-        charts=_frontier_charts,
+        charts=loads_when_called("headway.report.charts.frontier_charts"),
         is_read_back=True,
     ),
     "prediction": Kind(
@@ -238,7 +217,7 @@ KINDS = {
         sheet=prediction_sheet,
         data=prediction_json,
         main=_statistics,
-        charts=_latency_charts,
+        charts=loads_when_called("headway.report.charts.latency_charts"),
         is_read_back=True,
     ),
 }

@@ -158,8 +158,6 @@ def grid_rows(question: Question, grid: Grid) -> Iterator[dict[str, object]]:
 def rate_stops(rate_per_s: float, highest_rate_per_s: float) -> tuple[float, ...]:
     """Round rates around the requested one, which is one of them.
 
-    Examples
-    --------
     >>> stops = rate_stops(24_000.0, 60_000.0)
     >>> (stops[0], 24_000.0 in stops, stops[-1] >= 60_000.0)
     (6000.0, True, True)
@@ -172,8 +170,6 @@ def rate_stops(rate_per_s: float, highest_rate_per_s: float) -> tuple[float, ...
 def node_stops(nodes: int) -> tuple[int, ...]:
     """Numbers of nodes around the planned one.
 
-    Examples
-    --------
     >>> node_stops(1), node_stops(2), node_stops(40)
     ((1, 2, 3, 4), (1, 2, 3, 4), (20, 30, 38, 39, 40, 41, 42, 60, 80))
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from headway.assumptions.advice import OVERRUNS_SHOWN_RATIO
 from headway.digits import format_money
@@ -63,8 +63,6 @@ _ALL_BUT_SURE = 0.99
 def percent(ratio: float) -> str:
     """A share for people.
 
-    Examples
-    --------
     >>> percent(0.614), percent(0.003), percent(0.0)
     ('61%', '<1%', '0%')
     """
@@ -74,14 +72,26 @@ def percent(ratio: float) -> str:
 def interval_text(interval: Interval) -> str:
     """Both ends of an interval.
 
-    Examples
-    --------
     >>> interval_text(Interval(low=0.9, high=1.2))
     '0.900 s to 1.20 s'
     """
     if interval.is_open:
         return f"{format_duration(interval.low)} or more"
     return " to ".join(format_durations(interval.low, interval.high))
+
+
+def shown_parts(parts_s: Mapping[str, float]) -> list[tuple[str, float, float]]:
+    """Name, time and share of each part of a time, but for those that take next to nothing.
+
+    >>> shown_parts({"wait": 1.0, "plan": 0.001, "stages": 3.0})[0]
+    ('wait', 1.0, 0.2499)
+    """
+    total_s = sum(parts_s.values())
+    return [
+        (name, part_s, part_s / total_s)
+        for name, part_s in parts_s.items()
+        if total_s > 0 and part_s / total_s >= PRINTED_FROM
+    ]
 
 
 def latency_text(latency_s: float) -> str:
@@ -108,8 +118,6 @@ def latencies(prediction: Prediction) -> dict[str, LatencyDistribution]:
 def trigger_text(trigger_s: float) -> str:
     """The trigger interval as a figure.
 
-    Examples
-    --------
     >>> trigger_text(2.0), trigger_text(0.25), trigger_text(0.0)
     ('2 s', '250 ms', 'as fast as possible')
     """
@@ -127,8 +135,6 @@ def trigger_words(trigger_s: float) -> str:
 def executors_text(executors: int, cores_per_executor: int, task_cpus: float = 1) -> str:
     """The executors of a setting, and the cores per task unless they are Spark's default of one.
 
-    Examples
-    --------
     >>> executors_text(2, 4), executors_text(1, 4, 2)
     ('2 executors x 4 cores', '1 executor x 4 cores (2 per task)')
     """
@@ -139,8 +145,6 @@ def executors_text(executors: int, cores_per_executor: int, task_cpus: float = 1
 def setting_text(configuration: Configuration) -> str:
     """A setting in one line.
 
-    Examples
-    --------
     >>> setting_text(
     ...     Configuration(executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=2)
     ... )
@@ -161,8 +165,6 @@ def setting_text(configuration: Configuration) -> str:
 def brief_setting_text(configuration: Configuration) -> str:
     """A setting for a table cell.
 
-    Examples
-    --------
     >>> brief_setting_text(
     ...     Configuration(executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=0)
     ... )
@@ -381,8 +383,6 @@ def _setting_row(
 def cost_text(cost_per_hour: float | None) -> str:
     """A price per hour, in the currency of the given prices.
 
-    Examples
-    --------
     >>> cost_text(0.384), cost_text(None)
     ('0.384', '-')
     """

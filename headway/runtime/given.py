@@ -140,8 +140,6 @@ def folder_text(checkpoint: object) -> str:
 
     Raises InputError if it is neither a string nor a path, or an address that a path has changed.
 
-    Examples
-    --------
     >>> folder_text(Path("checkpoints/orders")), folder_text("s3a://bucket/orders/")
     ('checkpoints/orders', 's3a://bucket/orders')
     """

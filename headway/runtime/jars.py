@@ -52,6 +52,16 @@ def class_loader(gateway: Any, jar: Path) -> Any:
     return loaders[jar]
 
 
+def new_object(gateway: Any, package: str, class_name: str, *arguments: Any) -> Any:
+    """An object of a class with one constructor, which is in the jar of a package."""
+    values = gateway.new_array(gateway.jvm.java.lang.Object, len(arguments))
+    for at, value in enumerate(arguments):
+        if value is not None:  # which the array has already
+            values[at] = value
+    loader = class_loader(gateway, shipped_jar(package))
+    return loader.loadClass(class_name).getConstructors()[0].newInstance(values)
+
+
 def _require_java(specification_version: str) -> None:
     """Refuse a JVM that is too old, by its version, e.g. ``17`` or ``1.8``."""
     number = re.match(r"(?:1\.)?(\d+)", specification_version)

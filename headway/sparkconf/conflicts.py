@@ -77,8 +77,6 @@ def conflicts(
     Keys that the plan sets itself are among them if their current value contradicts it.
     ``usual_overhead_ratio`` is the overhead as a share of the heap if nothing is set. [-]
 
-    Examples
-    --------
     >>> resources = PlannedResources(nodes=1, executors=1, cores_per_executor=4, task_cpus=1)
     >>> contradictions = conflicts(resources, {"spark.task.cpus": "2"})
     >>> [(conflict.key, conflict.planned) for conflict in contradictions]
@@ -109,8 +107,6 @@ def is_on_kubernetes(conf: Mapping[str, str]) -> bool:
 def overhead_ratio_of(*, is_on_kubernetes: bool, is_jvm_job: bool) -> float:
     """Overhead of containers as a share of the heap, where a configuration sets none.
 
-    Examples
-    --------
     >>> overhead_ratio_of(is_on_kubernetes=True, is_jvm_job=False)
     0.4
     """

@@ -30,8 +30,6 @@ def usual_overhead_bytes(
 ) -> int:
     """Overhead if no size is set: a share of the heap, and a minimum [bytes].
 
-    Examples
-    --------
     >>> usual_overhead_bytes(8 * 2**30) == round(0.8 * 2**30)
     True
     """
@@ -67,8 +65,6 @@ def overhead_factor(conf: Mapping[str, str]) -> float | None:
 def off_heap_setting_bytes(conf: Mapping[str, str]) -> int:
     """Memory off the heap; unlike other sizes, its unit is bytes if it has none.
 
-    Examples
-    --------
     >>> off_heap_setting_bytes({OFF_HEAP_SIZE_KEY: "1g"})
     0
     >>> off_heap_setting_bytes({OFF_HEAP_KEY: "true", OFF_HEAP_SIZE_KEY: "4096"})
@@ -88,8 +84,6 @@ def effective_overhead_bytes(
     ``usual_ratio`` is the share of the heap if neither a size nor a share is set; on Kubernetes it
     is larger for jobs that are not JVM ones.
 
-    Examples
-    --------
     >>> effective_overhead_bytes({OVERHEAD_FACTOR_KEY: "0.5"}, 4 * 2**30) == 2 * 2**30
     True
     """

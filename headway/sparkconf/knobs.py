@@ -40,8 +40,6 @@ class Knob:
     ``applies_with_state`` with state in a checkpoint. Until ``pinned_before_version`` of Spark, a
     checkpoint fixes the value of stateless queries too.
 
-    Examples
-    --------
     >>> KNOBS["shuffle_partitions"].key
     'spark.sql.shuffle.partitions'
     """
@@ -55,6 +53,7 @@ class Knob:
     pinned_before_version: str | None = None
 
 
+_AT_RESTART = (Applies.RESTART, Applies.RESTART)
 _TABLE = (
     Knob("executors", "executors", "spark.executor.instances", "executors"),
     Knob("cores_per_executor", "cores per executor", "spark.executor.cores", "cores"),
@@ -70,22 +69,8 @@ _TABLE = (
         applies_with_state=Applies.NEW_CHECKPOINT,
         pinned_before_version="4.1",
     ),
-    Knob(
-        "trigger_s",
-        "trigger",
-        "trigger",
-        "seconds",
-        applies=Applies.RESTART,
-        applies_with_state=Applies.RESTART,
-    ),
-    Knob(
-        "max_offsets_per_trigger",
-        "rate limit",
-        KAFKA.key or "",
-        "records",
-        applies=Applies.RESTART,
-        applies_with_state=Applies.RESTART,
-    ),
+    Knob("trigger_s", "trigger", "trigger", "seconds", *_AT_RESTART),
+    Knob("max_offsets_per_trigger", "rate limit", KAFKA.key or "", "records", *_AT_RESTART),
 )
 
 #: Every knob of a plan, by setting.
@@ -156,8 +141,6 @@ KNOBS_BY_KEY: Mapping[str, Knob] = MappingProxyType(
 def knob_of(key: str) -> Knob:
     """The entry for a key of a plan: the one place that says when it applies.
 
-    Examples
-    --------
     >>> knob_of("spark.executor.resource.gpu.amount").label
     'gpu of an executor'
     """
@@ -168,8 +151,6 @@ def knob_of(key: str) -> Knob:
 def knob_named(name: str) -> Knob | None:
     """The entry for a setting, a Spark key or a label in words; None if there is none.
 
-    Examples
-    --------
     >>> knob_named("shuffle partitions") is knob_named("spark.sql.shuffle.partitions")
     True
     >>> knob_named("colour") is None
@@ -187,8 +168,6 @@ def applies_when(knob: Knob, *, stateful: bool, spark_version: str) -> Applies:
 
     Raises InputError if the version does not start with two numbers.
 
-    Examples
-    --------
     >>> partitions = KNOBS["shuffle_partitions"]
     >>> str(applies_when(partitions, stateful=False, spark_version="4.3.0"))
     'restart'
@@ -213,8 +192,6 @@ def spark_conf(configuration: Configuration, *, executor_memory: str | None) -> 
     written in a form that every Spark version reads, and None leaves the key out. Raises InputError
     if the memory is not a size, or is less than Spark needs to start.
 
-    Examples
-    --------
     >>> configuration = Configuration(
     ...     executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=1.0
     ... )
@@ -243,8 +220,6 @@ def spark_conf(configuration: Configuration, *, executor_memory: str | None) -> 
 def task_cpus_of(properties: Mapping[str, str]) -> TaskCores:
     """Cores per task as set by an application; Spark's default is 1.
 
-    Examples
-    --------
     >>> task_cpus_of({"spark.task.cpus": "2"}), task_cpus_of({"spark.task.cpus": "0.5"})
     (2, 0.5)
     >>> task_cpus_of({}), task_cpus_of({"spark.task.cpus": "0"})
@@ -264,8 +239,6 @@ def query_options(
     ``reader_limit`` is the rate limit as an option of the query's source; None writes it as for
     Kafka.
 
-    Examples
-    --------
     >>> configuration = Configuration(
     ...     executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=2.0,
     ...     max_offsets_per_trigger=100_000,

@@ -15,8 +15,6 @@ _QUANTITY = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>[A-Za-z]*)")
 def cores_of(text: str) -> float | None:
     """Cores of a quantity; None if it is none.
 
-    Examples
-    --------
     >>> cores_of("1500m"), cores_of("2"), cores_of("two")
     (1.5, 2.0, None)
     """
@@ -29,8 +27,6 @@ def memory_bytes_of(text: str) -> int | None:
 
     Java's ``5g`` and ``512m`` are read as the operator of kubeflow reads them.
 
-    Examples
-    --------
     >>> memory_bytes_of("1Gi") == memory_bytes_of("1g") == 2**30
     True
     >>> memory_bytes_of("1G"), memory_bytes_of("lots")
@@ -49,8 +45,6 @@ def memory_bytes_of(text: str) -> int | None:
 def memory_quantity(size_bytes: int) -> str:
     """A memory size in whole ``Mi``, rounded up.
 
-    Examples
-    --------
     >>> memory_quantity(2**30 + 1)
     '1025Mi'
     """

@@ -30,8 +30,6 @@ def render_properties(
     Raises ValueError if a key is empty, or a value begins or ends with a blank: Spark would remove
     it.
 
-    Examples
-    --------
     >>> print(
     ...     render_properties(
     ...         {"spark.executor.cores": "4", "spark.local.dir": "C:\\tmp"},
@@ -65,8 +63,6 @@ def parse_properties(text: str) -> dict[str, str]:
     Raises InputError if a ``\u`` is not followed by four hexadecimal digits; the message names the
     line.
 
-    Examples
-    --------
     >>> parse_properties("# sizes\nspark.executor.cores = 4\nspark.app.name: night #1  \n")
     {'spark.executor.cores': '4', 'spark.app.name': 'night #1'}
     """
@@ -83,8 +79,6 @@ def parse_properties(text: str) -> dict[str, str]:
 def property_lines(text: str) -> dict[str, int]:
     """The line of each key of a properties file; of a repeated key that of the last one.
 
-    Examples
-    --------
     >>> property_lines("# sizes\\nspark.executor.cores = 4\\n")
     {'spark.executor.cores': 2}
     """

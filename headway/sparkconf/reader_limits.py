@@ -134,8 +134,6 @@ READER_LIMIT_KEYS: tuple[str, ...] = tuple(
 def reader_limit(description: str) -> ReaderLimit:
     """The limit that a source supports, by its description in a query's progress.
 
-    Examples
-    --------
     >>> reader_limit("KafkaV2[Subscribe[orders]]").key
     'maxOffsetsPerTrigger'
     >>> reader_limit("FileStreamSource[file:/data/in]").key
@@ -171,8 +169,6 @@ STREAMING = StreamingKeys()
 def streaming_number(properties: Mapping[str, str], key: str) -> int | None:
     """A positive whole number set by an application; None if it set none.
 
-    Examples
-    --------
     >>> streaming_number({"spark.streaming.concurrentJobs": "2"}, STREAMING.jobs)
     2
     >>> streaming_number({}, STREAMING.jobs) is None

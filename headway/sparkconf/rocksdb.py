@@ -30,8 +30,6 @@ CACHE_KEY = f"{_PREFIX}.blockCacheSizeMB"
 def rocksdb_conf(memory: RocksDbMemory) -> dict[str, str]:
     """The settings of a bound: what counts with it, so that the size of a cache is not set.
 
-    Examples
-    --------
     >>> memory = RocksDbMemory(
     ...     bound_bytes=64 * 2**20, write_buffer_ratio=0.5, high_priority_ratio=0.1,
     ...     native_bytes=80 * 2**20, hit_ratio=0.9,
@@ -53,8 +51,6 @@ def cache_bytes(conf: Mapping[str, str], num_stores: float, executors: int) -> f
     They are a cache of each of ``num_stores``, those of all executors; with a bound, what its write
     buffers leave of it.
 
-    Examples
-    --------
     >>> cache_bytes({}, 4.0, 2) / 2**20
     32.0
     >>> cache_bytes({BOUNDED_KEY: "true", BOUND_KEY: "100"}, 4.0, 2) / 2**20

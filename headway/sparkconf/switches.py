@@ -85,8 +85,6 @@ _SETTINGS: Mapping[Switch, SwitchSetting] = {setting.switch: setting for setting
 def switch_setting(switch: Switch, release: tuple[int, int]) -> SwitchSetting:
     """What turning a switch takes in a release of Spark.
 
-    Examples
-    --------
     >>> switch_setting(Switch.CHANGELOG, (4, 3)).conf
     {'spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled': 'true'}
     >>> manager = switch_setting(Switch.FILE_MANAGER, (3, 5)).conf

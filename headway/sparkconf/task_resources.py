@@ -33,8 +33,6 @@ def task_limit(properties: Mapping[str, str]) -> TaskLimit | None:
     ``spark.executor.resource.*.amount``. An amount below one is a share: so many tasks use a
     resource together.
 
-    Examples
-    --------
     >>> task_limit({"spark.task.resource.gpu.amount": "0.5",
     ...             "spark.executor.resource.gpu.amount": "2"})
     TaskLimit(num_tasks=4, cause='spark.task.resource.gpu.amount=0.5 of 2')

@@ -19,8 +19,6 @@ def words_of(finding: Finding) -> str:
 
     Raises KeyError if a number or a name is missing that its code has.
 
-    Examples
-    --------
     >>> from headway.domain import FindingCode
     >>> words_of(Finding(code=FindingCode.OVER_CAPACITY,
     ...     numbers={"rate_per_s": 2e5, "stable_up_to_per_s": 1.4e5}))
@@ -38,8 +36,6 @@ def all_words(findings: Iterable[Finding]) -> tuple[str, ...]:
 def as_sentence(words: str) -> str:
     """Words of a finding with a capital letter and a full stop.
 
-    Examples
-    --------
     >>> as_sentence("the state grows")
     'The state grows.'
     """
@@ -49,8 +45,6 @@ def as_sentence(words: str) -> str:
 def certainty_text(probability: float, confidence: float) -> str:
     """How certain it is that targets are met, beside the confidence level that was asked for.
 
-    Examples
-    --------
     >>> certainty_text(0.82, 0.95), certainty_text(0.9496, 0.95)
     ('82% certain, 95% asked', '94.96% certain, 95% asked')
     >>> certainty_text(0.9999, 0.95), certainty_text(0.0, 0.95)

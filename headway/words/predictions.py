@@ -178,8 +178,6 @@ def _batch_size_far_off(finding: Finding) -> str:
 def duration_against(seconds: float, limit_s: float) -> str:
     """A duration with as many digits as show on which side of a limit it is.
 
-    Examples
-    --------
     >>> duration_against(2.0013, 2.0), duration_against(1.9, 2.0), duration_against(2.3, 2.0)
     ('2.001 s', '1.90 s', '2.30 s')
     """
@@ -194,8 +192,6 @@ def duration_against(seconds: float, limit_s: float) -> str:
 def with_limit(seconds: float, limit_s: float) -> tuple[str, str]:
     """A duration, with digits as `duration_against`, and its limit in the same unit.
 
-    Examples
-    --------
     >>> with_limit(0.948, 1.5), with_limit(2.0013, 2.0)
     (('0.948 s', '1.50 s'), ('2.001 s', '2.00 s'))
     """

@@ -56,8 +56,6 @@ def filled(sentence: str, finding: Finding) -> str:
 
     Raises KeyError if one is missing.
 
-    Examples
-    --------
     >>> from headway.domain import FindingCode
     >>> failed = Finding(code=FindingCode.JOBS_FAILED, numbers={"num_jobs": 2, "after_s": 90.0})
     >>> filled("{num_jobs:#job} failed after {after_s:duration}", failed)

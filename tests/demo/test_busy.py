@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from headway import load_profile
+from headway.cli import main
 from headway.demo import run
 from headway.demo.run import FULL, _plans, busy_note
 
@@ -69,3 +71,15 @@ def test_a_plan_on_a_busy_machine_has_more_room(monkeypatch: pytest.MonkeyPatch)
     assert planned.nodes == 1
     most_per_s = quiet.frontier[0].sustainable_rate_per_s
     assert 0.45 * most_per_s < planned.arrivals.rate_per_s < 0.55 * most_per_s
+
+
+def test_what_is_missing_is_said_before_a_busy_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "busy_note", lambda: "this machine is busy")
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert main.run(["demo", "-o", str(tmp_path / "demo")]) == 1
+    assert capsys.readouterr().err == (
+        "headway: the demonstration needs pyspark, which is not installed: pip install "
+        "'headway[spark]'\n"
+    )

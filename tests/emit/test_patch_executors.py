@@ -9,13 +9,13 @@ import yaml
 
 from headway.cli.main import run
 from headway.domain.tuner import Phase, TunerState
-from headway.emitters.patch_executors import TunedExecutors, patch_executors
+from headway.emitters.patch_executors import patch_executors
 from headway.errors import InputError
 from headway.formats.tuner_files import save_tuner
 from tests.factories import a_configuration
 from tests.sources import ROOT
 
-TUNED = TunedExecutors(executors=4, min_executors=2, max_executors=12)
+TUNED = {"minExecutors": 2, "initialExecutors": 4, "maxExecutors": 12}
 KUBEFLOW = """\
 # ours
 apiVersion: sparkoperator.k8s.io/v1beta2

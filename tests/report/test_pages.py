@@ -25,7 +25,7 @@ from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.profile_file import load_profile, save_profile
 from headway.report.backtest import backtest_json
-from headway.report.glossary import DEFINITIONS, Glossary
+from headway.report.glossary import DEFINITIONS, explained
 from headway.report.playback import playback_json
 from headway.units import format_duration
 from tests.ci.conftest import SPEC
@@ -344,11 +344,11 @@ def test_explanations_are_those_of_the_glossary() -> None:
 
 
 def test_a_term_is_explained_once_where_it_stands() -> None:
-    glossary = Glossary()
-    text = str(glossary.explained("the Tuple latency of <rows>"))
+    used_terms: list[str] = []
+    text = str(explained(used_terms, "the Tuple latency of <rows>"))
     assert text.startswith('the <span class="term" tabindex="0"')
     assert "of &lt;rows&gt;" in text
-    assert [term for term, _ in glossary.used] == ["tuple latency"]
+    assert used_terms == ["tuple latency"]
 
 
 def test_what_has_no_page_is_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from headway.errors import SparkUnavailableError
 from headway.runtime import jars
 from headway.runtime.clock_source import clock_source_jar
-from headway.runtime.gate.clock import GateClasses
+from headway.runtime.gate.clock import new_hub
 from headway.runtime.jars import shipped_jar
 from tests.sources import PACKAGE, ROOT
 
@@ -88,9 +88,8 @@ def test_the_gate_loads_its_own_classes_whatever_lies_in_the_temporary_folder(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr(jars, "_LOADERS", type(jars._LOADERS)())
-    classes = GateClasses(spark)
-    assert classes.hub(60.0).isOpen() is False
-    (url,) = classes._loader.getURLs()
+    assert new_hub(spark, 60.0).isOpen() is False
+    (url,) = jars.class_loader(spark.sparkContext._gateway, shipped_jar(GATE)).getURLs()
     assert Path(url.getPath()) == PACKAGE / "runtime" / "gate" / "gate.jar"
     assert not [*planted.iterdir()]
 

@@ -66,8 +66,6 @@ def located_text(finding: Finding) -> str:
 def changed(then: str, now: str) -> str:
     """Both figures, or one if nothing changed.
 
-    Examples
-    --------
     >>> changed("2", "3"), changed("2", "2"), changed("-", "2")
     ('2 -> 3', '2', '2')
     """

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from headway.cli.main import cli
+from headway.cli.options import spelling
 from headway.cli.outputs import OUTPUT_FILE, OUTPUT_FILE_OR_FOLDER, OUTPUT_FOLDER
 from headway.errors import InputError
 
@@ -113,7 +114,7 @@ def _tool_of(name: str) -> Tool:
         params={
             _name_of(param): param
             for param in command.params
-            if param.type not in _OUTPUTS and _spelling(param) not in _LEFT_OUT
+            if param.type not in _OUTPUTS and spelling(param) not in _LEFT_OUT
         },
     )
 
@@ -125,12 +126,8 @@ def _paragraphs(help_text: str) -> Iterator[str]:
             yield " ".join(paragraph.split())
 
 
-def _spelling(param: click.Parameter) -> str:
-    return max(param.opts, key=len)
-
-
 def _name_of(param: click.Parameter) -> str:
-    return _spelling(param).lstrip("-").replace("-", "_")
+    return spelling(param).lstrip("-").replace("-", "_")
 
 
 def _is_operand(param: click.Parameter) -> bool:
@@ -152,8 +149,8 @@ def _is_path(param: click.Parameter) -> bool:
 
 def _option_words(param: click.Parameter, values: list[str]) -> list[str]:
     if _is_flag(param):
-        return [_spelling(param)] if values == ["True"] else []
-    return [f"{_spelling(param)}={value}" for value in values]
+        return [spelling(param)] if values == ["True"] else []
+    return [f"{spelling(param)}={value}" for value in values]
 
 
 def _property(param: click.Parameter) -> JsonSchema:

@@ -16,6 +16,8 @@ from headway.profiler.logs.event_logs import EventLog, LogFile, UnreadableLogErr
 
 MOST_FILES = 100_000
 TOO_MANY_FILES = f"more than {MOST_FILES} files; name the folder that holds event logs only"
+MOST_DEPTH = 12
+TOO_DEEP = f"more than {MOST_DEPTH} folders deep, which are not searched; give this folder itself"
 NOTHING_THERE = "no such file or folder; expected a Spark event log"
 
 _CODEC = r"(?:\.(?:gz|gzip|lz4|lzf|snappy|zst|zstd))?"
@@ -66,6 +68,20 @@ def is_passed_over(base_name: str) -> bool:
 def is_status(base_name: str) -> bool:
     """Whether a file only indicates if its rolling log is still being written."""
     return base_name.startswith(_STATUS)
+
+
+def has_log_name(base_name: str) -> bool:
+    """Whether a name is one of parts of logs; a log that is a single file may have any name.
+
+    >>> has_log_name("events_1_app-1"), has_log_name("app-1.inprogress"), has_log_name("notes.txt")
+    (True, True, False)
+    """
+    patterns = (_ROLLING_PART, _DATABRICKS_PART, _RECORDER_PART)
+    return (
+        is_status(base_name)
+        or base_name.endswith(_IN_PROGRESS)
+        or any(pattern.fullmatch(base_name) for pattern in patterns)
+    )
 
 
 def require_event_log(base_names: Iterable[str]) -> None:

@@ -6,11 +6,13 @@ import glob
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from headway.formats.profile_file import EVENT_LOG
 from headway.profiler.logs import layouts
 from headway.profiler.logs.event_logs import (
     EventLog,
@@ -20,10 +22,17 @@ from headway.profiler.logs.event_logs import (
     failure_of,
 )
 from headway.profiler.logs.layouts import FoundFile, is_passed_over
+from headway.profiler.logs.log_codecs import is_packed
 from headway.profiler.logs.zipped import is_zip, logs_in_zip
 from headway.redaction import one_line, without_secrets
 
 __all__ = ["EventLog", "FoundLogs", "LogFailure", "find_event_logs"]
+
+# Files that are looked at before all others are read, and those besides logs that a folder of logs
+# may have: without any log among them, and with some.
+_FIRST_FILES, _FEW_OTHERS, _MOST_OTHERS = 1_000, 8, 100
+_EVENT_WITHIN_BYTES = 4096
+_LISTED_ENDINGS = 3
 
 # A single letter would be a Windows drive.
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
@@ -55,8 +64,8 @@ def find_event_logs(sources: Sequence[str | Path]) -> FoundLogs:
     """The event logs of the sources, each once; a source without one is a failure.
 
     A source is a log file, one part of a rolling log, a zip of logs, a folder that contains these
-    at any depth, a pattern for these (``*``, ``?``, ``[...]``, ``**``); or, as a str, the address
-    of an application on a History Server, or one for Hadoop (``hdfs://``, ``s3a://``,
+    and little else, a pattern for these (``*``, ``?``, ``[...]``, ``**``); or, as a str, the
+    address of an application on a History Server, or one for Hadoop (``hdfs://``, ``s3a://``,
     ``file:/``...). Local logs come first. Nothing is unpacked; the logs of a Hadoop address are
     known only once Spark runs.
     """
@@ -107,7 +116,10 @@ class _LocalFiles:
     def add(self, source: str | Path) -> list[LogFailure]:
         """Add the files of a source, and return faults of parts of it."""
         failures: list[LogFailure] = []
-        files = list(islice(_files_of(source, failures), layouts.MOST_FILES + 1))
+        all_files = _files_of(source, failures)
+        files = list(islice(all_files, _FIRST_FILES))
+        _require_logs(files)
+        files += islice(all_files, layouts.MOST_FILES + 1 - len(files))
         if len(files) > layouts.MOST_FILES:
             raise UnreadableLogError(layouts.TOO_MANY_FILES)
         for file in files:
@@ -175,17 +187,21 @@ def _matches(pattern: str | Path) -> list[Path]:
 def _files_below(roots: Sequence[Path], failures: list[LogFailure]) -> Iterator[Path]:
     """Depth first and sorted; links may be circular."""
     visited_folders: set[str] = set()
-    waiting = list(reversed(roots))
+    waiting = [(root, 0) for root in reversed(roots)]
     while waiting:
-        path = waiting.pop()
+        path, depth = waiting.pop()
         try:
             if not path.is_dir():
                 yield path
             elif (identity := os.path.realpath(path)) not in visited_folders:
+                if depth > layouts.MOST_DEPTH:
+                    raise UnreadableLogError(layouts.TOO_DEEP)
                 visited_folders.add(identity)
                 children = sorted(path.iterdir(), reverse=True)
-                waiting += [child for child in children if not is_passed_over(child.name)]
-        except OSError as error:
+                waiting += [
+                    (child, depth + 1) for child in children if not is_passed_over(child.name)
+                ]
+        except (UnreadableLogError, OSError) as error:
             failures.append(failure_of(one_line(str(path)), error))
 
 
@@ -206,10 +222,42 @@ def _beside(file: Path) -> Iterable[Path]:
         return ()  # a folder may permit reading its files but not listing them
 
 
-def _first_bytes(file: Path) -> bytes:
+def _require_logs(files: Sequence[Path]) -> None:
+    """Refuse a folder of other things at once: reading all of them would take minutes."""
+    others = [file for file in files if not _is_like_log(file)]
+    num_logs = len(files) - len(others)
+    if len(others) <= (max(num_logs, _MOST_OTHERS) if num_logs else _FEW_OTHERS):
+        return
+    endings = Counter(one_line(file.suffix, longest=20) for file in others)
+    listed = ", ".join(
+        f"{number:,} {ending or 'without an ending'}"
+        for ending, number in endings.most_common(_LISTED_ENDINGS)
+    )
+    first = "first " if len(files) == _FIRST_FILES else ""
+    raise UnreadableLogError(
+        f"{num_logs or 'none'} of the {first}{len(files):,} files there "
+        f"{'look' if num_logs > 1 else 'looks'} like an event log: there are {listed}; expected "
+        "a log that Spark wrote, a folder named eventlog_v2_*, or a folder of these, such as that "
+        "of spark.eventLog.dir: give one of them"
+    )
+
+
+def _is_like_log(file: Path) -> bool:
+    """Whether a file has the name of a part of a log, or begins as logs do, plain or packed."""
+    if layouts.has_log_name(file.name):
+        return True
+    try:
+        head = _first_bytes(file, _EVENT_WITHIN_BYTES)
+    except (UnreadableLogError, OSError):
+        return False
+    is_event = EVENT_LOG.match(head.decode("utf-8", "replace")) is not None
+    return is_event or is_packed(head) or is_zip(head)
+
+
+def _first_bytes(file: Path, num_bytes: int = 4) -> bytes:
     kind = file.stat().st_mode
     if not stat.S_ISREG(kind):
         kind_name = next((name for is_it, name in _KINDS if is_it(kind)), "no file")
         raise UnreadableLogError(f"it is {kind_name}; expected a file with a Spark event log")
     with file.open("rb") as opened:
-        return opened.read(4)
+        return opened.read(num_bytes)

@@ -22,12 +22,19 @@ from headway.errors import InputError
 from headway.formats.event_lines import tell_event
 from headway.models.scheduling.order import MemoryReading, grant_order, next_due_s
 from headway.runtime.gate.ahead import Ahead
-from headway.runtime.gate.clock import GateClasses, replace_clock, require_classic, trigger_of
+from headway.runtime.gate.clock import (
+    new_clock,
+    new_hub,
+    replace_clock,
+    require_classic,
+    trigger_of,
+)
 from headway.runtime.gate.decision_log import BatchEnd, DecisionLog
 from headway.runtime.gate.member import Member
 from headway.runtime.gate.sizes import Chooser, Sizes
 from headway.runtime.gate.turn import Turn
 from headway.runtime.gate.works import TaskTime
+from headway.runtime.given import require_session
 from headway.units import US_PER_MS, ms_to_s, s_to_ms
 
 if TYPE_CHECKING:
@@ -65,11 +72,12 @@ class Gate:
         off: str | Path | None = None,
         heartbeat_within_s: float = HEARTBEAT_WITHIN_S.value,
     ) -> None:
-        self._classes = GateClasses(spark)
+        require_session(spark)
+        self._spark = spark
         self._task_time = TaskTime(spark.sparkContext)
         self._lock = threading.RLock()
         self._sizes = Sizes(policy, at_once, choose, self._lock)
-        self._hub: Any = self._classes.hub(heartbeat_within_s)
+        self._hub: Any = new_hub(spark, heartbeat_within_s)
         self._ahead = Ahead(self._hub)
         self._log = DecisionLog(decisions)
         self._memory = MemoryReading(used_bytes=0.0, limit_bytes=memory_limit_bytes or math.inf)
@@ -125,8 +133,8 @@ class Gate:
                         "each query once: remove it first"
                     )
             number = next(self._numbers)
-            clock = in_turn or self._classes.clock(
-                self._hub, number, query, declared.trigger_s, pool
+            clock = in_turn or new_clock(
+                self._spark, self._hub, number, query, declared.trigger_s, pool
             )
             member = Member(
                 query,

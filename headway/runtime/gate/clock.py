@@ -9,52 +9,38 @@ from typing import TYPE_CHECKING, Any
 
 from headway.errors import InputError, first_line
 from headway.redaction import redact
-from headway.runtime.given import connect_refusal, require_session
-from headway.runtime.jars import class_loader, shipped_jar
+from headway.runtime.given import connect_refusal
+from headway.runtime.jars import new_object
 from headway.units import ms_to_s, s_to_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_GATE_CLOCK = "headway.gate.GateClock"
+_PACKAGE = "headway.runtime.gate"
+_HUB, _GATE_CLOCK = "headway.gate.GateHub", "headway.gate.GateClock"
 _STARTS_WITHIN_S = 30.0
 
 
-class GateClasses:
-    """The gate's Java classes, loaded into the JVM of a running classic session."""
+def new_hub(spark: SparkSession, heartbeat_within_s: float) -> Any:
+    """The hub to which queries of a session report that they are idle."""
+    context: Any = spark.sparkContext
+    silence_ms = round(s_to_ms(heartbeat_within_s))
+    return new_object(context._gateway, _PACKAGE, _HUB, silence_ms, context._jsc.sc())
 
-    def __init__(self, spark: SparkSession) -> None:
-        require_session(spark)
-        context: Any = spark.sparkContext
-        self._context, self._gateway = context, context._gateway
-        self._jvm: Any = spark._jvm
-        self._loader = class_loader(self._gateway, shipped_jar("headway.runtime.gate"))
 
-    def hub(self, heartbeat_within_s: float) -> Any:
-        """The hub to which queries report that they are idle."""
-        return self._new(
-            "headway.gate.GateHub", round(s_to_ms(heartbeat_within_s)), self._context._jsc.sc()
-        )
-
-    def clock(
-        self,
-        hub: Any,
-        number: int,
-        query: StreamingQuery,
-        trigger_s: float,
-        pool: str | None = None,
-    ) -> Any:
-        """The clock of a participating query, with the trigger that it would use, and its pool."""
-        trigger_ms = round(s_to_ms(trigger_s))
-        return self._new(_GATE_CLOCK, hub, number, query._jsq, trigger_ms, pool)
-
-    def _new(self, name: str, *arguments: Any) -> Any:
-        values: Any = self._gateway.new_array(self._jvm.java.lang.Object, len(arguments))
-        for at, value in enumerate(arguments):
-            if value is not None:  # which the array has already
-                values[at] = value
-        return self._loader.loadClass(name).getConstructors()[0].newInstance(values)
+def new_clock(
+    spark: SparkSession,
+    hub: Any,
+    number: int,
+    query: StreamingQuery,
+    trigger_s: float,
+    pool: str | None = None,
+) -> Any:
+    """The clock of a participating query, with the trigger that it would use, and its pool."""
+    trigger_ms = round(s_to_ms(trigger_s))
+    gateway = spark.sparkContext._gateway
+    return new_object(gateway, _PACKAGE, _GATE_CLOCK, hub, number, query._jsq, trigger_ms, pool)
 
 
 def require_pool(spark: SparkSession, pool: object) -> None:

@@ -41,10 +41,7 @@ def windows_of_plan(plan: str) -> WindowGrid | None:
 def windows_of_query(query: StreamingQuery) -> WindowGrid | None:
     """Windows and watermark of a running query, once Spark has made its plan.
 
-    Returns
-    -------
-    WindowGrid or None
-        None if the query has no event-time window, or ends before it has a plan.
+    None if the query has no event-time window, or ends before it has a plan.
     """
     from py4j.protocol import Py4JJavaError
 

@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headway.errors import first_line
-from headway.formats.open_metrics import Metric, spark_lines
 from headway.runtime.given import require_no_connect
-from headway.runtime.jars import class_loader, shipped_jar
+from headway.runtime.jars import new_object
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class SparkSource:
-    """A source named ``headway`` of the driver; values are those that were put into it last."""
+def registered_source(spark: SparkSession) -> Any:
+    """A source of the driver's metrics named ``headway``; its values are those put into it last.
 
-    def __init__(self, spark: SparkSession) -> None:
-        require_no_connect(
-            spark,
-            "gives no access to Spark's metrics",
-            "publish in the driver, or leave out spark and give port or file",
-        )
-        gateway: Any = spark.sparkContext._gateway
-        loader = class_loader(gateway, shipped_jar("headway.runtime.metrics"))
-        constructors = loader.loadClass("headway.metrics.LiveSource").getConstructors()
-        self._source = constructors[0].newInstance(gateway.new_array(gateway.jvm.Object, 0))
-        self._source.register()
-
-    def put(self, metrics: Sequence[Metric]) -> None:
-        """Replace all values; a metric that is not among them is removed."""
-        self._source.put(spark_lines(metrics))
-
-    def remove(self) -> None:
-        """Remove the source from Spark's metrics; may be repeated."""
-        self._source.remove()
+    A metric that is not among these is removed.
+    """
+    require_no_connect(
+        spark,
+        "gives no access to Spark's metrics",
+        "publish in the driver, or leave out spark and give port or file",
+    )
+    gateway = spark.sparkContext._gateway
+    source = new_object(gateway, "headway.runtime.metrics", "headway.metrics.LiveSource")
+    source.register()
+    return source
 
 
 class Repeated:

@@ -233,10 +233,7 @@ class AggregateCalls:
     def add(self, name: str, column: Column) -> None:
         """Take an aggregate apart, or an expression around some.
 
-        Raises
-        ------
-        InputError
-            If it contains no aggregate, or one that does not merge from partial results.
+        Raises InputError if it contains none, or one that does not merge from partial results.
         """
         if name in self.outputs:
             raise InputError(f"{name}: two aggregates of this name; expected different names")

@@ -103,10 +103,7 @@ class Expressions:
     def window(self, column: object) -> tuple[Any, WindowSpec]:
         """The time and the windows of a column that ``F.window`` made.
 
-        Raises
-        ------
-        InputError
-            If it is another column, or its windows are not in whole milliseconds.
+        Raises InputError if it is another one, or its windows are not in whole milliseconds.
         """
         expression = without_alias(self.of(column))
         if kind_of(expression) == "UnresolvedFunction":

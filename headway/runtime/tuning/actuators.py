@@ -279,10 +279,7 @@ class Actuators:
 def kind_of(now: Configuration, then: Configuration, *, is_stateful: bool) -> ChangeKind:
     """What it takes to change from one setting to another.
 
-    Raises
-    ------
-    ActuatorError
-        If it takes a new application, which only a supervisor can start.
+    Raises ActuatorError if it takes a new application, which only a supervisor can start.
     """
     if (now.cores_per_executor, now.task_cpus) != (then.cores_per_executor, then.task_cpus):
         raise ActuatorError(

@@ -53,8 +53,6 @@ def to_next_trigger_s(trigger_s: float, now_s: float) -> float:
 def left_no_gap(trigger_s: float, started_s: float, ended_s: float) -> bool:
     """Whether a batch ended too late for a stop before the trigger after its own; instants.
 
-    Examples
-    --------
     >>> left_no_gap(2.0, 10.0, 11.2), left_no_gap(2.0, 10.0, 11.7), left_no_gap(2.0, 10.0, 12.9)
     (False, True, True)
     """
@@ -119,25 +117,12 @@ def stop_between_batches(
 ) -> float:
     """Stop a query in the gap between two batches; returns how long the wait for it took [s].
 
-    Parameters
-    ----------
-    query : StreamingQuery
-        It runs.
-    trigger_s : float, >= 0
-        Its trigger interval. [s]
-    may_cut : bool
-        Whether to stop it within a batch if there is no gap. This is done as soon as the current
-        batch has ended without a gap, so that little of the next one is done. That batch runs
-        again, with the same rows, so a sink that is not idempotent then has them twice.
-    is_wanted : callable
-        Called repeatedly while there is no gap; if it returns False, the query keeps running.
-
-    Raises
-    ------
-    NoGapError
-        If there is no gap and batches may not be interrupted, or the stop is no longer wanted.
-    ActuatorError
-        If the query does not stop.
+    With ``may_cut`` it is stopped within a batch if there is no gap, as soon as the current batch
+    has ended without one, so that little of the next one is done. That batch runs again, with the
+    same rows, so a sink that is not idempotent then has them twice. ``is_wanted`` is called
+    repeatedly while there is no gap; if it returns False, the query keeps running. Raises
+    NoGapError if there is no gap and batches may not be interrupted, or the stop is no longer
+    wanted; ActuatorError if the query does not stop.
     """
     began_s = time.monotonic()
     is_gap = wait_for_gap(query, trigger_s, may_cut=may_cut, is_wanted=is_wanted)

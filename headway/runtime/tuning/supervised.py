@@ -39,24 +39,12 @@ _SESSION_ENDS_S = 5.0
 class SupervisedQuery:
     """The query of a separate application, with the interface of actuators.
 
-    Parameters
-    ----------
-    command : sequence of str
-        Command that starts the application, which calls ``headway.setting`` and
-        ``headway.stop_when_asked``.
-    path : path
-        The file with its setting.
-    recording : path
-        The file to which it records itself.
-    may_cut : bool
-        Whether it may stop within a batch.
-    meanwhile : callable
-        Called several times a second while the application waits for its gap; returns whether it
-        should keep running after all.
-    left_gap : callable
-        Whether its last batch left a gap, from its recording.
-    say : callable
-        Called with an event and its reason, for the log.
+    ``command`` starts the application, which calls ``headway.setting`` and
+    ``headway.stop_when_asked``; ``path`` is the file with its setting, ``recording`` the one to
+    which it records itself, and ``may_cut`` whether it may stop within a batch. ``meanwhile`` is
+    called several times a second while it waits for its gap, and returns whether it should keep
+    running after all. ``left_gap`` is whether its last batch left a gap, from its recording, and
+    ``say`` is called with an event and its reason, for the log.
     """
 
     command: Sequence[str]

@@ -290,6 +290,46 @@ def test_what_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
     ]
 
 
+def test_a_folder_of_other_things_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(9):
+        (tmp_path / f"part-{number}.py").write_text("import os\n", encoding="utf-8")
+    (tmp_path / "README").write_text("nothing\n", encoding="utf-8")
+    name, why = only_failure(find_event_logs([tmp_path]))
+    assert name == str(tmp_path)
+    assert why.startswith(
+        "none of the 10 files there looks like an event log: there are 9 .py, 1 without an ending; "
+        "expected a log that Spark wrote"
+    )
+    monkeypatch.setattr("headway.profiler.logs.sources._FIRST_FILES", 9)
+    assert "none of the first 9 files there" in only_failure(find_event_logs([tmp_path]))[1]
+
+
+@pytest.mark.parametrize(("num_others", "is_refused"), [(100, False), (101, True)])
+def test_a_folder_of_logs_may_hold_some_other_files(
+    tmp_path: Path, num_others: int, is_refused: bool
+) -> None:
+    write_rolling(LINES, tmp_path / "eventlog_v2_a")
+    for number in range(num_others):
+        (tmp_path / f"note-{number}.txt").touch()
+    logs, failures = find_event_logs([tmp_path])
+    assert (logs == ()) is is_refused
+    assert [why.partition(":")[0] for _, why, _ in failures] == (
+        ["4 of the 105 files there look like an event log"] if is_refused else []
+    )
+
+
+def test_folders_that_lie_too_deep_are_named(tmp_path: Path) -> None:
+    log = write_plain(LINES, tmp_path / "log")
+    deep = tmp_path.joinpath(*"abcdefghijklm")
+    deep.mkdir(parents=True)
+    write_plain(LINES, deep / "log")
+    logs, failures = find_event_logs([tmp_path])
+    assert [found.files for found in logs] == [(log,)]
+    assert [(name, why[:10]) for name, why, _ in failures] == [(str(deep), "more than ")]
+
+
 @contextmanager
 def nobody_special() -> Iterator[None]:
     """Root may read everything: be somebody else for a while."""

@@ -138,7 +138,7 @@ def test_every_output_names_the_stages(joined: headway.JobProfile, tmp_path: Pat
     of_stages = [
         name
         for name in (
-            *(segment.name for segment in bar.segments),
+            *(segment["name"] for segment in bar["segments"]),
             *(part.name for part in difference.parts),
             *(figure.name for figure in difference.figures),
         )

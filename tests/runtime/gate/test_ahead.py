@@ -16,8 +16,9 @@ from headway.api.schedule import replay_decisions, schedule
 from headway.domain import ComingBack, Decision, Policy, QueryState
 from headway.models.scheduling.order import grant_order
 from headway.runtime.gate.ahead import Ahead
-from headway.runtime.gate.clock import GateClasses
+from headway.runtime.gate.clock import new_clock, new_hub
 from headway.runtime.gate.decision_log import read_decision_log
+from headway.runtime.jars import new_object
 from tests.runtime.gate.small_queries import Queries, num_batches, wait_until
 
 MADE_S = 1_763_884_800.0
@@ -82,11 +83,17 @@ def a_case(generator: random.Random, at_once: int) -> tuple[dict[int, QueryState
     return waiting, running
 
 
+def standing_order(spark: SparkSession, hub: Hub) -> Any:
+    """The order as the JVM reads it."""
+    name = "headway.gate.StandingOrder"
+    return new_object(spark.sparkContext._gateway, "headway.runtime.gate", name, hub.order)
+
+
 @pytest.mark.parametrize("policy", OF_ALL)
 def test_the_jvm_hands_out_what_the_policy_would_decide(
     spark: SparkSession, policy: Policy
 ) -> None:
-    classes, generator = GateClasses(spark), random.Random(policy.value)
+    generator = random.Random(policy.value)
     num_handed_out = 0
     for _ in range(12):
         at_once = generator.choice([1, 2, 3])
@@ -94,7 +101,7 @@ def test_the_jvm_hands_out_what_the_policy_would_decide(
         hub = Hub()
         ahead = Ahead(hub)
         ahead.give(policy, waiting, running, now_s=MADE_S, at_once=at_once)  # type: ignore[arg-type]
-        standing = classes._new("headway.gate.StandingOrder", hub.order)
+        standing = standing_order(spark, hub)
         now_ms = round(1000 * MADE_S)
         for one in running:
             now_ms += generator.randrange(1, 400)
@@ -132,10 +139,9 @@ def test_the_jvm_hands_out_what_the_policy_would_decide(
 def test_a_clock_that_is_released_says_whether_a_batch_is_marked(
     spark: SparkSession, queries: Queries
 ) -> None:
-    classes = GateClasses(spark)
     query = queries.start("released")
-    hub = classes.hub(60.0)
-    clock = classes.clock(hub, 1, query, 0.5)
+    hub = new_hub(spark, 60.0)
+    clock = new_clock(spark, hub, 1, query, 0.5)
     clock.grant(1)
     assert clock.waitTillTime(0) > 0
     # The batch that was let go runs: its clock must stay, for it alone takes the mark off.
@@ -149,7 +155,7 @@ def test_a_clock_that_is_released_says_whether_a_batch_is_marked(
 def test_an_order_ends_with_a_query_that_it_does_not_know_or_when_its_time_is_up(
     spark: SparkSession,
 ) -> None:
-    classes, generator = GateClasses(spark), random.Random(3)
+    generator = random.Random(3)
     now_ms = round(1000 * MADE_S)
     waits = a_state(generator, 1, ready_s=MADE_S - 1.0, row_limit_s=9.0, closing_s=None)
     hub = Hub()
@@ -157,7 +163,7 @@ def test_an_order_ends_with_a_query_that_it_does_not_know_or_when_its_time_is_up
 
     def standing(running: list[Runs], state: QueryState, at_once: int = 1) -> Any:
         ahead.give(Policy.FCFS, {1: state}, running, now_s=MADE_S, at_once=at_once)  # type: ignore[arg-type]
-        return classes._new("headway.gate.StandingOrder", hub.order)
+        return standing_order(spark, hub)
 
     order = standing([Runs(number=7, back=None)], waits)
     order.cameBack(7, True, now_ms, now_ms, now_ms)
