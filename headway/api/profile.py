@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from headway.lazy_classes import dataclass
 from headway.domain import ApplicationProfile, JobProfile
 from headway.domain.argument import read_question, takes
 from headway.domain.log_questions import LogsQuestion, ProfileQuestion

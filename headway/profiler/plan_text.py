@@ -9,8 +9,8 @@ raises an error; what a text does not contain stays empty.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from headway.lazy_classes import dataclass
 from headway.domain import EventTimeWindow, StatefulOperator
 from headway.domain.writes import CheckpointStore
 from headway.profiler.plan_chain import stateful_chain

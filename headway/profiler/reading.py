@@ -6,11 +6,11 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from headway.lazy_classes import dataclass
 from headway.domain.log_questions import DEFAULT_MASTER, LogEngine, LogsQuestion
 from headway.errors import InputError, MissingPackagesError, SparkUnavailableError
 from headway.profiler.collect import CollectedLogs, collect

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
+from headway.lazy_classes import dataclass
 from headway.assumptions.advice import (
     ADVISED_PARTITIONS_RATIO,
     ADVISED_REPEATS,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
+from headway.lazy_classes import dataclass
 from headway.assumptions.planning import LEAST_CATCH_UP_RATIO
 from headway.assumptions.predictions import (
     HIGHEST_QUOTED_OVERRUN_RATIO,

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from headway.lazy_classes import dataclass
 from headway.domain import MemoryProfile
 from headway.domain.application_profile import (
     MOST_STAGES,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from headway.lazy_classes import dataclass
 from headway.domain.application_profile import DStreamsProfile, RecordedStage, Spread, WallClock
 from headway.models.arrays import Array
 from headway.models.estimation.warm_up import slow_start_length

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
+from headway.lazy_classes import dataclass
 from headway.assumptions.logs import (
     AT_ONCE_MS,
     EQUAL_BATCHES_RATIO,

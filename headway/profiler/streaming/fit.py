@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from headway.lazy_classes import dataclass
 from headway.domain import Configuration, Drift, DriverPhase, DurationNoise, StageProfile
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.limits import MOST_SPREAD_RATIO

@@ -7,10 +7,11 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
+from headway.lazy_classes import dataclass
 from headway.assumptions.fits import LEAST_BATCHES
 from headway.domain import QueryShape
 from headway.errors import EventLogError, InputError, argument

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from headway.lazy_classes import dataclass
 from headway.assumptions.fits import (
     RUN_NOISE_RATIO,
     USUAL_PARTITION_S,
