@@ -279,7 +279,7 @@ def _parallelism(run: QueryRun) -> int:
 def _agreeing(rule: SourceTasks, counts: Sequence[_Count]) -> SourceTasks | None:
     """The rule, with the number of scans at which it agrees with the tasks; None if at none."""
     total = sum(number for _, _, number in counts)
-    expected = sum(_expected(rule, run, batch) for run, batch, _ in counts)
+    expected = sum(_expected(rule, counts))
     num_scans = min(max(round(total / expected), 1), _MOST_SCANS)
     scanned = replace(rule, num_scans=num_scans)
     # Sizes of files differ; cores do not.
@@ -288,15 +288,24 @@ def _agreeing(rule: SourceTasks, counts: Sequence[_Count]) -> SourceTasks | None
 
 
 def _misfit(rule: SourceTasks, counts: Sequence[_Count]) -> int:
-    return sum(abs(number - _expected(rule, run, batch)) for run, batch, number in counts)
+    by_rule = _expected(rule, counts)
+    return sum(abs(count[2] - number) for count, number in zip(counts, by_rule, strict=True))
 
 
-def _expected(rule: SourceTasks, run: QueryRun, batch: BatchSample) -> int:
-    """Tasks by the rule at the settings of the run."""
-    assert run.source is not None
+def _expected(rule: SourceTasks, counts: Sequence[_Count]) -> list[int]:
+    """Tasks of each batch, by the rule at the settings of its run."""
+    runs = {id(run): run for run, _, _ in counts}
+    rules = {run_id: _at_settings(rule, run) for run_id, run in runs.items()}
+    return [
+        source_tasks(rules[id(run)], batch.num_rows, run.configuration.num_slots)
+        for run, batch, _ in counts
+    ]
+
+
+def _at_settings(rule: SourceTasks, run: QueryRun) -> SourceTasks:
+    assert run.source is not None  # checked by source_reading
     if rule.files is not None and run.mean_file is not None:
         of_run = _rule_of_files(run, splits_files=rule.files.splits_files)
     else:
         of_run = SourceTasks(parallelism=run.source.parallelism)
-    of_run = replace(of_run, num_scans=rule.num_scans)
-    return source_tasks(of_run, batch.num_rows, run.configuration.num_slots)
+    return replace(of_run, num_scans=rule.num_scans)
