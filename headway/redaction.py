@@ -91,9 +91,7 @@ def redact(text: str, *, longest: int = _LONGEST) -> str:
         lambda match: HIDDEN if len(set(match[0])) >= _LEAST_HEX_DIGITS else match[0],
         redacted,
     )
-    redacted = re.sub(
-        _RUN, lambda match: HIDDEN if _is_random(match[0]) else match[0], redacted
-    )
+    redacted = re.sub(_RUN, lambda match: HIDDEN if _is_random(match[0]) else match[0], redacted)
     return redacted if len(redacted) <= longest else redacted[: longest - 1] + "…"
 
 

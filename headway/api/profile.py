@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from headway.lazy_classes import dataclass
 from headway.domain import ApplicationProfile, JobProfile
 from headway.domain.argument import read_question, takes
 from headway.domain.log_questions import LogsQuestion, ProfileQuestion
 from headway.errors import EventLogError, require_packages
+from headway.lazy_classes import dataclass
 from headway.version import __version__
 
 if TYPE_CHECKING:

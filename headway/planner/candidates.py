@@ -11,10 +11,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.lazy_classes import dataclass
 from headway.assumptions import planning
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Metric, Promise, Target
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.certified import certified

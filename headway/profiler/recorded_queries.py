@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from headway.lazy_classes import dataclass
 from headway.assumptions.fits import LEAST_BATCHES
+from headway.lazy_classes import dataclass
 from headway.profiler.rows import Record
 from headway.profiler.schema import QueryChange
 from headway.redaction import redact

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.lazy_classes import dataclass
 from headway.assumptions.advice import (
     ADVISED_PARTITIONS_RATIO,
     ADVISED_REPEATS,
@@ -37,6 +36,7 @@ from headway.domain import (
     Target,
     TasksRule,
 )
+from headway.lazy_classes import dataclass
 from headway.limits import LONGEST_S
 from headway.models.arrays import Array
 from headway.models.estimation.experiment_design import d_optimal_design

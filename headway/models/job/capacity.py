@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 
-from headway.lazy_classes import dataclass
 from headway.assumptions.planning import LEAST_CATCH_UP_RATIO
 from headway.assumptions.predictions import (
     HIGHEST_QUOTED_OVERRUN_RATIO,
@@ -17,6 +16,7 @@ from headway.assumptions.predictions import (
 )
 from headway.digits import RANKS_PER_DECADE, number_at, rank_of
 from headway.domain import Z90, Configuration, Finding, FindingCode, JobProfile
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import BoolArray
 from headway.models.job.certified import certified

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from headway.lazy_classes import dataclass
 from headway.domain import MemoryProfile
 from headway.domain.application_profile import (
     MOST_STAGES,
@@ -24,6 +23,7 @@ from headway.domain.application_profile import (
     TaskTimes,
     WallClock,
 )
+from headway.lazy_classes import dataclass
 from headway.profiler.operators import Operator, operators_in_words
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import SUMS_OF_TASKS

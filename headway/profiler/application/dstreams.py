@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.lazy_classes import dataclass
 from headway.domain.application_profile import DStreamsProfile, RecordedStage, Spread, WallClock
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.estimation.warm_up import slow_start_length
 from headway.profiler.application.application_stages import StageSums, recorded_stage

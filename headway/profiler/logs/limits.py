@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from headway.lazy_classes import dataclass
 from headway.digits import size_text
+from headway.lazy_classes import dataclass
 from headway.profiler.logs.event_logs import UnreadableLogError
 from headway.units import parse_size_bytes
 

@@ -12,7 +12,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from headway.lazy_classes import dataclass
 from headway.assumptions.logs import (
     AT_ONCE_MS,
     EQUAL_BATCHES_RATIO,
@@ -20,6 +19,7 @@ from headway.assumptions.logs import (
     SHORT_PAUSE_RATIO,
 )
 from headway.domain import Drain, ObservedArrivals
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.profiler.offsets import counts_rows, num_source_partitions, rows_between
 from headway.profiler.recorded_queries import QueryLife

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.lazy_classes import dataclass
 from headway.domain import Configuration, Drift, DriverPhase, DurationNoise, StageProfile
 from headway.domain.profile import CHECKPOINT_PHASES
+from headway.lazy_classes import dataclass
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
 from headway.models.estimation.batch_noise import batch_spread

@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from headway.lazy_classes import dataclass
 from headway.assumptions.fits import LEAST_BATCHES
 from headway.domain import QueryShape
 from headway.errors import EventLogError, InputError, argument
+from headway.lazy_classes import dataclass
 from headway.profiler import schema
 from headway.profiler.collect import CollectedLogs
 from headway.profiler.logs.sources import EventLog

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from headway.lazy_classes import dataclass
 from headway.assumptions.fits import (
     RUN_NOISE_RATIO,
     USUAL_PARTITION_S,
@@ -17,6 +16,7 @@ from headway.assumptions.fits import (
 )
 from headway.domain import Coalescing, RowsLaw, Separation, StageProfile, TasksRule
 from headway.domain.profile import is_rocksdb
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.estimation.regression import (
     Prior,
