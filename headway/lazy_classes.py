@@ -11,11 +11,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, FrozenInstanceError, fields
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 Noun = TypeVar("Noun", bound=type)
+Made = TypeVar("Made")
 # Compiling takes as long as making about a hundred instances field by field.
 _MADE_BEFORE_COMPILING = 40
 
@@ -68,6 +69,37 @@ def frozen_dataclass(
         return noun  # type: ignore[no-any-return]
 
     return frozen_class
+
+
+def changed(noun: Made, **changes: Any) -> Made:
+    """As :func:`dataclasses.replace`, in a fraction of the time: for thousands of copies.
+
+    The class must have no ``__post_init__``, which is not called.
+
+    Examples
+    --------
+    >>> @frozen_dataclass(frozen=True, slots=True)
+    ... class Interval:
+    ...     low: float
+    ...     high: float = 1.0
+    >>> changed(Interval(0.5), high=0.7)
+    Interval(low=0.5, high=0.7)
+    """
+    names, values_of = _fields_of(noun.__class__)
+    copy: Made = object.__new__(noun.__class__)
+    for name, value in zip(names, values_of(noun), strict=True):
+        object.__setattr__(copy, name, value)
+    for name, value in changes.items():
+        object.__setattr__(copy, name, value)
+    return copy
+
+
+@cache
+def _fields_of(noun: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """Names of the fields of a class, and what reads all of them."""
+    assert not hasattr(noun, "__post_init__"), "its fields are checked"
+    names = tuple(member.name for member in fields(noun))
+    return names, attrgetter(*names)
 
 
 if TYPE_CHECKING:

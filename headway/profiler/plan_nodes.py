@@ -63,15 +63,15 @@ def plan_of(text: msgspec.Raw | None) -> PlanNode | None:
 def in_pre_order(plan: PlanNode) -> list[PlacedNode]:
     """The operators of a plan, each before those below it."""
     nodes = list[PlacedNode]()
-    waiting: list[tuple[PlanNode, list[int] | None]] = [(plan, None)]
+    waiting: list[tuple[PlanNode, list[int]]] = [(plan, [])]
     while waiting:
         node, siblings = waiting.pop()
-        if siblings is not None:
-            siblings.append(len(nodes))
+        siblings.append(len(nodes))
         positions: list[int] = []
         nodes.append((node, positions))
-        children = [child for child in node.children or () if child is not None]
-        waiting += [(child, positions) for child in reversed(children)]
+        for child in reversed(node.children or ()):
+            if child is not None:
+                waiting.append((child, positions))
     return nodes
 
 

@@ -122,11 +122,11 @@ def source_notes(runs: Sequence[QueryRun], stages: Sequence[StageProfile]) -> It
 def _of_cores(description: str, counts: Sequence[_Count]) -> _Reading:
     """Sources that are read by as many tasks as the default parallelism, unless set otherwise."""
     option = _RATE.match(description)
-    numbers = [_parallelism(run) for run, _, _ in counts]
+    numbers = {_parallelism(run) for run in _runs_of(counts).values()}
     kind = description.split("[", 1)[0]
     if option is not None and option[1] != "default" and any(n != int(option[1]) for n in numbers):
         return None, f"are fixed by numPartitions={option[1]} of {kind}"
-    varies = len(set(numbers)) > 1
+    varies = len(numbers) > 1
     if option is None and not description.startswith(_SOCKET) and not varies:
         return _UNKNOWN
     facts = counts[-1][0].source
@@ -294,12 +294,15 @@ def _misfit(rule: SourceTasks, counts: Sequence[_Count]) -> int:
 
 def _expected(rule: SourceTasks, counts: Sequence[_Count]) -> list[int]:
     """Tasks of each batch, by the rule at the settings of its run."""
-    runs = {id(run): run for run, _, _ in counts}
-    rules = {run_id: _at_settings(rule, run) for run_id, run in runs.items()}
+    rules = {run_id: _at_settings(rule, run) for run_id, run in _runs_of(counts).items()}
     return [
         source_tasks(rules[id(run)], batch.num_rows, run.configuration.num_slots)
         for run, batch, _ in counts
     ]
+
+
+def _runs_of(counts: Sequence[_Count]) -> dict[int, QueryRun]:
+    return {id(run): run for run, _, _ in counts}
 
 
 def _at_settings(rule: SourceTasks, run: QueryRun) -> SourceTasks:

@@ -234,11 +234,10 @@ def _handover_s(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile)
         return 0.0
     waves = [
         makespan_moments(
-            batch.stages[stage_index].num_tasks,
-            stage.usable_slots(run.configuration.num_slots),
-            stage.task_noise_ratio,
+            batch.stages[stage_index].num_tasks, usable_slots, stage.task_noise_ratio
         ).mean
         for run in runs
+        for usable_slots in [stage.usable_slots(run.configuration.num_slots)]
         for batch in run.batches
     ]
     return handover_s(
