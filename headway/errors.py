@@ -46,7 +46,7 @@ EXIT_CODES: Mapping[ExitCode, str] = MappingProxyType(
 
 
 # Private-use characters, which no message contains: what stands between them is an argument's name.
-_ARGUMENT = re.compile("\ue000([^\ue001]+)\ue001")
+_ARGUMENT = "\ue000([^\ue001]+)\ue001"
 
 
 def argument(name: str) -> str:
@@ -79,7 +79,9 @@ class HeadwayError(Exception):
 
     def message_with(self, spellings: Mapping[str, str]) -> str:
         """The message with other spellings of the arguments that it names."""
-        return _ARGUMENT.sub(lambda match: spellings.get(match[1], match[1]), self._marked_message)
+        return re.sub(
+            _ARGUMENT, lambda match: spellings.get(match[1], match[1]), self._marked_message
+        )
 
 
 class InputError(HeadwayError):

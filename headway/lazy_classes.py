@@ -1,9 +1,9 @@
-"""Frozen data classes whose constructors are compiled when they are first called.
+"""Frozen data classes whose constructors are compiled only if they are called often.
 
-Commands load two hundred classes of the domain and use a third of them.
-:func:`dataclasses.dataclass` compiles six methods for each: together that takes longer than the
-start of Python with numpy. Here the constructor is compiled by the first call, and the other
-methods read the fields by their names.
+Commands load two hundred classes of the domain, use a third of them, and of most make a few
+instances. :func:`dataclasses.dataclass` compiles six methods for each: together that takes longer
+than the start of Python with numpy. Here all methods read the fields by their names, and the
+constructor is compiled once so many instances are made that this pays.
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, FrozenInstanceError, fields
+from functools import cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 Noun = TypeVar("Noun", bound=type)
+Made = TypeVar("Made")
+# Compiling takes as long as making about a hundred instances field by field.
+_MADE_BEFORE_COMPILING = 40
 
 
 def frozen_dataclass(
@@ -65,6 +69,37 @@ def frozen_dataclass(
     return frozen_class
 
 
+def changed(noun: Made, **changes: Any) -> Made:
+    """As :func:`dataclasses.replace`, in a fraction of the time: for thousands of copies.
+
+    The class must have no ``__post_init__``, which is not called.
+
+    Examples
+    --------
+    >>> @frozen_dataclass(frozen=True, slots=True)
+    ... class Interval:
+    ...     low: float
+    ...     high: float = 1.0
+    >>> changed(Interval(0.5), high=0.7)
+    Interval(low=0.5, high=0.7)
+    """
+    names, values_of = _fields_of(noun.__class__)
+    copy: Made = object.__new__(noun.__class__)
+    for name, value in zip(names, values_of(noun), strict=True):
+        object.__setattr__(copy, name, value)
+    for name, value in changes.items():
+        object.__setattr__(copy, name, value)
+    return copy
+
+
+@cache
+def _fields_of(noun: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """Names of the fields of a class, and what reads all of them."""
+    assert not hasattr(noun, "__post_init__"), "its fields are checked"
+    names = tuple(member.name for member in fields(noun))
+    return names, attrgetter(*names)
+
+
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:
@@ -82,17 +117,48 @@ _FACTORY = _Factory()
 
 
 class _Constructor:
-    """Takes the place of a class's constructor until somebody looks at it, and makes it then."""
+    """Takes the place of a class's constructor, for its first instances.
 
-    __slots__ = ("noun",)
+    It is compiled when somebody looks at it, a call is wrong, or so many are made that this pays.
+    """
+
+    __slots__ = ("noun", "num_left")
 
     def __init__(self, noun: Any) -> None:
         self.noun = noun
+        self.num_left = _MADE_BEFORE_COMPILING
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        constructor = _constructor_of(self.noun)
-        self.noun.__init__ = constructor
-        return constructor.__get__(instance, owner)
+        self.num_left -= 1
+        if instance is None or self.num_left < 0:
+            return self._compiled().__get__(instance, owner)
+        return partial(self._fill, instance)
+
+    def _compiled(self) -> Any:
+        self.noun.__init__ = constructor = _constructor_of(self.noun)
+        return constructor
+
+    def _fill(self, instance: Any, /, *values: Any, **by_name: Any) -> None:
+        """What the constructor does, field by field."""
+        members = fields(self.noun)
+        positional = (member.name for member in members if not member.kw_only)
+        stated = dict(zip(positional, values, strict=False)) | by_name
+        is_right = len(stated) == len(values) + len(by_name)
+        for member in members:
+            if member.name in stated:
+                value = stated.pop(member.name)
+            elif member.default is not MISSING:
+                value = member.default
+            elif member.default_factory is not MISSING:
+                value = member.default_factory()
+            else:
+                is_right = False
+                break
+            object.__setattr__(instance, member.name, value)
+        if stated or not is_right:
+            self._compiled()(instance, *values, **by_name)  # says what is wrong
+        elif hasattr(self.noun, "__post_init__"):
+            instance.__post_init__()
 
 
 def _constructor_of(noun: Any) -> Any:

@@ -12,7 +12,7 @@ import unicodedata
 
 HIDDEN = "***"
 _LONGEST_NAME = 300
-_PLACE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(.*)", re.DOTALL)
+_PLACE = r"(?s)([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(.*)"
 # In these schemes, the text before the @ is the name of a container.
 _CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs")
 
@@ -31,8 +31,8 @@ _KEY_VALUE = rf"""(?i)({_KEY_NAME}["'\]]{{0,2}}+\s{{0,4}}+(?:=>|[=:>])\s{{0,4}}+
 _OPTION = rf"(?i)((?<![\w-])--?[\w-]{{0,32}}?{_KEY_NAME}\s{{1,4}}+)(?!\*\*\*)\S++"
 _BEARER = r"(?i)(\bbearer\s{1,4}+)(?=\S{0,64}?[\d._~+/-])\S++"
 _QUERY_VALUE = r"([?&][\w.~%\-]{1,64}+=)[^\s&#\"'<>]++"
-_ORACLE_LOGIN = re.compile(r"(jdbc:oracle:\w{1,10}:)[^\s@]{1,256}@")
-_PEM = re.compile(r"-----BEGIN [A-Z0-9 ]{1,60}-----.*?(?:-----END [A-Z0-9 ]{1,60}-----|\Z)")
+_ORACLE_LOGIN = r"(jdbc:oracle:\w{1,10}:)[^\s@]{1,256}@"
+_PEM = r"-----BEGIN [A-Z0-9 ]{1,60}-----.*?(?:-----END [A-Z0-9 ]{1,60}-----|\Z)"
 _WELL_KNOWN = (
     r"(?<![A-Za-z0-9])(?:"
     r"(?:AKIA|ASIA|AROA|AIDA|ABIA|ACCA|AGPA|ANPA)[A-Z0-9]{16}(?![A-Za-z0-9])"  # AWS
@@ -47,9 +47,9 @@ _WELL_KNOWN = (
     r")"
 )
 _JWT = r"(?<![\w-])eyJ[\w-]{8,}+\.[\w-]{4,}+(?:\.[\w-]*+)?"
-_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_HEX = re.compile(r"(?<![A-Za-z0-9])(?<!spark-)[0-9a-fA-F]{32,}+(?![A-Za-z0-9])")
-_RUN = re.compile(r"[A-Za-z0-9+/_\-]{32,}+={0,2}")
+_UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
+_HEX = r"(?<![A-Za-z0-9])(?<!spark-)[0-9a-fA-F]{32,}+(?![A-Za-z0-9])"
+_RUN = r"[A-Za-z0-9+/_\-]{32,}+={0,2}"
 _LEAST_RUN = 32
 _LEAST_HEX_DIGITS = 8
 # In a key, small letters, capitals and digits are mixed at random: most neighbours are of different
@@ -80,16 +80,18 @@ def redact(text: str, *, longest: int = _LONGEST) -> str:
     if longest < 1:
         raise ValueError(f"longest is {longest}; expected at least 1")
     redacted = harmless(text)
-    redacted = _PEM.sub(HIDDEN, redacted)
+    redacted = re.sub(_PEM, HIDDEN, redacted)
     redacted = without_logins(redacted)
     for name_pattern in (_QUERY_VALUE, _KEY_VALUE, _OPTION, _BEARER):
         redacted = re.sub(name_pattern, rf"\1{HIDDEN}", redacted)
     for token_pattern in (_JWT, _WELL_KNOWN):
         redacted = re.sub(token_pattern, HIDDEN, redacted)
-    redacted = _HEX.sub(
-        lambda match: HIDDEN if len(set(match[0])) >= _LEAST_HEX_DIGITS else match[0], redacted
+    redacted = re.sub(
+        _HEX,
+        lambda match: HIDDEN if len(set(match[0])) >= _LEAST_HEX_DIGITS else match[0],
+        redacted,
     )
-    redacted = _RUN.sub(lambda match: HIDDEN if _is_random(match[0]) else match[0], redacted)
+    redacted = re.sub(_RUN, lambda match: HIDDEN if _is_random(match[0]) else match[0], redacted)
     return redacted if len(redacted) <= longest else redacted[: longest - 1] + "…"
 
 
@@ -127,7 +129,7 @@ def without_secrets(address: str) -> str:
     >>> without_secrets("hdfs://namenode:8020/logs/app@1")
     'hdfs://namenode:8020/logs/app@1'
     """
-    match = _PLACE.fullmatch(address)
+    match = re.fullmatch(_PLACE, address)
     if match is None:
         return one_line(address)
     scheme, authority, path_and_query = match.groups()
@@ -162,7 +164,7 @@ def printable(text: str) -> str:
 
 
 def without_logins(text: str) -> str:
-    text = _ORACLE_LOGIN.sub(rf"\1{HIDDEN}@", text)
+    text = re.sub(_ORACLE_LOGIN, rf"\1{HIDDEN}@", text)
     return re.sub(r"\S++", lambda word: _without_login(word[0]), text) if "@" in text else text
 
 
@@ -190,7 +192,7 @@ def harmless_lines(text: str) -> str:
 
 def _is_random(run: str) -> bool:
     """Whether a long run, or a part of it between slashes, looks drawn at random."""
-    run_without_uuids = _UUID.sub("", run)
+    run_without_uuids = re.sub(_UUID, "", run)
     return any(
         len(part) >= _LEAST_RUN
         and sum(map(str.isdigit, part)) >= _LEAST_DIGITS

@@ -127,9 +127,9 @@ def unasked() -> Iterator[str]:
 
 def commands() -> Mapping[str, set[str]]:
     """The models that each command reaches."""
-    from headway.cli.main import _COMMANDS
+    from headway.cli.overview import COMMANDS
 
-    return {name: _models_of(module) for name, (module, _) in _COMMANDS.items()}
+    return {name: _models_of(module) for name, (module, _) in COMMANDS.items()}
 
 
 def calls() -> Mapping[str, set[str]]:

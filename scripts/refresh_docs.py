@@ -47,7 +47,7 @@ def pages(left_out: frozenset[str]) -> dict[Path, str]:
 
 def cli_page() -> str:
     """The reference of the command line."""
-    from headway.cli.main import _COMMANDS
+    from headway.cli.overview import COMMANDS
 
     lines = [
         "# Command line",
@@ -58,7 +58,7 @@ def cli_page() -> str:
         "",
         f"```text\n{_help()}\n```",
     ]
-    for name in _COMMANDS:
+    for name in COMMANDS:
         lines += ["", f"## headway {name}", "", f"```text\n{_help(name)}\n```"]
     lines += [
         "",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import headway
-from headway.cli.main import _COMMANDS
+from headway.cli.overview import COMMANDS
 from headway.domain import Applies
 from headway.errors import HeadwayError, InputError
 from tests.factories import a_profile
@@ -184,7 +184,7 @@ def test_what_a_command_does_a_call_of_its_name_does() -> None:
     # Of a report the call is `page`: `headway.report` is a package.
     # `headway.ordered` keeps the order of a running stream; its plan is `ordered_plan`.
     named = {"report": "page", "ordered": "ordered_plan"}
-    calls = {named.get(name, name) for name in _COMMANDS}
+    calls = {named.get(name, name) for name in COMMANDS}
     assert calls - {"demo", "mcp", "schema"} <= set(headway.__all__)
 
 

@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 import headway
-from headway.cli.main import _COMMANDS, cli
+from headway.cli.main import cli
+from headway.cli.overview import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -71,7 +72,7 @@ def test_command_lines_name_commands_and_options_that_there_are() -> None:
         for line in command_lines(page):
             words = shlex.split(line.split(" | ")[0].split(" > ")[0], comments=True)
             name = words[1]
-            if name not in _COMMANDS:
+            if name not in COMMANDS:
                 assert (ROOT / name).exists(), f"{names(page)}: {line}"  # 'headway FILE'
                 continue
             command = cli.get_command(click.Context(cli), name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -12,6 +12,7 @@ from headway.domain import ApplicationProfile, JobProfile
 from headway.domain.argument import read_question, takes
 from headway.domain.log_questions import LogsQuestion, ProfileQuestion
 from headway.errors import EventLogError, require_packages
+from headway.lazy_classes import dataclass
 from headway.version import __version__
 
 if TYPE_CHECKING:

@@ -11,40 +11,12 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from headway.cli.terminal import fit_width, fitted_help, help_width, refuse_colour
-from headway.errors import EXIT_CODES, ExitCode, HeadwayError, InfeasibleError, SpecError
+from headway.cli.overview import ABOUT, COMMANDS, OPTIONS, overview
+from headway.cli.terminal import fit_width, help_width, refuse_colour
+from headway.errors import ExitCode, HeadwayError, InfeasibleError, SpecError
 from headway.redaction import harmless
 from headway.version import __version__
 
-# Name -> module that holds the command of the same name, and the line shown in the overview.
-_COMMANDS = {
-    "demo": ("headway.cli.demo", "Profile, plan and run a real streaming query on this machine."),
-    "profile": ("headway.cli.profile", "Turn Spark event logs into a job profile."),
-    "explore": ("headway.cli.explore", "Profile your query with the most informative runs."),
-    "predict": ("headway.cli.predict", "Predict the latency of a job in another configuration."),
-    "backtest": ("headway.cli.backtest", "Validate predictions against your own logs."),
-    "plan": ("headway.cli.plan", "Find the fewest nodes that meet a latency target."),
-    "explain": ("headway.cli.explain", "Explain a plan: every number with its formula and source."),
-    "report": ("headway.cli.report", "Write a result as one HTML page to share."),
-    "watch": ("headway.cli.watch", "Compare a running query with its prediction."),
-    "tune": ("headway.cli.tune", "Keep a running query within its target, within your bounds."),
-    "diff": ("headway.cli.diff", "Compare two plans, profiles or logs: what changed, and why."),
-    "simulate": ("headway.cli.simulate", "Simulate a plan under a varying rate and outages."),
-    "windows": ("headway.cli.windows", "Predict what sharing overlapping windows would save."),
-    "ordered": ("headway.cli.ordered", "Place heavy keys, and choose partitions under skew."),
-    "emit": ("headway.cli.emit", "Write a plan as configuration for your platform."),
-    "capacity": ("headway.cli.capacity", "Find the cheapest capacity for many jobs."),
-    "schedule": ("headway.cli.schedule", "Decide whether queries should take turns, and how."),
-    "lock": ("headway.cli.lock", "Record plans as the baseline for 'headway check'."),
-    "check": ("headway.cli.check", "Fail a CI build when a target is missed or a cost rises."),
-    "init": ("headway.cli.init", "Create a spec file to start from."),
-    "validate": (
-        "headway.cli.validate",
-        "Check spec files and report every error with its position.",
-    ),
-    "schema": ("headway.cli.schema", "Print the JSON Schema of spec files."),
-    "mcp": ("headway.cli.mcp", "Offer read-only commands as tools to an assistant."),
-}
 _INTERRUPTED = 130
 _ALLOCATIONS_PER_COLLECTION = 100_000
 
@@ -54,45 +26,36 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Names in the order of use."""
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command of the first word; for a misspelt one, a suggestion."""
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             if _is_file(args[0]):
                 return None, importlib.import_module("headway.cli.about").command, args
-            close = _closest(args[0], _COMMANDS)
+            close = _closest(args[0], COMMANDS)
             hint = f"; did you mean 'headway {close}'?" if close else ""
             raise click.UsageError(f"no command {args[0]!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
-        """The overview in the available width."""
-        return fitted_help(super().get_help(ctx))
+        """The overview, without importing what it lists."""
+        return overview(ctx.make_formatter().width)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The command, imported now."""
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(_COMMANDS[cmd_name][0]).command
+        command = importlib.import_module(COMMANDS[cmd_name][0]).command
         assert isinstance(command, click.Command)
         return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The overview, without importing what it lists."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The exit codes of all commands."""
-        with formatter.section("Exit codes"):
-            formatter.write_dl([(str(int(code)), text) for code, text in EXIT_CODES.items()])
 
 
 @click.group(
     cls=LazyGroup,
+    help=ABOUT,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="headway")
@@ -101,18 +64,10 @@ class LazyGroup(click.Group):
     is_flag=True,
     expose_value=False,
     callback=refuse_colour,
-    help="Print without colour, as NO_COLOR=1 does.",
+    help=OPTIONS["--no-color"],
 )
 def cli() -> None:
-    """Resource planning for Apache Spark from a latency target.
-
-    \b
-    headway demo                                       see it work, about two minutes
-    headway EVENTLOG                                   what it is, and what to ask about it
-    headway plan EVENTLOG --rate 50k/s --target 'p99 <= 3s'
-    headway predict EVENTLOG --rate 50k/s              its latency at another rate
-    headway profile EVENTLOG... -o job.profile.yaml    measure what a batch costs, once
-    """
+    """All commands."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

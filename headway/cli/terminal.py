@@ -7,20 +7,20 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-import click
-
 from headway.redaction import harmless, harmless_lines, one_line
 from headway.report.columns import USUAL_WIDTH, fitted, set_width, width
 
 if TYPE_CHECKING:
+    import click
+
     from headway.domain.result import Result
     from headway.domain.sheet import Sheet
 
 _NARROWEST, _WIDEST = 60, 120
-_HELP_WIDTH = 78
+_HELP_WIDTH, _NARROWEST_HELP, _WIDEST_HELP = 78, 50, 98
 _NO_COLOUR = "headway.no_color"
-_EXAMPLE = re.compile(r"( +)(headway \S.*)")
-_REMARK = re.compile(r" {3,}(?=\S)")
+_EXAMPLE = r"( +)(headway \S.*)"
+_REMARK = r" {3,}(?=\S)"
 
 
 def is_terminal() -> bool:
@@ -30,21 +30,21 @@ def is_terminal() -> bool:
 
 def fit_width() -> None:
     """Print in the terminal's width; in files and pipes in that of COLUMNS, or the usual one."""
-    columns = USUAL_WIDTH
-    if _has_width():
-        import shutil  # it brings what unpacks archives, for nothing where nobody looks
-
-        columns = shutil.get_terminal_size((USUAL_WIDTH, 24)).columns
-    set_width(min(max(columns, _NARROWEST), _WIDEST))
+    set_width(min(max(_columns(USUAL_WIDTH), _NARROWEST), _WIDEST))
 
 
-def help_width() -> int | None:
-    """Width of help: in files and pipes that of click, elsewhere None: click looks for it."""
-    return None if _has_width() else _HELP_WIDTH
+def help_width() -> int:
+    """Width of help, as click chooses it: two columns less than there are."""
+    return min(max(_columns(_HELP_WIDTH + 2) - 2, _NARROWEST_HELP), _WIDEST_HELP)
 
 
-def _has_width() -> bool:
-    return is_terminal() or "COLUMNS" in os.environ
+def _columns(usual: int) -> int:
+    """Columns of the terminal; of files and pipes those of COLUMNS, or the usual ones."""
+    if not (is_terminal() or "COLUMNS" in os.environ):
+        return usual
+    import shutil  # it brings what unpacks archives, for nothing where nobody looks
+
+    return shutil.get_terminal_size((usual, 24)).columns
 
 
 def show(text: str, *, is_met: bool | None = None) -> None:
@@ -57,12 +57,10 @@ def show(text: str, *, is_met: bool | None = None) -> None:
     if has_verdict:
         text = f"{'✓' if is_met else '✗'} {text}"
     text = fitted(harmless_lines(text))
-    if has_verdict and _has_colour():
-        first, line, remaining_lines = text.partition("\n")
-        text = (
-            click.style(first, fg="green" if is_met else "red", bold=True) + line + remaining_lines
-        )
-    click.echo(text)
+    if has_verdict:
+        first, line_end, remaining_lines = text.partition("\n")
+        text = _coloured(first, "green" if is_met else "red") + line_end + remaining_lines
+    _print(text)
 
 
 def answer(result: Result, *, as_json: bool, sheet: Sheet | None = None) -> None:
@@ -74,7 +72,7 @@ def answer(result: Result, *, as_json: bool, sheet: Sheet | None = None) -> None
     from headway.report.sheet_text import sheet_text
 
     if as_json:
-        click.echo(json_text(as_data(result)))
+        _print(json_text(as_data(result)))
     else:
         sheet = sheet or brief_of(result)
         show(sheet_text(sheet), is_met=sheet.verdict)
@@ -85,19 +83,25 @@ def event(text: str) -> None:
     if is_terminal():
         show(text)
     else:
-        click.echo(harmless_lines(text))
+        _print(harmless_lines(text))
 
 
 def remark(text: str) -> None:
     """Print a message besides the answer, on stderr: in the available width, or as one line."""
     text = harmless_lines(text)
-    click.echo(fitted(text) if sys.stderr.isatty() else text, err=True)
+    _print(fitted(text) if sys.stderr.isatty() else text, err=True)
 
 
 def suggest(text: str) -> None:
     """Name the likely next command, on a terminal only."""
     if is_terminal() and sys.stderr.isatty():
-        click.echo(f"\n{fitted(f'next: {harmless(text)}')}", err=True)
+        _print(f"\n{fitted(f'next: {harmless(text)}')}", err=True)
+
+
+def _print(text: str, *, ends: str = "\n", err: bool = False) -> None:
+    import click  # the overview is printed without
+
+    click.echo(text + ends, nl=False, err=err)
 
 
 def refuse_colour(context: click.Context, _: click.Parameter, value: bool) -> None:
@@ -106,10 +110,15 @@ def refuse_colour(context: click.Context, _: click.Parameter, value: bool) -> No
         context.find_root().meta[_NO_COLOUR] = True
 
 
-def _has_colour() -> bool:
+def _coloured(text: str, colour: str) -> str:
+    """A text in bold and in a colour, unless it is refused."""
+    import click
+
     context = click.get_current_context(silent=True)
     refused = context is not None and context.find_root().meta.get(_NO_COLOUR, False)
-    return not (refused or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb")
+    if refused or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return click.style(text, fg=colour, bold=True)
 
 
 def fitted_help(text: str) -> str:
@@ -136,10 +145,10 @@ def _help_lines(line: str) -> list[str]:
     if len(line) <= width():
         return [line]
     start = line[: len(line) - len(line.lstrip())]
-    example = _EXAMPLE.fullmatch(line)
+    example = re.fullmatch(_EXAMPLE, line)
     if example is None:
         return _broken_at(line, "|", start + "  ", "")
-    command, *remarks = _REMARK.split(example[2], maxsplit=1)
+    command, *remarks = re.split(_REMARK, example[2], maxsplit=1)
     above = [line for text in remarks for line in fitted(f"{start}# {text}").split("\n")]
     return [*above, *_broken_at(start + command, " --", start + "    ", " \\")]
 
@@ -156,12 +165,12 @@ def _broken_at(line: str, mark: str, start: str, end: str) -> list[str]:
 def show_patched(file: str, before: str, after: str, *, is_written: bool, state: str) -> None:
     """Print a patched file, or write it and say so; ``state`` is that of one without changes."""
     if not is_written:
-        click.echo(after, nl=False)
+        _print(after, ends="")
     elif after == before:
-        click.echo(f"{one_line(file)}: already {state}", err=True)
+        _print(f"{one_line(file)}: already {state}", err=True)
     else:
         # Help is shown without what writes files.
         from headway.formats.text_file import write_text
 
         write_text(file, after, label="the patched file")
-        click.echo(f"{one_line(file)}: patched", err=True)
+        _print(f"{one_line(file)}: patched", err=True)

@@ -10,7 +10,7 @@ from headway.lazy_classes import dataclass
 from headway.limits import LARGEST_NUMBER
 from headway.units import S_PER_DAY, S_PER_HOUR, parse_rows
 
-_FILES_LIMIT = re.compile(r"files *<=? *([\d.]{1,15}[kKMG]?) */ *(h|d)")
+_FILES_LIMIT = r"files *<=? *([\d.]{1,15}[kKMG]?) */ *(h|d)"
 
 
 class CheckpointStore(StrEnum):
@@ -150,7 +150,7 @@ class FilesLimit:
         InputError
             If it is none; says what is expected.
         """
-        stated = _FILES_LIMIT.fullmatch(text.strip())
+        stated = re.fullmatch(_FILES_LIMIT, text.strip())
         if stated is None:
             raise InputError(f"limit {text!r} is unknown; expected e.g. 'files <= 500/h'")
         hours = S_PER_DAY / S_PER_HOUR if stated[2] == "d" else 1.0

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 _IN_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 _LARGEST = {int: MOST_LONG, float: LARGEST_NUMBER}
-_WHOLE_NUMBER = re.compile("[0-9]{1,18}")
+_WHOLE_NUMBER = "[0-9]{1,18}"
 _hints = cache(get_type_hints)
 
 
@@ -246,7 +246,7 @@ class _Reading:
             # Counts among the numbers of a finding stay whole.
             is_count = kind is float and type(plain_value) is int and not self._form.for_people
             value = plain_value if is_count else self.value(plain_value, kind, (*route, key))
-            if kind_of_key is str or _WHOLE_NUMBER.fullmatch(key):
+            if kind_of_key is str or re.fullmatch(_WHOLE_NUMBER, key):
                 mapping[kind_of_key(key)] = value
             else:
                 self._unexpected(key, kind_of_key, route)

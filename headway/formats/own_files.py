@@ -26,8 +26,8 @@ _DEEPEST_NESTING = 100
 _CHUNK_BYTES = 1 << 20
 #: How long a pipe may be silent: whoever would write to it may never come.
 _SILENT_S = 10.0
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_TOKEN = r'(?s)"(?:[^"\\]|\\.)*+"|[\[\]{}]'
+_ESCAPED_SURROGATE = r"\\u[dD][89a-fA-F]"
 _LONGEST_REASON = 200
 
 
@@ -176,7 +176,7 @@ def parse_json(text: str, *, name: str, expected: str, has_infinity: bool = Fals
         raise InputError(f"{location}: no JSON: {error.msg}; expected {expected}") from None
     if (deep := _too_deep(text)) is not None:
         refuse(deep, _NESTED)
-    surrogate_match = _ESCAPED_SURROGATE.search(text)
+    surrogate_match = re.search(_ESCAPED_SURROGATE, text)
     if surrogate_match is not None and any(map(_is_no_text, _texts(data))):
         refuse(surrogate_match.start(), "half a character; expected text")
     return data
@@ -195,7 +195,7 @@ def _too_deep(text: str) -> int | None:
     if max(text.count("["), text.count("{")) <= _DEEPEST_NESTING // 2:
         return None
     depth = 0
-    for token in _TOKEN.finditer(text):
+    for token in re.finditer(_TOKEN, text):
         if token[0] in "[{":
             depth += 1
             if depth > _DEEPEST_NESTING:

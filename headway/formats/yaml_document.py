@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import field
+from typing import Any, NamedTuple, TypeAlias
 
 from headway.errors import InputError
+from headway.lazy_classes import dataclass
 from headway.redaction import one_line
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
@@ -36,15 +37,14 @@ _LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|[\ud800-\udfff\ufffe\uffff]")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Mark:
+class Mark(NamedTuple):
     """A position in a file; both numbers start at 1, as in editors."""
 
     line: int
     column: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Fault:
     """One thing wrong with a file.
 
@@ -137,7 +137,8 @@ def faults_text(name: str, faults: Iterable[Fault]) -> str:
     >>> faults_text("a.yaml", [Fault(Mark(2, 1), (), "second"), Fault(Mark(1, 1), (), "first")])
     'a.yaml:1:1: first\\na.yaml:2:1: second'
     """
-    return in_short([fault.text(name) for fault in sorted(faults)], name)
+    in_order = sorted(faults, key=lambda fault: (fault.mark, fault.message))
+    return in_short([fault.text(name) for fault in in_order], name)
 
 
 def in_short(lines: Sequence[str], name: str) -> str:
@@ -208,13 +209,15 @@ def plain_scalar(text: str) -> bool | int | float | str | None:
     return text
 
 
-@dataclass(slots=True)
 class _Frame:
     """An open mapping or list."""
 
-    route: Route
-    holds: dict[str, Plain] | list[Plain]
-    key: str | None = None
+    __slots__ = ("holds", "key", "route")
+
+    def __init__(self, route: Route, holds: dict[str, Plain] | list[Plain]) -> None:
+        self.route = route
+        self.holds = holds
+        self.key: str | None = None
 
 
 class _Builder:

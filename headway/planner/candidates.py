@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from headway.assumptions import planning
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Metric, Promise, Target
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.certified import certified

@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from headway.assumptions.logs import AGREEING_RATIO, LEAST_BATCHES_WITH_OFFSETS, MOST_EXCESS_RATIO
 
@@ -19,7 +20,8 @@ _LARGEST_POSITION = 2**63 - 1  # a Java long
 _KAFKA_LIKE = re.compile(r"[^/]+/[0-9]+")
 
 
-def read_offset(text: str | None) -> dict[str, int] | None:
+@lru_cache(maxsize=16_384)  # the end of a batch is the start of the next, and both are read often
+def read_offset(text: str | None) -> Mapping[str, int] | None:
     """Positions of a source by partition, named by JSON path; a single number is ``offset``.
 
     Values other than whole numbers from 0 to the maximum of a Java long are left out. None if

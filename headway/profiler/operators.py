@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
 import msgspec
 
 from headway.profiler.event_parts import StageInfo
-from headway.profiler.plan_nodes import PlanNode, in_pre_order, is_join, is_scan, tables_read
+from headway.profiler.plan_nodes import (
+    Outline,
+    PlanNode,
+    in_pre_order,
+    is_join,
+    is_scan,
+    outline_of,
+    tables_read,
+)
 from headway.profiler.schema import BatchOf
 
 ROWS_METRICS = ("number of output rows", "shuffle records written", "records read")
@@ -32,6 +41,7 @@ _NUMBER = re.compile(r" \(\d+\)$| #\d+\b(?: - .*)?")
 _CALL = re.compile(
     r"(?P<method>\w{1,60}) at (?:.*[/\\])?(?P<place>(?P<file>[\w.-]{1,80}|<console>):\d{1,9})"
 )
+_call = lru_cache(maxsize=256)(_CALL.fullmatch)
 # Places of calls that come from Python, and of those in threads of Spark.
 _OF_REFLECTION = "NativeMethodAccessorImpl.java"
 _OF_THREADS = ("CompletableFuture.java", "ThreadPoolExecutor.java")
@@ -61,8 +71,14 @@ class PlanOperators(msgspec.Struct):
 
     def note_plan(self, plan: PlanNode, *, is_replanned: bool) -> None:
         """The operators of a plan; those that the first plan has keep their positions in it."""
-        for metric_id, operator in _operators(plan, is_replanned=is_replanned):
-            self._note(metric_id, operator)
+        nodes = in_pre_order(plan)
+        operators = _operators(outline_of(nodes), is_replanned)
+        for (node, _), operator in zip(nodes, operators, strict=True):
+            for metric in node.metrics or ():
+                if metric is not None and metric.name in ROWS_METRICS:
+                    metric_id = metric.accumulator_id
+                    if metric_id is not None:
+                        self._note(metric_id, operator)
 
     def _note(self, metric_id: int, operator: Operator) -> None:
         noted = self.of_metric.get(metric_id)
@@ -142,12 +158,17 @@ def scopes(info: StageInfo) -> tuple[str, ...] | None:
     """
     if info.rdds is None:
         return None
-    names = [
-        _NUMBER.sub("", name[1]).strip()
+    names = (
+        _without_number(name[1])
         for rdd in info.rdds
         if rdd is not None and (name := _SCOPE.search(rdd.scope or ""))
-    ]
-    return tuple(sys.intern(name) for name in sorted(names)) or None
+    )
+    return tuple(sorted(names)) or None
+
+
+@lru_cache(maxsize=1024)  # the same names in every batch
+def _without_number(name: str) -> str:
+    return sys.intern(_NUMBER.sub("", name).strip())
 
 
 def call_of_program(info: StageInfo, scopes_of_stage: Sequence[str] | None) -> str | None:
@@ -176,7 +197,7 @@ def call_of_program(info: StageInfo, scopes_of_stage: Sequence[str] | None) -> s
         of_each = (scopes(StageInfo(rdds=[rdd])) or () for rdd in in_order)
         methods = list(filter(_is_method, chain.from_iterable(of_each)))
     words: list[str] = []
-    call = _CALL.fullmatch(info.name or "")
+    call = _call(info.name or "")
     if call is not None and call["file"] not in _OF_THREADS:
         is_reflected = call["file"] == _OF_REFLECTION
         words.append(call["method"] if is_reflected else f"{call['method']} at {call['place']}")
@@ -198,6 +219,7 @@ def num_scans(info: StageInfo) -> int:
             rdd.scope
             for rdd in info.rdds or ()
             if rdd is not None
+            and "Scan" in (rdd.scope or "")
             and (name := _SCOPE.search(rdd.scope or ""))
             and is_scan(name[1])
             and name[1] != "InMemoryTableScan"  # of the cache, which is no source
@@ -216,20 +238,18 @@ def is_barrier(info: StageInfo) -> bool:
     return any(rdd is not None and rdd.is_barrier for rdd in info.rdds or ())
 
 
-def _operators(plan: PlanNode, *, is_replanned: bool) -> Iterator[tuple[int, Operator]]:
-    nodes = in_pre_order(plan)
-    tables = tables_read(nodes)
-    for position, (node, children) in enumerate(nodes):
-        name = (node.name or "").strip()
+@lru_cache(maxsize=256)  # batches of a query have few plans
+def _operators(outline: Outline, is_replanned: bool) -> tuple[Operator, ...]:
+    """The operators of a plan in pre-order."""
+    tables = tables_read(outline)
+    operators = []
+    for position, (node_name, _, children) in enumerate(outline):
+        name = node_name.strip()
         tables_beside = tables[children[-1]] if is_join(name) and children else tables[position]
         names_table = len(tables_beside) == 1 and (is_join(name) or is_scan(name))
         table = next(iter(tables_beside)) if names_table else None
-        operator = Operator(is_replanned, position, name, table)
-        for metric in node.metrics or ():
-            if metric is not None and metric.name in ROWS_METRICS:
-                metric_id = metric.accumulator_id
-                if metric_id is not None:
-                    yield metric_id, operator
+        operators.append(Operator(is_replanned, position, name, table))
+    return tuple(operators)
 
 
 _MOST_WORDS = 4

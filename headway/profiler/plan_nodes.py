@@ -42,6 +42,12 @@ class PlanNode(msgspec.Struct, gc=False):
 PlacedNode: TypeAlias = tuple[PlanNode, list[int]]
 """An operator, and the positions of its children in pre-order."""
 
+Outline: TypeAlias = tuple[tuple[str, str, tuple[int, ...]], ...]
+"""Names of operators in pre-order, where their files are, and the positions of their children.
+
+Batches of a query have the same, although their plans differ in versions and accumulators.
+"""
+
 
 _decode = msgspec.json.Decoder(PlanNode).decode
 
@@ -57,19 +63,31 @@ def plan_of(text: msgspec.Raw | None) -> PlanNode | None:
 def in_pre_order(plan: PlanNode) -> list[PlacedNode]:
     """The operators of a plan, each before those below it."""
     nodes = list[PlacedNode]()
-    waiting: list[tuple[PlanNode, list[int] | None]] = [(plan, None)]
+    waiting: list[tuple[PlanNode, list[int]]] = [(plan, [])]
     while waiting:
         node, siblings = waiting.pop()
-        if siblings is not None:
-            siblings.append(len(nodes))
+        siblings.append(len(nodes))
         positions: list[int] = []
         nodes.append((node, positions))
-        children = [child for child in node.children or () if child is not None]
-        waiting += [(child, positions) for child in reversed(children)]
+        for child in reversed(node.children or ()):
+            if child is not None:
+                waiting.append((child, positions))
     return nodes
 
 
-def tables_read(nodes: list[PlacedNode]) -> list[frozenset[str]]:
+def outline_of(nodes: list[PlacedNode]) -> Outline:
+    """What batches with the same plan have in common."""
+    return tuple(
+        (
+            node.name or "",
+            (node.facts.location if node.facts is not None else None) or "",
+            tuple(children),
+        )
+        for node, children in nodes
+    )
+
+
+def tables_read(outline: Outline) -> list[frozenset[str]]:
     """The tables that each operator and those below it read.
 
     Below a scan of a table are queries that tell which of its partitions to leave out.
@@ -77,12 +95,12 @@ def tables_read(nodes: list[PlacedNode]) -> list[frozenset[str]]:
     >>> days = PlanNode(name="Scan parquet shop.days")
     >>> sales = PlanNode(name="Scan parquet shop.sales", children=[days])
     >>> plan = PlanNode(name="BroadcastHashJoin", children=[sales, days])
-    >>> [sorted(tables) for tables in tables_read(in_pre_order(plan))]
+    >>> [sorted(tables) for tables in tables_read(outline_of(in_pre_order(plan)))]
     [['days', 'sales'], ['sales'], ['days'], ['days']]
     """
-    tables = [frozenset[str]() for _ in nodes]
-    for position, (node, children) in reversed(list(enumerate(nodes))):
-        table = table_of(node)
+    tables = [frozenset[str]() for _ in outline]
+    for position, (name, location, children) in reversed(list(enumerate(outline))):
+        table = table_of(name, location)
         if table is not None:
             tables[position] = frozenset({table})
         else:
@@ -100,19 +118,19 @@ def is_join(name: str) -> bool:
     return name.endswith("Join") or name == "CartesianProduct"
 
 
-def table_of(node: PlanNode) -> str | None:
+def table_of(name: str, location: str = "") -> str | None:
     """The table that a scan reads: its name in the catalogue, or the last folder of its files.
 
-    >>> table_of(PlanNode(name="Scan parquet spark_catalog.shop.products"))
+    >>> table_of("Scan parquet spark_catalog.shop.products")
     'products'
     """
-    name = (node.name or "").strip()
+    name = name.strip()
     if not is_scan(name):
         return None
     words = name.split()
     if words[0] == "Scan" and len(words) > 2:
         return redact(words[-1].rpartition(".")[2])
-    path = _PATH.search((node.facts.location if node.facts is not None else None) or "")
+    path = _PATH.search(location)
     if path is None:
         return None
     folder = last_folder(path["first"])

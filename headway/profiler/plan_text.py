@@ -9,10 +9,10 @@ raises an error; what a text does not contain stays empty.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from headway.domain import EventTimeWindow, StatefulOperator
 from headway.domain.writes import CheckpointStore
+from headway.lazy_classes import dataclass
 from headway.profiler.plan_chain import stateful_chain
 from headway.profiler.plan_nodes import is_join
 from headway.profiler.plan_tree import PrintedOperator, printed_operators

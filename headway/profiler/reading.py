@@ -6,13 +6,13 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from headway.domain.log_questions import DEFAULT_MASTER, LogsQuestion
 from headway.errors import InputError, MissingPackagesError, SparkUnavailableError
+from headway.lazy_classes import dataclass
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.engines.on_spark import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from headway.assumptions.fits import LEAST_BATCHES
+from headway.lazy_classes import dataclass
 from headway.profiler.rows import Record
 from headway.profiler.schema import QueryChange
 from headway.redaction import redact

@@ -34,7 +34,7 @@ POD_TEMPLATE_KEY = "spark.kubernetes.executor.podTemplateFile"
 DRIVER_CORES_KEY, DRIVER_HEAP_KEY = "spark.driver.cores", "spark.driver.memory"
 _DYNAMIC_KEYS = ("spark.dynamicAllocation.enabled", "spark.streaming.dynamicAllocation.enabled")
 _PROFILE_KEY = "spark.databricks.cluster.profile"
-_TASK_RESOURCE = re.compile(r"spark\.task\.resource\.(?P<name>.+)\.amount")
+_TASK_RESOURCE = r"spark\.task\.resource\.(?P<name>.+)\.amount"
 _MIB = parse_size_bytes("1m")
 
 #: Why a plan sets these keys, though it contains no value for them by itself.
@@ -139,7 +139,7 @@ def _task_cpus(resources: PlannedResources, current: Mapping[str, str]) -> Itera
 def _task_resources(resources: PlannedResources, current: Mapping[str, str]) -> Iterator[Conflict]:
     """GPUs and the like, of which tasks need a share: Spark then counts the fewer slots."""
     for key, stated in current.items():
-        match = _TASK_RESOURCE.fullmatch(key)
+        match = re.fullmatch(_TASK_RESOURCE, key)
         if match is None:
             continue
         available = current.get(f"spark.executor.resource.{match['name']}.amount")

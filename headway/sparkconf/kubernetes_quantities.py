@@ -9,7 +9,7 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
 # The operator of kubeflow takes Java's spellings too, which are binary.
 _JAVA = {"k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30, "t": 40, "tb": 40}
-_QUANTITY = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>[A-Za-z]*)")
+_QUANTITY = r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>[A-Za-z]*)"
 
 
 def cores_of(text: str) -> float | None:
@@ -32,7 +32,7 @@ def memory_bytes_of(text: str) -> int | None:
     >>> memory_bytes_of("1G"), memory_bytes_of("lots")
     (1000000000, None)
     """
-    match = _QUANTITY.fullmatch(text.strip())
+    match = re.fullmatch(_QUANTITY, text.strip())
     if match is None:
         return None
     java = _JAVA.get(match["unit"])
@@ -53,7 +53,7 @@ def memory_quantity(size_bytes: int) -> str:
 
 def _plain(text: str) -> Decimal | None:
     """The number that a quantity stands for."""
-    match = _QUANTITY.fullmatch(text.strip())
+    match = re.fullmatch(_QUANTITY, text.strip())
     if match is None:
         return None
     unit = match["unit"]

@@ -16,7 +16,7 @@ _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPED = {char: f"\\{letter}" for letter, char in _ESCAPES.items()} | {"\\": "\\\\"}
 # Java ends a line here and nowhere else; str.splitlines knows more ends than that.
-_LINE_END = re.compile(r"\r\n|\r|\n")
+_LINE_END = r"\r\n|\r|\n"
 
 
 def render_properties(
@@ -54,7 +54,7 @@ def render_properties(
 
 
 def _comment_lines(text: str) -> list[str]:
-    return [f"# {line}".rstrip() for line in _LINE_END.split(text)]
+    return [f"# {line}".rstrip() for line in re.split(_LINE_END, text)]
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -91,7 +91,7 @@ def property_lines(text: str) -> dict[str, int]:
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines with content, with the number of their first line, continuations joined."""
     joined, start = "", 0
-    for number, line in enumerate(_LINE_END.split(text), start=1):
+    for number, line in enumerate(re.split(_LINE_END, text), start=1):
         piece = line.lstrip(_BLANKS)
         if not start:
             if not piece or piece[0] in "#!":

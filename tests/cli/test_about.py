@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headway.cli.main import _COMMANDS, run
+from headway.cli.main import run
+from headway.cli.overview import COMMANDS
 from headway.formats.exploration_file import ExplorationState, save_state
 from headway.spec.kinds import KINDS
 from headway.spec.spec_file import scaffold
@@ -60,7 +61,7 @@ def described(file: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, list[
     first, _, lines = capsys.readouterr().out.partition("\n")
     commands = re.findall(r"^  headway (\w+) ", lines, re.MULTILINE)
     assert commands
-    assert set(commands) <= set(_COMMANDS)
+    assert set(commands) <= set(COMMANDS)
     assert first.startswith(f"{file}: ")
     return first.removeprefix(f"{file}: "), commands
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headway.cli.main import _COMMANDS, run
+from headway.cli.main import run
+from headway.cli.overview import COMMANDS
 from headway.errors import EXIT_CODES, ExitCode
 from headway.formats.profile_file import save_profile
 from tests.ci.conftest import SPEC
@@ -134,9 +135,9 @@ def said(capsys: pytest.CaptureFixture[str], arguments: Sequence[str], exit_code
 
 
 def test_every_command_is_in_the_tables() -> None:
-    assert {arguments[0] for arguments in READS} | NO_INPUT == set(_COMMANDS)
+    assert {arguments[0] for arguments in READS} | NO_INPUT == set(COMMANDS)
     written = {arguments[0] for arguments in WRITES_FILES + WRITES_FOLDERS}
-    assert written | NO_OUTPUT == set(_COMMANDS)
+    assert written | NO_OUTPUT == set(COMMANDS)
 
 
 @pytest.mark.usefixtures("plan_file")
@@ -217,7 +218,7 @@ def test_the_table_is_what_the_help_and_its_page_say(capsys: pytest.CaptureFixtu
     assert set(EXIT_CODES) == set(ExitCode)
 
 
-@pytest.mark.parametrize("name", _COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_codes_that_a_command_names_are_in_the_table(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,13 +11,16 @@ import click
 import pytest
 
 from headway import __version__
-from headway.cli.main import _COMMANDS, cli, run
+from headway.cli.main import cli, run
 from headway.cli.options import Option
+from headway.cli.overview import ABOUT, COMMANDS, EXAMPLES, OPTIONS, overview
+from headway.cli.terminal import fitted_help
+from headway.errors import EXIT_CODES
 from headway.report.columns import USUAL_WIDTH, set_width
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
-@pytest.mark.parametrize("name", _COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_has_purpose_and_example(
     capsys: pytest.CaptureFixture[str], name: str, option: str
 ) -> None:
@@ -34,7 +37,7 @@ def test_help_of_a_command_has_purpose_and_example(
 
 
 @pytest.mark.parametrize("columns", [80, 100])
-@pytest.mark.parametrize("name", _COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_fits_one_screen(
     name: str,
     columns: int,
@@ -63,7 +66,7 @@ def options_of(help_text: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("name", _COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_full_help_has_every_option_and_the_short_one_all_but_the_rare(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,7 +100,7 @@ def test_the_overview_lists_every_command(
 ) -> None:
     assert run(arguments) == 0
     out = capsys.readouterr().out
-    for name, (_, purpose) in _COMMANDS.items():
+    for name, (_, purpose) in COMMANDS.items():
         assert f"  {name}" in out
         assert purpose in out
     assert "headway demo" in out
@@ -145,3 +148,38 @@ def completion(instruction: str, **of_shell: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.lstrip()
+
+
+@pytest.mark.parametrize("columns", [50, 60, 78, 98])
+def test_the_overview_is_laid_out_as_click_would(columns: int) -> None:
+    context = click.Context(cli, info_name="headway")
+    declared = [param.get_help_record(context) for param in cli.get_params(context)]
+    assert list(OPTIONS.items()) == declared
+    formatter = click.HelpFormatter(width=columns)
+    cli.format_usage(context, formatter)
+    formatter.write_paragraph()
+    with formatter.indentation():
+        formatter.write_text(f"{ABOUT}\n\n\b\n{EXAMPLES}")
+    rows = {
+        "Options": list(OPTIONS.items()),
+        "Commands": [(name, purpose) for name, (_, purpose) in COMMANDS.items()],
+        "Exit codes": [(str(int(code)), text) for code, text in EXIT_CODES.items()],
+    }
+    for title, definitions in rows.items():
+        with formatter.section(title):
+            formatter.write_dl(definitions)
+    assert overview(columns) == fitted_help(formatter.getvalue().rstrip("\n"))
+
+
+def test_the_overview_alone_comes_without_click() -> None:
+    script = (
+        "import sys\n"
+        "from headway.__main__ import main\n"
+        "sys.argv[1:] = ['--help']\n"
+        "main()\n"
+        "assert not set(sys.modules) & {'click', 'headway.cli.main'}\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    asked_otherwise = [sys.executable, "-m", "headway", "--help", "--no-color"]
+    assert done.stdout == subprocess.run(asked_otherwise, capture_output=True, text=True).stdout

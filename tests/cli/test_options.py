@@ -17,7 +17,8 @@ import pytest
 
 import headway
 from headway.api.lock import lock
-from headway.cli.main import _COMMANDS, cli, run
+from headway.cli.main import cli, run
+from headway.cli.overview import COMMANDS
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.lock_file import save_lock
@@ -457,7 +458,7 @@ def is_as_elsewhere(way: Way, option: str) -> bool:
 
 def test_every_command_and_option_is_in_the_tables() -> None:
     commands = {way.name.split()[0] for way in WAYS}
-    assert commands == set(_COMMANDS) - {command for command, _ in NOT_TRIED}
+    assert commands == set(COMMANDS) - {command for command, _ in NOT_TRIED}
     for command in commands:
         for option in options_of(command):
             assert option in VALUES, f"{command} {option}"
@@ -595,7 +596,7 @@ def test_an_option_changes_something_or_is_refused(
         assert after.files == bench.kitchen_files
 
 
-@pytest.mark.parametrize("command", sorted(set(_COMMANDS) - {"schema", "explain"}))
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"schema", "explain"}))
 def test_of_two_values_none_is_ignored(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Giving an option twice is refused, or both count."""
     found = cli.get_command(click.Context(cli), command)

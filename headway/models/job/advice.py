@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -35,6 +35,7 @@ from headway.domain import (
     Target,
     TasksRule,
 )
+from headway.lazy_classes import dataclass
 from headway.limits import LONGEST_S
 from headway.models.arrays import Array
 from headway.models.estimation.experiment_design import d_optimal_design

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +16,7 @@ from headway.assumptions.predictions import (
 )
 from headway.digits import RANKS_PER_DECADE, number_at, rank_of
 from headway.domain import Z90, Configuration, Finding, FindingCode, JobProfile
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import BoolArray
 from headway.models.job.certified import certified

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from statistics import NormalDist
 
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
+
+try:
+    # Without what `statistics` brings along: random numbers, fractions and decimals.
+    from _statistics import _normal_dist_inv_cdf  # type: ignore[import-not-found]
+except ImportError:
+    from statistics import _normal_dist_inv_cdf  # type: ignore[attr-defined]
 
 #: Standard deviation of normal values over their median absolute deviation.
 MAD_TO_SD = 1.4826
@@ -20,7 +25,6 @@ _HUNDREDS = 200
 _PER_UNIT, _FARTHEST = 256, 9  # nodes of the table per unit of the score, and its end
 _HALF_ROOT = math.sqrt(0.5)
 _erfc = np.frompyfunc(math.erfc, 1, 1)
-_inverse_inside = NormalDist().inv_cdf
 
 
 def ndtr(score: Numeric) -> Array:
@@ -107,7 +111,7 @@ def ndtri(prob: Numeric) -> Array:
 
 def _inverse_of_one(prob: float) -> float:
     if 0.0 < prob < 1.0:
-        return _inverse_inside(prob)
+        return float(_normal_dist_inv_cdf(prob, 0.0, 1.0))
     return {0.0: -math.inf, 1.0: math.inf}.get(prob, math.nan)
 
 

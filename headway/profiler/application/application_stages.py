@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from headway.domain.application_profile import (
@@ -23,6 +22,7 @@ from headway.domain.application_profile import (
     TaskTimes,
     WallClock,
 )
+from headway.lazy_classes import dataclass
 from headway.profiler.operators import Operator, operators_in_words
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import SUMS_OF_TASKS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from headway.domain.application_profile import DStreamsProfile, RecordedStage, Spread, WallClock
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.estimation.warm_up import slow_start_length
 from headway.profiler.application.application_stages import StageSums, recorded_stage

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
 
+from headway.lazy_classes import dataclass
 from headway.profiler.logs.event_logs import EventLog, LogFile, UnreadableLogError
 
 MOST_FILES = 100_000

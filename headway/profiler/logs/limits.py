@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from headway.digits import size_text
+from headway.lazy_classes import dataclass
 from headway.profiler.logs.event_logs import UnreadableLogError
 from headway.units import parse_size_bytes
 

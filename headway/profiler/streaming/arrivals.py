@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +20,7 @@ from headway.assumptions.logs import (
     SHORT_PAUSE_RATIO,
 )
 from headway.domain import Drain, EventTimeLag, ObservedArrivals
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.profiler.offsets import counts_rows, num_source_partitions, rows_between
 from headway.profiler.recorded_queries import QueryLife

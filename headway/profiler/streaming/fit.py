@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from headway.domain import Configuration, Drift, DriverPhase, DurationNoise, StageProfile
 from headway.domain.profile import CHECKPOINT_PHASES
+from headway.lazy_classes import changed, dataclass
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
 from headway.models.estimation.batch_noise import batch_spread
@@ -127,7 +128,7 @@ def _driver_factor(drift: Drift, age_s: float) -> float:
 
 def _driver_s(batch: BatchSample, factor: float = 1.0) -> float:
     """Driver time in a batch, except for the files of the checkpoint, with times over a factor."""
-    files_s = sum(batch.phases_s.get(name, 0.0) / factor for name in CHECKPOINT_PHASES)
+    files_s = sum([batch.phases_s.get(name, 0.0) / factor for name in CHECKPOINT_PHASES])
     return max(batch.duration_s / factor - batch.stages_s / factor - files_s, 0.0)
 
 
@@ -162,7 +163,7 @@ def _rescaled(batch: BatchSample, drift: Drift, driver_factor: float | None = No
         if whole_s is not None:
             in_stages_s = min(stages_s, whole_s)
             phases_s["add_batch"] = in_stages_s + (whole_s - in_stages_s) / driver_factor
-    return replace(
+    return changed(
         batch,
         duration_s=duration_s,
         phases_s=phases_s,
@@ -174,7 +175,7 @@ def _rescaled(batch: BatchSample, drift: Drift, driver_factor: float | None = No
 
 def _stages_rescaled(stages: Sequence[StageSample], factor: float) -> tuple[StageSample, ...]:
     return tuple(
-        replace(
+        changed(
             stage,
             task_mean_s=stage.task_mean_s / factor,
             task_sd_s=None if stage.task_sd_s is None else stage.task_sd_s / factor,

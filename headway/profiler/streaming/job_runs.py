@@ -6,13 +6,14 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from headway.assumptions.fits import LEAST_BATCHES
 from headway.domain import QueryShape
 from headway.errors import EventLogError, InputError, argument
+from headway.lazy_classes import dataclass
 from headway.profiler import schema
 from headway.profiler.collect import CollectedLogs
 from headway.profiler.logs.sources import EventLog

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from headway.domain import (
     StageResources,
     StateOperatorProfile,
 )
-from headway.lazy_classes import dataclass
+from headway.lazy_classes import changed, dataclass
 from headway.models.arrays import Array
 from headway.profiler.operators import Operator
 from headway.profiler.recorded_queries import query_label
@@ -130,11 +130,11 @@ class BatchSample:
     def with_levels(self, levels: Mapping[StageKind, int]) -> BatchSample:
         """The batch with its stages at given levels, in order of these."""
         placed = [
-            (levels[kind], kind, replace(stage, level=levels[kind]))
+            (levels[kind], kind, changed(stage, level=levels[kind]))
             for kind, stage in zip(self.kinds, self.stages, strict=True)
         ]
         placed.sort(key=lambda level_kind_stage: level_kind_stage[:2])
-        return replace(self, stages=tuple(stage for _, _, stage in placed))
+        return changed(self, stages=tuple(stage for _, _, stage in placed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,11 +122,11 @@ def source_notes(runs: Sequence[QueryRun], stages: Sequence[StageProfile]) -> It
 def _of_cores(description: str, counts: Sequence[_Count]) -> _Reading:
     """Sources that are read by as many tasks as the default parallelism, unless set otherwise."""
     option = _RATE.match(description)
-    numbers = [_parallelism(run) for run, _, _ in counts]
+    numbers = {_parallelism(run) for run in _runs_of(counts).values()}
     kind = description.split("[", 1)[0]
     if option is not None and option[1] != "default" and any(n != int(option[1]) for n in numbers):
         return None, f"are fixed by numPartitions={option[1]} of {kind}"
-    varies = len(set(numbers)) > 1
+    varies = len(numbers) > 1
     if option is None and not description.startswith(_SOCKET) and not varies:
         return _UNKNOWN
     facts = counts[-1][0].source
@@ -271,7 +271,7 @@ def _parallelism(run: QueryRun) -> int:
 def _agreeing(rule: SourceTasks, counts: Sequence[_Count]) -> SourceTasks | None:
     """The rule, with the number of scans at which it agrees with the tasks; None if at none."""
     total = sum(number for _, _, number in counts)
-    expected = sum(_expected(rule, run, batch) for run, batch, _ in counts)
+    expected = sum(_expected(rule, counts))
     num_scans = min(max(round(total / expected), 1), _MOST_SCANS)
     scanned = replace(rule, num_scans=num_scans)
     # Sizes of files differ; cores do not.
@@ -280,15 +280,27 @@ def _agreeing(rule: SourceTasks, counts: Sequence[_Count]) -> SourceTasks | None
 
 
 def _misfit(rule: SourceTasks, counts: Sequence[_Count]) -> int:
-    return sum(abs(number - _expected(rule, run, batch)) for run, batch, number in counts)
+    by_rule = _expected(rule, counts)
+    return sum(abs(count[2] - number) for count, number in zip(counts, by_rule, strict=True))
 
 
-def _expected(rule: SourceTasks, run: QueryRun, batch: BatchSample) -> int:
-    """Tasks by the rule at the settings of the run."""
-    assert run.source is not None
+def _expected(rule: SourceTasks, counts: Sequence[_Count]) -> list[int]:
+    """Tasks of each batch, by the rule at the settings of its run."""
+    rules = {run_id: _at_settings(rule, run) for run_id, run in _runs_of(counts).items()}
+    return [
+        source_tasks(rules[id(run)], batch.num_rows, run.configuration.num_slots)
+        for run, batch, _ in counts
+    ]
+
+
+def _runs_of(counts: Sequence[_Count]) -> dict[int, QueryRun]:
+    return {id(run): run for run, _, _ in counts}
+
+
+def _at_settings(rule: SourceTasks, run: QueryRun) -> SourceTasks:
+    assert run.source is not None  # checked by source_reading
     if rule.files is not None and run.mean_file is not None:
         of_run = _rule_of_files(run, splits_files=rule.files.splits_files)
     else:
         of_run = SourceTasks(parallelism=run.source.parallelism)
-    of_run = replace(of_run, num_scans=rule.num_scans)
-    return source_tasks(of_run, batch.num_rows, run.configuration.num_slots)
+    return replace(of_run, num_scans=rule.num_scans)

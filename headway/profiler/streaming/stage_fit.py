@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from headway.assumptions.fits import (
 )
 from headway.domain import Coalescing, RowsLaw, Separation, StageProfile, TasksRule
 from headway.domain.profile import is_rocksdb
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.estimation.regression import (
     Prior,
@@ -218,11 +219,10 @@ def _handover_s(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile)
         return 0.0
     waves = [
         makespan_moments(
-            batch.stages[stage_index].num_tasks,
-            stage.usable_slots(run.configuration.num_slots),
-            stage.task_noise_ratio,
+            batch.stages[stage_index].num_tasks, usable_slots, stage.task_noise_ratio
         ).mean
         for run in runs
+        for usable_slots in [stage.usable_slots(run.configuration.num_slots)]
         for batch in run.batches
     ]
     return handover_s(
