@@ -101,7 +101,7 @@ class Candidates:
         Targets on windows are not monotone in the rate, so the rate itself is tried for them, too.
         """
         rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
-        slack = planning.BEYOND_MOMENTS_LATENCY_RATIO.value * self._most_noise_ratio
+        slack = planning.BEYOND_MOMENTS_LATENCY_RATIO.value * self.most_noise_ratio
         may_meet = np.asarray(self.excess(rate / self.beyond_moments_ratio) <= slack)
         if any(target.metric is Metric.WINDOW for target in self.question.latency_targets):
             may_meet |= self.meets_by_moments(rate)
@@ -111,10 +111,10 @@ class Candidates:
     def beyond_moments_ratio(self) -> float:
         """Maximum of a setting's max rate by (T4) over that by its moments: theory.md (P24)."""
         per_noise = planning.BEYOND_MOMENTS_RATIO.value
-        return planning.SOLVED_WITHIN_RATIO.value + per_noise * self._most_noise_ratio
+        return planning.SOLVED_WITHIN_RATIO.value + per_noise * self.most_noise_ratio
 
     @property
-    def _most_noise_ratio(self) -> float:
+    def most_noise_ratio(self) -> float:
         """Noise of batches of one row, which are the shortest."""
         durations_s = self.durations.model(num_axes=1).mean_s(np.ones(len(self)))
         return float(np.max(noise_ratio_at(self.question.profile.noise, durations_s), initial=0.0))
