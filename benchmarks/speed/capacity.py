@@ -201,8 +201,8 @@ def page(num_seeds: int, num_processes: int) -> str:
         "",
         (
             "In a process that knows the needs of all jobs and has loaded cvxpy, with one thread. "
-            f"Goal: under {GOAL_S:.0f} s. Maximum time and gap of {counted(num_seeds, 'random fleet')} "
-            "of each kind."
+            f"Goal: under {GOAL_S:.0f} s. Maximum time and gap of "
+            f"{counted(num_seeds, 'random fleet')} of each kind."
         ),
         "",
         *headed("| fleet | time | processor time | gap | peak nodes |"),
