@@ -29,6 +29,8 @@ _PARTS = np.linspace(0.7, 1.0, 16)
 _TAIL_BY_RATE, _GAIN_BY_RATE, _LEAST_SLOPE = 120.0, 7.0, 1e-3
 # A trigger interval that so many batches overrun changes nothing that a count depends on.
 _NEARLY_ALL, _NUM_DIGITS = 0.9999, 6
+# Of each of three points, the other two.
+_OTHERS = np.array([[1, 2], [0, 2], [0, 1]])
 
 
 class Staircase:
@@ -216,10 +218,11 @@ class _Rung(NamedTuple):
             return cls(settings, bound_per_s, rates_per_s, excess, settings.alone(0), 0.0)
         at_rates = settings.take(np.repeat(high, len(_PARTS)))
         excess[high] = at_rates.excess(np.tile(rates_per_s, len(high))).reshape(-1, len(_PARTS))
-        edges_per_s = [_crossed_at(rates_per_s, of_setting) for of_setting in excess[high]]
+        edges_per_s = _crossed_at(rates_per_s, excess[high])
         best = int(np.argmax(edges_per_s))
         best_setting = settings.alone(int(high[best]))
-        return cls(settings, bound_per_s, rates_per_s, excess, best_setting, edges_per_s[best])
+        best_per_s = float(edges_per_s[best])
+        return cls(settings, bound_per_s, rates_per_s, excess, best_setting, best_per_s)
 
     def untried(self, tried: Container[tuple[int, int, float]], rate_per_s: float) -> Candidates:
         """Those that may meet the targets at a rate and are like none that was tried.
@@ -255,14 +258,23 @@ class _Rung(NamedTuple):
         return indices[excess <= most_excess], excess[excess <= most_excess]
 
 
-def _crossed_at(rates_per_s: Array, excess: Array) -> float:
-    """About the rate from which on an excess is above zero; 0 if it is throughout."""
-    met = np.flatnonzero(excess <= 0.0)
-    if not len(met) or met[-1] == len(excess) - 1:
-        return float(rates_per_s[-1]) if len(met) else 0.0
-    at_low, at_high = excess[met[-1] : met[-1] + 2]
-    low_per_s, high_per_s = rates_per_s[met[-1] : met[-1] + 2]
-    return float(low_per_s - at_low / (at_high - at_low) * (high_per_s - low_per_s))
+def _crossed_at(rates_per_s: Array, excess: Array) -> Array:
+    """About the rates from which on excesses are above zero, one in a row; 0 if throughout.
+
+    By a parabola through the three values that are nearest.
+    """
+    num_met = (excess <= 0.0).sum(axis=1)
+    beyond = np.clip(num_met, 1, len(rates_per_s) - 1)
+    nearest = np.clip(beyond - 2, 0, len(rates_per_s) - 3)[:, np.newaxis] + np.arange(3)
+    values = np.take_along_axis(excess, nearest, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = values[:, _OTHERS] - values[:, :, np.newaxis]
+        weights = (values[:, _OTHERS] / apart).prod(axis=2)
+        crossed_per_s = (weights * rates_per_s[nearest]).sum(axis=1)
+    low_per_s, high_per_s = rates_per_s[beyond - 1], rates_per_s[beyond]
+    is_between = (crossed_per_s > low_per_s) & (crossed_per_s < high_per_s)
+    crossed_per_s = np.where(is_between, crossed_per_s, low_per_s)
+    return np.select([num_met == 0, num_met == len(rates_per_s)], [0.0, high_per_s], crossed_per_s)
 
 
 def _distinct(settings: Candidates, law: SettingLaw) -> Indices:
