@@ -126,7 +126,7 @@ class Candidates:
     def certified_excess(self, rate_per_s: float, *, with_gain: bool = True) -> float:
         """Distance of one setting from its worst target by (T4): continuous in the rate.
 
-        Without the gain of errors, which needs a second chain, this is a lower bound.
+        Without the gain of errors, which needs a second chain, it is that of the latencies alone.
         """
         return self.excess_at_end(self.upper_end(), rate_per_s, with_gain=with_gain)
 
@@ -146,8 +146,7 @@ class Candidates:
         def excess(index: int, *, with_gain: bool = True) -> float:
             if but_latency[index] > 0.0:
                 return float(but_latency[index])
-            beyond = self._certified_beyond(laws.take(np.array([index])), with_gain=with_gain)
-            return max(float(but_latency[index]), float(beyond[0]))
+            return float(self._certified_beyond(laws.take(np.array([index])), with_gain=with_gain)[0])
 
         return excess
 
@@ -165,8 +164,11 @@ class Candidates:
         if len(loaded):
             settings = self.take(loaded)
             law = settings._law(rate[loaded], factor[loaded])
-            latency_excess = settings._beyond(law) if beyond is None else beyond(settings, law)
-            excess[loaded] = np.maximum(excess[loaded], latency_excess)
+            if beyond is None:
+                of_law = np.maximum(load[loaded], settings._beyond(law))
+            else:
+                of_law = beyond(settings, law)
+            excess[loaded] = np.maximum(launches[loaded], of_law)
         for promise in self.question.of_change:
             met = np.flatnonzero(excess <= 0.0)
             if len(met):
@@ -196,10 +198,9 @@ class Candidates:
         """How far latencies by (T4) exceed their limits, or are from being quoted."""
         chained = certified(law)
         latency_excess = self._latency_excess(chained)
-        if np.all(latency_excess > 0.0):
+        if not with_gain or np.all(latency_excess > 0.0):
             return latency_excess
-        saturation = chained.saturation_excess if with_gain else chained.saturation_but_for_gain
-        return np.maximum(latency_excess, saturation)
+        return np.maximum(latency_excess, chained.saturation_excess)
 
     def most_burst_rows(self, rate_per_s: Numeric) -> Array:
         """The largest batch during any burst of the targets; 0 without one. [rows]"""

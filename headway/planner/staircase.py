@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -26,7 +26,9 @@ _FIRST_CHAIN_OVER_MOMENTS = 0.98
 # Parts of the highest bound of a count at which moments are computed to guess its last rate.
 _PARTS = np.linspace(0.7, 1.0, 16)
 # About how steeply the logarithms of a tail and of the gain of errors grow with that of the rate.
-_TAIL_BY_RATE, _GAIN_BY_RATE, _LEAST_SLOPE = 120.0, 7.0, 1e-3
+_TAIL_BY_RATE, _GAIN_BY_RATE, _LEAST_SLOPE = 95.0, 7.0, 1e-3
+# Beyond so large an excess it is less steep; after so many evaluations intervals are halved.
+_MOST_EXCESS, _MOST_INTERPOLATED = 3.0, 6
 # A trigger interval that so many batches overrun changes nothing that a count depends on.
 _NEARLY_ALL, _NUM_DIGITS = 0.9999, 6
 # Of each of three points, the other two.
@@ -309,15 +311,30 @@ def _num_met_by(setting: Candidates, rates_per_s: Array, low: int, guess_per_s: 
 def _num_met_near(setting: Candidates, rates_per_s: Array, guess_per_s: float) -> int:
     """The same for a few rates, whose laws by moments are computed at once."""
     at_each = setting.take(np.zeros(len(rates_per_s), dtype=np.intp))
-    excess_of, num_rates = at_each.certified_excess_of(rates_per_s), len(rates_per_s)
-    slope = _TAIL_BY_RATE * math.log(rates_per_s[-1] / rates_per_s[0]) / num_rates + _LEAST_SLOPE
-    last_met = last_kept_near(
-        partial(excess_of, with_gain=False),
-        -1,
-        num_rates,
-        guess=int(np.searchsorted(rates_per_s, guess_per_s)),
-        slope=slope,
-    )
+    excess_of, log_rates = at_each.certified_excess_of(rates_per_s), np.log(rates_per_s)
+    latency_excess_of = partial(excess_of, with_gain=False)
+    last_met = _last_met(latency_excess_of, log_rates, math.log(max(guess_per_s, rates_per_s[0])))
     # The gain of errors needs further chains, so it is computed only if everything else is met.
-    gain_slope = slope * _GAIN_BY_RATE / _TAIL_BY_RATE
+    gain_slope = _GAIN_BY_RATE * (log_rates[-1] - log_rates[0]) / len(log_rates) + _LEAST_SLOPE
     return 1 + last_kept_near(excess_of, -1, last_met + 1, guess=last_met, slope=gain_slope)
+
+
+def _last_met(excess_of: Callable[[int], float], log_rates: Array, edge: float) -> int:
+    """Index of the last rate at which an excess is not above zero; -1 if there is none.
+
+    It grows evenly with the logarithm of the rate, and is zero near an edge.
+    """
+    low, high, slope = -1, len(log_rates), _TAIL_BY_RATE
+    values: dict[int, float] = {}
+    while high - low > 1:
+        index = min(max(int(np.searchsorted(log_rates, edge)) - 1, low + 1), high - 1)
+        values[index] = excess_of(index)
+        low, high = (index, high) if values[index] <= 0.0 else (low, index)
+        if low in values and high in values:
+            rise, width = values[high] - values[low], log_rates[high] - log_rates[low]
+            is_halved = len(values) > _MOST_INTERPOLATED or not math.isfinite(rise)
+            edge = log_rates[low] + width * (0.5 if is_halved else -values[low] / rise)
+        else:
+            edge = log_rates[index] - min(max(values[index], -_MOST_EXCESS), _MOST_EXCESS) / slope
+            slope /= 2.0
+    return low
