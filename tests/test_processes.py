@@ -94,5 +94,5 @@ def test_what_a_process_does_not_compute_this_one_computes() -> None:
 
 @pytest.mark.usefixtures("two_cores")
 def test_the_first_error_is_raised_as_if_one_process_had_computed_all() -> None:
-    with AllCores() as cores, pytest.raises(InputError, match="^20 is too much$"):
+    with AllCores() as cores, pytest.raises(InputError, match=r"^20 is too much$"):
         cores.compute([partial(a_refusal, number) for number in range(30)])

@@ -100,11 +100,10 @@ class Candidates:
 
         Targets on windows are not monotone in the rate, so the rate itself is tried for them, too.
         """
-        rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
         slack = planning.BEYOND_MOMENTS_LATENCY_RATIO.value * self.most_noise_ratio
-        may_meet = np.asarray(self.excess(rate / self.beyond_moments_ratio) <= slack)
+        may_meet = np.asarray(self.excess(rate_per_s / self.beyond_moments_ratio) <= slack)
         if any(target.metric is Metric.WINDOW for target in self.question.latency_targets):
-            may_meet |= self.meets_by_moments(rate)
+            may_meet |= self.meets_by_moments(rate_per_s)
         return may_meet
 
     @property
@@ -146,7 +145,8 @@ class Candidates:
         def excess(index: int, *, with_gain: bool = True) -> float:
             if but_latency[index] > 0.0:
                 return float(but_latency[index])
-            return float(self._certified_beyond(laws.take(np.array([index])), with_gain=with_gain)[0])
+            beyond = self._certified_beyond(laws.take(np.array([index])), with_gain=with_gain)
+            return float(beyond[0])
 
         return excess
 

@@ -118,9 +118,7 @@ class UpperEnd:
         rates = rows / np.maximum(trigger_s, self.age_factor * model.mean_s(rows))
         rates[:num_small] = rate_per_s
         slots, partitions = self.num_slots[indices], self.partitions[indices]
-        spread = spread_ratio(
-            self.profile, slots, partitions, rows, model=model, score=self.score
-        )
+        spread = spread_ratio(self.profile, slots, partitions, rows, model=model, score=self.score)
         factors = self.age_factor * np.exp(self.score * spread)
         lengthened = settled_batch_rows(model, rates, trigger_s, factors)
         offered_load = rates * factors * model.slope_s(lengthened)
