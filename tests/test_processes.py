@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from headway.processes import python_command, python_environment
+from headway.errors import InputError
+from headway.processes import AllCores, python_command, python_environment
 from tests.sources import PACKAGE
 
 _STARTS_PYTHON = re.compile(r"\[\s*(?:str\()?sys\.executable|\"python3?\"|'python3?'")
@@ -43,3 +47,52 @@ def test_a_process_imports_what_this_one_imports_and_nothing_of_its_folder(
             check=True,
         )
         assert done.stdout.split() == [str(PACKAGE / "__init__.py"), "True"]
+
+
+def a_process_ends(number: int, process_of_test: int) -> int:
+    """A square; any other process than that of the test ends before it has one."""
+    if number == 3 and os.getpid() != process_of_test:
+        os._exit(1)
+    return number * number
+
+
+def a_refusal(number: int) -> int:
+    if number >= 20:
+        raise InputError(f"{number} is too much")
+    return number
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headway.processes.num_cores", lambda: 2)
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_results_come_in_order_whichever_process_computes_them() -> None:
+    with AllCores() as cores:
+        process_ids = cores.compute([partial(slow_process_id, number) for number in range(40)])
+        assert cores.compute([partial(pow, 2, number) for number in range(5)]) == [1, 2, 4, 8, 16]
+    assert [number for number, _ in process_ids] == list(range(40))
+    assert len({process_id for _, process_id in process_ids}) == 2
+
+
+def slow_process_id(number: int) -> tuple[int, int]:
+    time.sleep(0.02)
+    return number, os.getpid()
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_what_a_process_does_not_compute_this_one_computes() -> None:
+    computations = [partial(a_process_ends, number, os.getpid()) for number in [3] * 20 + [4]]
+    with AllCores() as cores:
+        assert cores.compute(computations) == [9] * 20 + [16]
+    # Nor can everything be told to another process.
+    unpicklable = [lambda number=number: number for number in range(20)]
+    with AllCores() as cores:
+        assert cores.compute(unpicklable) == list(range(20))
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_the_first_error_is_raised_as_if_one_process_had_computed_all() -> None:
+    with AllCores() as cores, pytest.raises(InputError, match=r"^20 is too much$"):
+        cores.compute([partial(a_refusal, number) for number in range(30)])

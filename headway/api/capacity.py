@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -12,7 +13,7 @@ import numpy as np
 from headway.api.fleet_batch import batch_needs
 from headway.api.fleet_needs import FleetJob, KnownNeeds
 from headway.api.fleet_queries import queries_needs
-from headway.api.fleet_streaming import streaming_needs
+from headway.api.fleet_streaming import search_together, streaming_needs
 from headway.assumptions.advice import JUDGED_JOBS, PRICED_TARGETS
 from headway.assumptions.planning import LOOSER_TARGET_RATIO
 from headway.domain.argument import read_question, takes
@@ -27,19 +28,13 @@ from headway.fleet.nouns import (
     Infeasible,
     JobWrites,
     Kept,
-    ShadowPrice,
     TargetPrice,
 )
 from headway.fleet.plan_fleet import plan_fleet, serve_most
-from headway.fleet.prices import may_save, saving_of_job, shadow_prices
+from headway.fleet.prices import costs_of_moves, is_planned_again, saving_of_job, shadow_prices
 from headway.fleet.scenarios import drawn_ratios, plan_for_chance, plan_of_least_regret
-from headway.spec.fleet_of import (
-    FleetForm,
-    JobNeeds,
-    catalog_of,
-    fleet_members,
-    nodes_on_offer,
-)
+from headway.processes import AllCores
+from headway.spec.fleet_of import FleetForm, JobNeeds, catalog_of, fleet_members, nodes_on_offer
 from headway.spec.kinds import BatchJob, CapacityPlan, QuerySchedule, StreamingJob
 from headway.spec.kinds.capacity import FleetEntry
 from headway.spec.spec_file import load_spec, spec_of
@@ -97,17 +92,16 @@ def capacity(
     file = load_spec(path)
     spec = spec_of(file, CapacityPlan)
     require_packages("capacity", "planning capacity", "cvxpy", "highspy", "scipy")
-    maker = _Maker(file.metadata.name, spec, tell)
-    tell("solving")
-    planned = maker.planned(growth)
-    return replace(
-        planned,
-        target_prices=tuple(maker.target_prices(planned, growth)),
-        shadow_prices=maker.limit_prices(planned),
-        kept=dict(maker.kept(planned, growth)),
-        writes=dict(maker.writes(planned, growth)),
-        growth=tuple(maker.growth_path(growth, question.by_month)),
-    )
+    with AllCores() as cores:
+        maker = _Maker(file.metadata.name, spec, tell, KnownNeeds(cores))
+        growth_of_month = maker.growth_by_month(growth, question.by_month)
+        tell("searching what the jobs need")
+        maker.search_ahead([growth, *growth_of_month.values()])
+        tell("solving")
+        planned = maker.planned(growth)
+        if planned.plan.feasible and spec.scenarios.rule in _ONE_FLEET:
+            planned = maker.with_prices_and_odds(planned, planned.plan, growth)
+        return replace(planned, growth=tuple(maker.growth_points(growth_of_month)))
 
 
 def _job_of(
@@ -130,36 +124,54 @@ def _job_of(
 class _Maker:
     """Makes fleets of one file for several growths and draws; each job's frontier is made once."""
 
-    def __init__(self, name: str, spec: CapacityPlan, tell: Callable[[str], None]) -> None:
-        self.name, self.spec, self._tell = name, spec, tell
+    def __init__(
+        self, name: str, spec: CapacityPlan, tell: Callable[[str], None], known_needs: KnownNeeds
+    ) -> None:
+        self.name, self.spec, self._tell, self._known_needs = name, spec, tell, known_needs
         self.catalog = catalog_of(spec)
         members = tuple(fleet_members(spec))
         self.nodes = nodes_on_offer(spec, self.catalog)
         self.speeds = sorted({node.core_speed_ratio for node in self.nodes})
-        known_needs = KnownNeeds()
         self.jobs = [_job_of(entry, job, spec, known_needs) for entry, job in members]
         self.form = FleetForm(spec, self.nodes, [self._sized(job) for job in self.jobs])
 
+    def search_ahead(self, growths: Sequence[float]) -> None:
+        """Search at once what the jobs need at some growths, in every draw."""
+        drawn_jobs = [
+            (job, *self._drawn(job, growth, ratio))
+            for growth in growths
+            for ratios in self._draws
+            for job, ratio in zip(self.jobs, ratios, strict=True)
+        ]
+        search_together(
+            ((job, speed, scale, end) for job, scale, end in drawn_jobs for speed in self.speeds),
+            self._known_needs,
+        )
+
     def planned(self, growth: float) -> Capacity:
         """The plan by the file's rule for ranges, and the rule in words."""
-        rule = self.spec.scenarios
-        if rule.rule in _ONE_FLEET:
-            fleet = self._fleet(growth)
-            end = "upper end" if rule.rule == "high" else "middle"
-            text = f"every range at its {end}"
-            return self._reasoned(self._solve(fleet), fleet, text, growth, None)
-        drawn = drawn_ratios([job.range_ratios for job in self.jobs], rule.count, rule.seed)
-        draws = [list(map(float, row)) for row in drawn]
+        rule, draws = self.spec.scenarios.rule, self._draws
         fleets = [self._fleet(growth, ratios) for ratios in draws]
+        if rule in _ONE_FLEET:
+            text = f"every range at its {'upper end' if rule == 'high' else 'middle'}"
+            return self._reasoned(self._solve(fleets[0]), fleets[0], text, growth, draws[0])
         plan, fleet, text = self._planned_for(fleets)
         # What is impossible in any scenario is so with the most that is drawn.
-        max_ratios = [max(column) for column in zip(*draws, strict=True)]
+        max_ratios = [max(filter(None, column)) for column in zip(*draws, strict=True)]
         return self._reasoned(plan, fleet, text, growth, max_ratios)
 
-    def _fleet(self, growth: float, ratios: Sequence[float] | None = None) -> Fleet:
+    @cached_property
+    def _draws(self) -> list[list[float | None]]:
+        """Each job's draws on the middle of its range; for one fleet, a single one without them."""
+        rule = self.spec.scenarios
+        if rule.rule in _ONE_FLEET:
+            return [[None] * len(self.jobs)]
+        ranges = [job.range_ratios for job in self.jobs]
+        return [list(map(float, row)) for row in drawn_ratios(ranges, rule.count, rule.seed)]
+
+    def _fleet(self, growth: float, ratios: Sequence[float | None]) -> Fleet:
         """The fleet at a growth; ``ratios`` are each job's draw on the middle of its range."""
-        draws: Sequence[float | None] = [None] * len(self.jobs) if ratios is None else ratios
-        drawn_jobs = tuple(zip(self.jobs, draws, strict=True))
+        drawn_jobs = tuple(zip(self.jobs, ratios, strict=True))
         fleet = self.form.fleet([self._needs(job, growth, ratio) for job, ratio in drawn_jobs])
         fees = tuple(self._fee(job, growth, ratio) for job, ratio in drawn_jobs)
         return replace(fleet, fees_per_day=fees)
@@ -190,14 +202,12 @@ class _Maker:
         fleet: Fleet,
         scenarios: str,
         growth: float,
-        ratios: Sequence[float] | None,
+        ratios: Sequence[float | None],
     ) -> Capacity:
         """The plan, with the reasons why jobs can run nowhere, and what would suffice for each."""
         refusals = {
-            job.entry.name: self.form.why_nowhere(
-                self._needs(job, growth, None if ratios is None else ratios[index])
-            )
-            for index, job in enumerate(self.jobs)
+            job.entry.name: self.form.why_nowhere(self._needs(job, growth, ratio))
+            for index, (job, ratio) in enumerate(zip(self.jobs, ratios, strict=True))
             if not fleet.allowed[index].any()
         }
         if not plan.feasible and plan.impossible:
@@ -214,10 +224,10 @@ class _Maker:
             gap_asked_ratio=self.spec.gap_ratio,
         )
 
-    def growth_path(self, growth: float, by_month: int | None) -> Iterator[GrowthPoint]:
-        """Plans for up to six months between the catalogue's date and a month, if there is one."""
+    def growth_by_month(self, growth: float, by_month: int | None) -> dict[str, float]:
+        """Growths of up to six months from that of the prices to another one, if there is one."""
         if by_month is None:
-            return
+            return {}
         prices_month = self.catalog.date[:7]
         start = Month().read(prices_month, "date")
         num_months = by_month - start
@@ -227,35 +237,56 @@ class _Maker:
                 f"prices, {prices_month}"
             )
         num_points = min(num_months, 6)
-        for index in range(num_points + 1):
-            month = start + round(num_months * index / num_points)
-            ratio = growth ** ((month - start) / num_months)
-            self._tell(f"planning {_month_text(month)}")
-            yield GrowthPoint(month=_month_text(month), ratio=ratio, plan=self.planned(ratio).plan)
+        months = (round(num_months * index / num_points) for index in range(num_points + 1))
+        return {_month_text(start + month): growth ** (month / num_months) for month in months}
 
-    def limit_prices(self, planned: Capacity) -> tuple[ShadowPrice, ...]:
-        """What a little more of each limit would save."""
-        if not planned.plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
-            return ()
+    def growth_points(self, growth_of_month: Mapping[str, float]) -> Iterator[GrowthPoint]:
+        """Plans for the growths of some months."""
+        for month, ratio in growth_of_month.items():
+            self._tell(f"planning {month}")
+            yield GrowthPoint(month=month, ratio=ratio, plan=self.planned(ratio).plan)
+
+    def with_prices_and_odds(self, planned: Capacity, plan: FleetPlan, growth: float) -> Capacity:
+        """The plan of one fleet with what its limits and targets cost, and what it promises."""
+        fleet = planned.fleet
+        target_prices = tuple(self._target_prices(fleet, plan, growth))
         self._tell("computing the cost of limits")
-        return shadow_prices(planned.fleet, planned.plan, gap_ratio=self.spec.gap_ratio)
+        return replace(
+            planned,
+            target_prices=target_prices,
+            shadow_prices=shadow_prices(fleet, plan, gap_ratio=self.spec.gap_ratio),
+            kept=dict(self._kept(plan, growth)),
+            writes=dict(self._writes(plan, growth)),
+        )
 
-    def target_prices(self, planned: Capacity, growth: float) -> list[TargetPrice]:
+    def _target_prices(self, fleet: Fleet, plan: FleetPlan, growth: float) -> list[TargetPrice]:
         """Cost of the targets of the most expensive jobs: this plan against looser ones."""
-        plan, fleet = planned.plan, planned.fleet
-        if not plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
-            return []
         if (plan.supply_of < 0).any():
             return []
+        looser_jobs = {
+            index: self.jobs[index].looser(LOOSER_TARGET_RATIO.value)
+            for index in self._dearest(plan)[: PRICED_TARGETS.value]
+        }
+        speeds_of = {
+            index: self._speeds_that_may_save(fleet, plan, index, looser, growth)
+            for index, looser in looser_jobs.items()
+        }
+        search_together(
+            (
+                (looser, speed, *self._drawn(looser, growth, None))
+                for index, looser in looser_jobs.items()
+                for speed in speeds_of[index]
+            ),
+            self._known_needs,
+        )
         prices = []
-        for index in self._dearest(plan)[: PRICED_TARGETS.value]:
-            job = self.jobs[index]
+        for index, looser in looser_jobs.items():
+            job, per_day, is_all = self.jobs[index], 0.0, False
             self._tell(f"computing the cost of the target of {job.entry.name}")
-            looser, per_day, is_all = job.looser(LOOSER_TARGET_RATIO.value), 0.0, False
-            if may_save(fleet, plan, index):
-                units, allowed = fleet.units.copy(), fleet.allowed.copy()
-                units[index], allowed[index] = self.form.row(self._needs(looser, growth, None))
-                looser_fleet = replace(fleet, units=units, allowed=allowed)
+            if speeds_of[index]:
+                drawn = self._drawn(looser, growth, None)
+                executors = {speed: looser.executors(speed, *drawn) for speed in speeds_of[index]}
+                looser_fleet = self._with_executors(fleet, index, executors)
                 per_day, is_all = saving_of_job(
                     fleet, plan, looser_fleet, index, gap_ratio=self.spec.gap_ratio
                 )
@@ -270,25 +301,45 @@ class _Maker:
             )
         return sorted(prices, key=lambda price: -price.saves_per_day)
 
-    def kept(self, planned: Capacity, growth: float) -> Iterator[tuple[str, Kept]]:
-        """Probability that the most expensive jobs meet their targets, if there is one fleet."""
-        plan, fleet = planned.plan, planned.fleet
-        if not plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
-            return
-        speeds = {node.name: node.core_speed_ratio for node in self.nodes}
-        for index in self._dearest(plan)[: JUDGED_JOBS.value]:
-            supply_index, job = int(plan.supply_of[index]), self.jobs[index]
-            if supply_index >= 0:
-                speed = speeds[fleet.offers[fleet.supplies[supply_index].offer].name]
-                target_odds = job.kept(speed, self._scale(job, growth), self._end)
-                if target_odds is not None:
-                    yield job.entry.name, target_odds
+    def _speeds_that_may_save(
+        self, fleet: Fleet, plan: FleetPlan, index: int, looser: FleetJob, growth: float
+    ) -> list[float]:
+        """Speeds of cores on which a looser target of a job may make a plan cheaper."""
+        if is_planned_again(fleet):
+            return self.speeds
+        scale, end = self._drawn(looser, growth, None)
+        least = {speed: looser.least_executors(speed, scale, end) for speed in self.speeds}
+        costs = costs_of_moves(plan, self._with_executors(fleet, index, least), index)
+        is_cheaper = costs < plan.bound_per_day
+        return [speed for speed in self.speeds if is_cheaper[self.form.speeds == speed].any()]
 
-    def writes(self, planned: Capacity, growth: float) -> Iterator[tuple[str, JobWrites]]:
-        """What the served jobs write to a store that is known, if there is one fleet."""
-        plan = planned.plan
-        if not plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
-            return
+    def _with_executors(
+        self, fleet: Fleet, index: int, executors: Mapping[float, tuple[int, ...] | None]
+    ) -> Fleet:
+        """The fleet with other executors of the job at an index, by the speed of their cores."""
+        needs = replace(self._sized(self.jobs[index]), executors=executors)
+        units, allowed = fleet.units.copy(), fleet.allowed.copy()
+        units[index], allowed[index] = self.form.row(needs)
+        return replace(fleet, units=units, allowed=allowed)
+
+    def _kept(self, plan: FleetPlan, growth: float) -> Iterator[tuple[str, Kept]]:
+        """Probability that the most expensive jobs meet their targets."""
+        judged = [
+            (self.jobs[index], float(self.form.speeds[plan.supply_of[index]]))
+            for index in self._dearest(plan)[: JUDGED_JOBS.value]
+            if plan.supply_of[index] >= 0
+        ]
+        computations = (
+            job.kept_computation(speed, *self._drawn(job, growth, None)) for job, speed in judged
+        )
+        self._known_needs.foresee(dict(filter(None, computations)))
+        for job, speed in judged:
+            target_odds = job.kept(speed, *self._drawn(job, growth, None))
+            if target_odds is not None:
+                yield job.entry.name, target_odds
+
+    def _writes(self, plan: FleetPlan, growth: float) -> Iterator[tuple[str, JobWrites]]:
+        """What the served jobs write to a store that is known."""
         for index in np.flatnonzero(plan.supply_of >= 0).tolist():
             job_writes = self._most_writes(self.jobs[index], growth, None)
             if job_writes is not None:
@@ -332,18 +383,11 @@ class _Maker:
 
     def _drawn(self, job: FleetJob, growth: float, ratio: float | None) -> tuple[float, str]:
         """The scale of a job's rates and the end of their range, or its draw on the middle."""
-        scale = self._scale(job, growth)
-        return (scale, self._end) if ratio is None else (scale * ratio, "mid")
-
-    def _scale(self, job: FleetJob, growth: float) -> float:
-        """What the rates of a job are multiplied by."""
         growth_ratio = growth * self.spec.growth_ratio * job.entry.growth_ratio
-        return growth_ratio * (1 + self.spec.headroom_ratio)
-
-    @property
-    def _end(self) -> str:
-        """The end of each range that one fleet is planned for."""
-        return "mid" if self.spec.scenarios.rule == "mid" else "high"
+        scale = growth_ratio * (1 + self.spec.headroom_ratio)
+        if ratio is not None:
+            return scale * ratio, "mid"
+        return scale, "mid" if self.spec.scenarios.rule == "mid" else "high"
 
     def _solve(self, fleet: Fleet) -> FleetPlan | Infeasible:
         if self.spec.objective == "served":

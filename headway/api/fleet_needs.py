@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
 from headway.domain import Application, EndingJob, JobProfile, NodeType
 from headway.fleet.nouns import JobWrites, Kept, Refusal
+from headway.processes import AllCores
 from headway.spec.kinds import BatchJob, StreamingJob
 from headway.spec.kinds.capacity import FleetEntry
 from headway.spec.kinds.catalog import NodeCatalog
 from headway.spec.kinds.cluster import Cluster
 from headway.spec.kinds.schedule import ScheduledJob
 from headway.spec.parts import ending_job_of, profile_of
-from headway.units import counted, spark_memory_bytes
+from headway.units import HOURS_PER_DAY, counted, spark_memory_bytes
 
 Need = TypeVar("Need")
 
@@ -23,10 +24,10 @@ Need = TypeVar("Need")
 class KnownNeeds:
     """What was found for one job, for all jobs that differ from it in name and rates only."""
 
-    def __init__(self) -> None:
+    def __init__(self, cores: AllCores) -> None:
+        self._cores = cores
         self._by_key: dict[Hashable, Any] = {}
         self._kinds: dict[Hashable, int] = {}
-        self._alike: dict[Hashable, list[Any]] = {}
 
     def once(self, key: Hashable, compute: Callable[[], Need]) -> Need:
         """What is computed for a key, which is done for the first of similar jobs only."""
@@ -34,9 +35,12 @@ class KnownNeeds:
             self._by_key[key] = compute()
         return cast(Need, self._by_key[key])
 
-    def alike(self, key: Hashable) -> list[Any]:
-        """The jobs with a key, to which each adds itself."""
-        return self._alike.setdefault(key, [])
+    def foresee(self, computations: Mapping[Hashable, Callable[[], Any]]) -> None:
+        """Compute at once, on all cores, what will be asked for by its key."""
+        keys = [key for key in computations if key not in self._by_key]
+        self._by_key.update(
+            zip(keys, self._cores.compute([computations[key] for key in keys]), strict=True)
+        )
 
     def profile_of(self, name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
         """The profile of a streaming job; a file is read once."""
@@ -95,9 +99,21 @@ class FleetJob(ABC):
     def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
         """Executors in each hour, on cores of a speed; None if no number meets the targets."""
 
+    def least_executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
+        """A lower bound of these that takes no search; None if surely no number is enough."""
+        del speed, scale, end
+        return (0,) * HOURS_PER_DAY
+
     @abstractmethod
     def kept(self, speed: float, scale: float, end: str) -> Kept | None:
         """Probability that the busiest hour's executors meet the targets; None if not computed."""
+
+    def kept_computation(
+        self, speed: float, scale: float, end: str
+    ) -> tuple[Hashable, Callable[[], float]] | None:
+        """How this probability is computed, by its key, if that takes long."""
+        del speed, scale, end
+        return None
 
     def writes(
         self, speed: float, scale: float, end: str, catalog: NodeCatalog

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 
 from headway.api.arguments import require_room_for_tasks
 from headway.api.fleet_needs import FleetJob, KnownNeeds, executor_node, executor_size
@@ -60,24 +62,40 @@ class StreamingNeeds(FleetJob):
         if self.profile.growth is not None:
             return None
         rates_per_s = self._rates_per_s(scale, end)
-        if any(map(burst_of, self.job.targets)):
+        if self._has_burst:
             self._question(speed, max(rates_per_s))  # refuses a burst that is not above the rate
-        staircase = self.known_needs.once(
-            ("staircase", *self._kind_key(speed)), lambda: self._staircase(speed, scale, end)
+        return self._staircase(speed, rates_per_s).fewest_nodes(rates_per_s)
+
+    def least_executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
+        """A lower bound of these, from bounds of the rates of all numbers of executors."""
+        if self.profile.growth is not None:
+            return None
+        rates_per_s = self._rates_per_s(scale, end)
+        bounds = self.known_needs.once(
+            ("bounds", *self._kind_key(speed)), lambda: self._new_staircase(speed, rates_per_s)
         )
-        return staircase.fewest_nodes(rates_per_s)
+        return bounds.least_nodes(rates_per_s)
 
     def kept(self, speed: float, scale: float, end: str) -> Kept | None:
         """Probability that the executors of the busiest hour meet the targets."""
-        executors = self.executors(speed, scale, end)
-        if executors is None:
+        computation = self.kept_computation(speed, scale, end)
+        if computation is None:
             return None
-        peak_per_s = max(self._rates_per_s(scale, end))
-        setting = chosen_at(self._question(speed, peak_per_s), max(executors))
-        probability = kept_probability(setting)
+        probability = self.known_needs.once(*computation)
         return Kept(
             probability=probability, verdict=str(Verdict.of(probability, self.job.confidence))
         )
+
+    def kept_computation(
+        self, speed: float, scale: float, end: str
+    ) -> tuple[Hashable, Callable[[], float]] | None:
+        """How this probability is computed, by its key."""
+        executors = self.executors(speed, scale, end)
+        if executors is None:
+            return None
+        peak_per_s, num_executors = max(self._rates_per_s(scale, end)), max(executors)
+        key = ("kept", *self._kind_key(speed), peak_per_s, num_executors)
+        return key, partial(_kept_probability, self._question(speed, peak_per_s), num_executors)
 
     def writes(
         self, speed: float, scale: float, end: str, catalog: NodeCatalog
@@ -151,19 +169,23 @@ class StreamingNeeds(FleetJob):
     def _rates_per_s(self, scale: float, end: str) -> list[float]:
         return [getattr(rate, end) * scale for rate in hourly_rates(self.job.rate)]
 
-    def _staircase(self, speed: float, scale: float, end: str) -> Staircase:
-        """That of all jobs that are alike, whose rates are searched together."""
-        question = self._question(speed, max(self._rates_per_s(scale, end)))
-        # What is refused for a burst is found out with the job that has it.
-        alike = [] if question.of_change else self.known_needs.alike(self.alike_key)
-        return Staircase(question, [rate for job in alike for rate in job._rates_per_s(scale, end)])
-
     @property
-    def alike_key(self) -> tuple[Hashable, ...]:
-        """What jobs share whose rates may be searched together."""
-        return (*self._kind_key(), self.entry.growth_ratio)
+    def _has_burst(self) -> bool:
+        return any(map(burst_of, self.job.targets))
 
-    def _kind_key(self, speed: float = 1.0) -> tuple[Hashable, ...]:
+    def _staircase(self, speed: float, rates_per_s: Sequence[float]) -> Staircase:
+        """That of all jobs that are alike."""
+        return self.known_needs.once(
+            self._staircase_key(speed), lambda: self._new_staircase(speed, rates_per_s)
+        )
+
+    def _new_staircase(self, speed: float, rates_per_s: Sequence[float]) -> Staircase:
+        return Staircase(self._question(speed, max(rates_per_s)))
+
+    def _staircase_key(self, speed: float) -> tuple[Hashable, ...]:
+        return ("staircase", *self._kind_key(speed))
+
+    def _kind_key(self, speed: float) -> tuple[Hashable, ...]:
         """What jobs share whose plans differ by the rate only."""
         job = self.job
         return (
@@ -218,7 +240,7 @@ def streaming_needs(
     cluster = cluster_of(job)
     profile = known_needs.profile_of(entry.name, job)
     cores, memory_bytes = executor_size(cluster, pool_cores, profile.application)
-    needs = StreamingNeeds(
+    return StreamingNeeds(
         entry=entry,
         job=job,
         profile=profile,
@@ -227,8 +249,46 @@ def streaming_needs(
         known_needs=known_needs,
         kind=known_needs.kind_of(profile),
     )
-    known_needs.alike(needs.alike_key).append(needs)
-    return needs
+
+
+def search_together(
+    drawn_jobs: Iterable[tuple[FleetJob, float, float, str]], known_needs: KnownNeeds
+) -> None:
+    """Search what streaming jobs need, for all rates of jobs that are alike together.
+
+    ``drawn_jobs`` are jobs of any kind with the arguments of `FleetJob.executors`.
+    """
+    questions: dict[Hashable, Question] = {}
+    rates_per_s: dict[Hashable, list[list[float]]] = defaultdict(list)
+    for job, speed, scale, end in drawn_jobs:
+        # What is refused for a burst is found out with the job that has it.
+        if not isinstance(job, StreamingNeeds) or job._has_burst or job.profile.growth is not None:
+            continue
+        key, job_rates_per_s = job._staircase_key(speed), job._rates_per_s(scale, end)
+        if key not in questions:
+            questions[key] = job._question(speed, max(job_rates_per_s))
+        rates_per_s[key].append(job_rates_per_s)
+    known_needs.foresee(
+        {
+            key: partial(_searched_staircase, question, rates_per_s[key])
+            for key, question in questions.items()
+        }
+    )
+
+
+def _searched_staircase(
+    question: Question, rates_per_s_of_jobs: Sequence[Sequence[float]]
+) -> Staircase:
+    """A staircase that knows what each of some jobs needs."""
+    staircase = Staircase(question, chain.from_iterable(rates_per_s_of_jobs))
+    for rates_per_s in rates_per_s_of_jobs:
+        staircase.fewest_nodes(rates_per_s)
+    return staircase
+
+
+def _kept_probability(question: Question, num_executors: int) -> float:
+    """Probability that the setting to run on a number of executors meets the targets."""
+    return kept_probability(chosen_at(question, num_executors))
 
 
 def looser_promise(promise: Promise, ratio: float) -> Promise:

@@ -17,16 +17,19 @@ def nodes_needed(fleet: Fleet, supply_of: Whole) -> Whole:
     units in the same way.
     """
     nodes = np.zeros((len(fleet.supplies), fleet.num_periods), dtype=np.int64)
-    for supply_index, supply in enumerate(fleet.supplies):
+    for supply_index in range(len(fleet.supplies)):
         members = np.flatnonzero(supply_of == supply_index)
-        if not len(members):
-            continue
-        load = fleet.units[members, supply_index, :].sum(axis=0)
-        needed = -(-load // supply.units_per_node)
-        np.maximum.at(nodes[supply_index], fleet.period_of, needed)
-        if supply.shared:
-            nodes[supply_index] += np.where(nodes[supply_index] > 0, supply.failures, 0)
+        if len(members):
+            nodes[supply_index] = nodes_of_supply(fleet, supply_index, members)
     return nodes
+
+
+def nodes_of_supply(fleet: Fleet, supply_index: int, members: Whole) -> Whole:
+    """The fewest nodes of one supply that can run some jobs, by their indices: (P,)."""
+    supply, nodes = fleet.supplies[supply_index], np.zeros(fleet.num_periods, dtype=np.int64)
+    load = fleet.units[members, supply_index, :].sum(axis=0)
+    np.maximum.at(nodes, fleet.period_of, -(-load // supply.units_per_node))
+    return nodes + np.where(nodes > 0, supply.failures, 0) if supply.shared else nodes
 
 
 def bill_of(fleet: Fleet, nodes: Whole, like: Bill | None = None) -> Bill:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from headway.assumptions.advice import SAVING_SHOWN_PER_DAY, WHOLE_SAVING_RATIO
-from headway.fleet.billing import bill_of, limits_broken, nodes_needed
-from headway.fleet.nouns import Fleet, FleetPlan, Quota, ShadowPrice
+from headway.fleet.billing import bill_of, limits_broken, nodes_needed, nodes_of_supply
+from headway.fleet.nouns import Array, Fleet, FleetPlan, Quota, ShadowPrice
 from headway.fleet.plan_fleet import plan_fleet
 from headway.units import DAYS_PER_MONTH
 
@@ -31,7 +31,7 @@ def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[S
         makes the fleet cheaper than the proven minimum within the limits. None for fleets that are
         too large to be planned again for every limit.
     """
-    if fleet.allowed.sum() > _MOST_PAIRS or (plan.supply_of < 0).any():
+    if not is_planned_again(fleet) or (plan.supply_of < 0).any():
         return ()
     prices = []
     for quota, wider, more in _with_a_little_more(fleet):
@@ -45,6 +45,11 @@ def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[S
 def saving_text(per_day: float, is_all: bool) -> str:
     """A saving by the month."""
     return f"{'' if is_all else 'at least '}{per_day * DAYS_PER_MONTH:,.2f} per month"
+
+
+def is_planned_again(fleet: Fleet) -> bool:
+    """Whether a fleet is so small that it is planned again for every price."""
+    return int(fleet.allowed.sum()) <= _MOST_PAIRS
 
 
 def saving_of_job(
@@ -64,31 +69,30 @@ def saving_of_job(
     Small fleets are planned again. In large ones, only the job is moved to its best place, which
     saves at least this much.
     """
-    if fleet.allowed.sum() <= _MOST_PAIRS:
+    if is_planned_again(fleet):
         return _saving(plan, looser, gap_ratio)
-    best = np.inf
-    for supply_index in np.flatnonzero(looser.allowed[job_index]).tolist():
-        supply_of_job = plan.supply_of.copy()
-        supply_of_job[job_index] = supply_index
-        nodes = nodes_needed(looser, supply_of_job)
-        cost = bill_of(looser, nodes, like=plan.bill).cost_per_day
-        whole = cost + looser.all_fees_per_day
-        if cost < best and not limits_broken(looser, nodes, whole):
-            best = cost
-    return max(plan.bound_per_day - best, 0.0), False
+    least_per_day = float(costs_of_moves(plan, looser, job_index).min())
+    return max(plan.bound_per_day - least_per_day, 0.0), False
 
 
-def may_save(fleet: Fleet, plan: FleetPlan, job_index: int) -> bool:
-    """Whether a plan would certainly cost less if a single job needed nothing.
+def costs_of_moves(plan: FleetPlan, looser: Fleet, job_index: int) -> Array:
+    """Cost of the nodes per day if a single job is moved to each supply: (S,).
 
-    If it would not, `saving_of_job` of a large fleet finds no saving, whatever the job needs.
+    ``looser`` is the fleet of the plan with other needs of the job at an index; ``inf`` is where
+    that cannot run, or a limit would be exceeded. Less needs never cost more.
     """
-    if fleet.allowed.sum() <= _MOST_PAIRS:
-        return True
-    supply_of_job = plan.supply_of.copy()
-    supply_of_job[job_index] = -1
-    bill = bill_of(fleet, nodes_needed(fleet, supply_of_job), like=plan.bill)
-    return bill.cost_per_day < plan.bound_per_day
+    places = plan.supply_of.copy()
+    places[job_index] = -1
+    others_nodes = nodes_needed(looser, places)
+    costs = np.full(len(looser.supplies), np.inf)
+    for supply_index in np.flatnonzero(looser.allowed[job_index]).tolist():
+        nodes = others_nodes.copy()
+        members = np.append(np.flatnonzero(places == supply_index), job_index)
+        nodes[supply_index] = nodes_of_supply(looser, supply_index, members)
+        cost = bill_of(looser, nodes, like=plan.bill).cost_per_day
+        if not limits_broken(looser, nodes, cost + looser.all_fees_per_day):
+            costs[supply_index] = cost
+    return costs
 
 
 def _saving(plan: FleetPlan, looser: Fleet, gap_ratio: float) -> tuple[float, bool]:

@@ -101,21 +101,20 @@ class Candidates:
 
         Targets on windows are not monotone in the rate, so the rate itself is tried for them, too.
         """
-        rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
-        slack = planning.BEYOND_MOMENTS_LATENCY_RATIO.value * self._most_noise_ratio
-        may_meet = np.asarray(self.excess(rate / self.beyond_moments_ratio) <= slack)
+        slack = planning.BEYOND_MOMENTS_LATENCY_RATIO.value * self.most_noise_ratio
+        may_meet = np.asarray(self.excess(rate_per_s / self.beyond_moments_ratio) <= slack)
         if any(target.metric is Metric.WINDOW for target in self.question.latency_targets):
-            may_meet |= self.meets_by_moments(rate)
+            may_meet |= self.meets_by_moments(rate_per_s)
         return may_meet
 
     @property
     def beyond_moments_ratio(self) -> float:
         """Maximum of a setting's max rate by (T4) over that by its moments: theory.md (P24)."""
         per_noise = planning.BEYOND_MOMENTS_RATIO.value
-        return planning.SOLVED_WITHIN_RATIO.value + per_noise * self._most_noise_ratio
+        return planning.SOLVED_WITHIN_RATIO.value + per_noise * self.most_noise_ratio
 
     @property
-    def _most_noise_ratio(self) -> float:
+    def most_noise_ratio(self) -> float:
         """Noise of batches of one row, which are the shortest."""
         durations_s = self.durations.mean_s(np.ones(len(self)))
         return float(np.max(noise_ratio_at(self.question.profile.noise, durations_s), initial=0.0))
@@ -127,7 +126,7 @@ class Candidates:
     def certified_excess(self, rate_per_s: float, *, with_gain: bool = True) -> float:
         """Distance of one setting from its worst target by (T4): continuous in the rate.
 
-        Without the gain of errors, which needs a second chain, this is a lower bound.
+        Without the gain of errors, which needs a second chain, it is that of the latencies alone.
         """
         return self.excess_at_end(self.upper_end(), rate_per_s, with_gain=with_gain)
 
@@ -148,7 +147,7 @@ class Candidates:
             if but_latency[index] > 0.0:
                 return float(but_latency[index])
             beyond = self._certified_beyond(laws.take(np.array([index])), with_gain=with_gain)
-            return max(float(but_latency[index]), float(beyond[0]))
+            return float(beyond[0])
 
         return excess
 
@@ -166,8 +165,11 @@ class Candidates:
         if len(loaded):
             settings = self.take(loaded)
             law = settings._law(rate[loaded], factor[loaded])
-            latency_excess = settings._beyond(law) if beyond is None else beyond(settings, law)
-            excess[loaded] = np.maximum(excess[loaded], latency_excess)
+            if beyond is None:
+                of_law = np.maximum(load[loaded], settings._beyond(law))
+            else:
+                of_law = beyond(settings, law)
+            excess[loaded] = np.maximum(launches[loaded], of_law)
         for promise in self.question.of_change:
             met = np.flatnonzero(excess <= 0.0)
             if len(met):
@@ -197,10 +199,9 @@ class Candidates:
         """How far latencies by (T4) exceed their limits, or are from being quoted."""
         chained = certified(law)
         latency_excess = self._latency_excess(chained)
-        if np.all(latency_excess > 0.0):
+        if not with_gain or np.all(latency_excess > 0.0):
             return latency_excess
-        saturation = chained.saturation_excess if with_gain else chained.saturation_but_for_gain
-        return np.maximum(latency_excess, saturation)
+        return np.maximum(latency_excess, chained.saturation_excess)
 
     def most_burst_rows(self, rate_per_s: Numeric) -> Array:
         """The largest batch during any burst of the targets; 0 without one. [rows]"""

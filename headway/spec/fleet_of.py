@@ -102,10 +102,10 @@ class FleetForm:
         self._plan, self._nodes = plan, tuple(nodes)
         supplies, self._nodes_of, self._pools_of = _supplies(plan, nodes, needs)
         self._supplies = tuple(supplies)
+        #: Speed of the cores of each supply.
+        self.speeds = np.array([node.core_speed_ratio for node in self._nodes_of], dtype=float)
         self._speeds = sorted({node.core_speed_ratio for node in nodes})
-        self._speed_of = np.array(
-            [self._speeds.index(node.core_speed_ratio) for node in self._nodes_of], dtype=np.int64
-        )
+        self._speed_of = np.searchsorted(self._speeds, self.speeds)
         self._shared = np.array([supply.shared for supply in supplies], dtype=bool)
         self._failures = np.array([supply.failures for supply in supplies], dtype=np.int64)
         self._own_holds: dict[tuple[int, int | None], Whole] = {}

@@ -16,7 +16,7 @@ from headway.fleet.infeasible import diagnose, reasoned
 from headway.fleet.moves import with_fewer_open
 from headway.fleet.nouns import Fleet, FleetPlan, Infeasible, Offer, Purchasing, Quota, Supply
 from headway.fleet.plan_fleet import plan_fleet, plan_of, serve_most
-from headway.fleet.prices import may_save, saving_of_job, saving_text, shadow_prices
+from headway.fleet.prices import costs_of_moves, saving_of_job, saving_text, shadow_prices
 from tests.fleet.fleets import (
     a_nightly_fleet,
     a_random_fleet,
@@ -327,11 +327,16 @@ def test_of_a_large_fleet_a_job_is_moved_alone(monkeypatch: pytest.MonkeyPatch) 
     assert shadow_prices(fleet, plan, gap_ratio=0.0) == ()
     saving = saving_of_job(fleet, plan, replace(fleet, units=units), 0, gap_ratio=0.0)
     assert saving_text(*saving) == "at least 720.00 per month"
+    # Two nodes where the job fits beside the others, three where it does not.
+    (cost_per_day,) = costs_of_moves(plan, replace(fleet, units=units), 0)
+    assert cost_per_day == pytest.approx(24 * 2.0)
+    (cost_per_day,) = costs_of_moves(plan, fleet, 0)
+    assert cost_per_day == pytest.approx(24 * 3.0)
+    (cost_per_day,) = costs_of_moves(plan, replace(fleet, units=4 * fleet.units), 0)
+    assert cost_per_day == np.inf
     # Nothing is certain where the gap is as wide as what the job costs.
-    assert may_save(fleet, plan, 0)
     alone_per_day = plan.bill.cost_per_day - float(plan.cost_by_job[0])
     loose = replace(plan, bound_per_day=0.5 * alone_per_day)
-    assert not may_save(fleet, loose, 0)
     assert saving_of_job(fleet, loose, replace(fleet, units=units), 0, gap_ratio=0.0)[0] == 0.0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -146,3 +147,21 @@ def test_with_a_limit_of_files_each_rate_is_asked_by_itself() -> None:
     feasible = [rate for rate, nodes in zip(rates, alone, strict=True) if nodes is not None]
     assert feasible
     assert Staircase(limited).fewest_nodes(feasible) == tuple(n for n in alone if n is not None)
+
+
+@pytest.mark.parametrize("seed", seeds(2, 20))
+def test_what_is_known_without_a_search_is_never_more(seed: int) -> None:
+    """And a staircase that was searched elsewhere knows what it found, without its settings."""
+    question = a_question(seed + 80)
+    for peak_per_s in (3e5, 1e5, 3e4, 1e4, 3e3):
+        rates = np.geomspace(0.1 * peak_per_s, peak_per_s, 12).tolist()
+        staircase = Staircase(question)
+        least, fewest = staircase.least_nodes(rates), staircase.fewest_nodes(rates)
+        if fewest is not None:
+            break
+    assert least is not None
+    assert fewest is not None
+    assert all(fewer <= count for fewer, count in zip(least, fewest, strict=True))
+    brought = pickle.loads(pickle.dumps(staircase))
+    assert brought.least_nodes(rates) == fewest
+    assert len(pickle.dumps(brought)) < 100_000

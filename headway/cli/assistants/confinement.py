@@ -112,7 +112,7 @@ def look_at(folder: Path) -> Look:
 
     Files may be read in the folder, and where Python, its packages and the time zones are; they may
     be written in the temporary folder of this process. Only Python may be started, which
-    reads parts of large logs that this process has opened before.
+    reads parts of large logs that this process has opened before, and computes.
     """
     scratch = os.path.realpath(tempfile.gettempdir())
     roots = (str(folder), scratch, *_of_python(), *_TIME_ZONES)

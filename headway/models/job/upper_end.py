@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import Configuration, JobProfile
@@ -99,34 +100,35 @@ class UpperEnd:
         return np.asarray(self.age_factor * np.exp(self.score * spread))
 
     def _least_loaded(
-        self, small: np.ndarray[tuple[int], np.dtype[np.intp]], rate_per_s: Array, rows: Array
+        self, small: NDArray[np.intp], rate_per_s: Array, rows: Array
     ) -> tuple[Array, Array]:
         """Among a rate and higher ones with batches up to the fewest rows: the shortest batches."""
-        model = self.durations.take(small).over_axes(2)
-        trigger_s = self.trigger_s[small, np.newaxis]
-        fewest = fewest_rows(self.profile)
-        larger = np.broadcast_to(fewest * _SMALLER_BATCHES, (len(small), len(_SMALLER_BATCHES)))
-        # The asked rate comes first, so that it is chosen if others gain nothing.
-        rates = np.column_stack(
-            [rate_per_s, larger / np.maximum(trigger_s, self.age_factor * model.mean_s(larger))]
-        )
-        spread = spread_ratio(
-            self.profile,
-            self.num_slots[small, np.newaxis],
-            self.partitions[small, np.newaxis],
-            np.column_stack([rows, larger]),
-            model=model,
-            score=self.score,
-        )
+        # A setting at many rates has the same larger batches at each.
+        columns = np.column_stack([self.num_slots, self.partitions, self.trigger_s])[small]
+        _, firsts, inverse = np.unique(columns, axis=0, return_index=True, return_inverse=True)
+        num_small, num_larger = len(small), len(_SMALLER_BATCHES)
+        indices = np.append(small, np.repeat(small[firsts], num_larger))
+        larger = np.tile(fewest_rows(self.profile) * _SMALLER_BATCHES, len(firsts))
+        rows = np.append(rows, larger)
+        model = self.durations.take(indices)
+        trigger_s = self.trigger_s[indices]
+        rates = rows / np.maximum(trigger_s, self.age_factor * model.mean_s(rows))
+        rates[:num_small] = rate_per_s
+        slots, partitions = self.num_slots[indices], self.partitions[indices]
+        spread = spread_ratio(self.profile, slots, partitions, rows, model=model, score=self.score)
         factors = self.age_factor * np.exp(self.score * spread)
         lengthened = settled_batch_rows(model, rates, trigger_s, factors)
         offered_load = rates * factors * model.slope_s(lengthened)
         noise_ratio = self.profile.noise.batch_ratio
         highest = allowed_offered_load(noise_ratio, HIGHEST_QUOTED_UTILIZATION_RATIO.value)
         duration_s = np.where(offered_load <= highest, factors * model.mean_s(lengthened), np.inf)
-        best = np.argmin(np.where(rates >= rates[:, :1], duration_s, np.inf), axis=1)
-        setting_indices = np.arange(len(small))
-        return rates[setting_indices, best], factors[setting_indices, best]
+        of_larger = num_small + num_larger * np.reshape(inverse, (-1, 1)) + np.arange(num_larger)
+        # The asked rate comes first, so that it is chosen if others gain nothing.
+        choices = np.column_stack([np.arange(num_small), of_larger])
+        is_higher = rates[choices] >= rate_per_s[:, np.newaxis]
+        best = np.argmin(np.where(is_higher, duration_s[choices], np.inf), axis=1)
+        chosen = choices[np.arange(num_small), best]
+        return rates[chosen], factors[chosen]
 
 
 def load_at_end(

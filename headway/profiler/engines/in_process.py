@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from headway.errors import HeadwayError
-from headway.processes import python_command, python_environment
+from headway.processes import num_cores, python_command, python_environment
 from headway.profiler.pieces import OnProgress, Order, Result, carried_out
 from headway.units import parse_size_bytes
 
@@ -38,7 +38,7 @@ def read_in_process(
     """
     total_bytes = sum(order.piece.events_bytes for order in orders)
     num_worthwhile = 1 + int(total_bytes / _WORTH_A_PROCESS_BYTES)
-    num_others = min(num_processes or _num_cores(), len(orders), num_worthwhile) - 1
+    num_others = min(num_processes or num_cores(), len(orders), num_worthwhile) - 1
     if num_others < 1:
         for order in orders:
             yield carried_out(order, on_progress)
@@ -160,16 +160,6 @@ def _end_of(process: subprocess.Popen[bytes]) -> str:
     if code < 0:
         return f"was ended by signal {-code} ({signal.strsignal(-code) or 'unknown'})"
     return f"ended with exit code {code}"
-
-
-def _num_cores() -> int:
-    """Cores that this process may use; 1 if no other process can be started."""
-    if not sys.executable:
-        return 1
-    # Not every system provides this.
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def main() -> None:
