@@ -45,7 +45,6 @@ MOST_EMPTY_NAMES = {
     "domain": 2,
     "fleet": 1,
     "formats": 1,
-    "models": 1,
     "planner": 2,
     "profiler": 3,
     "runtime": 1,
