@@ -120,9 +120,9 @@ def test_grid_of_clocked_queues(cv: float, rho: float) -> None:
     of_mean, of_variance = noise_ratio(trace)
     assert wait.mean_s == pytest.approx(trace.mean_s, rel=5e-3 + of_mean)
     assert wait.sd_s**2 == pytest.approx(trace.variance_s2, rel=5e-3 + of_variance)
-    times = moments_only(interarrival), moments_only(service)
-    by_moments = queue_wait(*times)
-    if not out_of_range(*times, by_moments):
+    moments = moments_only(interarrival), moments_only(service)
+    by_moments = queue_wait(*moments)
+    if not out_of_range(*moments, by_moments):
         assert by_moments.mean_s == pytest.approx(trace.mean_s, rel=0.054 + of_mean)
         assert by_moments.sd_s**2 == pytest.approx(trace.variance_s2, rel=0.06 + of_variance)
 
