@@ -83,8 +83,9 @@ def changed(noun: Made, **changes: Any) -> Made:
     >>> changed(Interval(0.5), high=0.7)
     Interval(low=0.5, high=0.7)
     """
-    names, values_of = _fields_of(noun.__class__)
-    copy: Made = object.__new__(noun.__class__)
+    kind: Any = noun.__class__
+    names, values_of = _fields_of(kind)
+    copy: Made = object.__new__(kind)
     for name, value in zip(names, values_of(noun), strict=True):
         object.__setattr__(copy, name, value)
     for name, value in changes.items():
