@@ -150,7 +150,7 @@ def _fixed(part: Part, folder: Path, fitted_s: float) -> Line:
     with _session(part, event_log=folder / "log") as spark:
         rough_per_s = _rough_capacity_per_s(spark, part, folder)
         names = []
-        # A tuner begins with a plan for the profiled rate, and a rough capacity may be 15% too high.
+        # A tuner begins by a plan for the profiled rate; the rough capacity may be 15% too high.
         for share in (0.2, 0.5):
             names.append(f"fitted-{share:.0%}")
             _run_for(spark, part, folder / names[-1], share * rough_per_s, fitted_s)

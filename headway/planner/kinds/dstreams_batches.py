@@ -9,7 +9,8 @@ from functools import cached_property
 
 from headway.assumptions.predictions import USUAL_RUN_TO_RUN_RATIO
 from headway.assumptions.resources import BLOCK_INTERVAL_S
-from headway.domain import ApplicationProfile, DStreamsProfile, RecordedStage
+from headway.domain import ApplicationProfile, RecordedStage
+from headway.domain.application_profile import DStreamsProfile
 from headway.domain.dstreams import DStreamsSetting
 from headway.errors import InputError, argument
 from headway.models.batches.dstreams import (
