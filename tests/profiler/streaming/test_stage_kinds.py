@@ -195,6 +195,20 @@ def test_operators_are_those_whose_metrics_a_stage_updates() -> None:
     assert {operator.is_replanned for operator in operators.of_stage((1, 2, 3, 4, 5))} == {False}
 
 
+def test_plans_that_differ_in_numbers_are_one_and_other_tables_are_not() -> None:
+    def scan(metric_id: int, place: str) -> PlanNode:
+        of_files = _node("Scan json ", metric_id, location=f"InMemoryFileIndex[{place}]")
+        return _node("Filter", metric_id + 1, of_files)
+
+    operators = PlanOperators()
+    for metric_id, place in ((10, "s3://lake/in"), (20, "s3://lake/in"), (30, "s3://lake/out")):
+        operators.note_plan(scan(metric_id, place), is_replanned=False)
+    first, second, third = (operators.of_stage((at, at + 1)) for at in (10, 20, 30))
+    assert first == second
+    assert [operator.table for operator in first] == ["in", None]
+    assert [operator.table for operator in third] == ["out", None]
+
+
 def test_parts_of_a_log_add_up_in_any_order() -> None:
     first, second = PlanOperators(), PlanOperators()
     first.note_plan(PLAN, is_replanned=False)
