@@ -153,7 +153,7 @@ def _hand_on(
     try:
         _work_off(waiting, outcomes, outcome_of)
     except Exception:
-        # It has ended, or what it was told or says cannot be read.
+        # It has ended, or what one of the two writes cannot be read.
         process.kill()
 
 

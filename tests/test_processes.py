@@ -86,7 +86,7 @@ def test_what_a_process_does_not_compute_this_one_computes() -> None:
     computations = [partial(a_process_ends, number, os.getpid()) for number in [3] * 20 + [4]]
     with AllCores() as cores:
         assert cores.compute(computations) == [9] * 20 + [16]
-    # Nor can everything be told to another process.
+    # Nor can everything be handed to another process.
     unpicklable = [lambda number=number: number for number in range(20)]
     with AllCores() as cores:
         assert cores.compute(unpicklable) == list(range(20))

@@ -81,13 +81,13 @@ def costs_of_moves(plan: FleetPlan, looser: Fleet, job_index: int) -> Array:
     ``looser`` is the fleet of the plan with other needs of the job at an index; ``inf`` is where
     that cannot run, or a limit would be exceeded. Less needs never cost more.
     """
-    places = plan.supply_of.copy()
-    places[job_index] = -1
-    others_nodes = nodes_needed(looser, places)
+    supply_of_job = plan.supply_of.copy()
+    supply_of_job[job_index] = -1
+    others_nodes = nodes_needed(looser, supply_of_job)
     costs = np.full(len(looser.supplies), np.inf)
     for supply_index in np.flatnonzero(looser.allowed[job_index]).tolist():
         nodes = others_nodes.copy()
-        members = np.append(np.flatnonzero(places == supply_index), job_index)
+        members = np.append(np.flatnonzero(supply_of_job == supply_index), job_index)
         nodes[supply_index] = nodes_of_supply(looser, supply_index, members)
         cost = bill_of(looser, nodes, like=plan.bill).cost_per_day
         if not limits_broken(looser, nodes, cost + looser.all_fees_per_day):
