@@ -295,10 +295,9 @@ class Candidates:
     def _catch_up_s(self, promise: CatchUp, rate_per_s: Array, factor: Array) -> Array:
         if isinstance(promise.after, Burst):
             return self._passage(promise.after, rate_per_s, factor)[0].recovery_s
-        model = self.durations
         profile, size = self.question.profile, (self.num_slots, self.partitions)
         return recovery_after_outage_s(
-            profile, model, size, rate_per_s, self.trigger_s, factor, promise.after
+            profile, self.durations, size, rate_per_s, self.trigger_s, factor, promise.after
         )
 
     def _worst_of_burst(
@@ -306,8 +305,8 @@ class Candidates:
     ) -> tuple[Array, Array]:
         """The lasting rate that is equivalent to the worst time of a burst: theory.md (P17)."""
         passed, slower = self._passage(burst, rate_per_s, factor)
-        model = self.durations
-        interval_s = np.maximum(self.trigger_s, slower * model.mean_s(passed.most_rows))
+        batch_s = slower * self.durations.mean_s(passed.most_rows)
+        interval_s = np.maximum(self.trigger_s, batch_s)
         return np.maximum(passed.most_rows / interval_s, rate_per_s), slower
 
     def _asked_only(self, target: Target) -> Candidates:
