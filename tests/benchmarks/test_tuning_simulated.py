@@ -14,6 +14,7 @@ import pytest
 import traces
 import tuning_simulated
 import tuning_simulated_page
+from result_lines import lines_of
 from traces import NamedTrace, Shape
 from tuning_simulated import Unit
 from tuning_simulated_page import FIXED, OPTIMUM, TraceResult
@@ -94,6 +95,23 @@ def test_no_other_rule_is_judged_than_the_one_for_which_traces_are_drawn() -> No
     given = argparse.Namespace(frozen="0" * 40, seen="1" * 40, minutes=0.0, jobs=1)
     with pytest.raises(InputError, match="a changed rule needs traces of its own"):
         tuning_simulated.text(given)
+
+
+@pytest.mark.statistical
+def test_the_rule_still_decides_as_when_it_was_judged() -> None:
+    """Its code may be written anew; what it did on the shortest of the judged traces stays."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    trees = dict(re.findall(r"^(FROZEN_RULE|SEEN_RULE) \?= (\w{40})$", makefile, re.M))
+    units = tuning_simulated.units_of(trees["FROZEN_RULE"], trees["SEEN_RULE"])
+    judged = [unit for unit in units if unit.rule is not None]
+    judged.sort(key=lambda unit: float(unit.named.trace.edges_s[-1]))
+    lines = {
+        (line["seed"], line["trace"], line["rule"]): line
+        for line in lines_of(tuning_simulated.RESULTS)
+    }
+    for unit in judged[:6]:
+        line = lines[unit.seed, unit.named.name, unit.rule]
+        assert json.loads(json.dumps(unit.line())).items() <= line.items()
 
 
 def outcome(policy: str, hours: float, kept: float, late: float = 0.0) -> PolicyOutcome:
