@@ -17,7 +17,12 @@ try:
     # Without what `statistics` brings along: random numbers, fractions and decimals.
     from _statistics import _normal_dist_inv_cdf  # type: ignore[import-not-found]
 except ImportError:
-    from statistics import _normal_dist_inv_cdf  # type: ignore[attr-defined]
+    # It is not public, so another Python may lack it.
+    from statistics import NormalDist
+
+    def _normal_dist_inv_cdf(prob: float, mean: float, sd: float) -> float:
+        return NormalDist(mean, sd).inv_cdf(prob)
+
 
 #: Standard deviation of normal values over their median absolute deviation.
 MAD_TO_SD = 1.4826
