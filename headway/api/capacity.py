@@ -308,8 +308,8 @@ class _Maker:
         if is_planned_again(fleet):
             return self.speeds
         scale, end = self._drawn(looser, growth, None)
-        least = {speed: looser.least_executors(speed, scale, end) for speed in self.speeds}
-        costs = costs_of_moves(plan, self._with_executors(fleet, index, least), index)
+        executors = {speed: looser.least_executors(speed, scale, end) for speed in self.speeds}
+        costs = costs_of_moves(plan, self._with_executors(fleet, index, executors), index)
         is_cheaper = costs < plan.bound_per_day
         return [speed for speed in self.speeds if is_cheaper[self.form.speeds == speed].any()]
 

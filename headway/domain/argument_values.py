@@ -149,7 +149,7 @@ class Flag:
 class ListOf:
     """Objects of a class, or texts that stand for them, which are parsed here where it says how.
 
-    With ``or_one`` a single one need not be in a list; ``least`` are the fewest.
+    With ``or_one`` a single one need not be in a list; ``min_members`` are the fewest.
 
     Examples
     --------
@@ -161,12 +161,12 @@ class ListOf:
     expected: str
     parse: Callable[[str], Any] | None = None
     or_one: bool = False
-    least: int = 0
+    min_members: int = 0
 
     def read(self, value: Any, name: str) -> tuple[Any, ...]:
         is_one = self.or_one and isinstance(value, str | self.members)
         several = [value] if is_one else value
-        if not is_list_of(several, self.members) or len(several) < self.least:
+        if not is_list_of(several, self.members) or len(several) < self.min_members:
             raise not_expected(name, value, self.expected)
         return tuple(
             self.parse(member) if self.parse and isinstance(member, str) else member
@@ -255,7 +255,7 @@ PROMISES = ListOf(
     expected="a text such as 'p99 <= 3s'",
     parse=parse_promise,
     or_one=True,
-    least=1,
+    min_members=1,
 )
 FILES_LIMITS = ListOf(
     members=FilesLimit,

@@ -127,8 +127,8 @@ class UpperEnd:
         choices = np.column_stack([np.arange(num_small), of_larger])
         is_higher = rates[choices] >= rate_per_s[:, np.newaxis]
         best = np.argmin(np.where(is_higher, duration_s[choices], np.inf), axis=1)
-        chosen = choices[np.arange(num_small), best]
-        return rates[chosen], factors[chosen]
+        shortest = choices[np.arange(num_small), best]
+        return rates[shortest], factors[shortest]
 
 
 def load_at_end(

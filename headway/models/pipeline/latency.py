@@ -259,16 +259,18 @@ def _mean_widths_and_sd(latency: PipelineLatency) -> tuple[Array, Array, Array, 
         for value in (latency.mean_s, latency.variance_s2, *latency.uniform_widths_s)
     )
     remainder_s2 = np.maximum(variance - (first**2 + second**2) / 12.0, 0.0)
-    least = np.maximum(_SMALLEST_WIDTH_RATIO / _NARROWEST_RATIO * mean, _SMALLEST_WIDTH_S)
+    min_width_s = np.maximum(_SMALLEST_WIDTH_RATIO / _NARROWEST_RATIO * mean, _SMALLEST_WIDTH_S)
     for _ in range(2):
-        scale = np.maximum(np.maximum(first, second), np.maximum(np.sqrt(remainder_s2), least))
+        scale = np.maximum(
+            np.maximum(first, second), np.maximum(np.sqrt(remainder_s2), min_width_s)
+        )
         narrow_first = first < _NARROWEST_RATIO * scale
         narrow_second = second < _NARROWEST_RATIO * scale
         remainder_s2 = remainder_s2 + np.where(narrow_first, first**2, 0.0) / 12.0
         remainder_s2 = remainder_s2 + np.where(narrow_second, second**2, 0.0) / 12.0
         first = np.where(narrow_first, 0.0, first)
         second = np.where(narrow_second, 0.0, second)
-    scale = np.maximum(np.maximum(first, second), np.maximum(mean, least))
+    scale = np.maximum(np.maximum(first, second), np.maximum(mean, min_width_s))
     return mean, first, second, np.maximum(np.sqrt(remainder_s2), _SMALLEST_SD_RATIO * scale)
 
 

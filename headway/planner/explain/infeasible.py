@@ -188,12 +188,12 @@ def _delays(question: Question) -> str:
 
 def _too_few_source_tasks(question: Question) -> list[str]:
     """If most of the available nodes have no task that reads the source."""
-    most = max(source_tasks_below_slots(question), default=None)
-    if most is None:
+    num_tasks = max(source_tasks_below_slots(question), default=None)
+    if num_tasks is None:
         return []
     text = (
-        f"the source is read by {counted(most, 'task')}, one per partition or split: more than "
-        f"{most} {'slots' if most > 1 else 'slot'} do not read it faster"
+        f"the source is read by {counted(num_tasks, 'task')}, one per partition or split: more "
+        f"than {num_tasks} {'slots' if num_tasks > 1 else 'slot'} do not read it faster"
     )
     return [text]
 

@@ -224,11 +224,11 @@ def _beside(file: Path) -> Iterable[Path]:
 
 def _require_logs(files: Sequence[Path]) -> None:
     """Refuse a folder of other things at once: reading all of them would take minutes."""
-    others = [file for file in files if not _is_like_log(file)]
-    num_logs = len(files) - len(others)
-    if len(others) <= (max(num_logs, _MOST_OTHERS) if num_logs else _FEW_OTHERS):
+    other_files = [file for file in files if not _is_like_log(file)]
+    num_logs = len(files) - len(other_files)
+    if len(other_files) <= (max(num_logs, _MOST_OTHERS) if num_logs else _FEW_OTHERS):
         return
-    endings = Counter(one_line(file.suffix, longest=20) for file in others)
+    endings = Counter(one_line(file.suffix, longest=20) for file in other_files)
     listed = ", ".join(
         f"{number:,} {ending or 'without an ending'}"
         for ending, number in endings.most_common(_LISTED_ENDINGS)

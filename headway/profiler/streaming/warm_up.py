@@ -94,9 +94,9 @@ def _state_load_of(fresh_runs: Sequence[QueryRun]) -> StateLoad | None:
     if _metrics(first).get(_FROM_SNAPSHOT, 0.0) > 0.0:
         return _reported(run, first)
     without_state_s = [
-        _excess_s(other, other.first)
-        for other in fresh_runs
-        if other.first is not None and other.first.batch_id == 0
+        _excess_s(fresh, fresh.first)
+        for fresh in fresh_runs
+        if fresh.first is not None and fresh.first.batch_id == 0
     ]
     if not without_state_s:
         return None
