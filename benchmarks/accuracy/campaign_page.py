@@ -134,6 +134,7 @@ def page(results: Path) -> str:
         *missed_table(fitted, every),
         "## Windows",
         "",
+        *_windows_by_regime(fitted),
         *_window_table(fitted),
         "## Plans that were run",
         "",
@@ -235,7 +236,7 @@ def _error_table(first: str, groups: dict[str, list[Row]]) -> Iterator[str]:
     for name, rows in groups.items():
         runs = repeats_of(rows)
         mean, p99 = errors(runs, "latency", "mean"), errors(runs, "latency", "p99")
-        floors = repeat_errors(rows, "mean"), repeat_errors(rows, "p99")
+        floors = (repeat_errors(rows, "latency", figure) for figure in ("mean", "p99"))
         held, num_intervals = covered(rows)
         yield (
             f"| {name} | {len(mean)} | {_median_and_share(mean, p99)} | {largest(mean)} "
@@ -280,6 +281,23 @@ def _other_figures(rows: Sequence[Row]) -> Iterator[str]:
         rate = f"{100 * statistics.median(ratios):.0f}%" if ratios else "-"
         judged = sum(is_judged(row) for row in of)
         yield f"| {name} | {judged} | {' | '.join(cells)} | {rate} |"
+    yield ""
+
+
+def _windows_by_regime(rows: Sequence[Row]) -> Iterator[str]:
+    """Mean latency of windows beside what one repeat says of another."""
+    yield from headed("| regime | judged | mean | within 10% | floor: mean | within 10% |")
+    for name, of in {"all": list(rows), **regimes(rows)}.items():
+        error, floor = (
+            errors(repeats_of(of), "windows", "mean"),
+            repeat_errors(of, "windows", "mean"),
+        )
+        if error:
+            yield (
+                f"| {name} | {len(error)} | {median_size(error)} "
+                f"| {share_within(error, GOAL_MEAN_RATIO)} | {median_size(floor)} "
+                f"| {share_within(floor, GOAL_MEAN_RATIO)} |"
+            )
     yield ""
 
 

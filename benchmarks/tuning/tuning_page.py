@@ -75,7 +75,7 @@ def _page(lines: Sequence[Line], figures: Mapping[str, Sequence[Figure]]) -> Ite
     for part in PARTS.values():
         of = [*finished_runs_of(part, lines)]
         if of:
-            yield from _of_part(part, of)
+            yield from _of_part(part, of, newest_rule=runs[-1].get("rule"))
         else:
             yield f"## Part {part.name}\n\nNot measured yet.\n"
     yield from _left_out(lines)
@@ -96,12 +96,14 @@ def _all(figures: Mapping[str, Sequence[Figure]]) -> Iterator[Figure]:
     return (one for of in figures.values() for one in of)
 
 
-def _of_part(part: Part, runs: Sequence[Line]) -> Iterator[str]:
+def _of_part(part: Part, runs: Sequence[Line], *, newest_rule: str | None) -> Iterator[str]:
     acted = [one for one in runs if one["mode"] == "act"]
     targets = list(dict.fromkeys(one["target"] for one in runs))
     yield f"## Part {part.name}: {' or '.join(targets)}\n"
     if len(targets) > 1:
         yield "Each machine has its own profile, and with it its own capacity and target.\n"
+    if runs[-1].get("rule") != newest_rule:
+        yield "Measured with an earlier rule than the newest on this page.\n"
     planned = len(MODES) * REPEATS
     if len(runs) < planned:
         rest = planned - len(runs)

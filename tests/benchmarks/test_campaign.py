@@ -166,8 +166,11 @@ def test_a_setting_is_the_mean_of_its_repeats() -> None:
 
 def test_the_floor_is_the_same_statistic_with_the_other_repeat_as_prediction() -> None:
     (setting,) = figures.by_setting([a_repeat(0.9), a_repeat(1.2)])
-    assert figures.repeat_errors([setting], "mean") == pytest.approx([1.2 / 0.9 - 1, 0.9 / 1.2 - 1])
-    assert figures.repeat_errors([a_repeat(0.9)], "mean") == []
+    assert figures.repeat_errors([setting], "latency", "mean") == pytest.approx(
+        [0.9 / 1.2 - 1, 1.2 / 0.9 - 1]
+    )
+    assert figures.repeat_errors([setting], "windows", "mean") == []
+    assert figures.repeat_errors([a_repeat(0.9)], "latency", "mean") == []
 
 
 def test_what_the_prediction_leaves_out_counts_in_the_total() -> None:

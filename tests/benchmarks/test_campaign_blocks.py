@@ -285,6 +285,8 @@ def test_promises_of_a_regime_have_a_score_and_a_largest_gap() -> None:
     wrong = [Outcome(0.55, False)] * 10
     few = [Outcome(0.05, True)] * 9
     lines = list(regime_table({"right": right, "wrong": wrong + few}))
-    assert lines[2] == "| right | 20 | 0.048 | 0% | 0 of 1 |"
+    # Of exact probabilities, the scores are 0.95 x 0.05, and mostly 18 to 20 of the 20 are kept.
+    assert lines[2] == "| right | 20 | 0.048 | 0.048 | 0% | 5% | 0 of 1 |"
     score = (10 * 0.55**2 + 9 * 0.95**2) / 19
-    assert lines[3] == f"| wrong | 19 | {score:.3f} | 55% | 1 of 1 |"
+    exact_score = (10 * 0.55 * 0.45 + 9 * 0.05 * 0.95) / 19
+    assert lines[3] == f"| wrong | 19 | {score:.3f} | {exact_score:.3f} | 55% | 15% | 1 of 1 |"

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
@@ -157,21 +158,23 @@ def covered(rows: Iterable[Row]) -> tuple[int, int]:
     return sum(held), len(held)
 
 
-def repeat_errors(rows: Iterable[Row], figure: str) -> list[float]:
+def repeat_errors(rows: Iterable[Row], what: str, figure: str) -> list[float]:
     """What one repeat of a setting says of another: the same statistic as an error of the model.
 
     One over the other, less one, both ways, of judged runs with a repeat that was not disturbed.
     """
-    found = []
-    for row in rows:
-        values = [run["truth"]["latency"][figure] for run in repeats_of([row]) if is_judged(run)]
-        found += [
-            other_s / true - 1
-            for place, true in enumerate(values)
-            for other, other_s in enumerate(values)
-            if place != other
-        ]
-    return found
+    return [
+        repeat / true - 1
+        for row in rows
+        for repeat, true in itertools.permutations(
+            (
+                measured(run, what, figure)
+                for run in repeats_of([row])
+                if is_judged(run) and run["truth"].get(what)
+            ),
+            2,
+        )
+    ]
 
 
 def errors_of_all(rows: Iterable[Row], figure: str) -> list[float]:

@@ -24,6 +24,7 @@ from campaign.figures import (
 )
 
 _ORDINALS = ("first", "second", "third")
+_NAMES = {"latency": "tuple latency", "windows": "window latency", "duration": "batch duration"}
 
 
 def headline(rows: Sequence[Row]) -> Iterator[str]:
@@ -40,20 +41,13 @@ def headline(rows: Sequence[Row]) -> Iterator[str]:
         "| floor: median | within 10% | within 15% |"
     )
     runs = repeats_of(rows)
-    for figure in QUOTED:
-        of = errors(runs, "latency", figure)
-        floor = repeat_errors(rows, figure)
+    figures = [("latency", figure) for figure in QUOTED]
+    figures += [("windows", "mean"), ("windows", LONGEST), ("duration", "mean")]
+    for what, figure in figures:
+        of, floor = errors(runs, what, figure), repeat_errors(rows, what, figure)
         yield (
-            f"| tuple latency, {figure} | {median_size(of)} | {share_within(of, GOAL_MEAN_RATIO)} "
-            f"| {share_within(of, GOAL_P99_RATIO)} | {largest(of)} | {median_size(floor)} "
-            f"| {share_within(floor, GOAL_MEAN_RATIO)} | {share_within(floor, GOAL_P99_RATIO)} |"
-        )
-    for what, figure in (("windows", "mean"), ("windows", LONGEST), ("duration", "mean")):
-        of = errors(runs, what, figure)
-        name = {"windows": "window latency", "duration": "batch duration"}[what]
-        yield (
-            f"| {name}, {figure} | {median_size(of)} | {share_within(of, GOAL_MEAN_RATIO)} "
-            f"| {share_within(of, GOAL_P99_RATIO)} | {largest(of)} | | | |"
+            f"| {_NAMES[what]}, {figure} | {_median_and_shares(of)} | {largest(of)} "
+            f"| {_median_and_shares(floor)} |"
         )
     yield ""
     by_repeat = grouped(runs, lambda row: _ORDINALS[row.get("play", 1) - 1])
@@ -67,6 +61,13 @@ def headline(rows: Sequence[Row]) -> Iterator[str]:
         f"({100 * held / num_intervals:.0f}%).{_thrice_text(judged)}"
     )
     yield ""
+
+
+def _median_and_shares(of: Sequence[float]) -> str:
+    return (
+        f"{median_size(of)} | {share_within(of, GOAL_MEAN_RATIO)} "
+        f"| {share_within(of, GOAL_P99_RATIO)}"
+    )
 
 
 def _thrice_text(rows: Sequence[Row]) -> str:

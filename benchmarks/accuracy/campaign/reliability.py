@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
 from pages import headed
 
 from campaign.schedule import SEED
@@ -37,6 +38,7 @@ _FARTHEST = 0.5
 """Limits are up to e^0.5 times longer or shorter than what is predicted."""
 FEWEST_OF_A_TENTH = 10
 """Fewer promises say nothing of the share that is kept."""
+_DRAWS = 4_000
 _EDGES = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0)
 SAID = {
     "kept": "keeps it",
@@ -95,9 +97,12 @@ def reliability_table(outcomes: Iterable[Outcome]) -> Iterator[str]:
 
 
 def regime_table(outcomes: Mapping[str, Sequence[Outcome]]) -> Iterator[str]:
-    """Of each regime: the Brier score, and the largest gap between stated and observed."""
+    """Of each regime: the Brier score, and the largest gap between stated and observed.
+
+    Beside both is the floor: what the same promises show if their probabilities are exact.
+    """
     yield from headed(
-        "| regime | promises | Brier score | largest gap of a tenth "
+        "| regime | promises | Brier score | floor | largest gap of a tenth | floor "
         "| gaps above two standard errors |"
     )
     for regime, of_regime in outcomes.items():
@@ -108,10 +113,41 @@ def regime_table(outcomes: Mapping[str, Sequence[Outcome]]) -> Iterator[str]:
         largest = max((gap for gap, _ in gaps), default=0.0)
         beyond = sum(gap > chance for gap, chance in gaps)
         yield (
-            f"| {regime} | {len(of_regime)} | {brier_score(of_regime):.3f} | {largest:.0%} "
-            f"| {beyond} of {len(gaps)} |"
+            f"| {regime} | {len(of_regime)} | {brier_score(of_regime):.3f} "
+            f"| {exact_brier_score(of_regime):.3f} | {largest:.0%} "
+            f"| {exact_largest_gap_ratio(of_regime):.0%} | {beyond} of {len(gaps)} |"
         )
     yield ""
+
+
+def exact_brier_score(outcomes: Sequence[Outcome]) -> float:
+    """The expected Brier score of probabilities that are exact: of these, none can have less.
+
+    Examples
+    --------
+    >>> exact_brier_score([Outcome(0.5, True), Outcome(1.0, True)])
+    0.125
+    """
+    return statistics.fmean(
+        outcome.probability * (1.0 - outcome.probability) for outcome in outcomes
+    )
+
+
+def exact_largest_gap_ratio(outcomes: Sequence[Outcome]) -> float:
+    """Median of the largest gap of a tenth, were each promise kept exactly as likely as stated.
+
+    Examples
+    --------
+    >>> exact_largest_gap_ratio([Outcome(1.0, True)] * 20)
+    0.0
+    """
+    draw = np.random.default_rng(SEED)
+    gap_ratios = np.zeros(_DRAWS)
+    for of_tenth in by_tenth(outcomes):
+        stated = np.array([outcome.probability for outcome in of_tenth])
+        kept = (draw.random((_DRAWS, len(stated))) < stated).mean(axis=1)
+        gap_ratios = np.maximum(gap_ratios, np.abs(kept - stated.mean()))
+    return float(np.median(gap_ratios))
 
 
 def by_tenth(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:

@@ -223,6 +223,9 @@ RELIABILITY_WORDS = (
     "P23). The standard error is that of independent promises; those of one run, or of one "
     "workload, are not independent. The Brier score is the mean squared difference between the "
     "probability and what happened (1 or 0). A tenth is one of the stated probability, counted if "
-    "it has at least ten promises. Of ordinary jobs ([their page](ordinary-jobs.md)), profiles are "
-    "fitted on one run as production has it, or on that and the runs that `--advise` names."
+    "it has at least ten promises. The floor is what the same promises would show if each of the "
+    "stated probabilities were exact: the expected Brier score, and the median of the largest gap "
+    "in 4,000 draws of independent outcomes. Of ordinary jobs ([their page](ordinary-jobs.md)), "
+    "profiles are fitted on one run as production has it, or on that and the runs that `--advise` "
+    "names."
 )

@@ -190,7 +190,7 @@ def floor_table(rows: Sequence[Row]) -> Iterator[str]:
             (as_fast, f"{figure}, as fast as possible"),
             (on_trigger, f"{figure}, on a trigger"),
         ):
-            of = repeat_errors(chosen, figure)
+            of = repeat_errors(chosen, "latency", figure)
             yield f"| {words} | {len(of)} | {median_size(of)} | {share_within(of, goal_ratio)} |"
     yield ""
 
