@@ -52,7 +52,7 @@ class DurationFit:
         """Batch duration by rows at a setting."""
         return DurationModel(
             sum(phase.mean_s for phase in self.driver_phases),
-            level_spans(self.stages, configuration.num_slots, configuration.shuffle_partitions),
+            level_spans(self.stages, *configuration.size),
         )
 
 
@@ -241,14 +241,15 @@ def _noise(runs: Sequence[QueryRun], modelled_s: Sequence[Array], num_stages: in
 def batches_modelled_s(run: QueryRun, driver_s: float, stages: Sequence[StageProfile]) -> Array:
     """What each batch of a run is expected to take, by its rows and the rows of its state [s]."""
     configuration = run.configuration
-    setting = (configuration.num_slots, configuration.shuffle_partitions)
     rows = np.array([batch.num_rows for batch in run.batches], dtype=np.float64)
-    modelled_s = DurationModel(driver_s, level_spans(stages, *setting)).mean_s(rows)
+    modelled_s = DurationModel(driver_s, level_spans(stages, *configuration.size)).mean_s(rows)
     if not any(stage.task_per_state_row_s for stage in stages):
         return modelled_s
     in_state = run.held_rows
     most_rows = max(float(in_state.max()), 1.0)
-    fullest = DurationModel(driver_s, level_spans(stages, *setting, most_rows)).mean_s(rows)
+    fullest = DurationModel(driver_s, level_spans(stages, *configuration.size, most_rows)).mean_s(
+        rows
+    )
     # Every row of the state costs the same.
     return np.asarray(modelled_s + (fullest - modelled_s) * in_state / most_rows)
 
