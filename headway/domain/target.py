@@ -265,6 +265,16 @@ class CatchUp:
             raise InputError(f"target {text!r}: both times must be above zero")
         return cls(limit_s=limit_s, after=after)
 
+    @property
+    def burst(self) -> Burst | None:
+        """The burst that it is about; None if it is about an outage."""
+        return self.after if isinstance(self.after, Burst) else None
+
+    @property
+    def outage_s(self) -> float | None:
+        """How long nothing was read [s]; None if it is about a burst."""
+        return None if isinstance(self.after, Burst) else self.after
+
     def __str__(self) -> str:
         after = self.after if isinstance(self.after, Burst) else exact_duration(self.after)
         return f"catch_up <= {exact_duration(self.limit_s)} after {after}"
