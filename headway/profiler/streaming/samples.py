@@ -10,6 +10,7 @@ import numpy as np
 
 from headway.assumptions.fits import FRESH_JVM_S
 from headway.domain import (
+    Coalescing,
     Configuration,
     DefaultParallelism,
     Drain,
@@ -23,7 +24,6 @@ from headway.lazy_classes import changed, dataclass
 from headway.models.arrays import Array
 from headway.profiler.operators import Operator
 from headway.profiler.recorded_queries import query_label
-from headway.profiler.streaming.adaptive_settings import AdaptiveSettings
 from headway.profiler.streaming.stage_kinds import StageKind
 
 UNKNOWN_NAME = "unknown"
@@ -223,7 +223,7 @@ class QueryRun:
     written_files: float | None = None
     is_gated: bool = False
     drain: Drain | None = None
-    adaptive: AdaptiveSettings | None = None
+    adaptive: Coalescing | None = None
     source: SourceFacts | None = None
     resources: Mapping[int, StageResources] = field(default_factory=dict)
     batches: tuple[BatchSample, ...]
