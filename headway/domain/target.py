@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
@@ -321,6 +321,15 @@ def _part_of(text: str, parse: Callable[[str], Part], part_text: str) -> Part:
 #: What may be promised of a stream, and of any job.
 Promise: TypeAlias = Target | DuringBurst | CatchUp
 AnyPromise: TypeAlias = Promise | Deadline
+
+
+def targets_text(promises: Iterable[AnyPromise]) -> str:
+    """Targets, as a part of a sentence.
+
+    >>> targets_text([parse_promise("p99 <= 3s"), parse_promise("catch_up <= 15m after 30m")])
+    'p99 <= 3.00 s and catch_up <= 15 min after 30 min'
+    """
+    return " and ".join(map(str, promises))
 
 
 def parse_promise(text: str) -> AnyPromise:
