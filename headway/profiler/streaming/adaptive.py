@@ -11,7 +11,7 @@ from headway.assumptions.logs import COALESCED_TASKS_RATIO
 from headway.domain import Coalescing, StageProfile
 from headway.models.stages.coalescing import coalesced_tasks
 from headway.profiler.streaming.adaptive_settings import setting_size_text
-from headway.profiler.streaming.samples import BatchSample, QueryRun
+from headway.profiler.streaming.samples import BatchSample, QueryRun, batches_of
 from headway.units import counted
 
 
@@ -31,7 +31,7 @@ def coalescing_of(runs: Sequence[QueryRun], stage_index: int) -> Coalescing | No
     They were if the plan is adaptive, the stage holds no state, and its tasks in the batches are
     those of Spark's rule at the recorded settings, which a session may have changed.
     """
-    batches = [batch for run in runs for batch in run.batches]
+    batches = batches_of(runs)
     kind = batches[0].kinds[stage_index]
     last_rule = runs[-1].adaptive
     if last_rule is None or any(run.adaptive is None for run in runs):

@@ -23,7 +23,7 @@ from headway.models.job.duration import DurationModel, level_spans
 from headway.models.laws.modes import slow_mode
 from headway.profiler.streaming.batch_samples import PHASES
 from headway.profiler.streaming.one_size import has_one_size, row_cost_half_range
-from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample, batches_of
 from headway.profiler.streaming.stage_fit import fit_stage
 from headway.profiler.streaming.static_stages import static_places
 from headway.profiler.streaming.task_times import batch_weights, weighted_mean
@@ -98,7 +98,7 @@ def fit_duration(runs: Sequence[QueryRun], *, uses_range: bool = True) -> Durati
 
 def _fit_drift(runs: Sequence[QueryRun], drift: Drift, modelled_s: Sequence[Array]) -> float:
     """The drift of the whole batch, from runs with the driver as at the reference age."""
-    batches = [batch for run in runs for batch in run.batches]
+    batches = batches_of(runs)
     durations_s = [
         batch.duration_s - _won_s(_driver_s(batch), _driver_factor(drift, batch.jvm_age_s))
         for batch in batches
@@ -256,7 +256,7 @@ def batches_modelled_s(run: QueryRun, driver_s: float, stages: Sequence[StagePro
 
 def _fit_driver_phases(runs: Sequence[QueryRun], handovers_s: float) -> tuple[DriverPhase, ...]:
     weights = batch_weights(runs)
-    batches = [batch for run in runs for batch in run.batches]
+    batches = batches_of(runs)
     recorded_names = {name for batch in batches for name in batch.phases_s}
     names = [name for name in dict.fromkeys(PHASES.values()) if name in recorded_names]
     columns = {

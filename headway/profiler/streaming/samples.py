@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import NamedTuple
 
@@ -267,3 +267,8 @@ class QueryRun:
             seen=sum(stage.num_seen for stage in stages),
             expected=sum(stage.num_tasks for stage in stages),
         )
+
+
+def batches_of(runs: Iterable[QueryRun]) -> list[BatchSample]:
+    """The batches of all runs, one run after another."""
+    return [batch for run in runs for batch in run.batches]
