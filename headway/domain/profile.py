@@ -270,6 +270,11 @@ class JobProfile(Result):
         return self.settings[-1].configuration
 
     @property
+    def driver_s(self) -> float:
+        """Mean time of the driver's phases of a batch [s]."""
+        return sum(phase.mean_s for phase in self.driver_phases)
+
+    @property
     def stage_work(self) -> Mapping[str, str]:
         """What its stages compute, by their names, as far as it is known."""
         return {stage.name: stage.work for stage in self.stages if stage.work is not None}

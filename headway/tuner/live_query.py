@@ -289,7 +289,7 @@ class LiveQuery:
         age_bins = np.round(np.log2(np.maximum(starts_s - start_s, 1.0)) * _AGES_PER_DOUBLING)
         for age_bin in np.unique(age_bins):
             age_s = float(2.0 ** (age_bin / _AGES_PER_DOUBLING))
-            driver_s = sum(phase.mean_s for phase in profile.at_age(age_s).driver_phases)
+            driver_s = profile.at_age(age_s).driver_s
             is_in_bin = age_bins == age_bin
             expected_s[is_in_bin] += driver_s - model.driver_s
             expected_s[is_in_bin] *= profile.age_factor(age_s)

@@ -72,7 +72,7 @@ def physical_floor_s(question: Question) -> float:
     promised = PromisedLatency(profile=profile, target=question.target)
     levels = groupby(profile.stages, key=lambda stage: stage.level)
     tasks_s = sum(max(stage.task_fixed_s for stage in pool) for _, pool in levels)
-    batch_s = sum(phase.mean_s for phase in profile.driver_phases) + tasks_s
+    batch_s = profile.driver_s + tasks_s
     waited_s = promised.wait_weight * max(space.trigger_s or 0.0, batch_s)
     return promised.shift_s + waited_s + batch_s - promised.after_commit_s
 
