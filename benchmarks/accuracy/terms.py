@@ -122,7 +122,7 @@ def _errors_of(profile: JobProfile, one: Kept) -> Errors:
     latency = predict(profile, run.configuration, arrivals, jvm_age_s=age_s).tuple_latency
     asked = replace(profile, arrivals=arrivals).at_age(age_s)
     setting = run.configuration
-    model = duration_model(asked, setting.num_slots, setting.shuffle_partitions)
+    model = duration_model(asked, *setting.size)
     rows = np.array([batch.num_rows for batch in run.batches], dtype=np.float64)
     seen_s = float(np.mean([batch.duration_s for batch in run.batches]))
     duration = profile.age_factor(age_s) * float(model.mean_s(rows).mean()) / seen_s - 1.0

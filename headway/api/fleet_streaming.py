@@ -14,6 +14,7 @@ from headway.api.fleet_needs import FleetJob, KnownNeeds, executor_node, executo
 from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.domain import DuringBurst, JobProfile, Promise, Target, Verdict
+from headway.domain.target import targets_text
 from headway.domain.writes import CheckpointStore, StorePrice
 from headway.errors import InputError
 from headway.fleet.nouns import JobWrites, Kept, Refusal
@@ -44,7 +45,7 @@ class StreamingNeeds(FleetJob):
     @property
     def promise(self) -> str:
         """The targets."""
-        return " and ".join(map(str, self.job.targets))
+        return targets_text(self.job.targets)
 
     @property
     def range_ratios(self) -> tuple[float, float]:

@@ -190,7 +190,7 @@ def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:
     waits = tuple(_held_back(configuration, question, arrivals.rate_per_s))
     if waits:
         configuration = replace(configuration, trigger_s=waits[0].numbers["interval_s"])
-    no_room = why_no_room(job, configuration.num_slots, configuration.shuffle_partitions)
+    no_room = why_no_room(job, *configuration.size)
     if no_room is not None:
         raise InputError(f"{no_room}; give more {argument('executors')} or {argument('cores')}")
     prediction = predict_setting(job, configuration, arrivals, jvm_age_s=question.jvm_age_s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from headway.domain.configuration import Arrivals, Cluster, Configuration, Drain
 from headway.domain.declared import Z90, DeclaredCosts, DeclaredWork, StatedRange
@@ -16,7 +16,6 @@ from headway.domain.growth import (
     WarmUp,
     WarmUpPoint,
 )
-from headway.domain.job import Answer, Job
 from headway.domain.node_type import PLATFORMS, NodeType, Objective
 from headway.domain.plan import (
     Change,
@@ -109,6 +108,7 @@ if TYPE_CHECKING:
     from headway.domain.backlog import EndingJob, StreamBacklog
     from headway.domain.backtest import Backtest, HeldOut
     from headway.domain.deadline import AnyAnswer, BatchAnswer, DeadlinePlan, DeadlinePoint
+    from headway.domain.dstreams import DStreamsPlan
     from headway.domain.playback import (
         Outage,
         Playback,
@@ -128,6 +128,15 @@ if TYPE_CHECKING:
         WindowGrid,
     )
     from headway.domain.tuning import Explored, QuerySetting
+
+Job: TypeAlias = "JobProfile | ApplicationProfile | StreamBacklog"
+"""A job of any kind, by its profile."""
+
+Answer: TypeAlias = "Plan | InfeasiblePlan | DeadlinePlan | DStreamsPlan"
+"""The result of planning a job of any kind: the plan if it is ``feasible``, else the nearest one.
+
+All have the attributes that are read of any plan; they are None, or empty, of kinds without them.
+"""
 
 __all__ = [
     "APPLICATION_PROFILE_SCHEMA", "NOT_QUOTED", "PLATFORMS", "PROFILE_SCHEMA", "Z90", "Advice",

@@ -16,7 +16,6 @@ from headway.units import format_duration
 
 if TYPE_CHECKING:
     from headway.domain.application_profile import ApplicationProfile
-    from headway.domain.job import Job
     from headway.domain.profile import Application, JobProfile
     from headway.domain.target import AnyPromise, Deadline
 
@@ -91,7 +90,9 @@ class StreamBacklog:
 EndingJob: TypeAlias = "ApplicationProfile | StreamBacklog"
 
 
-def ending_job(job: Job, deadline: Deadline, rows: float | None = None) -> EndingJob:
+def ending_job(
+    job: JobProfile | EndingJob, deadline: Deadline, rows: float | None = None
+) -> EndingJob:
     """The job as one that ends; ``rows`` are the backlog that a streaming query reads.
 
     Raises InputError if it does not end by itself, or has no backlog but is given one.

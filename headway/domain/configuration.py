@@ -123,8 +123,8 @@ class Configuration:
     >>> configuration = Configuration(
     ...     executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=1.0
     ... )
-    >>> configuration.num_slots
-    8
+    >>> configuration.num_slots, configuration.size
+    (8, (8, 8))
     """
 
     executors: int
@@ -154,6 +154,11 @@ class Configuration:
         return task_slots(
             self.executors, self.cores_per_executor, self.task_cpus, self.tasks_per_executor
         )
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Task slots and shuffle partitions, which the durations of batches depend on."""
+        return self.num_slots, self.shuffle_partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

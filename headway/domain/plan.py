@@ -163,22 +163,27 @@ class _StreamAnswer(Result):
 
     @property
     def promises(self) -> tuple[Promise, ...]:
+        """The targets; first the one that the plan refers to."""
         return (self.target, *self.also)
 
     @property
     def rate_per_s(self) -> float:
+        """Input rate of the plan [records/s]."""
         return self.arrivals.rate_per_s
 
     @property
     def executors(self) -> int:
+        """The executors on its nodes."""
         return self.configuration.executors
 
     @property
     def cores_per_executor(self) -> int:
+        """Cores of each executor."""
         return self.configuration.cores_per_executor
 
     @property
     def max_rate_per_s(self) -> float | None:
+        """Max rate of its setting within its targets."""
         return None if self.chosen is None else self.chosen.sustainable_rate_per_s
 
     @property
@@ -191,6 +196,7 @@ class _StreamAnswer(Result):
 
     @property
     def planned_s(self) -> float:
+        """Time of the first target at the planned confidence [s]."""
         return self.planned_latency_s
 
     @property
@@ -203,10 +209,12 @@ class _StreamAnswer(Result):
 
     @property
     def calibrated(self) -> bool:
+        """Whether it is within the calibrated range of the profile."""
         return self.prediction.calibrated
 
     @property
     def provenance(self) -> Provenance:
+        """Whether it is based on measured figures or on declared ones."""
         return "measured" if self.declared is None else "declared"
 
     def most_s(self, promise: AnyPromise) -> float:

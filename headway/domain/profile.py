@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import ClassVar
@@ -148,9 +149,17 @@ class Application:
     @property
     def release(self) -> tuple[int, int]:
         """Major and minor number of its Spark version; zeros if unknown."""
-        major, _, tail = self.spark_version.partition(".")
-        minor = tail.partition(".")[0]
-        return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
+        return spark_release(self.spark_version) or (0, 0)
+
+
+def spark_release(version: str) -> tuple[int, int] | None:
+    """Major and minor number of a version of Spark; None if it does not begin with both.
+
+    >>> spark_release("3.5.6-amzn-2"), spark_release("4.1"), spark_release("unknown")
+    ((3, 5), (4, 1), None)
+    """
+    match = re.match(r"([0-9]+)\.([0-9]+)(?:\.|$)", version)
+    return None if match is None else (int(match[1]), int(match[2]))
 
 
 def is_rocksdb(state_store: str | None) -> bool:
@@ -228,14 +237,17 @@ class JobProfile(Result):
 
     @property
     def provenance(self) -> Provenance:
+        """Whether its figures were measured or declared."""
         return "measured" if self.declared is None else "declared"
 
     @property
     def application(self) -> Application:
+        """The Spark application of the last profiled run."""
         return self.applications[-1]
 
     @property
     def slots(self) -> Configuration:
+        """The current executors of the job: as profiled last, or declared."""
         return self.baseline
 
     def require_streaming_query(self) -> None:
@@ -256,6 +268,11 @@ class JobProfile(Result):
         if self.declared is not None:
             return self.declared.configuration
         return self.settings[-1].configuration
+
+    @property
+    def driver_s(self) -> float:
+        """Mean time of the driver's phases of a batch [s]."""
+        return sum(phase.mean_s for phase in self.driver_phases)
 
     @property
     def stage_work(self) -> Mapping[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
@@ -265,6 +265,16 @@ class CatchUp:
             raise InputError(f"target {text!r}: both times must be above zero")
         return cls(limit_s=limit_s, after=after)
 
+    @property
+    def burst(self) -> Burst | None:
+        """The burst that it is about; None if it is about an outage."""
+        return self.after if isinstance(self.after, Burst) else None
+
+    @property
+    def outage_s(self) -> float | None:
+        """How long nothing was read [s]; None if it is about a burst."""
+        return None if isinstance(self.after, Burst) else self.after
+
     def __str__(self) -> str:
         after = self.after if isinstance(self.after, Burst) else exact_duration(self.after)
         return f"catch_up <= {exact_duration(self.limit_s)} after {after}"
@@ -311,6 +321,15 @@ def _part_of(text: str, parse: Callable[[str], Part], part_text: str) -> Part:
 #: What may be promised of a stream, and of any job.
 Promise: TypeAlias = Target | DuringBurst | CatchUp
 AnyPromise: TypeAlias = Promise | Deadline
+
+
+def targets_text(promises: Iterable[AnyPromise]) -> str:
+    """Targets, as a part of a sentence.
+
+    >>> targets_text([parse_promise("p99 <= 3s"), parse_promise("catch_up <= 15m after 30m")])
+    'p99 <= 3.00 s and catch_up <= 15 min after 30 min'
+    """
+    return " and ".join(map(str, promises))
 
 
 def parse_promise(text: str) -> AnyPromise:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from headway.domain import Answer
 from headway.domain.checks import require_label, require_subdomain
 from headway.domain.later import with_changes
+from headway.domain.profile import spark_release
 from headway.errors import InputError, argument
 from headway.sparkconf.conflicts import conflicts, overhead_ratio_of
 from headway.sparkconf.container import OVERHEAD_KEY, planned_resources
@@ -111,8 +112,7 @@ def writes_for(spark_version: str) -> bool:
 
 
 def _release(spark_version: str) -> tuple[int, int] | None:
-    match = re.match(r"(\d+)\.(\d+)(?:\.|$)", spark_version)
-    release = None if match is None else (int(match[1]), int(match[2]))
+    release = spark_release(spark_version)
     if release is None or release < OLDEST_RELEASE or release[0] > _NEWEST_MAJOR:
         return None
     return release

@@ -152,7 +152,7 @@ def _simulated_batches(
 
     Rows that accumulated while the query was down are not included: see `catch_up`.
     """
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    model = duration_model(profile, *configuration.size)
     rate_per_s, trigger_s = profile.arrivals.rate_per_s, configuration.trigger_s
     longest_s = (configuration.max_offsets_per_trigger or math.inf) / rate_per_s
     warm_up = profile.warm_up
@@ -186,7 +186,7 @@ def _longer_s(profile: JobProfile, configuration: Configuration, factor: float) 
 
 def _steady(profile: JobProfile, configuration: Configuration, factor: float) -> _Batch:
     """A batch once the JVM is warm."""
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    model = duration_model(profile, *configuration.size)
     rate_per_s = profile.arrivals.rate_per_s
     rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s, factor))
     return _Batch(0.0, factor * float(model.mean_s(rows)), 0.0, rows / rate_per_s)

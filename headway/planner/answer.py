@@ -248,14 +248,14 @@ def _durations(
 ) -> PlannedDurations:
     """Expected and planned durations; ``profile`` contains the planned figures."""
     expected = figures_at(profile, 0.0)
-    setting = (configuration.num_slots, configuration.shuffle_partitions)
-    model = duration_model(expected, *setting)
+    size = configuration.size
+    model = duration_model(expected, *size)
     rows = settled_batch_rows(model, profile.arrivals.rate_per_s, configuration.trigger_s)
-    planned = duration_model(expected, *setting, batch_rows=float(rows))
+    planned = duration_model(expected, *size, batch_rows=float(rows))
 
     def longer_ratio(other_profile: JobProfile) -> float:
         """How much longer a batch is expected to take with other figures."""
-        return float(duration_model(other_profile, *setting).mean_s(rows) / model.mean_s(rows))
+        return float(duration_model(other_profile, *size).mean_s(rows) / model.mean_s(rows))
 
     return PlannedDurations(
         driver_s=model.driver_s,

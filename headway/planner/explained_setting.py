@@ -43,8 +43,7 @@ class ExplainedSetting:
     @cached_property
     def model(self) -> DurationModel:
         """Mean batch duration by rows."""
-        slots, partitions = self.configuration.num_slots, self.configuration.shuffle_partitions
-        return duration_model(self.question.profile, slots, partitions)
+        return duration_model(self.question.profile, *self.configuration.size)
 
     @cached_property
     def rows(self) -> float:
@@ -78,8 +77,7 @@ class ExplainedSetting:
 
     def num_tasks(self, stage: StageProfile) -> int:
         """Tasks of a stage."""
-        slots, partitions = self.configuration.num_slots, self.configuration.shuffle_partitions
-        return num_tasks_at(stage, self.rows, slots, partitions)
+        return num_tasks_at(stage, self.rows, *self.configuration.size)
 
     def rows_s(self, stage: StageProfile, share: float) -> float:
         """Time that a share of the rows of a stage takes in one task [s]."""

@@ -256,7 +256,7 @@ def _solved_rates_per_s(
 
 
 def _is_calibrated(profile: JobProfile, configuration: Configuration, rate_per_s: float) -> bool:
-    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+    slots, partitions = configuration.size
     rows = settled_batch_rows(
         duration_model(profile, slots, partitions), rate_per_s, configuration.trigger_s
     )

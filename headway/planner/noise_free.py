@@ -187,7 +187,7 @@ def _least_durations(
             for stage in pool
         )
         levels.append(LevelSpan("+".join(stage.name for stage in pool), fixed_s, terms))
-    return DurationModel(sum(phase.mean_s for phase in profile.driver_phases), tuple(levels))
+    return DurationModel(profile.driver_s, tuple(levels))
 
 
 def _least_factor(candidates: Candidates) -> Array:

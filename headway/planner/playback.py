@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from headway.assumptions.planning import BEHIND_RATIO
 from headway.domain import (
-    Burst,
     CatchUp,
     DuringBurst,
     Metric,
@@ -191,8 +190,8 @@ def _simulated_target(
         taken_s = [
             recovery.worst_s
             for recovery in recoveries
-            if not isinstance(promise.after, Burst)
-            and recovery.outage.length_s <= promise.after * _SAME_LENGTH_RATIO
+            if promise.outage_s is not None
+            and recovery.outage.length_s <= promise.outage_s * _SAME_LENGTH_RATIO
         ]
         value_s = max(taken_s, default=None)
         reason = "" if taken_s else "no such outage in the simulation"

@@ -116,7 +116,4 @@ def with_limit(promise: Promise, limit_s: float) -> Promise:
 
 def burst_of(promise: Promise) -> Burst | None:
     """The burst that a target is about, if any."""
-    if isinstance(promise, DuringBurst):
-        return promise.burst
-    after = promise.after if isinstance(promise, CatchUp) else None
-    return after if isinstance(after, Burst) else None
+    return None if isinstance(promise, Target) else promise.burst

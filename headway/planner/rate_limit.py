@@ -11,7 +11,7 @@ from headway.assumptions.planning import (
     LEAST_CATCH_UP_RATIO,
     LEAST_LIMIT_RATIO,
 )
-from headway.domain import Z90, Burst, CatchUp, Finding, FindingCode, JobProfile, Metric
+from headway.domain import Z90, CatchUp, Finding, FindingCode, JobProfile, Metric
 from headway.lazy_classes import dataclass
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.setting import duration_model, settled_batch_rows
@@ -124,7 +124,7 @@ def largest_batch_in_time(setting: Candidates) -> int | None:
     """
     rate_per_s, profile = setting.question.rate_per_s, setting.question.profile
     configuration = setting.configuration(0)
-    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+    slots, partitions = configuration.size
     model = duration_model(profile, slots, partitions)
     settled = _settled_rows(setting)
     low, high = settled, settled * 1e6
@@ -154,28 +154,25 @@ def recovers_in_time(setting: Candidates, limit_rows: float) -> bool:
     """Whether the targets on outages are met if no batch takes more rows: theory.md (P8)."""
     question, configuration = setting.question, setting.configuration(0)
     rate_per_s = question.rate_per_s
-    model = duration_model(
-        question.profile, configuration.num_slots, configuration.shuffle_partitions
-    )
+    model = duration_model(question.profile, *configuration.size)
     factor, trigger_s = float(setting.planned_ratio(rate_per_s)[0]), configuration.trigger_s
     usual = float(settled_batch_rows(model, rate_per_s, trigger_s, factor))
-    size = configuration.num_slots, configuration.shuffle_partitions
-    start = start_after_outage(question.profile, model, size, trigger_s, factor, usual)
+    start = start_after_outage(
+        question.profile, model, configuration.size, trigger_s, factor, usual
+    )
     return all(
         limited_recovery_s(
-            model, rate_per_s, trigger_s, factor, promise.after, usual, limit_rows, start
+            model, rate_per_s, trigger_s, factor, promise.outage_s, usual, limit_rows, start
         )
         <= promise.limit_s
         for promise in question.also
-        if isinstance(promise, CatchUp) and not isinstance(promise.after, Burst)
+        if isinstance(promise, CatchUp) and promise.outage_s is not None
     )
 
 
 def _settled_rows(setting: Candidates) -> float:
     question, configuration = setting.question, setting.configuration(0)
-    model = duration_model(
-        question.profile, configuration.num_slots, configuration.shuffle_partitions
-    )
+    model = duration_model(question.profile, *configuration.size)
     return float(settled_batch_rows(model, question.rate_per_s, configuration.trigger_s))
 
 

@@ -12,7 +12,7 @@ from headway.assumptions.planning import MOST_BATCHES_TO_RECOVER, USUAL_BATCH_RA
 from headway.domain import Burst, JobProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.job.duration import DurationModel
-from headway.models.job.restart import start_again
+from headway.models.job.restart import StartAgain, start_again
 from headway.models.job.setting import settled_batch_rows
 
 Size: TypeAlias = "tuple[Numeric | NDArray[np.int_], Numeric | NDArray[np.int_]]"
@@ -23,17 +23,8 @@ _SETTLED_RATIO = 1e-4
 _BEGINNINGS = np.arange(8.0) / 8.0
 
 
-class Start(NamedTuple):
-    """What passes before the first batch after an outage, and how much longer that one takes [s].
-
-    Nothing if the application went on, or if no start in a fresh JVM is on record.
-    """
-
-    before_s: Numeric = 0.0
-    longer_s: Numeric = 0.0
-
-
-NO_START = Start()
+NO_START = StartAgain()
+"""The application went on, or no start in a fresh JVM is on record."""
 
 
 def start_after_outage(
@@ -43,7 +34,7 @@ def start_after_outage(
     trigger_s: Numeric,
     factor: Numeric,
     usual_rows: Numeric,
-) -> Start:
+) -> StartAgain:
     """The start of the application after an outage, with the state of usual batches (Z2).
 
     ``size`` are its task slots and shuffle partitions.
@@ -56,9 +47,7 @@ def start_after_outage(
         interval_s=np.maximum(trigger_s, np.multiply(factor, model.mean_s(usual_rows))),
         batch_rows=usual_rows,
     )
-    if start is None:
-        return NO_START
-    return Start(start.before_s, np.multiply(factor, start.longer_s))
+    return NO_START if start is None else start.slowed(factor)
 
 
 def recovery_after_outage_s(
@@ -86,7 +75,7 @@ def recovery_s(
     factor: Numeric,
     outage_s: float,
     usual_rows: Numeric,
-    start: Start = NO_START,
+    start: StartAgain = NO_START,
 ) -> Array:
     """Time from the end of an outage until batches are back to their usual size.
 
@@ -159,7 +148,7 @@ def limited_recovery_s(
     outage_s: float,
     usual_rows: float,
     limit_rows: float,
-    start: Start = NO_START,
+    start: StartAgain = NO_START,
 ) -> float:
     """The same as :func:`recovery_s` if no batch takes more than ``limit_rows``.
 

@@ -49,7 +49,7 @@ def relaxed_nodes(question: Question) -> float:
     levels = [list(pool) for _, pool in groupby(profile.stages, key=lambda stage: stage.level)]
     spans_s = [cvxpy.Variable(pos=True) for _ in levels]
     # A phase that takes no time has no logarithm.
-    driver_s = max(sum(phase.mean_s for phase in profile.driver_phases), _LEAST)
+    driver_s = max(profile.driver_s, _LEAST)
     factor = _least_factor(question, driver_s)
     constraints = [
         rate_per_s * interval_s <= rows,

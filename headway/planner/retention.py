@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from headway.domain import Burst, CatchUp, Configuration, Finding, FindingCode, Promise
+from headway.domain import CatchUp, Configuration, Finding, FindingCode, Promise
 from headway.errors import InputError, argument
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
@@ -48,11 +48,10 @@ def retention_findings(setting: Candidates, configuration: Configuration) -> Ite
     retention_s, profile = question.retention_s, question.profile
     if retention_s is None:
         return
-    size = configuration.num_slots, configuration.shuffle_partitions
-    model, trigger_s = duration_model(profile, *size), configuration.trigger_s
+    model, trigger_s = duration_model(profile, *configuration.size), configuration.trigger_s
     factor = float(setting.planned_ratio(question.rate_per_s)[0])
     usual_rows = settled_batch_rows(model, question.rate_per_s, trigger_s, factor)
-    start = start_after_outage(profile, model, size, trigger_s, factor, usual_rows)
+    start = start_after_outage(profile, model, configuration.size, trigger_s, factor, usual_rows)
     restart_s = float(start.before_s) + float(start.longer_s)
 
     def first_batch_s(outage_s: float) -> float:
@@ -84,5 +83,5 @@ def retention_findings(setting: Candidates, configuration: Configuration) -> Ite
 def _outages_s(promises: Iterable[Promise]) -> Iterator[float]:
     """Lengths of the outages that targets are about."""
     for promise in promises:
-        if isinstance(promise, CatchUp) and not isinstance(promise.after, Burst):
-            yield promise.after
+        if isinstance(promise, CatchUp) and promise.outage_s is not None:
+            yield promise.outage_s

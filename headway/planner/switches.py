@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from headway.domain import Change, Finding, FindingCode, JobProfile, Metric, TasksRule
 from headway.domain.question import Checkpoint
@@ -41,17 +41,10 @@ OffersOf: TypeAlias = Callable[[Question], tuple[list[Offer], tuple[str, ...]]]
 """The offers of a question, and why others are none."""
 
 
-class Variant(NamedTuple):
-    """A job with some of the allowed switches turned, which are candidates of the search."""
-
-    switches: tuple[Switch, ...]
-    profile: JobProfile
-
-
 def variants(
     profile: JobProfile, allowed: Sequence[Switch], checkpoint: Checkpoint | None, metric: Metric
-) -> list[Variant]:
-    """The job as it is, and with the allowed switches turned that save time, one after the other.
+) -> Iterator[tuple[tuple[Switch, ...], JobProfile]]:
+    """The job with the allowed switches turned that save time, one more each time; and these.
 
     Notes
     -----
@@ -68,16 +61,14 @@ def variants(
             turned_jobs[switch] = job
     gains_s = {switch: _expected_gain_s(profile, job) for switch, job in turned_jobs.items()}
     order = sorted(gains_s, key=lambda switch: -gains_s[switch])
-    jobs = [Variant((), profile)]
+    switches, with_switches = tuple[Switch, ...](), profile
     for switch in (switch for switch in order if gains_s[switch] >= -_NO_TIME_S):
-        before = jobs[-1]
-        is_first = before.profile is profile
-        job = turned_jobs[switch] if is_first else turned(before.profile, switch)
+        job = turned(with_switches, switch) if switches else turned_jobs[switch]
         # What a switch before it has changed may leave nothing to turn.
-        if not isinstance(job, str) and why_not(before.profile, switch) is None:
-            least = with_setting(job.least, setting_of_switch(profile, switch))
-            jobs.append(Variant((*before.switches, switch), least))
-    return jobs
+        if not isinstance(job, str) and why_not(with_switches, switch) is None:
+            switches = (*switches, switch)
+            with_switches = with_setting(job.least, setting_of_switch(profile, switch))
+            yield switches, with_switches
 
 
 def turned_offers(
@@ -93,11 +84,11 @@ def turned_offers(
 
     all_offers = list(map(with_unturned, offers))
     metric = question.target.metric
-    for variant in variants(question.profile, question.allowed, checkpoint, metric)[1:]:
+    for switches, job in variants(question.profile, question.allowed, checkpoint, metric):
         # A job with switches turned may need memory that no node has.
         with contextlib.suppress(InputError):
-            turned_on_nodes, _ = offers_of(replace(question, profile=variant.profile))
-            all_offers += [with_unturned(offer, variant.switches) for offer in turned_on_nodes]
+            turned_on_nodes, _ = offers_of(replace(question, profile=job))
+            all_offers += [with_unturned(offer, switches) for offer in turned_on_nodes]
     return all_offers
 
 
@@ -213,7 +204,7 @@ def turned_ends(profile: JobProfile, switch: Switch) -> TurnedJob | str:
 def _expected_gain_s(profile: JobProfile, job: TurnedJob) -> float:
     """By how much the batch of the profiled setting becomes shorter [s]."""
     configuration = profile.baseline
-    size = configuration.num_slots, configuration.shuffle_partitions
+    size = configuration.size
     before = duration_model(profile, *size)
     rows = settled_batch_rows(before, profile.arrivals.rate_per_s, configuration.trigger_s)
     return float(before.mean_s(rows) - duration_model(job.expected, *size).mean_s(rows))

@@ -39,7 +39,7 @@ class Executor(NamedTuple):
     executor_id: str
     num_cores: int
     added_s: float | None
-    removed_s: float | None
+    removed_s: float | None = None
     resource_profile_id: int = 0
 
 

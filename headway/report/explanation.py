@@ -16,6 +16,7 @@ from headway.domain import (
     StreamAnswer,
 )
 from headway.domain.sheet import Section
+from headway.domain.target import targets_text
 from headway.redaction import printable
 from headway.report.advice import narrowing_text
 from headway.report.assumptions import assumption_lines
@@ -107,7 +108,7 @@ def sections_text(*sections: tuple[str, list[str]]) -> str:
 def _answer(plan: StreamAnswer) -> list[str]:
     texts = [headline(plan) + ".", *map(as_sentence, cautions(plan))]
     if plan.also:
-        texts.append("It also meets " + " and ".join(map(str, plan.also)) + ".")
+        texts.append("It also meets " + targets_text(plan.also) + ".")
     if plan.feasible:
         texts.append(f"Planned {plan.target.statistic}: {promise_text(plan)}.")
     texts.append(f"Configuration: {setting_text(plan.configuration)}.")

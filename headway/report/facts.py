@@ -20,6 +20,7 @@ from headway.domain import (
     StreamAnswer,
 )
 from headway.domain.plan_parts import MemoryPlan
+from headway.domain.target import targets_text
 from headway.report.columns import aligned, paragraphs
 from headway.report.frontier import max_rate_text
 from headway.report.wording import PRINTED_FROM, setting_text
@@ -39,7 +40,7 @@ def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
     rows += purchase_fact(plan)
     if plan.also:
         label = "also met" if plan.feasible else "other targets"
-        rows.append((label, " and ".join(map(str, plan.also))))
+        rows.append((label, targets_text(plan.also)))
     if plan.feasible:
         return (*rows, *after_start_fact(plan))
     return (*_infeasible_facts(plan), *rows)

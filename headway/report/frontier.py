@@ -8,6 +8,7 @@ from dataclasses import replace
 from headway.assumptions.planning import SAME_FIGURE_RATIO
 from headway.digits import format_max_rate, format_money
 from headway.domain import FrontierPoint, InfeasiblePlan, PromiseNeed, StreamAnswer
+from headway.domain.target import targets_text
 from headway.units import counted, format_duration
 
 NO_RATE = "no rate"
@@ -82,7 +83,7 @@ def failing_promises(plan: InfeasiblePlan) -> str:
     failing = [need.promise for need in plan.needs if not need.within]
     if failing:
         return " or ".join(failing)
-    all_targets = " and ".join(map(str, plan.promises))
+    all_targets = targets_text(plan.promises)
     return f"{all_targets} together" if plan.also else all_targets
 
 

@@ -9,6 +9,7 @@ from headway.domain import Interval
 from headway.domain.real_time import RealTimePlan, RealTimePrediction, RealTimeSetting
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.domain.stage import stage_called
+from headway.domain.target import targets_text
 from headway.formats.as_json import real_time_plan_json, real_time_prediction_json
 from headway.report.facts import nodes_fact
 from headway.report.wording import executors_text, interval_text, nodes_meet, percent
@@ -122,7 +123,7 @@ def _max_rate_fact(plan: RealTimePlan) -> Iterator[tuple[str, str]]:
 
 def real_time_headline(plan: RealTimePlan) -> str:
     """The answer in one sentence."""
-    rate, targets = format_rate(plan.rate_per_s), " and ".join(map(str, plan.promises))
+    rate, targets = format_rate(plan.rate_per_s), targets_text(plan.promises)
     met = f"infeasible: no configuration meets {targets}"
     if plan.feasible:
         met = nodes_meet(plan.nodes, targets)

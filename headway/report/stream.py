@@ -8,6 +8,7 @@ from dataclasses import replace
 from headway.digits import format_money, size_text
 from headway.domain import FrontierPoint, Metric, PlannedRate, Prediction, StreamAnswer
 from headway.domain.sheet import Section, Sheet, setting_lines
+from headway.domain.target import targets_text
 from headway.domain.writes import PlannedWrites
 from headway.report.advice import next_run_texts
 from headway.report.driver import driver_section
@@ -145,7 +146,7 @@ def rates_section(plan: StreamAnswer) -> Section:
     cost = ("cost/h",) if has_cost else ()
     head = ("nodes", *cost, "trigger", *statistics, "90% interval of p99")
     return Section(
-        title=f"nodes for other rates within {' and '.join(map(str, plan.promises))}",
+        title=f"nodes for other rates within {targets_text(plan.promises)}",
         head=(f"{METRIC_NAMES[plan.target.metric]} at", *head),
         rows=tuple(_rate_row(plan, planned, statistics, has_cost) for planned in plan.rates),
         right=tuple(range(1, len(head))),
@@ -205,7 +206,7 @@ def frontier_sections(plan: StreamAnswer) -> tuple[Section, Section]:
         )
         for point, _ in points
     ]
-    promised = " and ".join(map(str, plan.promises))
+    promised = targets_text(plan.promises)
     return (
         Section(
             title=f"frontier: max rate within {promised}, by number of nodes",

@@ -17,6 +17,7 @@ from headway.domain import (
     StreamAnswer,
 )
 from headway.domain.sheet import Kind, Section, Sheet
+from headway.domain.target import targets_text
 from headway.errors import InputError
 from headway.formats.as_json import prediction_json, stream_json
 from headway.formats.codec import data_of
@@ -130,7 +131,7 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield f"planned {plan.target.statistic}", promise_text(plan)
     yield from purchase_fact(plan)
     if plan.also:
-        yield "also met", " and ".join(map(str, plan.also))
+        yield "also met", targets_text(plan.also)
     yield "binding constraint", plan.binding[-1]
     if not plan.rates:
         yield "max rate", max_rate_text(plan)

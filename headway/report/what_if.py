@@ -191,7 +191,7 @@ def shares_of(profile: JobProfile, prediction: Prediction) -> dict[str, tuple[fl
     setting = prediction.configuration
     law = setting_law(
         profile_at_rate,
-        duration_model(profile_at_rate, setting.num_slots, setting.shuffle_partitions),
+        duration_model(profile_at_rate, *setting.size),
         rate_per_s=np.array([prediction.arrivals.rate_per_s]),
         trigger_s=setting.trigger_s,
     )

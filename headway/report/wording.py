@@ -24,6 +24,7 @@ from headway.domain import (
     Verdict,
 )
 from headway.domain.sheet import Section
+from headway.domain.target import targets_text
 from headway.report.frontier import failing_promises
 from headway.units import (
     counted,
@@ -269,7 +270,7 @@ def headline(plan: StreamAnswer) -> str:
         return as_sentence(words_of(growth)).removesuffix(".")
     if not plan.feasible:
         if plan.verdict is Verdict.TOO_CLOSE and plan.kept_probability is not None:
-            all_targets = " and ".join(map(str, plan.promises))
+            all_targets = targets_text(plan.promises)
             certainty = certainty_text(plan.kept_probability, plan.confidence)
             return f"infeasible: {all_targets} at {rate} is {certainty}"
         return f"infeasible: no configuration meets {failing_promises(plan)} at {rate}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headway.assumptions.resources import LEAST_OVERHEAD_BYTES, OVERHEAD_RATIO
-from headway.domain.job import Answer
+from headway.domain import Answer
 from headway.domain.plan_parts import PlannedResources
 from headway.errors import InputError
 from headway.sparkconf.knobs import task_cpus_of

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from headway.assumptions.resources import LEAST_HEAP_BYTES
 from headway.domain import Applies, Configuration
 from headway.domain.configuration import TaskCores, recorded_task_cores
+from headway.domain.profile import spark_release
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_LONG
@@ -265,7 +266,7 @@ def _memory_text(executor_memory: str) -> str:
 
 
 def _release(version: str) -> tuple[int, int]:
-    parts = version.split(".")
-    if len(parts) < 2 or not (parts[0].isdecimal() and parts[1].isdecimal()):
+    release = spark_release(version)
+    if release is None:
         raise InputError(f"{version!r} is not a Spark version; expected e.g. 4.3.0")
-    return int(parts[0]), int(parts[1])
+    return release

@@ -262,9 +262,7 @@ class LiveQuery:
 
     def model(self, configuration: Configuration) -> DurationModel:
         """Batch duration by rows at a setting, by the profile."""
-        return duration_model(
-            self.profile, configuration.num_slots, configuration.shuffle_partitions
-        )
+        return duration_model(self.profile, *configuration.size)
 
     def _telling(self) -> list[Observed]:
         """The batches of the last run that can be used for costs, with the current cores."""
@@ -291,7 +289,7 @@ class LiveQuery:
         age_bins = np.round(np.log2(np.maximum(starts_s - start_s, 1.0)) * _AGES_PER_DOUBLING)
         for age_bin in np.unique(age_bins):
             age_s = float(2.0 ** (age_bin / _AGES_PER_DOUBLING))
-            driver_s = sum(phase.mean_s for phase in profile.at_age(age_s).driver_phases)
+            driver_s = profile.at_age(age_s).driver_s
             is_in_bin = age_bins == age_bin
             expected_s[is_in_bin] += driver_s - model.driver_s
             expected_s[is_in_bin] *= profile.age_factor(age_s)
@@ -308,7 +306,7 @@ class LiveQuery:
             num_free = max(sum(setting.num_batches - 1 for setting in self.profile.settings), 1)
             max_batch_ratio = noise_at_most(batch_ratio, num_free, FALSE_LEVEL_RATIO.value)
             batch_ratio = min(max_batch_ratio, MOST_SPREAD_RATIO)
-        slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+        slots, partitions = configuration.size
         return replace(
             noise,
             batch_ratio=batch_ratio,

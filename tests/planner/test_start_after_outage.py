@@ -10,9 +10,9 @@ from headway.api.plan import plan
 from headway.domain import JobProfile, Plan, StateProfile, WarmUp
 from headway.formats.as_json import plan_json
 from headway.models.job.duration import DurationModel
+from headway.models.job.restart import StartAgain
 from headway.models.job.setting import duration_model
 from headway.planner.recovery import (
-    Start,
     limited_recovery_s,
     recovery_after_outage_s,
     recovery_s,
@@ -28,23 +28,23 @@ STEADY = DurationModel(2.0, ())
 
 def test_the_start_comes_before_the_first_batch_which_takes_longer() -> None:
     """8 s to start, then a batch of 2 + 7 s; 900 rows wait, more than usual: 5 s more."""
-    start = Start(before_s=8.0, longer_s=7.0)
+    start = StartAgain(jvm_s=8.0, extra_s=7.0)
     assert float(recovery_s(STEADY, 100.0, 5.0, 1.0, 60.0, 500.0, start)) == 8.0 + 9.0 + 5.0
     # A batch that is over before the next trigger is due delays nothing.
-    short = Start(before_s=8.0, longer_s=2.5)
+    short = StartAgain(jvm_s=8.0, extra_s=2.5)
     assert float(recovery_s(STEADY, 100.0, 5.0, 1.0, 60.0, 500.0, short)) == 8.0 + 5.0
 
 
 def test_a_start_counts_after_the_shortest_outage() -> None:
     """One second brings no backlog, but the first batch takes 9 s, and the next one its rows."""
-    start = Start(before_s=2.0, longer_s=7.0)
+    start = StartAgain(jvm_s=2.0, extra_s=7.0)
     assert float(recovery_s(STEADY, 100.0, 5.0, 1.0, 1.0, 500.0, start)) == 2.0 + 9.0 + 5.0
 
 
 def test_full_batches_also_work_off_what_came_during_the_start() -> None:
     # 60 + 10 s of 100 rows/s; the first full batch takes 4 s beyond the trigger, 400 rows more.
     # Each full batch of 1000 rows works off 500: 13 of them leave 900, and one more is usual.
-    start = Start(before_s=10.0, longer_s=7.0)
+    start = StartAgain(jvm_s=10.0, extra_s=7.0)
     with_start_s = limited_recovery_s(STEADY, 100.0, 5.0, 1.0, 60.0, 500.0, 1000.0, start)
     assert with_start_s == 10.0 + 4.0 + 13 * 5.0 + 5.0
     # Without it: 6000 rows, ten full batches, and one more.

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from headway.domain import (
+    Coalescing,
     Configuration,
     EventTimeWindow,
     QueryShape,
@@ -24,7 +25,6 @@ from headway.domain import (
     StateOperatorProfile,
 )
 from headway.profiler.operators import Operator
-from headway.profiler.streaming.adaptive_settings import AdaptiveSettings
 from headway.profiler.streaming.samples import (
     ArrivalSeries,
     BatchSample,
@@ -38,6 +38,7 @@ from headway.profiler.streaming.stage_kinds import StageKind
 Row = dict[str, Any]
 _DIGITS = 5
 _AS_THEY_ARE = ("batch_id", "started_s")
+_ADAPTIVE = ("advisory_bytes", "smallest_bytes", "parallelism", "initial_partitions")
 
 
 def write_lines(path: Path, rows: Iterable[Row]) -> int:
@@ -68,7 +69,7 @@ def kept_run(run: QueryRun) -> Row:
         "source_partitions": run.source_partitions,
         "state_store": run.state_store,
         "mean_file": run.mean_file,
-        "adaptive": run.adaptive,
+        "adaptive": run.adaptive and [getattr(run.adaptive, name) for name in _ADAPTIVE],
         "batches": _columns(run.batches),
         "without_rows": _columns(run.without_rows),
         "early": [asdict(batch) for batch in run.early],
@@ -80,11 +81,12 @@ def run_of(kept: Row) -> QueryRun:
     shape = {name: _as_tuple(value) for name, value in kept["shape"].items()}
     shape["windows"] = tuple(_window(one) for one in kept["shape"]["windows"] or ())
     shape["chain"] = tuple(_operator(part) for part in kept["shape"].get("chain") or ())
+    configuration = Configuration(**kept["configuration"])
     return QueryRun(
         query_id=kept["query_id"],
         query_name=kept["query_name"],
         shape=QueryShape(**shape),
-        configuration=Configuration(**kept["configuration"]),
+        configuration=configuration,
         arrivals=_arrivals(kept["rate_per_s"], kept["dispersion_ratio"] or 0.0),
         rate_per_s=kept["rate_per_s"],
         num_cut=kept["num_cut"],
@@ -92,11 +94,16 @@ def run_of(kept: Row) -> QueryRun:
         source_partitions=kept["source_partitions"],
         state_store=kept.get("state_store"),
         mean_file=_as_tuple(kept.get("mean_file")) or None,
-        adaptive=AdaptiveSettings(*kept["adaptive"]) if kept.get("adaptive") else None,
+        adaptive=_adaptive(kept["adaptive"], configuration) if kept.get("adaptive") else None,
         batches=_batches(kept["batches"]),
         early=tuple(EarlyBatch(**batch) for batch in kept["early"]),
         without_rows=_batches(kept["without_rows"]),
     )
+
+
+def _adaptive(settings: Sequence[int | None], configuration: Configuration) -> Coalescing:
+    by_name: Row = dict(zip(_ADAPTIVE, settings, strict=True))
+    return Coalescing(exchange_bytes_per_row=0.0, task_cpus=configuration.task_cpus, **by_name)
 
 
 def _operator(kept: Row) -> StatefulOperator:

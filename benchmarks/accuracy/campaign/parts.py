@@ -34,7 +34,7 @@ def parts_of(profile: JobProfile, run: QueryRun, from_s: float, factor: float) -
     if not batches:
         return None
     setting = run.configuration
-    model = duration_model(profile, setting.num_slots, setting.shuffle_partitions)
+    model = duration_model(profile, *setting.size)
     rows = _mean(batches, lambda batch: batch.num_rows)
     phases_s = {phase.name: factor * phase.mean_s for phase in profile.driver_phases}
     checkpoint_s = sum(phases_s.get(name, 0.0) for name in CHECKPOINT_PHASES)
@@ -168,7 +168,7 @@ def longest_window_s(
 def _law(profile: JobProfile, configuration: Configuration, factor: float) -> SettingLaw:
     return setting_law(
         profile,
-        duration_model(profile, configuration.num_slots, configuration.shuffle_partitions),
+        duration_model(profile, *configuration.size),
         rate_per_s=profile.arrivals.rate_per_s,
         trigger_s=configuration.trigger_s,
         factor=np.array([factor]),

@@ -95,7 +95,7 @@ def worked_off(profile: JobProfile, configuration: Configuration, row: Row, fact
     they arrived; any other state is as large as it was profiled.
     """
     setting, rows = Setting(**row["setting"]), float(row["max_rows"])
-    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+    slots, partitions = configuration.size
     until_s = setting.warm_s + setting.measured_s(row["role"])
     passed_s, durations_s = 0.0, list[float]()
     for num_before in itertools.count():

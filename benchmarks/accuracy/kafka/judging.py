@@ -120,7 +120,7 @@ def _recovery(
     profile: JobProfile, configuration: Configuration, arrivals: Arrivals, run: Record
 ) -> Record:
     """Recovery time by theory.md (P8), as the planner computes it, without its margin."""
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    model = duration_model(profile, *configuration.size)
     rate_per_s, trigger_s = arrivals.rate_per_s, configuration.trigger_s
     usual_rows = float(settled_batch_rows(model, rate_per_s, trigger_s))
     piled_up_s, limit = run["recovery"]["piled_up_s"], configuration.max_offsets_per_trigger

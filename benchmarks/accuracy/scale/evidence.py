@@ -110,11 +110,9 @@ def _of_recording(
         setting, rate_per_s = truth.configuration, truth.rate_per_s
         age_s = truth.started_s + truth.warm_s + 8.0 - asked.log.jvm_starts_s[0]
         age_factor = profile.age_factor(age_s)
-        model = duration_model(profile, setting.num_slots, setting.shuffle_partitions)
+        model = duration_model(profile, *setting.size)
         rows = float(settled_batch_rows(model, rate_per_s, setting.trigger_s, age_factor))
-        slots, partitions, beyond = doublings_beyond(
-            profile, setting.num_slots, setting.shuffle_partitions, rows
-        )
+        slots, partitions, beyond = doublings_beyond(profile, *setting.size, rows)
         factors = np.exp(np.linspace(-_FARTHEST, _FARTHEST, 4001))
         law = setting_law(
             profile,

@@ -174,7 +174,7 @@ def _asked(
     # Above the sustainable rate batches grow without bound: the question is then about that rate.
     most_per_s = sustainable_rate_per_s(profile, configuration)
     rate_per_s = min(question.arrivals.rate_per_s, most_per_s or np.inf)
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    model = duration_model(profile, *configuration.size)
     rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
     return [Shares.of(profile, configuration, rows)]
 
@@ -253,7 +253,7 @@ def _candidate(
     profile: JobProfile, configuration: Configuration, rate_per_s: float
 ) -> tuple[ObservedSetting, Shares]:
     """A possible run, as it would be in the profile, and the parts of its batch duration."""
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    model = duration_model(profile, *configuration.size)
     rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
     mean_s = float(model.mean_s(rows))
     interval_s = max(configuration.trigger_s, mean_s)

@@ -60,7 +60,7 @@ class Capacity:
         cls, profile: JobProfile, configuration: Configuration, age_factor: float = 1.0
     ) -> Capacity:
         """The capacity of a job's setting."""
-        model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+        model = duration_model(profile, *configuration.size)
         return cls(profile=profile, configuration=configuration, model=model, age_factor=age_factor)
 
     def at_rate(self, rate_per_s: float) -> Capacity:
@@ -257,7 +257,7 @@ class Capacity:
         Tried are up to ten times the interval, and up to a hundred times the slots.
         """
         trigger_s = self.configuration.trigger_s
-        slots, partitions = self.configuration.num_slots, self.configuration.shuffle_partitions
+        slots, partitions = self.configuration.size
 
         def overruns(model: DurationModel, interval_s: float) -> bool:
             law = self._law(model, self.rate_per_s, interval_s)

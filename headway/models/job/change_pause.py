@@ -140,7 +140,7 @@ def computing_ratio(profile: JobProfile, duration_s: float) -> float:
     >>> computing_ratio(profile, 1.0)  # of its tasks nothing else was observed
     1.0
     """
-    driver_s = sum(phase.mean_s for phase in profile.driver_phases)
+    driver_s = profile.driver_s
     observed_stages = [
         (stage.task_per_row_s * stage.rows.scale, stage.observed)
         for stage in profile.stages

@@ -162,7 +162,7 @@ def _phases_core_s(profile: JobProfile) -> float:
     recorded = (stage.observed for stage in profile.stages if stage.observed is not None)
     most_ratio = max(map(_on_processor_ratio, recorded), default=1.0)
     batch_rows = last.rows_per_batch_middle
-    slots, partitions = profile.baseline.num_slots, profile.baseline.shuffle_partitions
+    slots, partitions = profile.baseline.size
     of_batch_s = (slots - _compiler_cores(profile)) * duration_s / at_once
     left_s = of_batch_s - _tasks_core_s(profile, batch_rows, slots, partitions)
     return min(alone_s * most_ratio / ALONE_PROCESSOR_RATIO.value, alone_s, max(left_s, 0.0))

@@ -46,7 +46,7 @@ class Shares(NamedTuple):
         theory.md (E40): `g_s/D` and `d/D`. The duration is linear in all costs of tasks, so the
         part of a coefficient is the duration of a job that has no other cost.
         """
-        size = configuration.num_slots, configuration.shuffle_partitions
+        size = configuration.size
         model = duration_model(profile, *size)
         duration_s = max(float(model.mean_s(num_rows)), _TINY_S)
         gained = coefficient_gains(profile.stages, *size, num_rows)
@@ -109,7 +109,7 @@ class FitError:
             self.profile, settings=tuple(self.settings), row_cost_half_range_ratio=None
         )
         run_and_fit_ratio = np.hypot(self.profile.noise.run_to_run_ratio, self.ratio(shares))
-        size = shares.configuration.num_slots, shares.configuration.shuffle_partitions
+        size = shares.configuration.size
         doublings = doublings_beyond(fitted_profile, *size, shares.num_rows)
         return float(widened(run_and_fit_ratio, *doublings))
 

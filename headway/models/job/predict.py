@@ -160,7 +160,7 @@ def _draft(capacity: Capacity, law: SettingLaw, settled_rows: float) -> tuple[Pr
     codes = {finding.code for finding in findings}
     stable = not capacity.is_over and FindingCode.RATE_LIMIT_TOO_LOW not in codes
     is_quoted = stable and not codes & NOT_QUOTED
-    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+    slots, partitions = configuration.size
     reasons = tuple(reasons_outside(profile, slots, partitions, settled_rows))
     prediction = Prediction(
         configuration=configuration,
@@ -244,9 +244,7 @@ def _law_at(
     for end, score in zip(end_slices, (0.0, -Z90, Z90), strict=False):
         end_profile = figures_at(profile, score)
         if end_profile is not profile:
-            model = duration_model(
-                end_profile, configuration.num_slots, configuration.shuffle_partitions
-            )
+            model = duration_model(end_profile, *configuration.size)
         laws.append(
             setting_law(
                 end_profile,

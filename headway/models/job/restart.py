@@ -46,11 +46,11 @@ class StartAgain(NamedTuple):
     ``extra_s`` for what is done only once, and by ``load_s`` and ``replay_s`` for its state.
     """
 
-    jvm_s: float
-    session_s: float
-    extra_s: float
-    load_s: Array
-    replay_s: Array
+    jvm_s: float = 0.0
+    session_s: float = 0.0
+    extra_s: Numeric = 0.0
+    load_s: Numeric = 0.0
+    replay_s: Numeric = 0.0
 
     @property
     def before_s(self) -> float:
@@ -61,6 +61,14 @@ class StartAgain(NamedTuple):
     def longer_s(self) -> Array:
         """How much longer the first batch takes than its rows do."""
         return np.asarray(self.extra_s + self.load_s + self.replay_s)
+
+    def slowed(self, factor: Numeric) -> StartAgain:
+        """The same with a first batch that takes ``factor`` times as long (P4)."""
+        return self._replace(
+            extra_s=np.multiply(factor, self.extra_s),
+            load_s=np.multiply(factor, self.load_s),
+            replay_s=np.multiply(factor, self.replay_s),
+        )
 
 
 def usual_load_speed(state_store: str | None) -> LoadSpeed:
@@ -179,8 +187,6 @@ def start_again(
         JVM_START_S.value + warm_up.executor_wait_s,
         warm_up.start_age_s,
         warm_up.first_batch_extra_s,
-        np.zeros(()),
-        np.zeros(()),
     )
     if profile.state is None or not profile.num_state_rows:
         return extra
@@ -236,7 +242,7 @@ def restart_of(
     the first batch; ``factor`` multiplies what is not known before (P4); ``replayed_batches`` are
     those since the snapshot, by default as many as there can be.
     """
-    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+    slots, partitions = configuration.size
     model = duration_model(profile, slots, partitions)
     usual_rows = batch_rows if usual_rows is None else usual_rows
     start = start_again(
@@ -254,7 +260,7 @@ def restart_of(
         session_s=start.session_s,
         load_s=factor * float(start.load_s),
         replay_s=factor * float(start.replay_s),
-        first_batch_s=factor * (float(model.mean_s(batch_rows)) + start.extra_s),
+        first_batch_s=factor * (float(model.mean_s(batch_rows)) + float(start.extra_s)),
     )
 
 
@@ -279,7 +285,7 @@ def restart_at(
     >>> restart_at(profile, profile.baseline) is None
     True
     """
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    model = duration_model(profile, *configuration.size)
     rate_per_s = profile.arrivals.rate_per_s
     usual_rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s, factor))
     usual = restart_of(profile, configuration, usual_rows)

@@ -62,7 +62,7 @@ def row_cost_doublings(
         return np.zeros_like(rows)
     if model is None:
         baseline = profile.baseline
-        model = duration_model(profile, baseline.num_slots, baseline.shuffle_partitions)
+        model = duration_model(profile, *baseline.size)
     nearest = np.maximum(np.clip(rows, *profile.rows_per_batch_range), _LEAST)
     nearest_ratio = model.mean_s(nearest) / model.mean_s(rows)
     scores = (-Z90, Z90) if score is None else (score,)

@@ -171,7 +171,7 @@ def duration_model(
     """
     stages = _stages_on(profile, num_slots)
     return DurationModel(
-        sum(phase.mean_s for phase in profile.driver_phases),
+        profile.driver_s,
         level_spans(stages, num_slots, shuffle_partitions, profile.num_held_rows, batch_rows),
     )
 

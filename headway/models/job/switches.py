@@ -44,7 +44,7 @@ def turned(profile: JobProfile, switch: Switch) -> TurnedJob | str:
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> async_job = turned(profile, Switch.ASYNC_PROGRESS)
-    >>> sum(phase.mean_s for phase in async_job.expected.driver_phases).__round__(4)
+    >>> round(async_job.expected.driver_s, 4)
     0.0588
     >>> turned(profile, Switch.CHANGELOG)
     'the log shows no state'

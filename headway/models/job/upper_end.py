@@ -169,7 +169,7 @@ def load_at_end(
     rate_per_s, trigger_s = profile.arrivals.rate_per_s, configuration.trigger_s
     just_ratio = max(stable_up_to_per_s / rate_per_s, _LOWEST_RATIO)
     rows = settled_batch_rows(model, rate_per_s, trigger_s, age_factor * just_ratio)
-    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+    slots, partitions = configuration.size
     several_sizes = replace(profile, row_cost_half_range_ratio=None)
     *of_setting, of_rows = doublings_beyond(several_sizes, slots, partitions, rows)
     of_rows = np.minimum(of_rows, CALIBRATED_DOUBLINGS.value)

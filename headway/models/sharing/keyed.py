@@ -74,7 +74,7 @@ def _is_alike(setting: ObservedSetting, baseline: Configuration) -> bool:
 def _point(profile: JobProfile, setting: ObservedSetting) -> tuple[float, float]:
     """Rows and state rows of a setting's batch, over its time beyond that of an empty batch."""
     configuration = setting.configuration
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    model = duration_model(profile, *configuration.size)
     fixed_s = model.driver_s + sum(float(level.fixed_s) for level in model.levels)
     left_s = max(setting.batch_duration_mean_s - fixed_s, 0.01 * setting.batch_duration_mean_s)
     rows = setting.rows_per_batch_middle

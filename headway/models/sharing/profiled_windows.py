@@ -125,8 +125,8 @@ def _model_of_keys(
     if costs is None:
         raise ValueError("the profile has no state rows on record")
     baseline, profile_windows = profile.baseline, windows_of(profile) or windows
-    profiled = duration_model(profile, baseline.num_slots, baseline.shuffle_partitions)
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    profiled = duration_model(profile, *baseline.size)
+    model = duration_model(profile, *configuration.size)
     slower = [
         _over(float(level.slope_at(1.0)), float(profiled_level.slope_at(1.0)))
         for level, profiled_level in zip(model.levels, profiled.levels, strict=True)
@@ -156,7 +156,7 @@ def _direct_model(
     profile: JobProfile, configuration: Configuration, windows: WindowSet
 ) -> DurationModel:
     """The profiled query, with copies and state rows scaled if the windows differ."""
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    model = duration_model(profile, *configuration.size)
     profile_windows = windows_of(profile)
     if profile_windows is None or profile_windows == windows:
         return model

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from headway.digits import format_money
 from headway.domain import AnyAnswer, AnyPromise
+from headway.domain.target import targets_text
 from headway.units import HOURS_PER_MONTH, counted, format_rate
 
 # : Figures that are this close are equal, since files have six digits.
@@ -156,16 +157,11 @@ def _steps(before: Sized, after: Sized, needs: Needs) -> Iterator[tuple[Why, str
     yield Why.COSTS, "", "", needs(before.rate_per_s, before.promises)
     if not same_promises:
         nodes = after.nodes if same_rate else needs(before.rate_per_s, after.promises)
-        yield Why.TARGET, promised(before.promises), promised(after.promises), nodes
+        yield Why.TARGET, targets_text(before.promises), targets_text(after.promises), nodes
     if not same_rate:
         assert before.rate_per_s is not None
         assert after.rate_per_s is not None
         yield Why.RATE, format_rate(before.rate_per_s), format_rate(after.rate_per_s), after.nodes
-
-
-def promised(promises: tuple[AnyPromise, ...]) -> str:
-    """The targets, as text."""
-    return " and ".join(map(str, promises))
 
 
 def frontier_needs(plan: AnyAnswer) -> Needs:

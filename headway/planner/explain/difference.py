@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from headway.assumptions.advice import SHOWN_CHANGE_RATIO
 from headway.domain import AnyAnswer, Applies, Prediction
 from headway.domain.result import Result
+from headway.domain.target import targets_text
 from headway.planner.explain.causes import (
     UNCHANGED_RATIO,
     Cause,
@@ -18,7 +19,6 @@ from headway.planner.explain.causes import (
     Sized,
     causes,
     frontier_needs,
-    promised,
 )
 from headway.sparkconf import KNOBS_BY_KEY
 from headway.units import HOURS_PER_MONTH
@@ -233,7 +233,7 @@ def _changed_values(before: AnyAnswer, after: AnyAnswer) -> Iterator[ChangedValu
 
 def _texts(plan: AnyAnswer) -> dict[str, str]:
     return {
-        "target": promised(plan.promises),
+        "target": targets_text(plan.promises),
         "node type": "-" if plan.node_type is None else plan.node_type.name,
         "confidence": f"{plan.confidence:.3g}",
         "Spark version": plan.spark_version or "-",

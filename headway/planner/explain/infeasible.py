@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from headway.assumptions.planning import CLOSE_TO_FLOOR_RATIO, NODE_COUNTS_TRIED
 from headway.digits import format_money
-from headway.domain import FrontierPoint, Promise, Target
+from headway.domain import FrontierPoint, Target
+from headway.domain.target import targets_text
 from headway.models.arrays import Array
 from headway.planner.bill import bill_per_hour, files_per_hour
 from headway.planner.candidates import Candidates, all_candidates
@@ -71,7 +72,7 @@ def physical_floor_s(question: Question) -> float:
     promised = PromisedLatency(profile=profile, target=question.target)
     levels = groupby(profile.stages, key=lambda stage: stage.level)
     tasks_s = sum(max(stage.task_fixed_s for stage in pool) for _, pool in levels)
-    batch_s = sum(phase.mean_s for phase in profile.driver_phases) + tasks_s
+    batch_s = profile.driver_s + tasks_s
     waited_s = promised.wait_weight * max(space.trigger_s or 0.0, batch_s)
     return promised.shift_s + waited_s + batch_s - promised.after_commit_s
 
@@ -99,7 +100,7 @@ def why_infeasible(
         reasons = [
             (
                 f"no configuration of up to {counted(nodes, 'node')} meets both {target} and "
-                f"{joined(question.also)}"
+                f"{targets_text(question.also)}"
             )
         ]
         broken = broken_promise(nearest)
@@ -118,10 +119,10 @@ def why_infeasible(
         )
     reasons += _too_few_source_tasks(question)
     reasons.append(
-        f"{joined(question.promises)} is met up to {format_rate(best.sustainable_rate_per_s)} "
-        f"with up to {counted(best.nodes, 'node')}"
+        f"{targets_text(question.promises)} is met up to "
+        f"{format_rate(best.sustainable_rate_per_s)} with up to {counted(best.nodes, 'node')}"
         if best.sustainable_rate_per_s > 0
-        else f"no rate meets {joined(question.promises)} with up to {counted(nodes, 'node')}"
+        else f"no rate meets {targets_text(question.promises)} with up to {counted(nodes, 'node')}"
     )
     return tuple(reasons)
 
@@ -138,7 +139,7 @@ def _over_budget(question: Question) -> str | None:
     setting, bill = cheapest
     currency, nodes = charges.price.currency, int(setting.nodes[0])
     return (
-        f"the lowest bill that meets {joined(question.promises)} is "
+        f"the lowest bill that meets {targets_text(question.promises)} is "
         f"{format_money(bill, currency=currency)} per hour for {counted(nodes, 'node')} and write "
         "requests, more than the budget of "
         f"{format_money(charges.budget_per_hour, currency=currency)}"
@@ -154,7 +155,7 @@ def _too_many_files(question: Question) -> str | None:
         return None
     setting, num_files = fewest
     return (
-        f"{joined(question.promises)} takes {num_files:,.0f} files per hour at least, with "
+        f"{targets_text(question.promises)} takes {num_files:,.0f} files per hour at least, with "
         f"{setting.configuration(0).shuffle_partitions} shuffle partitions and a trigger of "
         f"{spark_trigger_text(float(setting.trigger_s[0]))}, more than the limit of "
         f"{question.most_files_per_hour:,.0f}"
@@ -224,11 +225,6 @@ def nearest_setting(question: Question, floor_s: float, fastest: Candidates) -> 
     for_targets = replace(candidates, question=targets)
     first_met = first_to_meet(for_targets, order, question.rate_per_s)
     return fastest if first_met is None else candidates.alone(first_met)
-
-
-def joined(promises: Sequence[Promise]) -> str:
-    """Targets, as text."""
-    return " and ".join(map(str, promises))
 
 
 def _looked_at(question: Question) -> str:

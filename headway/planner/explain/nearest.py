@@ -25,12 +25,12 @@ from headway.domain import (
     PromiseNeed,
     Target,
 )
+from headway.domain.target import targets_text
 from headway.planner.candidates import all_candidates
 from headway.planner.choice import Buy, chosen_setting
 from headway.planner.enumeration import Fewest, best_of, first_place
 from headway.planner.explain.infeasible import (
     counts_to_look_at,
-    joined,
     physical_floor_s,
     source_tasks_below_slots,
 )
@@ -193,8 +193,8 @@ class Nearest:
                 continue
             remaining = [promise for promise in self.question.promises if promise not in left_out]
             text = (
-                f"{joined(remaining)} at {self._rate} with {bought.in_words}, without "
-                f"{joined(left_out)}"
+                f"{targets_text(remaining)} at {self._rate} with {bought.in_words}, without "
+                f"{targets_text(left_out)}"
             )
             yield _nearest(_kind_of(left_out), text, bought)
             if left_out is others:
@@ -261,13 +261,13 @@ class Nearest:
 
     @property
     def _asked(self) -> str:
-        return joined(self.question.promises)
+        return targets_text(self.question.promises)
 
     def _others(self, index: int) -> str:
         """All targets except the one at an index."""
         promises = self.question.promises
         others = (*promises[:index], *promises[index + 1 :])
-        return f", and {joined(others)}" if others else ""
+        return f", and {targets_text(others)}" if others else ""
 
 
 def _nearest(gives_way: str, text: str, bought: Buy, **numbers: float) -> NearestTarget:

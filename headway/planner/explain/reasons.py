@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 from headway.assumptions.planning import SENSITIVITY_RATIO
 from headway.domain import (
-    Burst,
     CatchUp,
     DuringBurst,
     JobProfile,
@@ -223,7 +222,7 @@ def _reason_text(promise: Promise, setting: Candidates, value_s: float) -> str:
     if isinstance(promise, DuringBurst):
         text = _value_text(promise.target, setting, value_s, promise.burst.rate_per_s)
         return text if math.isinf(value_s) else f"{text} during {promise.burst}"
-    after = promise.after if isinstance(promise.after, Burst) else "the outage"
+    after = promise.burst or "the outage"
     if math.isinf(value_s):
         return f"never catches up after {after}"
     return f"caught up {duration_against(value_s, promise.limit_s)} after {after}"

@@ -259,7 +259,7 @@ class BacklogRunTime:
 
     def least_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:  # noqa: ARG002
         """The driver's part of the batches, which no number of slots shortens."""
-        driver_s = sum(phase.mean_s for phase in self.backlog.profile.driver_phases)
+        driver_s = self.backlog.profile.driver_s
         return min(self.modelled_ratio, 1.0) * self.backlog.planned.num_batches * driver_s
 
     def floor_s(self, core_speed_ratio: float) -> float:

@@ -108,7 +108,7 @@ def plan_ordered(
 
 
 def _settled_rows(job: JobProfile, configuration: Configuration, rate_per_s: float) -> float:
-    model = duration_model(job, configuration.num_slots, configuration.shuffle_partitions)
+    model = duration_model(job, *configuration.size)
     return float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
 
 

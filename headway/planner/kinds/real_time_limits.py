@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from headway.assumptions.real_time import SHORTEST_BATCH_S
-from headway.domain import Burst, CatchUp, JobProfile, Metric, Promise, Target
+from headway.domain import CatchUp, JobProfile, Metric, Promise, Target
 from headway.errors import InputError, argument
 from headway.units import format_duration
 
@@ -48,7 +48,7 @@ def require_promises(promises: list[Promise]) -> list[CatchUp]:
     """
     catch_ups = []
     for promise in promises:
-        if not isinstance(promise, CatchUp) or isinstance(promise.after, Burst):
+        if not isinstance(promise, CatchUp) or promise.outage_s is None:
             raise InputError(
                 f"target '{promise}': in Real-Time Mode one latency of rows is planned, e.g. "
                 "'p99 <= 300ms', and at most 'catch_up <= 5m after 1m' beside it"

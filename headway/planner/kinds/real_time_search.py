@@ -15,7 +15,7 @@ from headway.assumptions.real_time import (
     SHORTEST_BATCH_S,
 )
 from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
-from headway.domain import Burst, CatchUp, JobProfile, Objective, Target
+from headway.domain import CatchUp, JobProfile, Objective, Target
 from headway.domain.configuration import task_slots
 from headway.domain.real_time import RealTimePlan, RealTimeSetting
 from headway.lazy_classes import dataclass
@@ -321,8 +321,8 @@ class _Search:
 
 def _outage_s(promise: CatchUp) -> float:
     """How long nothing was read; bursts have been rejected before."""
-    assert not isinstance(promise.after, Burst)
-    return float(promise.after)
+    assert promise.outage_s is not None
+    return promise.outage_s
 
 
 def _first_that(holds: Callable[[int], bool], least: int, maximum: int) -> int:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -16,6 +16,7 @@ from headway.errors import EventLogError, InputError, argument
 from headway.profiler import schema
 from headway.profiler.event_parts import SparkEvent
 from headway.profiler.events import read_line
+from headway.profiler.executors import Executor
 from headway.profiler.offsets import counts_rows, read_offset
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.recording.growing_log import GrowingLog
@@ -77,7 +78,7 @@ class LogFeed:
         self._path, self._query, self._is_supervised = path, query, is_supervised
         self._log = None if is_supervised else GrowingLog(path)
         self._positions = _Positions()
-        self._executors: dict[str, _Executor] = {}
+        self._executors: dict[str, Executor] = {}
         self._partitions: int | None = None
         self._partitions_of: dict[str, int] = {}
         self._query_id: str | None = None
@@ -140,7 +141,9 @@ class LogFeed:
                 elif info is not None:
                     at_ms = event.timestamp_ms
                     started_s = None if at_ms is None else ms_to_s(at_ms)
-                    self._executors[executor_id] = _Executor(info.num_cores or 1, started_s)
+                    self._executors[executor_id] = Executor(
+                        executor_id, info.num_cores or 1, started_s
+                    )
             case schema.Environment(properties=dict(properties)):
                 self._partitions = count_of(properties.get(_PARTITIONS_KEY)) or self._partitions
             case schema.JobStart(properties=of_job) if of_job is not None and of_job.query_id:
@@ -232,7 +235,7 @@ class QueryFeed:
         """From the driver's own store."""
         return [executor.num_cores for executor in self._executors()]
 
-    def _executors(self) -> list[_Executor]:
+    def _executors(self) -> list[Executor]:
         query: Any = self._query
         if query is None:
             return []
@@ -240,7 +243,11 @@ class QueryFeed:
         listed = context.statusStore().executorList(True)
         summaries = (listed.apply(at) for at in range(listed.size()))
         executors = (
-            _Executor(int(summary.totalCores()), ms_to_s(int(summary.addTime().getTime())))
+            Executor(
+                str(summary.id()),
+                int(summary.totalCores()),
+                ms_to_s(int(summary.addTime().getTime())),
+            )
             for summary in summaries
         )
         return [executor for executor in executors if executor.num_cores > 0]
@@ -275,16 +282,9 @@ def query_of_session(spark: SparkSession, name: str | None = None) -> StreamingQ
     )
 
 
-class _Executor(NamedTuple):
-    """A current executor: its cores, and its start in seconds since 1970."""
-
-    num_cores: int
-    started_s: float | None
-
-
-def _on(batch: LiveBatch, executors: Sequence[_Executor]) -> LiveBatch:
+def _on(batch: LiveBatch, executors: Sequence[Executor]) -> LiveBatch:
     """The batch with the executors at the time of its report."""
-    starts_s = [executor.started_s for executor in executors if executor.started_s is not None]
+    starts_s = [executor.added_s for executor in executors if executor.added_s is not None]
     return replace(
         batch,
         num_cores=sum(executor.num_cores for executor in executors) or None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from headway.assumptions.logs import COALESCED_TASKS_RATIO
 from headway.domain import Coalescing, StageProfile
 from headway.models.stages.coalescing import coalesced_tasks
 from headway.profiler.streaming.adaptive_settings import setting_size_text
-from headway.profiler.streaming.samples import BatchSample, QueryRun
+from headway.profiler.streaming.samples import BatchSample, QueryRun, batches_of
 from headway.units import counted
 
 
@@ -30,10 +31,10 @@ def coalescing_of(runs: Sequence[QueryRun], stage_index: int) -> Coalescing | No
     They were if the plan is adaptive, the stage holds no state, and its tasks in the batches are
     those of Spark's rule at the recorded settings, which a session may have changed.
     """
-    batches = [batch for run in runs for batch in run.batches]
+    batches = batches_of(runs)
     kind = batches[0].kinds[stage_index]
-    last_settings = runs[-1].adaptive
-    if last_settings is None or any(run.adaptive is None for run in runs):
+    last_rule = runs[-1].adaptive
+    if last_rule is None or any(run.adaptive is None for run in runs):
         return None
     if not kind.has_parents or kind.holds_state:
         return None
@@ -55,24 +56,14 @@ def coalescing_of(runs: Sequence[QueryRun], stage_index: int) -> Coalescing | No
     off = sum(abs(count - expected) for count, expected in counts)
     if off > COALESCED_TASKS_RATIO.value * sum(expected for _, expected in counts):
         return None
-    return Coalescing(
-        exchange_bytes_per_row=float(read_bytes.sum() / rows.sum()),
-        task_cpus=runs[-1].configuration.task_cpus,
-        **last_settings._asdict(),
-    )
+    return replace(last_rule, exchange_bytes_per_row=float(read_bytes.sum() / rows.sum()))
 
 
 def _expected(run: QueryRun, batch: BatchSample, stage_index: int) -> int:
     """Tasks by Spark's rule for the bytes that the stage read."""
     assert run.adaptive is not None  # checked by coalescing_of
-    configuration = run.configuration
-    rule = Coalescing(
-        exchange_bytes_per_row=0.0, task_cpus=configuration.task_cpus, **run.adaptive._asdict()
-    )
     size_bytes = batch.stages[stage_index].shuffle_read_bytes
-    return coalesced_tasks(
-        rule, size_bytes, configuration.num_slots, configuration.shuffle_partitions
-    )
+    return coalesced_tasks(run.adaptive, size_bytes, *run.configuration.size)
 
 
 def coalescing_notes(stages: Sequence[StageProfile]) -> Iterator[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from headway.assumptions.resources import ADVISORY_PARTITION_BYTES, LEAST_PARTITION_BYTES
+from headway.domain import Coalescing
+from headway.domain.configuration import TaskCores
+from headway.domain.profile import spark_release
 from headway.errors import InputError
-from headway.limits import MOST_LONG
+from headway.limits import MOST_LONG, MOST_PARTITIONS
 from headway.units import parse_size_bytes
 
 _PREFIX = "spark.sql.adaptive."
@@ -17,19 +19,12 @@ _SINCE_LEAST_SIZE = (3, 2)
 _LEAST_BEFORE_BYTES = 16
 
 
-class AdaptiveSettings(NamedTuple):
-    """Settings of an application by which adaptive execution coalesces."""
-
-    advisory_bytes: int
-    smallest_bytes: int
-    parallelism: int | None
-    initial_partitions: int | None
-
-
 def adaptive_settings(
-    properties: Mapping[str, str], spark_version: str | None
-) -> AdaptiveSettings | None:
-    """The settings of an application; None if they switch coalescing off.
+    properties: Mapping[str, str], spark_version: str | None, task_cpus: TaskCores = 1
+) -> Coalescing | None:
+    """How an application coalesces the partitions of a stage, which has no bytes per row yet.
+
+    None if its settings switch that off.
 
     >>> adaptive_settings({"spark.default.parallelism": "8"}, "4.1.0").parallelism
     8
@@ -46,17 +41,22 @@ def adaptive_settings(
     if parallelism is None:
         aims_high = (stated("coalescePartitions.parallelismFirst") or "true").lower() != "false"
         parallelism = count_of(properties.get("spark.default.parallelism")) if aims_high else 1
-    version = tuple(int(part) for part in re.findall(r"\d+", spark_version or "")[:2])
+    release = spark_release(spark_version or "")
     least_bytes = LEAST_PARTITION_BYTES.value
-    if version and version < _SINCE_LEAST_SIZE:
+    if release is not None and release < _SINCE_LEAST_SIZE:
         least_bytes = _LEAST_BEFORE_BYTES
     advisory_bytes = size_bytes_of(stated("advisoryPartitionSizeInBytes"))
     smallest_bytes = size_bytes_of(stated("coalescePartitions.minPartitionSize"))
-    return AdaptiveSettings(
+    initial_partitions = count_of(stated("coalescePartitions.initialPartitionNum"))
+    if initial_partitions is not None and initial_partitions > MOST_PARTITIONS:
+        initial_partitions = None
+    return Coalescing(
+        exchange_bytes_per_row=0.0,
         advisory_bytes=advisory_bytes or ADVISORY_PARTITION_BYTES.value,
         smallest_bytes=smallest_bytes or least_bytes,
         parallelism=parallelism,
-        initial_partitions=count_of(stated("coalescePartitions.initialPartitionNum")),
+        task_cpus=task_cpus,
+        initial_partitions=initial_partitions,
     )
 
 

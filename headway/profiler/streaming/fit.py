@@ -23,7 +23,7 @@ from headway.models.job.duration import DurationModel, level_spans
 from headway.models.laws.modes import slow_mode
 from headway.profiler.streaming.batch_samples import PHASES
 from headway.profiler.streaming.one_size import has_one_size, row_cost_half_range
-from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample, batches_of
 from headway.profiler.streaming.stage_fit import fit_stage
 from headway.profiler.streaming.static_stages import static_places
 from headway.profiler.streaming.task_times import batch_weights, weighted_mean
@@ -52,7 +52,7 @@ class DurationFit:
         """Batch duration by rows at a setting."""
         return DurationModel(
             sum(phase.mean_s for phase in self.driver_phases),
-            level_spans(self.stages, configuration.num_slots, configuration.shuffle_partitions),
+            level_spans(self.stages, *configuration.size),
         )
 
 
@@ -98,7 +98,7 @@ def fit_duration(runs: Sequence[QueryRun], *, uses_range: bool = True) -> Durati
 
 def _fit_drift(runs: Sequence[QueryRun], drift: Drift, modelled_s: Sequence[Array]) -> float:
     """The drift of the whole batch, from runs with the driver as at the reference age."""
-    batches = [batch for run in runs for batch in run.batches]
+    batches = batches_of(runs)
     durations_s = [
         batch.duration_s - _won_s(_driver_s(batch), _driver_factor(drift, batch.jvm_age_s))
         for batch in batches
@@ -241,21 +241,22 @@ def _noise(runs: Sequence[QueryRun], modelled_s: Sequence[Array], num_stages: in
 def batches_modelled_s(run: QueryRun, driver_s: float, stages: Sequence[StageProfile]) -> Array:
     """What each batch of a run is expected to take, by its rows and the rows of its state [s]."""
     configuration = run.configuration
-    setting = (configuration.num_slots, configuration.shuffle_partitions)
     rows = np.array([batch.num_rows for batch in run.batches], dtype=np.float64)
-    modelled_s = DurationModel(driver_s, level_spans(stages, *setting)).mean_s(rows)
+    modelled_s = DurationModel(driver_s, level_spans(stages, *configuration.size)).mean_s(rows)
     if not any(stage.task_per_state_row_s for stage in stages):
         return modelled_s
     in_state = run.held_rows
     most_rows = max(float(in_state.max()), 1.0)
-    fullest = DurationModel(driver_s, level_spans(stages, *setting, most_rows)).mean_s(rows)
+    fullest = DurationModel(driver_s, level_spans(stages, *configuration.size, most_rows)).mean_s(
+        rows
+    )
     # Every row of the state costs the same.
     return np.asarray(modelled_s + (fullest - modelled_s) * in_state / most_rows)
 
 
 def _fit_driver_phases(runs: Sequence[QueryRun], handovers_s: float) -> tuple[DriverPhase, ...]:
     weights = batch_weights(runs)
-    batches = [batch for run in runs for batch in run.batches]
+    batches = batches_of(runs)
     recorded_names = {name for batch in batches for name in batch.phases_s}
     names = [name for name in dict.fromkeys(PHASES.values()) if name in recorded_names]
     columns = {

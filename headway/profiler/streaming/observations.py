@@ -23,7 +23,7 @@ from headway.models.arrays import Array
 from headway.models.estimation.regression import power_law
 from headway.profiler.rows import Record
 from headway.profiler.streaming.batch_samples import is_timed, known_rows
-from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample, batches_of
 from headway.profiler.streaming.task_times import runs_own_operators
 
 _ALONE = 1.005
@@ -31,7 +31,7 @@ _ALONE = 1.005
 
 def observe_stage(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> StageObserved:
     """Measurements of the tasks of one stage, by its index in the batch, besides their time."""
-    samples = [batch.stages[stage_index] for run in runs for batch in run.batches]
+    samples = [batch.stages[stage_index] for batch in batches_of(runs)]
 
     def total(name: str) -> float:
         return float(sum(getattr(sample, name) for sample in samples))
@@ -84,7 +84,7 @@ def observe_state(runs: Sequence[QueryRun]) -> StateProfile | None:
         ),
         growth_per_s=_growth_per_s(batches),
         updated_rows=mean_updated_rows(batches),
-        updated_row_s=_updated_row_s([batch for run in runs for batch in run.batches]),
+        updated_row_s=_updated_row_s(batches_of(runs)),
         rate_exponent=_rate_exponent(runs),
         operators=tuple(_state_operators(batches)),
     )

@@ -23,7 +23,7 @@ from headway.domain import Z90, Separation, StageProfile
 from headway.models.arrays import Array
 from headway.models.estimation.fixed_time import Estimate, combined, within
 from headway.models.estimation.regression import is_spread
-from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample, batches_of
 from headway.profiler.streaming.task_times import (
     batch_weights,
     parts_s,
@@ -64,7 +64,7 @@ class TaskTime(NamedTuple):
 
 def has_one_size(runs: Sequence[QueryRun]) -> bool:
     """Whether all batches have about the same rows, by (E2)."""
-    rows = np.array([float(batch.num_rows) for run in runs for batch in run.batches])
+    rows = np.array([float(batch.num_rows) for batch in batches_of(runs)])
     return not is_spread(rows * without_feedback(runs))
 
 
@@ -133,7 +133,7 @@ def task_time(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -
     rows, both times the number of tasks and the exponent `e` of (E4): rows that do not follow those
     of the batch add nothing to larger ones. The stages may all be at the same end.
     """
-    batches = [batch for run in runs for batch in run.batches]
+    batches = batches_of(runs)
     samples = [batch.stages[stage_index] for batch in batches]
     weights = batch_weights(runs)
     mean_s = weighted_mean([sample.task_mean_s for sample in samples], weights)

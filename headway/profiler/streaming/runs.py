@@ -188,7 +188,7 @@ def steady_part(
         mean_file=_mean_file(reports, facts),
         written_files=_mean_written(reports, facts),
         is_gated=2 * len(gated) > len(steady),
-        adaptive=adaptive_settings(facts.properties, facts.spark_version)
+        adaptive=adaptive_settings(facts.properties, facts.spark_version, configuration.task_cpus)
         if plan.is_adaptive or is_replanned(steady)
         else None,
         resources=ran_on.of_profiles,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from headway.assumptions.fits import FRESH_JVM_S
 from headway.domain import (
+    Coalescing,
     Configuration,
     DefaultParallelism,
     Drain,
@@ -23,7 +24,6 @@ from headway.lazy_classes import changed, dataclass
 from headway.models.arrays import Array
 from headway.profiler.operators import Operator
 from headway.profiler.recorded_queries import query_label
-from headway.profiler.streaming.adaptive_settings import AdaptiveSettings
 from headway.profiler.streaming.stage_kinds import StageKind
 
 UNKNOWN_NAME = "unknown"
@@ -223,7 +223,7 @@ class QueryRun:
     written_files: float | None = None
     is_gated: bool = False
     drain: Drain | None = None
-    adaptive: AdaptiveSettings | None = None
+    adaptive: Coalescing | None = None
     source: SourceFacts | None = None
     resources: Mapping[int, StageResources] = field(default_factory=dict)
     batches: tuple[BatchSample, ...]
@@ -267,3 +267,8 @@ class QueryRun:
             seen=sum(stage.num_seen for stage in stages),
             expected=sum(stage.num_tasks for stage in stages),
         )
+
+
+def batches_of(runs: Iterable[QueryRun]) -> list[BatchSample]:
+    """The batches of all runs, one run after another."""
+    return [batch for run in runs for batch in run.batches]

@@ -34,7 +34,7 @@ from headway.profiler.streaming.one_size import (
     task_time,
     without_feedback,
 )
-from headway.profiler.streaming.samples import QueryRun
+from headway.profiler.streaming.samples import QueryRun, batches_of
 from headway.profiler.streaming.source_rules import source_reading
 from headway.profiler.streaming.stage_kinds import stage_work
 from headway.profiler.streaming.static_stages import static_rows
@@ -110,7 +110,7 @@ def _fit_stage(
     tables: frozenset[int],
 ) -> StageProfile:
     weights = batch_weights(runs)
-    batches = [batch for run in runs for batch in run.batches]
+    batches = batches_of(runs)
     samples = [batch.stages[stage_index] for batch in batches]
     batch_rows = np.array([batch.num_rows for batch in batches], dtype=np.float64)
     has_tasks = all(sample.has_tasks for sample in samples)
@@ -213,7 +213,7 @@ def _fit_stage(
 
 def _handover_s(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> float:
     """Time of a stage in excess of its slots' time, if it is alone on its level."""
-    samples = [batch.stages[stage_index] for run in runs for batch in run.batches]
+    samples = [batch.stages[stage_index] for batch in batches_of(runs)]
     levels = [other.level for other in runs[0].batches[0].stages]
     if levels.count(stage.level) > 1 or stage.hot_share_ratio > 0:
         return 0.0
@@ -264,7 +264,7 @@ def _prior(
     """
     partition_s = USUAL_PARTITION_S.value
     state_row_s, state_row_sd_s = (USUAL_STATE_ROW_S.value,) * 2 if copies_join else (0.0, np.inf)
-    batches = [batch for run in runs for batch in run.batches]
+    batches = batches_of(runs)
     samples = [batch.stages[stage_index] for batch in batches]
     reported_s = parts_s(batches, stage_index)
     fixed = without_rows(runs, stage_index, partition_s if tells_partitions else 0.0)
@@ -339,7 +339,7 @@ def _tasks_rule(
     )
     if follows_partitions and coalescing is None:
         return TasksRule.SHUFFLE, None
-    counts = [batch.stages[stage_index].num_tasks for run in runs for batch in run.batches]
+    counts = [batch.stages[stage_index].num_tasks for batch in batches_of(runs)]
     if coalescing is not None:
         return TasksRule.COALESCED, max(int(np.median(counts)), 1)
     rule = TasksRule.FIXED if is_static or has_parents else TasksRule.SOURCE

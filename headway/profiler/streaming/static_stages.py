@@ -10,7 +10,7 @@ import numpy as np
 from headway.assumptions.logs import SAME_ROWS_RATIO
 from headway.models.arrays import Array
 from headway.profiler.operators import DELTA_STATE
-from headway.profiler.streaming.samples import QueryRun, StageSample
+from headway.profiler.streaming.samples import QueryRun, StageSample, batches_of
 
 _MOST_TABLES = 8
 
@@ -22,7 +22,7 @@ def static_places(runs: Sequence[QueryRun]) -> frozenset[int]:
     whose rows are no multiple of the rows of the batch while another stage's are. The log of a
     Delta table is always one: its rows follow the number of commits.
     """
-    batches = [batch for run in runs for batch in run.batches]
+    batches = batches_of(runs)
     log_rows = np.log([batch.num_rows for batch in batches])
     first = batches[0].stages
     log_read = {
@@ -55,7 +55,7 @@ def static_rows(runs: Sequence[QueryRun], stage_index: int, tables: frozenset[in
     Which tables it reads is not always recorded, so those are taken that leave rows which follow
     the rows of the batch most closely; of equally good ones, the most.
     """
-    batches = [batch for run in runs for batch in run.batches]
+    batches = batches_of(runs)
     stage = batches[0].stages[stage_index]
     written = {
         table: float(np.mean([batch.stages[table].rows_written for batch in batches]))
@@ -87,7 +87,7 @@ def _reads_table_log(stage: StageSample) -> bool:
 
 
 def _rows_read(runs: Sequence[QueryRun], stage_index: int) -> Array:
-    return np.array([batch.stages[stage_index].rows_read for run in runs for batch in run.batches])
+    return np.array([batch.stages[stage_index].rows_read for batch in batches_of(runs)])
 
 
 def _is_multiple(log_ratio: float) -> bool:

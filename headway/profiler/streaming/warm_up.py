@@ -127,7 +127,7 @@ def _load_in_batch_s(run: QueryRun, load: StateLoad | None) -> float:
     else:
         load_s = load.load_s
     configuration = run.configuration
-    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+    slots, partitions = configuration.size
     return float(share_of_a_slot(slots, partitions)) * load_s
 
 

@@ -117,9 +117,13 @@ def test_a_stage_with_state_is_never_coalesced(operator: str, tmp_path: Path) ->
 def test_settings_are_those_of_the_application() -> None:
     def of(version: str = "4.1.0", **stated: str) -> tuple[object, ...] | None:
         prefix = "spark.sql.adaptive."
-        return adaptive_settings(
+        rule = adaptive_settings(
             {prefix + key.replace("_", "."): text for key, text in stated.items()}, version
         )
+        if rule is None:
+            return None
+        sizes_bytes = (rule.advisory_bytes, rule.smallest_bytes)
+        return (*sizes_bytes, rule.parallelism, rule.initial_partitions)
 
     assert of() == (64 * 2**20, 2**20, None, None)
     assert of("3.1.2") == (64 * 2**20, 16, None, None)
