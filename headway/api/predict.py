@@ -201,7 +201,7 @@ def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:
         if prediction.stable
         else None,
     )
-    return with_next_run(prediction, job)
+    return with_next_run(prediction, job, is_by_job=question.jvm_age_s is None)
 
 
 def _held_back(
@@ -242,17 +242,25 @@ def at_source_partitions(job: JobProfile, source_partitions: int) -> JobProfile:
 
 
 def with_next_run(
-    prediction: Prediction, job: JobProfile, target: Target | None = None
+    prediction: Prediction,
+    job: JobProfile,
+    target: Target | None = None,
+    *,
+    is_by_job: bool = False,
 ) -> Prediction:
     """The prediction with the run that would narrow it most, which is computed when first read.
 
-    With a target, the run narrows the statistic of that target.
+    With a target, the run narrows the statistic of that target. ``is_by_job``: the prediction is
+    that of the job as it is, and need not be made again.
     """
 
     def next_run() -> AdvisedRun | None:
         from headway.models.job.advice import AskedSetting
 
-        return AskedSetting.of(prediction, target).next_run(job)
+        setting = AskedSetting.of(prediction, target)
+        if is_by_job:
+            setting = replace(setting, interval_s=setting.interval_in(prediction))
+        return setting.next_run(job)
 
     return with_changes(prediction, next_run=later(next_run))
 

@@ -94,7 +94,7 @@ class Change:
 
 @made_when_asked(
     *("frontier", "binding", "sensitivities", "advice", "chosen", "kept_probability", "skew"),
-    *("rates", "most_on_nodes"),
+    *("rates", "most_on_nodes", "first_advice"),
 )
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _StreamAnswer(Result):
@@ -105,9 +105,10 @@ class _StreamAnswer(Result):
     ``planned_latency_s`` is the latency of the target at the planned confidence, so above the
     predicted one. ``chosen`` is the plan's own setting with its own maximum rate within target; a
     point of the ``frontier`` with as many nodes may be of another setting that carries more:
-    ``most_on_nodes`` is that point alone, which takes no search among more nodes.
-    ``also`` are further targets besides ``target``. ``budget_per_hour`` is given if it limits the
-    number of nodes. ``refused_node_types`` has the reason for each node type that is unsuitable.
+    ``most_on_nodes`` is that point alone, which takes no search among more nodes. ``first_advice``
+    is the first of ``advice`` alone. ``also`` are further targets besides ``target``.
+    ``budget_per_hour`` is given if it limits the number of nodes. ``refused_node_types`` has the
+    reason for each node type that is unsuitable.
     ``declared`` are the figures of a plan that was not made from a profiled run. ``findings`` are
     cautions and notes about it. ``kept_probability`` is that of all targets together (P23); None in
     files of earlier versions. ``skew`` is the effect of the heaviest key on its stage, None if no
@@ -151,6 +152,7 @@ class _StreamAnswer(Result):
     skew: PlannedSkew | None = None
     rates: tuple[PlannedRate, ...] = ()
     most_on_nodes: FrontierPoint | None = field(default=None, metadata={"key": None})
+    first_advice: Advice | None = field(default=None, metadata={"key": None})
     writes: PlannedWrites | None = None
     driver: PlannedDriver | None = None
 

@@ -141,7 +141,9 @@ class Candidates:
             rates = np.broadcast_to(rate_per_s, self.trigger_s.shape).tolist()
             return lambda index, **gain: self.alone(index).certified_excess(rates[index], **gain)
         planned = self.planned_rate_and_factor(rate_per_s)
-        but_latency, laws = np.maximum(*self._excess_of_load(*planned)), self._law(*planned)
+        rows = settled_batch_rows(self.durations, planned[0], self.trigger_s, planned[1])
+        of_load, laws = self._excess_of_load(*planned, rows), self._law(*planned, rows)
+        but_latency = np.maximum(*of_load)
 
         def excess(index: int, *, with_gain: bool = True) -> float:
             if but_latency[index] > 0.0:
@@ -160,11 +162,13 @@ class Candidates:
         return self._excess_at(*self.planned_rate_and_factor(rate_per_s))
 
     def _excess_at(self, rate: Array, factor: Array, beyond: _Beyond | None = None) -> Array:
-        load, launches = self._excess_of_load(rate, factor)
+        rows = settled_batch_rows(self.durations, rate, self.trigger_s, factor)
+        load, launches = self._excess_of_load(rate, factor, rows)
         excess, loaded = np.maximum(load, launches), np.flatnonzero(load < 0.0)
         if len(loaded):
-            settings = self.take(loaded)
-            law = settings._law(rate[loaded], factor[loaded])
+            is_all = len(loaded) == len(self)
+            settings = self if is_all else self.take(loaded)
+            law = settings._law(rate[loaded], factor[loaded], rows if is_all else None)
             if beyond is None:
                 of_law = np.maximum(load[loaded], settings._beyond(law))
             else:
@@ -177,7 +181,7 @@ class Candidates:
                 excess[met] = settings._excess_of_change(promise, rate[met], factor[met], beyond)
         return excess
 
-    def _excess_of_load(self, rate: Array, factor: Array) -> tuple[Array, Array]:
+    def _excess_of_load(self, rate: Array, factor: Array, rows: Array) -> tuple[Array, Array]:
         """Distances from the highest load that is quoted, and from the most launches if beyond."""
         load = load_ratio(
             self.question.profile,
@@ -186,6 +190,7 @@ class Candidates:
             trigger_s=self.trigger_s,
             factor=factor,
             highest_offered_load=HIGHEST_QUOTED_UTILIZATION_RATIO.value,
+            rows=rows,
         )
         launches = self.launch_ratio(rate, factor)
         return _log(load), np.where(launches > 1.0, _log(launches), -np.inf)
@@ -229,11 +234,6 @@ class Candidates:
         By moments if many settings are compared; by (T4) for one that is printed.
         """
         return self._latency_at(*self.planned_rate_and_factor(rate_per_s))
-
-    def each_latency_s(self, rate_per_s: Numeric) -> Array:
-        """The same for a few settings that are printed side by side, each by (T4)."""
-        settings = map(self.alone, range(len(self)))
-        return np.concatenate([setting.latency_s(rate_per_s) for setting in settings])
 
     def _latency_at(self, rate_per_s: Array, factor: Array) -> Array:
         law = self._law(rate_per_s, factor)
@@ -334,20 +334,20 @@ class Candidates:
         if self.question.profile.declared is not None:
             middle = self.question.at_confidence(0.5)
             return candidates_at(middle, self.settings()).planned_law(rate_per_s)
-        rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
-        return self._law(rate, np.ones_like(self.trigger_s))
+        return self._law(rate_per_s, np.ones_like(self.trigger_s))
 
     def settings(self) -> list[tuple[int, int, float]]:
         columns = (self.nodes.tolist(), self.partitions.tolist(), self.trigger_s.tolist())
         return list(zip(*columns, strict=True))
 
-    def _law(self, rate_per_s: Array, factor: Array) -> SettingLaw:
+    def _law(self, rate_per_s: Numeric, factor: Array, rows: Array | None = None) -> SettingLaw:
         return setting_law(
             self.question.profile,
             self.durations,
             rate_per_s=rate_per_s,
             trigger_s=self.trigger_s,
             factor=factor,
+            rows=rows,
         )
 
     def planned_rate_and_factor(self, rate_per_s: Numeric) -> tuple[Array, Array]:

@@ -95,6 +95,11 @@ class ExplainedSetting:
         return f"{format_duration(part_s)} of a batch of {format_duration(self.duration_s)}"
 
 
+def each_latency_s(settings: Candidates, rate_per_s: float) -> list[float]:
+    """Planned latencies of a few settings that are printed side by side, each by (T4) [s]."""
+    return [float(settings.alone(index).latency_s(rate_per_s)[0]) for index in range(len(settings))]
+
+
 def is_worthwhile(improved_s: float, now_s: float) -> bool:
     """Whether advice is worthwhile by which a time would become shorter.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from headway.digits import number_at, rank_of, rounded_up
 from headway.domain import Advice, Configuration, Promise, Target, Verdict
+from headway.lazy_classes import dataclass
 from headway.models.job.calibration import of_runs_and_fit, spread_ratio
 from headway.models.job.capacity import Capacity, sustainable_rate_per_s
 from headway.models.job.declared import figures_at

@@ -170,7 +170,7 @@ def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         cut = chunk.rfind(b"\n") + 1
         if cut:
-            yield b"".join((*begun, chunk[:cut]))
+            yield b"".join((*begun, memoryview(chunk)[:cut]))
             begun, begun_bytes = [], 0
         if begun_bytes < _LONGEST_LINE_BYTES:
             begun.append(chunk[cut:])

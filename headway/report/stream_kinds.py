@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from headway.domain import (
+    Advice,
     Finding,
     FindingCode,
     InfeasiblePlan,
@@ -103,7 +104,8 @@ def _obstacles_sheet(plan: InfeasiblePlan) -> Sheet:
             Section(title="binding constraints", texts=reasons[:_MOST_REASONS_OF_OBSTACLES]),
             *map(_briefly, skew_sections(plan)),
             Section(
-                title="other improvements", texts=tuple(advice.text for advice in plan.advice[:1])
+                title="other improvements",
+                texts=tuple(advice.text for advice in (_first_advice(plan),) if advice is not None),
             ),
             Section(lead="note", texts=notes(plan)[:MOST_NOTES_OF_OBSTACLES]),
             Section(texts=("--verbose shows the nearest plan in full, and the frontier",)),
@@ -169,8 +171,13 @@ def _latencies(plan: Plan) -> Section:
 def _further(plan: Plan, num_notes_left: int) -> str:
     """What is printed with ``--verbose`` only."""
     notes_left = f"{counted(num_notes_left, 'more note')}, " if num_notes_left > 0 else ""
-    improvements = "other improvements, " if plan.advice else ""
+    improvements = "" if _first_advice(plan) is None else "other improvements, "
     return f"--verbose shows {notes_left}{improvements}the frontier, and the source of every number"
+
+
+def _first_advice(plan: StreamAnswer) -> Advice | None:
+    """The first advice of a plan; one from a file has all of it only."""
+    return plan.first_advice or next(iter(plan.advice), None)
 
 
 def _frontier_data(plan: StreamAnswer) -> Iterator[Mapping[str, object]]:

@@ -39,8 +39,9 @@ def task_spread_ratio(sd_ratios: Array, num_tasks: Array, weights: Array) -> flo
     >>> task_spread_ratio(np.array([0.0798]), np.array([2]), np.ones(1))
     0.1000
     """
-    unbiased = sd_ratios / np.array([_mean_of_sample_sd(int(count)) for count in num_tasks])
-    return float(np.average(unbiased, weights=weights))
+    counts, count_indices = np.unique(num_tasks, return_inverse=True)
+    means = np.array([_mean_of_sample_sd(int(count)) for count in counts.tolist()])
+    return float(np.average(sd_ratios / means[count_indices], weights=weights))
 
 
 @cache

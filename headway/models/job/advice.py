@@ -27,6 +27,7 @@ from headway.domain import (
     AdvisedRun,
     Arrivals,
     Configuration,
+    Interval,
     JobProfile,
     Metric,
     Narrowing,
@@ -56,6 +57,7 @@ class AskedSetting:
     arrivals: Arrivals
     metric: Metric = Metric.TUPLE
     statistic: str = "p99"
+    interval_s: Interval | None = None  # of 90%, by the profile as it is, if predicted already
 
     @classmethod
     def of(cls, prediction: Prediction, target: Target | None = None) -> AskedSetting:
@@ -66,6 +68,17 @@ class AskedSetting:
             metric=Metric.TUPLE if target is None else target.metric,
             # Intervals are available for these two.
             statistic="mean" if target is not None and target.quantile is None else "p99",
+        )
+
+    def interval_in(self, prediction: Prediction) -> Interval | None:
+        """The interval that is asked for, in a prediction of the setting."""
+        latency = prediction.latency(self.metric)
+        return None if latency is None else latency.intervals90_s.get(self.statistic)
+
+    def interval_by(self, profile: JobProfile) -> Interval | None:
+        """The same by a profile."""
+        return self.interval_in(
+            predict(profile, self.configuration, self.arrivals, metrics=(self.metric,))
         )
 
     def next_run(self, profile: JobProfile) -> AdvisedRun | None:
@@ -200,19 +213,12 @@ def _narrowing(
     question: AskedSetting,
     shares: Shares,
 ) -> Narrowing:
-    latencies = [
-        predict(_fitted_to(profile, runs), question.configuration, question.arrivals).latency(
-            question.metric
-        )
-        for runs in (before, after)
-    ]
-    now_s, after_s = (
-        None if law is None else law.intervals90_s.get(question.statistic) for law in latencies
-    )
+    now, after_runs = (_fitted_to(profile, runs) for runs in (before, after))
+    is_answered = question.interval_s is not None and now == profile
     return Narrowing(
         statistic=question.statistic,
-        interval_now_s=now_s,
-        interval_after_s=after_s,
+        interval_now_s=question.interval_s if is_answered else question.interval_by(now),
+        interval_after_s=question.interval_by(after_runs),
         error_now_ratio=FitError(profile=profile, settings=before).ratio(shares),
         error_after_ratio=FitError(profile=profile, settings=after).ratio(shares),
     )

@@ -50,6 +50,7 @@ def predict(
     arrivals: Arrivals,
     *,
     jvm_age_s: float | None = None,
+    metrics: Collection[Metric] = tuple(Metric),
 ) -> Prediction:
     """Latency of a job at a setting.
 
@@ -60,6 +61,8 @@ def predict(
     jvm_age_s : float or None, > 0
         Seconds since the executors started; a young JVM is slower. None is the age at which the
         last profiled run ran.
+    metrics : collection of Metric
+        Latencies to predict, besides that of tuples; the others are None.
 
     Notes
     -----
@@ -80,7 +83,12 @@ def predict(
     (True, 2.39)
     """
     (prediction,) = predictions_at(
-        profile, configuration, arrivals, (arrivals.rate_per_s,), jvm_age_s=jvm_age_s
+        profile,
+        configuration,
+        arrivals,
+        (arrivals.rate_per_s,),
+        jvm_age_s=jvm_age_s,
+        metrics=metrics,
     )
     return prediction
 
@@ -102,9 +110,7 @@ def predictions_at(
         The stream, at any rate.
     rates_per_s : sequence of float, > 0
         Input rates, at least one. [records/s]
-    metrics : collection of Metric
-        Latencies to predict, besides that of tuples; the others are None.
-    profile, configuration, jvm_age_s
+    profile, configuration, jvm_age_s, metrics
         As for `predict`.
 
     Examples

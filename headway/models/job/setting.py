@@ -263,6 +263,7 @@ def setting_law(
     rate_per_s: Numeric,
     trigger_s: Numeric,
     factor: Numeric = 1.0,
+    rows: Array | None = None,
 ) -> SettingLaw:
     """Latency distribution at many rates, triggers, duration factors, slots and partitions.
 
@@ -272,6 +273,8 @@ def setting_law(
         Mean duration by rows at the slots and partitions, or a stack of them.
     rate_per_s, trigger_s, factor : float or (n,) array
         The factor multiplies every duration.
+    rows : (n,) array, optional
+        Those of `settled_batch_rows`, if they were computed already.
 
     Notes
     -----
@@ -291,7 +294,8 @@ def setting_law(
     array([0.78, 1.38])
     """
     rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
-    rows = settled_batch_rows(model, rate, trigger, factors)
+    if rows is None:
+        rows = settled_batch_rows(model, rate, trigger, factors)
     slope_s = factors * model.slope_s(rows)
     fixed_s = np.maximum(factors * model.mean_s(rows) - slope_s * rows, 1e-6)
     state = steady_state(
@@ -319,6 +323,7 @@ def load_ratio(
     trigger_s: Numeric,
     factor: Numeric,
     highest_offered_load: float,
+    rows: Array | None = None,
 ) -> Array:
     """Processing time that one second of input adds, over the allowed maximum (P3).
 
@@ -328,7 +333,7 @@ def load_ratio(
 
     Parameters
     ----------
-    profile, model, rate_per_s, trigger_s, factor
+    profile, model, rate_per_s, trigger_s, factor, rows
         As in :func:`setting_law`.
     highest_offered_load : float, > 0 and <= 1
         Maximum processing time per second of input.
@@ -342,7 +347,8 @@ def load_ratio(
     array([0.06, 0.11])
     """
     rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
-    rows = settled_batch_rows(model, rate, trigger, factors)
+    if rows is None:
+        rows = settled_batch_rows(model, rate, trigger, factors)
     offered_load = rate * factors * model.slope_s(rows)
     allowed = allowed_offered_load(profile.noise.batch_ratio, highest_offered_load)
     return np.asarray(offered_load / allowed)

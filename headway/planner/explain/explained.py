@@ -6,10 +6,13 @@ Parts that depend on each other share intermediate results.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import chain
+from typing import Any
 
 from headway.domain import (
+    Advice,
     Finding,
     FindingCode,
     FrontierPoint,
@@ -137,12 +140,10 @@ def settled_on(
         rejected=later(rejected),
         optimality=optimality,
         sensitivities=later(lambda: sensitivities(explained, (*resized(explained), *neighbours()))),
-        advice=later(
-            lambda: (
-                *new_checkpoint_advice(checkpoint, question, nodes, latency_s),
-                *as_fast_as_possible(explained),
-                *advice_of(explained),
-            )
+        **_advice(
+            lambda: new_checkpoint_advice(checkpoint, question, nodes, latency_s),
+            lambda: as_fast_as_possible(explained),
+            lambda: advice_of(explained),
         ),
         rules=later(rules),
         after_start=later(lambda: after_start(setting, configuration, latency_s)),
@@ -207,12 +208,10 @@ def nearest_there_is(
         sensitivities=later(
             lambda: sensitivities(explained, (*resized(explained), *retuned(explained)))
         ),
-        advice=later(
-            lambda: (
-                *new_checkpoint_advice(checkpoint, question, max_nodes, explained.latency_s),
-                *settling_advice(setting, Verdict.of(probability, question.confidence)),
-                *advice_of(explained),
-            )
+        **_advice(
+            lambda: new_checkpoint_advice(checkpoint, question, max_nodes, explained.latency_s),
+            lambda: settling_advice(setting, Verdict.of(probability, question.confidence)),
+            lambda: advice_of(explained),
         ),
         kept_probability=probability,
     )
@@ -227,6 +226,19 @@ def _explained(setting: Candidates, max_offsets: int | None = None) -> Explained
         nodes=int(setting.nodes[0]),
         latency_s=float(setting.latency_s(question.rate_per_s)[0]),
     )
+
+
+def _advice(*sources: Callable[[], Iterable[Advice]]) -> dict[str, Any]:
+    """The advice of some sources in turn as fields of a plan, and the first of it alone."""
+    advised = chain.from_iterable(source() for source in sources)
+    first_advice = cache(lambda: next(advised, None))
+
+    @cache
+    def advice() -> tuple[Advice, ...]:
+        first = first_advice()
+        return () if first is None else (first, *advised)
+
+    return {"first_advice": later(first_advice), "advice": later(advice)}
 
 
 def _highest(question: Question) -> FrontierPoint:

@@ -20,7 +20,7 @@ from headway.domain import (
 from headway.models.job.certified import certified
 from headway.models.job.predict import predict
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
-from headway.planner.explained_setting import ExplainedSetting
+from headway.planner.explained_setting import ExplainedSetting, each_latency_s
 from headway.planner.noise_free import lowest_latency
 from headway.planner.question import Question
 from headway.planner.tasks import most_launches_per_s, why_no_room
@@ -74,14 +74,14 @@ def _neighbours(
     if not sizes:
         return []
     settings = candidates_at(question, [size for _, size in sizes])
-    latencies_s = settings.each_latency_s(question.rate_per_s)
+    latencies_s = each_latency_s(settings, question.rate_per_s)
     met = settings.meets(question.rate_per_s)
     return [
         (
             Sensitivity(
                 kind="knob",
                 change=name,
-                latency_s=float(latencies_s[index]),
+                latency_s=latencies_s[index],
                 keeps_target=bool(met[index]),
             ),
             settings.alone(index),

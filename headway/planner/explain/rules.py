@@ -11,6 +11,7 @@ from headway.domain import Configuration, FrontierPoint, RuleOfThumb
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.borne_out import borne_out_per_s
 from headway.planner.candidates import candidates_at
+from headway.planner.explained_setting import each_latency_s
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.question import Question
 from headway.units import spark_trigger_text
@@ -43,7 +44,7 @@ def rules_of_thumb(
     max_nodes = max(setting[0] for _, setting in ruled)
     space = replace(question.space, max_nodes=max(max_nodes, question.space.max_nodes))
     settings = candidates_at(replace(question, space=space), [setting for _, setting in ruled])
-    latencies_s = settings.each_latency_s(question.rate_per_s)
+    latencies_s = each_latency_s(settings, question.rate_per_s)
     met = settings.meets(question.rate_per_s).tolist()
     by_moments_per_s = sustainable_rates_per_s(settings, _SOLVED_WITHIN).tolist()
     rates_per_s = [plan_point.sustainable_rate_per_s]  # including its rate limit
@@ -56,7 +57,7 @@ def rules_of_thumb(
             rule=name,
             nodes=setting[0],
             configuration=settings.configuration(index),
-            latency_s=float(latencies_s[index]),
+            latency_s=latencies_s[index],
             keeps_target=met[index],
             sustainable_rate_per_s=rates_per_s[index],
             cost_per_hour=question.space.cost_per_hour(setting[0]),

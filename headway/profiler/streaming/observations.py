@@ -24,7 +24,7 @@ from headway.models.estimation.regression import power_law
 from headway.profiler.rows import Record
 from headway.profiler.streaming.batch_samples import is_timed, known_rows
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample, batches_of
-from headway.profiler.streaming.task_times import runs_own_operators
+from headway.profiler.streaming.stage_runs import runs_own_operators
 
 _ALONE = 1.005
 

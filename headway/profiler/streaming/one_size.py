@@ -12,26 +12,17 @@ import numpy as np
 from headway.assumptions.fits import (
     EMPTY_BATCH_SD_RATIO,
     FRESH_JVM_S,
-    MOST_FEEDBACK_RATIO,
     MOST_SHUFFLED_ROW_S,
-    STATE_GROWN_RATIO,
     USUAL_PARTS_SD_S,
     USUAL_PARTS_SD_WITH_PYTHON_S,
     USUAL_ROWS_SHARE,
 )
 from headway.domain import Z90, Separation, StageProfile
-from headway.models.arrays import Array
 from headway.models.estimation.fixed_time import Estimate, combined, within
-from headway.models.estimation.regression import is_spread
-from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample, batches_of
-from headway.profiler.streaming.task_times import (
-    batch_weights,
-    parts_s,
-    rows_per_task,
-    runs_own_operators,
-    usual_fixed_time_of,
-    weighted_mean,
-)
+from headway.profiler.streaming.batch_sizes import weighted_mean
+from headway.profiler.streaming.stage_runs import StageRuns
+from headway.profiler.streaming.task_times import parts_s, unexplained_s2, usual_fixed_time_of
+from headway.profiler.streaming.times_at_age import StageTimes
 
 # Half the width of a uniform distribution over its standard deviation.
 _HALF_WIDTH_PER_SD = math.sqrt(3.0)
@@ -62,52 +53,10 @@ class TaskTime(NamedTuple):
         return max(self.fixed_high_s - below_s, 0.0)
 
 
-def has_one_size(runs: Sequence[QueryRun]) -> bool:
-    """Whether all batches have about the same rows, by (E2)."""
-    rows = np.array([float(batch.num_rows) for batch in batches_of(runs)])
-    return not is_spread(rows * without_feedback(runs))
-
-
-def without_feedback(runs: Sequence[QueryRun]) -> Array:
-    """What to multiply the rows of each batch by, so that batches before it do not show in them.
-
-    Notes
-    -----
-    **(E47)** At one rate, a query on no trigger, or on one that its batches overrun, has batches as
-    large as the one before was long: durations whose slowness lasts for several batches look like a
-    cost of rows, and nothing in them tells the two apart. So for (E2), a batch has the rows that
-    would have arrived in the mean interval of its run, `n m/w` after the interval `w` whose mean is
-    `m`, if these are closer to each other than its rows `n`. Rows with a coefficient of variation
-    above 0.5 differ by more than slowness explains, as those of a query that falls behind; they
-    count as they are, and so do those of batches that grow with their state.
-    """
-    return np.concatenate([_without_feedback(run) for run in runs])
-
-
-def _without_feedback(run: QueryRun) -> Array:
-    as_they_are = np.ones(len(run.batches))
-    intervals_s = np.array([batch.interval_s or math.nan for batch in run.batches])
-    rows = np.array([float(batch.num_rows) for batch in run.batches])
-    differ_much = np.std(rows) > MOST_FEEDBACK_RATIO.value * np.mean(rows)
-    if not np.all(intervals_s > 0.0) or differ_much or state_grows(run):
-        return as_they_are
-    factors = intervals_s.mean() / intervals_s
-    factors *= rows.sum() / max(float(rows @ factors), _LEAST_S)
-    return factors if np.std(rows * factors) < np.std(rows) else as_they_are
-
-
-def state_grows(run: QueryRun, in_stage: Array | None = None) -> bool:
-    """Whether the state of a query at least doubles within a run, or what a stage has of it."""
-    rows = np.array([batch.state.num_rows for batch in run.batches], dtype=np.float64)
-    if in_stage is not None:
-        rows *= in_stage
-    return bool(rows[-1] >= STATE_GROWN_RATIO.value * max(rows[0], 1.0))
-
-
-def task_time(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> TaskTime:
+def task_time(stage: StageRuns, times: StageTimes, fitted: StageProfile) -> TaskTime:
     r"""The time of a task without rows, as far as batches of one size determine it.
 
-    Without a range if the batches of the fitted ``stage`` determine its costs by other differences
+    Without a range if the batches of the ``fitted`` stage determine its costs by other differences
     than their rows.
 
     Notes
@@ -133,44 +82,39 @@ def task_time(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -
     rows, both times the number of tasks and the exponent `e` of (E4): rows that do not follow those
     of the batch add nothing to larger ones. The stages may all be at the same end.
     """
-    batches = batches_of(runs)
-    samples = [batch.stages[stage_index] for batch in batches]
-    weights = batch_weights(runs)
-    mean_s = weighted_mean([sample.task_mean_s for sample in samples], weights)
-    task_rows = [max(rows_per_task(batch, stage_index), _LEAST_ROWS) for batch in batches]
+    weights = stage.weights
+    mean_s = weighted_mean(times.task_mean_s, weights)
     time = TaskTime(
         mean_s=mean_s,
-        fixed_low_s=stage.task_fixed_s,
-        fixed_high_s=stage.task_fixed_s,
-        rows=weighted_mean(task_rows, weights),
-        num_tasks=weighted_mean([float(sample.num_tasks) for sample in samples], weights),
-        rows_exponent=stage.rows.exponent,
+        fixed_low_s=fitted.task_fixed_s,
+        fixed_high_s=fitted.task_fixed_s,
+        rows=weighted_mean(np.maximum(stage.rows_of_tasks, _LEAST_ROWS), weights),
+        num_tasks=weighted_mean(stage.num_tasks, weights),
+        rows_exponent=fitted.rows.exponent,
     )
-    if stage.separation is Separation.BATCHES or stage.is_static:
+    if fitted.separation is Separation.BATCHES or fitted.is_static:
         return time
-    reported_s = np.minimum(
-        parts_s(batches, stage_index), [sample.task_mean_s for sample in samples]
-    )
+    reported_s = np.minimum(parts_s(stage, times), times.task_mean_s)
     low_s = weighted_mean(reported_s, weights) * _LEAST_REPORTED_SHARE
-    if samples[0].has_parents and runs_own_operators(samples):
+    if stage.samples[0].has_parents and stage.runs_own_operators:
         low_s = max(low_s, mean_s - time.rows * MOST_SHUFFLED_ROW_S.value)
-    usual = usual_fixed_time_of(samples, reported_s, weights)
-    sd_s = _fixed_sd_s(stage, samples, mean_s)
+    usual = usual_fixed_time_of(stage, times, reported_s)
+    sd_s = _fixed_sd_s(stage, times, fitted, mean_s)
     if usual is not None:
         if sd_s is None:
             return _around(*within(usual, low_s, mean_s), time)
-        both = combined((usual, Estimate(stage.task_fixed_s, sd_s)))
+        both = combined((usual, Estimate(fitted.task_fixed_s, sd_s)))
         # What was measured without rows may be all of the time.
         fixed_s = float(np.clip(both.mean_s, low_s, mean_s))
         return _around(fixed_s, within(both, low_s, mean_s).sd_s, time)
     if sd_s is None:
-        for_rows_s = min(_least_for_rows_s(batches, samples, weights), mean_s - low_s)
+        for_rows_s = min(_least_for_rows_s(stage), mean_s - low_s)
         return time._replace(
             fixed_low_s=low_s,
             fixed_high_s=mean_s - for_rows_s,
             rows_share=USUAL_ROWS_SHARE.value,
         )
-    return _around(stage.task_fixed_s, sd_s, time)
+    return _around(fitted.task_fixed_s, sd_s, time)
 
 
 def _around(fixed_s: float, sd_s: float, time: TaskTime) -> TaskTime:
@@ -201,40 +145,32 @@ def row_cost_half_range(times: Sequence[TaskTime]) -> float:
     return min(half_s / rows_s, 1.0) if rows_s > _LEAST_S else 0.0
 
 
-def _least_for_rows_s(
-    batches: Sequence[BatchSample], samples: Sequence[StageSample], weights: Array
-) -> float:
+def _least_for_rows_s(stage: StageRuns) -> float:
     """CPU time of a task that can only be for its rows."""
+    batches, samples = stage.batches, stage.samples
     is_young = min(batch.jvm_age_s for batch in batches) < FRESH_JVM_S.value
     holds_state = samples[0].has_parents and any(batch.state.num_stores > 0 for batch in batches)
     if is_young or holds_state:
         return 0.0
     has_python = any(sample.python_s for sample in samples)
     set_up_sd_s = USUAL_PARTS_SD_WITH_PYTHON_S if has_python else USUAL_PARTS_SD_S
-    cpu_s = weighted_mean([sample.cpu_s / sample.num_tasks for sample in samples], weights)
-    return max(cpu_s - Z90 * set_up_sd_s.value, 0.0)
+    return max(stage.cpu_s - Z90 * set_up_sd_s.value, 0.0)
 
 
-def _fixed_sd_s(stage: StageProfile, samples: Sequence[StageSample], mean_s: float) -> float | None:
+def _fixed_sd_s(
+    stage: StageRuns, times: StageTimes, fitted: StageProfile, mean_s: float
+) -> float | None:
     """Standard deviation of the fitted fixed time; None if it was not fitted."""
-    if stage.separation is Separation.EMPTY and stage.task_fixed_s < mean_s - _LEAST_S:
-        return EMPTY_BATCH_SD_RATIO.value * stage.task_fixed_s
-    if stage.separation is not Separation.TASKS:
+    if fitted.separation is Separation.EMPTY and fitted.task_fixed_s < mean_s - _LEAST_S:
+        return EMPTY_BATCH_SD_RATIO.value * fitted.task_fixed_s
+    if fitted.separation is not Separation.TASKS:
         return None
-    unequal = [
-        sample for sample in samples if sample.task_sd_s is not None and sample.rows_variance > 0.0
-    ]
-    if not unequal:
+    unequal = np.isfinite(times.task_sd_s) & (stage.rows_variances > 0.0)
+    if not unequal.any():
         return None
-    unexplained_s2 = [
-        max(
-            (sample.task_sd_s or 0.0) ** 2
-            - sample.rows_time_covariance_s**2 / sample.rows_variance,
-            0.0,
-        )
-        for sample in unequal
-    ]
-    rows_variance = float(np.mean([sample.rows_variance for sample in unequal]))
-    num_tasks = float(np.mean([sample.num_tasks for sample in unequal]))
-    rows = float(np.mean([sample.rows_read / sample.num_tasks for sample in unequal]))
-    return rows * math.sqrt(float(np.mean(unexplained_s2)) / (num_tasks * rows_variance))
+    rows_variance = float(np.mean(stage.rows_variances[unequal]))
+    num_tasks = float(np.mean(stage.num_tasks[unequal]))
+    rows_read = np.array([sample.rows_read for sample in stage.samples])[unequal]
+    rows = float(np.mean(rows_read / stage.num_tasks[unequal]))
+    variance_s2 = float(np.mean(unexplained_s2(stage, times)[unequal]))
+    return rows * math.sqrt(variance_s2 / (num_tasks * rows_variance))

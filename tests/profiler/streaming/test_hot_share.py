@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from headway.profiler.streaming.samples import StageSample
-from headway.profiler.streaming.task_times import hot_share_ratio, spread_beside_rows
+from headway.profiler.streaming.stage_runs import hot_share_ratio
+from headway.profiler.streaming.task_times import unexplained_s2
 from tests.factories import a_stage_sample
+from tests.profiler.streaming.test_stage_fit import a_run, recorded
 
 
 def a_sample(num_tasks: int, largest: float, rows: float = 1e4) -> StageSample:
@@ -41,7 +45,10 @@ def test_one_task_tells_nothing() -> None:
 
 
 def test_times_that_follow_their_rows_leave_no_noise() -> None:
-    sample = a_sample(8, 5000.0)
-    assert sample.task_sd_s is not None
-    assert sample.task_sd_s > 1e-3
-    assert spread_beside_rows(sample).task_sd_s == pytest.approx(0.0, abs=1e-9)
+    run = a_run(10_000, 8, grows=False)
+    batches = tuple(
+        replace(batch, stages=(batch.stages[0], a_sample(8, 5000.0))) for batch in run.batches
+    )
+    stage, times = recorded([replace(run, batches=batches)], 1)
+    assert times.task_sd_s.min() > 1e-3
+    assert np.sqrt(unexplained_s2(stage, times)) == pytest.approx(0.0, abs=1e-9)

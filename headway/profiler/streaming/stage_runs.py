@@ -1,0 +1,340 @@
+"""One stage in the batches of some runs: all of it that does not depend on the age of the JVM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.assumptions.fits import LEAST_HOT_RATIO, MOST_HOT_RATIO
+from headway.domain import Coalescing, RowsLaw, SourceTasks, TasksRule
+from headway.lazy_classes import dataclass
+from headway.models.arrays import Array
+from headway.models.estimation.regression import is_spread, is_spread_within, power_law
+from headway.profiler.streaming.adaptive import coalescing_of
+from headway.profiler.streaming.batch_sizes import batch_weights, weighted_mean, without_feedback
+from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+from headway.profiler.streaming.source_rules import source_reading
+from headway.profiler.streaming.stage_kinds import stage_work
+from headway.profiler.streaming.stage_state import copies_a_join, most_states_grow, state_shares
+from headway.profiler.streaming.static_stages import static_rows
+from headway.profiler.streaming.times_at_age import batches_of, by_run
+
+_BATCHES_WITH_NAMES = 20
+# Operators that call code of the user, which may wait for anything, and those around typed ones.
+_OF_USERS = re.compile(r"Python|Pandas|Arrow|Map|FromObject|ToObject|TransformWithState|Generate")
+
+
+class CostTerms(NamedTuple):
+    """What the time of a task is a sum of: a column for each of its costs, by batch.
+
+    There is always one of ones and one of rows. ``state_share`` is what the stage has of all rows
+    of the state, ``copies_join`` whether its store copies the rows of a join.
+    """
+
+    columns: Array
+    tells_partitions: bool
+    tells_state: bool
+    copies_join: bool
+    state_share: float
+
+
+class EmptyBatch(NamedTuple):
+    """A batch without rows that shows the fixed time of a stage.
+
+    ``batch_index`` is its index among the batches without rows of all runs. ``rows`` and
+    ``usual_rows`` are those of a task in it, and in the other batches of its run.
+    """
+
+    batch_index: int
+    run_index: int
+    rows: float
+    usual_rows: float
+    readers: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StageRuns:
+    """One stage, by its index, in the batches of some runs, one run after another.
+
+    ``tables`` are the indices of stages that read static tables.
+    """
+
+    runs: Sequence[QueryRun]
+    stage_index: int
+    tables: frozenset[int] = frozenset()
+
+    @cached_property
+    def batches(self) -> list[BatchSample]:
+        """The batches of all runs."""
+        return batches_of(self.runs)
+
+    @cached_property
+    def samples(self) -> list[StageSample]:
+        """The stage in each of them."""
+        return [batch.stages[self.stage_index] for batch in self.batches]
+
+    @cached_property
+    def weights(self) -> Array:
+        """Weights of the batches."""
+        return batch_weights(self.runs)
+
+    @cached_property
+    def num_tasks(self) -> Array:
+        """Its tasks in each batch."""
+        return np.array([sample.num_tasks for sample in self.samples], dtype=np.float64)
+
+    @cached_property
+    def num_seen(self) -> Array:
+        """Those of them that are recorded."""
+        return np.array([sample.num_seen for sample in self.samples], dtype=np.float64)
+
+    @cached_property
+    def has_tasks(self) -> bool:
+        """Whether its tasks are recorded."""
+        return all(sample.has_tasks for sample in self.samples)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it reads a static table."""
+        return self.stage_index in self.tables
+
+    @cached_property
+    def rows_read(self) -> Array:
+        """Rows that it reads in each batch."""
+        rows_read = np.array([sample.rows_read for sample in self.samples])
+        # A source that reports no input rows reads those of the batch.
+        return rows_read if np.all(rows_read > 0) else self._batch_rows
+
+    @cached_property
+    def task_rows(self) -> Array:
+        """Mean rows of a task in each batch."""
+        return self.rows_read / self.num_tasks
+
+    @cached_property
+    def rows_of_tasks(self) -> Array:
+        """The same, with the rows of the batch only for those in which no input is reported."""
+        return np.array([rows_per_task(batch, self.stage_index) for batch in self.batches])
+
+    @cached_property
+    def rows_variances(self) -> Array:
+        """Variance of the rows of its tasks in each batch."""
+        return np.array([sample.rows_variance for sample in self.samples])
+
+    @cached_property
+    def mean_rows(self) -> float:
+        """Mean rows of a task."""
+        return weighted_mean(self.task_rows, self.weights)
+
+    @cached_property
+    def cpu_s(self) -> float:
+        """Mean CPU time of a task [s]."""
+        cpu_s = [sample.cpu_s / sample.num_tasks for sample in self.samples]
+        return weighted_mean(cpu_s, self.weights)
+
+    @cached_property
+    def commit_shares(self) -> Array:
+        """What it has of the state commits of each batch. [-]"""
+        return state_shares(self.batches, self.stage_index, "commit_s")
+
+    @cached_property
+    def rows_law(self) -> RowsLaw:
+        """Its rows by those of the batch."""
+        if self.is_static:
+            static = float(np.median(self.rows_read))
+            return RowsLaw(scale=0.0, exponent=0.0, static_rows=static)
+        of_tables = static_rows(self.runs, self.stage_index, self.tables)
+        of_stream = power_law(self._batch_rows, self.rows_read - of_tables, self.weights)
+        return RowsLaw(scale=of_stream.scale, exponent=of_stream.exponent, static_rows=of_tables)
+
+    @cached_property
+    def cost_terms(self) -> CostTerms | None:
+        """What batches of several sizes tell apart; None if there is one size, by (E2)."""
+        task_rows, runs = self.task_rows, self.runs
+        if not (is_spread(task_rows) and is_spread(task_rows * without_feedback(runs))):
+            return None
+        terms = [np.ones_like(task_rows), task_rows]
+        partitions = _partitions_written(runs, self.stage_index)
+        tells_partitions = _is_separable(partitions, np.column_stack(terms))
+        if tells_partitions:
+            terms.append(partitions)
+        held_rows = np.concatenate([run.held_rows for run in runs])
+        in_stage = state_shares(self.batches, self.stage_index)
+        in_store = held_rows * in_stage / self.num_tasks
+        copies_join = self.has_tasks and copies_a_join(runs[-1], in_stage)
+        tells_state = copies_join or (
+            most_states_grow(runs, in_stage) and _is_separable(in_store, np.column_stack(terms))
+        )
+        if tells_state:
+            terms.append(in_store)
+        return CostTerms(
+            columns=np.column_stack(terms),
+            tells_partitions=tells_partitions,
+            tells_state=tells_state,
+            copies_join=copies_join,
+            state_share=float((held_rows * in_stage).sum()) / max(float(held_rows.sum()), 1.0),
+        )
+
+    @cached_property
+    def runs_code_of_users(self) -> bool:
+        """Whether it runs Python, or an operator that calls functions of the user."""
+        return runs_code_of_users(self.samples)
+
+    @cached_property
+    def runs_own_operators(self) -> bool:
+        """Whether it is known to run Spark's own operators only."""
+        return runs_own_operators(self.samples)
+
+    @cached_property
+    def has_unequal_tasks(self) -> bool:
+        """Whether the rows of its tasks show what a row costs (E2)."""
+        return not self.runs_code_of_users and is_spread_within(self.rows_variances, self.task_rows)
+
+    @cached_property
+    def empty_batches(self) -> list[EmptyBatch]:
+        """The batches without rows that have its stages, and that do not compile its code."""
+        usual_rows = [float(np.mean(rows)) for rows in by_run(self.rows_of_tasks, self.runs)]
+        without_rows = [
+            (run_index, run, batch)
+            for run_index, run in enumerate(self.runs)
+            for batch in run.without_rows
+        ]
+        return [
+            EmptyBatch(
+                batch_index=batch_index,
+                run_index=run_index,
+                rows=rows_per_task(batch, self.stage_index),
+                usual_rows=usual_rows[run_index],
+                readers=_num_readers(run, self.stage_index),
+            )
+            for batch_index, (run_index, run, batch) in enumerate(without_rows)
+            if batch.signature == self.batches[0].signature
+            and batch.stages[self.stage_index].has_tasks
+            and (batch.batch_id > 0 or not self._first_one_compiles(run))
+        ]
+
+    @cached_property
+    def coalescing(self) -> Coalescing | None:
+        """How adaptive execution coalesces its partitions, if it does."""
+        return coalescing_of(self.runs, self.stage_index)
+
+    @cached_property
+    def tasks_rule(self) -> tuple[TasksRule, int | None]:
+        """What decides the number of its tasks, and their number if it is fixed."""
+        has_parents = self.samples[0].has_parents
+        follows_partitions = has_parents and all(
+            batch.stages[self.stage_index].num_tasks == run.configuration.shuffle_partitions
+            for run in self.runs
+            for batch in run.batches
+        )
+        if follows_partitions and self.coalescing is None:
+            return TasksRule.SHUFFLE, None
+        num_tasks = int(np.median(self.num_tasks))
+        if self.coalescing is not None:
+            return TasksRule.COALESCED, max(num_tasks, 1)
+        is_fixed = self.is_static or has_parents
+        return TasksRule.FIXED if is_fixed else TasksRule.SOURCE, num_tasks
+
+    @cached_property
+    def source_tasks(self) -> SourceTasks | None:
+        """The rule by which its tasks follow the cores or rows of the source, if there is one."""
+        if self.tasks_rule[0] is not TasksRule.SOURCE:
+            return None
+        return source_reading(self.runs, self.stage_index)[0]
+
+    @cached_property
+    def hot_share_ratio(self) -> float:
+        """Share of the rows that a hot key gives to one task."""
+        follows_keys = self.tasks_rule[0] is TasksRule.SHUFFLE
+        return hot_share_ratio(self.samples) if follows_keys else 0.0
+
+    @cached_property
+    def work(self) -> str | None:
+        """What it computes."""
+        operators = [sample.operators for sample in self.samples]
+        return stage_work(self.samples[0].kind, operators, _actions(self.runs, self.tables))
+
+    @cached_property
+    def _batch_rows(self) -> Array:
+        return np.array([batch.num_rows for batch in self.batches], dtype=np.float64)
+
+    def _first_one_compiles(self, run: QueryRun) -> bool:
+        """Whether the first batch of a query compiles the code that later ones run.
+
+        Its own operators may not be in the log.
+        """
+        return runs_own_operators([batch.stages[self.stage_index] for batch in run.batches])
+
+
+def runs_own_operators(samples: Sequence[StageSample]) -> bool:
+    """Whether a stage is known to run Spark's own operators only."""
+    return not runs_code_of_users(samples) and any(sample.operators for sample in samples)
+
+
+def runs_code_of_users(samples: Sequence[StageSample]) -> bool:
+    """Whether a stage runs Python, or an operator that calls functions of the user."""
+    names = {operator.name for sample in samples for operator in sample.operators}
+    return any(sample.python_s for sample in samples) or any(map(_OF_USERS.search, names))
+
+
+def rows_per_task(batch: BatchSample, stage_index: int) -> float:
+    """Rows of the batch, if its source does not report what its tasks read."""
+    stage = batch.stages[stage_index]
+    return (stage.rows_read or batch.num_rows) / stage.num_tasks
+
+
+def hot_share_ratio(samples: Sequence[StageSample]) -> float:
+    """Share of the rows that one task has beyond an even share; 0 below a tenth.
+
+    A hot key keeps its share for any number of tasks, but random unevenness does not. So of several
+    numbers of tasks, the one with the smallest share counts.
+    """
+    of_count: dict[int, list[float]] = {}
+    for sample in samples:
+        if sample.num_tasks > 1 and sample.rows_read > 0:
+            even = 1.0 / sample.num_tasks
+            beyond = (sample.rows_largest / sample.rows_read - even) / (1.0 - even)
+            of_count.setdefault(sample.num_tasks, []).append(
+                min(max(beyond, 0.0), MOST_HOT_RATIO.value)
+            )
+    smallest_share = min((float(np.median(shares)) for shares in of_count.values()), default=0.0)
+    return smallest_share if smallest_share >= LEAST_HOT_RATIO.value else 0.0
+
+
+def _num_readers(run: QueryRun, stage_index: int) -> int:
+    """Tasks that a task of the stage writes for; none if no exchange follows."""
+    behind = run.batches[0].stages[stage_index + 1 : stage_index + 2]
+    followed = any(stage.has_parents for stage in behind)
+    return run.configuration.shuffle_partitions if followed else 0
+
+
+def _partitions_written(runs: Sequence[QueryRun], stage_index: int) -> Array:
+    written = [_num_readers(run, stage_index) for run in runs]
+    return np.repeat(np.array(written, dtype=np.float64), [len(run.batches) for run in runs])
+
+
+def _is_separable(column: Array, terms: Array) -> bool:
+    """Whether a column differs enough between batches beyond what the other terms explain.
+
+    Two settings that differ in both rows and partitions do not separate their costs.
+    """
+    explained = terms @ np.linalg.lstsq(terms, column, rcond=None)[0]
+    return is_spread(column.mean() + column - explained)
+
+
+def _actions(runs: Sequence[QueryRun], tables: frozenset[int]) -> dict[int, str | None]:
+    """SQL executions of a batch that write, or read more than tables, and what each writes.
+
+    `foreachBatch` has several. What they write is known of one batch in four.
+    """
+    first_batches = [batch for run in runs for batch in run.batches[:_BATCHES_WITH_NAMES]]
+    actions: dict[int, str | None] = {}
+    for stage_index, kind in enumerate(runs[0].batches[0].kinds):
+        writes = (batch.stages[stage_index].write for batch in first_batches)
+        write = next(filter(None, writes), None)
+        if write is not None or stage_index not in tables:
+            actions[kind.write] = actions.get(kind.write) or write
+    return actions
