@@ -31,7 +31,7 @@ _TAIL_BY_RATE, _GAIN_BY_RATE = 95.0, 7.0
 # Beyond so large an excess it is less steep; after so many evaluations intervals are halved.
 _MOST_EXCESS, _MOST_INTERPOLATED = 3.0, 6
 # A setting so far beyond its latency is so whatever the cells of its chain are.
-_SURE_EXCESS = 0.05
+_SURE_EXCESS = 0.2
 # Of each of three points, the other two.
 _OTHERS = np.array([[1, 2], [0, 2], [0, 1]])
 
