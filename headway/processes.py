@@ -75,10 +75,16 @@ class AllCores:
                 with contextlib.suppress(OSError):
                     pipe.close()  # type: ignore[union-attr]  # pipes were asked for
 
-    def compute(self, computations: Sequence[Callable[[], Computed]]) -> list[Computed]:
+    def compute(
+        self,
+        computations: Sequence[Callable[[], Computed]],
+        *,
+        first: Callable[[], object] | None = None,
+    ) -> list[Computed]:
         """Results of computations, each of which can be pickled and takes a tenth of a second.
 
-        Raises the error of the first one that fails.
+        This process does something else ``first``, while others begin. Raises the error of the
+        first computation that fails.
         """
         self._start(min(num_cores(), len(computations) // _COMPUTATIONS_PER_PROCESS) - 1)
         waiting = deque(enumerate(computations))
@@ -89,6 +95,8 @@ class AllCores:
         ]
         for hand in hands:
             hand.start()
+        if first is not None:
+            first()
         _work_off(waiting, outcomes, _outcome_of)
         for hand in hands:
             hand.join()

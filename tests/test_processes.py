@@ -82,6 +82,20 @@ def slow_process_id(number: int) -> tuple[int, int]:
 
 
 @pytest.mark.usefixtures("two_cores")
+def test_this_process_does_something_else_first_while_another_one_computes() -> None:
+    with AllCores() as cores:
+        waits = partial(time.sleep, 3.0)
+        outcomes = cores.compute(
+            [partial(slow_process_id, number) for number in range(20)], first=waits
+        )
+    assert os.getpid() not in {process_id for _, process_id in outcomes}
+    # Also where no other process computes.
+    done: list[int] = []
+    assert AllCores().compute([partial(pow, 2, 3)], first=lambda: done.append(1)) == [8]
+    assert done == [1]
+
+
+@pytest.mark.usefixtures("two_cores")
 def test_what_a_process_does_not_compute_this_one_computes() -> None:
     computations = [partial(a_process_ends, number, os.getpid()) for number in [3] * 20 + [4]]
     with AllCores() as cores:

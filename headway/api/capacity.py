@@ -32,6 +32,7 @@ from headway.fleet.nouns import (
 )
 from headway.fleet.plan_fleet import plan_fleet, serve_most
 from headway.fleet.prices import costs_of_moves, is_planned_again, saving_of_job, shadow_prices
+from headway.fleet.problem import load_solver
 from headway.fleet.scenarios import drawn_ratios, plan_for_chance, plan_of_least_regret
 from headway.processes import AllCores
 from headway.spec.fleet_of import FleetForm, JobNeeds, catalog_of, fleet_members, nodes_on_offer
@@ -137,16 +138,14 @@ class _Maker:
 
     def search_ahead(self, growths: Sequence[float]) -> None:
         """Search at once what the jobs need at some growths, in every draw."""
-        drawn_jobs = [
-            (job, *self._drawn(job, growth, ratio))
+        drawn_jobs = (
+            (job, speed, *self._drawn(job, growth, ratio))
             for growth in growths
             for ratios in self._draws
             for job, ratio in zip(self.jobs, ratios, strict=True)
-        ]
-        search_together(
-            ((job, speed, scale, end) for job, scale, end in drawn_jobs for speed in self.speeds),
-            self._known_needs,
+            for speed in self.speeds
         )
+        search_together(drawn_jobs, self._known_needs, first=load_solver)
 
     def planned(self, growth: float) -> Capacity:
         """The plan by the file's rule for ranges, and the rule in words."""

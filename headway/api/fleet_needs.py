@@ -35,12 +35,19 @@ class KnownNeeds:
             self._by_key[key] = compute()
         return cast(Need, self._by_key[key])
 
-    def foresee(self, computations: Mapping[Hashable, Callable[[], Any]]) -> None:
-        """Compute at once, on all cores, what will be asked for by its key."""
+    def foresee(
+        self,
+        computations: Mapping[Hashable, Callable[[], Any]],
+        *,
+        first: Callable[[], object] | None = None,
+    ) -> None:
+        """Compute at once, on all cores, what will be asked for by its key.
+
+        This process does something else ``first``.
+        """
         keys = [key for key in computations if key not in self._by_key]
-        self._by_key.update(
-            zip(keys, self._cores.compute([computations[key] for key in keys]), strict=True)
-        )
+        needs = self._cores.compute([computations[key] for key in keys], first=first)
+        self._by_key.update(zip(keys, needs, strict=True))
 
     def profile_of(self, name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
         """The profile of a streaming job; a file is read once."""

@@ -253,11 +253,15 @@ def streaming_needs(
 
 
 def search_together(
-    drawn_jobs: Iterable[tuple[FleetJob, float, float, str]], known_needs: KnownNeeds
+    drawn_jobs: Iterable[tuple[FleetJob, float, float, str]],
+    known_needs: KnownNeeds,
+    *,
+    first: Callable[[], object] | None = None,
 ) -> None:
     """Search what streaming jobs need, for all rates of jobs that are alike together.
 
-    ``drawn_jobs`` are jobs of any kind with the arguments of `FleetJob.executors`.
+    ``drawn_jobs`` are jobs of any kind with the arguments of `FleetJob.executors`. This process
+    does something else ``first``.
     """
     questions: dict[Hashable, Question] = {}
     rates_per_s: dict[Hashable, list[list[float]]] = defaultdict(list)
@@ -269,11 +273,11 @@ def search_together(
         if key not in questions:
             questions[key] = job._question(speed, max(job_rates_per_s))
         rates_per_s[key].append(job_rates_per_s)
+    # The longest searches come first, so that all processes end at about the same time.
+    keys = sorted(questions, key=lambda key: -len(rates_per_s[key]))
     known_needs.foresee(
-        {
-            key: partial(_searched_staircase, question, rates_per_s[key])
-            for key, question in questions.items()
-        }
+        {key: partial(_searched_staircase, questions[key], rates_per_s[key]) for key in keys},
+        first=first,
     )
 
 

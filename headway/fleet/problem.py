@@ -352,6 +352,12 @@ class _Built:
         )
 
 
+def load_solver() -> None:
+    """Import what builds and solves problems, which takes seconds: when it is needed, or before."""
+    _cvxpy()
+    _sparse()
+
+
 def _or_price(price: float | None, otherwise: float) -> float:
     return otherwise if price is None else price
 

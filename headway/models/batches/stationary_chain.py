@@ -209,31 +209,40 @@ def _step_of(recursion: Recursion, levels: Levels, grid: Grid) -> Callable[[Arra
     columns = starts[:, np.newaxis] + np.arange(num_reached)
     upper = lowest + grid.cell * (columns + 0.5)
     upper[columns == num_columns - 1] = np.inf
-    score = (upper[:, np.newaxis, :] - middle[..., np.newaxis]) / width[..., np.newaxis]
-    kernels = np.diff(quick_ndtr(score), axis=2, prepend=0.0)
+    # Arrays of this size are used again, since the system clears new ones.
+    kernels = upper[:, np.newaxis, :] - middle[..., np.newaxis]
+    kernels /= width[..., np.newaxis]
+    shares = quick_ndtr(kernels)
+    kernels[..., 0] = shares[..., 0]
+    np.subtract(shares[..., 1:], shares[..., :-1], out=kernels[..., 1:])
     shift = per_level * np.arange(num_levels - 1, -1, -1)[:, np.newaxis]
     column = np.arange(num_columns)
     before = (column[: 2 * room] < shift).astype(np.float64)
     beyond = (column[num_cells:] >= shift + num_cells).astype(np.float64)
 
+    moved = np.zeros((num_levels, num_blocks * _BLOCK))
+    moved_blocks = moved.reshape(num_levels, num_blocks, _BLOCK).transpose(1, 0, 2)
+    parts = np.empty((num_blocks, num_levels, num_reached))
+    spread = np.empty((num_levels, num_columns))
+    reached = [spread[:, start : start + num_reached] for start in starts.tolist()]
+    # Each level is shifted by the cells per level: rows of the result begin earlier and earlier.
+    shifted = np.ndarray(
+        shape=(num_levels, num_cells),
+        buffer=spread,
+        offset=per_level * (num_levels - 1) * spread.itemsize,
+        strides=((num_columns - per_level) * spread.itemsize, spread.itemsize),
+    )
+
     def following(joint: Array) -> Array:
-        moved = np.zeros((num_levels, num_blocks * _BLOCK))
         moved[:, :num_cells] = levels.transition.T @ joint
-        parts = moved.reshape(num_levels, num_blocks, _BLOCK).transpose(1, 0, 2) @ kernels
-        spread = np.zeros((num_levels, num_columns))
-        for part, start in zip(parts, starts.tolist(), strict=True):
-            spread[:, start : start + num_reached] += part
-        # Each level is shifted by the cells per level: rows of the result begin earlier and
-        # earlier.
-        shifted = np.ndarray(
-            shape=joint.shape,
-            buffer=spread,
-            offset=per_level * (num_levels - 1) * spread.itemsize,
-            strides=((num_columns - per_level) * spread.itemsize, spread.itemsize),
-        ).copy()
-        shifted[:, 0] += np.einsum("lc,lc->l", spread[:, : 2 * room], before)
-        shifted[:, -1] += np.einsum("lc,lc->l", spread[:, num_cells:], beyond)
-        return shifted
+        np.matmul(moved_blocks, kernels, out=parts)
+        spread.fill(0.0)
+        for cells, part in zip(reached, parts, strict=True):
+            cells += part
+        result = shifted.copy()
+        result[:, 0] += np.einsum("lc,lc->l", spread[:, : 2 * room], before)
+        result[:, -1] += np.einsum("lc,lc->l", spread[:, num_cells:], beyond)
+        return result
 
     return following
 
@@ -275,19 +284,21 @@ def _iterated(
     least takes their place.
     """
     shape = joint.shape
+    states = np.empty((_STEPS_PER_ROUND + 1, joint.size))
+    moves, bends = np.empty_like(states[1:]), np.empty_like(states[2:])
     for _ in range(_MOST_ROUNDS):
-        results = [joint]
-        for _ in range(_STEPS_PER_ROUND):
-            results.append(following(results[-1]))
-        joint = results[-1]
-        states = np.reshape(results, (len(results), -1))
-        moves = np.diff(states, axis=0)
+        states[0] = joint.ravel()
+        for step in range(_STEPS_PER_ROUND):
+            joint = following(joint)
+            states[step + 1] = joint.ravel()
+        np.subtract(states[1:], states[:-1], out=moves)
         change = float(np.abs(moves[-1]).reshape(shape).sum(axis=0) @ interval_s)
         if change <= _CHANGE * float(joint.sum(axis=0) @ interval_s):
             break
-        bends = moves[:-1] - moves[-1]
+        np.subtract(moves[:-1], moves[-1], out=bends)
         weights = np.linalg.lstsq(bends @ bends.T, -bends @ moves[-1], rcond=None)[0]
-        joint = states[-1] + weights @ (states[1:-1] - states[-1])
+        np.subtract(states[1:-1], states[-1], out=bends)
+        joint = states[-1] + weights @ bends
         joint = np.maximum(joint, 0.0).reshape(shape)
         joint *= (level_share / joint.sum(axis=1))[:, np.newaxis]
     return joint

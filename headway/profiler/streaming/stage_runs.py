@@ -16,12 +16,12 @@ from headway.models.arrays import Array
 from headway.models.estimation.regression import is_spread, is_spread_within, power_law
 from headway.profiler.streaming.adaptive import coalescing_of
 from headway.profiler.streaming.batch_sizes import batch_weights, weighted_mean, without_feedback
-from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample, batches_of
 from headway.profiler.streaming.source_rules import source_reading
 from headway.profiler.streaming.stage_kinds import stage_work
 from headway.profiler.streaming.stage_state import copies_a_join, most_states_grow, state_shares
 from headway.profiler.streaming.static_stages import static_rows
-from headway.profiler.streaming.times_at_age import batches_of, by_run
+from headway.profiler.streaming.times_at_age import by_run
 
 _BATCHES_WITH_NAMES = 20
 # Operators that call code of the user, which may wait for anything, and those around typed ones.

@@ -13,7 +13,7 @@ from headway.domain import Drift
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
-from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample, batches_of
 
 _WITH_STAGES = "add_batch"
 
@@ -148,11 +148,6 @@ class RunTimes:
 def driver_factor(drift: Drift, age_s: float) -> float:
     """Time of the driver over that at the reference age, for ages within those of the runs."""
     return drift.driver_factor(age_s, oldest_s=age_s)
-
-
-def batches_of(runs: Sequence[QueryRun]) -> list[BatchSample]:
-    """The batches of some runs, one run after another."""
-    return [batch for run in runs for batch in run.batches]
 
 
 def by_run(values: Array, runs: Sequence[QueryRun]) -> list[Array]:
