@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ import headway
 from headway.cli.main import run
 from headway.domain import FindingCode, GrowthCause, JobProfile, SlowGrowth, SlowMeasure
 from headway.formats.profile_file import load_profile, save_profile
+from headway.profiler.streaming import trigger
 from headway.words import words_of
 from tests.profiler.event_log import AppLog, Query
 
@@ -42,6 +43,19 @@ def profiled(
     path = folder / "app-1"
     path.write_text("\n".join(map(json.dumps, events)), encoding="utf-8")
     return headway.profile(path)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def intervals_of_whole_minutes() -> Iterator[None]:
+    """Around a trigger of half an hour a hundred thousand intervals would be tried for each log."""
+    with pytest.MonkeyPatch.context() as patch:
+        every_ms = trigger._candidates_ms
+        patch.setattr(trigger, "_candidates_ms", lambda starts: whole_minutes(every_ms(starts)))
+        yield
+
+
+def whole_minutes(intervals_ms: Any) -> Any:
+    return intervals_ms[intervals_ms % 60_000 == 0]
 
 
 def longer(progress: dict[str, Any], phase: str, extra_ms: float) -> None:

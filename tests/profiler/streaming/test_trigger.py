@@ -36,6 +36,11 @@ def test_the_interval_comes_back_exactly(trigger_s: float, seed: int) -> None:
     assert read_trigger(*on_grid(trigger_s, durations_s, seed=seed)).trigger_s == trigger_s
 
 
+def test_half_an_hour_comes_back_exactly_among_a_hundred_thousand_intervals() -> None:
+    durations_s = np.random.default_rng(0).uniform(20.0, 60.0, 30)
+    assert read_trigger(*on_grid(1800.0, durations_s)).trigger_s == 1800.0
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_batches_that_run_over_do_not_hide_the_interval(seed: int) -> None:
     durations_s = np.random.default_rng(seed).choice([0.4, 0.8, 1.3, 2.7], 60)
