@@ -197,6 +197,9 @@ def test_the_accuracy_in_short_is_that_of_the_results() -> None:
     assert f"held {held[1]}%)" in text
     assert f"{mean[4]} for the mean and {p99[4]} for the p99" in text
     assert f"For windows it is {window[4]}, and {window[5]} within 10%" in text
+    backlogs = re.search(r"(\d+ of \d+) are within 10%", full)
+    assert backlogs is not None
+    assert f"within 10% for {backlogs[1]} workloads" in text
     # Of plans, the first table with these rows; the other one is of random promises.
     plans = figures(full[full.index("## Plans that were run") : full.index("## Calibration")])
     kept, unclear, refused = (

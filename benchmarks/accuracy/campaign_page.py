@@ -9,7 +9,7 @@ import argparse
 import gzip
 import json
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 from campaign.backlog_table import backlog_table
@@ -123,7 +123,7 @@ def page(results: Path) -> str:
         "",
         OTHER_WORDS,
         "",
-        *_other_figures(fitted),
+        *_other_figures(fitted, {row["workload"] for row in lines_of(results / LIVE_BACKLOGS)}),
         "## How far a fit can go",
         "",
         EVERY_WORDS,
@@ -253,8 +253,12 @@ def _median_and_share(mean: Sequence[float], p99: Sequence[float]) -> str:
     )
 
 
-def _other_figures(rows: Sequence[Row]) -> Iterator[str]:
-    """Median errors of what the tables above leave out, by workload and regime."""
+def _other_figures(rows: Sequence[Row], live: Container[str]) -> Iterator[str]:
+    """Median errors of what the tables above leave out, by workload and regime.
+
+    Workloads whose backlog was measured with ``live`` event times later have no rate here: that
+    backlog is predicted from runs of its own.
+    """
     columns = {
         "p50": ("latency", "p50"),
         "p95": ("latency", "p95"),
@@ -269,7 +273,9 @@ def _other_figures(rows: Sequence[Row]) -> Iterator[str]:
         f"| | judged | {' | '.join(columns)} | sustainable rate, over what a backlog ran at |"
     )
     ran_per_s = {
-        _workload(row): row["truth"]["rows_per_s"] for row in rows if row["setting"]["backlog"]
+        _workload(row): row["truth"]["rows_per_s"]
+        for row in rows
+        if row["setting"]["backlog"] and row["workload"] not in live
     }
     for name, of in {**grouped(rows, _workload), **regimes(rows)}.items():
         cells = [median_size(errors(of, what, figure)) for what, figure in columns.values()]
