@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
         ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes checkpoint-requests driver-runs driver-page switch-runs switch-judged switch-page scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
-        tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
+        tuning-simulated tuning-lost tuning-real tuning-real-page exactness exactness-page loop-cost \
         speed-planning speed-scheduling speed-scheduling-spark speed-capacity window-equality window-sharing window-runs window-kafka \
         shedding-lives ordered-equality ordered-runs ordered-state speed-ordered skewed-plans skewed-plans-page backlogs backlogs-page restarts restarts-page goldens \
         docs site figures wheel jars constraints audit java clean
@@ -223,6 +223,9 @@ speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours ->
 
 tuning-simulated: $(READY)  ## Headway and other rules under simulated load, half an hour, or QUIET='--minutes 10' of it; resumes -> docs/tuning-simulated.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 nice -n 10 $(BIN)/python benchmarks/run.py tuning_simulated --frozen $(FROZEN_RULE) --seen $(SEEN_RULE) $(QUIET) --output docs/tuning-simulated.md
+
+tuning-lost: $(READY)  ## why windows are late under the frozen rule, ten minutes; resumes; `make tuning-simulated` shows it
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 nice -n 10 $(BIN)/python benchmarks/run.py lost_windows --frozen $(FROZEN_RULE) --seen $(SEEN_RULE)
 
 tuning-real: $(READY) java  ## steps of load under the tuner, two parts of 95 minutes on a quiet machine; resumes where it stopped
 	$(BIN)/python benchmarks/run.py tuning_real --measure $(QUIET)

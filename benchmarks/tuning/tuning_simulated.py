@@ -44,6 +44,7 @@ from headway.units import S_PER_DAY
 from headway.version import __version__
 
 RESULTS = Path(__file__).parent / "results" / "tuning-simulated.jsonl"
+LOST_WINDOWS = RESULTS.with_name("lost-windows.jsonl")
 TRIGGER_S, CORES, PARTITIONS, MOST = 1.5, 4, 48, 12
 TARGET = "p99 <= 3s"
 CONSTANTS: dict[str, tuple[float, ...]] = {
@@ -236,7 +237,8 @@ def text(given: argparse.Namespace) -> str | None:
         TraceResult.of(part, [stored[unit.key] for unit in several])
         for (part, _), several in _by_trace(units).items()
     ]
-    return page_of(results, "\n".join(_before(given)))
+    lost = [line for line in lines_of(LOST_WINDOWS) if line["rule"] == given.frozen[:8]]
+    return page_of(results, "\n".join(_before(given)), lost)
 
 
 def _require_frozen(frozen: str) -> None:

@@ -24,6 +24,14 @@ FIXED = "static"
 # Of 36 traces: against each rule of others, against fixed sizes, and against all of them.
 GOAL_OF_RULES, GOAL_OF_FIXED, GOAL_OF_ANY, NUM_TRACES = 34, 28, 26, 36
 GOAL_OF_OPTIMUM, GOAL_OF_CHANGES, GOAL_OF_LOSS = 1.30, 1.5, 0.03
+CAUSES = {
+    "outage": "an outage in the quarter of an hour before",
+    "new high": "a step up for a load higher than any before",
+    "returned": "a step up after the rule had stepped down",
+    "first size": "a step up from the size at the start",
+    "step down": "the long batch of a step down",
+    "no change": "no change of the executors near it",
+}
 FIGURES = (
     "policy", "constant", "executor_s", "late_ratio", "kept_share", "changes_per_run",
     "reversals_per_run",
@@ -109,12 +117,16 @@ class TraceResult:
         return self.cost_s(self.headway) - self.cost_s(self.cheapest_size)
 
 
-def page_of(results: Sequence[TraceResult], before: str) -> str:
+def page_of(
+    results: Sequence[TraceResult], before: str, lost_windows: Sequence[Mapping[str, Any]] = ()
+) -> str:
     """The page; ``before`` tells of the frozen rule and of those before it."""
-    return "\n".join(_page(results, before))
+    return "\n".join(_page(results, before, lost_windows))
 
 
-def _page(results: Sequence[TraceResult], before: str) -> Iterator[str]:
+def _page(
+    results: Sequence[TraceResult], before: str, lost_windows: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
     yield "# Tuning, simulated"
     yield ""
     yield made_by("make tuning-simulated")
@@ -147,6 +159,11 @@ def _page(results: Sequence[TraceResult], before: str) -> Iterator[str]:
     yield ""
     yield from _lost(results)
     yield ""
+    if lost_windows:
+        yield "## Why windows are late"
+        yield ""
+        yield from _causes(results, lost_windows)
+        yield ""
     yield "## Regret"
     yield ""
     yield from _regret(results)
@@ -283,6 +300,39 @@ def _lost(results: Sequence[TraceResult]) -> Iterator[str]:
             f"{best.constant} | {result.lost_by(*RULES_OF_OTHERS, FIXED):.1%} "
             f"| {_hours(best)}, {_hours(result.headway)} |"
         )
+
+
+def _causes(
+    results: Sequence[TraceResult], lost_windows: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    """Late windows by the first cause that applies, on all traces and on those that were lost."""
+    lost = {
+        (result.part, result.trace)
+        for result in results
+        if not result.is_won(*RULES_OF_OTHERS, FIXED)
+    }
+    of_lost = [line for line in lost_windows if (line["part"], line["trace"]) in lost]
+    yield (
+        "Windows of five minutes in which Headway had more than 1% late rows, by the first cause "
+        "of this table that applies; all runs on the traces together. A fixed size never steps, "
+        "and one chosen with the trace known carries the highest load from the start: it only "
+        "loses windows to outages, to noise, and to loads that it is too small for."
+    )
+    yield ""
+    yield from headed("| cause | all traces | traces lost |")
+    for name, said in CAUSES.items():
+        yield f"| {said} | {_sum(lost_windows, name)} | {_sum(of_lost, name)} |"
+    num_all, num_of_lost = (
+        sum(_sum(lines, name) for name in CAUSES) for lines in (lost_windows, of_lost)
+    )
+    yield (
+        f"| all | {num_all} of {_sum(lost_windows, 'windows'):,} "
+        f"| {num_of_lost} of {_sum(of_lost, 'windows'):,} |"
+    )
+
+
+def _sum(lines: Iterable[Mapping[str, Any]], name: str) -> int:
+    return sum(line[name] for line in lines)
 
 
 def _regret(results: Sequence[TraceResult]) -> Iterator[str]:

@@ -8,7 +8,10 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
+import lost_windows
 import numpy as np
 import pytest
 import traces
@@ -21,6 +24,8 @@ from tuning_simulated_page import FIXED, OPTIMUM, TraceResult
 
 from headway.domain.live import PolicyOutcome
 from headway.errors import InputError
+from headway.models.simulation.closed_loop import LoopTrace
+from headway.models.simulation.loop_run import LoopRun, Step
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,6 +57,26 @@ def test_traces_that_were_drawn_for_an_earlier_rule_are_drawn_again() -> None:
     hours = {"random steps": 16 / 4, "ramp": 20 / 4, "spikes": 42 / 6, "outage": 24 / 3}
     drawn = {one.name: one.trace.edges_s[-1] for one in traces.drawn_traces(0x99BA9D95)}
     assert {name: drawn[name] / 3600.0 for name in hours} == hours
+
+
+def test_a_late_window_counts_under_the_first_cause_that_applies() -> None:
+    trace = LoopTrace(
+        edges_s=np.array([0.0, 3600.0, 7200.0]),
+        rates_per_s=np.array([1.0, 2.0]),
+        outages_s=((2400.0, 2500.0),),
+    )
+    steps = [(0.0, 2), (3700.0, 4), (5400.0, 3), (6600.0, 4)]
+
+    def cause(begin_s: float, num_steps: int = 4) -> str:
+        of_run = tuple(
+            Step(at_s=at_s, executors=num, trigger_s=1.0) for at_s, num in steps[:num_steps]
+        )
+        return lost_windows.cause_of(begin_s, trace, cast(LoopRun, SimpleNamespace(steps=of_run)))
+
+    assert [cause(begin_s) for begin_s in (2700.0, 3600.0, 5400.0, 6600.0, 1200.0)] == [
+        "outage", "new high", "step down", "returned", "no change",
+    ]  # fmt: skip
+    assert cause(3900.0, num_steps=2) == "first size"
 
 
 def test_long_traces_repeat_daily_but_for_the_height_of_a_day() -> None:
