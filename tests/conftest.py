@@ -19,7 +19,7 @@ from tests.seeds import examples, few_settings
 
 # The same examples every time, however slow the machine: what fails, fails for everyone. To search
 # among others: pytest --hypothesis-profile=default. `make test-statistical` looks at more of them.
-settings.register_profile("same-examples", examples(40, 100), derandomize=True)
+settings.register_profile("same-examples", examples(25, 100), derandomize=True)
 settings.load_profile("same-examples")
 
 # A JVM of a test lives for minutes and runs each query a few times: to compile it twice costs more

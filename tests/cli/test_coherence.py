@@ -95,7 +95,7 @@ class Asked:
         return dict(json.loads(out))
 
 
-@pytest.fixture(params=seeds(5, 60), ids=lambda seed: f"seed{seed}")
+@pytest.fixture(params=seeds(3, 60), ids=lambda seed: f"seed{seed}")
 def asked(
     request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> Asked:

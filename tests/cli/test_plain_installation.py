@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,8 +20,8 @@ from tests.sources import ROOT
 EXAMPLES, CONFIGS = ROOT / "examples", ROOT / "configs"
 Commands = Sequence[Sequence[str]]
 
-#: Runs commands in a folder, "> FILE" as a shell would, without some packages; prints for each its
-#: exit code, output and messages.
+#: Runs commands, each in a folder, "> FILE" as a shell would, without some packages; prints for
+#: each its exit code, output and messages.
 _RUN_ALL = f"""
 import contextlib, io, json, sys
 from pathlib import Path
@@ -29,13 +29,17 @@ missing, commands = json.load(sys.stdin)
 sys.modules.update(dict.fromkeys(missing))  # taken as not installed
 {FEW_SETTINGS}
 from headway.cli.main import run
-for words in commands:
+for folder, words in commands:
     printed, errors = io.StringIO(), io.StringIO()
     words, file = (words[:-2], words[-1]) if ">" in words else (words, None)
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors):
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(errors),
+    ):
         code = run(words)
-    if file is not None:
-        Path(file).write_text(printed.getvalue())
+        if file is not None:
+            Path(file).write_text(printed.getvalue())
     print(json.dumps([int(code), printed.getvalue(), errors.getvalue()]))
 """
 
@@ -51,22 +55,35 @@ def put_files_into(folder: Path) -> None:
     headway.save_profile(replace(profile, shape=kafka), folder / "kafka.profile.yaml")
 
 
-def answers(missing: set[str], commands: Commands, folder: Path) -> list[tuple[int, str, str]]:
-    """Exit code, output and messages of each command."""
-    folder.mkdir()
-    put_files_into(folder)
+Answer = tuple[int, str, str]
+"""Exit code, output and messages of a command."""
+
+
+def answers(
+    missing: set[str], jobs: Mapping[str, Commands], folder: Path
+) -> dict[str, list[Answer]]:
+    """What commands about jobs answer in one process, each job in a folder of its own."""
+    commands = []
+    for number, (job, words) in enumerate(jobs.items()):
+        own = folder / str(number)
+        own.mkdir(parents=True)
+        put_files_into(own)
+        commands += [(job, (str(own), each)) for each in words]
     done = subprocess.run(
         [sys.executable, "-c", _RUN_ALL],
-        input=json.dumps([sorted(missing), commands]),
+        input=json.dumps([sorted(missing), [command for _, command in commands]]),
         cwd=folder,
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    answered = map(json.loads, done.stdout.splitlines())
-    return [(code, printed, errors) for code, printed, errors in answered]
+    answered: dict[str, list[Answer]] = {job: [] for job in jobs}
+    for (job, _), line in zip(commands, done.stdout.splitlines(), strict=True):
+        code, printed, errors = json.loads(line)
+        answered[job].append((code, printed, errors))
+    return answered
 
 
 def about(job: str, options: Sequence[str], setting: Sequence[str]) -> Commands:
@@ -135,19 +152,43 @@ JOBS: dict[str, Commands] = {
 
 #: Each takes a quarter of a minute or more.
 SLOW = ("pipelines", "stream with hot keys")
+QUICK = tuple(job for job in JOBS if job not in SLOW)
 
 
-@pytest.mark.parametrize(
-    "job",
-    [
-        *(job for job in JOBS if job not in SLOW),
-        *(pytest.param(job, marks=pytest.mark.statistical) for job in SLOW),
-    ],
-)
-def test_a_plain_installation_answers_as_one_with_all_extras(job: str, tmp_path: Path) -> None:
-    plain, whole = (
-        answers(missing, JOBS[job], tmp_path / name)
-        for name, missing in (("plain", required(*EXTRAS)), ("whole", set[str]()))
-    )
+def of_both_installations(
+    jobs: Sequence[str], folder: Path
+) -> tuple[dict[str, list[Answer]], dict[str, list[Answer]]]:
+    """Answers without what the extras install, and with all of it."""
+    asked = {job: JOBS[job] for job in jobs}
+    plain = answers(required(*EXTRAS), asked, folder / "plain")
+    return plain, answers(set(), asked, folder / "whole")
+
+
+@pytest.fixture(scope="module")
+def quick_answers(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[dict[str, list[Answer]], dict[str, list[Answer]]]:
+    """Of all jobs in two processes: Headway is loaded twice, not twice for each job."""
+    return of_both_installations(QUICK, tmp_path_factory.mktemp("quick"))
+
+
+def require_alike(plain: Sequence[Answer], whole: Sequence[Answer]) -> None:
     assert [answer for answer in plain if answer[0] not in (0, 3)] == []
     assert plain == whole
+
+
+@pytest.mark.parametrize("job", QUICK)
+def test_a_plain_installation_answers_as_one_with_all_extras(
+    job: str, quick_answers: tuple[dict[str, list[Answer]], dict[str, list[Answer]]]
+) -> None:
+    plain, whole = quick_answers
+    require_alike(plain[job], whole[job])
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("job", SLOW)
+def test_a_plain_installation_answers_as_one_with_all_extras_at_length(
+    job: str, tmp_path: Path
+) -> None:
+    plain, whole = of_both_installations([job], tmp_path)
+    require_alike(plain[job], whole[job])

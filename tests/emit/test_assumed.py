@@ -451,7 +451,7 @@ def flow(settings: object) -> str:
     return str(yaml.safe_dump(settings, default_flow_style=True, width=9999)).strip()
 
 
-@examples(40, 1000)
+@examples(25, 1000)
 @given(
     conf=CONF,
     executor=EXECUTOR,

@@ -172,7 +172,7 @@ def merged(tree: object, changes: object) -> object:
     return {**tree, **{key: merged(tree.get(key), value) for key, value in changes.items()}}
 
 
-@examples(50, 150)
+@examples(30, 150)
 @given(tree=TREES.filter(bool), changes=TREES, flow=st.sampled_from([None, False, True]))
 def test_a_patched_text_says_what_was_asked(
     tree: object, changes: object, flow: bool | None

@@ -226,7 +226,7 @@ def manifests(draw: st.DrawFn) -> str:
     return f"{head}  executor: {executor}  driver: {{cores: 1}}{comment()}\n"
 
 
-@examples(60, 200)
+@examples(30, 200)
 @given(text=manifests(), newline=st.sampled_from(["\n", "\r\n"]))
 def test_comments_stay_and_values_are_read_back(text: str, newline: str) -> None:
     text = text.replace("\n", newline)

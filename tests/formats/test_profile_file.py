@@ -39,7 +39,7 @@ from tests.seeds import examples
 
 GOOD = dump_profile(a_profile()) + "notes: []\n"
 
-fast = settings(examples(20, 60), suppress_health_check=[HealthCheck.function_scoped_fixture])
+fast = settings(examples(12, 60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 amounts = st.floats(min_value=0, max_value=1e15)
 seconds = st.floats(min_value=0, max_value=LONGEST_S)
 positive = st.floats(min_value=1e-9, max_value=1e15)

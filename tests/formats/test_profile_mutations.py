@@ -69,7 +69,7 @@ NUMBERS = st.one_of(
 )
 
 
-@examples(20, 60)
+@examples(12, 60)
 @given(place=st.integers(0, 10**6), number=NUMBERS, text=st.sampled_from([JOB, APPLICATION]))
 def test_any_number_anywhere(
     place: int, number: float, text: str, tmp_path_factory: pytest.TempPathFactory

@@ -42,7 +42,7 @@ def test_no_setting_sustains_more_than_the_bound_of_its_size(seed: int) -> None:
         assert sustainable_rates_per_s(settings, 1e-3).max() <= bound_per_s * (1 + 1e-3)
 
 
-@pytest.mark.parametrize("seed", seeds(12, 25))
+@pytest.mark.parametrize("seed", seeds(6, 25))
 def test_no_plan_goes_below_the_relaxation(seed: int) -> None:
     case = random_case(seed)
     found = case.answer()

@@ -130,7 +130,7 @@ def passed(trigger_s: float, burst: Burst, rate_per_s: float = 10_000.0) -> Pass
     return passage(model, rate_per_s, trigger_s, 1.0, burst, usual)
 
 
-@examples(20, 60)
+@examples(12, 60)
 @given(
     trigger_s=st.sampled_from([0.0, 0.5, 2.0, 10.0]),
     rate_per_s=st.floats(11_000.0, 120_000.0),

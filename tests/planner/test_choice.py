@@ -61,7 +61,7 @@ def check_preference(seed: int) -> None:
             assert chosen.trigger_s[0] == same.trigger_s.max()
 
 
-@pytest.mark.parametrize("seed", seeds(6, 12))
+@pytest.mark.parametrize("seed", seeds(4, 12))
 def test_the_preference_takes_no_node_more(seed: int) -> None:
     question, needed = random_question(seed), fewest_of(seed)
     answer = plan(

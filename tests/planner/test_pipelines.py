@@ -252,7 +252,7 @@ def ranges(draw: st.DrawFn) -> tuple[PipelineQuestion, PipelineSetting, Pipeline
     return asked, shortest, replace(shortest, shuffle_period_s=high[0], poll_period_s=high[1])
 
 
-@examples(15, 60)
+@examples(10, 60)
 @given(ranges(), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_no_setting_of_a_range_is_below_its_floor(
     case: tuple[PipelineQuestion, PipelineSetting, PipelineSetting], first: float, second: float

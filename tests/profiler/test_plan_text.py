@@ -431,7 +431,7 @@ FRAGMENTS = [
 ]
 
 
-@examples(100, 300)
+@examples(50, 300)
 @given(
     st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=30), max_size=12).map("".join),
     st.integers(0, 5000),

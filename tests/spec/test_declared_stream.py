@@ -233,7 +233,7 @@ def test_an_existing_checkpoint_needs_its_partitions_stated(
     assert json.loads(capsys.readouterr().out)["configuration"]["shuffle_partitions"] == 16
 
 
-@examples(60, 200)
+@examples(30, 200)
 @given(
     mid_s=st.floats(1e-9, 1e3),
     below=st.floats(0.0, 1.0),

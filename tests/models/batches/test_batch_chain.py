@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.batches.batch_chain import BatchChain, batch_chain
@@ -17,6 +17,7 @@ from headway.models.laws.normal import ndtri
 from tests.oracles.microbatch import MicrobatchTrace
 from tests.oracles.microbatch_runs import simulate_microbatch_runs
 from tests.oracles.tail_index import LATENCY_HAS_MEAN, LATENCY_HAS_VARIANCE, tail_index
+from tests.seeds import examples, first_of
 
 RATE_PER_S = 1000.0
 
@@ -39,14 +40,16 @@ def chain_of(duration: AffineDuration, trigger_s: float = 0.0) -> BatchChain:
     return chain
 
 
-def simulated(duration: AffineDuration, trigger_s: float) -> tuple[MicrobatchTrace, ...]:
+def simulated(
+    duration: AffineDuration, trigger_s: float, num_runs: int
+) -> tuple[MicrobatchTrace, ...]:
     """Four simulations, whose spread is what chance does to each."""
     return tuple(
         simulate_microbatch_runs(
             duration,
             RATE_PER_S,
             trigger_s,
-            num_runs=1_500,
+            num_runs=num_runs,
             num_batches=200,
             num_warmup_batches=250,
             seed=seed,
@@ -82,14 +85,20 @@ MOST_CHANCES = 3.0
 
 @pytest.mark.parametrize(
     "setting",
-    [*SETTINGS, *(pytest.param(one, marks=pytest.mark.statistical) for one in MORE_SETTINGS)],
+    [
+        *SETTINGS,
+        *(pytest.param(setting, marks=pytest.mark.statistical) for setting in MORE_SETTINGS),
+    ],
 )
-def test_means_and_quantiles_are_those_of_the_event_simulation(setting: tuple[float, ...]) -> None:
+@pytest.mark.parametrize("num_runs", first_of([400, 1_500], 1))
+def test_means_and_quantiles_are_those_of_the_event_simulation(
+    setting: tuple[float, ...], num_runs: int
+) -> None:
     """What is compared follows from the tail index: a mean of latencies exists beyond 2, and means
     of simulations scatter as their spread says only where it is beyond 3; quantiles always do."""
     load, trigger_s, noise, share, persistence = setting
     duration = line(load, noise, share, persistence)
-    chain, traces = chain_of(duration, trigger_s), simulated(duration, trigger_s)
+    chain, traces = chain_of(duration, trigger_s), simulated(duration, trigger_s, num_runs)
     index = tail_index(load, noise, share, persistence)
     found = {
         f"p{100 * q:.0f}": (
@@ -232,7 +241,7 @@ def test_additive_noise_and_counts_are_drawn_anew() -> None:
     persistence=st.floats(0.0, 0.98),
     trigger_s=st.floats(0.0, 8.0),
 )
-@settings(max_examples=25, deadline=None)
+@examples(15, 25)
 def test_quantiles_are_ordered_and_invert_the_shares(
     load: float, noise: float, share: float, persistence: float, trigger_s: float
 ) -> None:

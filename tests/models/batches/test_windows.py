@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +18,7 @@ from headway.models.batches.windows import (
     append_window_latency,
     update_window_latency,
 )
-from tests.oracles.microbatch import simulate_microbatch
+from tests.oracles.microbatch import MicrobatchTrace, simulate_microbatch
 from tests.oracles.windows import RowStream, simulate_windows
 from tests.seeds import first_of
 
@@ -243,14 +245,22 @@ def test_quantiles_are_ordered_and_never_nan(
             assert np.all(reached >= np.array([0.01, 0.5, 0.95, 0.99, 0.999]) - 1e-3)
 
 
+@lru_cache(maxsize=8)
+def simulated_batches(
+    offered_load: float, noise: float, trigger_s: float, num_batches: int
+) -> MicrobatchTrace:
+    """Batches of which windows of any slide and mode are emitted."""
+    return simulate_microbatch(
+        AffineDuration(2.0, offered_load / RATE_PER_S, noise), RATE_PER_S, trigger_s,
+        num_batches=num_batches, seed=3, dispersion=0.0,
+    )  # fmt: skip
+
+
 def simulated(
     offered_load: float, noise: float, trigger_s: float, slide_s: float, mode: str, num_batches: int
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], WindowLatency]:
     """Latencies of a simulated query, and their law."""
-    trace = simulate_microbatch(
-        AffineDuration(2.0, offered_load / RATE_PER_S, noise), RATE_PER_S, trigger_s,
-        num_batches=num_batches, seed=3, dispersion=0.0,
-    )  # fmt: skip
+    trace = simulated_batches(offered_load, noise, trigger_s, num_batches)
     span = float(np.maximum(trace.duration_s, trigger_s).sum())
     ends = np.arange(slide_s, 0.9 * span, slide_s)
     rows = RowStream(rate_per_s=100.0, lag_s=0.5)

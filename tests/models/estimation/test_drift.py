@@ -78,7 +78,7 @@ def test_run_lengths_hold_in_simulated_scores() -> None:
     assert np.mean(lengths) == pytest.approx(exact, rel=0.025)
 
 
-@examples(40, 100)
+@examples(25, 100)
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=40), st.floats(0.0, 2.0))
 def test_the_sum_is_page_s_recursion(values: list[float], allowance: float) -> None:
     total, expected = 0.0, []
@@ -108,7 +108,7 @@ def test_two_sides_halve_the_time_between_false_alarms() -> None:
     assert float(one) == pytest.approx(2.0 * float(two))
 
 
-@examples(25, 60)
+@examples(15, 60)
 @given(st.floats(10, 1e7), st.floats(0.0, 1.5), st.booleans())
 def test_a_threshold_gives_its_run_length(wished: float, allowance: float, both: bool) -> None:
     threshold = cusum_threshold(wished, allowance, two_sided=both)

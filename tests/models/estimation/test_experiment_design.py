@@ -7,7 +7,7 @@ from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import nnls
@@ -18,6 +18,7 @@ from headway.models.estimation.experiment_design import (
     log_information,
 )
 from tests.models.estimation.batches import lognormal
+from tests.seeds import examples
 
 # The design study: four terms of Ernest, three loads and five core counts.
 LOADS, CORES = (2e4, 6e4, 2e5), (1, 2, 4, 8, 16)
@@ -78,7 +79,7 @@ def test_what_has_been_run_is_complemented() -> None:
     assert 0 in design
 
 
-@settings(max_examples=40)
+@examples(20, 40)
 @given(st.integers(0, 1000), st.lists(st.floats(1e-6, 1e6), min_size=3, max_size=3))
 def test_units_do_not_change_the_choice(seed: int, units: list[float]) -> None:
     columns = np.random.default_rng(seed).standard_normal((8, 3))

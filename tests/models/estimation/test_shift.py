@@ -63,7 +63,7 @@ def test_amounts_come_back() -> None:
     assert both.ratio == pytest.approx(1.5)
 
 
-@examples(40, 100)
+@examples(25, 100)
 @given(
     st.lists(st.tuples(st.floats(0, 1e6), st.floats(1e-3, 1e3)), min_size=1, max_size=9),
     st.floats(0.01, 1.0),

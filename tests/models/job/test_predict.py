@@ -438,7 +438,7 @@ def test_without_cost_per_row_every_rate_is_sustained() -> None:
     assert ask(straight(stages=(free,)), 10000.0).sustainable_rate_per_s >= 1e11
 
 
-@examples(25, 100)
+@examples(15, 100)
 @given(question=st.fixed_dictionaries(SETTINGS))
 def test_every_prediction_is_ordered_complete_and_finite(question: dict[str, Any]) -> None:
     _, prediction = ask_any(question)
@@ -466,7 +466,7 @@ def test_every_prediction_is_ordered_complete_and_finite(question: dict[str, Any
     assert min(prediction.phases_s.values()) >= 0
 
 
-@examples(15, 60)
+@examples(10, 60)
 @given(question=st.fixed_dictionaries(SETTINGS), growth=st.floats(1.0, 4.0))
 def test_latency_never_falls_with_the_rate(question: dict[str, Any], growth: float) -> None:
     profile, slow = ask_any(question)

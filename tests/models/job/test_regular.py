@@ -47,7 +47,7 @@ def at_rate(profile: JobProfile, setting: Configuration, rate_per_s: float) -> P
     return predict(profile, setting, arrivals)
 
 
-@examples(8, 25)
+@examples(6, 25)
 @given(
     seed=st.integers(0, 10_000),
     trigger_s=st.sampled_from([0.0, 0.2, 1.0, 5.0]),
@@ -69,7 +69,7 @@ def test_no_mean_is_above_its_p99(seed: int, trigger_s: float, load: float) -> N
             assert p99.low <= law.p99_s <= p99.high
 
 
-@examples(8, 25)
+@examples(6, 25)
 @given(
     seed=st.integers(0, 10_000),
     trigger_s=st.sampled_from([0.0, 0.2, 1.0, 5.0]),
@@ -94,7 +94,7 @@ def assert_no_jump(figures_s: np.ndarray) -> None:
     assert np.all(np.abs(steps[1] - steps[0]) <= MOST_JUMP)
 
 
-@examples(8, 25)
+@examples(6, 25)
 @given(
     seed=st.integers(0, 10_000),
     trigger_s=st.sampled_from([0.0, 0.2, 1.0, 5.0]),

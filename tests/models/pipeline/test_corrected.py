@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.pipeline.corrected import tuple_latency, window_latency
@@ -14,6 +14,7 @@ from headway.models.pipeline.latency import PHASES
 from headway.models.pipeline.parameters import Finalizing, Pipeline, PipelineSetting, pipeline_loads
 from headway.models.simulation.pipeline import simulate_pipeline
 from tests.models.pipeline.pipeline_cases import pipeline, published, published_window
+from tests.seeds import examples
 
 LEVELS = np.array([0.5, 0.95, 0.99])
 SHORT = 1e-6
@@ -166,7 +167,7 @@ def pipelines(draw: st.DrawFn) -> Pipeline:
     return replace(case, rate_per_s=case.rate_per_s * np.array([0.1, 0.4, 0.7, 0.85, 1.0]))
 
 
-@settings(max_examples=15)
+@examples(8, 15)
 @given(pipelines())
 def test_quantiles_increase_and_overload_has_none(case: Pipeline) -> None:
     for model in (
@@ -186,7 +187,7 @@ def test_quantiles_increase_and_overload_has_none(case: Pipeline) -> None:
         assert np.allclose(np.minimum(total, 1e9), np.minimum(latency.mean_s, 1e9))
 
 
-@settings(max_examples=15)
+@examples(8, 15)
 @given(pipelines())
 def test_latency_rises_with_the_rate(case: Pipeline) -> None:
     # Rows of a batch vary less, in proportion, at a higher rate: only without that is it a law.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from headway.models.pipeline.latency import LatencyPart, PipelineLatency, in_series, split_limit_s
+from tests.seeds import examples
 
 LEVELS = np.array([0.001, 0.05, 0.5, 0.95, 0.99, 0.999])
 
@@ -80,7 +81,7 @@ def test_cantelli_is_a_bound() -> None:
     assert np.all(latency.cantelli_bound_s(LEVELS) >= latency.quantile_s(LEVELS))
 
 
-@settings(max_examples=30)
+@examples(15, 30)
 @given(st.floats(0.0, 10.0), st.floats(0.0, 10.0), st.floats(0.0, 10.0), st.floats(0.0, 100.0))
 def test_quantiles_are_ordered_and_within_reach(
     first: float, second: float, rest: float, mean: float

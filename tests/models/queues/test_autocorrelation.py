@@ -47,7 +47,7 @@ def test_correlated_services_wait_as_simulated(phi: float) -> None:
     assert float(independent.mean_s) < 0.95 * trace.mean_s
 
 
-@examples(20, 60)
+@examples(12, 60)
 @given(st.floats(0.2, 0.99), st.floats(0.02, 1.5), st.floats(0.0, 0.9))
 def test_waits_grow_with_autocorrelation(rho: float, cv: float, phi: float) -> None:
     wait = autocorrelated_service_wait(1.0, rho, cv, phi)

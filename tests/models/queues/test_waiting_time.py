@@ -238,7 +238,7 @@ def test_the_method_follows_from_what_is_known() -> None:
     assert judged(clock, light) == (WaitMethod.LATTICE, False)
 
 
-@examples(20, 60)
+@examples(12, 60)
 @given(st.floats(0.05, 1.5), st.floats(0.0, 3.0), st.floats(0.0, 3.0), st.integers(0, 3))
 @example(0.99999, 1.0, 0.0, 3)
 def test_never_nan_and_unbounded_from_full_utilization(

@@ -151,7 +151,7 @@ def test_latencies_are_infinite_from_the_sustainable_rate_on() -> None:
     assert np.all(np.isinf(beyond.quantile_s(LEVELS)))
 
 
-@examples(12, 25)
+@examples(8, 25)
 @given(
     st.floats(0.02, 0.9),
     st.floats(0.0, 1.5),

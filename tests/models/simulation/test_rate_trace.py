@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.arrays import Array
@@ -19,6 +19,7 @@ from headway.models.simulation.rate_trace import (
     simulate_rate_trace,
 )
 from tests.oracles.microbatch import simulate_microbatch
+from tests.seeds import examples
 
 QUIET = BatchNoise(batch_ratio=0.0)
 
@@ -66,7 +67,7 @@ def test_a_constant_rate_gives_what_the_simulation_of_constant_rates_gives(
     assert ours == pytest.approx(theirs, rel=0.02)
 
 
-@settings(max_examples=40)
+@examples(20, 40)
 @given(
     rates_per_s=st.lists(st.sampled_from([0.0, 500.0, 3000.0, 20000.0]), min_size=1, max_size=5),
     trigger_s=st.sampled_from([0.0, 0.7, 2.0]),

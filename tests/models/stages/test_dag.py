@@ -115,7 +115,7 @@ def test_bounds_of_constant_stages_are_grahams() -> None:
     assert lower <= simulated(dag, 4, 1).run_time_s[0] <= upper
 
 
-@examples(20, 60)
+@examples(12, 60)
 @given(st.integers(0, 10_000), st.sampled_from([1, 3, 8, 32]), st.sampled_from([0.0, 0.3, 1.0]))
 def test_run_times_are_within_bounds_and_grow_with_delays(
     seed: int, num_cores: int, cv: float

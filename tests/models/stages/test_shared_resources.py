@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.stages.shared_resources import (
@@ -14,6 +14,7 @@ from headway.models.stages.shared_resources import (
     published_slowdown,
     slowdown_beside,
 )
+from tests.seeds import examples
 
 # Cores, other threads, their busy share, and the slowdown of one more thread as simulated, with
 # the error of the paper's rule.
@@ -97,7 +98,7 @@ def test_overload_is_infinite() -> None:
         assert np.isinf(slowdown)
 
 
-@settings(max_examples=30)
+@examples(15, 30)
 @given(
     st.integers(1, 8),
     st.integers(0, 8),

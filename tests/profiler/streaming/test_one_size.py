@@ -288,7 +288,7 @@ def test_what_is_said_of_drawn_jobs_is_borne_out(
     assert np.mean(squares) <= 0.1
 
 
-@pytest.mark.parametrize("seed", seeds(3, 40))
+@pytest.mark.parametrize("seed", seeds(2, 40))
 def test_no_rate_above_twice_the_limit_is_sure(seed: int) -> None:
     rng = np.random.default_rng(seed)
     job = drawn_job(rng)

@@ -18,10 +18,11 @@ PATIENCE_S = 180.0
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    """Looks now and then: each look asks the JVM, which has two cores for batches and looks."""
     deadline_s = time.monotonic() + PATIENCE_S
     while not is_so():
         assert time.monotonic() < deadline_s, f"not within {PATIENCE_S} s: {what}"
-        time.sleep(0.05)
+        time.sleep(0.15)
 
 
 def num_batches(query: StreamingQuery) -> int:

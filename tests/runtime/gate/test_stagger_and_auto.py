@@ -39,7 +39,7 @@ def test_staggered_queries_tick_each_at_a_time_of_its_own(
         from_s = time.time() + 2.0
         before = {name: one.last_grant for name, one in members.items()}
         wait_until(
-            lambda: all(one.last_grant >= before[name] + 12 for name, one in members.items()),
+            lambda: all(one.last_grant >= before[name] + 8 for name, one in members.items()),
             "ticks",
         )
     assert len({round(one, 2) for one in offsets_s.values()}) == len(names)
