@@ -39,6 +39,7 @@ from campaign.figures import (
     share_within,
 )
 from campaign.headline import headline
+from campaign.interval_table import interval_table
 from campaign.kept_runs import read_lines
 from campaign.left_state import left_state_tables
 from campaign.missed_table import missed_table
@@ -58,6 +59,7 @@ from campaign.words import (
     BACKLOG_WORDS,
     EVERY_WORDS,
     FINDINGS,
+    INTERVAL_WORDS,
     OTHER_WORDS,
     RELIABILITY_WORDS,
     VARYING_WORDS,
@@ -119,6 +121,11 @@ def page(results: Path) -> str:
         "## By regime",
         "",
         *_error_table("regime", {**regimes(fitted), **halves(fitted)}),
+        "## Intervals",
+        "",
+        INTERVAL_WORDS,
+        "",
+        *interval_table({"all": fitted, **regimes(fitted)}),
         "## Other figures",
         "",
         OTHER_WORDS,

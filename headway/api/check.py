@@ -262,12 +262,10 @@ def _slower(planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits) -
         yield finding(planned, Rule.LATENCY, Level.NOTE, key, text)
         return
     change = after_s / before_s - 1
-    if abs(change) < UNCHANGED_RATIO:
+    after, before = format_duration(after_s), format_duration(before_s)
+    if abs(change) < UNCHANGED_RATIO or after == before:
         return
     level = Level.ERROR if change > limits.latency_ratio else Level.NOTE
     word = "slower" if change > 0 else "faster"
-    text = (
-        f"{planned.promised} up to {format_duration(after_s)}, was {format_duration(before_s)} "
-        f"({change:+.0%}): {word}"
-    )
+    text = f"{planned.promised} up to {after}, was {before} ({change:+.0%}): {word}"
     yield finding(planned, Rule.LATENCY, level, key, text)

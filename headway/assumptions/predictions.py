@@ -5,9 +5,16 @@ from __future__ import annotations
 from headway.assumptions import Assumption
 
 SPREAD_PER_DOUBLING_RATIO = Assumption(
-    name="Growth of uncertainty per doubling outside the profiled range",
-    value=0.13,
-    source="fitted to half of 1,224 errors of recorded runs, validated on the other half; "
+    name="Growth of uncertainty per doubling of slots or rows outside the profiled range",
+    value=0.12,
+    source="fitted to half of 1,229 errors of recorded runs, validated on the other half; "
+    "docs/scaling-accuracy.md",
+    influences="intervals and the margin of plans outside the profiled range (P2)",
+)
+SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO = Assumption(
+    name="Growth of uncertainty per doubling of shuffle partitions outside the profiled range",
+    value=0.03,
+    source="fitted to half of 1,229 errors of recorded runs, validated on the other half; "
     "docs/scaling-accuracy.md",
     influences="intervals and the margin of plans outside the profiled range (P2)",
 )

@@ -43,6 +43,7 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
         yield fits.LEAST_BATCHES_TO_CUT
         yield fits.HUBER_SCORE
         yield from _of_measured_durations()
+        yield predictions.SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO
     else:
         costs = plan.declared
         yield from _of_ranges((costs.driver, costs.task_fixed, *costs.task_per_row))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from headway.assumptions.predictions import SPREAD_PER_DOUBLING_RATIO
+from headway.assumptions.predictions import (
+    SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO,
+    SPREAD_PER_DOUBLING_RATIO,
+)
 from headway.domain import (
     Answer,
     Applies,
@@ -231,8 +234,10 @@ def _confidence(plan: StreamAnswer) -> list[str]:
     reason = "with every figure at that end of its declared range; theory.md (P4), (P19)."
     if plan.declared is None:
         reason = (
-            f"for the spread between runs and {SPREAD_PER_DOUBLING_RATIO.value:.0%} per doubling "
-            "beyond what was profiled; theory.md (P2), (P4)."
+            f"for the spread between runs, {SPREAD_PER_DOUBLING_RATIO.value:.0%} per doubling of "
+            "slots or rows beyond what was profiled, and "
+            f"{SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO.value:.0%} per doubling of shuffle "
+            "partitions; theory.md (P2), (P4)."
         )
     level = f"Planned at a confidence level of {plan.confidence:.0%}"
     texts = [f"{level}: durations are taken {longer}{reason}"]

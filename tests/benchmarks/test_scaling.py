@@ -1,4 +1,4 @@
-"""The two numbers of the calibration rule are those that the committed evidence gives."""
+"""The numbers of the calibration rule are those that the committed evidence gives."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 import scaling
 from scale.evidence import Error, read_errors
-from scale.split import SPLIT, is_fitted
+from scale.split import LEAST_COVERED_SHARE, SPLIT, is_fitted
 
-from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, SPREAD_PER_DOUBLING_RATIO
+from headway.assumptions.predictions import (
+    CALIBRATED_DOUBLINGS,
+    SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO,
+    SPREAD_PER_DOUBLING_RATIO,
+)
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -23,18 +27,23 @@ def test_the_spread_per_doubling_is_the_one_that_was_fitted(errors: list[Error])
     best = scaling.fitted_rules(errors)[0]
     assert best.distance is scaling.as_independent
     assert best.per_doubling == SPREAD_PER_DOUBLING_RATIO.value
+    applied = scaling.applied_rule(errors)
+    assert applied.per_doubling == SPREAD_PER_DOUBLING_RATIO.value
+    assert applied.per_doubling_of_partitions == SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO.value
 
 
 def test_calibrated_reaches_as_far_as_the_evidence_of_every_kind(errors: list[Error]) -> None:
-    reach = scaling.calibrated_doublings(scaling.fitted_rules(errors)[0], errors)
+    reach = scaling.calibrated_doublings(scaling.applied_rule(errors), errors)
     assert min(reach.values()) == CALIBRATED_DOUBLINGS.value
 
 
 def test_the_intervals_hold_where_nothing_was_fitted(errors: list[Error]) -> None:
-    rule = scaling.fitted_rules(errors)[0]
+    rule = scaling.applied_rule(errors)
     judged = [error for error in errors if not is_fitted(error.kind) and scaling.as_sum(error) > 0]
     assert sum(map(rule.holds, judged)) >= 0.9 * len(judged)
-    without = rule._replace(per_doubling=0.0)
+    of_partitions = [error for error in judged if error.partitions > 0]
+    assert sum(map(rule.holds, of_partitions)) >= LEAST_COVERED_SHARE * len(of_partitions)
+    without = rule._replace(per_doubling=0.0, per_doubling_of_partitions=0.0)
     assert sum(map(without.holds, judged)) < 0.8 * len(judged)
 
 

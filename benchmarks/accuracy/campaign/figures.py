@@ -143,17 +143,17 @@ def _mean(values: Sequence[Any]) -> Any:
     return all(known) if isinstance(first, bool) else statistics.fmean(known)
 
 
-def covered(rows: Iterable[Row]) -> tuple[int, int]:
+INTERVAL_OF = {"mean": "mean90", "p99": "p99_90"}
+
+
+def covered(rows: Iterable[Row], figures: Iterable[str] = INTERVAL_OF) -> tuple[int, int]:
     """How many of the 90% intervals for mean and p99 of a run held, and how many there were."""
     held = [
         interval[0] <= row["truth"]["latency"][figure] <= interval[1]
         for row in repeats_of(rows)
         if is_judged(row)
-        for figure, interval in (
-            ("mean", row["predicted"]["latency"]["mean90"]),
-            ("p99", row["predicted"]["latency"]["p99_90"]),
-        )
-        if interval is not None
+        for figure in figures
+        if (interval := row["predicted"]["latency"][INTERVAL_OF[figure]]) is not None
     ]
     return sum(held), len(held)
 

@@ -209,6 +209,13 @@ VARYING_WORDS = (
     "run."
 )
 
+INTERVAL_WORDS = (
+    "How many of the 90% intervals of the mean and of the p99 of a run contain what was measured. "
+    "The standard error is that of a share of 90% among as many independent runs: the two "
+    "intervals of a run count once, since its durations shift both. An interval contains the fit's "
+    "error and the difference between runs, but not that the p99 of 24 s scatters around that of "
+    "a long run. Intervals of the mean are therefore somewhat too wide, those of the p99 are not."
+)
 OTHER_WORDS = (
     "Median errors. The sustainable rate is the one that predictions state: at most 0.9 s of work "
     "per second of input, and a finite variance. It is compared with the highest rate that was "

@@ -10,6 +10,7 @@ import numpy as np
 from headway.assumptions.predictions import (
     CALIBRATED_DOUBLINGS,
     NUM_LEARNED,
+    SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO,
     SPREAD_PER_DOUBLING_RATIO,
 )
 from headway.domain import Finding, FindingCode, JobProfile, Separation, TasksRule
@@ -45,13 +46,14 @@ def spread_ratio(
     Notes
     -----
     **(P2)** The logarithm of true over predicted durations has the standard deviation
-    `s = sqrt(s_r^2(1+k/m)+σ^2(d_C^2+d_P^2+d_n^2))`, `σ = 0.13`. `s_r` from (E5) applies to the run
-    asked about, and again to the fit of `k = 2` parameters (fixed time, time per row) to `m` runs,
-    each of which was off by as much. `d_C, d_P, d_n` are the doublings by which slots, shuffle
-    partitions (only of queries with an exchange) and rows of the settled batch are outside the
-    profiled range; they are 0 between the minimum and the maximum of several configurations. If all
-    batches had one size, (P28) may count as more doublings of rows. The
-    errors of the three are independent. The ends of 90% intervals are (T6) with `f` multiplied by
+    `s = sqrt(s_r^2(1+k/m)+σ^2(d_C^2+d_n^2)+σ_P^2d_P^2)`, `σ = 0.12`, `σ_P = 0.03`.
+    `s_r` from (E5) applies to the run asked about, and again to the fit of `k = 2` parameters
+    (fixed time, time per row) to `m` runs, each of which was off by as much. `d_C, d_P, d_n` are
+    the doublings by which slots, shuffle partitions (only of queries with an exchange) and rows of
+    the settled batch are outside the profiled range; they are 0 between the minimum and the maximum
+    of several configurations. If all batches had one size, (P28) may count as more doublings of
+    rows. The errors of the three are independent; that of partitions is smaller, since a task has a
+    cost per partition, (T2). The ends of 90% intervals are (T6) with `f` multiplied by
     `e^(±1.645 s)`, the upper one at the rate and factor of (P4), so that it equals what a plan of
     95% confidence promises. A prediction is calibrated if each `d ≤ 2` (four times more or fewer;
     without tasks on record, `d_C = d_P = 0` is required, since the evidence is from profiles with
@@ -64,10 +66,10 @@ def spread_ratio(
     >>> [float(spread_ratio(profile, num_slots, 8, 16_000.0)) for num_slots in (2, 8)]
     [0.219, 0.340]
     """
-    doublings = doublings_beyond(
+    slots, partitions, rows = doublings_beyond(
         profile, num_slots, shuffle_partitions, batch_rows, model=model, score=score
     )
-    return widened(own_spread_ratio(profile), *doublings)
+    return widened(own_spread_ratio(profile), slots, rows, partitions=partitions)
 
 
 def own_spread_ratio(profile: JobProfile) -> float:
@@ -104,19 +106,22 @@ def of_runs_and_fit(
     return run_to_run_ratio * math.sqrt(1.0 + num_learned / num_settings)
 
 
-def widened(own_ratio: Numeric, *doublings: Numeric) -> Array:
+def widened(own_ratio: Numeric, *doublings: Numeric, partitions: Numeric = 0.0) -> Array:
     """A spread, widened for doublings of several kinds, whose errors are independent (P2).
 
     Parameters
     ----------
     own_ratio, *doublings : float or (n,) array, >= 0
+    partitions : float or (n,) array, >= 0
+        Doublings of shuffle partitions.
 
     Examples
     --------
-    >>> float(widened(0.0, 2.0))
-    0.26
+    >>> float(widened(0.0, 2.0)), float(widened(0.0, partitions=2.0))
+    (0.24, 0.06)
     """
-    spread = np.asarray(own_ratio, dtype=np.float64)
+    of_partitions = SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO.value * np.asarray(partitions)
+    spread = np.hypot(own_ratio, of_partitions)
     for num_doublings in doublings:
         spread = np.hypot(spread, SPREAD_PER_DOUBLING_RATIO.value * np.asarray(num_doublings))
     return spread

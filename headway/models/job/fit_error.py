@@ -101,8 +101,8 @@ class FitError:
         """Standard deviation of the logarithm of a run's mean duration over the fitted one.
 
         **(E41)** Spread of a run around the fitted duration:
-        `sqrt(s_r^2 + v + σ^2(d_C^2+d_P^2+d_n^2))`. This is (P2) with the variance `v` of (E40)
-        instead of `s_r^2 k/m`, which is the average of `v` over the fitted runs themselves.
+        `sqrt(s_r^2 + v + σ^2(d_C^2+d_n^2) + σ_P^2 d_P^2)`. This is (P2) with the variance `v` of
+        (E40) instead of `s_r^2 k/m`, which is the average of `v` over the fitted runs themselves.
         """
         # The prior contains what one size leaves open, so it must not count again.
         fitted_profile = replace(
@@ -110,8 +110,8 @@ class FitError:
         )
         run_and_fit_ratio = np.hypot(self.profile.noise.run_to_run_ratio, self.ratio(shares))
         size = shares.configuration.size
-        doublings = doublings_beyond(fitted_profile, *size, shares.num_rows)
-        return float(widened(run_and_fit_ratio, *doublings))
+        slots, partitions, rows = doublings_beyond(fitted_profile, *size, shares.num_rows)
+        return float(widened(run_and_fit_ratio, slots, rows, partitions=partitions))
 
     @cached_property
     def _fits(self) -> tuple[tuple[Array, Array, Array], ...]:

@@ -171,9 +171,10 @@ def load_at_end(
     rows = settled_batch_rows(model, rate_per_s, trigger_s, age_factor * just_ratio)
     slots, partitions = configuration.size
     several_sizes = replace(profile, row_cost_half_range_ratio=None)
-    *of_setting, of_rows = doublings_beyond(several_sizes, slots, partitions, rows)
+    of_slots, of_partitions, of_rows = doublings_beyond(several_sizes, slots, partitions, rows)
     of_rows = np.minimum(of_rows, CALIBRATED_DOUBLINGS.value)
-    spread = float(widened(own_spread_ratio(profile), *of_setting, of_rows))
+    own_ratio = own_spread_ratio(profile)
+    spread = float(widened(own_ratio, of_slots, of_rows, partitions=of_partitions))
     at_end = figures_at(profile, score)
     if at_end is not profile:
         model = duration_model(at_end, slots, partitions)

@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, SPREAD_PER_DOUBLING_RATIO
+from headway.assumptions.predictions import (
+    CALIBRATED_DOUBLINGS,
+    SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO,
+    SPREAD_PER_DOUBLING_RATIO,
+)
 from headway.domain import DurationNoise, JobProfile, Separation, TasksRule
 from headway.models.job.calibration import (
     doublings_beyond,
@@ -39,6 +43,11 @@ def profile_of(**changes: Any) -> JobProfile:
     )
 
 
+SPREADS_PER_DOUBLING = (
+    SPREAD_PER_DOUBLING_RATIO.value,
+    SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO.value,
+    SPREAD_PER_DOUBLING_RATIO.value,
+)
 OF_RUN_AND_FIT = 0.05 * 2**0.5  # two runs tell two things: the fit is as unsure as a run
 
 
@@ -62,7 +71,7 @@ def test_doublings_of_each_kind_add_spread_of_their_own(
 ) -> None:
     assert doublings_beyond(profile_of(), slots, partitions, rows) == pytest.approx(doublings)
     spread = float(spread_ratio(profile_of(), slots, partitions, rows))
-    expected = [SPREAD_PER_DOUBLING_RATIO.value * each for each in doublings]
+    expected = np.multiply(SPREADS_PER_DOUBLING, doublings)
     assert spread == pytest.approx(float(np.sqrt(OF_RUN_AND_FIT**2 + np.square(expected).sum())))
 
 
@@ -146,7 +155,7 @@ def test_what_is_called_calibrated_has_an_interval_that_was_judged(
     spread = float(spread_ratio(profile, slots, partitions, rows))
     reasons = list(reasons_outside(profile, slots, partitions, rows))
     widest = np.hypot(
-        OF_RUN_AND_FIT, 3**0.5 * CALIBRATED_DOUBLINGS.value * SPREAD_PER_DOUBLING_RATIO.value
+        OF_RUN_AND_FIT, CALIBRATED_DOUBLINGS.value * np.linalg.norm(SPREADS_PER_DOUBLING)
     )
     assert bool(is_calibrated(profile, slots, partitions, rows)) == (not reasons)
     assert spread + 1e-12 >= OF_RUN_AND_FIT
