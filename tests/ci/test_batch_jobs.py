@@ -100,7 +100,7 @@ def test_more_expensive_slower_and_other_sizes(nightly: Path) -> None:
     assert rules(latency_ratio=9.0)[Rule.LATENCY] is Level.NOTE
     Path("nightly.yaml").write_text(SPEC.replace("150s", "120s"))
     reported = check(["nightly.yaml"], baseline="headway.lock").findings
-    assert any("executors 6 ->" in each.message for each in reported if each.rule is Rule.SETTINGS)
+    assert any("executors 5 ->" in each.message for each in reported if each.rule is Rule.SETTINGS)
 
 
 @pytest.mark.parametrize(("deadline", "slots"), [("150s", 24), ("120s", 36)])
@@ -164,7 +164,7 @@ def test_the_assertion_holds_deadlines(nightly: Path) -> None:
 
 def test_lines_of_the_commands(nightly: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["lock", "orders.yaml", "nightly.yaml", "-o", "b.lock"]) == 0
-    assert "nightly: 6 nodes, deadline <= 2.5 min" in capsys.readouterr().out
+    assert "nightly: 5 nodes, deadline <= 2.5 min" in capsys.readouterr().out
     assert run(["check", "nightly.yaml", "--baseline", "b.lock"]) == 0
     assert "planned run time" in capsys.readouterr().out
 

@@ -151,9 +151,9 @@ def test_the_rate_that_makes_a_plan_more_expensive_is_named_at_its_line(folder: 
 
 
 def test_the_target_that_makes_a_plan_more_expensive_is_named_at_its_line(folder: Path) -> None:
-    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "160k/s"))
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "180k/s"))
     locked(folder)
-    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "160k/s").replace("5s", "1s"))
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "180k/s").replace("5s", "1s"))
     cost = cost_finding()
     assert cost.line == 7
     assert "target p99 <= 5.00 s -> p99 <= 1.00 s: " in cost.message
