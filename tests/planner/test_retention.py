@@ -94,7 +94,7 @@ def test_an_outage_a_little_shorter_is_a_caution() -> None:
     assert FindingCode.RETENTION_LOSES_ROWS in codes
     (caution,) = (one for one in answer.findings if one.code is FindingCode.RETENTION_LOSES_ROWS)
     assert caution.code.is_caution
-    assert words_of(caution).startswith("caution: an outage of 5.98 h loses rows")
+    assert words_of(caution).startswith("caution: an outage of 5.99 h loses rows")
     shorter = ["p99 <= 30s", f"catch_up <= 12h after {longest_s - 60.0:.6f}s"]
     fewer = planned(target=shorter, retention="6h")
     assert FindingCode.RETENTION_LOSES_ROWS not in [one.code for one in fewer.findings]
