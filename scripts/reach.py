@@ -40,9 +40,9 @@ def imported(module: str) -> frozenset[str]:
     found = set()
     for node in ast.walk(trees()[module]):
         if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
-            found |= {one.name for one in node.names}
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
             found.add(node.value.split(":")[0])  # "headway" alone is the name of the program
     # What a result does by itself, in a notebook, is no command's.
@@ -61,6 +61,7 @@ def reached(start: str) -> set[str]:
     return seen
 
 
+@cache
 def definitions(module: str) -> Mapping[str, ast.FunctionDef | ast.ClassDef]:
     """Functions and classes of a module, by their names."""
     return {
@@ -73,10 +74,25 @@ def definitions(module: str) -> Mapping[str, ast.FunctionDef | ast.ClassDef]:
 def names_in(node: ast.AST) -> set[str]:
     """Names that are read in a piece of code."""
     return {
-        one.id if isinstance(one, ast.Name) else one.attr
-        for one in ast.walk(node)
-        if isinstance(one, ast.Name | ast.Attribute)
+        part.id if isinstance(part, ast.Name) else part.attr
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name | ast.Attribute)
     }
+
+
+@cache
+def names_of_module(module: str) -> frozenset[str]:
+    """Names that are read anywhere in a module."""
+    return frozenset(names_in(trees()[module]))
+
+
+@cache
+def names_outside_definitions(module: str) -> frozenset[str]:
+    """Names that a module reads beside its functions and classes."""
+    defined = set(definitions(module).values())
+    return frozenset().union(
+        *(names_in(node) for node in trees()[module].body if node not in defined)
+    )
 
 
 def models() -> list[str]:
@@ -88,30 +104,28 @@ def models() -> list[str]:
 def asked() -> frozenset[tuple[str, str]]:
     """Functions and classes of models that code outside of the models leads to."""
     outside = set()
-    for module, tree in trees().items():
+    for module in trees():
         if not module.startswith(_MODELS):
             outside |= {
                 (source, name)
                 for source in imported(module)
                 if source.startswith(_MODELS)
-                for name in names_in(tree)
+                for name in names_of_module(module) & definitions(source).keys()
             }
     found: set[tuple[str, str]] = set()
-    ahead = [one for one in outside if one[1] in definitions(one[0])]
+    ahead = [*outside]
     while ahead:
         here = ahead.pop()
         if here in found:
             continue
         found.add(here)
         module, name = here
-        defined = definitions(module)
-        loose = [node for node in trees()[module].body if node not in defined.values()]
-        used = names_in(defined[name]).union(*map(names_in, loose))
+        used = names_in(definitions(module)[name]) | names_outside_definitions(module)
         ahead += [
-            (source, one)
+            (source, function)
             for source in {module, *imported(module)}
             if source.startswith(_MODELS)
-            for one in used & set(definitions(source))
+            for function in used & definitions(source).keys()
         ]
     return frozenset(found)
 
@@ -144,7 +158,7 @@ def calls() -> Mapping[str, set[str]]:
 
 
 def _models_of(module: str) -> set[str]:
-    return {one for one in reached(module) if one.startswith(_MODELS)}
+    return {name for name in reached(module) if name.startswith(_MODELS)}
 
 
 def models_page() -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import gc
 import io
 import os
 import sys
@@ -176,6 +177,8 @@ def _kind_text(kind: Any) -> str:
 
 def main() -> int:
     """Rewrite or check; the exit code."""
+    # Trees of syntax and plans are looked through again and again for little garbage.
+    gc.set_threshold(100_000)
     stale = 0
     is_every_page = "--check" not in sys.argv or "HEADWAY_ALL_EXAMPLES" in os.environ
     for path, new in pages(frozenset() if is_every_page else _SLOW).items():

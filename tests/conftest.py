@@ -15,6 +15,7 @@ import pytest
 from _pytest.assertion import rewrite
 from hypothesis import settings
 
+from tests.interpreted import INTERPRETED
 from tests.seeds import examples, few_settings
 
 # The same examples every time, however slow the machine: what fails, fails for everyone. To search
@@ -23,9 +24,14 @@ settings.register_profile("same-examples", examples(25, 100), derandomize=True)
 settings.load_profile("same-examples")
 
 # A JVM of a test lives for minutes and runs each query a few times: to compile it twice costs more
-# than it is worth, and so does verifying the thousands of classes of Spark's jars. No garbage
-# collector here: a JVM refuses a second one, and readers name theirs. The launcher is another JVM.
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+# than it is worth, and so does verifying the thousands of classes of Spark's jars. What is compiled
+# once should be so early, and stay: by itself, this compiler has room for 48 MB of code, and then
+# throws code away that it compiles again. No garbage collector here: a JVM refuses a second one,
+# and readers name theirs. The launcher is another JVM.
+_QUICK = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:CompileThresholdScaling=0.4 "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 os.environ.setdefault("SPARK_SUBMIT_OPTS", _QUICK)
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", f"{_QUICK} -XX:+UseSerialGC")
 # Processes of pytest-xdist have a width, which what people read from a pipe would follow.
@@ -173,6 +179,7 @@ def spark(clock_source_jar: Path, spark_event_log_dir: Path) -> Iterator[SparkSe
             # Nor need Java know where in Python each expression was written.
             "spark.python.sql.dataFrameDebugging.enabled": "false",
             **local_checkpoint_conf(),
+            **INTERPRETED,
         },
     ) as session:
         yield session

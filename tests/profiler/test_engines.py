@@ -74,8 +74,8 @@ def several_logs(folder: Path) -> Path:
     write_plain(lines, folder / "plain")
     write_rolling(lines, folder / "eventlog_v2_rolling")
     write_zstd(lines, folder / "zstd")
-    for one in (*cuts_at_bytes(4), *lost_doubled_and_shuffled(1), *corrupted(4)):
-        (folder / one.how.replace(" ", "-")).write_bytes(one.content)
+    for damaged in (*cuts_at_bytes(4), *lost_doubled_and_shuffled(1), *corrupted(4)):
+        (folder / damaged.how.replace(" ", "-")).write_bytes(damaged.content)
     return folder
 
 
@@ -88,7 +88,7 @@ def write_recorder_files(path: Path) -> None:
     start = [{"Event": schema.RECORDER_START, **recording}, *log.events[:5]]
     file = RotatingFile(path, max_bytes=60_000, max_files=20)
     file.begin(start, [], [{"Event": schema.RECORDER_END, **recording}])
-    events = [one for one in log.events[5:] if "sql.execution" not in one["Event"]]
+    events = [event for event in log.events[5:] if "sql.execution" not in event["Event"]]
     for begin in range(0, len(events), 20):
         file.append(events[begin : begin + 20])
     file.append([passed_over, lost])
@@ -165,11 +165,15 @@ def test_profiles_of_both_engines_are_the_same_to_the_byte(
     assert torn.coverage.damaged_lines == 1
     for log in (recorder, files, torn):
         assert isinstance(log.profile, JobProfile), log.why_not
-    for one, other in zip(in_process.logs, on_spark.logs, strict=True):
-        assert (one.name, one.counts, one.why_not) == (other.name, other.counts, other.why_not)
-        assert (one.profile is None) == (other.profile is None)
-        if one.profile is not None and other.profile is not None:
-            assert dump_profile(one.profile) == dump_profile(other.profile)
+    for ours, theirs in zip(in_process.logs, on_spark.logs, strict=True):
+        assert (ours.name, ours.counts, ours.why_not) == (
+            theirs.name,
+            theirs.counts,
+            theirs.why_not,
+        )
+        assert (ours.profile is None) == (theirs.profile is None)
+        if ours.profile is not None and theirs.profile is not None:
+            assert dump_profile(ours.profile) == dump_profile(theirs.profile)
 
 
 @functools.cache
@@ -193,10 +197,11 @@ def _sum(parts: Sequence[Gathered]) -> Gathered:
     return whole
 
 
-def _canonical(one: Gathered) -> object:
+def _canonical(gathered: Gathered) -> object:
     """The same without the order of what has none."""
-    batches = {run: sorted(rows, key=repr) for run, rows in one.batches.items()}
-    return [getattr(one, name) for name in one.__struct_fields__ if name != "batches"], batches
+    batches = {run: sorted(rows, key=repr) for run, rows in gathered.batches.items()}
+    names = [name for name in gathered.__struct_fields__ if name != "batches"]
+    return [getattr(gathered, name) for name in names], batches
 
 
 @given(order=st.permutations(range(8)), cut=st.integers(0, 8), keep=st.sampled_from([3, 5_000]))
@@ -217,7 +222,7 @@ def test_what_is_gathered_adds_up_in_any_order_and_grouping(
 def test_ids_are_those_that_were_seen_and_seen_again(some: list[int], others: list[int]) -> None:
     both = Ids.of(some).with_others(Ids.of(others))
     assert both == Ids.of([*some, *others])
-    seen = [one for first, last in both.seen for one in range(first, last + 1)]
+    seen = [number for first, last in both.seen for number in range(first, last + 1)]
     assert seen == sorted({*some, *others})
     assert both.num_distinct == len(seen)
 
@@ -312,9 +317,9 @@ def test_tables_of_both_engines_are_the_same(
     folder = several_logs(tmp_path / "logs")
     here = headway.survey(folder, tables=tmp_path / "here").tables
     there = headway.survey(folder, tables=tmp_path / "there", session=spark).tables
-    for one, other in zip(here, there, strict=True):
-        assert spark.read.parquet(str(one)).count() > 0
-        ours, theirs = (spark.read.parquet(str(path)).collect() for path in (one, other))
+    for paths in zip(here, there, strict=True):
+        ours, theirs = (spark.read.parquet(str(path)).collect() for path in paths)
+        assert len(ours) > 0
         assert sorted(map(repr, ours)) == sorted(map(repr, theirs))
 
 
@@ -362,7 +367,7 @@ def test_reading_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyP
     log = write_plain(AppLog().add(QUERY).lines, tmp_path / "log")
     reported: list[tuple[str, float | None]] = []
     headway.profile(log, progress=lambda text, done=None: reported.append((text, done)))
-    ((text, done),) = (one for one in reported if one[0].startswith("reading ") and one[1])
+    ((text, done),) = (step for step in reported if step[0].startswith("reading ") and step[1])
     assert done == pytest.approx(1.0)
     assert "events/s, 0 s left" in text
     assert list(tmp_path.glob("headway-logs-*")) == []

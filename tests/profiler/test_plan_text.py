@@ -7,7 +7,7 @@ put it together as each version prints it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from headway.domain import EventTimeWindow, StatefulOperator
 from headway.profiler.plan_text import PlanShape, read_plan
 from headway.runtime.ordered.bucket import BUCKET, ROWS
+from tests.interpreted import COMPILED, with_settings
 from tests.seeds import examples
 from tests.shared_data import KAFKA_LOG, RECORDED, lines_of_recorded, needs
 
@@ -505,7 +506,7 @@ def test_the_plans_of_a_recorded_log() -> None:
 @needs(KAFKA_LOG, stand_in="tests/profiler/test_plan_text.py::test_the_plans_of_a_recorded_log")
 def test_the_plans_of_a_published_log() -> None:
     shapes = shapes_in(KAFKA_LOG.read_text().splitlines())
-    (shape,) = (one for one in shapes if one.operators[-1:] == ("MicroBatchScan",))
+    (shape,) = (shape for shape in shapes if shape.operators[-1:] == ("MicroBatchScan",))
     assert shape.operators[0] == "WriteToDataSourceV2"
     assert shape.operators[-1] == "MicroBatchScan"
     assert shape.state_partitions == 2
@@ -523,9 +524,11 @@ def plan_of(frame: DataFrame, mode: str) -> PlanShape:
 
 
 @pytest.fixture(scope="module")
-def rate(spark: SparkSession) -> DataFrame:
+def rate(spark: SparkSession) -> Iterator[DataFrame]:
+    """A stream whose plans are those of users, with marks of the parts that are compiled."""
     stream = spark.readStream.format("rate").load()
-    return stream.withWatermark("timestamp", "1 hour 30 minutes")
+    with with_settings(spark, COMPILED):
+        yield stream.withWatermark("timestamp", "1 hour 30 minutes")
 
 
 @pytest.mark.parametrize("mode", ["formatted", "simple", "extended"])

@@ -23,6 +23,7 @@ _CELLS_PER_FRESH_SD, _CELLS_PER_SD = 1.25, 8.0
 _LEAST_KERNEL_CELLS = 0.5  # if narrower, rounding to cells would move the mean
 _MOST_CELLS = 400
 _LOWEST_SD, _HIGHEST_SD, _HIGHEST_VARIANCES = 5.0, 8.0, 3.0
+_HIGHEST_LOG = 230.0  # the cube of such an interval is still a number
 _NARROWEST_LOG_SD = 1e-4  # a constant is the lognormal of this width
 _CHANGE, _STEPS_PER_ROUND, _MOST_ROUNDS = 5e-8, 5, 100
 _BLOCK, _REACHED_SD = 32, 7.5
@@ -179,7 +180,7 @@ class Recursion:
         middle = math.log(float(self.mean_s(np.array([settled_s]))[0]))
         lowest = math.log(self.trigger_s) if self.trigger_s > 0 else middle - _LOWEST_SD * sd
         highest = max(middle, math.log(settled_s)) + _HIGHEST_SD * sd + _HIGHEST_VARIANCES * sd**2
-        return lowest, highest
+        return lowest, min(highest, _HIGHEST_LOG)
 
 
 def _step_of(recursion: Recursion, levels: Levels, grid: Grid) -> Callable[[Array], Array]:

@@ -285,3 +285,14 @@ def test_the_share_at_the_end_of_the_grid_tells_whether_there_is_a_mean() -> Non
     chain = batch_chain(steady_state(light, 1000.0, 0.0, dispersion=0.0))
     assert chain is not None
     assert chain.cut_share < 0.1
+
+
+@pytest.mark.parametrize("additive_sd_s", [2.0**31, 1e12])
+def test_noise_beyond_all_measure_gives_numbers_and_no_mean(additive_sd_s: float) -> None:
+    """Found in a damaged profile: the longest interval of the grid was beyond all numbers."""
+    duration = AffineDuration(0.27, 9e-4, 0.08, additive_sd_s=additive_sd_s)
+    chain = batch_chain(steady_state(duration, RATE_PER_S, 1.0, dispersion=0.0))
+    assert chain is not None
+    assert chain.cut_share > 0.9
+    assert math.isfinite(chain.interval_mean_square_s2)
+    assert np.all(np.isfinite(chain.latency_quantile_s(np.array([0.5, 0.99]))))

@@ -100,10 +100,11 @@ def recorder_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if "headway" in thread.name]
 
 
-def looks_when_all_is_delivered(patch: pytest.MonkeyPatch) -> None:
-    """Where the driver's store lags, a batch's work comes with a later event: here it never does.
+def looks_at_every_batch_in_time(patch: pytest.MonkeyPatch) -> None:
+    """Each batch's work comes with the batch.
 
-    On a busy machine it may, for the events of queries and of tasks are delivered side by side.
+    On a busy machine it may come with a later event, for the events of queries and of tasks are
+    delivered side by side; or not at all, for looking at it has taken as long as is allowed.
     """
     work_before = DriverStore.work_before
 
@@ -112,6 +113,7 @@ def looks_when_all_is_delivered(patch: pytest.MonkeyPatch) -> None:
         return work_before(self, event)
 
     patch.setattr(DriverStore, "work_before", work_delivered_before)
+    patch.setattr("headway.profiler.recording.recorder._MOST_SAVED_S", 60.0)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +125,7 @@ def recorded(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> I
         spark.conf.set(key, SECRET)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            looks_when_all_is_delivered(patch)
+            looks_at_every_batch_in_time(patch)
             with record(spark, path, max_cost_ratio=1.0) as recorder:
                 query = start(spark, folder / "checkpoint", trigger="250 milliseconds", name=NAME)
                 try:
@@ -330,8 +332,9 @@ def test_stop_leaves_nothing_behind_and_may_be_repeated(
 
 
 def test_a_query_that_runs_already_is_recorded_from_now_on(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    looks_at_every_batch_in_time(monkeypatch)
     path = tmp_path / "late.headway.jsonl"
     query = start(spark, tmp_path / "checkpoint")
     try:
@@ -393,7 +396,9 @@ def test_a_full_disk_ends_the_recording_and_is_said(
         query.stop()
     reason = f"{path}: cannot be written any more (No space left on device); recording ended"
     assert recorder.ended_because == reason
-    (said,) = [one.getMessage() for one in caplog.records if one.name == "headway.recorder"]
+    (said,) = [
+        record.getMessage() for record in caplog.records if record.name == "headway.recorder"
+    ]
     assert said == f"{reason}; the queries go on"
     assert recorder.num_lost > 0
 
@@ -470,7 +475,10 @@ def test_what_finds_no_room_in_the_queue_is_counted(spark: SparkSession, tmp_pat
     assert sum(event["num_lost"] for event in of_name(events, schema.RECORDER_LOST)) == lost
 
 
-def test_full_files_make_way(spark: SparkSession, tmp_path: Path) -> None:
+def test_full_files_make_way(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks_at_every_batch_in_time(monkeypatch)
     path = tmp_path / "a.headway.jsonl"
     most_bytes = 20_000
     with record(spark, path, max_cost_ratio=1.0, max_bytes=most_bytes, max_files=3) as recorder:

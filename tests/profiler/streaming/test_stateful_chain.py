@@ -28,6 +28,7 @@ from headway.report.profiles import profile_summary
 from headway.spec.forms.quantities import Quantity
 from headway.spec.kinds.schedule import ScheduledJob
 from headway.words import all_words
+from tests.interpreted import with_settings
 from tests.models.job.test_window_law import at, windowed
 from tests.oracles.stateful_chain import (
     Aggregation,
@@ -372,19 +373,22 @@ def test_spark_emits_each_window_in_the_batch_of_the_simulation(
         write_batch(tmp_path / "rows", number, rows)
     found = list[tuple[int, int, int]]()
     rows_read = stream(spark, tmp_path / "rows").withWatermark("ts", f"{DELAY_MS} milliseconds")
-    running = (
-        query(rows_read)
-        .selectExpr("window", "'' AS k", "n")
-        .writeStream.foreachBatch(
-            into(lambda batch, size, end, key, number: found.append((batch, end, number)))
+    with with_settings(spark, {"spark.sql.shuffle.partitions": "1"}):
+        running = (
+            query(rows_read)
+            .selectExpr("window", "'' AS k", "n")
+            .writeStream.foreachBatch(
+                into(lambda batch, size, end, key, number: found.append((batch, end, number)))
+            )
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
         )
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    assert running.awaitTermination(300)
+        assert running.awaitTermination(300)
     # The last batch has no data, and is there to emit what the one before it has closed.
-    assert found == [tuple(one) for one in emissions(ON_SPARK[query], [*batches, []], DELAY_MS)]
+    assert found == [
+        tuple(emission) for emission in emissions(ON_SPARK[query], [*batches, []], DELAY_MS)
+    ]
     assert len(found) >= 2
     chain = read_plan(running._jsq.explainInternal(False)).chain
     assert [part.watermark_behind_s for part in chain] == [0.0, 6.001 if query is a_join else 0.0]

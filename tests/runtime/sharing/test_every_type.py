@@ -14,7 +14,7 @@ import headway
 from headway.errors import InputError
 from headway.runtime.sharing.aggregates import read_aggregates
 from headway.runtime.sharing.shared_windows import How
-from tests.runtime.interpreted import with_settings
+from tests.interpreted import with_settings
 from tests.runtime.sharing.stream_cases import NO_DATA_KEY
 from tests.runtime.sharing.typed_cases import (
     KEYS,

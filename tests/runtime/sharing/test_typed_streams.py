@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from headway.runtime.sharing.shared_windows import STRICT_KEY
-from tests.runtime.interpreted import with_settings
+from tests.interpreted import with_settings
 from tests.runtime.sharing.typed_cases import Results, differences
 from tests.runtime.sharing.typed_streams import (
     FEW_ROWS,

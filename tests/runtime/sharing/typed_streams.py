@@ -15,7 +15,6 @@ from headway.models.sharing.consolidation import MergePlan, with_rollups
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.log_batches import Emit
 from headway.runtime.sharing.shared_windows import How
-from tests.runtime.interpreted import INTERPRETED
 from tests.runtime.sharing.log_cases import on_time
 from tests.runtime.sharing.stream_cases import NO_DATA_KEY, texts, with_rows
 from tests.runtime.sharing.typed_cases import (
@@ -37,7 +36,7 @@ EMITS: tuple[Emit, ...] = ("exact", "update", "early")
 SHARED: tuple[How, ...] = ("panes", "fused")
 NUMBERED = ("n", "ids", "id_sum")
 """Results that show which rows a window has, each once."""
-FEW_ROWS = INTERPRETED | {"spark.sql.shuffle.partitions": "1"}
+FEW_ROWS = {"spark.sql.shuffle.partitions": "1"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Queries of few rows on Spark are interpreted: to compile one takes longer than to run it."""
+"""Queries of few rows on Spark are interpreted: to compile a query takes longer than to run it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+"""What the session of the tests has."""
+COMPILED = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
+"""What Spark has, whose plans show which of their parts are compiled."""
 
 
 @contextmanager
