@@ -210,7 +210,7 @@ class _Maker:
             if not fleet.allowed[index].any()
         }
         if not plan.feasible and plan.impossible:
-            relaxations = tuple(f"{name}: {refusals[name].instead}" for name in plan.impossible)
+            relaxations = tuple(f"{name}: {refusals[name][1]}" for name in plan.impossible)
             plan = reasoned(replace(plan, relaxations=relaxations))
         return Capacity(
             name=self.name,
@@ -218,7 +218,7 @@ class _Maker:
             prices_of=self.catalog.date,
             fleet=fleet,
             plan=plan,
-            why_impossible={name: refusal.why for name, refusal in refusals.items()},
+            why_impossible={name: why for name, (why, _) in refusals.items()},
             scenarios=scenarios,
             gap_asked_ratio=self.spec.gap_ratio,
         )

@@ -272,11 +272,11 @@ def _trigger_s(reports: Sequence[Record], stated_s: float | None) -> tuple[float
     started_s = np.array([report["started_s"] for report in timed])
     duration_s = np.array([report["phases_s"]["triggerExecution"] for report in timed])
     if stated_s is None:
-        reading = read_trigger(started_s, duration_s)
-        if reading.trigger_s is not None:
-            return reading.trigger_s, []
+        trigger_s, why_unknown = read_trigger(started_s, duration_s)
+        if trigger_s is not None:
+            return trigger_s, []
         why = (
-            f"trigger interval unknown ({reading.why}); taken as fast as possible; "
+            f"trigger interval unknown ({why_unknown}); taken as fast as possible; "
             "profile with the trigger stated"
         )
         return 0.0, [why]
