@@ -141,8 +141,6 @@ def _named_as(member: Field[Any]) -> Argument:
 def given_names(options: Mapping[str, Any]) -> frozenset[str]:
     """Names of the options that say something: None, False and empty lists do not; zero does.
 
-    Examples
-    --------
     >>> sorted(given_names({"rate": 0, "cores": None, "bursts": [], "from_start": False}))
     ['rate']
     """

@@ -19,8 +19,6 @@ from headway.limits import MOST_EXECUTORS
 class CountRange:
     """The fewest and the most, as a pair, or as a text such as ``2..12`` or ``2:12``.
 
-    Examples
-    --------
     >>> CountRange(maximum=50).read("2..12", "executors"), CountRange(maximum=50).read("4", "n")
     ((2, 12), (4, 4))
     """
@@ -44,8 +42,6 @@ class CountRange:
 class Each:
     """A list of values, each of which is read by itself.
 
-    Examples
-    --------
     >>> Each(Count(maximum=9), expected="a list of counts").read([1, 2.0], "counts")
     (1, 2)
     """
@@ -63,8 +59,6 @@ class Each:
 class Names:
     """Names in a list, or in one text with commas between them; each counts once.
 
-    Examples
-    --------
     >>> Names(expected="e.g. hpa,static").read("hpa, static,hpa", "policies")
     ('hpa', 'static')
     """

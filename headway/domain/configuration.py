@@ -169,8 +169,6 @@ class Cluster:
     the application, ``cores_per_executor`` the median over them; None if no executor's cores are
     recorded.
 
-    Examples
-    --------
     >>> Cluster(executors=2, executors_mean=1.5, cores_per_executor=5, task_cpus=2).num_slots
     4
     """

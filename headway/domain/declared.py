@@ -19,8 +19,6 @@ class StatedRange:
     """A declared duration [s]: as likely above ``mid_s`` as below; ``low_s`` to ``high_s`` contains
     it with a probability of 90%.
 
-    Examples
-    --------
     >>> StatedRange(low_s=1.0, mid_s=2.0, high_s=8.0).at(1.6448536269514722)
     8.0
     """

@@ -23,8 +23,6 @@ def parse_growth(text: str) -> float:
 class Month:
     """A month such as ``2027-06``, as the number of months since year 0.
 
-    Examples
-    --------
     >>> Month().read("2027-06", "by") - Month().read("2026-12", "by")
     6
     """
@@ -61,8 +59,6 @@ class CapacityQuestion(Question):
 class Limits(Question):
     """How much worse than the lock counts as a regression, as shares.
 
-    Examples
-    --------
     >>> Limits().cost_ratio
     0.05
     """

@@ -29,8 +29,6 @@ def parse_property(text: str) -> tuple[str, str]:
 class Properties:
     """Spark properties: a mapping, or pairs of name and value.
 
-    Examples
-    --------
     >>> Properties().read({"spark.app.name": "x"}, "conf")
     (('spark.app.name', 'x'),)
     """

@@ -185,8 +185,6 @@ class PlanQuestion(JobQuestion):
     Fields are in base units, None where nothing was given. ``node_types`` and ``keys`` are read
     when they are used, since their values stand in files.
 
-    Examples
-    --------
     >>> from headway.domain.argument import read_question
     >>> question = read_question(PlanQuestion, {"rate": "50k/s", "trigger": "2s"})
     >>> question.rate_per_s, question.trigger_s, question.max_nodes
@@ -364,8 +362,6 @@ class PlanQuestion(JobQuestion):
 def asks_for_real_time(options: Mapping[str, Any]) -> bool:
     """Whether the execution mode that is asked for is Real-Time Mode.
 
-    Examples
-    --------
     >>> asks_for_real_time({"mode": "real-time"}), asks_for_real_time({})
     (True, False)
     """

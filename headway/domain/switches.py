@@ -62,8 +62,6 @@ class SwitchSetting:
     def settings(self) -> Mapping[str, str]:
         """All of them, by Spark's name.
 
-        Examples
-        --------
         >>> SwitchSetting(
         ...     switch=Switch.ADAPTIVE, label="adaptive execution", conf={"spark.a": "true"}
         ... ).settings

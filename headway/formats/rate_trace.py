@@ -99,8 +99,6 @@ def read_rate_trace(path: str | Path) -> WrittenTrace:
 
     Raises InputError if the file is no rate trace, as ``file:line:column: what, expected``.
 
-    Examples
-    --------
     >>> read_rate_trace("no/such.csv")
     Traceback (most recent call last):
     ...

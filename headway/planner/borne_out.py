@@ -96,8 +96,6 @@ def _shown_per_s(setting: Candidates, rank: int, below_per_s: float) -> float:
 def next_rate_per_s(rate_per_s: float, requested_per_s: float) -> float:
     """The next rate that may be shown: of three digits, or the requested one.
 
-    Examples
-    --------
     >>> next_rate_per_s(57_400.0, 1e3), next_rate_per_s(57_400.0, 57_483.0)
     (57500.0, 57483.0)
     """

@@ -163,8 +163,6 @@ def overhead_bytes(
 ) -> int:
     """Memory besides the heap as Spark computes it, plus the native state.
 
-    Examples
-    --------
     >>> overhead_bytes(8 * 2**30, 0) == round(0.8 * 2**30)
     True
     """

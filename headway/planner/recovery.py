@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,8 +117,6 @@ def worked_off_s(
 
     The first one takes ``longer_s`` more than its rows do: theory.md (P8).
 
-    Examples
-    --------
     >>> float(worked_off_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 6000.0, 500.0))
     5.0
     """
@@ -156,8 +154,6 @@ def limited_recovery_s(
     batches take no more rows than arrive in the meantime. The rows that arrive while the first one
     takes longer are a part of the backlog.
 
-    Examples
-    --------
     >>> limited_recovery_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 60.0, 500.0, 1000.0)
     55.0
     """
@@ -181,13 +177,6 @@ def limited_recovery_s(
     return before_s + num_full * full_s + float(worked_s)
 
 
-class Passage(NamedTuple):
-    """Result of a burst: the largest batch [rows], and the recovery time after its end [s]."""
-
-    most_rows: Array
-    recovery_s: Array
-
-
 def passage(
     model: DurationModel,
     rate_per_s: Numeric,
@@ -195,8 +184,8 @@ def passage(
     factor: Numeric,
     burst: Burst,
     usual_rows: Numeric,
-) -> Passage:
-    """The chain of batches through a burst and after it.
+) -> tuple[Array, Array]:
+    """The largest batch [rows] in a burst, and the recovery time after its end [s].
 
     ``model`` has the mean duration by rows, for arrays with one more axis, the last, than those of
     the other arguments, which broadcast; ``factor`` multiplies every duration, and ``usual_rows``
@@ -217,8 +206,8 @@ def passage(
     Examples
     --------
     >>> burst = Burst(rate_per_s=300.0, length_s=7.0)
-    >>> passed = passage(DurationModel(2.0, ()), 100.0, 5.0, 1.0, burst, 500.0)
-    >>> float(passed.most_rows), float(passed.recovery_s)
+    >>> most_rows, recovery_s = passage(DurationModel(2.0, ()), 100.0, 5.0, 1.0, burst, 500.0)
+    >>> float(most_rows), float(recovery_s)
     (1500.0, 9.25)
     """
     rate, trigger, factors, usual = (
@@ -255,4 +244,4 @@ def passage(
         start_s = np.where(lasting, burst.length_s + interval_s(rows), start_s)
         most_rows = np.maximum(most_rows, rows)
     after_s = start_s - burst.length_s + worked_off_s(model, rate, trigger, factors, rows, usual)
-    return Passage(most_rows.max(axis=-1), after_s.max(axis=-1))
+    return most_rows.max(axis=-1), after_s.max(axis=-1)

@@ -375,10 +375,11 @@ class LiveQuery:
         recent = self.recent(within_s=3600.0)
         if len(recent) < 2:
             return None
-        return read_trigger(
+        trigger_s, _ = read_trigger(
             np.array([observed.batch.started_s for observed in recent]),
             np.array([observed.batch.duration_s for observed in recent]),
-        ).trigger_s
+        )
+        return trigger_s
 
 
 def _warm_up_length(cost_batches: Sequence[Observed], ratios: Array, rows: Array) -> int:

@@ -286,8 +286,6 @@ def repeated_time(job: QueueTime, num_jobs: int) -> QueueTime:
 
     Cumulants add up; the distribution, if it is known, is convolved by repeated squaring.
 
-    Examples
-    --------
     >>> from headway.models.queues.times import gamma_time
     >>> thrice = repeated_time(gamma_time(1.0, 1.0), 3)
     >>> thrice.mean_s, thrice.scv, thrice.third_central_s3

@@ -162,8 +162,6 @@ def _checked_trace(intervals_s: Array, durations_s: Array) -> tuple[Array, Array
 class LatencyLaw:
     """Latency of a row: theory.md (B6). An interval is a trigger interval or its batch's duration.
 
-    Examples
-    --------
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> law = LatencyLaw(steady_state(AffineDuration(2.0, 0.0), 1.0, [4.0, 8.0]))
     >>> law.cdf(np.array([4.0, 6.0]))  # 2 s after the trigger, which comes in 0 to 4 or 8 s

@@ -22,8 +22,6 @@ def log_information(columns: Array, indices: NDArray[np.intp]) -> float:
     duration. ``indices`` may be repeated. The result is ``-inf`` if a coefficient stays open. Only
     differences are meaningful: k ln 2 more halves the variances.
 
-    Examples
-    --------
     >>> loads = np.column_stack([np.ones(3), [1.0, 2.0, 3.0]])
     >>> round(log_information(loads, np.array([0, 2])), 4)
     1.3863

@@ -25,8 +25,6 @@ class RowWaits(NamedTuple):
     def late_rows(self, limit_s: float) -> float:
         """Rows later than a limit, which is above 0: (A13).
 
-        Examples
-        --------
         >>> RowWaits(*np.array([[1.0], [2.0], [10.0]]), np.array([1])).late_rows(1.5)
         5.0
         """

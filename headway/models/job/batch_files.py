@@ -81,8 +81,6 @@ def store_files(commits: CommitFiles, interval_s: Numeric) -> Files:
     Source: Spark's ``HDFSBackedStateStoreProvider``, ``RocksDB`` and ``RocksDBFileManager`` (4.3,
     2026).
 
-    Examples
-    --------
     >>> default = CommitFiles(True, 0.0, 11, 60.0, checksums=0)
     >>> float(store_files(default, 1.0).total.round(3)), float(store_files(default, 10.0).total)
     (1.017, 1.0833333333333333)
@@ -95,8 +93,6 @@ def store_files(commits: CommitFiles, interval_s: Numeric) -> Files:
 def snapshots_per_batch(commits: CommitFiles, interval_s: Numeric) -> Array:
     """Snapshots that one state store writes per batch (F1).
 
-    Examples
-    --------
     >>> default = CommitFiles(True, 0.0, 11, 60.0, checksums=0)
     >>> float(snapshots_per_batch(default, 30.0))
     0.08333333333333333
@@ -259,8 +255,6 @@ def duration_setting_s(text: str | None, default_s: float) -> float:
 
     No batch is shorter than a millisecond.
 
-    Examples
-    --------
     >>> duration_setting_s("5000", 60.0), duration_setting_s("2m", 60.0)
     (5.0, 120.0)
     """

@@ -73,8 +73,6 @@ def spread_ratio(
 def own_spread_ratio(profile: JobProfile) -> float:
     """Spread inside the profiled range: of one more run and of the fit, or as declared (P2).
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> round(own_spread_ratio(load_profile("examples/word-count.profile.yaml")), 3)
     0.219

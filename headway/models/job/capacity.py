@@ -285,8 +285,6 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
 
     The law is at the rate of the capacity; its first distributions are the setting's own.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> from headway.domain import Arrivals

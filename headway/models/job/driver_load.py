@@ -257,8 +257,6 @@ def live_heap_bytes(num_queries: int, num_executions: int) -> float:
     live objects rarely has to stop the driver, in whole MiB and at least Spark's default. What a
     job's own code brings to the driver (`collect`, tables that are broadcast) is not part of it.
 
-    Examples
-    --------
     >>> live_heap_bytes(2, 5000) == live_heap_bytes(2, 1000) > live_heap_bytes(1, 1000)
     True
     """
@@ -273,8 +271,6 @@ def live_heap_bytes(num_queries: int, num_executions: int) -> float:
 def driver_heap_bytes(num_queries: int) -> int:
     """Heap to set for a driver that has run for long, in whole MiB: theory.md (U4).
 
-    Examples
-    --------
     >>> driver_heap_bytes(1) == 2**30 < driver_heap_bytes(400)
     True
     """

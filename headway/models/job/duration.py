@@ -286,8 +286,6 @@ def coefficient_gains(
     per row that enters the stage [rows], and per second per shuffle partition that it writes for
     [partitions]. The duration is linear in these costs (T2).
 
-    Examples
-    --------
     >>> from headway.domain import RowsLaw, Separation, TasksRule
     >>> reduce = StageProfile(name="1.0", level=1, tasks_rule=TasksRule.SHUFFLE,
     ...     rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=0.05, task_per_row_s=1e-5,

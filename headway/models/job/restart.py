@@ -120,8 +120,6 @@ def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
 
     There are none if every commit is a snapshot.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> most_replayed_batches(profile, 1.0), most_replayed_batches(profile, 10.0)

@@ -361,8 +361,6 @@ def allowed_offered_load(relative_noise: Numeric, highest_offered_load: float) -
     at most 1, and the one that follows from ``relative_noise``, the coefficient of variation of a
     batch's duration.
 
-    Examples
-    --------
     >>> allowed_offered_load([0.1, 0.6], 0.9).round(3)
     array([0.9  , 0.857])
     """

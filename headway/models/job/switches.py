@@ -61,8 +61,6 @@ def file_time_s(profile: JobProfile) -> float:
     (`commitOffsets`) out of the batch: the gain is `w + c`, of which rows wait for `w`. Both write
     one small file, so the time of a file is taken to be `f = (w + c)/2`.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> round(file_time_s(load_profile("examples/word-count.profile.yaml")), 4)
     0.0092

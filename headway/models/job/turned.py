@@ -37,8 +37,6 @@ def turned_job(
     widened by the noise between runs: `g_l e^(-1.645 s)` and `g_h e^(1.645 s)`, with `s = s_r` of
     (E5). Where a saved time is negative, the ends change places. No part becomes shorter than 0.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> saved = TimesSaved({"wal_commit": 0.004}, {1: 0.01})

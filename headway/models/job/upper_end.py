@@ -156,8 +156,6 @@ def load_at_end(
     is `1+h` of (P28). Four runs that differ by 12% leave `s = 0.15`: rates from 0.78 to 1.27 of the
     capacity are not decided by them, however good the model is.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> from headway.models.job.setting import duration_model
     >>> profile = load_profile("examples/word-count.profile.yaml")

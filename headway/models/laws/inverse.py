@@ -61,8 +61,6 @@ def increasing_root(
 
     Chandrupatla 1997: inverse quadratic interpolation where that is safe, else bisection.
 
-    Examples
-    --------
     >>> increasing_root(lambda x: x**2 - np.array([4.0, 9.0]), np.full(2, 2.5))
     array([2., 3.])
     """

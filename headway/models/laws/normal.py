@@ -127,8 +127,6 @@ def _table() -> tuple[Array, Array]:
 def log_ndtr(score: Numeric) -> Array:
     """Logarithm of `ndtr` (D2); ``-inf`` below a score of -38, a probability below 1e-308.
 
-    Examples
-    --------
     >>> round(float(log_ndtr(8.0)) * 1e16, 2)
     -6.22
     """

@@ -113,8 +113,6 @@ def is_hybrid_law_in_range(shares: Array, num_busy: float) -> bool:
     It does if the shares of the tuples in each partition, which add up to 1, are even, and the
     number of busy workers is in the range.
 
-    Examples
-    --------
     >>> [is_hybrid_law_in_range(np.full(p, 1 / p), 14.0) for p in (32, 400)]
     [False, True]
     """

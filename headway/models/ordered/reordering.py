@@ -57,8 +57,6 @@ def tuple_cost_s(cost_s: float, reordering: Reordering, selectivity_ratio: float
     `c+a+h` without blocking, `c+l+h` with the lock. Speedups are relative to it. ``cost_s`` is the
     time at the worker itself.
 
-    Examples
-    --------
     >>> tuple_cost_s(1e-5, Reordering(store_s=1e-7, send_s=1e-6, lock_s=1e-7)) * 1e6
     11.1
     """

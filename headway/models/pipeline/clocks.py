@@ -146,8 +146,6 @@ def last_packing(
     quadrature. ``map_period_s`` is the time between input batches of one mapper, ``map_s`` that of
     the map function on one input batch. Each mapper has clocks of its own.
 
-    Examples
-    --------
     >>> mean_s, _ = last_packing(0.005, 0.005, 0.2, 1, 0.0)
     >>> round(float(mean_s), 4)
     0.1025

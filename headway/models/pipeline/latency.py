@@ -148,8 +148,6 @@ def latency_of_parts(
 ) -> PipelineLatency:
     """Phases with their means [s] and variances [s^2], as if independent, with a normal sum (L9).
 
-    Examples
-    --------
     >>> latency = latency_of_parts(("map",), ((0.2, 0.01),), np.array(False))
     >>> latency.parts[0].name, float(latency.mean_s)
     ('map', inf)

@@ -24,8 +24,6 @@ class LatticeTooLongError(ValueError):
 class LatticeLaw:
     """Probabilities of the times ``(lowest_index + i) * step_s``.
 
-    Examples
-    --------
     >>> law = LatticeLaw(step_s=0.5, lowest_index=-1, probability=np.array([0.25, 0.5, 0.25]))
     >>> law.mean_s, law.variance_s2, law.quantile_s(0.9).tolist()
     (0.0, 0.125, 0.5)
@@ -111,8 +109,6 @@ def lattice_law(
     fine; it adds about ``step_s**2 / 12`` to the variance. More than a million steps raise a
     `LatticeTooLongError`.
 
-    Examples
-    --------
     >>> lattice_law(lambda x: np.clip(x, 0.0, 1.0), 0.25, 0.0, 1.0).probability
     array([0.125, 0.25 , 0.25 , 0.25 , 0.125])
     """
@@ -132,8 +128,6 @@ def lattice_sample(values_s: Array, step_s: float) -> LatticeLaw:
     ``step_s**2 / 4`` is added to the variance. More than a million steps raise a
     `LatticeTooLongError`.
 
-    Examples
-    --------
     >>> lattice_sample(np.array([1.1]), 0.5).probability
     array([0.8, 0.2])
     """

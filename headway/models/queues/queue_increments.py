@@ -37,8 +37,6 @@ def lognormal_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
 def gamma_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
     r"""Third central moment of a gamma time of mean > 0 and cv >= 0; exponential for cv 1 (Q7).
 
-    Examples
-    --------
     >>> float(gamma_third_central_s3(1.0, 1.0))
     2.0
     """

@@ -32,8 +32,6 @@ class MemoryReading:
         theory.md (G7); Klink (SIGMOD 2021, 3.4): from when the limit is reached until half of the
         used memory is free or 3 s have passed.
 
-        Examples
-        --------
         >>> reading = MemoryReading(used_bytes=0.0, limit_bytes=800.0).later(900.0, 10.0)
         >>> reading.relieving_since_s, reading.used_then_bytes
         (10.0, 900.0)
@@ -163,8 +161,6 @@ class WaitingQueries:
 
     What does not change while a query waits is computed when it begins to wait: theory.md (G8).
 
-    Examples
-    --------
     >>> early = QueryState(name="early", ready_s=0.0, oldest_unread_s=0.0, last_grant=0,
     ...                    duration_s=0.2, pair_s=0.4)
     >>> due = QueryState(name="due", ready_s=0.0, oldest_unread_s=1.0, last_grant=0,

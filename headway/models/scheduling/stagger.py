@@ -16,8 +16,6 @@ _MOST_CANDIDATES = 200
 def common_period_s(periods_s: Sequence[float]) -> float:
     r"""Greatest common divisor of trigger intervals, which Spark keeps in whole milliseconds: (G6).
 
-    Examples
-    --------
     >>> common_period_s([4.0, 6.0]), common_period_s([0.5, 0.75])
     (2.0, 0.25)
     """

@@ -187,8 +187,6 @@ def possible_rollups(plan: MergePlan) -> list[WindowSpec]:
     Their sizes divide a slide or a size; others do not stay aligned with any window. "Factor
     windows", arXiv 2008.12379 (2020).
 
-    Examples
-    --------
     >>> plan = MergePlan(windows=WindowSet.parse(["20m", "30m"]), pane_ms=300_000)
     >>> [str(rollup) for rollup in possible_rollups(plan)]
     ['10 min', '15 min']
@@ -215,8 +213,6 @@ def steady_horizon_ms(plan: MergePlan) -> int:
     It is a common period of all roll-ups and windows, over which the count is exact, at most 20
     times the longest window; Enorm 2016, section 6.1, counts over an hour.
 
-    Examples
-    --------
     >>> windows = WindowSet.parse(["1h every 5m", "10m"])
     >>> plan = MergePlan(windows=windows, pane_ms=windows.pane_ms)
     >>> steady_horizon_ms(plan), plan.total_cost(3_600_000), plan.naive_cost(3_600_000)

@@ -67,8 +67,6 @@ def rows_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
 def attributes_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
     """Number of common attributes, so that more can be fused later (PA of Enorm 2016, 4.4.1).
 
-    Examples
-    --------
     >>> attributes_score(Edge(source=0, target=1, rows=10.0), frozenset("ab"))
     2.0
     """
@@ -120,8 +118,6 @@ def best_fusion(graph: OperatorGraph) -> tuple[Component, ...]:
     There may be at most 12 edges. Of equally good results, it is one with the fewest fusions. The
     oracle of :func:`fused`, Enorm 2016.
 
-    Examples
-    --------
     >>> edges = [Edge(source=0, target=n, rows=r) for n, r in ((1, 10.0), (2, 9.0), (3, 9.0))]
     >>> graph = OperatorGraph(attributes=tuple(map(frozenset, ("ab", "a", "b", "b"))),
     ...     edges=tuple(edges))

@@ -28,8 +28,6 @@ class BatchKeys:
 def windows_touched(windows: WindowSet, span_s: float) -> float:
     """Mean number of windows that a span of event time touches: the sum of (H2).
 
-    Examples
-    --------
     >>> windows_touched(WindowSet.parse(["60s every 5s"]), 1.0)
     12.2
     """

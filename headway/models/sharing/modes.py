@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TypeAlias
 
 from headway.domain.checks import require_not_negative
 from headway.domain.sharing import ModeWork
@@ -83,8 +83,6 @@ def mode_pause_s(mode: SharingMode, work: WindowWork) -> float:
 
     It is 0 if partial windows are behind an exchange. Enorm 2016, section 5.1.1.
 
-    Examples
-    --------
     >>> work = WindowWork(num_rows=1, row_s=1, num_windows=2, num_panes=2, num_groups=1,
     ...     num_keys=1, num_merges=2, copy_s=1, merge_s=1, num_migrations=3, migration_pause_s=2.0)
     >>> [mode_pause_s(mode, work) for mode in SharingMode]
@@ -117,12 +115,8 @@ def split_break_even_windows(work: WindowWork) -> float:
     return 1.0 + (sent_s + merged_s) / rows_s if rows_s > 0.0 else float("inf")
 
 
-class Move(NamedTuple):
-    """A key group, by its index on the node it leaves, that moves to another node."""
-
-    source: int
-    target: int
-    load: float
+Move: TypeAlias = tuple[int, int, float]
+"""The node that a key group leaves, the one that it moves to, and its load."""
 
 
 def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
@@ -141,7 +135,7 @@ def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
     Examples
     --------
     >>> flux_moves([[30, 25, 20], [20, 20], [15, 10], [10]])
-    (Move(source=0, target=3, load=30),)
+    ((0, 3, 30),)
     """
     loads = [sum(groups) for groups in nodes]
     order = sorted(range(len(nodes)), key=lambda node: -loads[node])
@@ -150,7 +144,7 @@ def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
         difference = loads[first] - loads[last]
         fitting = [load for load in nodes[first] if 0 < load < difference]
         if fitting:
-            moves.append(Move(first, last, max(fitting)))
+            moves.append((first, last, max(fitting)))
     return tuple(moves)
 
 
@@ -159,16 +153,14 @@ def after_moves(
 ) -> tuple[tuple[float, ...], ...]:
     """Loads of the key groups of each node after moves, in the order of ``nodes`` (Enorm 2016).
 
-    Examples
-    --------
     >>> nodes = [[30, 25, 20], [10]]
     >>> [sum(groups) for groups in after_moves(nodes, flux_moves(nodes))]
     [45, 40]
     """
     loads = [list(groups) for groups in nodes]
-    for move in moves:
-        loads[move.source].remove(move.load)
-        loads[move.target].append(move.load)
+    for source, target, load in moves:
+        loads[source].remove(load)
+        loads[target].append(load)
     return tuple(map(tuple, loads))
 
 

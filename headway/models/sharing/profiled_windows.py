@@ -124,6 +124,7 @@ def _model_of_keys(
     costs = keyed_costs(profile)
     if costs is None:
         raise ValueError("the profile has no state rows on record")
+    row_s, state_row_s = costs
     baseline, profile_windows = profile.baseline, windows_of(profile) or windows
     profiled = duration_model(profile, *baseline.size)
     model = duration_model(profile, *configuration.size)
@@ -131,11 +132,11 @@ def _model_of_keys(
         _over(float(level.slope_at(1.0)), float(profiled_level.slope_at(1.0)))
         for level, profiled_level in zip(model.levels, profiled.levels, strict=True)
     ]
-    state_row_s = costs.state_row_s * slower[-1]
+    state_row_s *= slower[-1]
     keyed = keyed_model(
         model,
         _are_sources(profile),
-        row_s=costs.row_s * slower[0] * _rows_ratio(windows, profile_windows),
+        row_s=row_s * slower[0] * _rows_ratio(windows, profile_windows),
         state_rows_s=state_row_s * direct_state_writes(keys, windows),
     )
     return keyed, state_row_s

@@ -75,8 +75,6 @@ def due_work(merges: MergePlan, keys: BatchKeys) -> tuple[float, float]:
     The `J` and `Q + Q_w` of (H8), over a steady horizon. One job emits the windows, and one more
     for each size keeps those from which larger windows are merged.
 
-    Examples
-    --------
     >>> windows = WindowSet.parse(["60s every 5s"])
     >>> plan = MergePlan(windows=windows, pane_ms=windows.pane_ms)
     >>> due_work(plan, BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0))

@@ -118,8 +118,6 @@ def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
 
     Graham (1966), Aven (1985). Proven for independent task times; the largest lognormals by (X2).
 
-    Examples
-    --------
     >>> dag = StageDag(stages=(JobStage(num_tasks=8, mean_s=1.0, cv=0.0),), driver_gap_s=0.5)
     >>> run_time_bounds(dag, 4)
     (2.5, 3.25)

@@ -97,8 +97,6 @@ def mean_first_idle(num_tasks: int, num_cores: int, cv: float) -> float:
     theory.md (M3), (M5): the start of one more task, which does not depend on how long that task
     takes.
 
-    Examples
-    --------
     >>> mean_first_idle(25, 8, 0.0), mean_first_idle(7, 8, 0.3)
     (3.0, 0.0)
     """

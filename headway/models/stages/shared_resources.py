@@ -97,8 +97,6 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
     time. For threads that rest after their work for `(1-u)/u` of its length, `u' = u/(u+e(1-u))`,
     `e = E min(1, n/(j+2))`, with `j` binomial for `K - 1` threads.
 
-    Examples
-    --------
     >>> float(alternating_slowdown(4, ThreadGroup(num_threads=7, busy_ratio=0.5)))
     1.24
     """

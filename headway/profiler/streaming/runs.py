@@ -159,8 +159,8 @@ def steady_part(
     ran_on = slots.slots_seen(facts.properties, pools, ran, facts.resource_profiles)
     notes += ran_on.notes
     configuration = Configuration(
-        executors=ran_on.pool.executors,
-        cores_per_executor=ran_on.pool.cores,
+        executors=ran_on.executors,
+        cores_per_executor=ran_on.cores,
         shuffle_partitions=_shuffle_partitions(last, stages[steady[-1].batch_id]),
         trigger_s=run_trigger_s,
         task_cpus=ran_on.task_cpus,
