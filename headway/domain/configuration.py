@@ -79,13 +79,9 @@ def task_slots(
     remaining cores of an executor stay idle. ``tasks_per_executor`` are the most tasks at once on
     an executor if something other than cores limits them, such as GPUs.
 
-    Notes
-    -----
     Spark's ``TaskSchedulerImpl``: an offer of cores gets tasks as long as enough cores for one are
     left.
 
-    Examples
-    --------
     >>> task_slots(3, 4), task_slots(3, 4, task_cpus=2), task_slots(3, 5, task_cpus=2)
     (12, 6, 6)
     >>> task_slots(3, 1, task_cpus=2)

@@ -24,8 +24,6 @@ def borne_out_per_s(
     ``by_moments_per_s`` is the highest rate at which it meets the targets by moments; at
     ``below_per_s`` a target is known to be missed.
 
-    Notes
-    -----
     **(P24)** One law: a setting meets the targets if it does so by the chain (T4), whose figures
     are printed, at the upper end of durations (P4). Moments only rule out settings, since the chain
     takes milliseconds for each: a setting may meet them by the chain if it does by moments at the

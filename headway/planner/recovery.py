@@ -83,8 +83,6 @@ def recovery_s(
     read for ``outage_s``, and there is no rate limit afterwards; a settled batch has
     ``usual_rows``. Inputs broadcast; the time is ``inf`` if the backlog is never processed. [s]
 
-    Notes
-    -----
     **(P8)** Recovery after an outage of length `τ`: the chain `n_0 = λ τ`,
     `n_(k+1) = λ max(B, fD(n_k))` until `n_k` is within a tenth of the settled rows; `catch_up`
     limits the sum of the intervals. If a start in a fresh JVM is on record, the application is
@@ -92,8 +90,6 @@ def recovery_s(
     `f (x + L)`, and `a_J + a_S` is added to the sum (Z2). With a rate limit `N`, full batches come
     first, `⌈(n_0-N)/(N-λ I)⌉` of them with `I = max(B, fD(N))`, until the rest fits into one batch.
 
-    Examples
-    --------
     >>> float(recovery_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 60.0, 500.0))
     5.0
     """
@@ -192,8 +188,6 @@ def passage(
     are those of a settled batch without the burst. The recovery is ``inf`` if the backlog is never
     processed.
 
-    Notes
-    -----
     **(P17)** A burst with the rate `λ_b` for a time `τ`: the chain `n_(k+1) =` arrivals in
     `max(B, fD(n_k))`, starting at the settled batch of `λ`, with the start of the burst at each
     eighth of an interval. A burst longer than 200 batches is taken as lasting, and batches never
@@ -203,8 +197,6 @@ def passage(
     to the first batch of usual size, by (P8); with repeated bursts, it must end before the next
     one. A rate limit must not be below `n^*`.
 
-    Examples
-    --------
     >>> burst = Burst(rate_per_s=300.0, length_s=7.0)
     >>> most_rows, recovery_s = passage(DurationModel(2.0, ()), 100.0, 5.0, 1.0, burst, 500.0)
     >>> float(most_rows), float(recovery_s)

@@ -217,8 +217,6 @@ class LiveQuery:
     def drift(self, configuration: Configuration) -> SeenDrift | None:
         """Ratio of durations to predicted ones, and whether it exceeds chance; None if unknown.
 
-        Notes
-        -----
         theory.md (A4), (A5): of the last run, since its cores changed, without its warm-up (E1), at
         the age of its JVM (E6), (E35). Chance: how batches and runs usually differ, (P2).
         """

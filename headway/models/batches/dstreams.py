@@ -220,8 +220,6 @@ def erlang_c(num_servers: int, utilization_ratio: float) -> float:
 
     Each server is busy for a share of its time, from 0 to 1; at 1 every job waits.
 
-    Notes
-    -----
     **(V4)** Several jobs at a time (`k > 1`): the pool is treated as one server that is `k` times
     as fast, but whose waits are `C(m, ρ)/ρ` times as frequent, with Erlang's probability of a wait
     for `m = k/J` servers, interpolated linearly between whole numbers. The ratio is 1 if `m ≤ 1`.
@@ -230,8 +228,6 @@ def erlang_c(num_servers: int, utilization_ratio: float) -> float:
 
     Erlang (1917), computed by the recursion of the loss formula, which never overflows.
 
-    Examples
-    --------
     >>> erlang_c(1, 0.5), erlang_c(2, 0.5)
     (0.5, 0.3333)
     """

@@ -64,14 +64,10 @@ def interval_moments(trigger_s: Array, mean_s: Array, variance_s2: Array) -> Int
 
     ``mean_s``, above 0, and ``variance_s2`` are those of the batch duration.
 
-    Notes
-    -----
     **(B2)** The time between the starts of two batches is `T = max(B, D)`. With `s, z` of (D1),
     (D2) at `x = B`, `E[T] = B Φ(z) + m Φ(s-z)` and `E[T^2] = B^2 Φ(z) + m^2 e^(s^2) Φ(2s-z)`. The
     variance is computed from moments of `T - B`.
 
-    Examples
-    --------
     >>> one = np.array(1.0)
     >>> float(interval_moments(2.0 * one, one, 0.0 * one).mean)
     2.0

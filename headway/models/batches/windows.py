@@ -214,8 +214,6 @@ def _grid(trigger: Array, slide_s: Numeric, delay: Array, lags: Lags) -> tuple[A
     its end is at the first position; and the shares of batches that read it there. Each has one
     axis more than the settings.
 
-    Notes
-    -----
     **(W1)** A row of event time `e + w` arrives at `e + w + δ` and is read at the next trigger. If
     that is on time, it is `ξ = B - ((e+w+δ) mod B)` later. Window ends that are a slide `h` apart
     fall on `n = B/gcd(B, h)` positions of the trigger grid (in whole milliseconds), `B/n` apart: on

@@ -42,8 +42,6 @@ class UpperEnd:
     ``score`` is the normal quantile of the confidence, ``age_factor`` multiplies every duration,
     for the age of the JVM. The settings are parallel arrays.
 
-    Notes
-    -----
     **(P4)** A plan compares a target with (T6) at `f = e^(z s)`, with `s` from (P2) and `z` the
     normal quantile of the confidence. Configurations for which (P3) quotes no latency are
     infeasible. A configuration that meets a target at a rate meets it at every lower one. But `s`

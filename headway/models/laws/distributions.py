@@ -185,8 +185,6 @@ def bisect_increasing(
 def _log_sd(mean: Numeric, cv: Numeric) -> Array:
     """Standard deviation of the logarithm.
 
-    Notes
-    -----
     **(D1)** A lognormal with mean `m` and variance `v` has the logarithmic variance
     `s^2 = ln(1+v/m^2)`, computed with `log1p`, which keeps small variances accurate.
     """

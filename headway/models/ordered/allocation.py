@@ -102,13 +102,9 @@ def staged_throughput_per_s(
     It is in tuples of the source, without fixed times of tasks and batches. Arguments are those of
     :func:`pipelined_allocation`; the workers are slots.
 
-    Notes
-    -----
     **(O2)** One stage at a time: `X_b = 1/Σ d_i/min(C, M_i)`. Equal to (O1) if every stage can use
     all `C` slots; otherwise the gain of pipelining is lost. Exact for tasks without fixed time.
 
-    Examples
-    --------
     >>> round(staged_throughput_per_s([1e-5, 3e-5, 2e-5], [np.inf, 1, np.inf], 8))
     29630
     """

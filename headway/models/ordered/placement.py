@@ -88,13 +88,9 @@ def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:
     ``task_s`` has the shape (..., T), with at least one task, in the order in which Spark hands
     tasks out; the result has the shape (...). All slots are free at the start.
 
-    Notes
-    -----
     **(K9)** Known task times on `C` slots: task `j` starts on the slot with the least assigned work
     so far, as in Spark's scheduler for tasks of equal locality. Exact.
 
-    Examples
-    --------
     >>> dealt_makespan_s(np.array([[1.0, 1.0, 3.0], [3.0, 1.0, 1.0]]), 2)
     array([4., 3.])
     """

@@ -56,15 +56,11 @@ class PipelineLatency:
     The law is that of ``mean_s`` plus two independent uniform waits, each centred, plus a centred
     normal with the rest of the variance. Without the waits it is normal.
 
-    Notes
-    -----
     **(L8)** `L` is the sum of its mean, a centred uniform of width `B_sh - S`, another of width
     `B_ch - Op`, and a normal with the remaining variance. With `h(x) = E[((x-Z)^+)^2]/2` for the
     normal `Z`: `P(L ≤ x) = (h(y)-h(y-a)-h(y-b)+h(y-a-b))/(ab)`. Without `Z`, and for
     `1 - q ≤ min(a, b)/(2 max(a, b))`, the quantile is `E[L] + (a+b)/2 - sqrt(2(1-q) ab)`.
 
-    Examples
-    --------
     >>> law = PipelineLatency(
     ...     parts=(), mean_s=np.array(0.239), variance_s2=np.array(0.0047213),
     ...     uniform_widths_s=(np.array(0.1925), np.array(0.14)), run_to_run_sd_s=np.array(0.0),
@@ -97,8 +93,6 @@ class PipelineLatency:
     def with_independent_phases(self) -> PipelineLatency:
         """The normal law of the latency if its phases were independent.
 
-        Notes
-        -----
         **(L9)** For comparison: independent phases with a normal sum, and Cantelli's bound
         `E + σ sqrt(q/(1-q))`, for any law.
         """
@@ -134,8 +128,6 @@ class PipelineLatency:
     def cantelli_bound_s(self, q: Numeric) -> Array:
         """Upper bound of a quantile, 0 < q < 1, which the paper uses if no law is known. [s]
 
-        Notes
-        -----
         **(D9)** Cantelli's bound of a quantile, for any law: `μ + σ sqrt(q/(1-q))` (VLDB'15, eq.
         4). A law on two points attains it.
         """

@@ -94,13 +94,9 @@ def wait_decay_per_s(increment: Increment) -> Array:
     The variance must be above 0. The rate is 0 if the queue is unstable. If the third moment is so
     negative that the cubic has no root, its turning point is taken.
 
-    Notes
-    -----
     **(Q14)** The tail of `W` decays as `e^(-η x)` (after Abate, Choudhury and Whitt 1995,
     doi:10.1287/opre.43.5.885), with `η = 2m/(κ_2/2+sqrt((κ_2^2)/4+(2 κ_3 m)/3) )`.
 
-    Examples
-    --------
     >>> float(wait_decay_per_s(Increment(np.array(-0.5), np.array(1.0), np.array(0.0))))
     1.0
     """

@@ -161,8 +161,6 @@ def pollaczek_khinchine_wait(
 def _heavy_traffic_s(service_s: Array, slack_s: Array, total_scv: Array) -> Array:
     """Mean wait in heavy traffic.
 
-    Notes
-    -----
     **(Q2)** Heavy traffic, exact for Poisson arrivals: `V = ρ/(1-ρ) · (c_A^2+c_S^2)/2 · E[S]`.
     """
     return service_s / slack_s * service_s * (total_scv / 2.0)
@@ -182,16 +180,12 @@ def gamma_wait_quantile_s(q: Numeric, wait: WaitMoments) -> Array:
 
     ``q`` is 0 or more and below 1; the result is ``inf`` if the queue is unstable.
 
-    Notes
-    -----
     **(Q15)** The wait is zero with probability `1 - p`, else gamma distributed with mean `μ =
     E[W]/p` and squared variation `Var W/(p μ^2) - (1-p)`.
 
     P99 of a clocked queue with lognormal service of cv 0.3 and 1: within 3% at utilization 0.7 and
     0.9; p99.9 within 12%.
 
-    Examples
-    --------
     >>> wait = WaitMoments(np.array(0.10341), np.array(0.10577), np.array(0.16838))
     >>> float(gamma_wait_quantile_s(0.99, wait))
     1.634

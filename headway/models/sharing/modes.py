@@ -53,16 +53,12 @@ class WindowWork:
 def mode_work_s(mode: SharingMode, work: WindowWork) -> float:
     r"""Processor time of a period. [s]
 
-    Notes
-    -----
     **(H6)** Work of a period: unshared `n E W + M K`, in place `n E + Q + M K PW`, split
     `n E + Q + PW G K + M K`. There are `n` rows of `E` seconds in `W` windows each, `PW` panes, `G`
     groups and `M` migrations; sending a key's state takes `K` seconds, and all merges take `Q`.
     Enorm 2016, section 5.1.1, doi:10.1145/2933267.2933315, corrected: the cost of merges depends on
     the keys, and the printed "combine" mixes the first two ways.
 
-    Examples
-    --------
     >>> work = WindowWork(num_rows=1.8e7, row_s=2e-6, num_windows=4, num_panes=60, num_groups=2000,
     ...     num_keys=2000, num_merges=86, copy_s=5e-7, merge_s=2e-7)
     >>> [mode_work_s(mode, work) for mode in SharingMode]
@@ -96,14 +92,10 @@ def split_break_even_windows(work: WindowWork) -> float:
 
     The work's own number of windows does not matter. Without rows, the result is ``inf``.
 
-    Notes
-    -----
     **(H7)** Splitting is cheaper than not sharing if there are `W > 1 + (PW G K + Q)/(n E)` windows
     per row, with the symbols of (H6). Migrations cost the same both ways. Enorm 2016, section
     5.1.1, doi:10.1145/2933267.2933315, corrected.
 
-    Examples
-    --------
     >>> work = WindowWork(num_rows=1e5, row_s=2e-6, num_windows=1, num_panes=60, num_groups=2000,
     ...     num_keys=2000, num_merges=86, copy_s=5e-7, merge_s=2e-7)
     >>> split_break_even_windows(work)
@@ -125,15 +117,11 @@ def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
     ``nodes`` are the loads of the key groups of each node, in any one unit. There is at most one
     move per pair of nodes, and none if no move reduces the variance.
 
-    Notes
-    -----
     Flux 2003 as Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315) uses it: nodes are ordered by
     load; the first is paired with the last, the second with the second last, and so on. The largest
     group with less load than the difference of the pair moves. Spark cannot move single partitions
     of state; this models the gain of an even distribution.
 
-    Examples
-    --------
     >>> flux_moves([[30, 25, 20], [20, 20], [15, 10], [10]])
     ((0, 3, 30),)
     """
@@ -202,8 +190,6 @@ def partition_deal(setting: WindowSetting) -> tuple[float, float]:
     Both are the load of the busiest slot over an even share. One of the partitions has, in
     addition, the share of the rows that one task always gets.
 
-    Notes
-    -----
     Flux 2003 as in Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315), repeated until nothing
     moves. Spark does not move partitions; the gain of a move may be achieved by other shuffle
     partitions or salted keys.

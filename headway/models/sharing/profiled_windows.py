@@ -214,8 +214,6 @@ def cost_cases(setting: WindowSetting) -> Iterator[UnitCosts]:
 
     They are in wall time of a batch.
 
-    Notes
-    -----
     The time of a state row is as measured: updates and commits per written row, over the tasks that
     run at a time. If keys are given, it follows from (H10), and is as measured for rows that no row
     of the batch writes. A second state in a stage takes as long as tasks of the last stage without

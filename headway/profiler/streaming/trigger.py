@@ -109,8 +109,6 @@ def contradiction(stated_s: float, started_s: Array, duration_s: Array) -> str |
 def grid_log_ratio(starts: _Starts, interval_ms: _Milliseconds) -> Array:
     """By interval, how much more likely starts are with it than without, as a logarithm.
 
-    Notes
-    -----
     **(E31)** The trigger interval of a log. With interval `B`, a batch is due at the first trigger
     after the start of the previous one, `g_k = B(⌊ s_(k-1)/B⌋+1)`, and ready at
     `r_k = max(s_(k-1)+D_(k-1), g_k)`, as in (B2). Relative to a query that starts its batches at
