@@ -17,7 +17,7 @@ from headway.api.fleet_streaming import search_together, streaming_needs
 from headway.assumptions.advice import JUDGED_JOBS, PRICED_TARGETS
 from headway.assumptions.planning import LOOSER_TARGET_RATIO
 from headway.domain.argument import read_question, takes
-from headway.domain.fleet_questions import CapacityQuestion, Month
+from headway.domain.fleet_questions import CapacityQuestion, read_month
 from headway.errors import InputError, argument, require_packages
 from headway.fleet.infeasible import reasoned
 from headway.fleet.nouns import (
@@ -228,7 +228,7 @@ class _Maker:
         if by_month is None:
             return {}
         prices_month = self.catalog.date[:7]
-        start = Month().read(prices_month, "date")
+        start = read_month(prices_month, "date")
         num_months = by_month - start
         if num_months <= 0:
             raise InputError(

@@ -54,7 +54,7 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 class Value(Protocol):
     """What an argument must be."""
 
-    def read(self, value: Any, name: str) -> Any:
+    def read(self, value: Any, name: str, /) -> Any:
         """The value of what was given, in base units.
 
         Raises InputError, which names the argument, what was given and what is expected.

@@ -128,13 +128,21 @@ class Choice(Generic[Member]):
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
-    """True or False."""
+class ReadBy:
+    """What a function reads, from the value and the name of its argument.
 
-    def read(self, value: Any, name: str) -> bool:
-        if not isinstance(value, bool):
-            raise not_expected(name, value, "True or False")
-        return value
+    ``parse`` reads the texts of the command line, which may be paths.
+    """
+
+    read: Callable[[Any, str], Any]
+    parse: Callable[[str], Any] | None = None
+    is_path: bool = False
+
+
+def _flag(value: Any, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise not_expected(name, value, "True or False")
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,16 +170,6 @@ class ListOf:
             self.parse(member) if self.parse and isinstance(member, str) else member
             for member in several
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Anything:
-    """What is read later, by what it is for: a text, or a path."""
-
-    is_path: bool = False
-
-    def read(self, value: Any, name: str) -> Any:  # noqa: ARG002
-        return value
 
 
 def parse_seconds(text: str) -> float:
@@ -218,6 +216,9 @@ def is_list_of(values: object, members: Any) -> bool:
     )
 
 
+FLAG = ReadBy(_flag)
+READ_LATER = ReadBy(lambda value, _name: value)
+PATH_READ_LATER = ReadBy(READ_LATER.read, is_path=True)
 TASK_CORES = InRange(
     minimum=LEAST_TASK_CORES,
     maximum=MOST_CORES,
