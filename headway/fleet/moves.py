@@ -18,7 +18,7 @@ def with_better_moves(fleet: Fleet, supply_of: Whole, node_price: Array) -> Whol
     unchanged, unless the new one costs less and exceeds no limit.
     """
     chosen, open_supplies = supply_of.copy(), np.unique(supply_of)
-    place = np.searchsorted(open_supplies, supply_of)
+    position = np.searchsorted(open_supplies, supply_of)
     # Load cases of a period side by side, so that its largest is found at once.
     order = np.argsort(fleet.period_of, kind="stable")
     begins = np.flatnonzero(np.diff(fleet.period_of[order], prepend=-1))
@@ -29,7 +29,7 @@ def with_better_moves(fleet: Fleet, supply_of: Whole, node_price: Array) -> Whol
     price = node_price[open_supplies]
     jobs = np.arange(len(supply_of))
     load = np.zeros(units.shape[1:], dtype=np.int64)
-    np.add.at(load, place, units[jobs, place])
+    np.add.at(load, position, units[jobs, position])
 
     def cost_of(loads: Whole, supply_indices: slice | Whole) -> Array:
         """Cost of the nodes for some loads, (..., L), of some supplies."""
@@ -40,19 +40,19 @@ def with_better_moves(fleet: Fleet, supply_of: Whole, node_price: Array) -> Whol
 
     for _ in range(_MOST_MOVES):
         cost = cost_of(load, slice(None))
-        job_units = units[jobs, place]
-        saves = cost[place] - cost_of(load[place] - job_units, place)
+        job_units = units[jobs, position]
+        saves = cost[position] - cost_of(load[position] - job_units, position)
         adds = cost_of(load + units, slice(None)) - cost
         adds[~fleet.allowed[:, open_supplies]] = np.inf
-        adds[jobs, place] = np.inf
+        adds[jobs, position] = np.inf
         net = saves - adds.min(axis=1)
         job = int(np.argmax(net))
         if net[job] <= _WORTHWHILE:
             break
         best_supply = int(np.argmin(adds[job]))
-        load[place[job]] -= job_units[job]
+        load[position[job]] -= job_units[job]
         load[best_supply] += units[job, best_supply]
-        place[job], chosen[job] = best_supply, open_supplies[best_supply]
+        position[job], chosen[job] = best_supply, open_supplies[best_supply]
     before, bill = _billed(fleet, supply_of)
     after, _ = _billed(fleet, chosen, bill)
     return chosen if after < before else supply_of

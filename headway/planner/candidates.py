@@ -312,9 +312,7 @@ class Candidates:
     def _asked_only(self, target: Target) -> Candidates:
         return replace(self, question=replace(self.question, target=target, also=()))
 
-    def _passage(
-        self, burst: Burst, rate_per_s: Array, factor: Array
-    ) -> tuple[Array, Array, Array]:
+    def _passage(self, burst: Burst, rate_per_s: Array, factor: Array) -> tuple[Array, ...]:
         """Largest batch and recovery time of settings in a burst, and the upper end for both."""
         usual_model, model = self.durations, self.durations.over_axes(2)
 
