@@ -114,8 +114,6 @@ class Configuration:
     tasks_per_executor : int or None, >= 1
         Most tasks at once on an executor, if something other than cores limits them.
 
-    Examples
-    --------
     >>> configuration = Configuration(
     ...     executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=1.0
     ... )
@@ -205,8 +203,6 @@ class Arrivals:
     dispersion_ratio : float, >= 0
         Variance over mean of the count in an interval; 1 is Poisson, 0 a constant rate.
 
-    Examples
-    --------
     >>> Arrivals(rate_per_s=5000.0).dispersion_ratio
     1.0
     """

@@ -97,8 +97,6 @@ class NodeType:
         InputError
             If the text is not a node type, or not a possible one.
 
-        Examples
-        --------
         >>> NodeType.parse("m6i.xlarge:cores=4,memory=14g,price=0.192").price_per_hour
         0.192
         """

@@ -32,8 +32,6 @@ class Switch(StrEnum):
         InputError
             If there is none; names all.
 
-        Examples
-        --------
         >>> str(Switch.parse("changelog"))
         'changelog'
         """

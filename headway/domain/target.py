@@ -105,8 +105,6 @@ class Target:
     limit_s : float, > 0
         The limit [s].
 
-    Examples
-    --------
     >>> Target.parse("p99 <= 3s")
     Target(metric=<Metric.TUPLE: 'tuple'>, quantile=0.99, limit_s=3.0)
     >>> str(Target.parse("batch mean < 500ms"))

@@ -105,8 +105,6 @@ def dstreams_latency(
     theory.md (V1)-(V5), with the measured error. Exact but for the lattice; several concurrent jobs
     (V4) and autocorrelation (V3) are estimated.
 
-    Examples
-    --------
     >>> from headway.models.queues.times import lognormal_time
     >>> latency = dstreams_latency(10.0, DStreamJobs(job=lognormal_time(9.0, 0.1)))
     >>> latency.wait.mean_s, latency.tuple_mean_s, float(latency.tuple_quantile_s(0.99))
@@ -170,8 +168,6 @@ def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
 
     theory.md (V2), or (V3) if successive batches are correlated, or (V4) for a pool.
 
-    Examples
-    --------
     >>> scheduling_delay(10.0, DStreamJobs(job=lognormal_time(9.0, 0.1))).mean_s
     0.1035
     """
@@ -263,8 +259,6 @@ def busy_time(jobs: DStreamJobs) -> QueueTime:
     ----------
     jobs : DStreamJobs
 
-    Examples
-    --------
     >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.5), num_jobs=4)).mean_s
     4.0
     >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.0), num_jobs=3, num_concurrent=2)).mean_s

@@ -119,8 +119,6 @@ def held_back_trigger_s(
 
     Source: ``ReadMinRows`` and Kafka's ``KafkaMicroBatchStream`` of Spark (4.3, 2026).
 
-    Examples
-    --------
     >>> held_back_trigger_s(0.5, 2000.0, 4100.0), held_back_trigger_s(0.5, 2000.0, 4000.0)
     (2.5, 2.25)
     >>> held_back_trigger_s(0.0, 2000.0, 4100.0), held_back_trigger_s(0.0, 1.0, 1e6, 10.0)

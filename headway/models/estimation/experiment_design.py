@@ -67,8 +67,6 @@ def d_optimal_design(
     Fedorov (1972). Compared with enumeration of all designs of small candidate sets, it found the
     best in every case.
 
-    Examples
-    --------
     >>> loads = np.column_stack([np.ones(5), np.linspace(1.0, 3.0, 5)])
     >>> d_optimal_design(loads, 2)
     array([0, 4])

@@ -175,8 +175,6 @@ def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> R
     arrived_rows : float, >= 0
         Rows that had arrived by then, since any fixed moment. [rows]
 
-    Examples
-    --------
     >>> forecast = with_arrivals(RateForecast(), 0.0, 0.0)
     >>> with_arrivals(forecast, 31.0, 310.0).rates_per_s
     (10.0, 10.0)

@@ -63,8 +63,6 @@ def row_waits(
     for each piece of a batch between two such times. Without a backlog it is (B7). Exact for rows
     that arrive evenly between two such times.
 
-    Examples
-    --------
     Each second 20 rows arrive and a batch reads 10: each row waits longer than the one before.
 
     >>> at_s = np.array([0.0, 1.0, 2.0])

@@ -89,8 +89,6 @@ def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> fl
     distribution. If an estimate `ĉ` from ten batches were taken for the noise itself, half of all
     later runs would be noisier, and noise that is larger than assumed looks like drift.
 
-    Examples
-    --------
     >>> [round(noise_at_most(0.06, num_free, 0.01), 3) for num_free in (9, 99, 9999)]
     [0.125, 0.072, 0.061]
     """

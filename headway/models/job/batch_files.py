@@ -56,8 +56,6 @@ def batch_interval_s(model: DurationModel, rate_per_s: Numeric, trigger_s: Numer
         Mean duration by rows.
     rate_per_s, trigger_s : float or (n,) array
 
-    Examples
-    --------
     >>> float(batch_interval_s(DurationModel(0.2, ()), 1000.0, 1.0))
     1.0
     >>> float(batch_interval_s(DurationModel(0.2, ()), 1000.0, 0.0))
@@ -127,8 +125,6 @@ def checkpoint_files(
 
     Source: Spark's ``MicroBatchExecution``, ``StatefulOperator`` (4.3, 2026).
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> files = checkpoint_files(profile, 8, 2.0)
@@ -169,8 +165,6 @@ def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:
 
     Source: Spark's ``FileStreamSink``, ``FileFormatWriter`` (4.3, 2026).
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> float(sink_files(load_profile("examples/word-count.profile.yaml"), 4).total)
     0.0
@@ -196,8 +190,6 @@ def commit_files(profile: JobProfile) -> CommitFiles:
     ----------
     profile : JobProfile
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> commit_files(load_profile("examples/word-count.profile.yaml")).tables
     0.0
@@ -228,8 +220,6 @@ def num_state_stores(profile: JobProfile, shuffle_partitions: Numeric) -> Array:
         The job: the stores of its operators on record.
     shuffle_partitions : float or (n,) array, > 0
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> float(num_state_stores(profile, 16))

@@ -345,8 +345,6 @@ def sustainable_rate_per_s(
     the grid's end, falls again at higher rates. Intervals are open where their upper end is
     so, and a plan refuses such a configuration.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> last = profile.settings[-1].configuration

@@ -39,8 +39,6 @@ def turned(profile: JobProfile, switch: Switch) -> TurnedJob | str:
     switch : Switch
         What is turned.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> async_job = turned(profile, Switch.ASYNC_PROGRESS)
@@ -288,8 +286,6 @@ def without_coalescing(profile: JobProfile) -> JobProfile:
     ----------
     profile : JobProfile
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> without_coalescing(profile) == profile

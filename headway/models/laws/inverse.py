@@ -33,8 +33,6 @@ def averaged_quantile_s(
     stable : (n,) bool array
         Settings that have a stationary distribution; the quantile is ``inf`` elsewhere.
 
-    Examples
-    --------
     >>> def cdf(x_s):
     ...     return 1.0 - np.exp(-x_s)
     >>> averaged_quantile_s(cdf, np.ones(2), [0.5, 0.99], np.array([True, True])).round(3)
@@ -112,8 +110,6 @@ def last_kept(
     halved), and bisection if two steps have not halved the bracket. It always terminates, and the
     result does not depend on the steps taken.
 
-    Examples
-    --------
     >>> last_kept(lambda number: number**2 - 50.0, 0, 100, -50.0, 9950.0)
     7
     """
@@ -163,8 +159,6 @@ def last_kept_near(
     The steps along the slope become longer; with a value at both ends, `last_kept` goes on: the
     Illinois variant (Dowell and Jarratt 1971), and bisection.
 
-    Examples
-    --------
     >>> last_kept_near(lambda number: number**2 - 50.0, -1, 100, guess=9, slope=10.0)
     7
     """

@@ -88,8 +88,6 @@ def most_workers(operator: Operator, num_workers: int) -> float:
     num_workers : int, >= 1
         Workers of the machine.
 
-    Examples
-    --------
     >>> ten = Operator(name="t", type=OperatorType.PARTITIONED, cost_s=1.0, partitions=10)
     >>> most_workers(ten, 16), most_workers(ten, 4)
     (10.0, 4.0)
@@ -123,8 +121,6 @@ def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) ->
     where `w_i` is the number of workers with this throughput by (O3), at most `M_i`. Equal to (O1)
     if ordering costs nothing. Throughput is interpolated linearly between whole numbers of workers.
 
-    Examples
-    --------
     >>> chain = tuple(Operator(name=str(c), type=OperatorType.STATELESS, cost_s=c * 1e-6)
     ...               for c in (10, 30))
     >>> whole = OrderedPipeline(num_workers=4, operators=chain)
@@ -192,8 +188,6 @@ def operator_latency(
     num_busy : float, > 0
         Workers that are busy with it, e.g. from `pipeline_allocation`.
 
-    Examples
-    --------
     >>> parse = Operator(name="parse", type=OperatorType.STATELESS, cost_s=1e-5)
     >>> chain = OrderedPipeline(num_workers=4, operators=(parse,))
     >>> operator_latency(parse, chain, 3.0).mean_s * 1e6
@@ -270,8 +264,6 @@ def on_spark(
     num_slots : int, >= 1, optional
         As many as the pipeline has workers by default.
 
-    Examples
-    --------
     >>> chain = tuple(Operator(name=str(c), type=OperatorType.STATELESS, cost_s=c * 1e-6)
     ...               for c in (10, 20, 15, 4))
     >>> micro_batch_per_s, real_time = on_spark(OrderedPipeline(num_workers=16, operators=chain))

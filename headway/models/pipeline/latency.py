@@ -177,8 +177,6 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
     The paper gives each round a limit of its own, here in proportion to its latency. This is exact
     for means and too strict for quantiles.
 
-    Examples
-    --------
     >>> latency = PipelineLatency(
     ...     parts=(), mean_s=np.array(0.2), variance_s2=np.array(0.004),
     ...     uniform_widths_s=(np.array(0.1), np.array(0.2)), run_to_run_sd_s=np.array(0.03),
@@ -224,8 +222,6 @@ def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> t
     round_latencies_s : tuple of float or (n,) arrays, > 0
         Value of the limited metric for each round, at least one: its mean, or its quantile.
 
-    Examples
-    --------
     >>> [float(limit) for limit in split_limit_s(2.0, (0.3, 0.1))]
     [1.5, 0.5]
     """

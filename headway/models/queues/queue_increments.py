@@ -25,8 +25,6 @@ def lognormal_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
     mean_s : float or (n,) array, > 0
     cv : float or (n,) array, >= 0
 
-    Examples
-    --------
     >>> float(lognormal_third_central_s3(9.0, 0.1))
     0.2194
     """
@@ -68,8 +66,6 @@ def queue_increment(
     central moment is `μ_3 = E^3(3c^4+c^6)` for a lognormal, `2E^3 c^4` for a gamma, and 0 for a
     clock.
 
-    Examples
-    --------
     >>> [float(value) for value in queue_increment(1.0, 1.0, 2.0, 0.8, 0.16, 0.0)]
     [-0.20, 1.16, -2.00]
     """

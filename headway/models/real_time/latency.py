@@ -86,8 +86,6 @@ def real_time_latency(
     dispersion : float, > 0
         Variance over mean of row counts of the input; 1 is Poisson. [-]
 
-    Examples
-    --------
     >>> source = RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0)
     >>> counts = RealTimeStage(num_tasks=20, row_s=5e-4, row_cv=1.0)
     >>> latency = real_time_latency(20000.0, [source, counts], num_slots=28)
@@ -139,8 +137,6 @@ def gap_probability(utilization_ratio: float, trigger_s: float, gap_s: float) ->
     `T` apart, then tasks are planned and launched, then state stores are loaded. A batch reads
     until `T` after its plan was made, whenever its tasks started.
 
-    Examples
-    --------
     >>> gap_probability(0.5, 297.0, 3.0)
     0.02
     """

@@ -115,8 +115,6 @@ def grant_order(
     ``stagger``: by due time. Two rules override all of them: if memory is short, the query that
     frees the most runs first, and so does a query that has waited longer than it may.
 
-    Examples
-    --------
     >>> early = QueryState(name="early", ready_s=0.0, oldest_unread_s=0.0, last_grant=2,
     ...                    duration_s=0.2, pair_s=0.4, closing_s=9.0, window_limit_s=2.0)
     >>> due = QueryState(name="due", ready_s=0.0, oldest_unread_s=1.0, last_grant=1,
@@ -143,8 +141,6 @@ def ranked(
     policy, states, now_s, memory_is_short
         As in `grant_order`.
 
-    Examples
-    --------
     >>> later = QueryState(name="later", ready_s=9.0, oldest_unread_s=0.0, last_grant=0,
     ...                    duration_s=0.2, pair_s=0.4)
     >>> due = QueryState(name="due", ready_s=0.0, oldest_unread_s=1.0, last_grant=0,
@@ -223,8 +219,6 @@ def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
     states : sequence of QueryState
     now_s : float
 
-    Examples
-    --------
     >>> state = QueryState(name="a", ready_s=1.0, oldest_unread_s=0.0, last_grant=0,
     ...                    duration_s=0.2, pair_s=0.4, most_wait_s=5.0)
     >>> order_holds_until_s([state], 3.0), order_holds_until_s([state], 7.0)
@@ -245,8 +239,6 @@ def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> fl
     states : sequence of QueryState
     now_s : float
 
-    Examples
-    --------
     >>> state = QueryState(name="a", ready_s=7.0, oldest_unread_s=0.0, last_grant=0,
     ...                    duration_s=0.2, pair_s=0.4)
     >>> next_due_s(Policy.FCFS, [state], 3.0)
@@ -271,8 +263,6 @@ def slack_s(state: QueryState) -> float:
     -----
     theory.md (G8), after Klink (SIGMOD 2021), equation 1.
 
-    Examples
-    --------
     >>> slack_s(QueryState(name="a", ready_s=0.0, oldest_unread_s=4.0, last_grant=0,
     ...                    duration_s=0.25, pair_s=0.5, closing_s=5.0, window_limit_s=2.0))
     6.5
@@ -300,8 +290,6 @@ def due_s(policy: Policy, state: QueryState) -> float:
     policy : Policy
     state : QueryState
 
-    Examples
-    --------
     >>> state = QueryState(name="a", ready_s=7.0, oldest_unread_s=0.0, last_grant=0,
     ...                    duration_s=0.2, pair_s=0.4, closing_s=9.0)
     >>> due_s(Policy.PROMISE, state), due_s(Policy.ECONOMY, state)

@@ -90,8 +90,6 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
     0-1 (10 rows), 0-2 (9), 0-3 (9) with attributes ab, a, b, b it leaves 18 rows, although 10 are
     possible (:func:`best_fusion`).
 
-    Examples
-    --------
     >>> rows = [Edge(source=0, target=n, rows=5.0) for n in (1, 2)]
     >>> graph = OperatorGraph(attributes=(frozenset("ab"), frozenset("a"), frozenset()),
     ...     edges=tuple(rows))
@@ -144,8 +142,6 @@ def fewest_rows(graph: OperatorGraph) -> tuple[Component, ...]:
     -----
     Enorm 2016, section 4.4.1 (doi:10.1145/2933267.2933315).
 
-    Examples
-    --------
     >>> graph = OperatorGraph(attributes=(frozenset("a"),) * 2,
     ...     edges=(Edge(source=0, target=1, rows=1.0),))
     >>> len(fewest_rows(graph))
@@ -169,8 +165,6 @@ def rows_between(graph: OperatorGraph, components: Iterable[Component]) -> float
     -----
     Enorm 2016, figure 15 (doi:10.1145/2933267.2933315), as a share of all rows.
 
-    Examples
-    --------
     >>> graph = OperatorGraph(attributes=(frozenset("a"), frozenset("b")),
     ...     edges=(Edge(source=0, target=1, rows=3.0),))
     >>> rows_between(graph, fused(graph, rows_score))

@@ -189,8 +189,6 @@ def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> fl
     2016, doi:10.1145/2933267.2933315. If this is fewer rows than keys, it is only the zero of a
     line, since a batch cannot contain all keys.
 
-    Examples
-    --------
     >>> costs = UnitCosts(copy_s=5e-8, state_row_s=6e-6, second_stage_s=0.096)
     >>> windows = WindowSet.parse(["60s every 5s"])
     >>> [round(break_even_rows(costs, BatchKeys(batch_keys=k, pane_keys=k, batch_s=1.0), windows))
@@ -222,8 +220,6 @@ def break_even_keys(
     -----
     The change is linear in the number of keys, after Enorm 2016 (doi:10.1145/2933267.2933315).
 
-    Examples
-    --------
     >>> costs = UnitCosts(copy_s=5e-8, state_row_s=6e-6, second_stage_s=0.096)
     >>> keys = BatchKeys(batch_keys=100.0, pane_keys=100.0, batch_s=1.0)
     >>> round(break_even_keys(50_000, costs, keys, WindowSet.parse(["60s every 5s"])))

@@ -33,8 +33,6 @@ def keyed_costs(profile: JobProfile) -> tuple[float, float] | None:
     by least squares of the relative errors over the settings, neither below 0. If all settings
     wrote equally many state rows per row, `v` is the time of updates and commits only.
 
-    Examples
-    --------
     >>> keyed_costs.__name__
     'keyed_costs'
     """

@@ -60,8 +60,6 @@ def windows_of(profile: JobProfile) -> WindowSet | None:
     -----
     Enorm 2016, section 4.2 (doi:10.1145/2933267.2933315): windows of a start, a length, a slide.
 
-    Examples
-    --------
     >>> windows_of.__name__
     'windows_of'
     """
@@ -293,8 +291,6 @@ def assumptions(profile: JobProfile) -> Iterator[str]:
     -----
     :mod:`headway.assumptions.sharing`: measured once each, 2026.
 
-    Examples
-    --------
     >>> assumptions.__name__
     'assumptions'
     """

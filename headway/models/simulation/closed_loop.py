@@ -131,8 +131,6 @@ def simulate_closed_loop(
     rows that had arrived when it started. A row is late if it arrived more than `L` before the
     commit of its batch; at the end, so are rows that no batch has committed.
 
-    Examples
-    --------
     >>> class Still:
     ...     period_s, sees_batches = 0.0, False
     ...     def wanted(self, sight):

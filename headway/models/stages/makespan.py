@@ -44,8 +44,6 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     deviation within 35% of a simulation for cv 0.05 to 2, 2 to 64 cores and 1.25 to 10 tasks per
     core.
 
-    Examples
-    --------
     >>> makespan_moments(25, 8, 0.0)
     MeanAndSd(mean=4.0, sd=0.0)
     >>> makespan_moments(24, 16, 0.3)
@@ -71,8 +69,6 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
 
     Cheap enough to prune a search before (M1)-(M5) are evaluated. The unit is the mean task time.
 
-    Examples
-    --------
     >>> float(makespan_lower_bound(24, 16))
     1.5
     """

@@ -26,8 +26,6 @@ class JobStage:
     parents : tuple of int
         Numbers of the stages that must have ended before, lower than the stage's own.
 
-    Examples
-    --------
     >>> JobStage(num_tasks=8, mean_s=0.5, cv=0.3).work_s
     4.0
     """

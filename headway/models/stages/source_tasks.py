@@ -48,8 +48,6 @@ def source_tasks(rule: SourceTasks, batch_rows: float, num_slots: int) -> int:
     batch_rows : float, >= 0
     num_slots : int, >= 1
 
-    Examples
-    --------
     >>> from headway.domain import DefaultParallelism, RecordSplits
     >>> source_tasks(SourceTasks(parallelism=DefaultParallelism()), 1e3, num_slots=6)
     6
