@@ -102,12 +102,6 @@ class EventLogError(InputError):
     """An event log that is missing, is no event log, or contains nothing that can be profiled."""
 
 
-class LogNotFetchedError(EventLogError):
-    """An event log that may be valid, but could not be fetched: the network, the disk."""
-
-    exit_code = ExitCode.FAILURE
-
-
 class ProfileError(InputError):
     """A profile file that is not a valid profile of this version."""
 

@@ -74,8 +74,6 @@ def changed(noun: Made, **changes: Any) -> Made:
 
     The class must have no ``__post_init__``, which is not called.
 
-    Examples
-    --------
     >>> @frozen_dataclass(frozen=True, slots=True)
     ... class Interval:
     ...     low: float

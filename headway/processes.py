@@ -52,8 +52,6 @@ class AllCores:
     The further processes start when there is enough to compute, and end with the block. What they
     fail to compute, this process computes.
 
-    Examples
-    --------
     >>> from functools import partial
     >>> with AllCores() as cores:
     ...     cores.compute([partial(pow, 2, 3), partial(pow, 3, 2)])

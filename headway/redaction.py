@@ -65,8 +65,6 @@ def redact(text: str, *, longest: int = _LONGEST) -> str:
     credential, well-known shapes of tokens and keys, and long runs that look random. Control and
     invisible characters become spaces.
 
-    Notes
-    -----
     This finds shapes, not secrets. It does not detect a password that is an ordinary word in an
     ordinary place or consists of several words, nor a key of fewer than 32 characters without a
     name before it, nor names of hosts, buckets, people and tables. Data that must not be passed on

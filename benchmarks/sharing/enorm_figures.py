@@ -123,11 +123,11 @@ def overload_latency_s(period_s: int, pause_s: float, seed: int = 1) -> float:
         if second % period_s == 0:
             nodes = [[now[g] for g in now if home[g] == node] for node in range(NODES)]
             moves = flux_moves(nodes)
-            for move in moves:
-                group = next(g for g in now if home[g] == move.source and now[g] == move.load)
+            for source, target, load in moves:
+                group = next(g for g in now if home[g] == source and now[g] == load)
                 loads[group] = now[group] if home[group] == chosen else loads[group]
-                home[group] = move.target
-                for node in (move.source, move.target):
+                home[group] = target
+                for node in (source, target):
                     waiting_s[node] += pause_s
         for node in range(NODES):
             busy = sum(load for g, load in now.items() if home[g] == node)

@@ -17,7 +17,7 @@ from headway.domain.window_set import WindowSet
 from headway.formats.profile_file import load_profile
 from headway.models.sharing.consolidation import MergePlan
 from headway.models.sharing.gain import closing_share
-from headway.models.sharing.keyed import KeyedCosts, keyed_costs
+from headway.models.sharing.keyed import keyed_costs
 from headway.models.sharing.profiled_windows import cost_cases, setting_of
 from headway.models.sharing.way_costs import batch_change
 
@@ -161,7 +161,8 @@ def has_wrong_sign(found: tuple[float, float]) -> bool:
 class OtherProfile:
     """Costs fitted to two judged direct runs instead of the profiled ones, and their error."""
 
-    costs: KeyedCosts
+    row_s: float
+    state_row_s: float
     median_error_ratio: float
 
 
@@ -195,4 +196,4 @@ def other_profiles(profile: JobProfile, cells: Sequence[Cell]) -> Iterator[Other
             if cell.how != BY_HAND and cell not in pair
         ]
         if costs is not None and errors:
-            yield OtherProfile(costs, median(map(abs, errors)))
+            yield OtherProfile(*costs, median(map(abs, errors)))

@@ -184,12 +184,12 @@ def _mechanism(cells: Sequence[Cell], profile: JobProfile) -> Iterator[str]:
     costs, others = keyed_costs(profile), list(other_profiles(profile, cells))
     if costs is None or not others:
         return
-    rows_us = [1e6 * other.costs.row_s for other in others]
-    states_us = [1e6 * other.costs.state_row_s for other in others]
+    rows_us = [1e6 * other.row_s for other in others]
+    states_us = [1e6 * other.state_row_s for other in others]
     errors = [other.median_error_ratio for other in others]
     yield (
-        f"**Mechanism.** According to the two profiled runs, a row takes {1e6 * costs.row_s:.2f} "
-        f"us of a batch and a state row {1e6 * costs.state_row_s:.1f} us. According to the "
+        f"**Mechanism.** According to the two profiled runs, a row takes {1e6 * costs[0]:.2f} "
+        f"us of a batch and a state row {1e6 * costs[1]:.1f} us. According to the "
         f"{len(others)} pairs of judged direct runs of the same kind, a row takes "
         f"{min(rows_us):.2f} to {max(rows_us):.2f} us and a state row {min(states_us):.1f} to "
         f"{max(states_us):.1f} us. Fitted to one of these pairs, the same model has a median error "

@@ -17,7 +17,7 @@ from headway.api.fleet_streaming import search_together, streaming_needs
 from headway.assumptions.advice import JUDGED_JOBS, PRICED_TARGETS
 from headway.assumptions.planning import LOOSER_TARGET_RATIO
 from headway.domain.argument import read_question, takes
-from headway.domain.fleet_questions import CapacityQuestion, Month
+from headway.domain.fleet_questions import CapacityQuestion, read_month
 from headway.errors import InputError, argument, require_packages
 from headway.fleet.infeasible import reasoned
 from headway.fleet.nouns import (
@@ -210,7 +210,7 @@ class _Maker:
             if not fleet.allowed[index].any()
         }
         if not plan.feasible and plan.impossible:
-            relaxations = tuple(f"{name}: {refusals[name].instead}" for name in plan.impossible)
+            relaxations = tuple(f"{name}: {refusals[name][1]}" for name in plan.impossible)
             plan = reasoned(replace(plan, relaxations=relaxations))
         return Capacity(
             name=self.name,
@@ -218,7 +218,7 @@ class _Maker:
             prices_of=self.catalog.date,
             fleet=fleet,
             plan=plan,
-            why_impossible={name: refusal.why for name, refusal in refusals.items()},
+            why_impossible={name: why for name, (why, _) in refusals.items()},
             scenarios=scenarios,
             gap_asked_ratio=self.spec.gap_ratio,
         )
@@ -228,7 +228,7 @@ class _Maker:
         if by_month is None:
             return {}
         prices_month = self.catalog.date[:7]
-        start = Month().read(prices_month, "date")
+        start = read_month(prices_month, "date")
         num_months = by_month - start
         if num_months <= 0:
             raise InputError(

@@ -380,7 +380,7 @@ def measured_p99_s(recording: Path, query_id: str) -> float | None:
     """The p99 of the tuple latency in a run [s]; None if no two of its batches are consecutive."""
     try:
         with reading([recording], LogsQuestion(engine="in-process")) as logs_read:
-            runs = runs_of_job(logs_read.collected, logs_read.logs, (query_id,)).runs
+            runs, _, _ = runs_of_job(logs_read.collected, logs_read.logs, (query_id,))
             return observed_latency(runs[0]).p99_s
     except EventLogError:
         return None

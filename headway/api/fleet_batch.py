@@ -11,7 +11,7 @@ from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_BATCH_EXECUTORS, FLEET_EXECUTOR_CORES
 from headway.domain import Deadline, EndingJob, Verdict
 from headway.errors import InputError
-from headway.fleet.nouns import Kept, Refusal
+from headway.fleet.nouns import Kept
 from headway.planner.kinds.batch_run_time import run_time_of
 from headway.planner.kinds.deadline import fewest_in_time, with_room_for_state
 from headway.planner.space import NodeSpace
@@ -86,7 +86,7 @@ class BatchNeeds(FleetJob):
             probability=probability, verdict=str(Verdict.of(probability, self.job.confidence))
         )
 
-    def why_none(self, speed: float, scale: float, end: str) -> Refusal:
+    def why_none(self, speed: float, scale: float, end: str) -> tuple[str, str]:
         """How long the shortest run takes."""
         profile, planned_speed = self._profile_and_speed(speed, scale, end)
         answer = plan(
@@ -97,11 +97,12 @@ class BatchNeeds(FleetJob):
             cores=self.cores,
             confidence=self.job.confidence,
         )
-        return Refusal(
-            why=f"no number of executors meets {self.promise}: the shortest run takes up to "
-            f"{format_duration(answer.run.planned_s)}, with {counted(answer.nodes, 'executor')}",
-            instead=f"deadline <= {self._enough_min(answer.run.planned_s, speed, scale, end)} min",
+        why = (
+            f"no number of executors meets {self.promise}: the shortest run takes up to "
+            f"{format_duration(answer.run.planned_s)}, with {counted(answer.nodes, 'executor')}"
         )
+        enough_min = self._enough_min(answer.run.planned_s, speed, scale, end)
+        return why, f"deadline <= {enough_min} min"
 
     def _enough_min(self, shortest_s: float, speed: float, scale: float, end: str) -> int:
         """A deadline in whole minutes that some executors meet: the run time, and little more. A

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
 from headway.domain import Application, EndingJob, JobProfile, NodeType
-from headway.fleet.nouns import JobWrites, Kept, Refusal
+from headway.fleet.nouns import JobWrites, Kept
 from headway.processes import AllCores
 from headway.spec.kinds import BatchJob, StreamingJob
 from headway.spec.kinds.capacity import FleetEntry
@@ -130,7 +130,7 @@ class FleetJob(ABC):
         return None
 
     @abstractmethod
-    def why_none(self, speed: float, scale: float, end: str) -> Refusal:
+    def why_none(self, speed: float, scale: float, end: str) -> tuple[str, str]:
         """Why no number of executors meets the targets, and which targets some would meet."""
 
 

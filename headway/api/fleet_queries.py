@@ -12,7 +12,6 @@ from headway.assumptions.advice import LOOSER_RATIOS
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.domain import JobProfile, Policy
 from headway.domain.driver import PlannedDriver
-from headway.fleet.nouns import Refusal
 from headway.models.simulation.batch_parts import QueryWork
 from headway.planner.purchase import at_core_speed
 from headway.spec.kinds import QuerySchedule
@@ -79,21 +78,18 @@ class QueriesNeeds(FleetJob):
     def kept(self, speed: float, scale: float, end: str) -> None:
         """Not computed for queries of one application."""
 
-    def why_none(self, speed: float, scale: float, end: str) -> Refusal:
+    def why_none(self, speed: float, scale: float, end: str) -> tuple[str, str]:
         """The number of queries, and what would be feasible instead."""
         queries = counted(len(self.profiles), "query", "queries")
         driver = self._driver(speed, scale, end)
         if driver.is_saturated:
-            return Refusal(
-                why=f"{queries} saturate a driver of {counted(driver.cores, 'core')} on any "
-                f"number of executors: they take {driver.busy_cores:.3g} cores of it",
-                instead=f"driver_cores: {driver.needed_cores}",
+            why = (
+                f"{queries} saturate a driver of {counted(driver.cores, 'core')} on any "
+                f"number of executors: they take {driver.busy_cores:.3g} cores of it"
             )
-        return Refusal(
-            why=f"no number of executors meets the targets of {queries} ({self.promise}) "
-            f"{_WORDS[self.entry.turns]}",
-            instead=self._instead(speed, scale, end),
-        )
+            return why, f"driver_cores: {driver.needed_cores}"
+        why = f"no number of executors meets the targets of {queries} ({self.promise}) "
+        return why + _WORDS[self.entry.turns], self._instead(speed, scale, end)
 
     def _instead(self, speed: float, scale: float, end: str) -> str:
         if self.entry.turns != "any":

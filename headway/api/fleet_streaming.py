@@ -17,7 +17,7 @@ from headway.domain import DuringBurst, JobProfile, Promise, Target, Verdict
 from headway.domain.target import targets_text
 from headway.domain.writes import CheckpointStore, StorePrice
 from headway.errors import InputError
-from headway.fleet.nouns import JobWrites, Kept, Refusal
+from headway.fleet.nouns import JobWrites, Kept
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.bill import planned_writes
 from headway.planner.candidates import candidates_at
@@ -139,7 +139,7 @@ class StreamingNeeds(FleetJob):
                 cost += num_hours * (writes.bill_per_hour or 0.0)
         return files, requests, cost
 
-    def why_none(self, speed: float, scale: float, end: str) -> Refusal:
+    def why_none(self, speed: float, scale: float, end: str) -> tuple[str, str]:
         """The binding constraint at the highest rate."""
         growth = self.profile.growth
         # A fleet is planned for months, not until a date.
@@ -161,11 +161,10 @@ class StreamingNeeds(FleetJob):
         nearest_targets = () if answer.feasible else answer.nearest
         nearest_text = " or ".join(nearest_target.text for nearest_target in nearest_targets)
         # A node stands for an executor.
-        return Refusal(
-            why="; ".join(answer.binding).replace("node", "executor"),
-            instead=nearest_text.replace("node", "executor")
-            or f"a looser target than {self.promise}, or a lower rate",
+        why, instead = (
+            text.replace("node", "executor") for text in ("; ".join(answer.binding), nearest_text)
         )
+        return why, instead or f"a looser target than {self.promise}, or a lower rate"
 
     def _rates_per_s(self, scale: float, end: str) -> list[float]:
         return [getattr(rate, end) * scale for rate in hourly_rates(self.job.rate)]

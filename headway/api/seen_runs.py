@@ -18,10 +18,10 @@ def seen_runs(logs: Sequence[str | Path]) -> tuple[SeenRun, ...]:
     Raises EventLogError if no log can be read, or none contains a streaming query.
     """
     with reading(list(logs), LogsQuestion()) as logs_read:
-        job_runs = runs_of_job(logs_read.collected, logs_read.logs, ())
+        runs, _, _ = runs_of_job(logs_read.collected, logs_read.logs, ())
         reports = logs_read.collected.batches
     shown_runs = []
-    for run in job_runs.runs:
+    for run in runs:
         used = {batch.batch_id for batch in run.batches}
         timed = {
             report["batch_id"]: report

@@ -25,8 +25,6 @@ class Assumption(Generic[Value]):
     ``source`` is a paper, a measurement, a page of Spark's documentation; or "judgement:" with the
     reason. ``influences`` says what depends on it.
 
-    Examples
-    --------
     >>> doubt = Assumption(
     ...     name="Doubt", value=0.13, source="judgement: an example", influences="nothing"
     ... )
@@ -80,8 +78,6 @@ def subjects() -> tuple[ModuleType, ...]:
 def named(subject: ModuleType) -> Iterator[tuple[str, AnyAssumption]]:
     """The assumptions of a subject, with their names in the code.
 
-    Examples
-    --------
     >>> from headway.assumptions import predictions
     >>> next(named(predictions))[0]
     'SPREAD_PER_DOUBLING_RATIO'

@@ -12,10 +12,10 @@ from headway.cli.options import DURATION, LEVEL, Function, Option, Parsed, was_g
 from headway.domain.argument import Argument, Question, arguments_of
 from headway.domain.argument_values import (
     CONFIDENCE_LEVEL,
+    FLAG,
     Choice,
     Count,
     Duration,
-    Flag,
     InRange,
     Positive,
 )
@@ -51,13 +51,13 @@ def _option(declared: Argument, spelling: str) -> Callable[[Function], Function]
         "topic": declared.topic,
         "is_rare": declared.is_rare,
     }
-    if isinstance(declared.value, Flag):
+    if declared.value is FLAG:
         details["is_flag"] = True
     elif declared.is_repeatable:
         details["multiple"] = True
     elif declared.default is not None:
         details |= {"default": _default_text(declared), "show_default": True}
-    if not isinstance(declared.value, Flag):
+    if declared.value is not FLAG:
         details["type"] = _type_of(
             getattr(declared.value, "member_value", declared.value), spelling.lstrip("-")
         )

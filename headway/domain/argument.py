@@ -54,7 +54,7 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 class Value(Protocol):
     """What an argument must be."""
 
-    def read(self, value: Any, name: str) -> Any:
+    def read(self, value: Any, name: str, /) -> Any:
         """The value of what was given, in base units.
 
         Raises InputError, which names the argument, what was given and what is expected.
@@ -141,8 +141,6 @@ def _named_as(member: Field[Any]) -> Argument:
 def given_names(options: Mapping[str, Any]) -> frozenset[str]:
     """Names of the options that say something: None, False and empty lists do not; zero does.
 
-    Examples
-    --------
     >>> sorted(given_names({"rate": 0, "cores": None, "bursts": [], "from_start": False}))
     ['rate']
     """

@@ -9,43 +9,34 @@ import re
 from pathlib import Path
 from typing import Any
 
-from headway.domain.argument_values import Count, is_list_of, not_expected
+from headway.domain.argument_values import Count, ReadBy, is_list_of, not_expected
 from headway.errors import InputError, argument
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_EXECUTORS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountRange:
+def _executor_range(value: Any, name: str) -> tuple[int, int]:
     """The fewest and the most, as a pair, or as a text such as ``2..12`` or ``2:12``.
 
-    Examples
-    --------
-    >>> CountRange(maximum=50).read("2..12", "executors"), CountRange(maximum=50).read("4", "n")
+    >>> _executor_range("2..12", "executors"), _executor_range("4", "executors")
     ((2, 12), (4, 4))
     """
-
-    maximum: int
-
-    def read(self, value: Any, name: str) -> tuple[int, int]:
-        ends = value
-        if isinstance(value, str):
-            match = re.fullmatch(r"\s*(\d{1,9})\s*(?:(?:\.\.|:)\s*(\d{1,9})\s*)?", value)
-            ends = match and (int(match[1]), int(match[2] or match[1]))
-        if not isinstance(ends, tuple | list) or len(ends) != 2:
-            raise not_expected(name, value, "fewest and most, e.g. 2..12")
-        low, high = (Count(maximum=self.maximum).read(end, name) for end in ends)
-        if low > high:
-            raise not_expected(name, value, "the fewest first, e.g. 2..12")
-        return low, high
+    ends = value
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(\d{1,9})\s*(?:(?:\.\.|:)\s*(\d{1,9})\s*)?", value)
+        ends = match and (int(match[1]), int(match[2] or match[1]))
+    if not isinstance(ends, tuple | list) or len(ends) != 2:
+        raise not_expected(name, value, "fewest and most, e.g. 2..12")
+    low, high = (Count(maximum=MOST_EXECUTORS).read(end, name) for end in ends)
+    if low > high:
+        raise not_expected(name, value, "the fewest first, e.g. 2..12")
+    return low, high
 
 
 @dataclass(frozen=True, slots=True)
 class Each:
     """A list of values, each of which is read by itself.
 
-    Examples
-    --------
     >>> Each(Count(maximum=9), expected="a list of counts").read([1, 2.0], "counts")
     (1, 2)
     """
@@ -63,8 +54,6 @@ class Each:
 class Names:
     """Names in a list, or in one text with commas between them; each counts once.
 
-    Examples
-    --------
     >>> Names(expected="e.g. hpa,static").read("hpa, static,hpa", "policies")
     ('hpa', 'static')
     """
@@ -107,4 +96,4 @@ class File:
         return value
 
 
-EXECUTOR_RANGE = CountRange(maximum=MOST_EXECUTORS)
+EXECUTOR_RANGE = ReadBy(_executor_range)

@@ -37,8 +37,6 @@ def not_expected(name: str, value: object, expected: str) -> InputError:
 class Count:
     """A whole number from 1, or another minimum, to a maximum.
 
-    Examples
-    --------
     >>> Count(maximum=50).read(8.0, "max_nodes")
     8
     """
@@ -58,8 +56,6 @@ class Count:
 class InRange:
     """A number from a minimum to a maximum, as it is converted.
 
-    Examples
-    --------
     >>> TASK_CORES.read(2.0, "task_cpus"), TASK_CORES.read(0.5, "task_cpus")
     (2, 0.5)
     """
@@ -79,8 +75,6 @@ class InRange:
 class Positive:
     """A number above 0, or a text that is parsed.
 
-    Examples
-    --------
     >>> Positive(words="records per second", parse=parse_rate_per_s).read("50k/s", "rate")
     50000.0
     """
@@ -102,8 +96,6 @@ class Positive:
 class Duration:
     """Seconds, or a text such as ``5s``, of ten years at most.
 
-    Examples
-    --------
     >>> Duration(may_be_zero=True).read("0", "trigger"), Duration().read("2min", "length")
     (0.0, 120.0)
     """
@@ -136,13 +128,21 @@ class Choice(Generic[Member]):
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
-    """True or False."""
+class ReadBy:
+    """What a function reads, from the value and the name of its argument.
 
-    def read(self, value: Any, name: str) -> bool:
-        if not isinstance(value, bool):
-            raise not_expected(name, value, "True or False")
-        return value
+    ``parse`` reads the texts of the command line, which may be paths.
+    """
+
+    read: Callable[[Any, str], Any]
+    parse: Callable[[str], Any] | None = None
+    is_path: bool = False
+
+
+def _flag(value: Any, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise not_expected(name, value, "True or False")
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +151,6 @@ class ListOf:
 
     With ``or_one`` a single one need not be in a list; ``min_members`` are the fewest.
 
-    Examples
-    --------
     >>> PROMISES.read("p99 <= 3s", "target")[0].limit_s
     3.0
     """
@@ -174,16 +172,6 @@ class ListOf:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Anything:
-    """What is read later, by what it is for: a text, or a path."""
-
-    is_path: bool = False
-
-    def read(self, value: Any, name: str) -> Any:  # noqa: ARG002
-        return value
-
-
 def parse_seconds(text: str) -> float:
     """Seconds of a text such as ``5s``; zero needs no unit.
 
@@ -197,8 +185,6 @@ def parse_share(text: str) -> float:
 
     Raises InputError if it is none.
 
-    Examples
-    --------
     >>> parse_share("5%"), parse_share("0.15")
     (0.05, 0.15)
     """
@@ -230,6 +216,9 @@ def is_list_of(values: object, members: Any) -> bool:
     )
 
 
+FLAG = ReadBy(_flag)
+READ_LATER = ReadBy(lambda value, _name: value)
+PATH_READ_LATER = ReadBy(READ_LATER.read, is_path=True)
 TASK_CORES = InRange(
     minimum=LEAST_TASK_CORES,
     maximum=MOST_CORES,

@@ -63,8 +63,6 @@ def require_label(name: str, setting: str) -> None:
 
     Raises InputError, which says what is expected; ``setting`` is how the user gave it.
 
-    Examples
-    --------
     >>> require_label("data-eu", "namespace")
     >>> require_label("Data_EU", "namespace")
     Traceback (most recent call last):

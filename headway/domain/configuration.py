@@ -79,13 +79,9 @@ def task_slots(
     remaining cores of an executor stay idle. ``tasks_per_executor`` are the most tasks at once on
     an executor if something other than cores limits them, such as GPUs.
 
-    Notes
-    -----
     Spark's ``TaskSchedulerImpl``: an offer of cores gets tasks as long as enough cores for one are
     left.
 
-    Examples
-    --------
     >>> task_slots(3, 4), task_slots(3, 4, task_cpus=2), task_slots(3, 5, task_cpus=2)
     (12, 6, 6)
     >>> task_slots(3, 1, task_cpus=2)
@@ -118,8 +114,6 @@ class Configuration:
     tasks_per_executor : int or None, >= 1
         Most tasks at once on an executor, if something other than cores limits them.
 
-    Examples
-    --------
     >>> configuration = Configuration(
     ...     executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=1.0
     ... )
@@ -169,8 +163,6 @@ class Cluster:
     the application, ``cores_per_executor`` the median over them; None if no executor's cores are
     recorded.
 
-    Examples
-    --------
     >>> Cluster(executors=2, executors_mean=1.5, cores_per_executor=5, task_cpus=2).num_slots
     4
     """
@@ -211,8 +203,6 @@ class Arrivals:
     dispersion_ratio : float, >= 0
         Variance over mean of the count in an interval; 1 is Poisson, 0 a constant rate.
 
-    Examples
-    --------
     >>> Arrivals(rate_per_s=5000.0).dispersion_ratio
     1.0
     """

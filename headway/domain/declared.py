@@ -19,8 +19,6 @@ class StatedRange:
     """A declared duration [s]: as likely above ``mid_s`` as below; ``low_s`` to ``high_s`` contains
     it with a probability of 90%.
 
-    Examples
-    --------
     >>> StatedRange(low_s=1.0, mid_s=2.0, high_s=8.0).at(1.6448536269514722)
     8.0
     """
@@ -39,13 +37,9 @@ class StatedRange:
     def at(self, score: float) -> float:
         """The value at a normal score: 0 is the middle, 1.645 the upper end.
 
-        Notes
-        -----
         theory.md (P19). Two halves of a lognormal around the middle; a half that ends or starts at
         zero is a straight line.
 
-        Examples
-        --------
         >>> about = StatedRange(low_s=0.0, mid_s=0.01, high_s=0.02)
         >>> about.at(0.0), about.at(-1.6448536269514722), round(about.at(2 * 1.6448536269514722), 3)
         (0.01, 0.0, 0.04)

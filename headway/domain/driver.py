@@ -16,8 +16,6 @@ class PlannedDriver:
     probability: beyond, batches no longer keep their triggers. ``heap_bytes`` is the heap to set.
     ``is_shared_with_tasks`` if driver and executor are one JVM, whose cores the tasks need, too.
 
-    Examples
-    --------
     >>> driver = PlannedDriver(
     ...     num_queries=4, busy_cores=0.5, cores=1, needed_cores=1, knee_queries=8.0,
     ...     knee_low_queries=6.8, knee_high_queries=9.4, heap_bytes=2**30,

@@ -29,8 +29,6 @@ class DStreamsSetting:
     ``spark.streaming.concurrentJobs``, ``num_receivers`` are tasks that each occupy a slot
     permanently.
 
-    Examples
-    --------
     >>> DStreamsSetting(
     ...     executors=2, cores_per_executor=4, batch_interval_s=1.0, num_receivers=1
     ... ).num_slots

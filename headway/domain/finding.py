@@ -207,8 +207,6 @@ class Finding:
 
     ``names`` are those of the things that it is about: a stage, a node type, a Spark property.
 
-    Examples
-    --------
     >>> Finding(code=FindingCode.MOSTLY_OVERRUNS, numbers={"overrun_probability": 0.87}).code
     <FindingCode.MOSTLY_OVERRUNS: 'mostly_overruns'>
     """

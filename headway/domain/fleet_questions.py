@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from headway.domain.argument import Question, argument_of
-from headway.domain.argument_values import Flag, Positive, not_expected, parse_share
+from headway.domain.argument_values import FLAG, Positive, ReadBy, not_expected, parse_share
 from headway.errors import InputError, argument
 from headway.lazy_classes import dataclass
 
@@ -19,26 +19,21 @@ def parse_growth(text: str) -> float:
         raise InputError(f"{text!r} is no growth; expected a ratio, e.g. 1.5x") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Month:
-    """A month such as ``2027-06``, as the number of months since year 0.
+def read_month(value: Any, name: str) -> int:
+    """The number of months since year 0 until a month such as ``2027-06``.
 
-    Examples
-    --------
-    >>> Month().read("2027-06", "by") - Month().read("2026-12", "by")
+    >>> read_month("2027-06", "by") - read_month("2026-12", "by")
     6
     """
-
-    def read(self, value: Any, name: str) -> int:
-        match = isinstance(value, str) and re.fullmatch(r"(\d{4})-(\d{1,2})", value)
-        if not match:
-            raise not_expected(name, value, "a month, e.g. 2027-06")
-        year, month = map(int, match.groups())
-        if not 1 <= month <= 12:
-            raise InputError(
-                f"{argument(name)} {value}: there is no month {month}; expected e.g. {match[1]}-06"
-            )
-        return year * 12 + month - 1
+    match = isinstance(value, str) and re.fullmatch(r"(\d{4})-(\d{1,2})", value)
+    if not match:
+        raise not_expected(name, value, "a month, e.g. 2027-06")
+    year, month = map(int, match.groups())
+    if not 1 <= month <= 12:
+        raise InputError(
+            f"{argument(name)} {value}: there is no month {month}; expected e.g. {match[1]}-06"
+        )
+    return year * 12 + month - 1
 
 
 _SHARE = Positive(words="a share, e.g. 15% or 0.15", parse=parse_share)
@@ -53,7 +48,7 @@ class CapacityQuestion(Question):
         _GROWTH, "Multiply all rates by this, e.g. 1.5x.", name="growth"
     )
     by_month: int | None = argument_of(
-        Month(), "Month by which the rates will have grown, e.g. 2027-06.", name="by"
+        ReadBy(read_month), "Month by which the rates will have grown, e.g. 2027-06.", name="by"
     )
 
 
@@ -61,8 +56,6 @@ class CapacityQuestion(Question):
 class Limits(Question):
     """How much worse than the lock counts as a regression, as shares.
 
-    Examples
-    --------
     >>> Limits().cost_ratio
     0.05
     """
@@ -89,8 +82,8 @@ class Limits(Question):
         metavar="SHARE",
     )
     require_locked: bool = argument_of(
-        Flag(), "Fail if a job is not in the lock file.", default=False
+        FLAG, "Fail if a job is not in the lock file.", default=False
     )
     strict: bool = argument_of(
-        Flag(), "Exit with 5 if the answer is outside the calibrated range.", default=False
+        FLAG, "Exit with 5 if the answer is outside the calibrated range.", default=False
     )

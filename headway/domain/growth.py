@@ -87,8 +87,6 @@ class WarmUp:
 
         Straight lines between the points, in logarithms; level before the first and after the last.
 
-        Examples
-        --------
         >>> points = tuple(
         ...     WarmUpPoint(jvm_age_s=age_s, duration_ratio=ratio, num_batches=1)
         ...     for age_s, ratio in ((4.0, 4.0), (16.0, 1.0))
@@ -141,8 +139,6 @@ class DurationGrowth:
     theory.md (P31). ``batch_ratio`` and ``autocorrelation`` are those of `DurationNoise`, around
     the growth.
 
-    Examples
-    --------
     >>> growth = DurationGrowth(first_s=0.7, last_s=3.2, span_s=780.0, part="stage 1",
     ...     part_first_s=0.3, part_last_s=2.6)
     >>> [finding.code.value for finding in growth.findings]
@@ -234,8 +230,6 @@ class SlowGrowth:
     batches that compact a log, one of ``every_batches``; or rows or bytes of the state. ``cause``
     is what makes a phase longer, if that is known.
 
-    Examples
-    --------
     >>> growth = SlowGrowth(
     ...     measure="phase", part="latest_offset", span_s=259200.0,
     ...     rise_per_day=0.01, rise_low_per_day=0.009, rise_high_per_day=0.011,

@@ -28,8 +28,6 @@ class KeptPromise:
     too. ``after_s`` is the outage after which a query must catch up, ``burst`` the burst during or
     after which the target applies.
 
-    Examples
-    --------
     >>> kept_promise = KeptPromise.of(CatchUp(limit_s=1.2349, after=1800.0))
     >>> kept_promise.limit_s, kept_promise.after_s, kept_promise.text
     (1.2349, 1800.0, 'catch_up <= 1.2349 s after 30 min')
@@ -99,8 +97,6 @@ class KeptPromise:
 def is_about(first: KeptPromise, second: KeptPromise) -> bool:
     """Whether two targets are the same except for rounding to three digits.
 
-    Examples
-    --------
     >>> fine, coarse = (KeptPromise.of(Deadline(limit_s=limit_s)) for limit_s in (1.2349, 1.23))
     >>> is_about(fine, coarse)
     True

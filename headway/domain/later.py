@@ -18,8 +18,6 @@ Noun = TypeVar("Noun", bound=Any)
 def later(make: Callable[[], Made]) -> Made:
     """A value for a field of `made_when_asked`, which is computed when the field is first read.
 
-    Examples
-    --------
     >>> from headway.lazy_classes import dataclass
     >>> @made_when_asked("rows")
     ... @dataclass(frozen=True, slots=True)

@@ -91,8 +91,6 @@ class Bounds:
     maximum in any 24 hours; inf is no limit. ``quiet_s`` are starts and ends of times, on the
     signals' clock, at which nothing is changed.
 
-    Examples
-    --------
     >>> Bounds(min_executors=2, max_executors=12).clipped(40)
     12
     """

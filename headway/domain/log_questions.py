@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, get_args
 
 from headway.domain.argument import Question, argument_of
 from headway.domain.argument_lists import Text
-from headway.domain.argument_values import QUERIES, TRIGGER, Anything, Choice, not_expected
+from headway.domain.argument_values import (
+    QUERIES,
+    READ_LATER,
+    TRIGGER,
+    Choice,
+    ReadBy,
+    not_expected,
+)
 from headway.errors import InputError, argument
 from headway.lazy_classes import dataclass
 
@@ -25,27 +31,20 @@ def parse_property(text: str) -> tuple[str, str]:
     return name, value
 
 
-@dataclass(frozen=True, slots=True)
-class Properties:
-    """Spark properties: a mapping, or pairs of name and value.
+def _properties(value: Any, name: str) -> tuple[tuple[str, str], ...]:
+    """Spark properties from a mapping, or from pairs of name and value.
 
-    Examples
-    --------
-    >>> Properties().read({"spark.app.name": "x"}, "conf")
+    >>> _properties({"spark.app.name": "x"}, "conf")
     (('spark.app.name', 'x'),)
     """
-
-    parse: Callable[[str], tuple[str, str]] = parse_property
-
-    def read(self, value: Any, name: str) -> tuple[tuple[str, str], ...]:
-        try:
-            pairs = dict(value).items()
-        except (TypeError, ValueError):
-            raise not_expected(name, value, "a mapping of Spark properties") from None
-        for key, _ in pairs:
-            if not str(key).startswith("spark."):
-                raise InputError(f"{argument(name)}: {key!r} is not a Spark property")
-        return tuple(pairs)
+    try:
+        pairs = dict(value).items()
+    except (TypeError, ValueError):
+        raise not_expected(name, value, "a mapping of Spark properties") from None
+    for key, _ in pairs:
+        if not str(key).startswith("spark."):
+            raise InputError(f"{argument(name)}: {key!r} is not a Spark property")
+    return tuple(pairs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,15 +62,15 @@ class LogsQuestion(Question):
         Text(), "Spark master for reading the logs.", default=DEFAULT_MASTER, is_rare=True
     )
     conf: tuple[tuple[str, str], ...] = argument_of(
-        Properties(),
+        ReadBy(_properties, parse=parse_property),
         "Spark property for the session that reads the logs, as for spark-submit. Repeatable.",
         default=(),
         is_repeatable=True,
         metavar="NAME=VALUE",
         is_rare=True,
     )
-    session: Any = argument_of(Anything(), "A running session that reads them.", option=None)
-    progress: Any = argument_of(Anything(), "Called with what is being done.", option=None)
+    session: Any = argument_of(READ_LATER, "A running session that reads them.", option=None)
+    progress: Any = argument_of(READ_LATER, "Called with what is being done.", option=None)
 
 
 @dataclass(frozen=True, kw_only=True)

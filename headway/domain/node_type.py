@@ -52,8 +52,6 @@ class NodeType:
     ``reserved_cores`` and ``reserved_memory_bytes`` for the system; ``reserved_by`` says whose
     figures those are.
 
-    Examples
-    --------
     >>> NodeType(name="m6i.xlarge", cores=4, memory_bytes=14 * 2**30, price_per_hour=0.192).cores
     4
     """
@@ -73,8 +71,6 @@ class NodeType:
     def reserve_text(self) -> str | None:
         """The reserved part of the node, in words; None if nothing is reserved.
 
-        Examples
-        --------
         >>> NodeType(name="n", cores=3, reserved_cores=1, reserved_by="kubernetes").reserve_text
         '1 of 4 cores of n is left to the system (kubernetes)'
         """
@@ -101,8 +97,6 @@ class NodeType:
         InputError
             If the text is not a node type, or not a possible one.
 
-        Examples
-        --------
         >>> NodeType.parse("m6i.xlarge:cores=4,memory=14g,price=0.192").price_per_hour
         0.192
         """

@@ -131,8 +131,6 @@ class OrderedPipeline:
     ``rate_per_s`` is None if the source always has tuples. ``compare`` are the schedulers to
     simulate.
 
-    Examples
-    --------
     >>> parse = Operator(name="parse", type=OperatorType.STATELESS, cost_s=1e-5)
     >>> OrderedPipeline(num_workers=4, operators=(parse,)).slice_s
     0.001

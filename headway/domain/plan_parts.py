@@ -67,8 +67,6 @@ class Verdict(StrEnum):
     def of(cls, probability: float, confidence: float) -> Verdict:
         """The verdict on targets that are met with a probability.
 
-        Examples
-        --------
         >>> [str(Verdict.of(probability, 0.95)) for probability in (0.97, 0.71, 0.02)]
         ['kept', 'too close to tell', 'not kept']
         """
@@ -182,8 +180,6 @@ class Optimality:
     def gap_ratio(self, nodes: int) -> float:
         """The share of its nodes by which a plan may exceed the optimum.
 
-        Examples
-        --------
         >>> Optimality(least_nodes=8, proved=False).gap_ratio(10)
         0.2
         """
@@ -318,8 +314,6 @@ class PlannedResources:
     it is None if the plan does not assume a size: it checks no node's memory, and whatever is set
     stays.
 
-    Examples
-    --------
     >>> resources = PlannedResources(
     ...     nodes=1, executors=2, cores_per_executor=4, task_cpus=2, heap_bytes=8 * 2**30,
     ...     overhead_bytes=2**30, python_bytes=0, off_heap_bytes=0,

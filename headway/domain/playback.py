@@ -18,8 +18,6 @@ from headway.units import parse_duration_s
 class Outage:
     """A period of the trace in which the query starts no batch; rows keep arriving [s].
 
-    Examples
-    --------
     >>> Outage.parse("5m at 1h")
     Outage(start_s=3600.0, length_s=300.0)
     """
@@ -53,8 +51,6 @@ class RateTrace:
     ``rates_per_s`` begins, the last of which ends at ``end_s``. ``rate_at_end_per_s`` is another
     rate that begins there, and is not simulated.
 
-    Examples
-    --------
     >>> RateTrace(times_s=(0.0, 60.0), rates_per_s=(100.0, 300.0), end_s=90.0).mean_rate_per_s
     166.66666666666666
     """

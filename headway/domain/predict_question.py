@@ -28,8 +28,6 @@ _NO_MINIMUM = not_for(
 class PredictQuestion(JobQuestion, RunQuestion):
     """What a prediction is asked for; None is as profiled.
 
-    Examples
-    --------
     >>> from headway.domain.argument import read_question
     >>> read_question(PredictQuestion, {"trigger": 0, "cores": 4}).cores
     4

@@ -98,8 +98,6 @@ class Drift:
     ages are seconds since the executors started. The work of the driver, except for the files of
     the checkpoint, additionally decreases by ``driver_exponent``.
 
-    Examples
-    --------
     >>> Drift(exponent=0.5, reference_age_s=400.0).factor(100.0)
     2.0
     """

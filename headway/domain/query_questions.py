@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headway.domain.argument import Question, argument_of, as_in
 from headway.domain.argument_lists import EXECUTOR_RANGE, Each, File, Names, Text
-from headway.domain.argument_values import RATE, Anything, Count, Duration, ListOf
+from headway.domain.argument_values import PATH_READ_LATER, RATE, Count, Duration, ListOf
 from headway.domain.playback import Outage, RateTrace
 from headway.domain.question import KeyType, PlanQuestion, RunQuestion
 from headway.errors import argument
@@ -51,7 +51,7 @@ class OrderedQuestion(RunQuestion):
     """What the placement of heavy keys is asked for, at a setting."""
 
     keys: KeyCounts | str | Path | None = argument_of(
-        Anything(is_path=True),
+        PATH_READ_LATER,
         "How often each key occurs: CSV with the columns key and count, or JSON lines.",
         is_required=True,
         is_first=True,
@@ -114,7 +114,7 @@ class SimulateQuestion(Question):
         not_for=_NOT_FOR_PIPELINES,
     )
     profile: JobProfile | str | Path | None = argument_of(
-        Anything(is_path=True),
+        PATH_READ_LATER,
         "With --policy: the profile behind the plan.",
         not_for=_OF_POLICIES,
     )

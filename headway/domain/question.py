@@ -19,6 +19,8 @@ from headway.domain.argument_values import (
     BURSTS,
     CONFIDENCE_LEVEL,
     FILES_LIMITS,
+    FLAG,
+    PATH_READ_LATER,
     PROMISES,
     QUERIES,
     RATE,
@@ -27,11 +29,9 @@ from headway.domain.argument_values import (
     TASK_CORES,
     TOTAL_ROWS,
     TRIGGER,
-    Anything,
     Choice,
     Count,
     Duration,
-    Flag,
     InRange,
     ListOf,
     Positive,
@@ -185,8 +185,6 @@ class PlanQuestion(JobQuestion):
     Fields are in base units, None where nothing was given. ``node_types`` and ``keys`` are read
     when they are used, since their values stand in files.
 
-    Examples
-    --------
     >>> from headway.domain.argument import read_question
     >>> question = read_question(PlanQuestion, {"rate": "50k/s", "trigger": "2s"})
     >>> question.rate_per_s, question.trigger_s, question.max_nodes
@@ -241,7 +239,7 @@ class PlanQuestion(JobQuestion):
         is_repeatable=True,
     )
     catalog: str | Path | None = _rarely_of_nodes(
-        Anything(is_path=True),
+        PATH_READ_LATER,
         "Node catalogue (a spec file of kind NodeCatalog); Headway's own by default.",
     )
     platform: Platform = _rarely_of_nodes(
@@ -311,7 +309,7 @@ class PlanQuestion(JobQuestion):
         is_repeatable=True,
     )
     relaxation: bool = _rare(
-        Flag(),
+        FLAG,
         "Also compute the lower bound on nodes by convex relaxation; slower.",
         default=False,
         not_for=not_for(
@@ -321,7 +319,7 @@ class PlanQuestion(JobQuestion):
         ),
     )
     lower_memory: bool = _rarely_of_nodes(
-        Flag(),
+        FLAG,
         "Allow less heap than in the profiled run, down to the measured peak plus headroom.",
         default=False,
     )
@@ -329,13 +327,13 @@ class PlanQuestion(JobQuestion):
         _HEAP, "Heap of an executor, if it is fixed.", option=None
     )
     from_start: bool = _rare(
-        Flag(),
+        FLAG,
         "Plan for the batch durations of a freshly started JVM.",
         default=False,
         not_for=not_for(ending=_DEADLINE, real_time=WARM_UP_REAL_TIME, dstreams=WARM_UP_DSTREAMS),
     )
     keys: KeyCounts | str | Path | None = _rare(
-        Anything(is_path=True),
+        PATH_READ_LATER,
         "How often each key occurs, as for headway ordered; all rows of a key go to one task.",
         not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )
@@ -364,8 +362,6 @@ class PlanQuestion(JobQuestion):
 def asks_for_real_time(options: Mapping[str, Any]) -> bool:
     """Whether the execution mode that is asked for is Real-Time Mode.
 
-    Examples
-    --------
     >>> asks_for_real_time({"mode": "real-time"}), asks_for_real_time({})
     (True, False)
     """

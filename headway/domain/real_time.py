@@ -23,8 +23,6 @@ class RealTimeSetting:
     All tasks of all stages run at once, for as long as a batch: ``batch_length_s`` is the argument
     of the trigger. ``shuffle_partitions`` are the tasks of each stage behind an exchange.
 
-    Examples
-    --------
     >>> RealTimeSetting(
     ...     executors=7, cores_per_executor=4, source_partitions=8, shuffle_partitions=20,
     ...     batch_length_s=300.0

@@ -100,8 +100,6 @@ class ObservedArrivals:
 class Share:
     """How many of the things that must have existed were seen.
 
-    Examples
-    --------
     >>> Share(seen=9, expected=10).ratio
     0.9
     >>> Share(seen=0, expected=0).ratio

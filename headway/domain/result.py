@@ -22,8 +22,6 @@ class Result:
     ``result_kind`` is what it is: its JSON has the schema ``headway.<kind>/v1``, and
     `headway.api.result_kinds` knows by it how to show it.
 
-    Examples
-    --------
     >>> from headway.domain import Configuration, Arrivals, Prediction
     >>> Prediction(
     ...     configuration=Configuration(

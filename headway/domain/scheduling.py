@@ -44,8 +44,6 @@ class WindowGrid:
     def first_end_after_s(self, event_time_s: float) -> float:
         """The first end after an event time [s].
 
-        Examples
-        --------
         >>> WindowGrid(slide_s=10.0, offset_s=3.0).first_end_after_s(13.0)
         23.0
         """

@@ -25,8 +25,6 @@ class Section:
     ``text_rows``, if so many are given; and it leaves out what is ``only_on_pages``. What is a
     ``detail`` is left out where the answer has to fit one screen.
 
-    Examples
-    --------
     >>> Section(head=("nodes", "rate"), rows=(("2",),))
     Traceback (most recent call last):
     ...
@@ -125,8 +123,6 @@ def in_brief(sheet: Sheet) -> Sheet:
 def setting_lines(settings: Mapping[str, str]) -> tuple[str, ...]:
     """Names and values to copy, a line each.
 
-    Examples
-    --------
     >>> setting_lines({"spark.executor.cores": "2", "trigger": "1 second"})
     ('spark.executor.cores  2', 'trigger               1 second')
     """

@@ -22,8 +22,6 @@ class Coalescing:
     before merging, if they are not the shuffle partitions
     (``spark.sql.adaptive.coalescePartitions.initialPartitionNum``).
 
-    Examples
-    --------
     >>> rule = Coalescing(exchange_bytes_per_row=100.0, advisory_bytes=2**26, smallest_bytes=2**20)
     >>> rule.aimed_tasks(num_slots=8), rule.most_tasks(shuffle_partitions=64)
     (8, 64)
@@ -62,8 +60,6 @@ class DefaultParallelism:
     ``at_least`` 2 on a cluster, 1 in local mode, with ``cores_per_slot_ratio`` cores for each task
     that runs at the same time.
 
-    Examples
-    --------
     >>> DefaultParallelism().number(num_slots=4), DefaultParallelism(stated=3).number(num_slots=4)
     (4, 3)
     """
@@ -134,8 +130,6 @@ class SourceTasks:
     decides the size of a split. A stage that reads the source ``num_scans`` times, as a union with
     itself does, has so many times the tasks.
 
-    Examples
-    --------
     >>> SourceTasks(parallelism=DefaultParallelism()).follows_rows
     False
     """

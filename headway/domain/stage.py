@@ -17,8 +17,6 @@ from headway.limits import MOST_INT, MOST_RATIO
 def stage_called(stage: str, work: str | None) -> str:
     """A stage by its name and what it computes, if that is known.
 
-    Examples
-    --------
     >>> stage_called("stage 1", "aggregate by word"), stage_called("stage 1", None)
     ('stage 1 (aggregate by word)', 'stage 1')
     """
@@ -61,8 +59,6 @@ class RowsLaw:
     An exponent below 1 is a partial aggregation, which sees the same keys again. ``static_rows``
     are those of static tables, which are the same in every batch.
 
-    Examples
-    --------
     >>> RowsLaw(scale=2.0, exponent=1.0).rows(50.0)
     100.0
     """
@@ -302,8 +298,6 @@ class StatefulOperator:
     the longer reach of its range of event time; None of other operators, if it keeps rows for ever,
     or if that is not shown.
 
-    Examples
-    --------
     >>> join = StatefulOperator(name="StreamingSymmetricHashJoin")
     >>> join.is_aggregation, join.watermark_behind_s
     (False, 0.0)

@@ -32,8 +32,6 @@ class Switch(StrEnum):
         InputError
             If there is none; names all.
 
-        Examples
-        --------
         >>> str(Switch.parse("changelog"))
         'changelog'
         """
@@ -62,8 +60,6 @@ class SwitchSetting:
     def settings(self) -> Mapping[str, str]:
         """All of them, by Spark's name.
 
-        Examples
-        --------
         >>> SwitchSetting(
         ...     switch=Switch.ADAPTIVE, label="adaptive execution", conf={"spark.a": "true"}
         ... ).settings

@@ -33,8 +33,6 @@ class Burst:
     ``rate_per_s`` is the total input rate while it lasts, ``length_s`` how long that is, and
     ``every_s`` from the start of one to the start of the next; None means once.
 
-    Examples
-    --------
     >>> Burst.parse("150k/s for 2m every 1h")
     Burst(rate_per_s=150000.0, length_s=120.0, every_s=3600.0)
     """
@@ -64,8 +62,6 @@ class Burst:
     def parse_short(cls, text: str) -> Burst:
         """Read a burst as the option ``--burst`` has it: ``RATE:DURATION[:EVERY]``.
 
-        Examples
-        --------
         >>> str(Burst.parse_short("150k/s:2m:1h"))
         '150k/s for 2 min every 60 min'
         """
@@ -109,8 +105,6 @@ class Target:
     limit_s : float, > 0
         The limit [s].
 
-    Examples
-    --------
     >>> Target.parse("p99 <= 3s")
     Target(metric=<Metric.TUPLE: 'tuple'>, quantile=0.99, limit_s=3.0)
     >>> str(Target.parse("batch mean < 500ms"))
@@ -197,8 +191,6 @@ def _is_target(text: str) -> bool:
 class DuringBurst:
     """A latency target for the rows that arrive during a burst.
 
-    Examples
-    --------
     >>> str(DuringBurst.parse("p99 <= 5s during 150k/s for 2m"))
     'p99 <= 5.00 s during 150k/s for 2 min'
     """
@@ -228,8 +220,6 @@ class CatchUp:
     ``limit_s`` is from the end of it until batches are back to their usual size, ``after`` is how
     long nothing was read [s], or the burst.
 
-    Examples
-    --------
     >>> CatchUp.parse("catch_up <= 15m after 30m")
     CatchUp(limit_s=900.0, after=1800.0)
     >>> str(CatchUp.parse("catch_up <= 1m after 150k/s for 2m"))
@@ -284,8 +274,6 @@ class CatchUp:
 class Deadline:
     """A target for a job that ends by itself: it ends in time.
 
-    Examples
-    --------
     >>> str(Deadline.parse("deadline <= 10m"))
     'deadline <= 10 min'
     """
@@ -337,8 +325,6 @@ def parse_promise(text: str) -> AnyPromise:
 
     Raises InputError if the text is none of them.
 
-    Examples
-    --------
     >>> str(parse_promise("window p95 <= 5s")), str(parse_promise("catch_up < 15m after 30m"))
     ('window p95 <= 5.00 s', 'catch_up <= 15 min after 30 min')
     """

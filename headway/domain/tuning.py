@@ -32,8 +32,6 @@ class QuerySetting:
     checkpoint : str or None
         A folder for this run only; None if the query keeps its own checkpoint.
 
-    Examples
-    --------
     >>> setting = QuerySetting(
     ...     configuration=Configuration(
     ...         executors=1, cores_per_executor=2, shuffle_partitions=8, trigger_s=1.0,

@@ -17,8 +17,6 @@ _MOST_PANES = 100_000
 class WindowSpec:
     """Windows of one size: they begin at ``offset_ms + k * slide_ms`` after the epoch.
 
-    Examples
-    --------
     >>> hourly = WindowSpec.parse("1h every 5m")
     >>> hourly.size_ms, hourly.slide_ms, hourly.num_overlapping, str(hourly)
     (3600000, 300000, 12.0, '1 h every 5 min')
@@ -90,8 +88,6 @@ class WindowSpec:
 class WindowSet:
     """Windows of different sizes over one stream.
 
-    Examples
-    --------
     >>> windows = WindowSet.parse(["1h every 5m", "10m"])
     >>> windows.pane_ms, windows.num_copies, windows.longest_ms
     (300000, 13.0, 3600000)

@@ -28,8 +28,6 @@ class CheckpointStore(StrEnum):
 
         A local address tells nothing: what runs on a disk for a profile may run elsewhere later.
 
-        Examples
-        --------
         >>> str(CheckpointStore.of_scheme("s3a")), CheckpointStore.of_scheme("file")
         ('s3', None)
         """
@@ -112,8 +110,6 @@ class PlannedWrites:
     def interval_s(self) -> float:
         """Time between the starts of two batches.
 
-        Examples
-        --------
         >>> PlannedWrites(
         ...     batches_per_hour=1800.0, checkpoint_files_per_batch=10.0, files_per_hour=18e3
         ... ).interval_s
@@ -126,8 +122,6 @@ class PlannedWrites:
 class FilesLimit:
     """The maximum number of files that a query may write per hour, to checkpoint and sink.
 
-    Examples
-    --------
     >>> FilesLimit.parse("files <= 12k/d"), str(FilesLimit(500.0))
     (FilesLimit(files_per_hour=500.0), 'files <= 500/h')
     """

@@ -17,61 +17,45 @@ def with_better_moves(fleet: Fleet, supply_of: Whole, node_price: Array) -> Whol
     ``node_price``, (S, P), is the assumed cost of a node of each supply in each period. The plan is
     unchanged, unless the new one costs less and exceeds no limit.
     """
-    moves = _Moves(fleet, supply_of.copy(), node_price)
+    chosen, open_supplies = supply_of.copy(), np.unique(supply_of)
+    position = np.searchsorted(open_supplies, supply_of)
+    # Load cases of a period side by side, so that its largest is found at once.
+    order = np.argsort(fleet.period_of, kind="stable")
+    begins = np.flatnonzero(np.diff(fleet.period_of[order], prepend=-1))
+    units = fleet.units[:, open_supplies, :][:, :, order]
+    supplies = [fleet.supplies[supply_index] for supply_index in open_supplies.tolist()]
+    per_node = np.array([supply.units_per_node for supply in supplies])[:, None]
+    reserve = np.array([supply.failures * supply.shared for supply in supplies])[:, None]
+    price = node_price[open_supplies]
+    jobs = np.arange(len(supply_of))
+    load = np.zeros(units.shape[1:], dtype=np.int64)
+    np.add.at(load, position, units[jobs, position])
+
+    def cost_of(loads: Whole, supply_indices: slice | Whole) -> Array:
+        """Cost of the nodes for some loads, (..., L), of some supplies."""
+        needed = np.maximum.reduceat(-(-loads // per_node[supply_indices]), begins, axis=-1)
+        nodes = needed + np.where(needed > 0, reserve[supply_indices], 0)
+        cost: Array = (nodes * price[supply_indices]).sum(axis=-1)
+        return cost
+
     for _ in range(_MOST_MOVES):
-        if not moves.make_best():
-            break
-    before, bill = _billed(fleet, supply_of)
-    after, _ = _billed(fleet, moves.chosen, bill)
-    return moves.chosen if after < before else supply_of
-
-
-class _Moves:
-    """A plan under construction: loads of the open supplies, and their nodes."""
-
-    def __init__(self, fleet: Fleet, supply_of: Whole, node_price: Array) -> None:
-        # Load cases of a period side by side, so that its largest is found at once.
-        order = np.argsort(fleet.period_of, kind="stable")
-        self._begins = np.flatnonzero(np.diff(fleet.period_of[order], prepend=-1))
-        self.chosen, self._open = supply_of, np.unique(supply_of)
-        self._place = np.searchsorted(self._open, supply_of)
-        self._units = fleet.units[:, self._open, :][:, :, order]
-        self._allowed = fleet.allowed[:, self._open]
-        supplies = [fleet.supplies[supply_index] for supply_index in self._open.tolist()]
-        self._per_node = np.array([supply.units_per_node for supply in supplies])[:, None]
-        self._reserve = np.array([supply.failures * supply.shared for supply in supplies])[:, None]
-        self._price = node_price[self._open]
-        self._jobs = np.arange(len(supply_of))
-        self._load = np.zeros(self._units.shape[1:], dtype=np.int64)
-        np.add.at(self._load, self._place, self._units[self._jobs, self._place])
-
-    def make_best(self) -> bool:
-        """Make the move that saves most; False if none saves anything."""
-        cost = self._cost_of(self._load, slice(None))
-        job_units = self._units[self._jobs, self._place]
-        without = self._cost_of(self._load[self._place] - job_units, self._place)
-        saves = cost[self._place] - without
-        adds = self._cost_of(self._load + self._units, slice(None)) - cost
-        adds[~self._allowed] = np.inf
-        adds[self._jobs, self._place] = np.inf
+        cost = cost_of(load, slice(None))
+        job_units = units[jobs, position]
+        saves = cost[position] - cost_of(load[position] - job_units, position)
+        adds = cost_of(load + units, slice(None)) - cost
+        adds[~fleet.allowed[:, open_supplies]] = np.inf
+        adds[jobs, position] = np.inf
         net = saves - adds.min(axis=1)
         job = int(np.argmax(net))
         if net[job] <= _WORTHWHILE:
-            return False
+            break
         best_supply = int(np.argmin(adds[job]))
-        self._load[self._place[job]] -= job_units[job]
-        self._load[best_supply] += self._units[job, best_supply]
-        self._place[job], self.chosen[job] = best_supply, self._open[best_supply]
-        return True
-
-    def _cost_of(self, load: Whole, supply_indices: slice | Whole) -> Array:
-        """Cost of the nodes for some loads, (..., L), of some supplies."""
-        needed = np.maximum.reduceat(
-            -(-load // self._per_node[supply_indices]), self._begins, axis=-1
-        )
-        nodes = needed + np.where(needed > 0, self._reserve[supply_indices], 0)
-        cost: Array = (nodes * self._price[supply_indices]).sum(axis=-1)
-        return cost
+        load[position[job]] -= job_units[job]
+        load[best_supply] += units[job, best_supply]
+        position[job], chosen[job] = best_supply, open_supplies[best_supply]
+    before, bill = _billed(fleet, supply_of)
+    after, _ = _billed(fleet, chosen, bill)
+    return chosen if after < before else supply_of
 
 
 def estimated_cost(fleet: Fleet) -> Array:

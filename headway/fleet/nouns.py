@@ -238,14 +238,6 @@ class FleetPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Why a job can run nowhere, and what would be sufficient."""
-
-    why: str
-    instead: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Infeasible:
     """Why no plan serves every job, and the smallest relaxations, each sufficient on its own.
 

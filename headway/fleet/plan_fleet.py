@@ -21,7 +21,7 @@ from headway.fleet.infeasible import diagnose
 from headway.fleet.moves import estimated_cost, with_better_moves, with_fewer_open
 from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Mask, Whole
 from headway.fleet.problem import Columns, Goal, Solved, solve, supply_of
-from headway.fleet.reduced_cost import ReducedCost, node_prices, reduced_cost
+from headway.fleet.reduced_cost import gains, node_prices, reduced_costs
 
 _FIRST_COLUMNS = 4
 _NEW_COLUMNS = 3
@@ -203,12 +203,13 @@ def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
                 return None
             column_mask = wider
             continue
-        reduced = reduced_cost(fleet, solved, column_mask)
-        bound = solved.value + float(reduced.gain.sum())
+        least_below, of_relaxation = reduced_costs(fleet, solved, column_mask)
+        gain = gains(least_below)
+        bound = solved.value + float(gain.sum())
         if best is None or bound > best.bound:
-            beyond = reduced.least_below - reduced.gain[:, None]
+            beyond = least_below - gain[:, None]
             best = Relaxed(solved=solved, bound=bound, reduced_cost=beyond, chosen=column_mask)
-        wider = _with_new_columns(column_mask, reduced)
+        wider = _with_new_columns(column_mask, least_below, of_relaxation)
         close = solved.value - best.bound <= close_ratio * max(abs(solved.value), 1.0)
         if close or np.array_equal(wider, column_mask):
             return replace(best, solved=solved, chosen=column_mask)
@@ -231,20 +232,20 @@ def _with_room_for_all(fleet: Fleet, column_mask: Mask) -> Mask | None:
         assert solved is not None  # leaving every job out is within all limits
         if solved.value <= _NOBODY:
             return column_mask
-        reduced = reduced_cost(fleet, solved, column_mask)
-        if solved.value + float(reduced.gain.sum()) > _NOBODY:
+        least_below, of_relaxation = reduced_costs(fleet, solved, column_mask)
+        if solved.value + float(gains(least_below).sum()) > _NOBODY:
             return None
-        wider = _with_new_columns(column_mask, reduced)
+        wider = _with_new_columns(column_mask, least_below, of_relaxation)
         if np.array_equal(wider, column_mask):
             break
         column_mask = wider
     return fleet.allowed.copy()
 
 
-def _with_new_columns(column_mask: Mask, reduced: ReducedCost) -> Mask:
+def _with_new_columns(column_mask: Mask, *reduced: Array) -> Mask:
     """The columns plus those that could lower the value most, a few per job."""
     wider = column_mask
-    for column_costs in (reduced.least_below, reduced.of_relaxation):
+    for column_costs in reduced:
         unseen = np.where(column_mask, np.inf, column_costs)
         best = np.argsort(unseen, axis=1, kind="stable")[:, :_NEW_COLUMNS]
         added = np.zeros_like(column_mask)

@@ -8,8 +8,6 @@ highest is equally good; they are derived from the costs of the used ones in eac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from headway.fleet.nouns import Array, Fleet, Mask
@@ -19,29 +17,19 @@ _LEAST = 1e-12
 _HALVINGS = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ReducedCost:
-    """Cost of using a column beyond the relaxation, for every column, in two ways: (J, S).
-
-    ``least_below`` is at the prices that make columns look least cheap, for a bound;
-    ``of_relaxation`` is at its own prices, at which no chosen column has a negative cost.
-    """
-
-    least_below: Array
-    of_relaxation: Array
-
-    @property
-    def gain(self) -> Array:
-        """Maximum decrease of the value by each job with its best column: (J,), <= 0."""
-        decrease: Array = np.minimum(self.least_below.min(axis=1), 0.0)
-        return decrease
+def gains(least_below: Array) -> Array:
+    """Maximum decrease of the value by each job with its best column: (J,), <= 0."""
+    decrease: Array = np.minimum(least_below.min(axis=1), 0.0)
+    return decrease
 
 
-def reduced_cost(fleet: Fleet, solved: Solved, column_mask: Mask) -> ReducedCost:
+def reduced_costs(fleet: Fleet, solved: Solved, column_mask: Mask) -> tuple[Array, Array]:
     """What using a column costs beyond the relaxation over the chosen columns of ``column_mask``.
 
-    It is ``inf`` where a job cannot run. The value of the relaxation plus the gains of all jobs is
-    a lower bound for every plan.
+    For every column, (J, S): at the prices that make columns look least cheap, for a bound, and at
+    the relaxation's own, at which no chosen column has a negative cost. It is ``inf`` where a job
+    cannot run. The value of the relaxation plus the gains of all jobs is a lower bound for every
+    plan.
     """
     unit_price = _prices_of_relaxation(fleet, solved)
     # Existing columns have no negative cost, including their part of the reserve.
@@ -50,7 +38,7 @@ def reduced_cost(fleet: Fleet, solved: Solved, column_mask: Mask) -> ReducedCost
     reduced = _with_reserve(fleet, solved, column_mask, reduced, unit_price)
     unused = _supplies_of_unused_offers(fleet, solved)
     if not unused.any():
-        return ReducedCost(least_below=reduced, of_relaxation=reduced)
+        return reduced, reduced
     least_below = reduced.copy()
     unit_price = _prices_like_those_used(fleet, solved)
     other = _beyond(fleet, solved, unit_price)
@@ -64,7 +52,7 @@ def reduced_cost(fleet: Fleet, solved: Solved, column_mask: Mask) -> ReducedCost
         ]
         if below[1] > below[0]:
             least_below[:, supply_indices] = other[:, supply_indices]
-    return ReducedCost(least_below=least_below, of_relaxation=reduced)
+    return least_below, reduced
 
 
 def _beyond(fleet: Fleet, solved: Solved, unit_price: Array) -> Array:

@@ -44,8 +44,6 @@ def drawn_ratios(spreads: Sequence[tuple[float, float]], count: int, seed: int) 
     -----
     Two halves of a lognormal around the middle, so that ranges may be asymmetric.
 
-    Examples
-    --------
     >>> drawn_ratios([(1.0, 1.0)], 2, seed=1).tolist()
     [[1.0], [1.0]]
     """

@@ -123,8 +123,6 @@ def real_time_plan_json(plan: RealTimePlan) -> dict[str, object]:
 def promises_json(promises: Iterable[AnyPromise]) -> object:
     """Targets as data: exact numbers, and words for people.
 
-    Examples
-    --------
     >>> from headway.domain import Deadline
     >>> promises_json([Deadline(limit_s=600.0)])[0]["text"]
     'deadline <= 10 min'
@@ -137,8 +135,6 @@ def json_text(obj: object) -> str:
 
     Raises ValueError if a number is infinite or not a number, which JSON cannot represent.
 
-    Examples
-    --------
     >>> print(json_text({"nodes": 2}))
     {
       "nodes": 2

@@ -71,8 +71,6 @@ def data_of(value: object, form: Form = RESULT, route: Route = ()) -> Any:
 
     A number that is not finite is a ValueError if the form refuses it.
 
-    Examples
-    --------
     >>> from headway.domain import Interval
     >>> data_of((Interval(low=1 / 3, high=float("inf")),))
     [{'low': 0.333333, 'high': None}]
@@ -150,8 +148,6 @@ def noun_of(data: Any, noun: type[T], form: Form = RESULT, /, **added: object) -
 
     Raises InputError, which says where the first fault is, and what was expected.
 
-    Examples
-    --------
     >>> from headway.domain import Interval
     >>> noun_of({"low": 1, "high": None}, Interval)
     Interval(low=1.0, high=inf)
@@ -176,8 +172,6 @@ def validate(document: Document, noun: type[T]) -> T:
     Raises InputError with one line per fault of the whole file: its position, the value's path,
     what was expected.
 
-    Examples
-    --------
     >>> from headway.domain import RowsLaw
     >>> from headway.formats.yaml_document import parse_document
     >>> validate(parse_document("scale: yes\\nexpnent: 1", name="a.yaml"), RowsLaw)

@@ -54,8 +54,6 @@ def load_plan(path: str | Path) -> StreamAnswer:
     InputError
         If the file cannot be read or is no such plan; names the file and the position in it.
 
-    Examples
-    --------
     >>> load_plan("no/such/plan.json")
     Traceback (most recent call last):
     ...

@@ -38,8 +38,6 @@ def read_key_counts(
     most frequent ones; in the unit of the counts. Raises InputError if the file is not such a
     count, as ``file:line: what, expected``.
 
-    Examples
-    --------
     >>> read_key_counts("no/such.csv")
     Traceback (most recent call last):
     ...

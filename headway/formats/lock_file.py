@@ -185,8 +185,6 @@ def load_lock(path: str | Path) -> Lock:
     InputError
         If it cannot be read, is no lock, or not one of this version; every fault with its position.
 
-    Examples
-    --------
     >>> load_lock("no/such.lock")
     Traceback (most recent call last):
     ...

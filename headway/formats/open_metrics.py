@@ -36,8 +36,6 @@ class Metric:
 def open_metrics_text(metrics: Iterable[Metric]) -> str:
     """Metrics for a scraper, complete: the text ends with the mark of its end.
 
-    Examples
-    --------
     >>> about = "Batches that a query was let begin."
     >>> samples = (((("query", "orders"),), 7.0),)
     >>> print(open_metrics_text(

@@ -137,8 +137,6 @@ def parse_json(text: str, *, name: str, expected: str, has_infinity: bool = Fals
     infinite, as Python writes it. Raises InputError if it is no JSON, nested too deeply, or has a
     number or a text that nobody can calculate with or print; with its position.
 
-    Examples
-    --------
     >>> parse_json('{"rate": [NaN]}', name="a.json", expected="rates")
     Traceback (most recent call last):
     ...

@@ -33,8 +33,6 @@ def load_profile(path: str | Path) -> JobProfile:
         If it cannot be read, is no profile, or not one of this version. The message has one line
         per fault, with line and column where there is one.
 
-    Examples
-    --------
     >>> load_profile("no/such/profile.yaml")
     Traceback (most recent call last):
     ...

@@ -30,8 +30,6 @@ Sample = tuple[float, float]
 def is_json(text: str) -> bool:
     """Whether a text is meant as JSON.
 
-    Examples
-    --------
     >>> is_json('{"status": "success"}'), is_json("time,rate")
     (True, False)
     """
@@ -43,8 +41,6 @@ def json_samples(text: str, name: str) -> list[Sample]:
 
     An InputError if it has neither form, or contains too little; messages call it ``name``.
 
-    Examples
-    --------
     >>> import json
     >>> answer = {"data": {"result": [{"values": [[60, "5"], [120, "7.5"]]}]}}
     >>> json_samples(json.dumps(answer), "rates.json")

@@ -99,8 +99,6 @@ def read_rate_trace(path: str | Path) -> WrittenTrace:
 
     Raises InputError if the file is no rate trace, as ``file:line:column: what, expected``.
 
-    Examples
-    --------
     >>> read_rate_trace("no/such.csv")
     Traceback (most recent call last):
     ...
@@ -143,25 +141,34 @@ def _written(text: str, name: str) -> WrittenTrace:
     time_at, rate_at = (
         _column(columns, names, f"{name}:{number}:1") for names in (_TIME_COLUMNS, _RATE_COLUMNS)
     )
-    moments: list[_Moment] = []
+    times_s: list[float] = []
     rates_per_s: list[float] = []
+    first_since_midnight_s, has_dates = 0.0, False
     for number, row in lines:
         where = f"{name}:{number}:1"
         if len(row) <= max(time_at, rate_at):
             raise InputError(f"{where}: {len(row)} values; expected {len(columns)}")
-        moment = _moment(row[time_at].strip(), where)
-        if moments:
-            _require_later(moments[-1], moment, row[time_at].strip(), where)
-        moments.append(moment)
+        time_text = row[time_at].strip()
+        time_s, since_midnight_s, is_date = _moment(time_text, where)
+        if not times_s:
+            first_since_midnight_s, has_dates = since_midnight_s, is_date
+        elif is_date != has_dates:
+            raise InputError(
+                f"{where}: time is {shown(time_text)}, and the line before it has "
+                f"{'a timestamp' if has_dates else 'seconds or a duration'}; expected one of both"
+            )
+        elif time_s <= times_s[-1]:
+            raise InputError(f"{where}: time {shown(time_text)} is not after the line before it")
+        times_s.append(time_s)
         rates_per_s.append(_rate_per_s(row[rate_at].strip(), where))
-        if len(moments) > _MOST_LINES:
+        if len(times_s) > _MOST_LINES:
             raise InputError(f"{where}: more than {_MOST_LINES:,} lines")
-    if not moments:
+    if not times_s:
         raise InputError(f"{name}: no line of rates; expected {WORDS}")
     return WrittenTrace(
         name=name,
-        since_midnight_s=moments[0].since_midnight_s,
-        times_s=tuple(moment.at_s - moments[0].at_s for moment in moments),
+        since_midnight_s=first_since_midnight_s,
+        times_s=tuple(time_s - times_s[0] for time_s in times_s),
         rates_per_s=tuple(rates_per_s),
     )
 
@@ -181,16 +188,8 @@ def _column(columns: Sequence[str], names: Sequence[str], where: str) -> int:
     raise InputError(f"{where}: no column {names[0]!r}; expected {WORDS}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Moment:
-    """A time of a line: on the clock of its file, and since midnight [s]."""
-
-    at_s: float
-    since_midnight_s: float
-    is_date: bool
-
-
-def _moment(text: str, where: str) -> _Moment:
+def _moment(text: str, where: str) -> tuple[float, float, bool]:
+    """Seconds on the clock of the file, and since midnight, and whether the text has a date."""
     seconds = _number(text)
     if seconds is None:
         try:
@@ -201,12 +200,10 @@ def _moment(text: str, where: str) -> _Moment:
             midnight = stamp.replace(hour=0, minute=0, second=0, microsecond=0)
             # Without a zone every day has 24 hours.
             zoned_stamp = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
-            return _Moment(
-                zoned_stamp.timestamp(), (stamp - midnight).total_seconds(), is_date=True
-            )
+            return zoned_stamp.timestamp(), (stamp - midnight).total_seconds(), True
     if not math.isfinite(seconds):
         raise _no_time(text, where)
-    return _Moment(seconds, seconds % _S_PER_DAY, is_date=False)
+    return seconds, seconds % _S_PER_DAY, False
 
 
 def _duration_s(text: str, where: str) -> float:
@@ -221,16 +218,6 @@ def _no_time(text: str, where: str) -> InputError:
         f"{where}: time is {shown(text)}; expected seconds, a duration such as 10m, or a timestamp "
         "such as 2026-11-01T13:00:00"
     )
-
-
-def _require_later(before: _Moment, moment: _Moment, text: str, where: str) -> None:
-    if before.is_date != moment.is_date:
-        raise InputError(
-            f"{where}: time is {shown(text)}, and the line before it has "
-            f"{'a timestamp' if before.is_date else 'seconds or a duration'}; expected one of both"
-        )
-    if moment.at_s <= before.at_s:
-        raise InputError(f"{where}: time {shown(text)} is not after the line before it")
 
 
 def _rate_per_s(text: str, where: str) -> float:

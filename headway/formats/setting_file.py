@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from headway.domain import Configuration
 from headway.errors import InputError
@@ -67,21 +66,17 @@ def load_setting(path: Path) -> GivenSetting:
         ) from None
 
 
-class Answer(NamedTuple):
-    """Why a request to stop was refused, None if it was not; ``no_gap``: it may be repeated."""
-
-    why: str | None
-    no_gap: bool = False
-
-
 def save_answer(path: Path, *, number: int, why: str | None, no_gap: bool = False) -> None:
     """Answer that the query has stopped for setting ``number``, or why not."""
     answer = {"number": number, "why": why, "no_gap": no_gap}
     write_text(answer_file(path), json.dumps(answer), label="the answer")
 
 
-def load_answer(path: Path, number: int) -> Answer | None:
-    """The answer to a number; None as long as there is none."""
+def load_answer(path: Path, number: int) -> tuple[str | None, bool] | None:
+    """Why the request of a number was refused, None if it was not, and whether for want of a gap.
+
+    None as long as there is no answer.
+    """
     try:
         answer = read_json(answer_file(path), expected="an answer")
     except InputError:
@@ -89,4 +84,4 @@ def load_answer(path: Path, number: int) -> Answer | None:
     if not isinstance(answer, dict) or answer.get("number") != number:
         return None
     why = answer.get("why")
-    return Answer(None if why is None else str(why), bool(answer.get("no_gap")))
+    return None if why is None else str(why), bool(answer.get("no_gap"))

@@ -48,8 +48,6 @@ class Mark(NamedTuple):
 class Fault:
     """One thing wrong with a file.
 
-    Examples
-    --------
     >>> Fault(Mark(3, 7), ("stages", 0, "level"), "got 'two'; expected a number").text("a.yaml")
     "a.yaml:3:7: stages[0].level: got 'two'; expected a number"
     """
@@ -68,8 +66,6 @@ class Fault:
 class Document:
     """The data of a file, the position of each part, and the faults of its form.
 
-    Examples
-    --------
     >>> document = parse_document("stages:\\n- {level: 1}\\n", name="job.yaml")
     >>> document.root
     {'stages': [{'level': 1}]}
@@ -97,8 +93,6 @@ class Document:
 def route_text(route: Iterable[str | int]) -> str:
     """A path into a document in the usual notation.
 
-    Examples
-    --------
     >>> route_text(("stages", 0, "rows", "exponent"))
     'stages[0].rows.exponent'
     """
@@ -109,8 +103,6 @@ def route_text(route: Iterable[str | int]) -> str:
 def shown(value: Plain) -> str:
     """A value in a message: short, and on one line.
 
-    Examples
-    --------
     >>> shown("a" * 100), shown({"a": 1}), shown(None)
     ("'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...'", 'a mapping', 'nothing')
     """
@@ -132,8 +124,6 @@ def shown(value: Plain) -> str:
 def faults_text(name: str, faults: Iterable[Fault]) -> str:
     """All faults in the order of the file, one per line; if very many, the first ones.
 
-    Examples
-    --------
     >>> faults_text("a.yaml", [Fault(Mark(2, 1), (), "second"), Fault(Mark(1, 1), (), "first")])
     'a.yaml:1:1: first\\na.yaml:2:1: second'
     """
@@ -156,8 +146,6 @@ def parse_document(text: str, *, name: str) -> Document:
     skipped. Repeated keys and tags do not raise: they are in ``Document.faults``, with the other
     faults.
 
-    Examples
-    --------
     >>> parse_document("rate: 1e3\\non: 1:30", name="job.yaml").root
     {'rate': 1000.0, 'on': '1:30'}
     >>> print(parse_document("a: 1\\na: 2", name="job.yaml").faults[0].text("job.yaml"))
@@ -193,8 +181,6 @@ def parse_document(text: str, *, name: str) -> Document:
 def plain_scalar(text: str) -> bool | int | float | str | None:
     """What an unquoted scalar means.
 
-    Examples
-    --------
     >>> [plain_scalar(text) for text in ("8", "1e-05", "on", "true", "~", "010", ".inf", "1e999")]
     [8, 1e-05, 'on', True, None, '010', '.inf', '1e999']
     """

@@ -14,8 +14,6 @@ def yaml_document(
 ) -> str:
     """A document: comment lines, then the tree; ``comments`` are above the keys they name.
 
-    Examples
-    --------
     >>> print(yaml_document({"a": {"b": "8g"}, "c": ["x"]}, comments={"b": "as profiled"}), end="")
     a:
       # as profiled
@@ -31,8 +29,6 @@ def yaml_document(
 def yaml_scalar(value: str | int | bool) -> str:
     """A scalar on one line.
 
-    Examples
-    --------
     >>> yaml_scalar("8g"), yaml_scalar(8), yaml_scalar(False), yaml_scalar("a\\u2028b")
     ('"8g"', '8', 'false', '"a\\\\u2028b"')
     """

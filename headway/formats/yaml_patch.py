@@ -121,8 +121,6 @@ def patched(
     a value is shared by an anchor, so that a change would affect other places, or is filled in by a
     template; or if the result, read back, would not contain the requested values.
 
-    Examples
-    --------
     >>> text = "spec: # sizes\\n  cores: 2   # was 1\\n  image: 'a'\\n"
     >>> documents = documents_of(text, "a.yaml")
     >>> changes = {"spec": {"cores": 4, "memory": "8g"}}

@@ -156,8 +156,6 @@ def times_reached(root: Any, node: Any) -> int:
 def first_difference(expected: Said, actual: Said) -> str | None:
     """The first difference of two readings, as a path; None if they are equal.
 
-    Examples
-    --------
     >>> expected = {repr(("t", "a")): [("t", "1"), ("t", "2")]}
     >>> first_difference(expected, {repr(("t", "a")): [("t", "1"), ("t", "3")]})
     'a[1]'

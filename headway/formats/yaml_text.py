@@ -19,8 +19,6 @@ def yaml_text(noun: object) -> str:
     Values that are missing or empty by default are left out. Raises ValueError if a number is
     infinite or not a number: the file could not be read back.
 
-    Examples
-    --------
     >>> from headway.domain import Arrivals
     >>> print(yaml_text(Arrivals(rate_per_s=1000 / 3)), end="")
     rate_per_s: 333.333
@@ -37,8 +35,6 @@ def yaml_text(noun: object) -> str:
 def plain_data(noun: object) -> Any:
     """The data of that text.
 
-    Examples
-    --------
     >>> from headway.domain import TasksRule
     >>> plain_data((TasksRule.SOURCE, 0.12345678))
     ['source', 0.123457]

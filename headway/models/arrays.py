@@ -27,8 +27,6 @@ def poisson_counts(random: np.random.Generator, mean: Numeric, size: int | None 
     The Poisson law approaches the normal law of the same mean and variance: Feller, An Introduction
     to Probability Theory and Its Applications I, 3rd ed. (1968), section VII.5.
 
-    Examples
-    --------
     >>> poisson_counts(np.random.default_rng(1), 4.0, 3)
     array([5., 3., 5.])
     >>> poisson_counts(np.random.default_rng(1), 1e30, 1)
@@ -50,8 +48,6 @@ def any_probability(q: Numeric) -> Array:
     ----------
     q : float or array, 0 to 1
 
-    Examples
-    --------
     >>> float(any_probability(1.0))
     1.0
     """
@@ -68,8 +64,6 @@ def open_probability(q: Numeric) -> Array:
     ----------
     q : float or array, 0 < q < 1
 
-    Examples
-    --------
     >>> float(open_probability(0.5))
     0.5
     """

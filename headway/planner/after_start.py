@@ -58,8 +58,6 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
     ``setting`` is the chosen one on its own, and ``configuration`` is the same with its rate limit;
     ``planned_s`` is the planned value of the target's statistic once the JVM is warm. [s]
 
-    Notes
-    -----
     **(P20)** After a restart, batches are followed one by one at an even rate; the first has the
     rows of a usual interval. Each takes `f max(w(age), 1) D(n)`, with `f` of (P4) and `w` of (E30),
     and the first takes longer by `f` times the recorded excess of a first batch and the loading of

@@ -38,8 +38,6 @@ def is_slower(settings: Candidates, law: SettingLaw, index: int) -> BoolArray:
 
     ``law`` is that of the settings at the rate.
 
-    Notes
-    -----
     Batches with more fixed time, more time for rows or a longer trigger interval make intervals and
     the batches that follow them longer, whatever the noise is: `a+r max(B, D)` of (T4) increases in
     each of these, and in the duration before. So does the latency of a row, unless more of its last

@@ -157,8 +157,6 @@ def _driver_of(setting: ExplainedSetting) -> PlannedDriver:
 def _driver_conf(application: Application, driver: PlannedDriver) -> dict[str, str]:
     """The settings of a driver that needs more than it had, or than Spark gives it by default.
 
-    Examples
-    --------
     >>> driver = PlannedDriver(
     ...     num_queries=30, busy_cores=1.2, cores=3, needed_cores=3, knee_queries=75.0,
     ...     knee_low_queries=60.0, knee_high_queries=93.0, heap_bytes=2**31,

@@ -29,8 +29,6 @@ _ROUNDED_RATIO = 1.0 + 1e-9
 def bill_per_hour(settings: Candidates) -> Array:
     """Cost of the nodes and of the write requests of settings, as far as prices are known.
 
-    Notes
-    -----
     **(F4)** The bill of an hour: nodes times their price, `3600 (1+e)/T` batches times the write
     requests of their files (F2), (F3) times the price of one, with `e` the batches without rows for
     each batch with rows, as recorded, and the space of the checkpoint (F5). A file that is renamed

@@ -24,8 +24,6 @@ def borne_out_per_s(
     ``by_moments_per_s`` is the highest rate at which it meets the targets by moments; at
     ``below_per_s`` a target is known to be missed.
 
-    Notes
-    -----
     **(P24)** One law: a setting meets the targets if it does so by the chain (T4), whose figures
     are printed, at the upper end of durations (P4). Moments only rule out settings, since the chain
     takes milliseconds for each: a setting may meet them by the chain if it does by moments at the
@@ -96,8 +94,6 @@ def _shown_per_s(setting: Candidates, rank: int, below_per_s: float) -> float:
 def next_rate_per_s(rate_per_s: float, requested_per_s: float) -> float:
     """The next rate that may be shown: of three digits, or the requested one.
 
-    Examples
-    --------
     >>> next_rate_per_s(57_400.0, 1e3), next_rate_per_s(57_400.0, 57_483.0)
     (57500.0, 57483.0)
     """

@@ -30,7 +30,7 @@ from headway.models.job.upper_end import UpperEnd
 from headway.models.laws.normal import ndtri
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question, burst_of
-from headway.planner.recovery import Passage, passage, recovery_after_outage_s
+from headway.planner.recovery import passage, recovery_after_outage_s
 from headway.planner.tasks import launch_ratio
 
 BoolArray = NDArray[np.bool_]
@@ -212,7 +212,7 @@ class Candidates:
         """The largest batch during any burst of the targets; 0 without one. [rows]"""
         planned = self.planned_rate_and_factor(rate_per_s)
         bursts = filter(None, map(burst_of, self.question.of_change))
-        largest_rows = [self._passage(burst, *planned)[0].most_rows for burst in bursts]
+        largest_rows = [self._passage(burst, *planned)[0] for burst in bursts]
         return np.asarray(np.maximum.reduce([np.zeros(len(self)), *largest_rows]))
 
     def promised_latency_s(self, promise: Promise, rate_per_s: Numeric) -> Array:
@@ -284,8 +284,8 @@ class Candidates:
             excesses.append(_log(self._catch_up_s(promise, rate_per_s, factor) / promise.limit_s))
         if burst is not None and burst.every_s is not None:
             between_s = burst.every_s - burst.length_s
-            passed, _ = self._passage(burst, rate_per_s, factor)
-            excesses.append(_log(passed.recovery_s / between_s))
+            _, recovery_s, _ = self._passage(burst, rate_per_s, factor)
+            excesses.append(_log(recovery_s / between_s))
         if isinstance(promise, DuringBurst):
             worst = self._worst_of_burst(promise.burst, rate_per_s, factor)
             candidates = self._asked_only(promise.target)
@@ -294,7 +294,7 @@ class Candidates:
 
     def _catch_up_s(self, promise: CatchUp, rate_per_s: Array, factor: Array) -> Array:
         if isinstance(promise.after, Burst):
-            return self._passage(promise.after, rate_per_s, factor)[0].recovery_s
+            return self._passage(promise.after, rate_per_s, factor)[1]
         profile, size = self.question.profile, (self.num_slots, self.partitions)
         return recovery_after_outage_s(
             profile, self.durations, size, rate_per_s, self.trigger_s, factor, promise.after
@@ -304,26 +304,26 @@ class Candidates:
         self, burst: Burst, rate_per_s: Array, factor: Array
     ) -> tuple[Array, Array]:
         """The lasting rate that is equivalent to the worst time of a burst: theory.md (P17)."""
-        passed, slower = self._passage(burst, rate_per_s, factor)
-        batch_s = slower * self.durations.mean_s(passed.most_rows)
+        most_rows, _, slower = self._passage(burst, rate_per_s, factor)
+        batch_s = slower * self.durations.mean_s(most_rows)
         interval_s = np.maximum(self.trigger_s, batch_s)
-        return np.maximum(passed.most_rows / interval_s, rate_per_s), slower
+        return np.maximum(most_rows / interval_s, rate_per_s), slower
 
     def _asked_only(self, target: Target) -> Candidates:
         return replace(self, question=replace(self.question, target=target, also=()))
 
-    def _passage(self, burst: Burst, rate_per_s: Array, factor: Array) -> tuple[Passage, Array]:
-        """Effect of a burst on each setting, at the upper end of durations (also returned)."""
+    def _passage(self, burst: Burst, rate_per_s: Array, factor: Array) -> tuple[Array, ...]:
+        """Largest batch and recovery time of settings in a burst, and the upper end for both."""
         usual_model, model = self.durations, self.durations.over_axes(2)
 
-        def passed(slower: Array) -> Passage:
+        def passed(slower: Array) -> tuple[Array, Array]:
             usual = settled_batch_rows(usual_model, rate_per_s, self.trigger_s, slower)
             return passage(model, rate_per_s, self.trigger_s, slower, burst, usual)
 
         # Larger batches may be less certain by the profile; which ones occur is decided as in (P4).
-        expected = passed(np.ones_like(factor)).most_rows
+        expected, _ = passed(np.ones_like(factor))
         slower = np.maximum(factor, self.upper_end().factor(expected))
-        return passed(slower), slower
+        return *passed(slower), slower
 
     def planned_law(self, rate_per_s: Numeric) -> SettingLaw:
         """The law with all durations at the upper end for the confidence."""

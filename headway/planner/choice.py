@@ -29,8 +29,6 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
 
     Today's partitions are preferred only if the checkpoint is kept.
 
-    Notes
-    -----
     **(P6)** Of the settings with the chosen number of nodes that meet every target, a plan keeps,
     step by step and if there are any: those that are calibrated (P2); those with a shuffle
     partition for every slot, since a checkpoint fixes these for good; those with a trigger of 0.5 s
@@ -230,8 +228,6 @@ def _busy_ratio(setting: ExplainedSetting, trigger_s: float) -> tuple[float, flo
 def _gain(setting: Candidates) -> float:
     """Factor by which an error in batch durations affects the mean latency of a setting.
 
-    Notes
-    -----
     **(P25)** Gain of errors: if batches run as fast as possible, an error `e` in all durations
     becomes `e/(1-r)` in the latency, since a longer batch collects more rows. With a trigger
     interval that batches do not overrun it becomes `e E[D]/E[L]`, since the rest of the latency is

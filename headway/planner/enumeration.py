@@ -160,8 +160,6 @@ def affordable_nodes(
 ) -> int:
     """Maximum number of nodes of a type, by number and by budget; 0 if one is too expensive.
 
-    Examples
-    --------
     >>> from headway.domain import NodeType
     >>> affordable_nodes(50, NodeType.parse("a:cores=4,memory=8g,price=0.2"), 1.0)
     5
@@ -266,8 +264,6 @@ def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
 def spread_counts(max_nodes: int, num_counts: int) -> list[int]:
     """All numbers of nodes, or of many a subset in which each is slightly larger than the last.
 
-    Examples
-    --------
     >>> spread_counts(3, 4), spread_counts(1000, 4)
     ([1, 2, 3], [1, 10, 100, 1000])
     """

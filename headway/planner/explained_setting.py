@@ -103,8 +103,6 @@ def each_latency_s(settings: Candidates, rate_per_s: float) -> list[float]:
 def is_worthwhile(improved_s: float, now_s: float) -> bool:
     """Whether advice is worthwhile by which a time would become shorter.
 
-    Examples
-    --------
     >>> is_worthwhile(0.4, 0.5), is_worthwhile(0.499, 0.5)
     (True, False)
     """

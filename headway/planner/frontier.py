@@ -40,8 +40,6 @@ _MOST_PARTS = 16
 def frontier_node_counts(around: int, min_nodes: int, max_nodes: int) -> tuple[int, ...]:
     """All counts up to slightly beyond the plan; far below it, only some.
 
-    Examples
-    --------
     >>> frontier_node_counts(2, 1, 50)
     (1, 2, 3, 4)
     """

@@ -32,8 +32,6 @@ def with_growth_ahead(profile: JobProfile) -> JobProfile:
 
     Its growth can be foreseen, at the rate in question.
 
-    Notes
-    -----
     **(P31)** Growth until a date: growth by (E45) is extrapolated if the load was constant, its
     cause is known and lasts (rows of the state, files to list, the log of a file sink, files of the
     checkpoint), 80% of it are in one driver phase or stage, at most two thirds of the rise are in
@@ -142,8 +140,6 @@ def while_growing(plan: StreamAnswer, growth: DurationGrowth, question: Question
     It meets the targets of its question, or comes nearest, with batches as long as the profile's.
     Its nodes and its configuration stay; its targets are not met.
 
-    Notes
-    -----
     **(P27)** Growing batches: if the batches of the last profiled run grow by (E45), every plan is
     infeasible, and no probability of meeting its targets is quoted, unless (P31) applies. How the
     growth goes on, and how it depends on rate and setting, is unknown, so there is no time until

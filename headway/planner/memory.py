@@ -82,8 +82,6 @@ def memory_need(profile: JobProfile, space: NodeSpace, executors: int) -> Memory
     The profile has the peaks of tasks and heap, and the state, which ``executors`` share; the space
     has the cores of an executor, and those of a task.
 
-    Notes
-    -----
     **(P10)** Heap of an executor: the sum of Spark's own 300 MiB and the program (the measured peak
     minus tasks and state); `c` tasks with the largest measured peak, or what keeps them from
     spilling in 0.6 of the heap if that is more; and its share of the state at the planned rate
@@ -163,8 +161,6 @@ def overhead_bytes(
 ) -> int:
     """Memory besides the heap as Spark computes it, plus the native state.
 
-    Examples
-    --------
     >>> overhead_bytes(8 * 2**30, 0) == round(0.8 * 2**30)
     True
     """

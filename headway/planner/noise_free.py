@@ -28,8 +28,6 @@ _LEAST_LIMIT_S = 1e-9
 def noise_free_rate_per_s(candidates: Candidates) -> Array:
     """Upper bound of the rate of each setting under its latency targets [records/s].
 
-    Notes
-    -----
     **(P5)** Bounds. Noise increases mean latencies and high quantiles, and lowers a quantile of `D`
     at most by the factor `g = e^(ς^2/2+ς max(0, -Φ^-1(q)))`, `ς^2 = ln(1+c^2+φ b^2 n/D^2)`. Hence
     no setting sustains more than without noise at `f/g`, which is `n/max(B, D)` for the longest
@@ -131,8 +129,6 @@ def likeliest(candidates: Candidates, setting_indices: Indices, rate_per_s: floa
 def most_rates_per_s(question: Question) -> list[tuple[int, int, float]]:
     """Nodes, partitions, and an upper bound of the rate [records/s] of each size of the space.
 
-    Notes
-    -----
     **(P9)** Many nodes. For each number of nodes and partitions, an upper bound of the rate is (P5)
     with the makespan (M6), `max(1, T/C)`, and without a trigger, which only makes rows wait; a
     tenth is added. Numbers whose bound is below the requested rate are excluded. If at most 64

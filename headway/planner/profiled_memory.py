@@ -57,8 +57,6 @@ class ProfiledMemory:
 def profiled_memory(application: Application) -> ProfiledMemory:
     """Memory of an application's executors.
 
-    Examples
-    --------
     >>> bare = Application(id="app-1", name="a", spark_version="4.0.1")
     >>> profiled_memory(bare).heap_bytes == 2**30, profiled_memory(bare).is_heap_set
     (True, False)
@@ -105,8 +103,6 @@ def beside_heap_conf(application: Application) -> dict[str, str]:
 def same_value(key: str, before: str | None, after: str) -> bool:
     """Whether two values of a key are equal, even if written differently.
 
-    Examples
-    --------
     >>> same_value("spark.executor.memory", "8192m", "8g"), same_value("trigger", None, "1 second")
     (True, False)
     """
@@ -130,8 +126,6 @@ def state_in_rocksdb(profile: JobProfile, executors: int) -> StateInRocksDb | No
     plan keeps its hit ratio: `blockCacheSizeMB` of each store, or of a run with a bound what its
     write buffers left of that: theory.md (Z1).
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> state_in_rocksdb(load_profile("examples/word-count.profile.yaml"), 1) is None
     True

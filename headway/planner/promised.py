@@ -109,8 +109,6 @@ class PromisedLatency:
 def window_shift_s(profile: JobProfile) -> float:
     """Minimum time from a window's end until its last row has been read [s]: theory.md (P7).
 
-    Notes
-    -----
     **(P7)** Window targets use (T5) instead of (B6). Without noise, there is a lower bound: `w + δ`
     (update mode: the largest lag) does not depend on the batches; of several `δ`, the least counts.
     Append mode then waits for one whole interval and a batch, `max(B, D) + D`, update mode for a

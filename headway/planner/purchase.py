@@ -181,8 +181,6 @@ def at_core_speed(profile: JobProfile, core_speed_ratio: float) -> JobProfile:
 
     Driver time between tasks is unchanged, since it is mostly waiting for storage.
 
-    Notes
-    -----
     **(P11)** Cores of relative speed `s`: task times are divided by `s`, driver phases are
     unchanged; the spread of (P2) gets an additional `σ log _2 s`. Cost is nodes times price. Each
     of several node types has its own fewest nodes, and the objective decides between them.

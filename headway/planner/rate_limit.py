@@ -110,8 +110,6 @@ def largest_batch_in_time(setting: Candidates) -> int | None:
     limit. None if it would leave too little capacity to catch up, or to meet a target on catching
     up.
 
-    Notes
-    -----
     **(P22)** The rate limit is the largest `N`, to two digits, with `e^(1.645 s) D(N) ≤ L`, with
     `s` of (P2) at batches of `N` rows, if it is at least 1.5 times the settled rows and 1.2 times
     `λ max(B, D(N))`, and at most 10 times the largest recorded batch; else there is none. It is set

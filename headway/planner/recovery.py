@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,8 +83,6 @@ def recovery_s(
     read for ``outage_s``, and there is no rate limit afterwards; a settled batch has
     ``usual_rows``. Inputs broadcast; the time is ``inf`` if the backlog is never processed. [s]
 
-    Notes
-    -----
     **(P8)** Recovery after an outage of length `τ`: the chain `n_0 = λ τ`,
     `n_(k+1) = λ max(B, fD(n_k))` until `n_k` is within a tenth of the settled rows; `catch_up`
     limits the sum of the intervals. If a start in a fresh JVM is on record, the application is
@@ -92,8 +90,6 @@ def recovery_s(
     `f (x + L)`, and `a_J + a_S` is added to the sum (Z2). With a rate limit `N`, full batches come
     first, `⌈(n_0-N)/(N-λ I)⌉` of them with `I = max(B, fD(N))`, until the rest fits into one batch.
 
-    Examples
-    --------
     >>> float(recovery_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 60.0, 500.0))
     5.0
     """
@@ -117,8 +113,6 @@ def worked_off_s(
 
     The first one takes ``longer_s`` more than its rows do: theory.md (P8).
 
-    Examples
-    --------
     >>> float(worked_off_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 6000.0, 500.0))
     5.0
     """
@@ -156,8 +150,6 @@ def limited_recovery_s(
     batches take no more rows than arrive in the meantime. The rows that arrive while the first one
     takes longer are a part of the backlog.
 
-    Examples
-    --------
     >>> limited_recovery_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 60.0, 500.0, 1000.0)
     55.0
     """
@@ -181,13 +173,6 @@ def limited_recovery_s(
     return before_s + num_full * full_s + float(worked_s)
 
 
-class Passage(NamedTuple):
-    """Result of a burst: the largest batch [rows], and the recovery time after its end [s]."""
-
-    most_rows: Array
-    recovery_s: Array
-
-
 def passage(
     model: DurationModel,
     rate_per_s: Numeric,
@@ -195,16 +180,14 @@ def passage(
     factor: Numeric,
     burst: Burst,
     usual_rows: Numeric,
-) -> Passage:
-    """The chain of batches through a burst and after it.
+) -> tuple[Array, Array]:
+    """The largest batch [rows] in a burst, and the recovery time after its end [s].
 
     ``model`` has the mean duration by rows, for arrays with one more axis, the last, than those of
     the other arguments, which broadcast; ``factor`` multiplies every duration, and ``usual_rows``
     are those of a settled batch without the burst. The recovery is ``inf`` if the backlog is never
     processed.
 
-    Notes
-    -----
     **(P17)** A burst with the rate `λ_b` for a time `τ`: the chain `n_(k+1) =` arrivals in
     `max(B, fD(n_k))`, starting at the settled batch of `λ`, with the start of the burst at each
     eighth of an interval. A burst longer than 200 batches is taken as lasting, and batches never
@@ -214,11 +197,9 @@ def passage(
     to the first batch of usual size, by (P8); with repeated bursts, it must end before the next
     one. A rate limit must not be below `n^*`.
 
-    Examples
-    --------
     >>> burst = Burst(rate_per_s=300.0, length_s=7.0)
-    >>> passed = passage(DurationModel(2.0, ()), 100.0, 5.0, 1.0, burst, 500.0)
-    >>> float(passed.most_rows), float(passed.recovery_s)
+    >>> most_rows, recovery_s = passage(DurationModel(2.0, ()), 100.0, 5.0, 1.0, burst, 500.0)
+    >>> float(most_rows), float(recovery_s)
     (1500.0, 9.25)
     """
     rate, trigger, factors, usual = (
@@ -255,4 +236,4 @@ def passage(
         start_s = np.where(lasting, burst.length_s + interval_s(rows), start_s)
         most_rows = np.maximum(most_rows, rows)
     after_s = start_s - burst.length_s + worked_off_s(model, rate, trigger, factors, rows, usual)
-    return Passage(most_rows.max(axis=-1), after_s.max(axis=-1))
+    return most_rows.max(axis=-1), after_s.max(axis=-1)

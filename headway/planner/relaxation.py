@@ -32,8 +32,6 @@ def relaxed_nodes(question: Question) -> float:
     It is ``inf`` if no number of nodes is sufficient. Raises HeadwayError if the solver fails; with
     its status.
 
-    Notes
-    -----
     **(P15)** Convex relaxation: minimise slots `C` over rows `n`, partitions `P`, interval `T` and
     level times `M_ℓ` subject to `λ T ≤ n`, `fd + Σ M_ℓ ≤ D ≤ T`, `wT + D ≤ A` of (P5),
     `fΣ_i T_i t_i/C ≤ M_ℓ` and, for a stage alone on its level, `ft ≤ M_ℓ`, with `t` of (T2). All

@@ -34,8 +34,6 @@ def retention_findings(setting: Candidates, configuration: Configuration) -> Ite
 
     ``setting`` is the chosen one on its own, and ``configuration`` is the same with its rate limit.
 
-    Notes
-    -----
     **(P36)** Retention: the source keeps a row for `K`. After an outage `τ` and a restart that
     takes `R`, the first batch has `n_0 = min(N, λ(τ + R))` rows, with `N` the rate limit. They must
     be there until it has ended, for a failure reads them again; later batches are of younger rows,

@@ -82,8 +82,6 @@ def plan(
     are not in the profile, the question is contradictory, no node type has room for an executor, or
     rows of an outage are not kept.
 
-    Notes
-    -----
     theory.md (P4)-(P14), (P33). Every setting with fewer nodes is compared with the target, or
     ruled out by a bound that noise can only worsen. While batches grow, a plan holds until a date
     (P31), or none is feasible (P27).

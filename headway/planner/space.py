@@ -22,8 +22,6 @@ class NodeSpace:
     the plan, or to Spark. With ``lower_memory`` a plan may give an executor less than it ran with,
     down to the measured need.
 
-    Examples
-    --------
     >>> NodeSpace(max_nodes=3, executors_per_node=2, cores_per_executor=4).num_slots(2)
     16
     """

@@ -20,8 +20,6 @@ _JOIN = "StreamingSymmetricHashJoin"
 def state_findings(setting: Candidates) -> Iterator[Finding]:
     """When state growth makes the plan's setting miss a target, within a year.
 
-    Notes
-    -----
     **(P21)** Growing state: its rows grow as in the last profiled run, in proportion to the rate,
     `S(t) = S_0 + g t λ/λ_0`, and a task with `S/T` of them takes `s S/T` longer (T2). The plan's
     setting is compared with its targets at `S(t)`. The first `t` within a year at which one is
@@ -54,8 +52,6 @@ def state_findings(setting: Candidates) -> Iterator[Finding]:
 def full_join_rows(profile: JobProfile) -> float | None:
     """Rows that a join keeps at the profiled rate once it is full; None if that is not known.
 
-    Notes
-    -----
     **(Z3)** A join of two streams keeps each row of both sides until the watermark has passed it by
     its range of event time: `S = v λ (w + H)`, with the delay `w` of the watermark, the longer
     reach `H` of the range (T8), and the state rows `v` that are written per row. After a batch, the
@@ -64,8 +60,6 @@ def full_join_rows(profile: JobProfile) -> float | None:
     state, which is proportional to the rate, and no longer grows. Nothing is known if there are
     other stateful operators, or if one side is never cleaned up.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> full_join_rows(load_profile("examples/word-count.profile.yaml")) is None
     True
@@ -115,8 +109,6 @@ def join_findings(profile: JobProfile) -> Iterator[Finding]:
 def slow_growth_findings(setting: Candidates) -> Iterator[Finding]:
     """What grows slowly, by how much in a day, and the day on which the target is missed by it.
 
-    Notes
-    -----
     **(P37)** Slow growth until a day: the phases that grow by (E52) last `d + g s t` a time `t`
     after the profiled run, with `g` the upper end of the 90% interval of the slope, and `s ≥ 1` the
     batches per second at the plan's setting over the profiled ones, or for the listing of files the

@@ -46,8 +46,6 @@ def variants(
 ) -> Iterator[tuple[tuple[Switch, ...], JobProfile]]:
     """The job with the allowed switches turned that save time, one more each time; and these.
 
-    Notes
-    -----
     **(P33)** Switches as candidates: the search tries the job as it is, then with the switch turned
     that saves most of the profiled batch, then with the two that save most, and so on; switches
     that are expected to make batches longer are left out. A job with switches turned is planned

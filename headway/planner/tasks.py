@@ -20,8 +20,6 @@ from headway.units import counted
 def most_launches_per_s(profile: JobProfile) -> float:
     """Tasks per second that a driver can launch: as expected, or as recorded if that is more.
 
-    Notes
-    -----
     **(P18)** The driver launches every task. A setting that launches more than 4,500 per second, in
     batches of the planned length, is rejected. Ousterhout et al. (2013) measured 1,500 per second
     for the scheduler of Spark 0.8 and expected two to three times that for later ones. If the
@@ -66,8 +64,6 @@ def launch_ratio(
 def why_no_room(profile: JobProfile, num_slots: int, shuffle_partitions: int) -> str | None:
     """Why the slots have no room for a barrier stage; None if they have, or there is none.
 
-    Notes
-    -----
     **(P30)** All tasks of a barrier stage start together. If there are more of them than slots,
     Spark fails the job, so a plan has a slot for each. Tasks whose number follows the rows or the
     slots are left out.

@@ -35,8 +35,6 @@ _MOST_PLACES_ABOVE = 8
 def kept_probability(setting: Candidates) -> float:
     """Probability that one setting meets every target at the requested rate. [-]
 
-    Notes
-    -----
     **(P23)** The targets are met with the probability `Φ(z)`, where `z` is the score at which the
     worst of them is just met with durations `e^(z s)` times as long as expected, `s` of (P2). The
     score is found among 128 steps from -3 to 3; for declared figures, along their ranges (P19). One

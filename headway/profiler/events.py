@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from types import NoneType
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, TypeAlias, get_args, get_origin
 
 import msgspec
 
@@ -29,29 +29,25 @@ class _Named(msgspec.Struct):
 _NAMED = msgspec.json.Decoder(_Named).decode
 
 
-class Line(NamedTuple):
-    """A line's event and its name: None if it is unknown, or of a kind that is not read.
+Line: TypeAlias = tuple[str | None, SparkEvent | None, bool]
+"""The name of an event, None if it is unknown; the event, None if it is of a kind that is not read;
+whether the line is damaged: it could not be read, or lacks required parts.
+"""
 
-    ``damaged`` lines could not be read, or lack required parts.
-    """
-
-    name: str | None
-    event: SparkEvent | None
-    damaged: bool
-
-
-_NOTHING = Line(None, None, True)
+_NOTHING: Line = None, None, True
 
 
 def read_line(line: bytes) -> Line | None:
-    """The event of a line; None for blank lines and for Spark events that are not read here.
+    """The name and the event of a line, and whether it is damaged.
+
+    None for blank lines and for Spark events that are not read here.
 
     Values with a type other than Spark's are dropped; a line that is not JSON yields nothing.
 
-    >>> read_line(b'{"Event":"SparkListenerLogStart","Spark Version":"4.0.1"}').event.spark_version
+    >>> read_line(b'{"Event":"SparkListenerLogStart","Spark Version":"4.0.1"}')[1].spark_version
     '4.0.1'
     >>> read_line(b'{"Event":"SparkListenerJobEnd","Job ID":"7","Completion Time":5}')
-    Line(name='SparkListenerJobEnd', event=JobEnd(job_id=None, ...completed_ms=5...), damaged=True)
+    ('SparkListenerJobEnd', JobEnd(job_id=None, ...completed_ms=5...), True)
     >>> read_line(b'{"Event":"SparkListenerBlockUpdated","Block Updated Info":{}}') is None
     True
     """
@@ -66,9 +62,7 @@ def read_line(line: bytes) -> Line | None:
             return None
         # A line that was not decoded must at least end like an object.
         ends_well = line.rstrip().endswith(b"}")
-        return (
-            Line(name_match[1].decode("utf-8", "replace"), None, False) if ends_well else _NOTHING
-        )
+        return (name_match[1].decode("utf-8", "replace"), None, False) if ends_well else _NOTHING
     return _decoded(line, *of_kind)
 
 
@@ -83,12 +77,12 @@ def _with_name_elsewhere(line: bytes) -> Line | None:
     of_kind = _DECODERS.get(name.encode())
     if of_kind is not None:
         return _decoded(line, *of_kind)
-    return None if name.encode().startswith(schema.PASSED_OVER) else Line(name, None, False)
+    return None if name.encode().startswith(schema.PASSED_OVER) else (name, None, False)
 
 
 def _decoded(line: bytes, name: str, decode: Callable[[bytes], SparkEvent]) -> Line | None:
     try:
-        return Line(name, decode(line), False)
+        return name, decode(line), False
     except _UNREADABLE:
         return _salvaged(line)
 
@@ -110,12 +104,12 @@ def _salvaged(line: bytes) -> Line | None:
     kind = schema.KINDS.get(name)
     if kind is None:
         is_known = name.encode().startswith(schema.PASSED_OVER)
-        return None if is_known else Line(name, None, is_more)
+        return None if is_known else (name, None, is_more)
     try:
         try:
-            return Line(name, msgspec.convert(values, kind), is_more)
+            return name, msgspec.convert(values, kind), is_more
         except msgspec.ValidationError:
-            return Line(name, _converted(values, kind), True)
+            return name, _converted(values, kind), True
     except RecursionError:
         return _NOTHING
 

@@ -70,8 +70,6 @@ _PYTHON = re.compile(r"Python|Pandas|PySpark|InArrow")
 def read_plan(text: str) -> PlanShape:
     """The parts of a query in a ``physicalPlanDescription``; for other text mostly none.
 
-    Notes
-    -----
     Until Spark 3.5, the description is planned separately from the batch: its state operators have
     ``checkpoint = <unknown>`` and print ``Append`` for any output mode of the query. Such a mode is
     left out. So is a window of which the query uses only the start or the end, since the text then

@@ -49,7 +49,7 @@ def operators_sheet(prediction: OperatorsPrediction) -> Sheet:
 
 def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
     """A prediction as data for :func:`headway.formats.as_json.json_text`."""
-    pipeline, real_time = prediction.pipeline, prediction.spark.real_time
+    pipeline, real_time = prediction.pipeline, prediction.real_time
     operators = zip(pipeline.operators, prediction.workers, prediction.latencies, strict=True)
     return {
         "schema": "headway.ordered-prediction/v1",
@@ -73,7 +73,7 @@ def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
             for operator, busy, latency in operators
         ],
         "on_spark": {
-            "micro_batch_rate_per_s": prediction.spark.micro_batch_per_s,
+            "micro_batch_rate_per_s": prediction.micro_batch_per_s,
             "real_time_tasks": None if real_time is None else list(real_time.num_tasks),
             "real_time_rate_per_s": None if real_time is None else real_time.throughput_per_s,
         },
@@ -183,13 +183,13 @@ def _headline(prediction: OperatorsPrediction) -> str:
 
 
 def _on_spark(prediction: OperatorsPrediction) -> str:
-    spark = prediction.spark
+    real_time = prediction.real_time
     slots = counted(prediction.pipeline.num_workers, "slot")
-    batches = f"on Spark, {slots}: micro-batches {format_rate(spark.micro_batch_per_s)}"
-    if spark.real_time is None:
+    batches = f"on Spark, {slots}: micro-batches {format_rate(prediction.micro_batch_per_s)}"
+    if real_time is None:
         return f"{batches}; too few slots for Real-Time Mode"
-    tasks = ", ".join(str(count) for count in spark.real_time.num_tasks)
-    rate = format_rate(spark.real_time.throughput_per_s)
+    tasks = ", ".join(str(count) for count in real_time.num_tasks)
+    rate = format_rate(real_time.throughput_per_s)
     return f"{batches}; Real-Time Mode {rate} with {tasks} tasks, fixed times left out"
 
 

@@ -40,8 +40,6 @@ from headway.version import __version__
 def declared_profile(name: str, declared: DeclaredStream, rate: Rate) -> JobProfile:
     """The profile for declared figures.
 
-    Examples
-    --------
     >>> from headway.spec.forms.quantities import Quantity
     >>> declared = DeclaredStream(task_per_row_s=Quantity.exactly(2e-5), source_partitions=12)
     >>> profile = declared_profile("orders", declared, Quantity.exactly(5000.0))

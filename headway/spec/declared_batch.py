@@ -51,8 +51,6 @@ def declared_application(
     Each figure is taken as exact at the ``end`` of its range, ``mid`` or ``high``; by default the
     ranges are kept. ``work_ratio`` is its work over the declared work. [-]
 
-    Examples
-    --------
     >>> from headway.spec.forms.quantities import Quantity
     >>> declared = DeclaredBatch(work_s=Quantity.exactly(36_000.0), num_tasks=400, num_stages=2)
     >>> profile = declared_application("nightly", declared, 1800.0)

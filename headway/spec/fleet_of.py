@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headway.errors import InputError
-from headway.fleet.nouns import Fleet, Mask, Offer, Purchasing, Quota, Refusal, Supply, Whole
+from headway.fleet.nouns import Fleet, Mask, Offer, Purchasing, Quota, Supply, Whole
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry, QuotaEntry
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
 from headway.spec.parts import built_in_catalog, executors_that_fit
@@ -37,7 +37,7 @@ class JobNeeds:
     cores_per_executor: int
     executor_memory_bytes: int | None
     executors: Mapping[float, tuple[int, ...] | None]
-    why_none: Callable[[float], Refusal] | None = None
+    why_none: Callable[[float], tuple[str, str]] | None = None
 
 
 def catalog_of(plan: CapacityPlan) -> NodeCatalog:
@@ -159,7 +159,7 @@ class FleetForm:
         allowed = self._reach(need.entry) & keeps[self._speed_of] & (holds > 0)
         return np.where(allowed[:, np.newaxis], units, 0), allowed
 
-    def why_nowhere(self, need: JobNeeds) -> Refusal:
+    def why_nowhere(self, need: JobNeeds) -> tuple[str, str]:
         """Why a job that is allowed on no supply cannot run anywhere, and what would suffice."""
         entry = need.entry
         pools = [pool for pool in self._plan.pools if not entry.pools or pool.name in entry.pools]
@@ -168,10 +168,8 @@ class FleetForm:
         )
         zones = sorted({zone for pool in pools for zone in pool.zones})
         if entry.zones and not set(zones) & set(entry.zones):
-            return Refusal(
-                why=f"no zone {' or '.join(entry.zones)} in {pools_text}",
-                instead=f"zone {' or '.join(zones)}" if zones else "no zone",
-            )
+            why = f"no zone {' or '.join(entry.zones)} in {pools_text}"
+            return why, f"zone {' or '.join(zones)}" if zones else "no zone"
         supplies_with_room = np.flatnonzero(self._reach(entry) & (self._holds_of_own(need) > 0))
         if len(supplies_with_room):
             assert need.why_none is not None
@@ -184,9 +182,9 @@ class FleetForm:
         size, memory = counted(need.cores_per_executor, "core"), need.executor_memory_bytes
         if memory is not None:
             size += f" and a heap of {spark_memory_text(memory)} with its overhead"
-        return Refusal(
-            why=f"no node of {pools_text} has room for an executor of {size}",
-            instead=f"smaller executors, or larger nodes in {pools_text}",
+        return (
+            f"no node of {pools_text} has room for an executor of {size}",
+            f"smaller executors, or larger nodes in {pools_text}",
         )
 
     def _reach(self, entry: FleetEntry) -> Mask:

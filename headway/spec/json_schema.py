@@ -18,8 +18,6 @@ SCHEMA_ID = "urn:headway:schema:v1"
 def json_schema() -> JsonSchema:
     """One schema for every kind of spec file.
 
-    Examples
-    --------
     >>> sorted(json_schema()["$defs"])[:3]
     ['ApplicationEntry', 'BatchJob', 'BudgetEntry']
     """

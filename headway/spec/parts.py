@@ -158,8 +158,6 @@ def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> S
 
     None if only the latter has the store, in another currency.
 
-    Examples
-    --------
     >>> store_price(CheckpointStore.DISK).price_per_write
     0.0
     """
@@ -240,8 +238,6 @@ def executors_that_fit(
 ) -> int:
     """Executors that fit on a node: by its cores, and by its memory with Spark's overhead.
 
-    Examples
-    --------
     >>> node = NodeEntry(name="n", cores=16, memory_bytes=64 * 2**30, price_per_hour=1.0)
     >>> executors_that_fit(node, cores_per_executor=4, executor_memory_bytes=28 * 2**30)
     2

@@ -71,8 +71,6 @@ def space_of(pipeline: MicroBatchPipeline) -> PipelineSpace:
 def thread_counts(cores: int) -> tuple[int, ...]:
     """Mappers or reducers that a plan tries on a node: each up to 8, then in steps of a quarter.
 
-    Examples
-    --------
     >>> thread_counts(20)
     (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 18, 20)
     """

@@ -73,8 +73,6 @@ def scaffold(kind: str, *, name: str, file: str) -> str:
 
     Raises InputError if there is no such kind.
 
-    Examples
-    --------
     >>> scaffold("StreamingJob", name="orders", file="orders.yaml").splitlines()[5]
     'apiVersion: headway/v1'
     """
@@ -93,8 +91,6 @@ def load_spec(path: str | Path) -> SpecFile:
     Paths in it start at its folder. Raises InputError if it cannot be read or is no valid spec; one
     line per fault, as ``file:line:column: path: what, expected, did you mean``.
 
-    Examples
-    --------
     >>> load_spec("no/such.yaml")
     Traceback (most recent call last):
     ...

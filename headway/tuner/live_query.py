@@ -217,8 +217,6 @@ class LiveQuery:
     def drift(self, configuration: Configuration) -> SeenDrift | None:
         """Ratio of durations to predicted ones, and whether it exceeds chance; None if unknown.
 
-        Notes
-        -----
         theory.md (A4), (A5): of the last run, since its cores changed, without its warm-up (E1), at
         the age of its JVM (E6), (E35). Chance: how batches and runs usually differ, (P2).
         """
@@ -375,10 +373,11 @@ class LiveQuery:
         recent = self.recent(within_s=3600.0)
         if len(recent) < 2:
             return None
-        return read_trigger(
+        trigger_s, _ = read_trigger(
             np.array([observed.batch.started_s for observed in recent]),
             np.array([observed.batch.duration_s for observed in recent]),
-        ).trigger_s
+        )
+        return trigger_s
 
 
 def _warm_up_length(cost_batches: Sequence[Observed], ratios: Array, rows: Array) -> int:

@@ -22,10 +22,10 @@ from traces import NamedTrace, Shape
 from tuning_simulated import Unit
 from tuning_simulated_page import FIXED, OPTIMUM, TraceResult
 
-from headway.domain.live import PolicyOutcome
+from headway.domain.live import ExecutorStep, PolicyOutcome
 from headway.errors import InputError
 from headway.models.simulation.closed_loop import LoopTrace
-from headway.models.simulation.loop_run import LoopRun, Step
+from headway.models.simulation.loop_run import LoopRun
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,7 +69,7 @@ def test_a_late_window_counts_under_the_first_cause_that_applies() -> None:
 
     def cause(begin_s: float, num_steps: int = 4) -> str:
         of_run = tuple(
-            Step(at_s=at_s, executors=num, trigger_s=1.0) for at_s, num in steps[:num_steps]
+            ExecutorStep(at_s=at_s, executors=num, trigger_s=1.0) for at_s, num in steps[:num_steps]
         )
         return lost_windows.cause_of(begin_s, trace, cast(LoopRun, SimpleNamespace(steps=of_run)))
 

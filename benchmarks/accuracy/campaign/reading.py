@@ -69,7 +69,8 @@ class MeasuredGroup:
         if self.log is None:
             return None
         try:
-            return runs_of_job(self.log.collected, self.log.logs, [query]).runs[0]
+            runs, _, _ = runs_of_job(self.log.collected, self.log.logs, [query])
+            return runs[0]
         except HeadwayError:
             return None
 

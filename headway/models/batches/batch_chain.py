@@ -165,8 +165,6 @@ def batch_chain(state: SteadyState) -> BatchChain | None:
     3%, within 5% close to where it has none. Where it has none, the p99 may be 9% too low. Takes a
     few milliseconds per setting.
 
-    Examples
-    --------
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> duration = AffineDuration(1.0, 7e-4, 0.1, lasting_share=0.75, persistence_ratio=0.95)
     >>> chain = batch_chain(steady_state(duration, 1000.0, 0.0, dispersion=0.0))

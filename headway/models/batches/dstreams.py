@@ -105,8 +105,6 @@ def dstreams_latency(
     theory.md (V1)-(V5), with the measured error. Exact but for the lattice; several concurrent jobs
     (V4) and autocorrelation (V3) are estimated.
 
-    Examples
-    --------
     >>> from headway.models.queues.times import lognormal_time
     >>> latency = dstreams_latency(10.0, DStreamJobs(job=lognormal_time(9.0, 0.1)))
     >>> latency.wait.mean_s, latency.tuple_mean_s, float(latency.tuple_quantile_s(0.99))
@@ -170,8 +168,6 @@ def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
 
     theory.md (V2), or (V3) if successive batches are correlated, or (V4) for a pool.
 
-    Examples
-    --------
     >>> scheduling_delay(10.0, DStreamJobs(job=lognormal_time(9.0, 0.1))).mean_s
     0.1035
     """
@@ -220,8 +216,6 @@ def erlang_c(num_servers: int, utilization_ratio: float) -> float:
 
     Each server is busy for a share of its time, from 0 to 1; at 1 every job waits.
 
-    Notes
-    -----
     **(V4)** Several jobs at a time (`k > 1`): the pool is treated as one server that is `k` times
     as fast, but whose waits are `C(m, ρ)/ρ` times as frequent, with Erlang's probability of a wait
     for `m = k/J` servers, interpolated linearly between whole numbers. The ratio is 1 if `m ≤ 1`.
@@ -230,8 +224,6 @@ def erlang_c(num_servers: int, utilization_ratio: float) -> float:
 
     Erlang (1917), computed by the recursion of the loss formula, which never overflows.
 
-    Examples
-    --------
     >>> erlang_c(1, 0.5), erlang_c(2, 0.5)
     (0.5, 0.3333)
     """
@@ -267,8 +259,6 @@ def busy_time(jobs: DStreamJobs) -> QueueTime:
     ----------
     jobs : DStreamJobs
 
-    Examples
-    --------
     >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.5), num_jobs=4)).mean_s
     4.0
     >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.0), num_jobs=3, num_concurrent=2)).mean_s
@@ -286,8 +276,6 @@ def repeated_time(job: QueueTime, num_jobs: int) -> QueueTime:
 
     Cumulants add up; the distribution, if it is known, is convolved by repeated squaring.
 
-    Examples
-    --------
     >>> from headway.models.queues.times import gamma_time
     >>> thrice = repeated_time(gamma_time(1.0, 1.0), 3)
     >>> thrice.mean_s, thrice.scv, thrice.third_central_s3

@@ -64,14 +64,10 @@ def interval_moments(trigger_s: Array, mean_s: Array, variance_s2: Array) -> Int
 
     ``mean_s``, above 0, and ``variance_s2`` are those of the batch duration.
 
-    Notes
-    -----
     **(B2)** The time between the starts of two batches is `T = max(B, D)`. With `s, z` of (D1),
     (D2) at `x = B`, `E[T] = B Φ(z) + m Φ(s-z)` and `E[T^2] = B^2 Φ(z) + m^2 e^(s^2) Φ(2s-z)`. The
     variance is computed from moments of `T - B`.
 
-    Examples
-    --------
     >>> one = np.array(1.0)
     >>> float(interval_moments(2.0 * one, one, 0.0 * one).mean)
     2.0
@@ -123,8 +119,6 @@ def held_back_trigger_s(
 
     Source: ``ReadMinRows`` and Kafka's ``KafkaMicroBatchStream`` of Spark (4.3, 2026).
 
-    Examples
-    --------
     >>> held_back_trigger_s(0.5, 2000.0, 4100.0), held_back_trigger_s(0.5, 2000.0, 4000.0)
     (2.5, 2.25)
     >>> held_back_trigger_s(0.0, 2000.0, 4100.0), held_back_trigger_s(0.0, 1.0, 1e6, 10.0)

@@ -119,8 +119,6 @@ def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> Ste
     selection : (k,) array of int or (n,) array of bool
         Which of them.
 
-    Examples
-    --------
     >>> state = steady_state(AffineDuration(2.0, 0.0), 1.0, [4.0, 8.0])
     >>> state_at(state, np.array([1])).trigger_s
     array([8.])
@@ -169,8 +167,6 @@ def steady_state(
     for offered load from 0.9 with noise from 0.3 (about 40% low), nor where noise lasts and batches
     mostly overrun (p99 16% low at `r = 0.7, c = 0.1, ρ = 0.75, ψ = 0.95`): use (T4) there.
 
-    Examples
-    --------
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1500.0, 8.0)
     >>> float(state.mean_duration_s), float(state.overrun_probability)
     (5.600, 0.0002)

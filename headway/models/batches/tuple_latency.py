@@ -42,8 +42,6 @@ def tuple_latency_mean(state: SteadyState) -> Array:
     interval's length: `E[L] = E[T^2]/(2 E[T]) + E[D'T]/E[T] = (1/2+r) E[T^2]/E[T] + a + b φ -
     after_commit_s`.
 
-    Examples
-    --------
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1500.0, 8.0, dispersion=0.0)
     >>> float(tuple_latency_mean(state))
@@ -74,8 +72,6 @@ def tuple_latency_cdf(state: SteadyState, x_s: Numeric) -> Array:
     the distribution. A quantile is found by Newton's rule on `ln P(L > x)`, whose slope is computed
     with its value.
 
-    Examples
-    --------
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1500.0, 8.0, dispersion=0.0)
     >>> float(tuple_latency_cdf(state, 14.0167))
@@ -96,8 +92,6 @@ def tuple_latency_quantile(state: SteadyState, q: Numeric) -> Array:
     q : float or array, 0 < q < 1
         Broadcasts against the settings.
 
-    Examples
-    --------
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1500.0, 8.0, dispersion=0.0)
     >>> tuple_latency_quantile(state, np.array([0.95, 0.99]))
@@ -123,8 +117,6 @@ def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Arra
     `P(L ≤ x) = Σ_k clip(x-D'_k, 0, T_k)/Σ_k T_k`, a mixture (D5) on `[D'_k, D'_k+T_k]` with weights
     `T_k`. Exact for rows that arrive evenly within an interval.
 
-    Examples
-    --------
     >>> float(empirical_latency_quantile(0.8, np.array([10.0]), np.array([4.0])))
     12.0
     """
@@ -140,8 +132,6 @@ def empirical_latency_mean(intervals_s: Array, durations_s: Array) -> float:
     intervals_s, durations_s : (k,) arrays, >= 0
         As in `empirical_latency_quantile`.
 
-    Examples
-    --------
     >>> empirical_latency_mean(np.array([10.0, 30.0]), np.array([4.0, 8.0]))
     19.5
     """
@@ -162,8 +152,6 @@ def _checked_trace(intervals_s: Array, durations_s: Array) -> tuple[Array, Array
 class LatencyLaw:
     """Latency of a row: theory.md (B6). An interval is a trigger interval or its batch's duration.
 
-    Examples
-    --------
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> law = LatencyLaw(steady_state(AffineDuration(2.0, 0.0), 1.0, [4.0, 8.0]))
     >>> law.cdf(np.array([4.0, 6.0]))  # 2 s after the trigger, which comes in 0 to 4 or 8 s

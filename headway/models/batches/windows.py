@@ -134,8 +134,6 @@ def append_window_latency(
     theory.md (W1)-(W4). A window end that coincides with a trigger to the millisecond misses that
     trigger.
 
-    Examples
-    --------
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1000.0, 10.0, dispersion=0.0)
     >>> float(append_window_latency(state, slide_s=60.0, watermark_delay_s=10.0, lag_s=0.5).mean_s)
@@ -178,8 +176,6 @@ def update_window_latency(
 
     theory.md (W1)-(W3). An update does not wait for the watermark.
 
-    Examples
-    --------
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1000.0, 10.0, dispersion=0.0)
     >>> float(update_window_latency(state, slide_s=60.0, last_lag_s=0.5).mean_s)
@@ -214,8 +210,6 @@ def _grid(trigger: Array, slide_s: Numeric, delay: Array, lags: Lags) -> tuple[A
     its end is at the first position; and the shares of batches that read it there. Each has one
     axis more than the settings.
 
-    Notes
-    -----
     **(W1)** A row of event time `e + w` arrives at `e + w + δ` and is read at the next trigger. If
     that is on time, it is `ξ = B - ((e+w+δ) mod B)` later. Window ends that are a slide `h` apart
     fall on `n = B/gcd(B, h)` positions of the trigger grid (in whole milliseconds), `B/n` apart: on

@@ -34,8 +34,6 @@ def batch_spread(residuals: Sequence[Array], expected_s: Sequence[Array]) -> tup
     equally: `c_0^2` is the mean over runs of `mean(e^2/(1+(h/D)^2))` of their residuals `e`, each
     counted as the mean number of batches of a run, and 0.092^2 counted as 40 batches.
 
-    Examples
-    --------
     >>> short, long = np.array([0.2, -0.2] * 200), np.array([0.1, -0.1] * 200)
     >>> ratio, added_sd_s = batch_spread([short, long], [np.full(400, 0.15), np.full(400, 5.0)])
     >>> round(ratio, 3), round(added_sd_s, 3)
@@ -63,8 +61,6 @@ def noise_ratio_at(noise: DurationNoise, duration_s: Numeric) -> Array:
     duration_s : float or (n,) array, > 0
         Expected durations. [s]
 
-    Examples
-    --------
     >>> noise = DurationNoise(
     ...     batch_ratio=0.03, autocorrelation=0.0, run_to_run_ratio=0.1, added_sd_s=0.02
     ... )

@@ -39,8 +39,6 @@ def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> floa
     (Roberts 1959, doi:10.1080/00401706.1959.10489860). Of the noise `c` of a batch,
     `c sqrt(w/(2-w))`, an eighth, remains, and half of a shift is visible after 23 batches.
 
-    Examples
-    --------
     >>> round(cost_factor(0.0, 2.0, 1.0), 4)
     0.0208
     """
@@ -84,8 +82,6 @@ def level_error_ratio(
     exponentially weighted mean of them (Box, Jenkins and Reinsel 2008, chapter 3). The run never
     makes the factor less certain than the profile alone: `s_k ≤ s`.
 
-    Examples
-    --------
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.0, run_to_run_ratio=0.06)
     >>> [round(level_error_ratio(noise, 0.1, *pair), 3) for pair in ((0, 0), (400, 0), (400, 400))]
     [0.1, 0.081, 0.012]
@@ -143,8 +139,6 @@ def drift_found(
     two means by least squares (Hinkley 1970, doi:10.1093/biomet/57.1.1). (E26) identifies what has
     changed since.
 
-    Examples
-    --------
     >>> rows, slower = np.full(200, 1e4), np.repeat([1.0, 1.3], 100)
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.3, run_to_run_ratio=0.1)
     >>> alarm, shift = drift_found(rows, slower * 5.0, fixed_s=2.0, per_row_s=3e-4, noise=noise,
@@ -189,8 +183,6 @@ def batches_to_find(
     num_after : int, >= 1
         Batches after which it counts as not found. [-]
 
-    Examples
-    --------
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.0, run_to_run_ratio=0.1)
     >>> how = {"expected_s": 1.0, "noise": noise, "interval_s": 10.0}
     >>> batches_to_find(1.3, **how, num_before=300)

@@ -65,8 +65,6 @@ class DailyRates:
         one slot ahead, is at most 0.9 times that of the rate of the slot before. So it takes two
         days to be used.
 
-        Examples
-        --------
         >>> slots = {number: 300.0 if number % 288 >= 96 else 100.0 for number in range(3 * 288)}
         >>> daily, day_s = DailyRates.of(slots), 86400.0
         >>> eight_s = 3 * day_s + 8 * 3600.0
@@ -92,8 +90,6 @@ def with_rows(daily: DailyRates, from_s: float, to_s: float, rows: float) -> Dai
     rows : float
         Rows that arrived between them; negative if the count is of another source. [rows]
 
-    Examples
-    --------
     >>> daily = DailyRates()
     >>> for minute in range(11):
     ...     daily = with_rows(daily, 60.0 * minute, 60.0 * (minute + 1), 600.0)

@@ -30,8 +30,6 @@ def cusum(scores: Array, allowance: float) -> Array:
     an alarm at `S_k > h`. The drift most likely began after the last zero. For batches that become
     faster, the sign of `z` is reversed.
 
-    Examples
-    --------
     >>> cusum(np.array([-1.0, 2.0, 2.0, -3.0]), 0.5)
     array([0. , 1.5, 3. , 0. ])
     """
@@ -47,8 +45,6 @@ def first_alarm(scores: Array, allowance: float, threshold: float) -> Alarm | No
     ``scores`` are uncorrelated deviations of variance 1, in order of time. ``threshold``, above 0,
     is from `cusum_threshold`, for both sides. Batches that become faster count, too.
 
-    Examples
-    --------
     >>> first_alarm(np.repeat([0.0, 1.5], [30, 10]), 0.5, 4.0)
     Alarm(batch=34, first_batch=30)
     """
@@ -78,8 +74,6 @@ def cusum_run_length(
     with `d = δ - κ` and `b = h + 1.166` it is `(e^(-2db)-1+2db)/(2d^2)`, and `b^2` for `d = 0`. The
     alarm rates of the two sides add up.
 
-    Examples
-    --------
     >>> cusum_run_length(np.array([0.0, 1.0]), 0.5, 4.0)
     array([338.1, 8.3])
     """
@@ -102,8 +96,6 @@ def cusum_threshold(run_length: float, allowance: float, *, two_sided: bool = Fa
     of 0. A ValueError is raised if no threshold makes alarms that rare. For correlated batches the
     scores are those of (E23), and this threshold applies unchanged.
 
-    Examples
-    --------
     >>> round(cusum_threshold(338.1, 0.5), 3)
     4.0
     """

@@ -22,8 +22,6 @@ def log_information(columns: Array, indices: NDArray[np.intp]) -> float:
     duration. ``indices`` may be repeated. The result is ``-inf`` if a coefficient stays open. Only
     differences are meaningful: k ln 2 more halves the variances.
 
-    Examples
-    --------
     >>> loads = np.column_stack([np.ones(3), [1.0, 2.0, 3.0]])
     >>> round(log_information(loads, np.array([0, 2])), 4)
     1.3863
@@ -69,8 +67,6 @@ def d_optimal_design(
     Fedorov (1972). Compared with enumeration of all designs of small candidate sets, it found the
     best in every case.
 
-    Examples
-    --------
     >>> loads = np.column_stack([np.ones(5), np.linspace(1.0, 3.0, 5)])
     >>> d_optimal_design(loads, 2)
     array([0, 4])

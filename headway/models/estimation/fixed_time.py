@@ -59,8 +59,6 @@ def usual_fixed_time(
     not used for it, nor for a source whose tasks, less the usual fixed time, wait for longer than
     they compute: their rows come from afar.
 
-    Examples
-    --------
     >>> short = usual_fixed_time(0.006, 0.030, 0.010, is_behind_exchange=True)
     >>> long = usual_fixed_time(0.006, 2.0, 1.8, is_behind_exchange=False)
     >>> round(short.mean_s, 2), round(long.mean_s, 2)
@@ -88,8 +86,6 @@ def combined(estimates: Sequence[Estimate]) -> Estimate:
     ----------
     estimates : sequence of Estimate, at least one
 
-    Examples
-    --------
     >>> combined([Estimate(0.01, 0.01), Estimate(0.02, 0.01)]).mean_s
     0.015
     >>> apart = combined([Estimate(0.0, 0.01), Estimate(0.1, 0.01)])
@@ -115,8 +111,6 @@ def within(estimate: Estimate, low_s: float, high_s: float) -> Estimate:
     low_s, high_s : float
         Bounds. [s]
 
-    Examples
-    --------
     >>> cut = within(Estimate(0.02, 0.02), 0.0, 0.01)
     >>> round(cut.mean_s, 4), round(cut.sd_s, 4)
     (0.0053, 0.0029)

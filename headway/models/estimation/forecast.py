@@ -40,8 +40,6 @@ def trend_line(rates_per_s: Sequence[float]) -> tuple[float, float]:
     instead, continued over the lead `t`: `λ + m t`. Successive residuals with a correlation `ρ > 0`
     count as `(1-ρ)/(1+ρ)` as many. Least squares: Draper and Smith (1998), chapters 1 and 7.
 
-    Examples
-    --------
     >>> trend_line([100.0 + 2.0 * number for number in range(30)])
     (158.0, 2.0)
     >>> trend_line([100.0, 110.0] * 15)
@@ -85,8 +83,6 @@ def error_spread(errors: Sequence[float]) -> float:
     level is that of the two bins, or of the second alone if the first is beyond the same band
     around it, since the first may contain a part of the time before.
 
-    Examples
-    --------
     >>> round(error_spread([0.1, -0.1, 0.1, -0.1, 0.1, -0.1, 0.1, -0.1, 9.0]), 3)
     0.148
     """
@@ -179,8 +175,6 @@ def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> R
     arrived_rows : float, >= 0
         Rows that had arrived by then, since any fixed moment. [rows]
 
-    Examples
-    --------
     >>> forecast = with_arrivals(RateForecast(), 0.0, 0.0)
     >>> with_arrivals(forecast, 31.0, 310.0).rates_per_s
     (10.0, 10.0)
@@ -204,8 +198,6 @@ def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> R
 def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
     r"""The forecast after one more bin, without the older ones if the rate has jumped (A1), (A2).
 
-    Examples
-    --------
     >>> even = RateForecast(rates_per_s=(100.0,) * 8, errors=(0.01,) * 8)
     >>> once = with_bin(even, 200.0)
     >>> len(once.rates_per_s), with_bin(once, 210.0).rates_per_s

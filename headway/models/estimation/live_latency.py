@@ -25,8 +25,6 @@ class RowWaits(NamedTuple):
     def late_rows(self, limit_s: float) -> float:
         """Rows later than a limit, which is above 0: (A13).
 
-        Examples
-        --------
         >>> RowWaits(*np.array([[1.0], [2.0], [10.0]]), np.array([1])).late_rows(1.5)
         5.0
         """
@@ -65,8 +63,6 @@ def row_waits(
     for each piece of a batch between two such times. Without a backlog it is (B7). Exact for rows
     that arrive evenly between two such times.
 
-    Examples
-    --------
     Each second 20 rows arrive and a batch reads 10: each row waits longer than the one before.
 
     >>> at_s = np.array([0.0, 1.0, 2.0])

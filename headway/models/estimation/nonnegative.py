@@ -20,8 +20,6 @@ def nonnegative_least_squares(terms: Array, y: Array, weights: Array) -> Array:
     theory.md (E3); Lawson and Hanson (1974). Columns are scaled to one length, since counts of rows
     are mixed with ones.
 
-    Examples
-    --------
     >>> terms = np.column_stack([np.ones(3), [0.0, 1e6, 2e6]])
     >>> nonnegative_least_squares(terms, np.array([1.0, 3.0, 5.0]), np.ones(3))
     array([1.0e+00, 2.0e-06])

@@ -50,8 +50,6 @@ def is_spread(values: Array) -> bool:
     within a batch are not used where code of the user runs, which may be called for each key: those
     of a key with many rows are cheaper.
 
-    Examples
-    --------
     >>> is_spread(np.array([1.0, 1.2, 0.8])), is_spread(np.array([1.0, 3.0]))
     (False, True)
     """
@@ -67,8 +65,6 @@ def is_spread_within(variances: Array, means: Array) -> bool:
     variances, means : (n,) arrays
         Of the rows of the tasks of each batch. [-]
 
-    Examples
-    --------
     >>> is_spread_within(np.array([9.0]), np.array([10.0]))
     True
     """
@@ -108,8 +104,6 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     contradict the prior, it counts less, as outliers do. In units in which a run as a whole, whose
     batches together have weight 1, is off by a tenth, the prior adds `(0.1/σ_j)^2(θ_j-μ_j)^2`.
 
-    Examples
-    --------
     >>> x = np.array([1.0, 2.0, 3.0, 4.0])
     >>> relative_huber(np.column_stack([np.ones(4), x]), 2.0 + 0.5 * x, np.ones(4))
     array([2. , 0.5])
@@ -165,8 +159,6 @@ def power_law(x: Array, y: Array, weights: Array) -> RowsLaw:
     line follows counts less, from squared residuals plus those of rounding to whole rows,
     `1/(12y^2)`.
 
-    Examples
-    --------
     >>> power_law(np.array([1.0, 4.0]), np.array([3.0, 6.0]), np.ones(2))
     RowsLaw(scale=3.0, exponent=0.5, static_rows=0.0)
     """
@@ -202,8 +194,6 @@ def lag_one_correlation(residuals: Sequence[Array]) -> float:
     correct its bias (Kendall 1954, doi:10.1093/biomet/41.3-4.403). Kept in `[0, 0.9]`; 0 below ten
     pairs.
 
-    Examples
-    --------
     >>> slow = np.sin(np.arange(200) / 20.0)
     >>> lag_one_correlation([slow]) > 0.8
     True
@@ -244,8 +234,6 @@ def drift_exponent(
     `[0, 0.5]`. Beyond the oldest profiled age `t_0` the factor continues as `1 - γ(1-t_0/t)`, with
     the same slope at `t_0`: `1/t` instead of a power.
 
-    Examples
-    --------
     >>> log_age = np.log(np.arange(1.0, 101.0))
     >>> drift_exponent(-0.2 * log_age, log_age, np.zeros(100, dtype=int), np.array([True]))
     0.2
@@ -286,8 +274,6 @@ def driver_drift_exponent(log_driver: Array, log_age: Array) -> float:
     of the logarithms of age and time from their means. Kept in `[0, 0.5]`. Beyond the oldest
     profiled age it continues as in (E6).
 
-    Examples
-    --------
     >>> age = np.log([100.0, 300.0, 900.0])
     >>> driver_drift_exponent(-0.3 * age, age)
     0.225
@@ -335,8 +321,6 @@ def run_to_run_ratio(
     Repeats of one setting in one warmed JVM differed by 8% (standard deviation) in the published
     runs that Headway was first compared with.
 
-    Examples
-    --------
     >>> run_to_run_ratio(np.array([0.02]), 3, batch_ratio=0.06, num_effective=1.0)
     0.112
     >>> run_to_run_ratio(np.array([0.02]), 3, batch_ratio=0.06, num_effective=1e6)

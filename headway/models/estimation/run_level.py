@@ -33,8 +33,6 @@ def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> tuple[
     standard deviation `sqrt(p+v-ρ l)`. Here `p` is the variance of `a_k` before its batch,
     `p^2+p((1-ψ^2)(v-2ρ l)) = (1-ψ^2) ρ l (v-ρ l)`, and `k = p/(p+v-ρ l)`.
 
-    Examples
-    --------
     A run that is a tenth slower from its first batch on: less and less of that is new.
 
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.0, run_to_run_ratio=0.1)
@@ -91,8 +89,6 @@ def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> fl
     distribution. If an estimate `ĉ` from ten batches were taken for the noise itself, half of all
     later runs would be noisier, and noise that is larger than assumed looks like drift.
 
-    Examples
-    --------
     >>> [round(noise_at_most(0.06, num_free, 0.01), 3) for num_free in (9, 99, 9999)]
     [0.125, 0.072, 0.061]
     """
@@ -107,8 +103,6 @@ def lasting_score(expected_s: float, noise: DurationNoise) -> float:
 
     theory.md (E23). The level of the run is taken as known.
 
-    Examples
-    --------
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.3, run_to_run_ratio=0.1)
     >>> round(lasting_score(1.0, noise), 3)
     0.284

@@ -41,8 +41,6 @@ def shift_since(
     alone. The answer is the kind with the smallest `χ^2` if it leads the next by `2 ln 20`;
     otherwise it is unclear, as it always is at one load.
 
-    Examples
-    --------
     >>> rows = np.tile([5e3, 2e4], 10)
     >>> shift_since(rows, 2.0 + 4e-4 * rows, 2.0, 3e-4, 0.05).kind
     'time per row'

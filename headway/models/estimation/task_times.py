@@ -32,8 +32,6 @@ def task_spread_ratio(sd_ratios: Array, num_tasks: Array, weights: Array) -> flo
     makespan grows in proportion to the spread of its own batch; unusual batches dominate the root
     mean square.
 
-    Examples
-    --------
     >>> task_spread_ratio(np.array([0.1, 0.3]), np.array([1000, 1000]), np.ones(2))
     0.20005
     >>> task_spread_ratio(np.array([0.0798]), np.array([2]), np.ones(1))
@@ -89,8 +87,6 @@ def time_without_rows(
     classes, and the first one of a restart, which loads state, are not; nor is the first batch
     where Spark's own operators run, whose code it compiles, and of which (E46) knows more.
 
-    Examples
-    --------
     >>> first = AlmostEmpty(
     ...     task_s=0.06, rows=100.0, usual_task_s=0.55, usual_rows=5_000.0, readers=0
     ... )
@@ -139,8 +135,6 @@ def handover_s(
     subtracted from the time of a task without rows and added to the driver's, once for each level.
     It is 0 if no stage had more tasks than slots.
 
-    Examples
-    --------
     Eight tasks of 30 ms on two slots were finished after 114 ms instead of 120:
 
     >>> eight = [np.array([value]) for value in (0.114, 0.030, 4.0, 0.010, 1.0)]

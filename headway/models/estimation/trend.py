@@ -73,8 +73,6 @@ def trend_of(at_s: Array, values: Array) -> Trend:
     rows, so a rising load is no growth either. The 90% interval of the slope has the slopes of
     ranks `(N ± 1.645√(k(k-1)(2k+5)/18))/2` of all `N` as its ends (Sen 1968).
 
-    Examples
-    --------
     >>> at_s = np.arange(60.0)
     >>> growing = trend_of(at_s, 1.0 + at_s / 30.0)
     >>> growing.is_growth, round(growing.last, 2), round(growing.later_share, 2)

@@ -32,8 +32,6 @@ def warm_up_length(series: Array) -> int:
     of the rest. If batches grow by (E45), or the batches before the cut are the faster ones, the
     line of (E45) is subtracted first, and the cut is chosen and judged by what remains.
 
-    Examples
-    --------
     >>> warm_up_length(np.array([9.0, 5.0, 1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0, 1.0]))
     2
     """
@@ -56,8 +54,6 @@ def slow_start_length(durations_s: Array) -> int:
     ----------
     durations_s : (n,) array, > 0, in order of time
 
-    Examples
-    --------
     Growth is no warm-up, but it may begin with one:
 
     >>> growing = np.array([5.0, *np.linspace(1.0, 4.0, 40)])
@@ -82,8 +78,6 @@ def slower_start_length(log_ratio: Array, tolerance: Array) -> int:
     tolerance : (n,) array, >= 0
         How far the model may be off at these rows. [-]
 
-    Examples
-    --------
     >>> ratios = np.log(np.array([3.0, 1.5] + 10 * [1.0, 1.01]))
     >>> slower_start_length(ratios, np.zeros(22)), slower_start_length(-ratios, np.zeros(22))
     (2, 0)
@@ -131,8 +125,6 @@ def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[WarmUpPoint, ...]:
     doi:10.1214/aoms/1177728420), since compilation only makes batches shorter. Between them,
     logarithms are interpolated linearly; from the age at which the steady part began, (E6) applies.
 
-    Examples
-    --------
     >>> points = falling_ratios(np.array([4.0, 8.0, 16.0, 32.0]), np.array([3.0, 1.2, 1.3, 1.0]))
     >>> [(round(at.jvm_age_s), round(at.duration_ratio, 2), at.num_batches) for at in points]
     [(4, 3.0, 1), (11, 1.25, 2), (32, 1.0, 1)]

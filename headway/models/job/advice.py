@@ -121,8 +121,6 @@ def advised_runs(
     comes first, and no run has a rate above that of (P28). If all batches of a join came at one
     interval, rows and state (E29) were in one proportion: a run at another interval comes first.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> first = advised_runs(profile)[0]

@@ -56,8 +56,6 @@ def batch_interval_s(model: DurationModel, rate_per_s: Numeric, trigger_s: Numer
         Mean duration by rows.
     rate_per_s, trigger_s : float or (n,) array
 
-    Examples
-    --------
     >>> float(batch_interval_s(DurationModel(0.2, ()), 1000.0, 1.0))
     1.0
     >>> float(batch_interval_s(DurationModel(0.2, ()), 1000.0, 0.0))
@@ -81,8 +79,6 @@ def store_files(commits: CommitFiles, interval_s: Numeric) -> Files:
     Source: Spark's ``HDFSBackedStateStoreProvider``, ``RocksDB`` and ``RocksDBFileManager`` (4.3,
     2026).
 
-    Examples
-    --------
     >>> default = CommitFiles(True, 0.0, 11, 60.0, checksums=0)
     >>> float(store_files(default, 1.0).total.round(3)), float(store_files(default, 10.0).total)
     (1.017, 1.0833333333333333)
@@ -95,8 +91,6 @@ def store_files(commits: CommitFiles, interval_s: Numeric) -> Files:
 def snapshots_per_batch(commits: CommitFiles, interval_s: Numeric) -> Array:
     """Snapshots that one state store writes per batch (F1).
 
-    Examples
-    --------
     >>> default = CommitFiles(True, 0.0, 11, 60.0, checksums=0)
     >>> float(snapshots_per_batch(default, 30.0))
     0.08333333333333333
@@ -131,8 +125,6 @@ def checkpoint_files(
 
     Source: Spark's ``MicroBatchExecution``, ``StatefulOperator`` (4.3, 2026).
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> files = checkpoint_files(profile, 8, 2.0)
@@ -173,8 +165,6 @@ def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:
 
     Source: Spark's ``FileStreamSink``, ``FileFormatWriter`` (4.3, 2026).
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> float(sink_files(load_profile("examples/word-count.profile.yaml"), 4).total)
     0.0
@@ -200,8 +190,6 @@ def commit_files(profile: JobProfile) -> CommitFiles:
     ----------
     profile : JobProfile
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> commit_files(load_profile("examples/word-count.profile.yaml")).tables
     0.0
@@ -232,8 +220,6 @@ def num_state_stores(profile: JobProfile, shuffle_partitions: Numeric) -> Array:
         The job: the stores of its operators on record.
     shuffle_partitions : float or (n,) array, > 0
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> float(num_state_stores(profile, 16))
@@ -259,8 +245,6 @@ def duration_setting_s(text: str | None, default_s: float) -> float:
 
     No batch is shorter than a millisecond.
 
-    Examples
-    --------
     >>> duration_setting_s("5000", 60.0), duration_setting_s("2m", 60.0)
     (5.0, 120.0)
     """

@@ -27,8 +27,6 @@ def bends_through(rows: Array, change_s: Array) -> tuple[float, tuple[Bend, ...]
     It bends at ``rows``, which increase from 0, and has the values ``change_s`` there. Beyond the
     last it goes on as before.
 
-    Examples
-    --------
     >>> start_s, bends = bends_through(np.array([0.0, 10.0, 20.0]), np.array([1.0, 3.0, 3.0]))
     >>> start_s, [float(per_row_s) for per_row_s, _ in bends]
     (1.0, [0.2, -0.2])
@@ -46,8 +44,6 @@ def without_falls(values: Array) -> Array:
 
     Where none before is larger and none after is smaller, they stay as they are (T2).
 
-    Examples
-    --------
     >>> without_falls(np.array([1.0, 4.0, 2.0, 3.0, 5.0]))
     array([1. , 3. , 3. , 3.5, 5. ])
     """

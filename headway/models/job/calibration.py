@@ -59,8 +59,6 @@ def spread_ratio(
     without tasks on record, `d_C = d_P = 0` is required, since the evidence is from profiles with
     tasks), a latency is quoted (P3), `P(D > B) ≤ 0.5` unless `B = 0`, and (B12) holds.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> [float(spread_ratio(profile, num_slots, 8, 16_000.0)) for num_slots in (2, 8)]
@@ -75,8 +73,6 @@ def spread_ratio(
 def own_spread_ratio(profile: JobProfile) -> float:
     """Spread inside the profiled range: of one more run and of the fit, or as declared (P2).
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> round(own_spread_ratio(load_profile("examples/word-count.profile.yaml")), 3)
     0.219
@@ -98,8 +94,6 @@ def of_runs_and_fit(
     num_learned : int, >= 0
         Parameters that were fitted to them.
 
-    Examples
-    --------
     >>> of_runs_and_fit(0.08, 2)
     0.1131370849898476
     """
@@ -115,10 +109,15 @@ def widened(own_ratio: Numeric, *doublings: Numeric, partitions: Numeric = 0.0) 
     partitions : float or (n,) array, >= 0
         Doublings of shuffle partitions.
 
+<<<<<<< HEAD
     Examples
     --------
     >>> float(widened(0.0, 2.0)), float(widened(0.0, partitions=2.0))
     (0.24, 0.06)
+=======
+    >>> float(widened(0.0, 2.0))
+    0.26
+>>>>>>> i-house
     """
     of_partitions = SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO.value * np.asarray(partitions)
     spread = np.hypot(own_ratio, of_partitions)
@@ -135,8 +134,6 @@ def doublings_outside(value: Numeric, low: float, high: float) -> Array:
     value : float or (n,) array, >= 0
     low, high : float, >= 0
 
-    Examples
-    --------
     >>> doublings_outside([1.0, 3.0, 16.0], 2.0, 4.0)
     array([1., 0., 2.])
     """
@@ -164,8 +161,6 @@ def doublings_beyond(
     model, score : optional
         As in `spread_ratio`.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> [float(number) for number in doublings_beyond(profile, 8, 8, 16_000.0)]
@@ -191,8 +186,6 @@ def fewest_rows(profile: JobProfile) -> float:
     ----------
     profile : JobProfile
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> fewest_rows(profile)
@@ -212,8 +205,6 @@ def is_calibrated(
     ----------
     num_slots, shuffle_partitions, batch_rows : float or (n,) array
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> is_calibrated(profile, np.array([8, 16]), 8, 16_000.0).tolist()
@@ -236,8 +227,6 @@ def is_within_reach(doublings: Numeric, reach: float = CALIBRATED_DOUBLINGS.valu
     doublings : float or (n,) array, >= 0
     reach : float, >= 0
 
-    Examples
-    --------
     >>> is_within_reach([0.0, 2.0, 2.1]).tolist()
     [True, True, False]
     """
@@ -257,8 +246,6 @@ def reasons_outside(
     num_slots, shuffle_partitions : int, >= 1
     batch_rows : float, >= 0
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> [finding.code.value for finding in reasons_outside(profile, 16, 8, 16_000.0)]

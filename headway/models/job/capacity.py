@@ -285,8 +285,6 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
 
     The law is at the rate of the capacity; its first distributions are the setting's own.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> from headway.domain import Arrivals
@@ -347,8 +345,6 @@ def sustainable_rate_per_s(
     the grid's end, falls again at higher rates. Intervals are open where their upper end is
     so, and a plan refuses such a configuration.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> last = profile.settings[-1].configuration

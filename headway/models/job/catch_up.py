@@ -44,8 +44,6 @@ def catch_up_late_s(
     one waits `w = T - t* + p`, or `T + p + (n - μT)/μ'` if `n > μT`, and by (A7) the arrivals of
     `max(0, w - s)/(1 - λ/μ')` seconds after it are late. Without backlog and wait this is (A7).
 
-    Examples
-    --------
     New executors arrive after 2 s; meanwhile the backlog grows:
 
     >>> late_s = catch_up_late_s(

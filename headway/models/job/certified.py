@@ -162,8 +162,6 @@ def certified(law: SettingLaw) -> CertifiedLaw:
     ----------
     law : SettingLaw
 
-    Examples
-    --------
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> duration = AffineDuration(1.0, 7e-4, 0.1, lasting_share=0.75, persistence_ratio=0.95)
     >>> law = certified(SettingLaw(steady_state(duration, 1000.0, [0.0], dispersion=0.0)))

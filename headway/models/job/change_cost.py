@@ -39,8 +39,6 @@ def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float
     what those from the smaller size made late. There is no step down within half an hour of another
     change.
 
-    Examples
-    --------
     >>> round(purse_node_s(11.0, 5.0, 0.99))
     6400
     """
@@ -56,8 +54,6 @@ def late_price(quantile: float) -> float:
     ----------
     quantile : float, 0 < quantile < 1, of the target
 
-    Examples
-    --------
     >>> round(late_price(0.99))
     400
     """
@@ -95,8 +91,6 @@ def is_worth_leaving(
     the leader (Cesa-Bianchi and Lugosi 2006, chapter 3), here without a term that grows with the
     number of calms, since a calm is left when the order changes, not after it.
 
-    Examples
-    --------
     >>> is_worth_leaving(4, 700.0, 3200.0), is_worth_leaving(4, 900.0, 3200.0)
     (False, True)
 
@@ -141,8 +135,6 @@ def return_late_s(
     `t_0 + g t_a + t_a max(λ-d, 0)/(d'-λ)`, with `t_0` for new executors (A7). A fluid model: exact
     if rows flow evenly. In (A8) `λ` is the highest rate of the last six hours.
 
-    Examples
-    --------
     >>> loads = ((1.0, 90.0, 1.2, 0.8), (0.0, 90.0, 0.9, 0.8))
     >>> [round(return_late_s(2.0, *load)) for load in loads]
     [152, 2]
@@ -170,8 +162,6 @@ def margin_score(budget_used_ratio: float) -> float:
     in the last six hours over `1 - q`, phased in over the first hour. A target that is met easily
     is thus met with fewer nodes. The planned rate is (A3) at this score.
 
-    Examples
-    --------
     >>> [round(margin_score(used), 2) for used in (0.0, 0.5, 2.0)]
     [0.4, 1.05, 1.96]
     """
@@ -194,8 +184,6 @@ def planned_rate_per_s(forecast_per_s: float, score: float, spread_ratio: float)
     spread (A2). The lead is the 90% quantile of the time until executors are available, plus one
     bin.
 
-    Examples
-    --------
     >>> planned_rate_per_s(1000.0, 0.5, 0.1)
     1050.0
     """

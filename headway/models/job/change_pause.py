@@ -45,8 +45,6 @@ def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
     `g = 2` times as long as usual. After changes of the same kind, the 90% quantile of the late
     seconds of the last 10 replaces this estimate.
 
-    Examples
-    --------
     >>> pause_late_s(5.9, 0.4, 0.5)
     11.0
     """
@@ -63,8 +61,6 @@ def prior_pause_s(kind: ChangeKind, duration_s: float) -> float:
     duration_s : float, >= 0
         Usual batch duration.
 
-    Examples
-    --------
     >>> prior_pause_s(ChangeKind.RESTART, 0.8), prior_pause_s(ChangeKind.ADD, 0.8)
     (2.2, 1.6)
     """
@@ -106,8 +102,6 @@ def expected_pause_s(
     waits `D + p` until the first new batch starts, and would wait `max(B', D')` at the new trigger
     interval `B'` and batch duration `D'`. So the pause in (A7) is `max(0, D + p - max(B', D'))`.
 
-    Examples
-    --------
     >>> pauses_s = [expected_pause_s(ChangeKind.RESTART, 0.8, [0.5] * n) for n in (0, 1, 2)]
     >>> pauses_s
     [1.5, 1.0, 0.5]
@@ -133,8 +127,6 @@ def computing_ratio(profile: JobProfile, duration_s: float) -> float:
     duration_s : float, >= 0
         Usual batch duration.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> computing_ratio(profile, 1.0)  # of its tasks nothing else was observed
@@ -166,8 +158,6 @@ def expected_wait_s(seen_s: Sequence[float]) -> float:
     seen_s : sequence of float, >= 0
         How long earlier ones took, oldest first.
 
-    Examples
-    --------
     >>> expected_wait_s([]), expected_wait_s([2.0]), expected_wait_s([2.0, 3.0])
     (60.0, 31.0, 3.0)
     """
@@ -186,8 +176,6 @@ def restart_delay_s(pause_s: float, before_s: float, trigger_s: float, duration_
     trigger_s, duration_s : float, >= 0
         Trigger interval and batch duration after it.
 
-    Examples
-    --------
     >>> round(restart_delay_s(0.5, 1.3, 1.0, 0.7), 3), restart_delay_s(0.5, 0.4, 1.0, 0.4)
     (0.8, 0.0)
     """
@@ -205,8 +193,6 @@ def learned_late_s(prior_s: float, seen_s: Sequence[float]) -> float:
     seen_s : sequence of float, >= 0
         Seconds of arrivals that earlier ones made late, oldest first.
 
-    Examples
-    --------
     >>> learned_late_s(4.0, []), round(learned_late_s(4.0, [1.0] * 20), 2)
     (4.0, 1.0)
     """

@@ -33,8 +33,6 @@ def figures_at(profile: JobProfile, score: float) -> JobProfile:
     `m/1.5` to `1.5 m`. Batches vary by 15% and the tasks of a batch by 30%, which nobody declares.
     A batch job is the graph of (P16) with its work and its driver's time at `z`, scaled by no run.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> measured = load_profile("examples/word-count.profile.yaml")
     >>> figures_at(measured, 1.645) is measured
@@ -64,8 +62,6 @@ def work_at(profile: ApplicationProfile, score: float) -> ApplicationProfile:
     ----------
     score : float, as in `figures_at`
 
-    Examples
-    --------
     >>> from headway.domain import DeclaredWork, StatedRange
     >>> from headway.formats.profile_file import load_any_profile
     >>> measured = load_any_profile("examples/nightly-totals.profile.yaml")

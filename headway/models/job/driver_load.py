@@ -95,8 +95,6 @@ def driver_work(
     the age `A` of the JVM. Where tasks ran elsewhere, `v = min((C - b)/m, 1)`, and only the share
     of a batch that is not in stages counts for `m`.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> work = driver_work(
@@ -176,8 +174,6 @@ def driver_cores(application: Application) -> int:
     application : Application
         Its settings.
 
-    Examples
-    --------
     >>> driver_cores(Application(id="app-1", name="a", spark_version="4.0.1"))
     1
     """
@@ -216,8 +212,6 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
     with `N > N^*`, the time between two batches of each query is `N/N^*` times as long. The 90%
     interval is `N^* e^(±1.645 s)`.
 
-    Examples
-    --------
     Four queries of which each takes 50 ms of a core every second:
 
     >>> driver = planned_driver([DriverWork(core_s=0.05, interval_s=1.0)] * 4, cores=2)
@@ -257,8 +251,6 @@ def live_heap_bytes(num_queries: int, num_executions: int) -> float:
     live objects rarely has to stop the driver, in whole MiB and at least Spark's default. What a
     job's own code brings to the driver (`collect`, tables that are broadcast) is not part of it.
 
-    Examples
-    --------
     >>> live_heap_bytes(2, 5000) == live_heap_bytes(2, 1000) > live_heap_bytes(1, 1000)
     True
     """
@@ -273,8 +265,6 @@ def live_heap_bytes(num_queries: int, num_executions: int) -> float:
 def driver_heap_bytes(num_queries: int) -> int:
     """Heap to set for a driver that has run for long, in whole MiB: theory.md (U4).
 
-    Examples
-    --------
     >>> driver_heap_bytes(1) == 2**30 < driver_heap_bytes(400)
     True
     """

@@ -124,8 +124,6 @@ def stacked(models: Sequence[DurationModel]) -> DurationModel:
     models : sequence of DurationModel
         Of the same levels and stages, at least one.
 
-    Examples
-    --------
     >>> spans = [(LevelSpan("stage 0", fixed_s, ()),) for fixed_s in (0.1, 0.3)]
     >>> stack = stacked([DurationModel(0.2, levels) for levels in spans])
     >>> stack.over_axes(2).mean_s(np.ones((2, 1))).ravel()
@@ -194,8 +192,6 @@ def level_spans(
     and of this size; where it would fall, halfway between the largest value before and the smallest
     after.
 
-    Examples
-    --------
     >>> from headway.domain import RowsLaw, Separation, TasksRule
     >>> reduce = StageProfile(name="1.0", level=1, tasks_rule=TasksRule.SHUFFLE,
     ...     rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=0.05, task_per_row_s=1e-5,
@@ -286,8 +282,6 @@ def coefficient_gains(
     per row that enters the stage [rows], and per second per shuffle partition that it writes for
     [partitions]. The duration is linear in these costs (T2).
 
-    Examples
-    --------
     >>> from headway.domain import RowsLaw, Separation, TasksRule
     >>> reduce = StageProfile(name="1.0", level=1, tasks_rule=TasksRule.SHUFFLE,
     ...     rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=0.05, task_per_row_s=1e-5,

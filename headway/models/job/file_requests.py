@@ -55,8 +55,6 @@ def price_of_job(profile: JobProfile, price: StorePrice) -> StorePrice:
     Source: Hadoop's ``AbstractFileSystem``, ``DelegateToFileSystem``, ``FileSystem`` and
     ``S3AFileSystem`` (3.5, 2026).
 
-    Examples
-    --------
     >>> from headway.domain.writes import CheckpointStore
     >>> from headway.formats.profile_file import load_profile
     >>> price = StorePrice(

@@ -47,8 +47,6 @@ def checkpoint_bytes(profile: JobProfile, interval_s: Numeric, batch_rows: Numer
 
     Source: Spark's ``HDFSBackedStateStoreProvider`` and ``RocksDBFileManager`` (4.3, 2026).
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> checkpoint_bytes(load_profile("examples/word-count.profile.yaml"), 1.0, 1000.0) is None
     True
@@ -103,8 +101,6 @@ def sink_log_bytes_per_day(
 
     Source: Spark's ``CompactibleFileStreamLog`` (4.3, 2026).
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> sink_log_bytes_per_day(profile, 1.0, 2.0) is None

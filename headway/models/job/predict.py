@@ -73,8 +73,6 @@ def predict(
     `E[L] = t/2 + Σ_j d_j + Σ_ℓ M_ℓ(n) + b(λ t-n)`, the wait is `t/2`, and each level has its share
     of the last term. The parts add up to `E[L]` exactly.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> last = profile.settings[-1].configuration
@@ -113,8 +111,6 @@ def predictions_at(
     profile, configuration, jvm_age_s, metrics
         As for `predict`.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> rates_per_s = (16_000.0, 900e6)

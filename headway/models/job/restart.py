@@ -79,8 +79,6 @@ def usual_load_speed(state_store: str | None) -> LoadSpeed:
     state_store : str or None
         The class of its provider; None is Spark's default.
 
-    Examples
-    --------
     >>> usual_load_speed("RocksDBStateStoreProvider").row_s < usual_load_speed(None).row_s
     True
     """
@@ -120,8 +118,6 @@ def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
 
     There are none if every commit is a snapshot.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> most_replayed_batches(profile, 1.0), most_replayed_batches(profile, 10.0)
@@ -173,8 +169,6 @@ def start_again(
     which the tasks behind exchanges exceeded the usual ones, minus the same of a batch without
     state, if that is the smaller part. The ratio is 1 if neither is on record.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> start_again(profile, num_slots=2, partitions=8, interval_s=1.0, batch_rows=1000.0) is None
@@ -209,8 +203,6 @@ def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:
     ----------
     num_slots, partitions : int or (n,) array, >= 1
 
-    Examples
-    --------
     >>> float(share_of_a_slot(2, 4)), float(share_of_a_slot(8, 4))
     (0.5, 0.25)
     """
@@ -278,8 +270,6 @@ def restart_at(
     factor : float, optional
         Multiplier of what is not known before: (P4).
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> restart_at(profile, profile.baseline) is None

@@ -63,8 +63,6 @@ def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
     container. A lookup asks for a filter, an index and a block, so that RocksDB
     counts a hit ratio of `(2 + h)/3`.
 
-    Examples
-    --------
     >>> memory = rocksdb_memory(
     ...     StateInRocksDb(
     ...         rows=1e6, row_bytes=64, num_stores=4, rows_per_batch=50e3, batches_per_flush=1,

@@ -45,8 +45,6 @@ def row_cost_doublings(
     printed as sustainable at which batches would have more than four times the rows of the largest
     profiled one.
 
-    Examples
-    --------
     >>> from dataclasses import replace
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
@@ -81,8 +79,6 @@ def known_up_to_per_s(
 
     It is ``inf`` for profiles of several sizes. ``age_factor`` multiplies every duration.
 
-    Examples
-    --------
     >>> from dataclasses import replace
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")

@@ -162,8 +162,6 @@ def duration_model(
     user are left alone, since that may wait for anything. Executors of a cluster are machines of
     their own.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> float(duration_model(profile, 2, 8).mean_s(16_000.0))
@@ -194,8 +192,6 @@ def after_commit_s(profile: JobProfile) -> float:
     ----------
     profile : JobProfile
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> after_commit_s(profile)
@@ -225,8 +221,6 @@ def settled_batch_rows(
     follow the rows (T7), (T9), `D` also has bends upwards: each step then stays between the sizes
     that were too small and too large, or halves their distance.
 
-    Examples
-    --------
     >>> float(settled_batch_rows(DurationModel(0.2, ()), 1000.0, 1.0))
     1000.0
     >>> float(settled_batch_rows(DurationModel(0.2, ()), 1000.0, 0.0))
@@ -284,8 +278,6 @@ def setting_law(
     next. Searches use these distributions; printed figures are certified by the chain (T4) of the
     same line and noise.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> model = duration_model(profile, 2, 8)
@@ -338,8 +330,6 @@ def load_ratio(
     highest_offered_load : float, > 0 and <= 1
         Maximum processing time per second of input.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> at = {"trigger_s": 2.0, "factor": 1.0, "highest_offered_load": 0.9}
@@ -361,8 +351,6 @@ def allowed_offered_load(relative_noise: Numeric, highest_offered_load: float) -
     at most 1, and the one that follows from ``relative_noise``, the coefficient of variation of a
     batch's duration.
 
-    Examples
-    --------
     >>> allowed_offered_load([0.1, 0.6], 0.9).round(3)
     array([0.9  , 0.857])
     """

@@ -39,8 +39,6 @@ def turned(profile: JobProfile, switch: Switch) -> TurnedJob | str:
     switch : Switch
         What is turned.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> async_job = turned(profile, Switch.ASYNC_PROGRESS)
@@ -61,8 +59,6 @@ def file_time_s(profile: JobProfile) -> float:
     (`commitOffsets`) out of the batch: the gain is `w + c`, of which rows wait for `w`. Both write
     one small file, so the time of a file is taken to be `f = (w + c)/2`.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> round(file_time_s(load_profile("examples/word-count.profile.yaml")), 4)
     0.0092
@@ -290,8 +286,6 @@ def without_coalescing(profile: JobProfile) -> JobProfile:
     ----------
     profile : JobProfile
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> without_coalescing(profile) == profile

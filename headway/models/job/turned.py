@@ -37,8 +37,6 @@ def turned_job(
     widened by the noise between runs: `g_l e^(-1.645 s)` and `g_h e^(1.645 s)`, with `s = s_r` of
     (E5). Where a saved time is negative, the ends change places. No part becomes shorter than 0.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> saved = TimesSaved({"wal_commit": 0.004}, {1: 0.01})
@@ -74,8 +72,6 @@ def with_times_saved(profile: JobProfile, saved: TimesSaved) -> JobProfile:
     saved : TimesSaved
         What is saved: of a task its fixed time, and where that is not enough, that of its rows.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> with_times_saved(profile, TimesSaved({}, {})) == profile
@@ -119,8 +115,6 @@ def task_rows(profile: JobProfile, stage: StageProfile) -> float:
     stage : StageProfile
         One of its stages.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> task_rows(profile, profile.stages[0]) > 0.0

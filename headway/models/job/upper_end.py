@@ -42,8 +42,6 @@ class UpperEnd:
     ``score`` is the normal quantile of the confidence, ``age_factor`` multiplies every duration,
     for the age of the JVM. The settings are parallel arrays.
 
-    Notes
-    -----
     **(P4)** A plan compares a target with (T6) at `f = e^(z s)`, with `s` from (P2) and `z` the
     normal quantile of the confidence. Configurations for which (P3) quotes no latency are
     infeasible. A configuration that meets a target at a rate meets it at every lower one. But `s`
@@ -156,8 +154,6 @@ def load_at_end(
     is `1+h` of (P28). Four runs that differ by 12% leave `s = 0.15`: rates from 0.78 to 1.27 of the
     capacity are not decided by them, however good the model is.
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> from headway.models.job.setting import duration_model
     >>> profile = load_profile("examples/word-count.profile.yaml")

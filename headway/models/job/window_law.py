@@ -57,8 +57,6 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
     ----------
     profile : JobProfile
 
-    Examples
-    --------
     >>> from dataclasses import replace
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
@@ -115,8 +113,6 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
     deduplications add nothing, and no operator adds a batch: each reads what the one before it
     emits in the same batch, and then emits what its own watermark has passed.
 
-    Examples
-    --------
     >>> from dataclasses import replace
     >>> from headway.domain import ObservedArrivals
     >>> from headway.formats.profile_file import load_profile
@@ -159,8 +155,6 @@ def newest_row_lags(arrivals: ObservedArrivals, more_s: float = 0.0) -> Lags:
     more_s : float, optional
         Added to each lag [s].
 
-    Examples
-    --------
     >>> from headway.domain import EventTimeLag, ObservedArrivals
     >>> arrivals = ObservedArrivals(
     ...     counted="rows", rate_p05_per_s=16e3, rate_p50_per_s=16e3, rate_p95_per_s=16e3,

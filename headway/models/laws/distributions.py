@@ -38,8 +38,6 @@ def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
     `z = ln(x/m)/s + s/2`, and `Q(q) = m e^(s Φ^-1(q)-s^2/2)`. A constant is treated as a lognormal
     of width `10^-9`, so that one formula covers all cases.
 
-    Examples
-    --------
     >>> float(lognormal_cdf(5.0, 5.0, 0.2))
     0.53944
     """
@@ -59,8 +57,6 @@ def lognormal_quantile(q: Numeric, mean: Numeric, cv: Numeric) -> Array:
     cv : float or (n,) array, >= 0
         0 is a constant. [-]
 
-    Examples
-    --------
     >>> float(lognormal_quantile(0.99, 5.0, 0.2))
     7.77
     """
@@ -84,8 +80,6 @@ def lognormal_partial_expectation(x: Numeric, mean: Numeric, cv: Numeric) -> Arr
     **(D3)** Partial expectation of a lognormal:
     `G(x) = E[(x-D)^+] = ∫_(-∞)^x F = x Φ(z) - m Φ(z-s)` for `x > 0`, else 0.
 
-    Examples
-    --------
     >>> float(lognormal_partial_expectation(6.0, 5.0, 0.0))
     1.0
     """
@@ -122,8 +116,6 @@ def uniform_plus_lognormal_cdf(
     `P(U+D ≤ x) = (G(x)-G(x-B))/B`, and `F(x)` in the limit of `B → 0`. Exact; quantiles by
     bisection.
 
-    Examples
-    --------
     >>> float(uniform_plus_lognormal_cdf(16.0303, 10.0, 5.0, 1.0))
     0.9900
     """
@@ -162,8 +154,6 @@ def bisect_increasing(
     Bisection, which halves the brackets until they are narrow enough: it needs no derivative and
     cannot leave them (Brent 1973, ch. 4).
 
-    Examples
-    --------
     >>> bisect_increasing(lambda x: x**2, np.array([4.0, 9.0]), np.zeros(2), np.full(2, 10.0))
     array([2., 3.])
     """
@@ -185,8 +175,6 @@ def bisect_increasing(
 def _log_sd(mean: Numeric, cv: Numeric) -> Array:
     """Standard deviation of the logarithm.
 
-    Notes
-    -----
     **(D1)** A lognormal with mean `m` and variance `v` has the logarithmic variance
     `s^2 = ln(1+v/m^2)`, computed with `log1p`, which keeps small variances accurate.
     """
@@ -219,8 +207,6 @@ def gauss_legendre(num_nodes: int) -> tuple[Array, Array]:
     `2/((1-x^2) P_n'(x)^2)`: Abramowitz and Stegun 1964, 25.4.29. Importing NumPy's own takes a
     hundredth of a second, which would delay every plan.
 
-    Examples
-    --------
     >>> node, weight = gauss_legendre(5)
     >>> 9.0 / 2.0 * float(weight @ node**8)
     1.0000000000

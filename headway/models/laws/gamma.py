@@ -44,8 +44,6 @@ def gammainc(shape: Numeric, x: Numeric) -> Array:
     follow from a recurrence (NIST Digital Library of Mathematical Functions 2010, section 8.12).
     Both tails agree with scipy to 1e-12.
 
-    Examples
-    --------
     >>> float(gammainc(1.0, 2.0))  # 1 - e^-2
     0.864665
     """
@@ -60,8 +58,6 @@ def gammaincc(shape: Numeric, x: Numeric) -> Array:
     shape : float or array, > 0
     x : float or array
 
-    Examples
-    --------
     >>> round(float(gammaincc(1.0, 50.0)) * 1e22, 3)  # e^-50
     1.929
     """
@@ -85,8 +81,6 @@ def gammaincinv(shape: Numeric, probability: Numeric) -> Array:
     for the upper tail from above, from `k+sqrt(-2k ln(1-p))-ln(1-p)` (Laurent and Massart 2000,
     doi:10.1214/aos/1015957395).
 
-    Examples
-    --------
     >>> float(gammaincinv(1.0, 0.5))  # ln 2
     0.693147
     """
@@ -125,8 +119,6 @@ def gammaln(shape: Numeric) -> Array:
     ----------
     shape : float or array, > 0
 
-    Examples
-    --------
     >>> float(gammaln(5.0))  # ln 24
     3.178054
     """
@@ -142,8 +134,6 @@ def log_excess(ratio: Numeric) -> Array:
     ----------
     ratio : float or array, > -1
 
-    Examples
-    --------
     >>> float(log_excess(0.0)), float(log_excess(1.0))  # 1 - ln 2
     (0.5, 0.306853)
     """

@@ -33,8 +33,6 @@ def averaged_quantile_s(
     stable : (n,) bool array
         Settings that have a stationary distribution; the quantile is ``inf`` elsewhere.
 
-    Examples
-    --------
     >>> def cdf(x_s):
     ...     return 1.0 - np.exp(-x_s)
     >>> averaged_quantile_s(cdf, np.ones(2), [0.5, 0.99], np.array([True, True])).round(3)
@@ -61,8 +59,6 @@ def increasing_root(
 
     Chandrupatla 1997: inverse quadratic interpolation where that is safe, else bisection.
 
-    Examples
-    --------
     >>> increasing_root(lambda x: x**2 - np.array([4.0, 9.0]), np.full(2, 2.5))
     array([2., 3.])
     """
@@ -114,8 +110,6 @@ def last_kept(
     halved), and bisection if two steps have not halved the bracket. It always terminates, and the
     result does not depend on the steps taken.
 
-    Examples
-    --------
     >>> last_kept(lambda number: number**2 - 50.0, 0, 100, -50.0, 9950.0)
     7
     """
@@ -165,8 +159,6 @@ def last_kept_near(
     The steps along the slope become longer; with a value at both ends, `last_kept` goes on: the
     Illinois variant (Dowell and Jarratt 1971), and bisection.
 
-    Examples
-    --------
     >>> last_kept_near(lambda number: number**2 - 50.0, -1, 100, guess=9, slope=10.0)
     7
     """

@@ -42,8 +42,6 @@ def slow_mode(log_values: Array) -> tuple[float, float]:
 
     Dempster, Laird, Rubin (1977); Schwarz (1978, doi:10.1214/aos/1176344136) for the criterion.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(1)
     >>> slow = rng.random(2000) < 0.1
     >>> scatter = 0.05 * rng.standard_normal(2000)

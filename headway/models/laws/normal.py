@@ -41,8 +41,6 @@ def ndtr(score: Numeric) -> Array:
     ----------
     score : float or (n,) array, may be infinite
 
-    Examples
-    --------
     >>> float(ndtr(0.0)), float(ndtr(np.array([1.6448536])[0]))
     (0.5, 0.95)
     """
@@ -61,8 +59,6 @@ def quick_ndtr(score: Array) -> Array:
     score : (n,) array
         Any real number, infinities included; beyond 9 on either side it may be taken as 9.
 
-    Examples
-    --------
     >>> float(quick_ndtr(np.array(0.0))), float(quick_ndtr(np.full(1000, 1.6448536))[0])
     (0.5, 0.95)
     """
@@ -127,8 +123,6 @@ def _table() -> tuple[Array, Array]:
 def log_ndtr(score: Numeric) -> Array:
     """Logarithm of `ndtr` (D2); ``-inf`` below a score of -38, a probability below 1e-308.
 
-    Examples
-    --------
     >>> round(float(log_ndtr(8.0)) * 1e16, 2)
     -6.22
     """
@@ -145,8 +139,6 @@ def ndtri(prob: Numeric) -> Array:
     prob : float or (n,) array, 0 to 1
         0 and 1 give the infinities.
 
-    Examples
-    --------
     >>> round(float(ndtri(0.95)), 5)
     1.64485
     """

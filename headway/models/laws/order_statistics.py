@@ -37,8 +37,6 @@ def max_normal(num_values: int) -> MeanAndSd:
 
     The density is smooth and vanishes at both ends, which makes the rule that exact.
 
-    Examples
-    --------
     >>> max_normal(40)
     MeanAndSd(mean=2.16078, sd=0.47749)
     """
@@ -62,8 +60,6 @@ def max_lognormal(num_values: int, cv: float) -> MeanAndSd:
     moments are those of `e^(sz-s^2/2)` under the density of (X1). Exact. Normal instead of
     lognormal values would make the mean 29% low for 32 values of cv 1.
 
-    Examples
-    --------
     >>> max_lognormal(1, 0.5)
     MeanAndSd(mean=1.00, sd=0.50)
     """

@@ -26,8 +26,6 @@ def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array)
     function is piecewise linear and jumps where `l_k = h_k`. A quantile is found by a search among
     the bends and one interpolation. Exact.
 
-    Examples
-    --------
     >>> parts = np.array([0.0, 3.0]), np.array([2.0, 3.0]), np.array([1.0, 1.0])
     >>> uniform_mixture_quantile(np.array([0.25, 0.75]), *parts)
     array([1., 3.])

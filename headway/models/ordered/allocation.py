@@ -40,8 +40,6 @@ def source_work_s(cost_s: Sequence[float], selectivity_ratio: Sequence[float]) -
     selectivity_ratio : (k,) sequence, > 0
         Outputs per input of each operator.
 
-    Examples
-    --------
     >>> source_work_s([1e-5, 2e-5, 3e-5, 4e-6], [1.0, 0.5, 2.0, 1.0]) * 1e6
     array([10., 20., 15.,  4.])
     """
@@ -78,8 +76,6 @@ def pipelined_allocation(
     Ramalingam and Rajan (2018), whose equation (3), as printed, also divides by the selectivity of
     the operator itself, without mentioning it.
 
-    Examples
-    --------
     >>> limited = pipelined_allocation([1e-5, 3e-5, 2e-5], [np.inf, 1, np.inf], 8)
     >>> round(limited.throughput_per_s), limited.workers.round(2).tolist(), limited.limiting
     (33333, [0.33, 1.0, 0.67], 1)
@@ -102,13 +98,9 @@ def staged_throughput_per_s(
     It is in tuples of the source, without fixed times of tasks and batches. Arguments are those of
     :func:`pipelined_allocation`; the workers are slots.
 
-    Notes
-    -----
     **(O2)** One stage at a time: `X_b = 1/Σ d_i/min(C, M_i)`. Equal to (O1) if every stage can use
     all `C` slots; otherwise the gain of pipelining is lost. Exact for tasks without fixed time.
 
-    Examples
-    --------
     >>> round(staged_throughput_per_s([1e-5, 3e-5, 2e-5], [np.inf, 1, np.inf], 8))
     29630
     """
@@ -145,8 +137,6 @@ def water_filled_slots(
     its maximum number of tasks. Exact, since any better setting would give that stage more slots.
     Never above (O1).
 
-    Examples
-    --------
     >>> allocation = water_filled_slots([1e-5, 2e-5, 1.5e-5, 4e-6], 16)
     >>> allocation.num_tasks, round(allocation.throughput_per_s), round(allocation.bound_per_s)
     ((3, 6, 5, 2), 300000, 326531)

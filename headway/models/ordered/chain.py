@@ -56,21 +56,12 @@ class OperatorLatency(NamedTuple):
     is_simulated: bool = False
 
 
-class OnSpark(NamedTuple):
-    """Throughput of the same work as stages of micro-batches [1/s], and in Real-Time Mode."""
-
-    micro_batch_per_s: float
-    real_time: WholeAllocation | None
-
-
 def partition_shares(operator: Operator, num_workers: int) -> Array:
     r"""Shares of the partitions of an operator, largest first, for randomly hashed keys (K2), (K3).
 
     They are means over placements: of the largest share, the second largest, and so on. Partitioned
     queues have at most as many partitions as workers.
 
-    Examples
-    --------
     >>> ten = Operator(name="t", type=OperatorType.PARTITIONED, cost_s=1.0, partitions=10)
     >>> partition_shares(ten, 16).tolist() == [0.1] * 10
     True
@@ -97,8 +88,6 @@ def most_workers(operator: Operator, num_workers: int) -> float:
     num_workers : int, >= 1
         Workers of the machine.
 
-    Examples
-    --------
     >>> ten = Operator(name="t", type=OperatorType.PARTITIONED, cost_s=1.0, partitions=10)
     >>> most_workers(ten, 16), most_workers(ten, 4)
     (10.0, 4.0)
@@ -132,8 +121,6 @@ def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) ->
     where `w_i` is the number of workers with this throughput by (O3), at most `M_i`. Equal to (O1)
     if ordering costs nothing. Throughput is interpolated linearly between whole numbers of workers.
 
-    Examples
-    --------
     >>> chain = tuple(Operator(name=str(c), type=OperatorType.STATELESS, cost_s=c * 1e-6)
     ...               for c in (10, 30))
     >>> whole = OrderedPipeline(num_workers=4, operators=chain)
@@ -201,8 +188,6 @@ def operator_latency(
     num_busy : float, > 0
         Workers that are busy with it, e.g. from `pipeline_allocation`.
 
-    Examples
-    --------
     >>> parse = Operator(name="parse", type=OperatorType.STATELESS, cost_s=1e-5)
     >>> chain = OrderedPipeline(num_workers=4, operators=(parse,))
     >>> operator_latency(parse, chain, 3.0).mean_s * 1e6
@@ -263,7 +248,9 @@ def _partitioned_latency(
     return OperatorLatency(float(left_s.mean()), float(np.quantile(left_s, 0.99)), True)
 
 
-def on_spark(pipeline: OrderedPipeline, num_slots: int | None = None) -> OnSpark:
+def on_spark(
+    pipeline: OrderedPipeline, num_slots: int | None = None
+) -> tuple[float, WholeAllocation | None]:
     r"""Throughput of a pipeline as stages of Spark, (O2), (O9), without fixed times of tasks.
 
     Rows per second of micro-batches, without fixed times of these either, and the tasks of
@@ -277,12 +264,10 @@ def on_spark(pipeline: OrderedPipeline, num_slots: int | None = None) -> OnSpark
     num_slots : int, >= 1, optional
         As many as the pipeline has workers by default.
 
-    Examples
-    --------
     >>> chain = tuple(Operator(name=str(c), type=OperatorType.STATELESS, cost_s=c * 1e-6)
     ...               for c in (10, 20, 15, 4))
-    >>> throughput = on_spark(OrderedPipeline(num_workers=16, operators=chain))
-    >>> round(throughput.micro_batch_per_s), throughput.real_time.num_tasks
+    >>> micro_batch_per_s, real_time = on_spark(OrderedPipeline(num_workers=16, operators=chain))
+    >>> round(micro_batch_per_s), real_time.num_tasks
     (326531, (3, 6, 5, 2))
     """
     number = pipeline.num_workers if num_slots is None else num_slots
@@ -293,7 +278,5 @@ def on_spark(pipeline: OrderedPipeline, num_slots: int | None = None) -> OnSpark
     max_workers = np.array([most_workers(operator, number) for operator in pipeline.operators])
     carried = staged_throughput_per_s(work, max_workers, number)
     if number < len(work):
-        return OnSpark(carried, None)
-    return OnSpark(
-        carried, water_filled_slots(work.tolist(), number, most_tasks=max_workers.tolist())
-    )
+        return carried, None
+    return carried, water_filled_slots(work.tolist(), number, most_tasks=max_workers.tolist())

@@ -36,15 +36,11 @@ class KnownLoads:
 
         It lies between ``1 / num_slots`` and 1. Each partition is a task.
 
-        Notes
-        -----
         **(K11)** A stage with known keys: its rows take `m(P, C)` of their time on one slot. This
         is the makespan (K9) of the loads by (K1); keys that are not listed count as evenly spread
         (see K3). If the keys are given, it replaces the share `h` of one heavy key in (T2). Exact
         without noise and fixed times of tasks. The makespan of equal tasks is a lower bound.
 
-        Examples
-        --------
         >>> import numpy as np
         >>> from headway.models.stages.spark_hash import spark_hash
         >>> loads = KnownLoads(spark_hash(["a", "ab", "abc"], "string"), np.array([2.0, 1.0, 1.0]))

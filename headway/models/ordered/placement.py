@@ -28,8 +28,6 @@ def first_bucket_ids(shuffle_partitions: int) -> NDArray[np.int64]:
     `pmod(Murmur3(int i, 42), P) = j` by (K1). The numbers `0..P-1` themselves would miss a third of
     the partitions. Exact.
 
-    Examples
-    --------
     >>> first_bucket_ids(16).tolist()
     [12, 16, 5, 1, 37, 20, 2, 35, 13, 6, 49, 7, 25, 15, 4, 0]
     """
@@ -62,8 +60,6 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> tuple[NDArray[np.int6
     has at most `max(p_1, (4/3-1/(3P)) max_load*)`, with `max_load*` the best possible value (Graham
     1969, doi:10.1137/0117039), and no placement is below `max(p_1, 1/P)`.
 
-    Examples
-    --------
     >>> placed_keys(np.array([0.3, 0.2, 0.2, 0.1]), 2)
     (array([0, 1, 1, 0]), array([0.5, 0.5]))
     """
@@ -88,13 +84,9 @@ def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:
     ``task_s`` has the shape (..., T), with at least one task, in the order in which Spark hands
     tasks out; the result has the shape (...). All slots are free at the start.
 
-    Notes
-    -----
     **(K9)** Known task times on `C` slots: task `j` starts on the slot with the least assigned work
     so far, as in Spark's scheduler for tasks of equal locality. Exact.
 
-    Examples
-    --------
     >>> dealt_makespan_s(np.array([[1.0, 1.0, 3.0], [3.0, 1.0, 1.0]]), 2)
     array([4., 3.])
     """
@@ -151,8 +143,6 @@ def skewed_stage_s(
     `t_0 + t_1 x`, makespan by (K9). Even without noise, the rows of a key are processed one after
     another, so no number of partitions is faster than `t_0 + t_1 n p_1`.
 
-    Examples
-    --------
     >>> even = np.full((1, 4), 0.25)
     >>> skewed_stage_s(even, 4, batch_rows=0.0, task_fixed_s=0.1, task_per_row_s=1e-5,
     ...                task_noise_ratio=0.0, seed=1)

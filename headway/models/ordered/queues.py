@@ -22,15 +22,11 @@ def partitioned_exit_law(
     the mean share of the ``num_workers`` workers, as many as partitions, that is busy, between 0
     and 1. No partition may be saturated. Divide times by E[S] to compare laws.
 
-    Notes
-    -----
     **(O6)** Poisson arrivals, with a queue and a worker for each partition and shares `q_j`:
     `P(R ≤ x) = Σ_j q_j F_(W_j+S)(x) Π_(i≠j) F_(W_i)(x)`, with `W_i` the wait of an M/G/1 queue of
     load `ρ n q_i`: every partition must have processed all earlier tuples. Waits by Pollaczek and
     Khinchine, `Ŵ = (1-ρ)/(1-ρ Ŝ_e)`, on a lattice. Exact.
 
-    Examples
-    --------
     >>> law = partitioned_exit_law(ServiceLaw(mean_s=1.0, cv=0.0), np.full(16, 1 / 16), 16, 0.5)
     >>> round(law.mean_s, 2), round(law.quantile_s(0.99), 1)
     (2.49, 5.7)
@@ -73,8 +69,6 @@ def hybrid_exit_law(
     ``num_buckets`` are partitions, several times as many as workers. ``utilization_ratio`` is the
     mean share of the workers that is busy, above 0 and at most 1.
 
-    Notes
-    -----
     **(O7)** With `b = max(1, ρ n)` busy workers and `p` partitions:
     `P(L ≤ x) = F F_e^(b-1) exp(-(b^2/p) E[(V-x)^+]/E[S])`, with `V` an excess plus a service. The
     first factors are (O5); the last requires that no tuple that was left to the worker of a busy
@@ -82,8 +76,6 @@ def hybrid_exit_law(
     mean and p99. Beyond it tuples that were left to a worker wait for each other: with two
     partitions per worker the mean is up to 37% too low, the p99 up to 66%.
 
-    Examples
-    --------
     >>> law = hybrid_exit_law(ServiceLaw(mean_s=1.0, cv=0.3), 16, 100, 0.5)
     >>> round(law.mean_s, 1)
     1.3
@@ -113,8 +105,6 @@ def is_hybrid_law_in_range(shares: Array, num_busy: float) -> bool:
     It does if the shares of the tuples in each partition, which add up to 1, are even, and the
     number of busy workers is in the range.
 
-    Examples
-    --------
     >>> [is_hybrid_law_in_range(np.full(p, 1 / p), 14.0) for p in (32, 400)]
     [False, True]
     """
@@ -129,14 +119,10 @@ def skewed_workers(shares: Array, num_workers: float) -> float:
 
     ``shares`` are those of the tuples in each partition and add up to 1.
 
-    Notes
-    -----
     **(O8)** `min(n, 1/max q)`: the partition with the largest share is served by one worker at a
     time. Exact with a queue and a worker for each of `p = n` partitions; within 4% of (S11) with
     hybrid queues over more partitions.
 
-    Examples
-    --------
     >>> skewed_workers(np.array([0.1, 0.2, 0.3, 0.4]), 16), skewed_workers(np.full(32, 1 / 32), 16)
     (2.5, 16.0)
     """

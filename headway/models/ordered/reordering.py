@@ -16,8 +16,6 @@ def reordered_throughput_per_s(
     ``cost_s`` is the time of a tuple at a worker. The ``selectivity_ratio`` outputs of an input are
     all sent by one worker at a time. All three numbers are above 0.
 
-    Notes
-    -----
     **(O3)** With a lock: a closed queue of `n` workers with think time `c` and service time `h+l`,
     where `h` is the time to send the outputs of a tuple and `l` the time to take the lock. By mean
     value analysis `R = (h+l)(1+Q)`, `X = n/(c+R)`, `Q = X R`, interpolated linearly between whole
@@ -25,8 +23,6 @@ def reordered_throughput_per_s(
     `n = (c+a+h)/h`. The schemes are those of Prasaad, Ramalingam and Rajan (2018), the analysis is
     that of Reiser and Lavenberg (1980, doi:10.1145/322186.322195).
 
-    Examples
-    --------
     >>> fast = Reordering(store_s=1e-7, send_s=1e-6, lock_s=1e-7)
     >>> round(reordered_throughput_per_s(16, 1e-5, fast))
     1000000
@@ -57,8 +53,6 @@ def tuple_cost_s(cost_s: float, reordering: Reordering, selectivity_ratio: float
     `c+a+h` without blocking, `c+l+h` with the lock. Speedups are relative to it. ``cost_s`` is the
     time at the worker itself.
 
-    Examples
-    --------
     >>> tuple_cost_s(1e-5, Reordering(store_s=1e-7, send_s=1e-6, lock_s=1e-7)) * 1e6
     11.1
     """
@@ -72,15 +66,11 @@ def saturated_latency_s(num_workers: int, cost_s: float, reordering: Reordering)
 
     ``num_workers`` is above the knee of (O3). ``cost_s`` is the time of a tuple at a worker, > 0.
 
-    Notes
-    -----
     **(O4)** Beyond the knee of (O3) the buffer of `B` outputs is full, so a tuple is `B+n` sends
     away from the exit when it starts: latency is `(B+n) h`, within 10% of (S12). With a lock, the
     workers wait instead, and latency is `n h + c`. So a buffer of a few `n` loses no throughput and
     keeps latency low.
 
-    Examples
-    --------
     >>> saturated_latency_s(16, 1e-5, Reordering(num_buffered=64, send_s=1e-6)) * 1e6
     80.0
     """
@@ -96,15 +86,11 @@ def ordered_exit_law(service: ServiceLaw, num_busy: float) -> TimeLaw:
 
     ``num_busy`` are the busy workers, the tuple's own included, at least 1.
 
-    Notes
-    -----
     **(O5)** `P(L ≤ x) = F(x) F_e(x)^(w-1)`: the tuple's own time, and the remaining times of the
     tuples at the other `w-1` busy workers when it starts, with `F_e` the stationary excess of `F`.
     For exponential times `E[L] = H_w E[S]`. Exact for independent times with Poisson starts; within
     2% of (S11) for saturated workers.
 
-    Examples
-    --------
     >>> law = ordered_exit_law(ServiceLaw(mean_s=1.0, cv=1.0), 8)
     >>> round(law.mean_s - 1.0, 4), round(law.quantile_s(0.99), 2)
     (1.7179, 6.68)

@@ -17,8 +17,6 @@ _FINE, _COARSE = 6000, 3000
 class ServiceLaw:
     """A gamma distributed service time of mean > 0 [s] and coefficient of variation 0 to 3.
 
-    Examples
-    --------
     >>> law = ServiceLaw(mean_s=2.0, cv=1.0)
     >>> law.cdf(np.array([2.0])), law.excess_cdf(np.array([2.0]))
     (array([0.632]), array([0.632]))

@@ -43,8 +43,6 @@ def simulate_queues(
     ``service_s`` are the times of the tuples at a worker, and ``partition`` their partitions from 0
     on. ``arrival_s`` never decreases; by default all tuples have arrived at the start.
 
-    Notes
-    -----
     **(S11)** Simulation, tuple by tuple. *Shared*: the next free worker takes the first tuple in
     line once its partition is free; until then all other workers wait. *Partitioned*: worker
     `j mod n` serves partition `j`, first come first served. *Hybrid*: the next free worker takes
@@ -53,8 +51,6 @@ def simulate_queues(
     before it have ended. Taking and handing over a tuple cost nothing. Prasaad, Ramalingam and
     Rajan (2018), section 4.
 
-    Examples
-    --------
     >>> service, partition = np.array([3.0, 1.0, 1.0]), np.array([0, 0, 1])
     >>> for scheme in QueueScheme:
     ...     print(scheme, simulate_queues(scheme, service, partition, 2).end_s)

@@ -20,16 +20,12 @@ def common_tick_s(first_period_s: Numeric, second_period_s: Numeric) -> Array:
     They are mean waits for the next tick of the second clock, starting at the ticks of the first
     one. Periods are at least a microsecond, and are taken in whole microseconds.
 
-    Notes
-    -----
     **(L3)** Wait from the ticks of a clock of period `B_1` to the next tick of a clock of period
     `B_2`, at a fixed phase, with `g = gcd(B_1, B_2)`: the wait takes `B_2/g` values with variance
     `(B_2^2-g^2)/12`; its mean is within `(B_2∓ g)/2`, depending on the phase. Exact. With equal
     periods there is no variance within a run, but runs differ by up to a period. With `M_t R_t`
     pairs of phases, the mean of a run has the variance `g^2/(12M_t R_t)`.
 
-    Examples
-    --------
     >>> float(common_tick_s(0.3, 0.4))
     0.1
     """
@@ -47,15 +43,11 @@ def poll_sharing(num_mappers: Numeric, shuffle_periods_per_poll: Numeric) -> tup
     Each of the mappers, at least one, packs one batch per shuffle period.
     ``shuffle_periods_per_poll`` is finite and above 0.
 
-    Notes
-    -----
     **(L4)** Mean number of other batches in the poll of a batch: `O = (M_t-1) q + E[k^2]/E[k] - 1`
     with `q = B_ch/B_sh`, and `k = ⌊ q⌋` or one more. Half of the others are ahead. Exact for random
     phases. Given the moment of packing, each of the `M_t - 1` others adds `(⌊ q⌋/6+f^2/2-f^3/3)/q`,
     `f = q - ⌊ q⌋`, to the variance of the number ahead.
 
-    Examples
-    --------
     >>> [float(value) for value in poll_sharing(8, 1.0)]
     [7.0000, 1.1667]
     """
@@ -87,15 +79,11 @@ def poll_carry_over(
     ``batch_s`` is the work in one batch. Each of the other mappers has a batch per shuffle period
     at a random phase. ``shuffle_periods_per_poll`` is above 0, the other numbers are not negative.
 
-    Notes
-    -----
     **(L5)** Work left over from earlier polls: Spitzer's mean `Σ_j 1/j E[(X_j-jB_ch)^+]` holds for
     exchangeable increments, and thus for clocked batches, too. The work `X_j` of `j` polls is taken
     as normal, with the count variance `(M_t-1) f_j(1-f_j)`, `f_j = jq mod 1`, up to one shuffle
     period.
 
-    Examples
-    --------
     >>> mean_s, variance_s2 = poll_carry_over(1.0, 0.5, 1.0, 0.0, 0, 4.0)
     >>> round(float(mean_s), 3), round(float(variance_s2), 2)
     (0.531, 0.82)
@@ -146,8 +134,6 @@ def last_packing(
     quadrature. ``map_period_s`` is the time between input batches of one mapper, ``map_s`` that of
     the map function on one input batch. Each mapper has clocks of its own.
 
-    Examples
-    --------
     >>> mean_s, _ = last_packing(0.005, 0.005, 0.2, 1, 0.0)
     >>> round(float(mean_s), 4)
     0.1025

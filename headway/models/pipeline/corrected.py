@@ -178,8 +178,6 @@ def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | 
     disks. The law of (L8) is symmetric and contains a uniform of width `B_sh - S ≥ B_sh(1-1/M_t)`,
     or `τ` for windows, so a quantile `q ≥ ½` exceeds the mean by at least `q - ½` of that width.
 
-    Examples
-    --------
     >>> from dataclasses import replace
     >>> from headway.models.pipeline.parameters import PipelineJob, PipelineNodes, PipelineSetting
     >>> job = PipelineJob(

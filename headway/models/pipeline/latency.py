@@ -56,15 +56,11 @@ class PipelineLatency:
     The law is that of ``mean_s`` plus two independent uniform waits, each centred, plus a centred
     normal with the rest of the variance. Without the waits it is normal.
 
-    Notes
-    -----
     **(L8)** `L` is the sum of its mean, a centred uniform of width `B_sh - S`, another of width
     `B_ch - Op`, and a normal with the remaining variance. With `h(x) = E[((x-Z)^+)^2]/2` for the
     normal `Z`: `P(L ≤ x) = (h(y)-h(y-a)-h(y-b)+h(y-a-b))/(ab)`. Without `Z`, and for
     `1 - q ≤ min(a, b)/(2 max(a, b))`, the quantile is `E[L] + (a+b)/2 - sqrt(2(1-q) ab)`.
 
-    Examples
-    --------
     >>> law = PipelineLatency(
     ...     parts=(), mean_s=np.array(0.239), variance_s2=np.array(0.0047213),
     ...     uniform_widths_s=(np.array(0.1925), np.array(0.14)), run_to_run_sd_s=np.array(0.0),
@@ -97,8 +93,6 @@ class PipelineLatency:
     def with_independent_phases(self) -> PipelineLatency:
         """The normal law of the latency if its phases were independent.
 
-        Notes
-        -----
         **(L9)** For comparison: independent phases with a normal sum, and Cantelli's bound
         `E + σ sqrt(q/(1-q))`, for any law.
         """
@@ -134,8 +128,6 @@ class PipelineLatency:
     def cantelli_bound_s(self, q: Numeric) -> Array:
         """Upper bound of a quantile, 0 < q < 1, which the paper uses if no law is known. [s]
 
-        Notes
-        -----
         **(D9)** Cantelli's bound of a quantile, for any law: `μ + σ sqrt(q/(1-q))` (VLDB'15, eq.
         4). A law on two points attains it.
         """
@@ -148,8 +140,6 @@ def latency_of_parts(
 ) -> PipelineLatency:
     """Phases with their means [s] and variances [s^2], as if independent, with a normal sum (L9).
 
-    Examples
-    --------
     >>> latency = latency_of_parts(("map",), ((0.2, 0.01),), np.array(False))
     >>> latency.parts[0].name, float(latency.mean_s)
     ('map', inf)
@@ -187,8 +177,6 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
     The paper gives each round a limit of its own, here in proportion to its latency. This is exact
     for means and too strict for quantiles.
 
-    Examples
-    --------
     >>> latency = PipelineLatency(
     ...     parts=(), mean_s=np.array(0.2), variance_s2=np.array(0.004),
     ...     uniform_widths_s=(np.array(0.1), np.array(0.2)), run_to_run_sd_s=np.array(0.03),
@@ -234,8 +222,6 @@ def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> t
     round_latencies_s : tuple of float or (n,) arrays, > 0
         Value of the limited metric for each round, at least one: its mean, or its quantile.
 
-    Examples
-    --------
     >>> [float(limit) for limit in split_limit_s(2.0, (0.3, 0.1))]
     [1.5, 0.5]
     """

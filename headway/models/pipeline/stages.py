@@ -94,8 +94,6 @@ class PipelineStages:
     ) -> PipelineLatency:
         """The sum of the parts, with their dependence.
 
-        Notes
-        -----
         **(L7)** The wait for the poll and the queue behind it are FIFO as in (L2), and together
         uniform of width `B_ch - Op`. A large batch takes longer in all phases:
         `Var = v(w+N)(w+N+S) + 1/3 S^2 c^2` for writing `w`, transfer `N` and update `S`, with
@@ -169,8 +167,6 @@ def _clocked_wait(period_s: Numeric, service_s: Array, service_scv: Array) -> tu
 def _disk_wait(pipeline: Pipeline, write_s: Array, rows_scv: Array) -> tuple[Array, Array]:
     """Mean and variance of the wait behind the writes of the other mappers of a node, (L6).
 
-    Notes
-    -----
     **(L6)** The pace of a poll is that of the slower of transfer and update, `p = max(N, S)`; its
     wait is `O/2 p` plus (L5). Writes of other mappers are taken as Poisson (Q6). Input batches wait
     as in (Q10).
@@ -196,15 +192,11 @@ def in_batch(batch_s: Array, rows_scv: Numeric, scv: Array) -> tuple[Array, Arra
     average size, ``rows_scv`` the squared coefficient of variation of the rows of a batch, and
     ``scv`` that of the time of batches of equal size.
 
-    Notes
-    -----
     **(L2)** Rows are processed in the order of arrival. A row that arrives at `x` waits `B - x`
     until its batch is packed, and is done after a share `x/B` of the time `S` of the batch. So
     `L = B - x(1-S/B)`, with mean `(B+S)/2` and variance `(B-S)^2/12`. Exact. Independent phases
     would give the variance `(B^2+S^2)/12`, which is 5 times as much at `S/B = 0.5`.
 
-    Examples
-    --------
     >>> mean_s, variance_s2 = in_batch(np.array(0.6), np.array(0.0), np.array(0.0))
     >>> float(mean_s), float(variance_s2)
     (0.3, 0.03)

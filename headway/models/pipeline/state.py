@@ -69,8 +69,6 @@ def two_group_update(
     its most frequent keys in memory: `d` is the share of rows of all keys except the `R_t Y/k` most
     frequent ones, with `Y` the memory of a reducer and `k` that of a key.
 
-    Examples
-    --------
     >>> [float(value) for value in two_group_update(2e-6, 20e-6, 0.1, 1000.0, 0.0)]
     [3.8e-06, 0.0449]
     """

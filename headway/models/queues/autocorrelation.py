@@ -49,8 +49,6 @@ def autocorrelated_service_wait(
     Exact without correlation if services are gamma distributed; theory.md (V3) gives the errors
     otherwise.
 
-    Examples
-    --------
     >>> wait = autocorrelated_service_wait(1.0, 0.9, 0.2, 0.6)
     >>> round(float(wait.mean_s), 3)
     0.315

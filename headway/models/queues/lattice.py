@@ -24,8 +24,6 @@ class LatticeTooLongError(ValueError):
 class LatticeLaw:
     """Probabilities of the times ``(lowest_index + i) * step_s``.
 
-    Examples
-    --------
     >>> law = LatticeLaw(step_s=0.5, lowest_index=-1, probability=np.array([0.25, 0.5, 0.25]))
     >>> law.mean_s, law.variance_s2, law.quantile_s(0.9).tolist()
     (0.0, 0.125, 0.5)
@@ -111,8 +109,6 @@ def lattice_law(
     fine; it adds about ``step_s**2 / 12`` to the variance. More than a million steps raise a
     `LatticeTooLongError`.
 
-    Examples
-    --------
     >>> lattice_law(lambda x: np.clip(x, 0.0, 1.0), 0.25, 0.0, 1.0).probability
     array([0.125, 0.25 , 0.25 , 0.25 , 0.125])
     """
@@ -132,8 +128,6 @@ def lattice_sample(values_s: Array, step_s: float) -> LatticeLaw:
     ``step_s**2 / 4`` is added to the variance. More than a million steps raise a
     `LatticeTooLongError`.
 
-    Examples
-    --------
     >>> lattice_sample(np.array([1.1]), 0.5).probability
     array([0.8, 0.2])
     """
@@ -156,8 +150,6 @@ def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
     step_s : float, > 0
         New step, preferably a longer one. [s]
 
-    Examples
-    --------
     >>> fine = LatticeLaw(step_s=1.0, lowest_index=0, probability=np.full(4, 0.25))
     >>> on_step(fine, 2.0).probability
     array([0.375, 0.5  , 0.125])
@@ -183,8 +175,6 @@ def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
         Longest time; 0 means no time. [s]
     step_s : float, > 0
 
-    Examples
-    --------
     >>> uniform_law(1.0, 0.5).probability
     array([0.25, 0.5 , 0.25])
     """
@@ -206,8 +196,6 @@ def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
         Of one queue, finite.
     step_s : float, > 0
 
-    Examples
-    --------
     >>> law = zero_or_gamma_law(WaitMoments(np.array(1.0), np.array(3.0), np.array(0.5)), 0.01)
     >>> law.mean_s, law.variance_s2, float(law.probability[0])
     (1.0, 3.0, 0.50)
@@ -249,8 +237,6 @@ def smooth_quantile_s(law: LatticeLaw | None, q: Numeric) -> Array:
 
     `LatticeLaw.quantile_s` returns whole steps, which suits laws with atoms.
 
-    Examples
-    --------
     >>> float(smooth_quantile_s(uniform_law(1.0, 0.01), 0.9))
     0.90
     """

@@ -26,8 +26,6 @@ def positive_parts(drift: Array, sd: Array, third: Array) -> tuple[Array, Array,
     third : (n,) array
         Third cumulant, unit of ``drift`` to the third; a gamma is reflected if it is negative.
 
-    Examples
-    --------
     >>> _, first, _ = positive_parts(np.array([0.0, 0.5]), np.ones(2), np.array([0.0, 2.0]))
     >>> first
     array([0.3989, 0.2231])
@@ -84,8 +82,6 @@ def spitzer_terms(num_exact: int, last: float, nodes: Array, weights: Array) -> 
     nodes, weights : (k,) arrays
         Gauss-Legendre on -1..1, for the remaining terms.
 
-    Examples
-    --------
     >>> from headway.models.laws.distributions import gauss_legendre
     >>> nodes, weights = gauss_legendre(24)
     >>> count, weight = spitzer_terms(400, 1e6, nodes, weights)

@@ -25,8 +25,6 @@ def lognormal_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
     mean_s : float or (n,) array, > 0
     cv : float or (n,) array, >= 0
 
-    Examples
-    --------
     >>> float(lognormal_third_central_s3(9.0, 0.1))
     0.2194
     """
@@ -37,8 +35,6 @@ def lognormal_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
 def gamma_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
     r"""Third central moment of a gamma time of mean > 0 and cv >= 0; exponential for cv 1 (Q7).
 
-    Examples
-    --------
     >>> float(gamma_third_central_s3(1.0, 1.0))
     2.0
     """
@@ -70,8 +66,6 @@ def queue_increment(
     central moment is `μ_3 = E^3(3c^4+c^6)` for a lognormal, `2E^3 c^4` for a gamma, and 0 for a
     clock.
 
-    Examples
-    --------
     >>> [float(value) for value in queue_increment(1.0, 1.0, 2.0, 0.8, 0.16, 0.0)]
     [-0.20, 1.16, -2.00]
     """
@@ -96,13 +90,9 @@ def wait_decay_per_s(increment: Increment) -> Array:
     The variance must be above 0. The rate is 0 if the queue is unstable. If the third moment is so
     negative that the cubic has no root, its turning point is taken.
 
-    Notes
-    -----
     **(Q14)** The tail of `W` decays as `e^(-η x)` (after Abate, Choudhury and Whitt 1995,
     doi:10.1287/opre.43.5.885), with `η = 2m/(κ_2/2+sqrt((κ_2^2)/4+(2 κ_3 m)/3) )`.
 
-    Examples
-    --------
     >>> float(wait_decay_per_s(Increment(np.array(-0.5), np.array(1.0), np.array(0.0))))
     1.0
     """

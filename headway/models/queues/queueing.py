@@ -67,8 +67,6 @@ def qna_wait(
     Exact for Poisson arrivals. The variance is 58% low for clocked arrivals at utilization 0.9 and
     service cv 0.3.
 
-    Examples
-    --------
     >>> [round(float(value), 5) for value in qna_wait(1.0, 0.25, 0.8, 0.25, 1.953125)]
     [0.66322, 0.85846, 0.65500]
     """
@@ -132,8 +130,6 @@ def pollaczek_khinchine_wait(
     Pollaczek (1930), Khinchine (1932). The variance is a sum of positive terms, so nothing cancels
     in light traffic.
 
-    Examples
-    --------
     >>> wait = pollaczek_khinchine_wait(1.0, 0.8, 0.8, 1.0)
     >>> float(wait.mean_s), float(wait.second_moment_s2), float(wait.variance_s2)
     (2.00000, 9.66667, 5.66667)
@@ -161,8 +157,6 @@ def pollaczek_khinchine_wait(
 def _heavy_traffic_s(service_s: Array, slack_s: Array, total_scv: Array) -> Array:
     """Mean wait in heavy traffic.
 
-    Notes
-    -----
     **(Q2)** Heavy traffic, exact for Poisson arrivals: `V = ρ/(1-ρ) · (c_A^2+c_S^2)/2 · E[S]`.
     """
     return service_s / slack_s * service_s * (total_scv / 2.0)
@@ -182,16 +176,12 @@ def gamma_wait_quantile_s(q: Numeric, wait: WaitMoments) -> Array:
 
     ``q`` is 0 or more and below 1; the result is ``inf`` if the queue is unstable.
 
-    Notes
-    -----
     **(Q15)** The wait is zero with probability `1 - p`, else gamma distributed with mean `μ =
     E[W]/p` and squared variation `Var W/(p μ^2) - (1-p)`.
 
     P99 of a clocked queue with lognormal service of cv 0.3 and 1: within 3% at utilization 0.7 and
     0.9; p99.9 within 12%.
 
-    Examples
-    --------
     >>> wait = WaitMoments(np.array(0.10341), np.array(0.10577), np.array(0.16838))
     >>> float(gamma_wait_quantile_s(0.99, wait))
     1.634
@@ -234,8 +224,6 @@ def lindley_waits_s(interarrival_s: Array, service_s: Array, first_wait_s: float
     computed as the distance of a running sum from its running minimum. `A_k = 0` within a bulk.
     Correlated services have autoregressive normal logarithms.
 
-    Examples
-    --------
     >>> lindley_waits_s(np.array([2.0, 0.0, 2.0, 9.0]), np.array([3.0, 1.0, 1.0, 1.0]))
     array([0., 1., 2., 1.])
     """

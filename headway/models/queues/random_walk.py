@@ -55,8 +55,6 @@ def shifted_gamma_wait(increment: Increment) -> WaitMoments:
     service, clocked arrivals, cv 0.1 to 1: mean within 3.3% and variance within 4.3% for
     utilization 0.8 to 0.99; mean 11% high at 0.5 and cv 1.
 
-    Examples
-    --------
     >>> from headway.models.queues.queue_increments import queue_increment
     >>> wait = shifted_gamma_wait(queue_increment(10.0, 0.0, 0.0, 9.0, 0.81, 0.2194))
     >>> float(wait.mean_s), float(wait.variance_s2), float(1.0 - wait.wait_prob)

@@ -60,8 +60,6 @@ def constant_time(mean_s: float) -> QueueTime:
     ----------
     mean_s : float, > 0
 
-    Examples
-    --------
     >>> constant_time(10.0).scv
     0.0
     """
@@ -81,8 +79,6 @@ def lognormal_time(mean_s: float, cv: float) -> QueueTime:
     mean_s : float, > 0
     cv : float, >= 0
 
-    Examples
-    --------
     >>> lognormal_time(9.0, 0.1).third_central_s3
     0.2194
     """
@@ -110,8 +106,6 @@ def gamma_time(mean_s: float, cv: float) -> QueueTime:
     mean_s : float, > 0
     cv : float, >= 0
 
-    Examples
-    --------
     >>> gamma_time(1.0, 1.0).third_central_s3
     2.0
     """

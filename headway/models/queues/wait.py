@@ -83,8 +83,6 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     (Q16), within 1% and 2.5%: `E[W] > 10^-3 E[A]`, and the lattice loses at most 5% of the third
     moments, which holds for lognormal times up to a cv of about 3 and for any gamma times.
 
-    Examples
-    --------
     >>> from headway.models.queues.times import constant_time, lognormal_time
     >>> wait = queue_wait(constant_time(10.0), lognormal_time(9.0, 0.1))
     >>> wait.mean_s, float(wait.quantile_s(0.99))

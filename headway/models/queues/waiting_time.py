@@ -23,8 +23,6 @@ def lattice_wait(increment: LatticeLaw) -> tuple[LatticeLaw, float]:
     with a negative mean; the wait is on its lattice. If it needs more than a million steps, a
     `LatticeTooLongError` is raised: use longer steps, or `shifted_gamma_wait`.
 
-    Notes
-    -----
     **(Q16)** The whole law, on a lattice whose step is a fiftieth of the standard deviation of `U`.
     With `f` the transform of the increment, tilted by `e^(θ u)` with the `θ` at which the mass is
     least, `-ln(1-f)` is the transform of `Σ_n 1/n P(S_n = · )`. From its positive lags `ν`, tilted
@@ -36,8 +34,6 @@ def lattice_wait(increment: LatticeLaw) -> tuple[LatticeLaw, float]:
     1.5% if the mean wait exceeds 0.001 periods; 3% for rarer waits. The probability of a wait
     counts half of the mass at zero, which suits a law without atoms.
 
-    Examples
-    --------
     >>> coin = LatticeLaw(step_s=1.0, lowest_index=-1, probability=np.array([0.75, 0.0, 0.25]))
     >>> law, _ = lattice_wait(coin)
     >>> law.probability[:3]

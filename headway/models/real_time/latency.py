@@ -86,8 +86,6 @@ def real_time_latency(
     dispersion : float, > 0
         Variance over mean of row counts of the input; 1 is Poisson. [-]
 
-    Examples
-    --------
     >>> source = RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0)
     >>> counts = RealTimeStage(num_tasks=20, row_s=5e-4, row_cv=1.0)
     >>> latency = real_time_latency(20000.0, [source, counts], num_slots=28)
@@ -139,8 +137,6 @@ def gap_probability(utilization_ratio: float, trigger_s: float, gap_s: float) ->
     `T` apart, then tasks are planned and launched, then state stores are loaded. A batch reads
     until `T` after its plan was made, whenever its tasks started.
 
-    Examples
-    --------
     >>> gap_probability(0.5, 297.0, 3.0)
     0.02
     """
@@ -238,8 +234,6 @@ def _kinds(stage: RealTimeStage) -> list[tuple[float, int]]:
 def _read(rate_per_s: float, arrival_scv: float, stage: RealTimeStage) -> _Visit:
     """(N3): rows that arrive one by one.
 
-    Notes
-    -----
     **(N3)** A task of the source has Poisson arrivals (Q6). With dispersion `φ`, its inter-arrival
     times have the squared variation `1 + p(φ-1)`, with `p` its share of the rows, and (Q10) or (Q5)
     applies. Skew: one task has the largest share and the others share the rest evenly; laws are
@@ -272,8 +266,6 @@ def _shuffled(rate_per_s: float, writers: int, flush_s: float, stage: RealTimeSt
 def _departure_scv(rate_per_s: float, stage: RealTimeStage, arrival_scv: float) -> float:
     """(N4): squared variation of the rows that leave the stage, the same for all tasks.
 
-    Notes
-    -----
     **(N4)** Squared variations if rows are sent one by one: `c_D^2 = ρ^2 c_S^2 + (1-ρ^2) c_A^2` for
     the rows that leave a task, `1 + p(c_D^2-1)` for those that go to one reader, and `wc^2 + 1 - w`
     with `w = 1/(1+4(1-ρ)^2(n-1))` for `n` of these streams together (Whitt 1983,

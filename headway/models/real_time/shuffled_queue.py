@@ -26,8 +26,6 @@ def shuffled_wait(
     lognormal, with a cv of 0 to 2. The wait is that of the first row of a buffer; ``inf`` if the
     utilisation is 1 or more. It cannot be computed for a utilisation too close to 1.
 
-    Notes
-    -----
     **(N6)** A buffer waits for the work of the other writers' buffers. In a time `t` before it
     arrives, they add work with mean `ρ t(M-1)/M`; its variance is that of Poisson rows plus
     `(M-1) f(1-f)(b E[S])^2`, `f = t/F mod 1`, since each writer's clock ticks once per period at a
@@ -39,8 +37,6 @@ def shuffled_wait(
 
     Exact if rows are sent one by one (Q6).
 
-    Examples
-    --------
     >>> wait = shuffled_wait(800.0, 1e-3, 1.0, 1000, 0.0)
     >>> float(wait.mean_s), float(wait.wait_prob)
     (0.00400, 0.8)

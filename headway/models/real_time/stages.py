@@ -74,8 +74,6 @@ def required_slots(stages: Sequence[RealTimeStage]) -> int:
     **(N1)** Required slots: the sum of the tasks of all stages, i.e. the partitions of the source
     plus the shuffle partitions of every shuffle. With fewer slots, Spark rejects the query.
 
-    Examples
-    --------
     >>> source = RealTimeStage(num_tasks=8, row_s=1e-4, row_cv=1.0)
     >>> required_slots([source, RealTimeStage(num_tasks=20, row_s=1e-4, row_cv=1.0)])
     28
@@ -106,8 +104,6 @@ def sustainable_rate_per_s(
     load a state store. Stable if `ρ (1+g/T) < 1` for the busiest task, with `T` the duration of a
     batch.
 
-    Examples
-    --------
     >>> source = RealTimeStage(num_tasks=8, row_s=1e-3, row_cv=1.0)
     >>> sustainable_rate_per_s([source], trigger_s=9.0, gap_s=1.0)
     7200.0
@@ -140,8 +136,6 @@ def shuffle_wait_limit_s(pair_rate_per_s: float, row_bytes: float) -> float:
     parts of `x`, each a uniform plus a zero-or-gamma. So every shuffle adds at least `F/2` on
     average: 25 ms by default, more than all the work of a light query.
 
-    Examples
-    --------
     >>> shuffle_wait_limit_s(100.0, 200.0), shuffle_wait_limit_s(1e4, 200.0)
     (0.05, 0.0147)
     """

@@ -32,8 +32,6 @@ class MemoryReading:
         theory.md (G7); Klink (SIGMOD 2021, 3.4): from when the limit is reached until half of the
         used memory is free or 3 s have passed.
 
-        Examples
-        --------
         >>> reading = MemoryReading(used_bytes=0.0, limit_bytes=800.0).later(900.0, 10.0)
         >>> reading.relieving_since_s, reading.used_then_bytes
         (10.0, 900.0)
@@ -117,8 +115,6 @@ def grant_order(
     ``stagger``: by due time. Two rules override all of them: if memory is short, the query that
     frees the most runs first, and so does a query that has waited longer than it may.
 
-    Examples
-    --------
     >>> early = QueryState(name="early", ready_s=0.0, oldest_unread_s=0.0, last_grant=2,
     ...                    duration_s=0.2, pair_s=0.4, closing_s=9.0, window_limit_s=2.0)
     >>> due = QueryState(name="due", ready_s=0.0, oldest_unread_s=1.0, last_grant=1,
@@ -145,8 +141,6 @@ def ranked(
     policy, states, now_s, memory_is_short
         As in `grant_order`.
 
-    Examples
-    --------
     >>> later = QueryState(name="later", ready_s=9.0, oldest_unread_s=0.0, last_grant=0,
     ...                    duration_s=0.2, pair_s=0.4)
     >>> due = QueryState(name="due", ready_s=0.0, oldest_unread_s=1.0, last_grant=0,
@@ -163,8 +157,6 @@ class WaitingQueries:
 
     What does not change while a query waits is computed when it begins to wait: theory.md (G8).
 
-    Examples
-    --------
     >>> early = QueryState(name="early", ready_s=0.0, oldest_unread_s=0.0, last_grant=0,
     ...                    duration_s=0.2, pair_s=0.4)
     >>> due = QueryState(name="due", ready_s=0.0, oldest_unread_s=1.0, last_grant=0,
@@ -227,8 +219,6 @@ def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
     states : sequence of QueryState
     now_s : float
 
-    Examples
-    --------
     >>> state = QueryState(name="a", ready_s=1.0, oldest_unread_s=0.0, last_grant=0,
     ...                    duration_s=0.2, pair_s=0.4, most_wait_s=5.0)
     >>> order_holds_until_s([state], 3.0), order_holds_until_s([state], 7.0)
@@ -249,8 +239,6 @@ def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> fl
     states : sequence of QueryState
     now_s : float
 
-    Examples
-    --------
     >>> state = QueryState(name="a", ready_s=7.0, oldest_unread_s=0.0, last_grant=0,
     ...                    duration_s=0.2, pair_s=0.4)
     >>> next_due_s(Policy.FCFS, [state], 3.0)
@@ -275,8 +263,6 @@ def slack_s(state: QueryState) -> float:
     -----
     theory.md (G8), after Klink (SIGMOD 2021), equation 1.
 
-    Examples
-    --------
     >>> slack_s(QueryState(name="a", ready_s=0.0, oldest_unread_s=4.0, last_grant=0,
     ...                    duration_s=0.25, pair_s=0.5, closing_s=5.0, window_limit_s=2.0))
     6.5
@@ -304,8 +290,6 @@ def due_s(policy: Policy, state: QueryState) -> float:
     policy : Policy
     state : QueryState
 
-    Examples
-    --------
     >>> state = QueryState(name="a", ready_s=7.0, oldest_unread_s=0.0, last_grant=0,
     ...                    duration_s=0.2, pair_s=0.4, closing_s=9.0)
     >>> due_s(Policy.PROMISE, state), due_s(Policy.ECONOMY, state)

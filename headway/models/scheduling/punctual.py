@@ -46,8 +46,6 @@ def punctual_subset(
 
     After VLDB'15, section 4.
 
-    Examples
-    --------
     The rows of VLDB'15, Figure 5, as a batch with fixed times of 0, 1 and 6.
 
     >>> counts = np.array([[0, 2, 0, 0], [1, 1, 1, 0], [0, 0, 0, 1]])

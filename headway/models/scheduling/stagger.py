@@ -16,8 +16,6 @@ _MOST_CANDIDATES = 200
 def common_period_s(periods_s: Sequence[float]) -> float:
     r"""Greatest common divisor of trigger intervals, which Spark keeps in whole milliseconds: (G6).
 
-    Examples
-    --------
     >>> common_period_s([4.0, 6.0]), common_period_s([0.5, 0.75])
     (2.0, 0.25)
     """
@@ -54,8 +52,6 @@ def stagger_offsets_s(
     which it overlaps least with those already placed. Each pair is compared modulo the greatest
     common divisor of its periods.
 
-    Examples
-    --------
     >>> stagger_offsets_s([1.0, 1.0, 1.0], [0.2, 0.3, 0.2])
     (0.3, 0.0, 0.5)
     >>> stagger_offsets_s([4.0, 6.0], [1.0, 1.0])
@@ -117,8 +113,6 @@ def num_at_once(
         Share of the executors' cores that a driver takes while it works: 0 on a cluster, one core
         of them in local mode. [-]
 
-    Examples
-    --------
     >>> num_at_once(0.28, 0.2, 16), num_at_once(0.18, 0.1, 16), num_at_once(0.18, 0.1, 1)
     (2, 2, 1)
     >>> num_at_once(0.4, 0.1, 16), num_at_once(0.4, 0.1, 16, driver_ratio=0.5)

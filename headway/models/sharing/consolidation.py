@@ -32,14 +32,10 @@ def present_keys(num_keys: float, rows_per_ms: float) -> Callable[[int], float]:
     The function takes the length of a piece [ms] and returns the mean number of its keys. The
     stream has ``num_keys`` keys, `K`, and the arrival rate ``rows_per_ms``, `λ`.
 
-    Notes
-    -----
     **(H1)** Keys of a piece of length `L`: `K (1 - e^(-λ L/K))`, since a key is absent with the
     probability that a Poisson count is 0. If the rows of each piece are given (K5), the exponential
     is `(1 - 1/K)^(λ L)`. Enorm 2016, section 6.1, doi:10.1145/2933267.2933315.
 
-    Examples
-    --------
     >>> keys = present_keys(1000, 1000 / 60_000)
     >>> keys(15 * 60_000) + keys(5 * 60_000), 2 * keys(10 * 60_000)
     (1993.26, 1999.91)
@@ -154,14 +150,10 @@ def with_rollups(plan: MergePlan, horizon_ms: int | None = None) -> MergePlan:
 
     Merges are counted over ``horizon_ms``, by default over :func:`steady_horizon_ms`.
 
-    Notes
-    -----
     "Factor windows", arXiv 2008.12379 (2020). Tumbling roll-ups of every multiple of the pane are
     tried; their own merges count. Greedy; equal to enumeration for the sets in
     ``tests/models/sharing``.
 
-    Examples
-    --------
     >>> minutes = 60_000
     >>> plan = MergePlan(windows=WindowSet.parse(["20m", "30m"]), pane_ms=minutes)
     >>> better = with_rollups(plan, 60 * minutes)
@@ -187,8 +179,6 @@ def possible_rollups(plan: MergePlan) -> list[WindowSpec]:
     Their sizes divide a slide or a size; others do not stay aligned with any window. "Factor
     windows", arXiv 2008.12379 (2020).
 
-    Examples
-    --------
     >>> plan = MergePlan(windows=WindowSet.parse(["20m", "30m"]), pane_ms=300_000)
     >>> [str(rollup) for rollup in possible_rollups(plan)]
     ['10 min', '15 min']
@@ -215,8 +205,6 @@ def steady_horizon_ms(plan: MergePlan) -> int:
     It is a common period of all roll-ups and windows, over which the count is exact, at most 20
     times the longest window; Enorm 2016, section 6.1, counts over an hour.
 
-    Examples
-    --------
     >>> windows = WindowSet.parse(["1h every 5m", "10m"])
     >>> plan = MergePlan(windows=windows, pane_ms=windows.pane_ms)
     >>> steady_horizon_ms(plan), plan.total_cost(3_600_000), plan.naive_cost(3_600_000)

@@ -67,8 +67,6 @@ def rows_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
 def attributes_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
     """Number of common attributes, so that more can be fused later (PA of Enorm 2016, 4.4.1).
 
-    Examples
-    --------
     >>> attributes_score(Edge(source=0, target=1, rows=10.0), frozenset("ab"))
     2.0
     """
@@ -92,8 +90,6 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
     0-1 (10 rows), 0-2 (9), 0-3 (9) with attributes ab, a, b, b it leaves 18 rows, although 10 are
     possible (:func:`best_fusion`).
 
-    Examples
-    --------
     >>> rows = [Edge(source=0, target=n, rows=5.0) for n in (1, 2)]
     >>> graph = OperatorGraph(attributes=(frozenset("ab"), frozenset("a"), frozenset()),
     ...     edges=tuple(rows))
@@ -120,8 +116,6 @@ def best_fusion(graph: OperatorGraph) -> tuple[Component, ...]:
     There may be at most 12 edges. Of equally good results, it is one with the fewest fusions. The
     oracle of :func:`fused`, Enorm 2016.
 
-    Examples
-    --------
     >>> edges = [Edge(source=0, target=n, rows=r) for n, r in ((1, 10.0), (2, 9.0), (3, 9.0))]
     >>> graph = OperatorGraph(attributes=tuple(map(frozenset, ("ab", "a", "b", "b"))),
     ...     edges=tuple(edges))
@@ -148,8 +142,6 @@ def fewest_rows(graph: OperatorGraph) -> tuple[Component, ...]:
     -----
     Enorm 2016, section 4.4.1 (doi:10.1145/2933267.2933315).
 
-    Examples
-    --------
     >>> graph = OperatorGraph(attributes=(frozenset("a"),) * 2,
     ...     edges=(Edge(source=0, target=1, rows=1.0),))
     >>> len(fewest_rows(graph))
@@ -173,8 +165,6 @@ def rows_between(graph: OperatorGraph, components: Iterable[Component]) -> float
     -----
     Enorm 2016, figure 15 (doi:10.1145/2933267.2933315), as a share of all rows.
 
-    Examples
-    --------
     >>> graph = OperatorGraph(attributes=(frozenset("a"), frozenset("b")),
     ...     edges=(Edge(source=0, target=1, rows=3.0),))
     >>> rows_between(graph, fused(graph, rows_score))

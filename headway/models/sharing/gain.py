@@ -28,8 +28,6 @@ class BatchKeys:
 def windows_touched(windows: WindowSet, span_s: float) -> float:
     """Mean number of windows that a span of event time touches: the sum of (H2).
 
-    Examples
-    --------
     >>> windows_touched(WindowSet.parse(["60s every 5s"]), 1.0)
     12.2
     """
@@ -43,14 +41,10 @@ def direct_state_writes(keys: BatchKeys, windows: WindowSet) -> float:
 
     They are the same in every batch.
 
-    Notes
-    -----
     **(H2)** State rows written by a batch with `K_b` keys and event time `T`, if each window is
     counted separately: `U_0 = K_b Σ_i (s_i + T)/l_i` with sizes `s_i` and slides `l_i`. Enorm 2016,
     doi:10.1145/2933267.2933315, applied to Spark's state.
 
-    Examples
-    --------
     >>> keys = BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0)
     >>> direct_state_writes(keys, WindowSet.parse(["60s every 5s"]))
     12200.0
@@ -64,14 +58,10 @@ def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> tuple[float, flo
     A key is written in its pane, and in every window when a pane closes. If the batch is longer
     than a pane, closing rows are those of all panes that it closes.
 
-    Notes
-    -----
     **(H3)** State rows written by a batch with panes of length `g`:
     `U_1 = K_b (1 + T/g) + K_g m T/g` on average, with `m` windows per row and `K_g` keys of a pane.
     Enorm 2016, doi:10.1145/2933267.2933315.
 
-    Examples
-    --------
     >>> keys = BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0)
     >>> shared_state_writes(keys, WindowSet.parse(["60s every 5s"]))
     (1200.0, 12000.0)
@@ -84,12 +74,8 @@ def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> tuple[float, flo
 def closing_share(batch_s: float, windows: WindowSet) -> float:
     """Share of batches in which a pane closes, at most 1; ``batch_s`` is the event time of a batch.
 
-    Notes
-    -----
     Enorm 2016 (doi:10.1145/2933267.2933315): one batch in g/T has more work.
 
-    Examples
-    --------
     >>> closing_share(1.0, WindowSet.parse(["60s every 5s"]))
     0.2
     """
@@ -147,16 +133,12 @@ def shared_state_time(
 
     ``row_s`` is the wall time of a state row that rows of the batch write.
 
-    Notes
-    -----
     **(H11)** The state of panes takes `(u - h) K_b (1 + T/g) + h U_0` in every batch, and
     additionally `u_c K_g m` in a batch that closes a pane. In each batch, Spark's state store reads
     all rows that it holds, to find those that the watermark has passed and to create the next
     version. Panes hold the same windows as the direct query, in which reading takes `h` of the time
     `u` per row. After Enorm 2016, doi:10.1145/2933267.2933315.
 
-    Examples
-    --------
     >>> costs = UnitCosts(copy_s=0.0, state_row_s=3e-6, second_stage_s=0.0, held_row_s=1e-6)
     >>> keys = BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0)
     >>> shared_state_time(costs, keys, WindowSet.parse(["60s every 5s"]), row_s=3e-6)
@@ -173,16 +155,12 @@ def panes_change_s(num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: 
 
     ``num_rows`` are the rows of a batch.
 
-    Notes
-    -----
     **(H4)** Panes change the time of a batch of `n` rows by `G - b_c (m - 1) n - u (U_0 - U_1)`:
     they add a second stage `G`, and save the copies for `m - 1` windows at `b_c` each and state
     rows at `u` each. The profile of the direct query is sufficient to compute this. If state rows
     differ in cost, `u U_1` is replaced by the mean of (H11). After Enorm 2016,
     doi:10.1145/2933267.2933315.
 
-    Examples
-    --------
     >>> costs = UnitCosts(copy_s=5e-8, state_row_s=6e-6, second_stage_s=0.096)
     >>> keys = BatchKeys(batch_keys=1e4, pane_keys=1e4, batch_s=1.0)
     >>> panes_change_s(100_000, costs, keys, WindowSet.parse(["60s every 5s"]))
@@ -211,8 +189,6 @@ def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> fl
     2016, doi:10.1145/2933267.2933315. If this is fewer rows than keys, it is only the zero of a
     line, since a batch cannot contain all keys.
 
-    Examples
-    --------
     >>> costs = UnitCosts(copy_s=5e-8, state_row_s=6e-6, second_stage_s=0.096)
     >>> windows = WindowSet.parse(["60s every 5s"])
     >>> [round(break_even_rows(costs, BatchKeys(batch_keys=k, pane_keys=k, batch_s=1.0), windows))
@@ -244,8 +220,6 @@ def break_even_keys(
     -----
     The change is linear in the number of keys, after Enorm 2016 (doi:10.1145/2933267.2933315).
 
-    Examples
-    --------
     >>> costs = UnitCosts(copy_s=5e-8, state_row_s=6e-6, second_stage_s=0.096)
     >>> keys = BatchKeys(batch_keys=100.0, pane_keys=100.0, batch_s=1.0)
     >>> round(break_even_keys(50_000, costs, keys, WindowSet.parse(["60s every 5s"])))

@@ -77,8 +77,6 @@ def sharing_gain(
     stage, but all rows are shuffled. A log has no state, but files. One batch in g/T closes a pane
     and takes longer: p99 is that of the mixture, and windows wait for the longer batches.
 
-    Examples
-    --------
     >>> sharing_gain.__name__
     'sharing_gain'
     """
@@ -123,8 +121,6 @@ def sharing_ways(
     -----
     Enorm 2016 (doi:10.1145/2933267.2933315), as :func:`sharing_gain`.
 
-    Examples
-    --------
     >>> sharing_ways.__name__
     'sharing_ways'
     """

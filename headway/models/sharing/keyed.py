@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from headway.domain import Configuration, JobProfile, ObservedSetting
 from headway.domain.window_set import WindowSet
@@ -17,15 +16,10 @@ _TOO_ALIKE = 1e-3
 """Settings whose rows and state rows differ by less of their product yield only one cost."""
 
 
-class KeyedCosts(NamedTuple):
-    """Wall time of a row of the batch, and of a state row that it writes, at the profiled slots."""
+def keyed_costs(profile: JobProfile) -> tuple[float, float] | None:
+    r"""Wall time of a row of the batch, and of a state row that it writes, at the profiled slots.
 
-    row_s: float
-    state_row_s: float
-
-
-def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
-    r"""Time of a row and of a state row, from all profiled settings; None without state rows.
+    From all profiled settings; None without state rows.
 
     Parameters
     ----------
@@ -39,8 +33,6 @@ def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
     by least squares of the relative errors over the settings, neither below 0. If all settings
     wrote equally many state rows per row, `v` is the time of updates and commits only.
 
-    Examples
-    --------
     >>> keyed_costs.__name__
     'keyed_costs'
     """
@@ -55,10 +47,10 @@ def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
     if determinant > _TOO_ALIKE * nn * uu:
         row_s, state_s = (n1 * uu - u1 * nu) / determinant, (u1 * nn - n1 * nu) / determinant
         if row_s >= 0.0 and state_s >= 0.0:
-            return KeyedCosts(row_s, state_s)
-        return KeyedCosts(n1 / nn, 0.0) if state_s < 0.0 else KeyedCosts(0.0, u1 / uu)
+            return row_s, state_s
+        return (n1 / nn, 0.0) if state_s < 0.0 else (0.0, u1 / uu)
     state_s = measured_state_row_s(profile, profile.baseline) or 0.0
-    return KeyedCosts(max(n1 - state_s * nu, 0.0) / nn, state_s)
+    return max(n1 - state_s * nu, 0.0) / nn, state_s
 
 
 def _is_alike(setting: ObservedSetting, baseline: Configuration) -> bool:
@@ -97,8 +89,6 @@ def stream_keys(num_keys: float, num_rows: float, batch_s: float, windows: Windo
 
     ``batch_s`` is the event time that a batch of ``num_rows`` spans.
 
-    Examples
-    --------
     >>> stream_keys(1000.0, 1000.0, 1.0, WindowSet.parse(["60s every 5s"]))
     BatchKeys(batch_keys=632.1..., pane_keys=993.2..., batch_s=1.0)
     """
@@ -116,8 +106,6 @@ def keyed_model(
     is the wall time of a row, ``state_rows_s`` that of all state rows of a batch. Terms that do not
     depend on rows are unchanged.
 
-    Examples
-    --------
     >>> from headway.models.job.duration import LevelSpan
     >>> stages = (LevelSpan("read", 0.0, ((2e-6, 1.0, 1.0),)), LevelSpan("write", 0.1, ()))
     >>> float(keyed_model(DurationModel(0.2, stages), (True, False), row_s=1e-6,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TypeAlias
 
 from headway.domain.checks import require_not_negative
 from headway.domain.sharing import ModeWork
@@ -53,16 +53,12 @@ class WindowWork:
 def mode_work_s(mode: SharingMode, work: WindowWork) -> float:
     r"""Processor time of a period. [s]
 
-    Notes
-    -----
     **(H6)** Work of a period: unshared `n E W + M K`, in place `n E + Q + M K PW`, split
     `n E + Q + PW G K + M K`. There are `n` rows of `E` seconds in `W` windows each, `PW` panes, `G`
     groups and `M` migrations; sending a key's state takes `K` seconds, and all merges take `Q`.
     Enorm 2016, section 5.1.1, doi:10.1145/2933267.2933315, corrected: the cost of merges depends on
     the keys, and the printed "combine" mixes the first two ways.
 
-    Examples
-    --------
     >>> work = WindowWork(num_rows=1.8e7, row_s=2e-6, num_windows=4, num_panes=60, num_groups=2000,
     ...     num_keys=2000, num_merges=86, copy_s=5e-7, merge_s=2e-7)
     >>> [mode_work_s(mode, work) for mode in SharingMode]
@@ -83,8 +79,6 @@ def mode_pause_s(mode: SharingMode, work: WindowWork) -> float:
 
     It is 0 if partial windows are behind an exchange. Enorm 2016, section 5.1.1.
 
-    Examples
-    --------
     >>> work = WindowWork(num_rows=1, row_s=1, num_windows=2, num_panes=2, num_groups=1,
     ...     num_keys=1, num_merges=2, copy_s=1, merge_s=1, num_migrations=3, migration_pause_s=2.0)
     >>> [mode_pause_s(mode, work) for mode in SharingMode]
@@ -98,14 +92,10 @@ def split_break_even_windows(work: WindowWork) -> float:
 
     The work's own number of windows does not matter. Without rows, the result is ``inf``.
 
-    Notes
-    -----
     **(H7)** Splitting is cheaper than not sharing if there are `W > 1 + (PW G K + Q)/(n E)` windows
     per row, with the symbols of (H6). Migrations cost the same both ways. Enorm 2016, section
     5.1.1, doi:10.1145/2933267.2933315, corrected.
 
-    Examples
-    --------
     >>> work = WindowWork(num_rows=1e5, row_s=2e-6, num_windows=1, num_panes=60, num_groups=2000,
     ...     num_keys=2000, num_merges=86, copy_s=5e-7, merge_s=2e-7)
     >>> split_break_even_windows(work)
@@ -117,12 +107,8 @@ def split_break_even_windows(work: WindowWork) -> float:
     return 1.0 + (sent_s + merged_s) / rows_s if rows_s > 0.0 else float("inf")
 
 
-class Move(NamedTuple):
-    """A key group, by its index on the node it leaves, that moves to another node."""
-
-    source: int
-    target: int
-    load: float
+Move: TypeAlias = tuple[int, int, float]
+"""The node that a key group leaves, the one that it moves to, and its load."""
 
 
 def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
@@ -131,17 +117,13 @@ def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
     ``nodes`` are the loads of the key groups of each node, in any one unit. There is at most one
     move per pair of nodes, and none if no move reduces the variance.
 
-    Notes
-    -----
     Flux 2003 as Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315) uses it: nodes are ordered by
     load; the first is paired with the last, the second with the second last, and so on. The largest
     group with less load than the difference of the pair moves. Spark cannot move single partitions
     of state; this models the gain of an even distribution.
 
-    Examples
-    --------
     >>> flux_moves([[30, 25, 20], [20, 20], [15, 10], [10]])
-    (Move(source=0, target=3, load=30),)
+    ((0, 3, 30),)
     """
     loads = [sum(groups) for groups in nodes]
     order = sorted(range(len(nodes)), key=lambda node: -loads[node])
@@ -150,7 +132,7 @@ def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
         difference = loads[first] - loads[last]
         fitting = [load for load in nodes[first] if 0 < load < difference]
         if fitting:
-            moves.append(Move(first, last, max(fitting)))
+            moves.append((first, last, max(fitting)))
     return tuple(moves)
 
 
@@ -159,16 +141,14 @@ def after_moves(
 ) -> tuple[tuple[float, ...], ...]:
     """Loads of the key groups of each node after moves, in the order of ``nodes`` (Enorm 2016).
 
-    Examples
-    --------
     >>> nodes = [[30, 25, 20], [10]]
     >>> [sum(groups) for groups in after_moves(nodes, flux_moves(nodes))]
     [45, 40]
     """
     loads = [list(groups) for groups in nodes]
-    for move in moves:
-        loads[move.source].remove(move.load)
-        loads[move.target].append(move.load)
+    for source, target, load in moves:
+        loads[source].remove(load)
+        loads[target].append(load)
     return tuple(map(tuple, loads))
 
 
@@ -210,8 +190,6 @@ def partition_deal(setting: WindowSetting) -> tuple[float, float]:
     Both are the load of the busiest slot over an even share. One of the partitions has, in
     addition, the share of the rows that one task always gets.
 
-    Notes
-    -----
     Flux 2003 as in Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315), repeated until nothing
     moves. Spark does not move partitions; the gain of a move may be achieved by other shuffle
     partitions or salted keys.

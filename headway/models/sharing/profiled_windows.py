@@ -60,8 +60,6 @@ def windows_of(profile: JobProfile) -> WindowSet | None:
     -----
     Enorm 2016, section 4.2 (doi:10.1145/2933267.2933315): windows of a start, a length, a slide.
 
-    Examples
-    --------
     >>> windows_of.__name__
     'windows_of'
     """
@@ -124,6 +122,7 @@ def _model_of_keys(
     costs = keyed_costs(profile)
     if costs is None:
         raise ValueError("the profile has no state rows on record")
+    row_s, state_row_s = costs
     baseline, profile_windows = profile.baseline, windows_of(profile) or windows
     profiled = duration_model(profile, *baseline.size)
     model = duration_model(profile, *configuration.size)
@@ -131,11 +130,11 @@ def _model_of_keys(
         _over(float(level.slope_at(1.0)), float(profiled_level.slope_at(1.0)))
         for level, profiled_level in zip(model.levels, profiled.levels, strict=True)
     ]
-    state_row_s = costs.state_row_s * slower[-1]
+    state_row_s *= slower[-1]
     keyed = keyed_model(
         model,
         _are_sources(profile),
-        row_s=costs.row_s * slower[0] * _rows_ratio(windows, profile_windows),
+        row_s=row_s * slower[0] * _rows_ratio(windows, profile_windows),
         state_rows_s=state_row_s * direct_state_writes(keys, windows),
     )
     return keyed, state_row_s
@@ -213,8 +212,6 @@ def cost_cases(setting: WindowSetting) -> Iterator[UnitCosts]:
 
     They are in wall time of a batch.
 
-    Notes
-    -----
     The time of a state row is as measured: updates and commits per written row, over the tasks that
     run at a time. If keys are given, it follows from (H10), and is as measured for rows that no row
     of the batch writes. A second state in a stage takes as long as tasks of the last stage without
@@ -294,8 +291,6 @@ def assumptions(profile: JobProfile) -> Iterator[str]:
     -----
     :mod:`headway.assumptions.sharing`: measured once each, 2026.
 
-    Examples
-    --------
     >>> assumptions.__name__
     'assumptions'
     """

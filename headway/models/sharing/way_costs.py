@@ -27,8 +27,6 @@ def batch_change(
 
     ``merges`` are the pieces from which a log merges windows.
 
-    Notes
-    -----
     **(H8)** A log changes the time of a batch by `L + l K_b (1 + T/g) - b_c (m - 1) n - u U_0`,
     with `L` for its files and `l` per row of partial windows. A batch in which windows are due
     takes `J R + l (Q + Q_w)` longer, for `J` jobs of `R` seconds each, `Q` merged rows and `Q_w`
@@ -75,8 +73,6 @@ def due_work(merges: MergePlan, keys: BatchKeys) -> tuple[float, float]:
     The `J` and `Q + Q_w` of (H8), over a steady horizon. One job emits the windows, and one more
     for each size keeps those from which larger windows are merged.
 
-    Examples
-    --------
     >>> windows = WindowSet.parse(["60s every 5s"])
     >>> plan = MergePlan(windows=windows, pane_ms=windows.pane_ms)
     >>> due_work(plan, BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0))
@@ -104,14 +100,10 @@ def update_merges(windows: WindowSet, batch_s: float) -> float:
 
     ``batch_s`` is the event time of a batch.
 
-    Notes
-    -----
     **(H9)** In update mode, a log merges `Σ_i (s_i + T)/l_i · (s_i + g)/(2g)` panes per key: the
     windows of (H2) from their starts until now, which are half full on average. Enorm 2016,
     doi:10.1145/2933267.2933315, has no such mode.
 
-    Examples
-    --------
     >>> update_merges(WindowSet.parse(["60s every 5s"]), 1.0)
     79.3
     """

@@ -16,8 +16,9 @@ from headway.assumptions.live import (
     RESTART_PAUSE_S,
 )
 from headway.assumptions.predictions import POLLING_DELAY_S, USUAL_PERSISTENCE_RATIO
+from headway.domain.live import ExecutorStep
 from headway.models.arrays import Array
-from headway.models.simulation.loop_run import LoopRun, Step
+from headway.models.simulation.loop_run import LoopRun
 from headway.models.simulation.rate_trace import BatchNoise, CumulativeRows
 
 _HAIR = 1e-9
@@ -130,8 +131,6 @@ def simulate_closed_loop(
     rows that had arrived when it started. A row is late if it arrived more than `L` before the
     commit of its batch; at the end, so are rows that no batch has committed.
 
-    Examples
-    --------
     >>> class Still:
     ...     period_s, sees_batches = 0.0, False
     ...     def wanted(self, sight):
@@ -170,7 +169,7 @@ class _Loop:
         self.pending: list[float] = []
         self.pause_s = 0.0
         self.trigger_s, self.most_rows = job.trigger_s, job.max_rows_per_trigger
-        self.steps = [Step(self.first_s, executors, job.trigger_s)]
+        self.steps = [self._step(self.first_s)]
         self.billed_s, self.billed_until_s = 0.0, self.first_s
         self.taken = self.busy_s = self.cpu_s = self.core_s = 0.0
         self.core_until_s = self.first_s
@@ -287,14 +286,17 @@ class _Loop:
             self.alive -= num_removed
             self.pause_s = max(self.pause_s, self.job.removal_pause_s)
         self.asked = executors
-        self.steps.append(Step(sight.at_s, executors, self.trigger_s))
+        self.steps.append(self._step(sight.at_s))
 
     def _restart(self, at_s: float, trigger_s: float) -> None:
         """Set another trigger interval, and its rate limit, from the next batch on."""
         self.most_rows *= max(trigger_s, _LEAST_LIMITED_S) / max(self.trigger_s, _LEAST_LIMITED_S)
         self.trigger_s = trigger_s
         self.pause_s = max(self.pause_s, self.job.restart_pause_s)
-        self.steps.append(Step(at_s, self.asked, trigger_s))
+        self.steps.append(self._step(at_s))
+
+    def _step(self, at_s: float) -> ExecutorStep:
+        return ExecutorStep(at_s=at_s, executors=self.asked, trigger_s=self.trigger_s)
 
     def _executors_come(self, moment: float) -> None:
         self._count_cores(moment)

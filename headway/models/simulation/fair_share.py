@@ -16,14 +16,10 @@ class FairShare(Generic[Payload]):
     It raises ``ValueError`` without a thread, or if ``num_servers`` is not above 0; a fraction of a
     server is a link slower than one stream. Times must not decrease.
 
-    Notes
-    -----
     **(S4)** Processor sharing: every active thread progresses at the rate `min(1, n/active)`. So
     one running sum of progress is enough for all threads, and the next job to end is the one whose
     end has the lowest sum. Exact.
 
-    Examples
-    --------
     >>> cores = FairShare[str](1.0, 2)
     >>> cores.submit(0.0, 0, 1.0, "a")
     >>> cores.submit(0.5, 1, 0.25, "b")

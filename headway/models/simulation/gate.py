@@ -125,8 +125,6 @@ def simulate_gate(
     arrived when it starts; its watermark, behind its start by one of the lags of (T5) drawn by
     their shares, closes windows for the next batch. A policy (G8) chooses the next query.
 
-    Examples
-    --------
     >>> from headway.domain import ScheduledQuery
     >>> work = QueryWork(query=ScheduledQuery(name="a", trigger_s=1.0), rate_per_s=100.0,
     ...                  before_s=0.1, after_s=0.1, fixed_core_s=0.4, per_row_core_s=0.0)

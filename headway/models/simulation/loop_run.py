@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
+from headway.domain.live import ExecutorStep
 from headway.models.arrays import Array
 from headway.models.simulation.rate_trace import CumulativeRows
 
 _NO_ROW = 1e-9
-
-
-class Step(NamedTuple):
-    """Requested executors and trigger interval from a given time on."""
-
-    at_s: float
-    executors: int
-    trigger_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +26,7 @@ class LoopRun:
     unread_late_rows: float
     """Rows older than the limit that no batch had committed when the trace ended. [rows]"""
     arrived_rows: float
-    steps: tuple[Step, ...]
+    steps: tuple[ExecutorStep, ...]
     """The first is the start; every other one is a change."""
     executor_s: float
     """Requested executors, integrated over time. [s]"""

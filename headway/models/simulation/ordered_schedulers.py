@@ -71,8 +71,6 @@ def simulate_scheduler(
     can use, they share its usable ones. Latencies are read from the curves of starts and exits,
     with a precision of about a slice. Prasaad, Ramalingam and Rajan (2018), section 6.
 
-    Examples
-    --------
     >>> from headway.domain.ordered import Operator, OperatorType
     >>> chain = tuple(Operator(name=str(c), type=OperatorType.STATELESS, cost_s=c * 1e-6)
     ...               for c in (10, 30))

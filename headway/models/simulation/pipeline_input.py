@@ -70,8 +70,6 @@ def rows_of_window(batches: InputBatches, period_s: float, mapper: int, end_s: f
 
     It is 0 if none arrived. The rows of a batch arrive over the input period ``period_s``.
 
-    Examples
-    --------
     >>> at_s, rows = np.array([1.0, 2.0]), np.array([10.0, 20.0])
     >>> mapper, before = np.zeros(2, dtype=np.int64), np.array([0.0, 10.0])
     >>> two = InputBatches(at_s, rows, at_s, at_s, mapper, before, rows)

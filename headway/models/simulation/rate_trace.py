@@ -113,8 +113,6 @@ def simulate_rate_trace(
     autoregression over batches with coefficient 0.95, and each run has a factor with the spread
     between runs.
 
-    Examples
-    --------
     >>> runs = simulate_rate_trace(
     ...     lambda rows: np.full_like(rows, 2.0), np.array([0.0, 100.0]), np.array([10.0]), 10.0,
     ...     noise=BatchNoise(batch_ratio=0.0), seed=1, num_runs=1, dispersion=0.0,
@@ -249,8 +247,6 @@ def grid_point_after(moment: Array, trigger_s: float) -> Array:
     moment : (...) array
     trigger_s : float, > 0
 
-    Examples
-    --------
     >>> grid_point_after(np.array([0.0, 1.9]), 2.0)
     array([2., 2.])
     """

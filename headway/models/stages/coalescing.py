@@ -28,8 +28,6 @@ def coalesced_tasks(
     task, so `T = ⌈P/k⌉`. If the last task is left with less than `s`, it is merged with the one
     before. `ShufflePartitionsUtil` of Spark 4.3, with which 13 batches of 79 kB to 1.8 MB agree.
 
-    Examples
-    --------
     >>> rule = Coalescing(exchange_bytes_per_row=100.0, advisory_bytes=2**26, smallest_bytes=2**20)
     >>> [coalesced_tasks(rule, size_bytes, 8, 64) for size_bytes in (8e4, 4e6, 1e8, 1e10)]
     [1, 3, 8, 64]
@@ -59,8 +57,6 @@ def num_tasks_at(
     batch_rows : float, >= 0
     num_slots, shuffle_partitions : int, >= 1
 
-    Examples
-    --------
     >>> from headway.formats.profile_file import load_profile
     >>> stage = load_profile("examples/word-count.profile.yaml").stages[1]
     >>> num_tasks_at(stage, 1e3, 2, 8)
@@ -81,8 +77,6 @@ def usual_tasks(pool: Sequence[StageProfile], num_slots: int, shuffle_partitions
     ----------
     num_slots, shuffle_partitions : int, >= 1
 
-    Examples
-    --------
     >>> usual_tasks([], 2, 8)
     []
     """

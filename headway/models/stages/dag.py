@@ -30,8 +30,6 @@ class StageDag:
     launch_s : float, >= 0
         Time that launching a task adds to its time on a core.
 
-    Examples
-    --------
     >>> scan = JobStage(num_tasks=8, mean_s=0.5, cv=0.3)
     >>> StageDag(stages=(scan, JobStage(num_tasks=4, mean_s=1.0, cv=0.3, parents=(0,)))).work_s
     8.0
@@ -84,8 +82,6 @@ def run_time(dag: StageDag, num_cores: int) -> Moment:
     num_cores : int, >= 1
         All are free at the start.
 
-    Examples
-    --------
     >>> stages = tuple(
     ...     JobStage(num_tasks=n, mean_s=1.0, cv=0.3, parents=p)
     ...     for n, p in ((24, ()), (24, ()), (8, (0, 1)))
@@ -118,8 +114,6 @@ def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
 
     Graham (1966), Aven (1985). Proven for independent task times; the largest lognormals by (X2).
 
-    Examples
-    --------
     >>> dag = StageDag(stages=(JobStage(num_tasks=8, mean_s=1.0, cv=0.0),), driver_gap_s=0.5)
     >>> run_time_bounds(dag, 4)
     (2.5, 3.25)

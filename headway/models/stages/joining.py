@@ -51,8 +51,6 @@ def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
 
     Exact for two points in time whose unshared parts are shifted lognormals.
 
-    Examples
-    --------
     >>> pair = Moment(0.0, np.array([1.0, 0.0])), Moment(0.0, np.array([0.0, 1.0]))
     >>> latest(pair, np.zeros(2)).mean_s, latest(pair, np.zeros(2)).sd_s
     (0.5642, 0.826)

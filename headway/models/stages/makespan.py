@@ -44,8 +44,6 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     deviation within 35% of a simulation for cv 0.05 to 2, 2 to 64 cores and 1.25 to 10 tasks per
     core.
 
-    Examples
-    --------
     >>> makespan_moments(25, 8, 0.0)
     MeanAndSd(mean=4.0, sd=0.0)
     >>> makespan_moments(24, 16, 0.3)
@@ -71,8 +69,6 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
 
     Cheap enough to prune a search before (M1)-(M5) are evaluated. The unit is the mean task time.
 
-    Examples
-    --------
     >>> float(makespan_lower_bound(24, 16))
     1.5
     """
@@ -97,8 +93,6 @@ def mean_first_idle(num_tasks: int, num_cores: int, cv: float) -> float:
     theory.md (M3), (M5): the start of one more task, which does not depend on how long that task
     takes.
 
-    Examples
-    --------
     >>> mean_first_idle(25, 8, 0.0), mean_first_idle(7, 8, 0.3)
     (3.0, 0.0)
     """

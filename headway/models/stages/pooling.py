@@ -26,8 +26,6 @@ class JobStage:
     parents : tuple of int
         Numbers of the stages that must have ended before, lower than the stage's own.
 
-    Examples
-    --------
     >>> JobStage(num_tasks=8, mean_s=0.5, cv=0.3).work_s
     4.0
     """
@@ -53,8 +51,6 @@ class JobStage:
 def sinks_of(stages: tuple[JobStage, ...]) -> tuple[int, ...]:
     """Numbers of the stages that no other stage waits for, ascending (J3).
 
-    Examples
-    --------
     >>> first = JobStage(num_tasks=1, mean_s=1.0, cv=0.0)
     >>> sinks_of((first, first, JobStage(num_tasks=1, mean_s=1.0, cv=0.0, parents=(0,))))
     (1, 2)
@@ -73,8 +69,6 @@ def pooled_stages(stages: tuple[JobStage, ...]) -> tuple[tuple[JobStage, ...], t
     if the variance between their means is at most a tenth of that within them. The pool has the
     mean and the variance of all their tasks.
 
-    Examples
-    --------
     >>> scans = tuple(JobStage(num_tasks=4, mean_s=mean, cv=0.5) for mean in (1.0, 1.2, 9.0))
     >>> merged, pool_of = pooled_stages(scans)
     >>> pool_of, merged[0].num_tasks, merged[0].mean_s

@@ -22,8 +22,6 @@ class StageSchedule:
     free at the start. ``driver_gap_s`` is the time from the end of a stage's last parent to its
     first launch.
 
-    Notes
-    -----
     **(J4)** Estimate: the mean progress of the stages is followed from event to event. A stage on
     `c` cores progresses at the rate `1/M(T, c)`, (M1)-(M5). It occupies all its cores until a
     further task would start (M3), then fewer and fewer, as `(1-x)^k` with the mean that its
@@ -35,8 +33,6 @@ class StageSchedule:
 
     An instance is run once.
 
-    Examples
-    --------
     >>> stages = tuple(JobStage(num_tasks=count, mean_s=1.0, cv=0.0) for count in (8, 2))
     >>> [end.mean_s for end in StageSchedule(stages, 0.5, 4).stage_ends()]
     [2.5, 3.5]

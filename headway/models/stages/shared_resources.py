@@ -31,8 +31,6 @@ class ThreadGroup:
     busy_ratio : float or (n,) array, 0 to 1
         Share of time that each would be busy if it were alone.
 
-    Examples
-    --------
     >>> ThreadGroup(num_threads=4, busy_ratio=0.3).demand
     1.2
     """
@@ -70,8 +68,6 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
     since it uses only the mean of the others. It is 18% low for 12 threads busy 0.25 on 4 cores,
     and 60% high for 7 threads busy 0.5. `inf` for `d ≥ n`.
 
-    Examples
-    --------
     >>> published_slowdown(4, np.array([2.0, 3.5, 4.0]))
     array([ 1.,  2., inf])
     """
@@ -97,8 +93,6 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
     time. For threads that rest after their work for `(1-u)/u` of its length, `u' = u/(u+e(1-u))`,
     `e = E min(1, n/(j+2))`, with `j` binomial for `K - 1` threads.
 
-    Examples
-    --------
     >>> float(alternating_slowdown(4, ThreadGroup(num_threads=7, busy_ratio=0.5)))
     1.24
     """
@@ -139,8 +133,6 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     mappers with one batch each at the same time slow a reducer by 1.24 where (R3) predicts 1.05,
     and a reducer busy 0.82 of the time then falls behind.
 
-    Examples
-    --------
     >>> mappers, reducers = clocked_slowdowns(
     ...     4,
     ...     [
@@ -178,8 +170,6 @@ def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Arra
     others : sequence of ThreadGroup
         With the share of time that they are actually busy.
 
-    Examples
-    --------
     >>> float(slowdown_beside(2, [ThreadGroup(num_threads=3, busy_ratio=1.0)]))
     2.0
     """

@@ -48,8 +48,6 @@ def zipf_key_shares(num_keys: int, exponent: float, *, num_top_keys: int = 2000)
     **(K2)** Zipf frequencies: `p_k ∝ k^(-s)` for the top keys. Beyond them, ranks within 2% of each
     other share a class of mass `∫_(l+1/2)^(h+1/2) x^(-s) dx`.
 
-    Examples
-    --------
     >>> float(zipf_key_shares(100_000_000, 1.0).share[0])
     0.0527
     """
@@ -87,8 +85,6 @@ def random_partition_loads(
     normal with mean `Σ p/P`, variance `Σ p^2/P` and, by the expansion of Cornish and Fisher, third
     moment `Σ p^3/P`. If there are fewer than 30 keys per partition, all are placed at random.
 
-    Examples
-    --------
     >>> random_partition_loads(zipf_key_shares(1000, 1.2), 16, seed=1).shape
     (200, 16)
     """
@@ -130,8 +126,6 @@ def combined_rows(share: Array, num_rows: Numeric, num_map_tasks: Numeric) -> Ar
 
     Sums, counts and averages combine; sessions, joins and arbitrary state do not.
 
-    Examples
-    --------
     >>> combined_rows(np.array([0.9, 0.0999, 0.0001]), 10_000.0, 4)
     array([4.   , 4.   , 0.885])
     """
@@ -160,8 +154,6 @@ def hot_start_makespan(task_times_s: Array, num_cores: int) -> Array:
     in closed form. It is also at least the sum of the `k + 1` shortest of the `kC + 1` longest
     tasks, for every `k`. With `P ≤ C` it is `d_max`.
 
-    Examples
-    --------
     >>> float(hot_start_makespan(np.array([8.0, 1.0, 1.0, 1.0, 1.0]), 2))
     9.00
     """

@@ -20,8 +20,6 @@ def split_tasks(rule: FileSplits, batch_rows: float, parallelism: int) -> int:
     `T = p⌈n/(pq)⌉` for `p` topic partitions of Kafka with `maxRecordsPerPartition` `q`, whose rows
     are distributed evenly. A stage that reads the source `s` times has `sT` tasks.
 
-    Examples
-    --------
     >>> rule = FileSplits(file_rows=1e3, file_bytes=2e5, max_split_bytes=2**27,
     ...                   open_cost_bytes=2**22)
     >>> [split_tasks(rule, rows, parallelism=4) for rows in (1e3, 3e3, 8e3, 1e6)]
@@ -50,8 +48,6 @@ def source_tasks(rule: SourceTasks, batch_rows: float, num_slots: int) -> int:
     batch_rows : float, >= 0
     num_slots : int, >= 1
 
-    Examples
-    --------
     >>> from headway.domain import DefaultParallelism, RecordSplits
     >>> source_tasks(SourceTasks(parallelism=DefaultParallelism()), 1e3, num_slots=6)
     6

@@ -39,8 +39,6 @@ def spark_hash(values: Keys, kind: KeyKind, seed: int | Int32Array = SPARK_SEED)
     byte with sign. Further columns start from the hash so far; a null leaves it unchanged. Exact;
     compared with Spark 4.3.0.
 
-    Examples
-    --------
     >>> spark_hash(["a", "Grüße"], "string").tolist()
     [1485273170, 1598803708]
     >>> spark_hash([7], "long", spark_hash(["a"], "string")).tolist()
@@ -115,8 +113,6 @@ def known_partition_loads(
         Rows of each key in any unit, not all 0.
     shuffle_partitions : int, >= 1
 
-    Examples
-    --------
     >>> hashes = spark_hash(["a", "ab", "abc"], "string")
     >>> known_partition_loads(hashes, np.array([2.0, 1.0, 1.0]), 4)
     array([0.25, 0.  , 0.5 , 0.25])

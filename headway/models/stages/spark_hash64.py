@@ -37,8 +37,6 @@ def spark_xxhash64(values: Keys, kind: KeyKind) -> Int64Array:
     (K7). Integers are hashed as one half word, longs as one word, strings as UTF-8. Exact; longs
     are compared with the tasks of Spark 4.3.0, strings with the published hash.
 
-    Examples
-    --------
     >>> spark_xxhash64(["Spark"], "string").tolist(), spark_xxhash64([0], "long").tolist()
     ([-4294468057691064905], [-5252525462095825812])
     """

@@ -40,8 +40,6 @@ _COALESCE_KEY = "spark.sql.adaptive.coalescePartitions.enabled"
 def advice_of(setting: ExplainedSetting) -> tuple[Advice, ...]:
     """Advice in the order of certainty: advice with a computed effect comes first.
 
-    Notes
-    -----
     **(P14)** The effect of advice is computed if possible, for the plan with the watermark delay
     shortened by `(w+δ) mod B` and a millisecond (W7); with as many source tasks as slots; without
     coalescing, if a coalesced stage (T7) has fewer tasks than slots and partitions; with each
@@ -84,8 +82,6 @@ def _without_a_latency(setting: ExplainedSetting) -> Iterator[str]:
 def _lower_watermark(setting: ExplainedSetting) -> Iterator[Advice]:
     """A watermark that is passed just after a trigger waits for the next trigger: theory.md (W7).
 
-    Notes
-    -----
     **(W7)** On the grid, `L_w` is a step function of `w`. If `h` is a multiple of `B`, reducing `w`
     by a millisecond more than `(e+w+δ) mod B` reduces `L_w` by `B`; of several `δ`, the median
     counts.

@@ -35,8 +35,6 @@ class Why(StrEnum):
 class Cause:
     """Effect of one cause, or of several that cannot be separated, on nodes and cost.
 
-    Examples
-    --------
     >>> Cause(whys=(Why.RATE,), before="24k/s", after="48k/s", nodes=(2, 3)).in_words
     'rate 24k/s -> 48k/s: 3 nodes instead of 2'
     """
@@ -95,8 +93,6 @@ def causes(before: Sized, after: Sized, needs: Needs) -> tuple[Cause, ...]:
 
     The costs of the steps add up to the change of the cost.
 
-    Examples
-    --------
     >>> then = Sized(rate_per_s=1e4, promises=(), nodes=2, cost_per_hour=0.2)
     >>> now = Sized(rate_per_s=2e4, promises=(), nodes=5, cost_per_hour=1.0)
     >>> for cause in causes(then, now, lambda rate_per_s, promises: 3):

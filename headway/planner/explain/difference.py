@@ -43,8 +43,6 @@ class Unit(StrEnum):
 class Figure:
     """One quantity of both plans; None if unavailable.
 
-    Examples
-    --------
     >>> Figure(name="nodes", unit=Unit.COUNT, before=2.0, after=3.0).change_ratio
     0.5
     """
@@ -272,8 +270,6 @@ def phase_parts(before: Prediction, after: Prediction) -> tuple[Part, ...]:
 def parts(before_s: Mapping[str, float], after_s: Mapping[str, float]) -> tuple[Part, ...]:
     """The parts that changed, largest change first.
 
-    Examples
-    --------
     >>> [part.name for part in parts({"wait": 0.5, "stage 0": 0.1}, {"wait": 0.5, "stage 0": 0.2})]
     ['stage 0']
     """

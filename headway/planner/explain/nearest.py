@@ -54,8 +54,6 @@ class Nearest:
     ``highest`` are the max rates of all settings of each offer, ``answered`` the questions whose
     fewest nodes are already known.
 
-    Notes
-    -----
     **(P13)** Physical floor: driver phases and one task of each level, without rows, noise and
     margin, with the wait for a trigger no longer than that batch (or for the fixed trigger). No
     number of nodes has a lower latency. If the targets are infeasible, one side at a time is

@@ -30,8 +30,6 @@ def rules_of_thumb(
 
     Rules without a number of nodes get that of the plan.
 
-    Notes
-    -----
     **(P12)** Rules of thumb are settings like any other, and compared with (T6) like the plan.
     Dynamic allocation requests executors while tasks wait longer than a second, and removes
     executors that are idle for a minute, which never happens between batches. It settles at the

@@ -117,8 +117,6 @@ class BatchRunTime:
 
         ``core_speed_ratio`` is the speed of its cores over that of the profiled ones. [-]
 
-        Notes
-        -----
         **(P26)** A batch job meets its deadline `L` with the probability `Φ(ln(L/T)/s)`, with `T`
         its expected run time and `s` that of (P16). With declared figures it is `Φ(z)`, with `z`
         the score from -3 to 3 at which the run lasts `L` by (P19). The verdict is as in (P23).
@@ -200,8 +198,6 @@ class BatchRunTime:
 class BacklogRunTime:
     """Batch after batch, and what the first ones take longer: a `JobTime`.
 
-    Notes
-    -----
     **(P29)** Backlog of a stream: a run that reads `N` rows in batches of `R`, one after the other,
     takes `T = k D(R) + D(N-kR) + w D(R)`, with `D` of (T1) at its slots, `k` the number of full
     batches, and no second term if `kR = N`. `R` is the median of the profiled run, since a limit on

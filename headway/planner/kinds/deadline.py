@@ -67,8 +67,6 @@ def plan_for_deadline(
     cost per run, or the shortest run. Raises InputError if the profile is not that of a batch job,
     or its cores are not recorded.
 
-    Notes
-    -----
     **(P16)** Batch jobs: the recorded stages form the graph of (J1)-(J5). A stage without parents
     waits for the stage that ended last before it started, since jobs follow each other as the
     program submits them. Light stages are work distributed over the slots, and the driver's time

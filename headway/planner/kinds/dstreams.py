@@ -56,8 +56,6 @@ def plan_dstreams(
     nodes, the lowest cost, or the lowest latency within the spaces. Raises InputError if the
     profile lacks what a plan needs.
 
-    Notes
-    -----
     theory.md (V7). Numbers of nodes are tried from one upwards, each with the profiled batch
     interval first, since another one is a change of the application's code.
     """

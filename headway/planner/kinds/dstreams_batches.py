@@ -39,8 +39,6 @@ class DStreamsBatches:
     One run at one rate does not show what a task costs without rows, so ``growth`` is the assumed
     factor on task run times for a given factor on rows.
 
-    Notes
-    -----
     **(V7)** From a profile to the job of (V1): the stages of a typical batch form the graph of
     (J1)-(J5), one job after the other, on the slots that receivers leave free, or on a `k`-th of
     these if `k` jobs run at a time. The excess of the recorded batches over this is the driver's

@@ -15,9 +15,8 @@ from headway.domain.ordered import OrderedPipeline, Scheduler
 from headway.domain.result import Result
 from headway.errors import InputError, argument
 from headway.limits import MOST_CORES
-from headway.models.ordered.allocation import Allocation
+from headway.models.ordered.allocation import Allocation, WholeAllocation
 from headway.models.ordered.chain import (
-    OnSpark,
     OperatorLatency,
     most_workers,
     on_spark,
@@ -36,8 +35,8 @@ class OperatorsPrediction(Result):
 
     ``allocation`` has the maximum throughput with order preserved (O10), ``unordered`` the one if
     ordering cost nothing (O1). ``workers`` are those of each operator at its rate, and
-    ``latencies`` are from its start to the exit in order; ``spark`` is the same work as stages of
-    Spark.
+    ``latencies`` are from its start to the exit in order. As stages of Spark, the same work is done
+    at ``micro_batch_per_s``, and in ``real_time``, which needs as many slots as stages.
     """
 
     result_kind = "ordered-prediction"
@@ -46,7 +45,8 @@ class OperatorsPrediction(Result):
     unordered: Allocation
     workers: tuple[float, ...]
     latencies: tuple[OperatorLatency, ...]
-    spark: OnSpark
+    micro_batch_per_s: float
+    real_time: WholeAllocation | None
 
     @property
     def is_saturated(self) -> bool:
@@ -114,6 +114,7 @@ def predict_operators(pipeline: OrderedPipeline) -> OperatorsPrediction:
     throughput_per_s = allocation.throughput_per_s
     share = min(1.0, (pipeline.rate_per_s or throughput_per_s) / throughput_per_s)
     workers = tuple(share * float(num_workers) for num_workers in allocation.workers)
+    micro_batch_per_s, real_time = on_spark(pipeline)
     return OperatorsPrediction(
         pipeline=pipeline,
         allocation=allocation,
@@ -123,7 +124,8 @@ def predict_operators(pipeline: OrderedPipeline) -> OperatorsPrediction:
             operator_latency(operator, pipeline, busy)
             for operator, busy in zip(pipeline.operators, workers, strict=True)
         ),
-        spark=on_spark(pipeline),
+        micro_batch_per_s=micro_batch_per_s,
+        real_time=real_time,
     )
 
 

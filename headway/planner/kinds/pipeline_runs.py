@@ -115,8 +115,6 @@ def simulate_runs(
 def is_growing(latencies_s: Array) -> bool:
     """Whether later ones take longer, or have not ended.
 
-    Examples
-    --------
     >>> is_growing(np.array([1.0, 1.1, 0.9, 1.0])), is_growing(np.array([1.0, 1.0, 2.0, 2.0]))
     (False, True)
     """

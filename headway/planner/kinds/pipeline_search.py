@@ -120,8 +120,6 @@ def plan_rounds(questions: tuple[PipelineQuestion, ...]) -> RoundsPlan:
 def plan_pipeline(question: PipelineQuestion) -> PipelinePlan:
     r"""The smallest number of nodes with a setting that meets the target, and that setting.
 
-    Notes
-    -----
     **(L16)** `Λ(S) = max_θ λ` subject to `Ψ(λ, S, θ) ≤ L`; `S*` is the smallest `S` with
     `Λ(S) ≥ λ_0`, and `Θ(S*)` the setting that reaches `Λ(S*)` (VLDB'15, 3.1). Over lists of
     settings, `Λ` is found exactly: settings whose floor (L15) exceeds the limit are skipped, and

@@ -37,8 +37,6 @@ def stages_of(
 ) -> list[RealTimeStage]:
     """The stages of a profiled query, as they run in Real-Time Mode.
 
-    Notes
-    -----
     **(N9)** From a profile of micro-batches: a stage has one task per source partition or shuffle
     partition. A row takes its `t_1` of (T2), lognormal with a coefficient of variation of 1, since
     tasks only show the mean of many rows. The rows that enter a stage are those of the smallest

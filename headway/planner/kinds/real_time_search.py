@@ -53,8 +53,6 @@ def planned(
     ``spaces`` are the available nodes, by node type. ``shuffle_partitions`` and ``batch_length_s``
     are given if they are fixed. A row takes ``path_s`` from the source and to the sink.
 
-    Notes
-    -----
     **(N10)** The shuffle partitions are the fewest with which no task is busier than 0.7, at the
     confidence of the plan, and the target is met; the slots are those of (N1). A batch lasts 5 min,
     or longer if a gap `g`, 2.2 times the usual one, would otherwise be part of the quantile `q`:

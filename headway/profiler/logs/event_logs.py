@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from headway.errors import EventLogError, ExitCode, LogNotFetchedError
+from headway.errors import EventLogError, ExitCode
 from headway.lazy_classes import dataclass
 from headway.redaction import one_line
 
@@ -70,8 +70,10 @@ class UnreadableLogError(EventLogError):
     """Why one source or log cannot be read; the others can."""
 
 
-class UnfetchedLogError(UnreadableLogError, LogNotFetchedError):
+class UnfetchedLogError(UnreadableLogError):
     """The same, if the log itself may be correct: no answer from a server, disk full."""
+
+    exit_code = ExitCode.FAILURE
 
 
 def failure_of(name: str, error: Exception) -> LogFailure:
@@ -94,7 +96,7 @@ def nothing_read(failures: Sequence[LogFailure]) -> EventLogError:
     if len(failures) > _MOST_LISTED:
         lines.append(f"and {len(failures) - _MOST_LISTED} more")
     is_input = all(failure.exit_code == ExitCode.INVALID for failure in failures)
-    kind = EventLogError if is_input else LogNotFetchedError
+    kind = EventLogError if is_input else UnfetchedLogError
     return kind("\n".join(lines))
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from enum import Enum, auto
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from headway.lazy_classes import dataclass
 from headway.profiler.logs.event_logs import EventLog, LogFile, UnreadableLogError
@@ -39,13 +38,12 @@ class FoundFile:
     file: LogFile
 
 
-class _Layout(Enum):
-    ROLLING = auto()  # Spark: events_N_<application>
-    DATABRICKS = auto()  # eventlog-<time>.gz, ..., eventlog
-    RECORDER = auto()  # Headway: <name>.headway.jsonl.N, ..., <name>.headway.jsonl
-    SINGLE = auto()
-
-
+_Layout: TypeAlias = Literal[
+    "rolling",  # Spark: events_N_<application>
+    "databricks",  # eventlog-<time>.gz, ..., eventlog
+    "recorder",  # Headway: <name>.headway.jsonl.N, ..., <name>.headway.jsonl
+    "single",
+]
 _Family: TypeAlias = tuple[str, _Layout, str]
 """What the files of one log have in common: folder, layout, and application."""
 
@@ -152,12 +150,12 @@ def group_into_logs(files: Sequence[FoundFile]) -> list[EventLog]:
 
 def _family_of(file: FoundFile) -> _Family:
     if match := _ROLLING_PART.fullmatch(file.base_name):
-        return file.folder, _Layout.ROLLING, match[2]
+        return file.folder, "rolling", match[2]
     if _DATABRICKS_PART.fullmatch(file.base_name):
-        return file.folder, _Layout.DATABRICKS, ""
+        return file.folder, "databricks", ""
     if match := _RECORDER_PART.fullmatch(file.base_name):
-        return file.folder, _Layout.RECORDER, match[1]
-    return file.folder, _Layout.SINGLE, finished_name(file.base_name)
+        return file.folder, "recorder", match[1]
+    return file.folder, "single", finished_name(file.base_name)
 
 
 def _growing_folders(files: Iterable[FoundFile]) -> set[str]:
@@ -171,7 +169,7 @@ def _log_of(
 ) -> EventLog:
     _, layout, application = family
     match layout:
-        case _Layout.ROLLING:
+        case "rolling":
             parts, compacted = _rolling_parts(members)
             folder = members[0].folder_name
             return EventLog(
@@ -181,13 +179,13 @@ def _log_of(
                 compacted=compacted,
                 num_missing_parts=_num_missing(parts),
             )
-        case _Layout.DATABRICKS:
+        case "databricks":
             members = sorted(members, key=_databricks_place)
             name = members[0].name if len(members) == 1 else members[0].folder_name
-        case _Layout.RECORDER:
+        case "recorder":
             members = sorted(members, key=_recorder_place)
             name = members[-1].name
-        case _Layout.SINGLE:
+        case "single":
             # Spark renames the file when the application ends, so if both exist, one is a leftover
             # copy.
             members = sorted(members, key=lambda file: file.base_name.endswith(_IN_PROGRESS))[:1]

@@ -108,8 +108,6 @@ def _checked(blocks: Sequence[_Lz4Block]) -> Iterator[bytes]:
 def _xxh32(blocks: Sequence[bytes]) -> list[int]:
     """XXH32 of blocks of equal length in parallel, with the seed of lz4-java.
 
-    Notes
-    -----
     Y. Collet, "xxHash fast digest algorithm", specification 0.1.1 (2018).
 
     >>> [hex(digest) for digest in _xxh32([b"", b""])]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from headway.assumptions.logs import (
     SHORT_PAUSE_RATIO,
 )
 from headway.domain import Drain, EventTimeLag, ObservedArrivals
-from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.profiler.offsets import counts_rows, num_source_partitions, rows_between
 from headway.profiler.recorded_queries import QueryLife
@@ -31,30 +30,23 @@ from headway.profiler.streaming.samples import ArrivalSeries, QueryRun, SourceSa
 _MOST_LAGS = 12
 _DIGITS_OF_MS = 3
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchArrivals:
-    """One batch at its sources: the time since the previous batch, its rows, the offsets.
-
-    ``sources_before`` are the offsets at the previous batch.
-    """
-
-    interval_s: float
-    num_rows: float
-    sources: tuple[SourceSample, ...]
-    sources_before: tuple[SourceSample, ...]
+_Sources: TypeAlias = tuple[SourceSample, ...]
 
 
-def arrival_series(batches: Sequence[BatchArrivals]) -> ArrivalSeries:
+def arrival_series(
+    intervals_s: Sequence[float],
+    rows: Sequence[float],
+    sources: Sequence[tuple[_Sources, _Sources]],
+) -> ArrivalSeries:
     """Arrivals in the intervals of consecutive batches.
 
+    ``sources`` has the offsets of each batch, and of the one before it; empty if they are not used.
     Offsets are used only if, over the batches, the difference between start and end equals the rows
     that the batch read. Arrivals are the rows that a batch took plus the increase of the rows that
     it left behind: the advance of the latest offset, which no rate limit affects.
     """
-    interval_s = np.array([batch.interval_s for batch in batches], dtype=np.float64)
-    taken_rows = np.array([batch.num_rows for batch in batches], dtype=np.float64)
-    if not batches or not _offsets_count_rows(batches):
+    interval_s, taken_rows = np.array(intervals_s, np.float64), np.array(rows, np.float64)
+    if not _offsets_count_rows(sources, rows):
         return ArrivalSeries(
             counted="rows",
             arrived_rows=taken_rows,
@@ -62,10 +54,9 @@ def arrival_series(batches: Sequence[BatchArrivals]) -> ArrivalSeries:
             lag_rows=None,
             partition_rows={},
         )
-    lag_rows = np.array([_total_lag(batch.sources) for batch in batches])
-    lag_before_rows = np.array([_total_lag(batch.sources_before) for batch in batches])
+    lag_rows, lag_before_rows = np.array([tuple(map(_total_lag, both)) for both in sources]).T
     by_partition: Counter[str] = Counter()
-    for source in (source for batch in batches for source in batch.sources):
+    for source in (source for of_batch, _ in sources for source in of_batch):
         # Other offsets are positions, too, but not of partitions.
         if num_source_partitions(source.end) is not None:
             by_partition.update(rows_between(source.start, source.end))
@@ -115,12 +106,13 @@ def observed_arrivals(
     )
 
 
-def _offsets_count_rows(batches: Sequence[BatchArrivals]) -> bool:
-    sources = [source for batch in batches for source in (*batch.sources, *batch.sources_before)]
-    if not sources or any(source.end is None or source.latest is None for source in sources):
+def _offsets_count_rows(
+    sources: Sequence[tuple[_Sources, _Sources]], rows: Sequence[float]
+) -> bool:
+    samples = [source for of_batch, before in sources for source in (*of_batch, *before)]
+    if not samples or any(source.end is None or source.latest is None for source in samples):
         return False
-    pairs = [[(source.start, source.end) for source in batch.sources] for batch in batches]
-    return counts_rows(pairs, [batch.num_rows for batch in batches])
+    return counts_rows([[(at.start, at.end) for at in of_batch] for of_batch, _ in sources], rows)
 
 
 def _total_lag(sources: Sequence[SourceSample]) -> float:
@@ -139,21 +131,18 @@ def arrivals_or_drain(
     """
     # Batches without rows took time, too.
     batches = [
-        BatchArrivals(
-            interval_s=intervals_s[report["batch_id"]],
-            num_rows=known_rows(report),
-            sources=source_samples(report),
-            sources_before=source_samples(before),
-        )
+        (before, report)
         for before, report in pairwise(observed)
         if report["batch_id"] in intervals_s and known_rows(report) >= 0
     ]
+    lengths_s = [intervals_s[report["batch_id"]] for _, report in batches]
+    rows = [known_rows(report) for _, report in batches]
     drain = _drain_of(reports, intervals_s, life)
-    if drain is None:
-        return arrival_series(batches), None
-    # What arrives meanwhile is left to the next run: rows that were read stand for a rate.
-    without_offsets = [replace(batch, sources=(), sources_before=()) for batch in batches]
-    return arrival_series(without_offsets), drain
+    if drain is not None:
+        # What arrives meanwhile is left to the next run: rows that were read stand for a rate.
+        return arrival_series(lengths_s, rows, ()), drain
+    sources = [(source_samples(report), source_samples(before)) for before, report in batches]
+    return arrival_series(lengths_s, rows, sources), None
 
 
 def _drain_of(

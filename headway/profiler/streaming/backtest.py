@@ -20,7 +20,7 @@ from headway.profiler.collect import CollectedLogs
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.streaming.job_runs import runs_of_job
 from headway.profiler.streaming.samples import BatchSample, QueryRun
-from headway.profiler.streaming.summarize import profile_of
+from headway.profiler.streaming.summarize import profile_from
 from headway.units import counted
 
 BY_SETTING = "each setting predicted from the runs at all other settings"
@@ -42,19 +42,17 @@ def backtest(
 
     EventLogError also if there is not enough data to leave a part out.
     """
-    job = runs_of_job(logs, event_logs, queries, trigger_s)
-    by_setting = _settings(job.runs)
+    runs, apps, notes = runs_of_job(logs, event_logs, queries, trigger_s)
+    by_setting = _settings(runs)
     rule, folds = (
-        (BY_SETTING, _without_each(by_setting))
-        if len(by_setting) > 1
-        else (BY_TIME, _halves(job.runs))
+        (BY_SETTING, _without_each(by_setting)) if len(by_setting) > 1 else (BY_TIME, _halves(runs))
     )
     judged = []
     for fitted, held_out in folds:
-        profile = profile_of(replace(job, runs=fitted, notes=()), logs, event_logs, version)
+        profile = profile_from(fitted, apps, logs, event_logs, version)
         judged += [(run.batches[0].started_s, _judged(run, profile)) for run in held_out]
     judged.sort(key=lambda placed: placed[0])
-    return Backtest(rule=rule, runs=tuple(run for _, run in judged), notes=job.notes)
+    return Backtest(rule=rule, runs=tuple(run for _, run in judged), notes=notes)
 
 
 def _settings(runs: Sequence[QueryRun]) -> list[list[QueryRun]]:

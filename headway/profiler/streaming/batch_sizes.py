@@ -37,8 +37,6 @@ def has_one_size(runs: Sequence[QueryRun]) -> bool:
 def without_feedback(runs: Sequence[QueryRun]) -> Array:
     """What to multiply the rows of each batch by, so that batches before it do not show in them.
 
-    Notes
-    -----
     **(E47)** At one rate, a query on no trigger, or on one that its batches overrun, has batches as
     large as the one before was long: durations whose slowness lasts for several batches look like a
     cost of rows, and nothing in them tells the two apart. So for (E2), a batch has the rows that

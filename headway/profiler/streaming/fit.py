@@ -140,11 +140,13 @@ def _fit_at_one_age(
     handovers_s = 0.0
     task_times = []
     for stage, stage_times in zip(stage_runs, times.stages, strict=True):
-        fit = fit_stage(stage, stage_times, stages, at_one_size=at_one_size)
-        stages += (fit.stage,)
-        handovers_s += fit.handover_s
-        if fit.task_time is not None:
-            task_times.append(fit.task_time)
+        fitted, handover_s, task_time = fit_stage(
+            stage, stage_times, stages, at_one_size=at_one_size
+        )
+        stages += (fitted,)
+        handovers_s += handover_s
+        if task_time is not None:
+            task_times.append(task_time)
     phases = _fit_driver_phases(times, handovers_s, batch_weights(runs))
     return phases, stages, row_cost_half_range(task_times)
 

@@ -192,8 +192,6 @@ def _cause_of_phase(name: str, shape: QueryShape) -> GrowthCause | None:
 def slow_growth_of(run: QueryRun, properties: Mapping[str, str]) -> Iterator[SlowGrowth]:
     """What grows slowly in a run of days, and compactions of its logs: theory.md (E52).
 
-    Notes
-    -----
     **(E52)** Slow growth: for each phase of the driver, minus what a line in rows and time
     attributes to the rows, and for the rows and bytes of the state, the sign test and the slope of
     (E45) are applied to runs of two days or more, since a shorter one may show a part of the daily

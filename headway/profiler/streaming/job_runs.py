@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeAlias
 from headway.assumptions.fits import LEAST_BATCHES
 from headway.domain import QueryShape
 from headway.errors import EventLogError, InputError, argument
-from headway.lazy_classes import dataclass
 from headway.profiler import schema
 from headway.profiler.collect import CollectedLogs
 from headway.profiler.logs.sources import EventLog
@@ -48,23 +47,15 @@ class RunKey(NamedTuple):
     run_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRuns:
-    """Steady runs of one job in order of time, the logs that contain them, and notes."""
-
-    runs: tuple[QueryRun, ...]
-    apps: tuple[int, ...]
-    notes: tuple[str, ...]
-
-
 def runs_of_job(
     logs: CollectedLogs,
     event_logs: Mapping[int, EventLog],
     queries: Sequence[str],
     trigger_s: float | None = None,
-) -> JobRuns:
-    """The runs of the chosen queries, which must be runs of one job.
+) -> tuple[tuple[QueryRun, ...], tuple[int, ...], tuple[str, ...]]:
+    """The steady runs of the chosen queries in order of time, the logs they are in, and notes.
 
+    They must be runs of one job.
     Parameters and errors are those of :func:`headway.profiler.streaming.summarize.summarize`.
     """
     names = {number: log.name for number, log in event_logs.items()}
@@ -101,7 +92,7 @@ def runs_of_job(
     notes += [*_notes_of(parts), *of_job]
     runs = same_stages(_runs_in_order(parts), notes)
     _require_runs(runs, list(names.values()), notes)
-    return JobRuns(runs=tuple(runs), apps=tuple(apps), notes=tuple(notes))
+    return tuple(runs), tuple(apps), tuple(notes)
 
 
 def _runs_in_order(parts: Mapping[RunKey, SteadyPart]) -> list[QueryRun]:

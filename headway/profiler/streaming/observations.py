@@ -118,8 +118,6 @@ def mean_updated_rows(batches: Sequence[BatchSample]) -> float | None:
 def _rate_exponent(runs: Sequence[QueryRun]) -> float:
     """Exponent of state over rate; 0 if the state keeps growing, or never grew.
 
-    Notes
-    -----
     **(E36)** State at the requested rate: state from which old rows are removed has a size of
     `S = λ` times its retention. If the state grows by at most a fifth in the later half of most
     runs, `S ∝ λ^e`, with `e` by (E4) from the rates and sizes of the runs, or 1 if their rates are

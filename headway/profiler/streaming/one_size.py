@@ -59,8 +59,6 @@ def task_time(stage: StageRuns, times: StageTimes, fitted: StageProfile) -> Task
     Without a range if the batches of the ``fitted`` stage determine its costs by other differences
     than their rows.
 
-    Notes
-    -----
     **(E43)** If the rows of all batches are not spread by (E2), the fixed time `t_0` of a task that
     takes `t` is only known to be in a range, and the rest of `t` is for the rows. It is at least
     what Spark reports of it, (E32), less a deviation of 30%, since commits take longer with rows,

@@ -159,8 +159,8 @@ def steady_part(
     ran_on = slots.slots_seen(facts.properties, pools, ran, facts.resource_profiles)
     notes += ran_on.notes
     configuration = Configuration(
-        executors=ran_on.pool.executors,
-        cores_per_executor=ran_on.pool.cores,
+        executors=ran_on.executors,
+        cores_per_executor=ran_on.cores,
         shuffle_partitions=_shuffle_partitions(last, stages[steady[-1].batch_id]),
         trigger_s=run_trigger_s,
         task_cpus=ran_on.task_cpus,
@@ -272,11 +272,11 @@ def _trigger_s(reports: Sequence[Record], stated_s: float | None) -> tuple[float
     started_s = np.array([report["started_s"] for report in timed])
     duration_s = np.array([report["phases_s"]["triggerExecution"] for report in timed])
     if stated_s is None:
-        reading = read_trigger(started_s, duration_s)
-        if reading.trigger_s is not None:
-            return reading.trigger_s, []
+        trigger_s, why_unknown = read_trigger(started_s, duration_s)
+        if trigger_s is not None:
+            return trigger_s, []
         why = (
-            f"trigger interval unknown ({reading.why}); taken as fast as possible; "
+            f"trigger interval unknown ({why_unknown}); taken as fast as possible; "
             "profile with the trigger stated"
         )
         return 0.0, [why]

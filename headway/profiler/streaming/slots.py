@@ -32,13 +32,6 @@ USUAL_PROFILE = 0
 """The resource profile of the application's settings."""
 
 
-class ExecutorPool(NamedTuple):
-    """Executors with one resource profile: how many, and the cores of each."""
-
-    executors: int
-    cores: int
-
-
 def first_executor_s(executors: Sequence[Executor], where: str) -> float | None:
     """When the first executor was added [s]; None if not recorded. EventLogError without any."""
     if not executors:
@@ -53,8 +46,11 @@ def first_executor_s(executors: Sequence[Executor], where: str) -> float | None:
 
 def executor_pools(
     executors: Sequence[Executor], at_s: float, where: str
-) -> dict[int, ExecutorPool]:
-    """Executors alive at a given time, by resource profile; of local mode one, the driver."""
+) -> dict[int, tuple[int, int]]:
+    """Executors alive at a given time and cores of each, by resource profile.
+
+    In local mode there is one, the driver.
+    """
     cores: dict[int, list[int]] = defaultdict(list)
     for executor in executors:
         is_added = (executor.added_s or 0.0) <= at_s
@@ -66,31 +62,32 @@ def executor_pools(
             "its last batch; profile a log that starts with the application"
         )
     return {
-        profile_id: ExecutorPool(len(alive), max(int(np.median(alive)), 1))
+        profile_id: (len(alive), max(int(np.median(alive)), 1))
         for profile_id, alive in sorted(cores.items())
     }
 
 
-def pool_for(pools: Mapping[int, ExecutorPool], profile_id: int) -> ExecutorPool:
-    """The executors of stages with a resource profile.
+def pool_for(pools: Mapping[int, tuple[int, int]], profile_id: int) -> tuple[int, int]:
+    """The executors of stages with a resource profile, and the cores of each.
 
     A profile that only says what tasks need has none of its own: its stages run on the usual ones.
 
-    >>> pools = {0: ExecutorPool(2, 4), 3: ExecutorPool(1, 8)}
+    >>> pools = {0: (2, 4), 3: (1, 8)}
     >>> pool_for(pools, 3), pool_for(pools, 2)
-    (ExecutorPool(executors=1, cores=8), ExecutorPool(executors=2, cores=4))
+    ((1, 8), (2, 4))
     """
     return pools.get(profile_id) or pools.get(USUAL_PROFILE) or next(iter(pools.values()))
 
 
 class SlotsSeen(NamedTuple):
-    """The executors of most stages, cores per task, and the most tasks at once on an executor.
+    """The executors of most stages, cores of each and per task, and the most tasks at once on one.
 
     The latter is None if nothing is known but the cores. ``of_profiles`` is what stages with
     another resource profile have of these slots.
     """
 
-    pool: ExecutorPool
+    executors: int
+    cores: int
     task_cpus: TaskCores
     tasks_per_executor: int | None
     notes: tuple[str, ...]
@@ -108,7 +105,7 @@ class _Needs(NamedTuple):
 
 def slots_seen(
     properties: Mapping[str, str],
-    pools: Mapping[int, ExecutorPool],
+    pools: Mapping[int, tuple[int, int]],
     stages: Iterable[Record],
     profiles: Mapping[int, ResourceProfile],
 ) -> SlotsSeen:
@@ -122,27 +119,29 @@ def slots_seen(
     for stage in stages:
         of_profile[stage["resource_profile_id"]].append(stage)
     usual_id = min(of_profile, key=lambda key: (key != USUAL_PROFILE, -len(of_profile[key]), key))
-    pool, needs = pool_for(pools, usual_id), _needs(usual_id, properties, profiles)
+    executors, cores = pool_for(pools, usual_id)
+    needs = _needs(usual_id, properties, profiles)
     of_profiles, notes = {}, list[str]()
     if usual_id != USUAL_PROFILE:
         notes.append(
             f"its stages ran with resource profile {usual_id} of the job's code ("
             f"{_in_words(needs)}), not with the settings of the application"
         )
-    usual_limit, usual_slots = _tasks_at_once(needs, pool.cores, of_profile.pop(usual_id), notes)
+    usual_limit, usual_slots = _tasks_at_once(needs, cores, of_profile.pop(usual_id), notes)
     for profile_id, of_stages in sorted(of_profile.items()):
-        own_pool, own_needs = pool_for(pools, profile_id), _needs(profile_id, properties, profiles)
-        _, num_slots = _tasks_at_once(own_needs, own_pool.cores, of_stages, [])
+        own_executors, own_cores = pool_for(pools, profile_id)
+        own_needs = _needs(profile_id, properties, profiles)
+        _, num_slots = _tasks_at_once(own_needs, own_cores, of_stages, [])
         resources = StageResources(
             needs=_in_words(own_needs),
-            slots_ratio=(num_slots * own_pool.executors) / (usual_slots * pool.executors),
+            slots_ratio=(num_slots * own_executors) / (usual_slots * executors),
             has_own_executors=profile_id in pools,
         )
         of_profiles[profile_id] = resources
         notes.append(_of_profile_in_words(profile_id, resources, num_slots, usual_slots))
     # Not more than executors have, since those with fewer cores ran no task.
-    task_cpus = min(needs.task_cpus, pool.cores)
-    return SlotsSeen(pool, task_cpus, usual_limit, tuple(notes), of_profiles)
+    task_cpus = min(needs.task_cpus, cores)
+    return SlotsSeen(executors, cores, task_cpus, usual_limit, tuple(notes), of_profiles)
 
 
 def _needs(

@@ -15,7 +15,6 @@ from headway.assumptions.fits import (
     USUAL_STATE_ROW_S,
 )
 from headway.domain import Separation, StageProfile
-from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.estimation.regression import Prior, relative_huber
 from headway.models.estimation.task_times import handover_s
@@ -34,18 +33,6 @@ from headway.profiler.streaming.times_at_age import StageTimes, by_run
 _SHORTEST_S = 1e-6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageFit:
-    """A stage, and the driver's time to read the result of a level's last task.
-
-    ``task_time`` is the range of the fixed time if all batches have one size; else None.
-    """
-
-    stage: StageProfile
-    handover_s: float
-    task_time: TaskTime | None = None
-
-
 class _Costs(NamedTuple):
     """Times of a task: without rows, per row, per shuffle partition and per row of state [s]."""
 
@@ -62,11 +49,11 @@ def fit_stage(
     earlier_stages: Sequence[StageProfile],
     *,
     at_one_size: bool = False,
-) -> StageFit:
-    """Costs of the tasks of one stage, and the time to hand over their slots.
+) -> tuple[StageProfile, float, TaskTime | None]:
+    """Costs of the tasks of one stage, and the time to hand over their slots [s].
 
     With ``at_one_size`` the fixed time is at the usual place in the range that batches of one size
-    leave open.
+    leave open, which comes third.
     """
     fitted = _fit_stage(stage, times, earlier_stages)
     time = task_time(stage, times, fitted) if at_one_size else None
@@ -79,7 +66,7 @@ def fit_stage(
         task_fixed_s=fitted.task_fixed_s - taken_s,
         is_barrier=_is_barrier(stage, fitted) or None,
     )
-    return StageFit(stage=fitted, handover_s=taken_s, task_time=time)
+    return fitted, taken_s, time
 
 
 def _is_barrier(stage: StageRuns, fitted: StageProfile) -> bool:

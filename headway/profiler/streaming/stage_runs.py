@@ -14,6 +14,7 @@ from headway.domain import Coalescing, RowsLaw, SourceTasks, TasksRule
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.estimation.regression import is_spread, is_spread_within, power_law
+from headway.models.estimation.task_times import AlmostEmpty
 from headway.profiler.streaming.adaptive import coalescing_of
 from headway.profiler.streaming.batch_sizes import batch_weights, weighted_mean, without_feedback
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample, batches_of
@@ -40,20 +41,6 @@ class CostTerms(NamedTuple):
     tells_state: bool
     copies_join: bool
     state_share: float
-
-
-class EmptyBatch(NamedTuple):
-    """A batch without rows that shows the fixed time of a stage.
-
-    ``batch_index`` is its index among the batches without rows of all runs. ``rows`` and
-    ``usual_rows`` are those of a task in it, and in the other batches of its run.
-    """
-
-    batch_index: int
-    run_index: int
-    rows: float
-    usual_rows: float
-    readers: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -193,20 +180,23 @@ class StageRuns:
         """Whether the rows of its tasks show what a row costs (E2)."""
         return not self.runs_code_of_users and is_spread_within(self.rows_variances, self.task_rows)
 
-    @cached_property
-    def empty_batches(self) -> list[EmptyBatch]:
-        """The batches without rows that have its stages, and that do not compile its code."""
+    def almost_empty(self, task_mean_s: Array, empty_task_s: Array) -> list[AlmostEmpty]:
+        """It in batches without rows that have its stages, and that do not compile its code.
+
+        Its mean times of a task are given for the other batches, and for all those without rows.
+        """
         usual_rows = [float(np.mean(rows)) for rows in by_run(self.rows_of_tasks, self.runs)]
+        usual_s = [float(np.mean(task_s)) for task_s in by_run(task_mean_s, self.runs)]
         without_rows = [
             (run_index, run, batch)
             for run_index, run in enumerate(self.runs)
             for batch in run.without_rows
         ]
         return [
-            EmptyBatch(
-                batch_index=batch_index,
-                run_index=run_index,
+            AlmostEmpty(
+                task_s=float(empty_task_s[batch_index]),
                 rows=rows_per_task(batch, self.stage_index),
+                usual_task_s=usual_s[run_index],
                 usual_rows=usual_rows[run_index],
                 readers=_num_readers(run, self.stage_index),
             )

@@ -53,8 +53,6 @@ def most_states_grow(runs: Sequence[QueryRun], in_stage: Array) -> bool:
     State that follows the rate differs only between runs, like the rows, so their costs cannot be
     separated.
 
-    Notes
-    -----
     **(E29)** Cost of a row of state, `t_3` of (T2): Spark's default store copies the map of its
     rows for every batch. It is fitted by (E3), with the other terms of the stage that holds the
     state, if its rows at least double within most runs, and rows and state are separable by (E2).

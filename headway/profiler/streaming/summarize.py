@@ -24,7 +24,7 @@ from headway.profiler.streaming.adaptive import coalescing_notes
 from headway.profiler.streaming.arrivals import event_time_lags, observed_arrivals, typical_lag_s
 from headway.profiler.streaming.fit import DurationFit, fit_duration
 from headway.profiler.streaming.growth import growth_of, slow_growth_of
-from headway.profiler.streaming.job_runs import JobRuns, runs_of_job
+from headway.profiler.streaming.job_runs import runs_of_job
 from headway.profiler.streaming.observations import (
     mean_updated_rows,
     memory_of,
@@ -51,21 +51,25 @@ def summarize(
     EventLogError if there is no streaming query, or too few batches to profile; InputError if
     ``queries`` matches none, or the queries are different jobs.
     """
-    runs = runs_of_job(logs, event_logs, queries, trigger_s)
-    return profile_of(runs, logs, event_logs, version)
+    runs, apps, notes = runs_of_job(logs, event_logs, queries, trigger_s)
+    return profile_from(runs, apps, logs, event_logs, version, notes)
 
 
-def profile_of(
-    job: JobRuns, logs: CollectedLogs, event_logs: Mapping[int, EventLog], version: str
+def profile_from(
+    runs: Sequence[QueryRun],
+    apps: Sequence[int],
+    logs: CollectedLogs,
+    event_logs: Mapping[int, EventLog],
+    version: str,
+    notes: Sequence[str] = (),
 ) -> JobProfile:
-    """Fit one profile to runs of one job, from the same logs; parameters as in `summarize`."""
+    """Fit one profile to runs of one job in some of the logs; parameters as in `summarize`."""
     of_each = each_application(logs)
     coverage = together(
-        coverage_of(logs.applications[app], of_each[app].batches, event_logs[app])
-        for app in job.apps
+        coverage_of(logs.applications[app], of_each[app].batches, event_logs[app]) for app in apps
     )
-    applications = tuple(application_of(logs.applications[app]) for app in job.apps)
-    return profile_of_runs(job.runs, applications, version, notes=job.notes, coverage=coverage)
+    applications = tuple(application_of(logs.applications[app]) for app in apps)
+    return profile_of_runs(runs, applications, version, notes=notes, coverage=coverage)
 
 
 def profile_of_runs(

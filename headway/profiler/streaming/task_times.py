@@ -12,10 +12,10 @@ import numpy as np
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
 from headway.models.estimation.fixed_time import Estimate, usual_fixed_time
-from headway.models.estimation.task_times import AlmostEmpty, task_spread_ratio, time_without_rows
+from headway.models.estimation.task_times import task_spread_ratio, time_without_rows
 from headway.profiler.streaming.batch_sizes import weighted_mean
 from headway.profiler.streaming.stage_runs import StageRuns
-from headway.profiler.streaming.times_at_age import StageTimes, by_run
+from headway.profiler.streaming.times_at_age import StageTimes
 
 
 def parts_s(stage: StageRuns, times: StageTimes) -> Array:
@@ -40,19 +40,7 @@ def without_rows(
     stage: StageRuns, times: StageTimes, per_partition_s: float
 ) -> tuple[float, float] | None:
     """Fixed time of a task from batches without rows, and its spread; None if there are none."""
-    if not stage.empty_batches:
-        return None
-    usual_s = [float(np.mean(task_s)) for task_s in by_run(times.task_mean_s, stage.runs)]
-    almost_empty = [
-        AlmostEmpty(
-            task_s=float(times.empty_task_s[batch.batch_index]),
-            rows=batch.rows,
-            usual_task_s=usual_s[batch.run_index],
-            usual_rows=batch.usual_rows,
-            readers=batch.readers,
-        )
-        for batch in stage.empty_batches
-    ]
+    almost_empty = stage.almost_empty(times.task_mean_s, times.empty_task_s)
     return time_without_rows(almost_empty, per_partition_s)
 
 

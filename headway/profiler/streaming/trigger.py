@@ -39,13 +39,6 @@ _Milliseconds = NDArray[np.int64]
 _Values = TypeVar("_Values", NDArray[np.float64], NDArray[np.complex128])
 
 
-class TriggerReading(NamedTuple):
-    """``trigger_s`` is 0 for as fast as possible; None if the starts are inconclusive."""
-
-    trigger_s: float | None
-    why: str
-
-
 class _Starts(NamedTuple):
     """For batches that follow another one: its start, its end, and their own start."""
 
@@ -54,25 +47,26 @@ class _Starts(NamedTuple):
     started_ms: _Milliseconds
 
 
-def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
-    """The trigger interval that explains the start times of consecutive batches [s]: (E31).
+def read_trigger(started_s: Array, duration_s: Array) -> tuple[float | None, str]:
+    """The trigger interval that explains the starts of consecutive batches [s], and why: (E31).
 
     The most likely interval, if it is a thousand times as likely as starts without a grid, and more
     likely than rows that arrive at intervals of their own. Batches with hardly any pause are either
-    as fast as possible or of a query that cannot keep up, which run in the same way: (B2).
+    as fast as possible (0) or of a query that cannot keep up, which run in the same way: (B2). None
+    if the starts are inconclusive.
 
     >>> started_s = 1.8e9 + 2.0 * np.arange(10)
-    >>> read_trigger(started_s, np.full(10, 0.4)).trigger_s
-    2.0
-    >>> read_trigger(1.8e9 + 0.2 * np.arange(10), np.full(10, 0.2)).trigger_s
+    >>> read_trigger(started_s, np.full(10, 0.4))
+    (2.0, 'batches start on the grid of 2.00 s')
+    >>> read_trigger(1.8e9 + 0.2 * np.arange(10), np.full(10, 0.2))[0]
     0.0
     """
     starts = _starts(started_s, duration_s)
     if len(starts.started_ms) < LEAST_PAIRS.value:
-        return TriggerReading(None, "too few batches")
+        return None, "too few batches"
     paused = _paused(starts)
     if not np.any(paused):
-        return TriggerReading(0.0, "batches follow each other without a pause")
+        return 0.0, "batches follow each other without a pause"
     candidates_ms = _candidates_ms(starts)
     log_prior = _log_prior(candidates_ms)
     latest = _Starts(*(column[-_SORTED_OUT_BY:] for column in starts))
@@ -85,11 +79,10 @@ def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
         likeliest
     ] > _rhythm_log_odds(latest, starts, candidates_ms, interval_ms):
         trigger_s = interval_ms / 1000.0
-        why = f"batches start on the grid of {format_duration(trigger_s)}"
-        return TriggerReading(trigger_s, why)
+        return trigger_s, f"batches start on the grid of {format_duration(trigger_s)}"
     if 2 * np.count_nonzero(paused) <= len(paused):
-        return TriggerReading(0.0, "most batches follow each other without a pause")
-    return TriggerReading(None, "batches pause, but start on no common grid")
+        return 0.0, "most batches follow each other without a pause"
+    return None, "batches pause, but start on no common grid"
 
 
 def contradiction(stated_s: float, started_s: Array, duration_s: Array) -> str | None:
@@ -101,23 +94,21 @@ def contradiction(stated_s: float, started_s: Array, duration_s: Array) -> str |
     'batches start on the grid of 2.00 s'
     """
     starts = _starts(started_s, duration_s)
-    reading = read_trigger(started_s, duration_s)
-    if len(starts.started_ms) < LEAST_PAIRS.value or reading.trigger_s == stated_s:
+    read_s, why = read_trigger(started_s, duration_s)
+    if len(starts.started_ms) < LEAST_PAIRS.value or read_s == stated_s:
         return None
 
     def log_ratio(trigger_s: float) -> float:
         interval_ms = round(trigger_s * 1000)
         return float(grid_log_ratio(starts, np.array([interval_ms]))[0]) if interval_ms else 0.0
 
-    against = log_ratio(reading.trigger_s or 0.0) - log_ratio(stated_s)
-    return reading.why if against > np.log(TIMES_LIKELIER.value) else None
+    against = log_ratio(read_s or 0.0) - log_ratio(stated_s)
+    return why if against > np.log(TIMES_LIKELIER.value) else None
 
 
 def grid_log_ratio(starts: _Starts, interval_ms: _Milliseconds) -> Array:
     """By interval, how much more likely starts are with it than without, as a logarithm.
 
-    Notes
-    -----
     **(E31)** The trigger interval of a log. With interval `B`, a batch is due at the first trigger
     after the start of the previous one, `g_k = B(⌊ s_(k-1)/B⌋+1)`, and ready at
     `r_k = max(s_(k-1)+D_(k-1), g_k)`, as in (B2). Relative to a query that starts its batches at

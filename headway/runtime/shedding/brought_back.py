@@ -67,11 +67,7 @@ def brought_back(
             f"column {batch!r} is of type {kind}; expected the number of each row's batch"
         )
     began_s = F.create_map(
-        *(
-            F.lit(part)
-            for committed_batch in batches
-            for part in (committed_batch.number, committed_batch.timestamp_s)
-        )
+        *(F.lit(part) for number, timestamp_s, _ in batches for part in (number, timestamp_s))
     )
     age_s = began_s[F.col(batch)] - F.col(quoted(arrived)).cast("double")
     return rows.where(age_s > limit)

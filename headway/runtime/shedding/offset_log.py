@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from headway.errors import InputError
 from headway.runtime.sharing.log_checkpoint import query_id_of
@@ -15,13 +14,8 @@ if TYPE_CHECKING:
     from headway.runtime.sharing.files import Files
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedBatch:
-    """A batch in the offset log: its timestamp, and the first offsets that it left unread."""
-
-    number: int
-    timestamp_s: float
-    ends: Mapping[tuple[str, int], int]
+CommittedBatch: TypeAlias = tuple[int, float, Mapping[tuple[str, int], int]]
+"""The number of a batch, its timestamp [s], and the first offsets that it left unread."""
 
 
 def offset_spans(batches: Sequence[CommittedBatch]) -> list[tuple[int, str, int, int, int]]:
@@ -32,21 +26,19 @@ def offset_spans(batches: Sequence[CommittedBatch]) -> list[tuple[int, str, int,
     entries of the log. So nothing is known about the first remaining batch, unless it is batch 0. A
     new partition starts at 0.
 
-    >>> def ending(number, end):
-    ...     return CommittedBatch(number=number, timestamp_s=0.0, ends={("orders", 0): end})
-    >>> offset_spans([ending(7, 40), ending(8, 60), ending(9, 60)])
+    >>> offset_spans([(number, 0.0, {("orders", 0): end}) for number, end in ((7, 40), (8, 60))])
     [(8, 'orders', 0, 40, 60)]
-    >>> offset_spans([ending(0, 40)])
+    >>> offset_spans([(0, 0.0, {("orders", 0): 40})])
     [(0, 'orders', 0, 0, 40)]
     """
     before: Mapping[tuple[str, int], int] = {}
     spans = []
-    for index, batch in enumerate(batches):
-        for (topic, partition), end in batch.ends.items():
+    for index, (number, _, ends) in enumerate(batches):
+        for (topic, partition), end in ends.items():
             first = before.get((topic, partition), 0)
-            if end > first and (index > 0 or batch.number == 0):
-                spans.append((batch.number, topic, partition, first, end))
-        before = {**before, **batch.ends}
+            if end > first and (index > 0 or number == 0):
+                spans.append((number, topic, partition, first, end))
+        before = {**before, **ends}
     return spans
 
 
@@ -64,8 +56,8 @@ def committed_batches(files: Files, checkpoint: str) -> list[CommittedBatch]:
             except FileNotFoundError:  # a running query deletes its oldest ones
                 continue
             ends = dict(end for source in sources for end in _kafka_ends(source))
-            batches.append(CommittedBatch(number=int(name), timestamp_s=timestamp_s, ends=ends))
-    return sorted(batches, key=lambda batch: batch.number)
+            batches.append((int(name), timestamp_s, ends))
+    return sorted(batches, key=lambda batch: batch[0])
 
 
 def query_id(files: Files, checkpoint: str) -> str:

@@ -19,7 +19,6 @@ from headway.errors import ActuatorError, HeadwayError, QueryEndedError
 from headway.formats.setting_file import (
     NUMBER_VARIABLE,
     SETTING_VARIABLE,
-    Answer,
     GivenSetting,
     alive_file,
     answer_file,
@@ -97,8 +96,9 @@ class SupervisedQuery:
         self.number += 1
         self._write(self.configuration)
         answer = self._await_answer(2.0 * trigger_s + ANSWERED_WITHIN_S.value)
-        if answer is not None and answer.why is not None:
-            raise (NoGapError if answer.no_gap else ActuatorError)(answer.why)
+        why, no_gap = answer or (None, False)
+        if why is not None:
+            raise (NoGapError if no_gap else ActuatorError)(why)
         if answer is None and self.process.poll():
             raise QueryEndedError(f"{self.ended_with()} when it was asked to stop")
         # It ran until now, so the wait for its gap is not part of the pause.
@@ -110,7 +110,7 @@ class SupervisedQuery:
         self._await_end()
         return is_cut
 
-    def _await_answer(self, silent_s: float) -> Answer | None:
+    def _await_answer(self, silent_s: float) -> tuple[str | None, bool] | None:
         """Its answer; None if it ended without one, or has shown no sign of life for too long."""
         assert self.process is not None and self.configuration is not None
         asked_s = time.time()
@@ -192,7 +192,7 @@ class SupervisedQuery:
         self._write(configuration)
         ends_s = time.monotonic() + 2.0 * configuration.trigger_s + ANSWERED_WITHIN_S.value
         while time.monotonic() < ends_s:
-            if load_answer(self.path, self.number) == Answer(None) or not self._is_left_behind():
+            if load_answer(self.path, self.number) == (None, False) or not self._is_left_behind():
                 # Only the end of its session remains.
                 time.sleep(_SESSION_ENDS_S)
                 self.number += 1

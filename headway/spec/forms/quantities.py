@@ -21,8 +21,6 @@ from headway.units import parse_duration_s, parse_rate_per_s, parse_rows, parse_
 class Quantity:
     """A number in base units; ``low`` to ``high`` contains it with a probability of 90%.
 
-    Examples
-    --------
     >>> Quantity(low=40.0, mid=50.0, high=70.0).scaled(2.0)
     Quantity(low=80.0, mid=100.0, high=140.0)
     """
@@ -204,8 +202,6 @@ class Uncertain:
 
     A plain value means a range from it divided by ``plain_ratio`` to it times that ratio.
 
-    Examples
-    --------
     >>> Uncertain(DURATION, plain_ratio=1.5).about(3.0)
     Quantity(low=2.0, mid=3.0, high=4.5)
     """

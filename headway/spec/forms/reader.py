@@ -30,8 +30,6 @@ def place(documents: Sequence[Document], route: Route, *, of_key: bool = False) 
 
     A file stands before the files that it includes: the first one with a key counts.
 
-    Examples
-    --------
     >>> from headway.formats.yaml_document import parse_document
     >>> including = parse_document("spec:\\n  rate: 5", name="a.yaml")
     >>> included = parse_document("spec:\\n  zones: [a]", name="b.yaml")
@@ -89,8 +87,6 @@ class Reader:
 def merged(including: Plain, included: Plain) -> Plain:
     """A file merged over the one it includes: mappings are merged, otherwise its own value counts.
 
-    Examples
-    --------
     >>> merged({"a": {"b": 1}}, {"a": {"b": 2, "c": 3}, "d": [4]})
     {'a': {'b': 1, 'c': 3}, 'd': [4]}
     """

@@ -75,8 +75,6 @@ class RateForm:
 def hourly_rates(rate: Rate) -> tuple[Quantity, ...]:
     """The rate in each hour of the day, for any form [records/s].
 
-    Examples
-    --------
     >>> len(hourly_rates(Quantity.exactly(500.0)))
     24
     """

@@ -42,8 +42,6 @@ class MemoryTier:
 class ReserveEntry:
     """What one or more platforms reserve on each node; the tiers follow each other.
 
-    Examples
-    --------
     >>> half = (CoreTier(up_to=2.0, share_ratio=0.5),)
     >>> reserve = ReserveEntry(
     ...     platforms=("yarn",), cores=half, other_cores=0.5, date="2026-11-22", source="an example"

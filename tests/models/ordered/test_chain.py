@@ -159,9 +159,9 @@ def test_beyond_the_knee_the_buffer_makes_the_latency() -> None:
 
 
 def test_on_spark_stages_follow_each_other_or_share_the_slots() -> None:
-    found = on_spark(OrderedPipeline(num_workers=8, operators=(PARSE, SESSIONS, TOP)))
-    assert found.micro_batch_per_s == pytest.approx(1 / (1e-5 / 8 + 2e-5 / 8 + 4e-6))
-    assert found.real_time is not None
-    assert found.real_time.num_tasks[2] == 1
-    few = on_spark(OrderedPipeline(num_workers=2, operators=(PARSE, SESSIONS, TOP)))
-    assert few.real_time is None
+    pipeline = OrderedPipeline(num_workers=8, operators=(PARSE, SESSIONS, TOP))
+    micro_batch_per_s, real_time = on_spark(pipeline)
+    assert micro_batch_per_s == pytest.approx(1 / (1e-5 / 8 + 2e-5 / 8 + 4e-6))
+    assert real_time is not None
+    assert real_time.num_tasks[2] == 1
+    assert on_spark(replace(pipeline, num_workers=2))[1] is None

@@ -142,7 +142,7 @@ def test_an_edge_joins_two_operators_of_the_graph() -> None:
 def test_flux_moves_one_group_and_then_none() -> None:
     nodes = ((30.0, 25.0, 20.0), (20.0, 20.0), (15.0, 10.0), (10.0,))
     moves = flux_moves(nodes)
-    assert [(move.source, move.target, move.load) for move in moves] == [(0, 3, 30.0)]
+    assert moves == ((0, 3, 30.0),)
     moved = after_moves(nodes, moves)
     assert [sum(groups) for groups in moved] == [45, 40, 25, 40]
     assert flux_moves(moved) == ()

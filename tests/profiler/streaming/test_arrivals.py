@@ -6,32 +6,22 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from headway.profiler.streaming.arrivals import (
-    BatchArrivals,
-    arrival_series,
-    observed_arrivals,
-)
-from headway.profiler.streaming.samples import SourceSample
+from headway.profiler.streaming.arrivals import arrival_series, observed_arrivals
+from headway.profiler.streaming.samples import ArrivalSeries, SourceSample
 
 Position = Callable[[int], Mapping[str, int]]
 
 
-def batches(position: Position, *, rows: int, behind: int, num: int = 5) -> list[BatchArrivals]:
+def series_of(position: Position, *, rows: int, behind: int, num: int = 5) -> ArrivalSeries:
     """Batches of so many rows each second, each leaving ``behind`` rows to the next one."""
 
-    def source(place: int) -> SourceSample:
+    def source(place: int) -> tuple[SourceSample]:
         start, end = place * rows, (place + 1) * rows
-        return SourceSample(start=position(start), end=position(end), latest=position(end + behind))
+        latest = position(end + behind)
+        return (SourceSample(start=position(start), end=position(end), latest=latest),)
 
-    return [
-        BatchArrivals(
-            interval_s=1.0,
-            num_rows=float(rows),
-            sources=(source(place + 1),),
-            sources_before=(source(place),),
-        )
-        for place in range(num)
-    ]
+    sources = [(source(place + 1), source(place)) for place in range(num)]
+    return arrival_series([1.0] * num, [float(rows)] * num, sources)
 
 
 def of_topic(total: int) -> Mapping[str, int]:
@@ -43,7 +33,7 @@ def of_clock(total: int) -> Mapping[str, int]:
 
 
 def test_partitions_of_a_topic_show_which_is_the_busiest() -> None:
-    series = arrival_series(batches(of_topic, rows=100, behind=40))
+    series = series_of(of_topic, rows=100, behind=40)
     assert series.partition_rows == {"orders/0": 375, "orders/1": 125}
     observed = observed_arrivals(series, None)
     assert observed.largest_partition_share == pytest.approx(0.75)
@@ -52,15 +42,14 @@ def test_partitions_of_a_topic_show_which_is_the_busiest() -> None:
 
 
 def test_other_numbers_of_an_offset_are_no_partitions() -> None:
-    series = arrival_series(batches(of_clock, rows=100, behind=0))
+    series = series_of(of_clock, rows=100, behind=0)
     assert series.partition_rows == {}
     assert observed_arrivals(series, None).largest_partition_share is None
     assert observed_arrivals(series, None).rate_max_per_s == 100.0
 
 
 def test_offsets_that_do_not_count_rows_are_not_believed() -> None:
-    reported = batches(lambda total: {"orders/0": 10 * total}, rows=100, behind=0)
-    series = arrival_series(reported)
+    series = series_of(lambda total: {"orders/0": 10 * total}, rows=100, behind=0)
     assert series.lag_rows is None
     assert observed_arrivals(series, 0.5).rate_p95_per_s == 100.0
     assert observed_arrivals(series, 0.5).event_time_lag_s == 0.5

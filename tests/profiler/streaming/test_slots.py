@@ -13,7 +13,7 @@ from headway.api.profile import profile_and_tables
 from headway.domain import ApplicationProfile, Configuration
 from headway.errors import InputError
 from headway.profiler.stage_totals import StageTotals, most_waited_for
-from headway.profiler.streaming.slots import ExecutorPool, SlotsSeen, slots_seen
+from headway.profiler.streaming.slots import SlotsSeen, slots_seen
 from headway.report.profiles import profile_summary
 from headway.report.sheet_text import sheet_text
 from headway.report.stream import stream_sheet
@@ -103,7 +103,7 @@ def slots_of(properties: dict[str, str], cores: int, *at_once: int | None) -> Sl
     stages: list[dict[str, Any]] = [
         {"most_at_once": number, "resource_profile_id": 0} for number in at_once
     ]
-    return slots_seen(properties, {0: ExecutorPool(1, cores)}, stages, {})
+    return slots_seen(properties, {0: (1, cores)}, stages, {})
 
 
 def test_few_or_unlike_stages_show_no_limit() -> None:

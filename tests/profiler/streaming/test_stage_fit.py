@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.domain import Separation, StateOperatorProfile
+from headway.domain import Separation, StageProfile, StateOperatorProfile
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.models.job.setting import duration_model
 from headway.profiler.operators import Operator
@@ -21,7 +21,7 @@ from headway.profiler.streaming.samples import (
     QueryRun,
     StateSample,
 )
-from headway.profiler.streaming.stage_fit import StageFit, fit_stage
+from headway.profiler.streaming.stage_fit import fit_stage
 from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.stage_runs import StageRuns
 from headway.profiler.streaming.summarize import profile_of_runs
@@ -104,9 +104,9 @@ def recorded(runs: Sequence[QueryRun], stage_index: int) -> tuple[StageRuns, Sta
     return stage, StageTimes.of(runs, stage_index)
 
 
-def fitted(runs: Sequence[QueryRun], stage_index: int) -> StageFit:
-    """The costs of the tasks of a stage."""
-    return fit_stage(*recorded(runs, stage_index), ())
+def fitted(runs: Sequence[QueryRun], stage_index: int) -> StageProfile:
+    """A stage with the costs of its tasks."""
+    return fit_stage(*recorded(runs, stage_index), ())[0]
 
 
 def test_a_row_of_a_growing_state_has_its_price() -> None:
@@ -115,10 +115,10 @@ def test_a_row_of_a_growing_state_has_its_price() -> None:
         for rows, partitions, slowness in ((35_000, 2, 1.05), (200_000, 2, 0.96), (100_000, 8, 1.0))
     ]
     fit = fitted(runs, 1)
-    assert fit.stage.task_per_state_row_s == pytest.approx(PER_STATE_ROW_S, rel=0.1)
-    assert fit.stage.task_per_row_s == pytest.approx(PER_ROW_S, rel=0.3)
+    assert fit.task_per_state_row_s == pytest.approx(PER_STATE_ROW_S, rel=0.1)
+    assert fit.task_per_row_s == pytest.approx(PER_ROW_S, rel=0.3)
     # Nothing is charged to the state that another stage holds.
-    assert fitted(runs, 0).stage.task_per_state_row_s == 0.0
+    assert fitted(runs, 0).task_per_state_row_s == 0.0
 
 
 def with_windows_behind(run: QueryRun) -> QueryRun:
@@ -153,7 +153,7 @@ def test_each_of_two_stages_has_the_state_of_its_own_operator() -> None:
         with_windows_behind(a_run(rows, partitions, grows=True))
         for rows, partitions in ((35_000, 2), (200_000, 2), (100_000, 8))
     ]
-    first, second = (fitted(runs, stage_index).stage for stage_index in (1, 2))
+    first, second = (fitted(runs, stage_index) for stage_index in (1, 2))
     assert first.task_per_state_row_s == pytest.approx(PER_STATE_ROW_S, rel=0.1)
     assert second.task_per_state_row_s == 0.0
     # The commits are those of the first aggregation, too.
@@ -165,7 +165,7 @@ def test_each_of_two_stages_has_the_state_of_its_own_operator() -> None:
 
 def test_a_state_that_stays_is_no_reason() -> None:
     runs = [a_run(rows, 2, grows=False) for rows in (35_000, 200_000)]
-    assert fitted(runs, 1).stage.task_per_state_row_s == 0.0
+    assert fitted(runs, 1).task_per_state_row_s == 0.0
 
 
 def a_join_run(rows: int, interval_s: float, partitions: int, slowness: float = 1.0) -> QueryRun:
@@ -191,12 +191,12 @@ JOIN_RUNS = ((16_000, 0.3, 2, 1.03), (100_000, 2.0, 8, 0.98), (200_000, 3.0, 2, 
 def test_the_rows_that_a_join_holds_have_their_price() -> None:
     """As fast as possible there are thirteen times as many of them as rows in a batch."""
     runs = [a_join_run(*figures) for figures in JOIN_RUNS]
-    fit = fitted(runs, 1).stage
+    fit = fitted(runs, 1)
     assert fit.task_per_state_row_s == pytest.approx(PER_STATE_ROW_S, rel=0.25)
     assert fit.task_per_row_s == pytest.approx(PER_ROW_S, rel=0.25)
     # RocksDB copies nothing, so what the rows of the state take is not separated there.
     in_rocksdb = [replace(run, state_store="RocksDBStateStoreProvider") for run in runs]
-    assert fitted(in_rocksdb, 1).stage.task_per_state_row_s == 0.0
+    assert fitted(in_rocksdb, 1).task_per_state_row_s == 0.0
 
 
 def test_a_join_is_predicted_at_another_interval_with_the_state_of_its_rate() -> None:
@@ -212,12 +212,12 @@ def test_a_join_is_predicted_at_another_interval_with_the_state_of_its_rate() ->
 
 def test_handover_is_no_part_of_the_time_of_a_slot() -> None:
     runs = [a_run(rows, 8, grows=False) for rows in (40_000, 400_000)]
-    fit = fitted(runs, 1)
-    assert fit.handover_s == pytest.approx(HANDOVER_S)
+    stage, handover_s, _ = fit_stage(*recorded(runs, 1), ())
+    assert handover_s == pytest.approx(HANDOVER_S)
     state_s = PER_STATE_ROW_S * 5_000 / 8
-    assert fit.stage.task_fixed_s == pytest.approx(FIXED_S + state_s, abs=3e-4)
+    assert stage.task_fixed_s == pytest.approx(FIXED_S + state_s, abs=3e-4)
     # With as many slots as tasks nothing is handed over.
-    assert fitted(runs, 0).handover_s == 0.0
+    assert fit_stage(*recorded(runs, 0), ())[1] == 0.0
 
 
 def with_first_batch(run: QueryRun, slowness: float = 1.0) -> QueryRun:
@@ -232,8 +232,8 @@ def test_batches_without_rows_tell_the_fixed_time() -> None:
     sizes = ((150_000, 1.06), (200_000, 0.97), (260_000, 1.05))
     alone = [a_run(rows, 2, grows=False, slowness=slowness) for rows, slowness in sizes]
     runs = [with_first_batch(run, 0.9 + 0.1 * place) for place, run in enumerate(alone)]
-    found = fitted(runs, 0).stage
-    without = fitted(alone, 0).stage
+    found = fitted(runs, 0)
+    without = fitted(alone, 0)
     true_s = 0.01 + HANDOVER_S
     assert abs(found.task_fixed_s - true_s) < 0.3 * true_s
     assert abs(found.task_fixed_s - true_s) <= abs(without.task_fixed_s - true_s)
@@ -241,19 +241,19 @@ def test_batches_without_rows_tell_the_fixed_time() -> None:
 
 def test_one_run_charges_its_rows_with_what_a_batch_without_rows_does_not_take() -> None:
     run = a_run(100_000, 2, grows=False)
-    assert fitted([run], 1).stage.separation is Separation.PARTS
+    assert fitted([run], 1).separation is Separation.PARTS
     fit = fitted([with_first_batch(run)], 1)
-    assert fit.stage.separation is Separation.EMPTY
-    assert fit.stage.task_fixed_s == pytest.approx(FIXED_S + HANDOVER_S)
+    assert fit.separation is Separation.EMPTY
+    assert fit.task_fixed_s == pytest.approx(FIXED_S + HANDOVER_S)
     state_s = PER_STATE_ROW_S * 5_000 / 2
-    assert fit.stage.task_per_row_s == pytest.approx((PER_ROW_S * 50_000 + state_s) / 50_000)
+    assert fit.task_per_row_s == pytest.approx((PER_ROW_S * 50_000 + state_s) / 50_000)
 
 
 def test_first_batches_of_other_stages_do_not_count() -> None:
     run = a_run(100_000, 2, grows=False)
     first = a_batch(0, 0, 2, 0, 1.0)
     other = replace(run, without_rows=(replace(first, stages=first.stages[:1]),))
-    assert fitted([other], 1).stage.separation is Separation.PARTS
+    assert fitted([other], 1).separation is Separation.PARTS
 
 
 def with_operators(run: QueryRun, *names: str) -> QueryRun:
@@ -276,10 +276,10 @@ def with_operators(run: QueryRun, *names: str) -> QueryRun:
 
 def test_the_first_batch_of_own_operators_compiles_their_code() -> None:
     own = with_operators(with_first_batch(a_run(100_000, 2, grows=False)), "HashAggregate")
-    assert fitted([own], 1).stage.separation is Separation.PARTS
+    assert fitted([own], 1).separation is Separation.PARTS
     (first,) = own.without_rows
     later = replace(own, without_rows=(replace(first, batch_id=7),))
-    assert fitted([later], 1).stage.separation is Separation.EMPTY
+    assert fitted([later], 1).separation is Separation.EMPTY
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_code_of_the_user_may_cost_by_key_and_not_by_row(
         for batch in run.batches
     ]
     unequal = replace(run, batches=tuple(batches))
-    assert fitted([unequal], 1).stage.separation is separation
+    assert fitted([unequal], 1).separation is separation
 
 
 def at_one_rate(rows: Sequence[int]) -> QueryRun:
