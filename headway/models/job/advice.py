@@ -75,8 +75,12 @@ class AskedSetting:
         latency = prediction.latency(self.metric)
         return None if latency is None else latency.intervals90_s.get(self.statistic)
 
+    def interval_now(self, profile: JobProfile) -> Interval | None:
+        """The same by a profile of which there often is a whole prediction."""
+        return self.interval_in(predict(profile, self.configuration, self.arrivals))
+
     def interval_by(self, profile: JobProfile) -> Interval | None:
-        """The same by a profile."""
+        """The same by any other profile."""
         return self.interval_in(
             predict(profile, self.configuration, self.arrivals, metrics=(self.metric,))
         )
@@ -217,7 +221,7 @@ def _narrowing(
     is_answered = question.interval_s is not None and now == profile
     return Narrowing(
         statistic=question.statistic,
-        interval_now_s=question.interval_s if is_answered else question.interval_by(now),
+        interval_now_s=question.interval_s if is_answered else question.interval_now(now),
         interval_after_s=question.interval_by(after_runs),
         error_now_ratio=FitError(profile=profile, settings=before).ratio(shares),
         error_after_ratio=FitError(profile=profile, settings=after).ratio(shares),

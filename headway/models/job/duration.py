@@ -204,9 +204,36 @@ def level_spans(
     0.205
     """
 
+    setting = num_slots, shuffle_partitions, num_state_rows, batch_rows
+    return _spans_of(_Same(tuple(stages)), *setting)
+
+
+class _Same:
+    """Stages as a key: those of one tuple, which a job and its copies with other rates share."""
+
+    __slots__ = ("stages",)
+
+    def __init__(self, stages: tuple[StageProfile, ...]) -> None:
+        self.stages = stages
+
+    def __eq__(self, compared: object) -> bool:
+        return isinstance(compared, _Same) and compared.stages is self.stages
+
+    def __hash__(self) -> int:
+        return id(self.stages)
+
+
+@lru_cache(maxsize=1024)  # a search asks for the sizes of its settings again and again
+def _spans_of(
+    same: _Same,
+    num_slots: int,
+    shuffle_partitions: int,
+    num_state_rows: float,
+    batch_rows: float | None,
+) -> tuple[LevelSpan, ...]:
     setting = num_slots, shuffle_partitions, num_state_rows
     spans = []
-    for pool in _pools(stages):
+    for pool in _pools(same.stages):
         if batch_rows is not None:
             spans.append(_span_at(pool, batch_rows, *setting))
             continue
