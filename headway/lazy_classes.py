@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, FrozenInstanceError, fields
 from functools import cache, partial
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, TypeVar
 
 Noun = TypeVar("Noun", bound=type)
@@ -92,6 +92,32 @@ def changed(noun: Made, **changes: Any) -> Made:
     for name, value in changes.items():
         _put(copy, name, value)
     return copy
+
+
+class Identity:
+    """An instance as a key of results that are remembered: of itself, not of an equal one.
+
+    Comparing values takes longer than most results; what is frozen stays as it is.
+
+    Examples
+    --------
+    >>> rates = (1.0, 2.0)
+    >>> Identity(rates) == Identity(rates), Identity(rates) == Identity((1.0, 2.0))
+    (True, False)
+    """
+
+    __slots__ = ("nouns",)
+
+    def __init__(self, *nouns: Any) -> None:
+        self.nouns = nouns
+
+    def __eq__(self, compared: object) -> bool:
+        if not isinstance(compared, Identity):
+            return NotImplemented
+        return len(self.nouns) == len(compared.nouns) and all(map(is_, self.nouns, compared.nouns))
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self.nouns)))
 
 
 @cache

@@ -13,6 +13,42 @@ Numeric: TypeAlias = float | Array
 _MOST_DRAWN = 1e15
 
 
+def together(*values: Numeric) -> list[Array]:
+    """Numbers and arrays in their common shape; they may share memory, so that none is written to.
+
+    As ``numpy.broadcast_arrays``, in a fraction of the time for a few numbers beside arrays.
+
+    Examples
+    --------
+    >>> together(1.0, np.array([2.0, 3.0]))
+    [array([1., 1.]), array([2., 3.])]
+    """
+    arrays = [np.asarray(value, dtype=np.float64) for value in values]
+    shapes = {array.shape for array in arrays}
+    if len(shapes) == 1:
+        return arrays
+    shapes.discard(())
+    (shape,) = shapes if len(shapes) == 1 else (np.broadcast_shapes(*shapes),)
+    return [array if array.shape == shape else _filled(array, shape) for array in arrays]
+
+
+def _filled(array: Array, shape: tuple[int, ...]) -> Array:
+    filled = np.empty(shape)
+    filled[...] = array
+    return filled
+
+
+def is_true_of_all(condition: object) -> bool:
+    """Whether a comparison holds, of numbers or of every entry of arrays.
+
+    Examples
+    --------
+    >>> is_true_of_all(2.0 > 1.0), is_true_of_all(np.array([2.0, 0.5]) > 1.0)
+    (True, False)
+    """
+    return bool(condition.all()) if isinstance(condition, np.ndarray) else bool(condition)
+
+
 def poisson_counts(random: np.random.Generator, mean: Numeric, size: int | None = None) -> Array:
     """Counts of events drawn at random; of very many, whose spread is tiny, by the normal law.
 

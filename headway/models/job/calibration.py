@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from headway.assumptions.predictions import (
     SPREAD_PER_DOUBLING_RATIO,
 )
 from headway.domain import Finding, FindingCode, JobProfile, Separation, TasksRule
+from headway.lazy_classes import Identity
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.microbatch import BoolArray
 from headway.models.job.duration import DurationModel
@@ -169,7 +171,7 @@ def doublings_beyond(
     setting_values = (num_slots, shuffle_partitions, batch_rows)
     slots, partitions, rows = (
         doublings_outside(value, low, high)
-        for value, (low, high) in zip(setting_values, _ranges(profile), strict=True)
+        for value, (low, high) in zip(setting_values, _ranges(Identity(profile)), strict=True)
     )
     if profile.row_cost_half_range_ratio:
         of_row_cost = row_cost_doublings(profile, batch_rows, model=model, score=score)
@@ -269,7 +271,7 @@ def reasons_outside(
             (FindingCode.PARTITIONS_FAR_OFF, "shuffle_partitions", shuffle_partitions),
             (FindingCode.ROWS_FAR_OFF, "batch_rows", batch_rows),
         ),
-        _ranges(profile),
+        _ranges(Identity(profile)),
         all_doublings,
         _reach(profile),
         strict=True,
@@ -293,7 +295,10 @@ def _reach(profile: JobProfile) -> tuple[float, float, float]:
     return of_tasks, of_tasks, CALIBRATED_DOUBLINGS.value
 
 
-def _ranges(profile: JobProfile) -> tuple[tuple[float, float], ...]:
+@lru_cache(maxsize=64)
+def _ranges(of_profile: Identity) -> tuple[tuple[float, float], ...]:
+    """The profiled ranges of slots, shuffle partitions and rows per batch."""
+    profile: JobProfile = of_profile.nouns[0]
     if profile.declared is not None:
         return ((0.0, np.inf),) * 3
     configurations = [setting.configuration for setting in profile.settings]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.domain import StageProfile
+from headway.lazy_classes import Identity
 from headway.models.arrays import Array, Numeric
 from headway.models.job.bends import Bend, bends_through, rows_of_bends, without_falls
 from headway.models.stages.coalescing import num_tasks_at, usual_tasks
@@ -205,27 +206,12 @@ def level_spans(
     """
 
     setting = num_slots, shuffle_partitions, num_state_rows, batch_rows
-    return _spans_of(_Same(tuple(stages)), *setting)
-
-
-class _Same:
-    """Stages as a key: those of one tuple, which a job and its copies with other rates share."""
-
-    __slots__ = ("stages",)
-
-    def __init__(self, stages: tuple[StageProfile, ...]) -> None:
-        self.stages = stages
-
-    def __eq__(self, compared: object) -> bool:
-        return isinstance(compared, _Same) and compared.stages is self.stages
-
-    def __hash__(self) -> int:
-        return id(self.stages)
+    return _spans_of(Identity(tuple(stages)), *setting)
 
 
 @lru_cache(maxsize=1024)  # a search asks for the sizes of its settings again and again
 def _spans_of(
-    same: _Same,
+    stages: Identity,
     num_slots: int,
     shuffle_partitions: int,
     num_state_rows: float,
@@ -233,7 +219,7 @@ def _spans_of(
 ) -> tuple[LevelSpan, ...]:
     setting = num_slots, shuffle_partitions, num_state_rows
     spans = []
-    for pool in _pools(same.stages):
+    for pool in _pools(*stages.nouns):
         if batch_rows is not None:
             spans.append(_span_at(pool, batch_rows, *setting))
             continue

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import JobProfile, StageProfile
-from headway.lazy_classes import dataclass
-from headway.models.arrays import Array, Numeric, open_probability
+from headway.lazy_classes import Identity, dataclass
+from headway.models.arrays import Array, Numeric, open_probability, together
 from headway.models.batches.microbatch import (
     AffineDuration,
     BoolArray,
@@ -232,10 +233,28 @@ def settled_batch_rows(
     >>> float(settled_batch_rows(DurationModel(0.2, ()), 1000.0, 0.0))
     200.0
     """
-    rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
+    rate, trigger, factors = together(rate_per_s, trigger_s, factor)
+    if rate.size == 1:
+        values = (array.item() for array in (rate, trigger, factors))
+        return _settled_rows_of_one(Identity(model), rate.shape, *values)
+    return _settled_rows(model, rate, trigger, factors)
+
+
+@lru_cache(maxsize=256)  # a plan evaluates the setting that it prints many times
+def _settled_rows_of_one(of_model: Identity, shape: tuple[int, ...], *values: float) -> Array:
+    (model,) = of_model.nouns
+    return _not_to_change(_settled_rows(model, *(np.full(shape, value) for value in values)))
+
+
+def _not_to_change(array: Array) -> Array:
+    array.flags.writeable = False
+    return array
+
+
+def _settled_rows(model: DurationModel, rate: Array, trigger: Array, factors: Array) -> Array:
     rows = rate * np.maximum(trigger, factors * model.mean_s(np.ones_like(rate)))
     is_bent = any(level.bends for level in model.levels)
-    low, high = np.zeros_like(rows), np.full_like(rows, np.inf)
+    low, high = (np.zeros_like(rows), np.full_like(rows, np.inf)) if is_bent else (rows, rows)
     for _ in range(60):
         duration_s, slope_s = factors * model.mean_s(rows), factors * model.slope_s(rows)
         converging = rate * slope_s < 1.0
@@ -293,9 +312,31 @@ def setting_law(
     >>> law.tuple_latency_mean_s().round(2)
     array([0.78, 1.38])
     """
-    rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
+    rate, trigger, factors = together(rate_per_s, trigger_s, factor)
+    if rate.size == 1:
+        values = (array.item() for array in (rate, trigger, factors))
+        return _law_of_one(Identity(profile, model), rate.shape, *values)
     if rows is None:
         rows = settled_batch_rows(model, rate, trigger, factors)
+    return _law(profile, model, rate, trigger, factors, rows)
+
+
+@lru_cache(maxsize=256)
+def _law_of_one(of_job: Identity, shape: tuple[int, ...], *values: float) -> SettingLaw:
+    profile, model = of_job.nouns
+    rate, trigger, factors = (np.full(shape, value) for value in values)
+    rows = settled_batch_rows(model, rate, trigger, factors)
+    return _law(profile, model, rate, trigger, factors, rows)
+
+
+def _law(
+    profile: JobProfile,
+    model: DurationModel,
+    rate: Array,
+    trigger: Array,
+    factors: Array,
+    rows: Array,
+) -> SettingLaw:
     slope_s = factors * model.slope_s(rows)
     fixed_s = np.maximum(factors * model.mean_s(rows) - slope_s * rows, 1e-6)
     state = steady_state(
@@ -346,7 +387,7 @@ def load_ratio(
     >>> load_ratio(profile, duration_model(profile, 2, 8), rate_per_s=[8e3, 16e3], **at).round(2)
     array([0.06, 0.11])
     """
-    rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
+    rate, trigger, factors = together(rate_per_s, trigger_s, factor)
     if rows is None:
         rows = settled_batch_rows(model, rate, trigger, factors)
     offered_load = rate * factors * model.slope_s(rows)
@@ -368,7 +409,3 @@ def allowed_offered_load(relative_noise: Numeric, highest_offered_load: float) -
     """
     noise = np.asarray(relative_noise, dtype=np.float64)
     return np.minimum(highest_offered_load, 1.0 / np.sqrt(1.0 + noise**2))
-
-
-def _together(*values: Numeric) -> tuple[Array, ...]:
-    return tuple(np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in values)))
