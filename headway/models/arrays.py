@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +49,53 @@ def is_true_of_all(condition: object) -> bool:
     (True, False)
     """
     return bool(condition.all()) if isinstance(condition, np.ndarray) else bool(condition)
+
+
+def median_of(values: Array | Sequence[float]) -> float:
+    """The median of numbers in a row, as `numpy.median`, which loads masked arrays.
+
+    Examples
+    --------
+    >>> median_of(np.array([4.0, 1.0, 3.0])), median_of(np.array([4.0, 1.0]))
+    (3.0, 2.5)
+    """
+    ordered, middle = np.sort(values), len(values) // 2
+    # What is not a number comes last.
+    if not len(values) or np.isnan(ordered[-1]):
+        return math.nan
+    if len(values) % 2:
+        return float(ordered[middle])
+    return (float(ordered[middle - 1]) + float(ordered[middle])) / 2.0
+
+
+def quantiles_of(values: Array, shares: Array) -> Array:
+    """Quantiles of finite numbers in a row, as `numpy.quantile`.
+
+    Examples
+    --------
+    >>> quantiles_of(np.array([4.0, 1.0, 3.0]), np.array([0.5, 0.75]))
+    array([3. , 3.5])
+    """
+    ordered, last = np.sort(values).astype(np.float64), len(values) - 1
+    at = last * shares
+    before = np.floor(at)
+    index, part = before.astype(np.intp), at - before
+    low, high = ordered[np.minimum(index, last)], ordered[np.minimum(index + 1, last)]
+    return np.where(part >= 0.5, high - (high - low) * (1.0 - part), low + (high - low) * part)
+
+
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """The different ones of some numbers in a row, as `numpy.unique`, which loads masked arrays.
+
+    Examples
+    --------
+    >>> distinct(np.array([3, 1, 3]))
+    array([1, 3])
+    """
+    ordered = np.sort(values)
+    is_first = np.ones(len(ordered), dtype=np.bool_)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_first]
 
 
 def poisson_counts(random: np.random.Generator, mean: Numeric, size: int | None = None) -> Array:

@@ -69,9 +69,9 @@ def in_pre_order(plan: PlanNode) -> list[PlacedNode]:
         siblings.append(len(nodes))
         positions: list[int] = []
         nodes.append((node, positions))
-        waiting.extend(
-            (child, positions) for child in reversed(node.children or ()) if child is not None
-        )
+        for child in reversed(node.children or ()):
+            if child is not None:
+                waiting.append((child, positions))
     return nodes
 
 

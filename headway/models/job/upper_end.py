@@ -118,7 +118,10 @@ class UpperEnd:
         """Among a rate and higher ones with batches up to the fewest rows: the shortest batches."""
         # A setting at many rates has the same larger batches at each.
         columns = np.column_stack([self.num_slots, self.partitions, self.trigger_s])[small]
-        _, firsts, inverse = np.unique(columns, axis=0, return_index=True, return_inverse=True)
+        settings = list(map(tuple, columns.tolist()))
+        first_of = {setting: len(small) - 1 - at for at, setting in enumerate(reversed(settings))}
+        firsts = np.array(sorted(first_of.values()))
+        inverse = np.searchsorted(firsts, [first_of[setting] for setting in settings])
         num_small, num_larger = len(small), len(_SMALLER_BATCHES)
         indices = np.append(small, np.repeat(small[firsts], num_larger))
         larger = np.tile(fewest_rows(self.profile) * _SMALLER_BATCHES, len(firsts))

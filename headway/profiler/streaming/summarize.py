@@ -17,6 +17,7 @@ from headway.domain import (
     Pins,
 )
 from headway.limits import MOST_SPREAD_RATIO
+from headway.models.arrays import median_of
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of, gaps, sum_of_shares, together
 from headway.profiler.logs.sources import EventLog
@@ -143,7 +144,7 @@ def _dispersion_ratio(runs: Sequence[QueryRun]) -> float:
     ratios = [run.arrivals.dispersion_ratio for run in runs]
     measured_ratios = [ratio for ratio in ratios if ratio is not None]
     # If no interval is known, arrivals are at random times.
-    return float(np.median(measured_ratios)) if measured_ratios else 1.0
+    return median_of(measured_ratios) if measured_ratios else 1.0
 
 
 def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> DurationNoise:
