@@ -68,7 +68,7 @@ def median_of(values: Array | Sequence[float]) -> float:
     return (float(ordered[middle - 1]) + float(ordered[middle])) / 2.0
 
 
-def quantiles_of(values: Array, shares: Array) -> Array:
+def quantiles_of(values: NDArray[Any], shares: Array) -> Array:
     """Quantiles of finite numbers in a row, as `numpy.quantile`.
 
     Examples

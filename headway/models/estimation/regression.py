@@ -127,9 +127,7 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     for _ in range(50):
         fit = np.maximum(terms @ coefficients, 1e-12)
         residual = y / fit - 1.0
-        spread = max(
-            MAD_TO_SD * median_of(np.abs(residual[: prior_rows.start])), least_spread
-        )
+        spread = max(MAD_TO_SD * median_of(np.abs(residual[: prior_rows.start])), least_spread)
         huber = np.minimum(1.0, HUBER_SCORE.value * spread / np.maximum(np.abs(residual), 1e-300))
         scale = np.square(fit) / huber
         if prior is not None:

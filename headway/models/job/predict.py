@@ -132,7 +132,7 @@ def predictions_at(
 
 
 class _Asked(NamedTuple):
-    """What is predicted. Profiles are quickly compared, but hashing all that they contain is slow."""
+    """What is predicted. Profiles are soon compared, but to hash all that they have is slow."""
 
     configuration: Configuration
     rates_per_s: tuple[float, ...]

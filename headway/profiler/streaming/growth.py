@@ -286,9 +286,7 @@ def _compaction(
         return
     remainders = np.array([batch.batch_id % interval for batch in run.batches])
     medians_s = [
-        median_of(times_s[remainders == remainder])
-        if np.any(remainders == remainder)
-        else 0.0
+        median_of(times_s[remainders == remainder]) if np.any(remainders == remainder) else 0.0
         for remainder in range(interval)
     ]
     compacts = remainders == int(np.argmax(medians_s))
