@@ -9,8 +9,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.few_numbers import is_true_of_all, together
 from headway.lazy_classes import dataclass
-from headway.models.arrays import Array, Numeric, is_true_of_all, together
+from headway.models.arrays import Array, Numeric
 from headway.models.batches.intervals import NARROWEST_LOG_SD, IntervalMoments, interval_moments
 
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -331,8 +332,8 @@ class _Map(NamedTuple):
         """What lasting noise adds to the mean, as a share of it: an interval and the noise of the
         batch that it collects are slow together."""
         carried = self.load * moments.overrun_probability
-        kept = np.minimum(carried * self.inputs.persistence_ratio, _MOST_CARRIED)
-        return np.asarray(np.minimum(carried * self.lasting / (1.0 - kept), self.most_piled_up))
+        lasting = np.minimum(carried * self.inputs.persistence_ratio, _MOST_CARRIED)
+        return np.asarray(np.minimum(carried * self.lasting / (1.0 - lasting), self.most_piled_up))
 
     def _variance(self, mean: Array, moments: IntervalMoments) -> Array:
         spread = self.load_squared * moments.variance

@@ -28,7 +28,8 @@ from headway.assumptions.predictions import (
     USUAL_RUN_TO_RUN_RATIO,
 )
 from headway.domain import RowsLaw
-from headway.models.arrays import Array, distinct, median_of
+from headway.few_numbers import distinct, median_of
+from headway.models.arrays import Array
 from headway.models.estimation.nonnegative import nonnegative_least_squares
 from headway.models.laws.normal import MAD_TO_SD
 

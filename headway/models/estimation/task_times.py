@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.assumptions.fits import EMPTY_BATCH_SD_RATIO, LEAST_WAVES
-from headway.models.arrays import Array, distinct
+from headway.few_numbers import distinct
+from headway.models.arrays import Array
 
 
 def task_spread_ratio(sd_ratios: Array, num_tasks: Array, weights: Array) -> float:

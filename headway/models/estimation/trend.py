@@ -15,7 +15,8 @@ from headway.assumptions.fits import (
     TREND_BLOCKS,
 )
 from headway.domain import Z90
-from headway.models.arrays import Array, median_of
+from headway.few_numbers import median_of
+from headway.models.arrays import Array
 
 
 class Trend(NamedTuple):

@@ -10,7 +10,8 @@ from headway.assumptions.fits import (
     WARM_UP_BINS_PER_DOUBLING,
 )
 from headway.domain import WarmUpPoint
-from headway.models.arrays import Array, distinct
+from headway.few_numbers import distinct
+from headway.models.arrays import Array
 from headway.models.estimation.trend import trend_of
 
 

@@ -127,8 +127,8 @@ def predictions_at(
         raise ValueError(f"jvm_age_s is {jvm_age_s}; expected a positive number of seconds")
     # The asked stream, including its burstiness, replaces the profiled one.
     profile = replace(profile, arrivals=arrivals)
-    asked = _Asked(configuration, tuple(rates_per_s), jvm_age_s, frozenset(metrics), profile)
-    return _predicted(asked)
+    question = _Asked(configuration, tuple(rates_per_s), jvm_age_s, frozenset(metrics), profile)
+    return _predicted(question)
 
 
 class _Asked(NamedTuple):
@@ -145,8 +145,8 @@ class _Asked(NamedTuple):
 
 
 @lru_cache(maxsize=4)  # advice on runs begins with the prediction that it narrows
-def _predicted(asked: _Asked) -> tuple[Prediction, ...]:
-    configuration, rates_per_s, jvm_age_s, metrics, profile = asked
+def _predicted(question: _Asked) -> tuple[Prediction, ...]:
+    configuration, rates_per_s, jvm_age_s, metrics, profile = question
     age_factor = 1.0
     if jvm_age_s is not None:
         age_factor, profile = profile.age_factor(jvm_age_s), profile.at_age(jvm_age_s)

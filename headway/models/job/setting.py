@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import JobProfile, StageProfile
+from headway.few_numbers import together
 from headway.lazy_classes import Identity, dataclass
-from headway.models.arrays import Array, Numeric, open_probability, together
+from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.microbatch import (
     AffineDuration,
     BoolArray,
@@ -242,13 +243,9 @@ def settled_batch_rows(
 
 @lru_cache(maxsize=256)  # a plan evaluates the setting that it prints many times
 def _settled_rows_of_one(of_model: Identity, shape: tuple[int, ...], *values: float) -> Array:
-    (model,) = of_model.nouns
-    return _not_to_change(_settled_rows(model, *(np.full(shape, value) for value in values)))
-
-
-def _not_to_change(array: Array) -> Array:
-    array.flags.writeable = False
-    return array
+    rows = _settled_rows(*of_model.nouns, *(np.full(shape, value) for value in values))
+    rows.flags.writeable = False
+    return rows
 
 
 def _settled_rows(model: DurationModel, rate: Array, trigger: Array, factors: Array) -> Array:
@@ -316,27 +313,19 @@ def setting_law(
     if rate.size == 1:
         values = (array.item() for array in (rate, trigger, factors))
         return _law_of_one(Identity(profile, model), rate.shape, *values)
-    if rows is None:
-        rows = settled_batch_rows(model, rate, trigger, factors)
-    return _law(profile, model, rate, trigger, factors, rows)
+    rows = settled_batch_rows(model, rate, trigger, factors) if rows is None else rows
+    return _law(profile, model, rows, rate, trigger, factors)
 
 
 @lru_cache(maxsize=256)
 def _law_of_one(of_job: Identity, shape: tuple[int, ...], *values: float) -> SettingLaw:
     profile, model = of_job.nouns
-    rate, trigger, factors = (np.full(shape, value) for value in values)
-    rows = settled_batch_rows(model, rate, trigger, factors)
-    return _law(profile, model, rate, trigger, factors, rows)
+    at = [np.full(shape, value) for value in values]
+    return _law(profile, model, settled_batch_rows(model, *at), *at)
 
 
-def _law(
-    profile: JobProfile,
-    model: DurationModel,
-    rate: Array,
-    trigger: Array,
-    factors: Array,
-    rows: Array,
-) -> SettingLaw:
+def _law(profile: JobProfile, model: DurationModel, rows: Array, *at: Array) -> SettingLaw:
+    rate, trigger, factors = at
     slope_s = factors * model.slope_s(rows)
     fixed_s = np.maximum(factors * model.mean_s(rows) - slope_s * rows, 1e-6)
     state = steady_state(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.models.arrays import Array, Numeric, any_probability, distinct
+from headway.few_numbers import distinct
+from headway.models.arrays import Array, Numeric, any_probability
 
 
 def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array) -> Array:

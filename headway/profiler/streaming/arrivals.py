@@ -20,8 +20,9 @@ from headway.assumptions.logs import (
     SHORT_PAUSE_RATIO,
 )
 from headway.domain import Drain, EventTimeLag, ObservedArrivals
+from headway.few_numbers import median_of, quantiles_of
 from headway.lazy_classes import dataclass
-from headway.models.arrays import Array, median_of, quantiles_of
+from headway.models.arrays import Array
 from headway.profiler.offsets import counts_rows, num_source_partitions, rows_between
 from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import Record

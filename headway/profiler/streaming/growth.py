@@ -25,7 +25,8 @@ from headway.assumptions.fits import (
 )
 from headway.domain import DurationGrowth, GrowthCause, QueryShape, SlowGrowth, SlowMeasure
 from headway.domain.profile import CHECKPOINT_PHASES
-from headway.models.arrays import Array, median_of
+from headway.few_numbers import median_of
+from headway.models.arrays import Array
 from headway.models.estimation.regression import is_spread, lag_one_correlation
 from headway.models.estimation.trend import Trend, trend_of
 from headway.profiler.streaming.adaptive_settings import count_of

@@ -13,7 +13,7 @@ from headway.assumptions.logs import FEWEST_WAITING_STAGES, LIMITED_STAGES_RATIO
 from headway.domain import StageResources
 from headway.domain.configuration import TaskCores, recorded_task_cores, task_slots
 from headway.errors import EventLogError
-from headway.models.arrays import median_of
+from headway.few_numbers import median_of
 from headway.profiler.executors import Executor, ResourceProfile
 from headway.profiler.rows import Record
 from headway.sparkconf import (

@@ -15,8 +15,9 @@ from headway.assumptions.fits import (
     USUAL_STATE_ROW_S,
 )
 from headway.domain import Separation, StageProfile
+from headway.few_numbers import distinct
 from headway.lazy_classes import dataclass
-from headway.models.arrays import Array, distinct
+from headway.models.arrays import Array
 from headway.models.estimation.regression import Prior, relative_huber
 from headway.models.estimation.task_times import handover_s
 from headway.models.stages.makespan import makespan_moments

@@ -11,8 +11,9 @@ import numpy as np
 
 from headway.assumptions.fits import LEAST_HOT_RATIO, MOST_HOT_RATIO
 from headway.domain import Coalescing, RowsLaw, SourceTasks, TasksRule
+from headway.few_numbers import median_of
 from headway.lazy_classes import dataclass
-from headway.models.arrays import Array, median_of
+from headway.models.arrays import Array
 from headway.models.estimation.regression import is_spread, is_spread_within, power_law
 from headway.profiler.streaming.adaptive import coalescing_of
 from headway.profiler.streaming.batch_sizes import batch_weights, weighted_mean, without_feedback

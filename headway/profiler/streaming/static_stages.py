@@ -8,7 +8,8 @@ from itertools import chain, combinations
 import numpy as np
 
 from headway.assumptions.logs import SAME_ROWS_RATIO
-from headway.models.arrays import Array, median_of
+from headway.few_numbers import median_of
+from headway.models.arrays import Array
 from headway.profiler.operators import DELTA_STATE
 from headway.profiler.streaming.samples import QueryRun, StageSample, batches_of
 

@@ -16,8 +16,8 @@ from headway.domain import (
     ObservedSetting,
     Pins,
 )
+from headway.few_numbers import median_of
 from headway.limits import MOST_SPREAD_RATIO
-from headway.models.arrays import median_of
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of, gaps, sum_of_shares, together
 from headway.profiler.logs.sources import EventLog

@@ -17,7 +17,8 @@ from headway.assumptions.logs import (
     ROUND_INTERVALS_MS,
     TIMES_LIKELIER,
 )
-from headway.models.arrays import Array, distinct, quantiles_of
+from headway.few_numbers import distinct, quantiles_of
+from headway.models.arrays import Array
 from headway.units import format_duration
 
 _EARLY_MS = 1  # by which a timestamp may precede its trigger
