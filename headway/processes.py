@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+# Few commands start any.
+if TYPE_CHECKING:
+    import subprocess
 
 Computed = TypeVar("Computed")
 
@@ -108,6 +111,8 @@ class AllCores:
         return results
 
     def _start(self, num_processes: int) -> None:
+        import subprocess
+
         environment = {**os.environ, **python_environment()}
         with contextlib.suppress(OSError):
             while len(self._processes) < num_processes:

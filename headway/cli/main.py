@@ -18,7 +18,6 @@ from headway.redaction import harmless
 from headway.version import __version__
 
 _INTERRUPTED = 130
-_ALLOCATIONS_PER_COLLECTION = 100_000
 
 
 class LazyGroup(click.Group):
@@ -74,8 +73,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit; every expected failure is one line on stderr."""
     # No matrix of ours is worth a second thread; starting the threads takes longer.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # What imports make stays; looking through it for garbage again and again takes 10 ms.
-    gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
     exit_code = run(sys.argv[1:] if arguments is None else arguments)
     # The process ends: looking for garbage in all that it leaves takes 30 ms more.
     gc.freeze()

@@ -166,6 +166,18 @@ def noun_of(data: Any, noun: type[T], form: Form = RESULT, /, **added: object) -
     return value
 
 
+def plain_data(noun: object) -> Any:
+    """The data of a noun as it stands in files that people read.
+
+    Examples
+    --------
+    >>> from headway.domain import TasksRule
+    >>> plain_data((TasksRule.SOURCE, 0.12345678))
+    ['source', 0.123457]
+    """
+    return data_of(noun, FOR_PEOPLE)
+
+
 def validate(document: Document, noun: type[T]) -> T:
     """What a document for people describes; types are strict: no ``"2"`` for 2, no ``2.0`` for 2.
 

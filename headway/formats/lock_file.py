@@ -14,7 +14,7 @@ from headway.domain.later import made_when_asked
 from headway.errors import InputError
 from headway.formats.codec import validate
 from headway.formats.own_files import read_text
-from headway.formats.yaml_document import parse_document, shown
+from headway.formats.yaml_document import shown, written_document
 from headway.limits import LARGEST_NUMBER, MOST_CORES, MOST_EXECUTORS
 from headway.sparkconf import task_cpus_of
 
@@ -191,7 +191,7 @@ def load_lock(path: str | Path) -> Lock:
     headway.errors.InputError: no/such.lock: no such file; expected a lock as 'headway lock'...
     """
     text = read_text(Path(path), expected=_EXPECTED)
-    document = parse_document(text, name=str(path))
+    document = written_document(text, name=str(path))
     schema = document.root.get("schema") if isinstance(document.root, dict) else None
     if schema != LOCK_SCHEMA:
         raise InputError(

@@ -11,7 +11,7 @@ from headway.domain import APPLICATION_PROFILE_SCHEMA, PROFILE_SCHEMA, JobProfil
 from headway.errors import InputError, ProfileError
 from headway.formats.codec import validate
 from headway.formats.own_files import read_text
-from headway.formats.yaml_document import Document, Fault, Plain, parse_document, shown
+from headway.formats.yaml_document import Document, Fault, Plain, shown, written_document
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
@@ -124,7 +124,7 @@ def _loaded(path: str | Path, expected: str, read: Callable[[Document], Profile]
 def _document(text: str, name: str, expected: str) -> Document:
     """The file as YAML; of one that is none and names no schema, the message says so."""
     try:
-        return parse_document(text, name=name)
+        return written_document(text, name=name)
     except InputError as error:
         if _SCHEMA.search(text):
             raise

@@ -12,9 +12,12 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import field
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
+from headway.domain.later import later, made_when_asked
 from headway.errors import InputError
+from headway.formats.written_yaml import written_data
 from headway.lazy_classes import dataclass
 from headway.redaction import one_line
 
@@ -34,7 +37,7 @@ _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,299})")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
 # Decided by what is refused, in two sets: one of all that is allowed takes Python 5 ms to compile.
-_NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|[\ud800-\udfff\ufffe\uffff]")
+_NOT_TEXT = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|[\ud800-\udfff\ufffe\uffff]"
 
 
 class Mark(NamedTuple):
@@ -62,6 +65,7 @@ class Fault:
         return f"{name}:{self.mark.line}:{self.mark.column}: {where}{self.message}"
 
 
+@made_when_asked("values", "keys")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """The data of a file, the position of each part, and the faults of its form.
@@ -155,7 +159,7 @@ def parse_document(text: str, *, name: str) -> Document:
     import yaml
 
     name = one_line(name)
-    strange = _NOT_TEXT.search(text)
+    strange = re.search(_NOT_TEXT, text)
     if strange is not None:
         before = text[: strange.start()]
         mark = Mark(before.count("\n") + 1, strange.start() - (before.rfind("\n") + 1) + 1)
@@ -176,6 +180,29 @@ def parse_document(text: str, *, name: str) -> Document:
             message = _TOO_DEEP
         raise InputError(Fault(mark, (), message).text(name)) from None
     return builder.document()
+
+
+def written_document(text: str, *, name: str) -> Document:
+    """The same, sooner if the text is of the form in which Headway writes files.
+
+    Examples
+    --------
+    >>> document = written_document("rate: 1e3\\n", name="job.yaml")
+    >>> document.root, document.value_mark(("rate",))
+    ({'rate': 1000.0}, Mark(line=1, column=7))
+    """
+    root = written_data(text, plain_scalar)
+    if root is None:
+        return parse_document(text, name=name)
+    # Few files have faults, whose positions only PyYAML knows.
+    parsed = cache(lambda: parse_document(text, name=name))
+    return Document(
+        name=one_line(name),
+        root=root,
+        faults=(),
+        values=later(lambda: parsed().values),
+        keys=later(lambda: parsed().keys),
+    )
 
 
 def plain_scalar(text: str) -> bool | int | float | str | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from headway.formats.codec import FOR_PEOPLE, data_of
+from headway.formats.codec import plain_data
 from headway.formats.yaml_document import plain_scalar
 
 _LINE_WIDTH = 100
@@ -30,16 +30,6 @@ def yaml_text(noun: object) -> str:
         node.flow_style = False  # the outermost keeps its keys apart, however few
     text: str = yaml.serialize(node, Dumper=yaml.SafeDumper, width=_LINE_WIDTH, allow_unicode=True)
     return text
-
-
-def plain_data(noun: object) -> Any:
-    """The data of that text.
-
-    >>> from headway.domain import TasksRule
-    >>> plain_data((TasksRule.SOURCE, 0.12345678))
-    ['source', 0.123457]
-    """
-    return data_of(noun, FOR_PEOPLE)
 
 
 class _Representer(yaml.representer.SafeRepresenter):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from headway.assumptions import planning
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Metric, Promise, Target
-from headway.lazy_classes import dataclass
+from headway.lazy_classes import changed, dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.certified import certified
@@ -63,7 +63,7 @@ class Candidates:
 
     def take(self, selection: Indices | BoolArray) -> Candidates:
         """Some of the settings."""
-        return replace(
+        return changed(
             self,
             nodes=self.nodes[selection],
             partitions=self.partitions[selection],

@@ -69,9 +69,8 @@ def in_pre_order(plan: PlanNode) -> list[PlacedNode]:
         siblings.append(len(nodes))
         positions: list[int] = []
         nodes.append((node, positions))
-        waiting.extend(
-            (child, positions) for child in reversed(node.children or ()) if child is not None
-        )
+        children = reversed(node.children or ())
+        waiting += [(child, positions) for child in children if child is not None]
     return nodes
 
 

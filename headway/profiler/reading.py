@@ -26,7 +26,6 @@ from headway.profiler.logs.sources import EventLog, LogFailure, find_event_logs
 from headway.profiler.logs.through_spark import unpack_with_spark
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import Engine, OnProgress, Piece, pieces_of
-from headway.profiler.spark import session as spark_session
 from headway.profiler.work_folder import signals_end_the_block, work_folder
 from headway.units import parse_size_bytes
 
@@ -148,6 +147,9 @@ def _started(
     is_needed: bool,
 ) -> SparkSession | None:
     """A session; None if Java or packages for one are missing and processes here are sufficient."""
+    # Most logs are read without Spark.
+    from headway.profiler.spark import session as spark_session
+
     try:
         require_spark_packages()
         tell("starting Spark")

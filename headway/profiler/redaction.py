@@ -8,7 +8,6 @@ must be shown is searched for the shapes of credentials. The events of
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -173,6 +172,9 @@ def _arguments(name: str, arguments: str, digested: str) -> str:
     if name.startswith("Rate") and _RATE_OPTIONS.fullmatch(arguments):
         return arguments
     digest_input = without_logins(digested).encode("utf-8", "replace")
+    # Few logs have anything to digest, and OpenSSL takes long to load.
+    import hashlib
+
     return "#" + hashlib.sha256(digest_input).hexdigest()[:8]
 
 

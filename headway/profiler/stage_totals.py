@@ -155,28 +155,22 @@ class StageTotals(msgspec.Struct, gc=False):
 
     def add_end(self, info: StageInfo) -> None:
         """Add one line about the end of the attempt; duplicate lines count once."""
-        scopes = operators.scopes(info)
-        end = StageTotals(
-            num_ends=1,
-            num_tasks=info.num_tasks,
-            parent_ids=None if info.parent_ids is None else tuple(info.parent_ids),
-            submitted_ms=info.submitted_ms,
-            completed_ms=info.completed_ms,
-            failed=info.failure is not None,
-            python_ms=python_ms(info),
-            scopes=scopes,
-            call=operators.call_of_program(info, scopes),
-            first_rdd_id=operators.first_rdd_id(info),
-            num_scans=operators.num_scans(info),
-            resource_profile_id=info.resource_profile_id,
-            is_barrier=operators.is_barrier(info),
-            metric_ids=operators.rows_metric_ids(info),
-        )
-        if self.num_ends:
+        end = StageTotals() if self.num_ends else self
+        end.num_ends = 1
+        end.num_tasks = info.num_tasks
+        end.parent_ids = None if info.parent_ids is None else tuple(info.parent_ids)
+        end.submitted_ms, end.completed_ms = info.submitted_ms, info.completed_ms
+        end.failed = info.failure is not None
+        end.python_ms = python_ms(info)
+        end.scopes = operators.scopes(info)
+        end.call = operators.call_of_program(info, end.scopes)
+        end.first_rdd_id = operators.first_rdd_id(info)
+        end.num_scans = operators.num_scans(info)
+        end.resource_profile_id = info.resource_profile_id
+        end.is_barrier = operators.is_barrier(info)
+        end.metric_ids = operators.rows_metric_ids(info)
+        if end is not self:
             self.add(end)
-            return
-        for name in _OF_END:
-            setattr(self, name, getattr(end, name))
 
     def add_task(self, task: TaskEnd) -> None:
         self.num_ended += 1
@@ -280,11 +274,6 @@ class StageTotals(msgspec.Struct, gc=False):
         )
 
 
-_OF_END = (
-    *("num_ends", "num_tasks", "parent_ids", "submitted_ms", "completed_ms", "failed", "python_ms"),
-    *("scopes", "call", "first_rdd_id", "num_scans", "resource_profile_id", "is_barrier"),
-    "metric_ids",
-)
 _MOST = (
     *("num_tasks", "num_scans", "resource_profile_id"),
     *("submitted_ms", "completed_ms", "python_ms", "last_finish_ms"),

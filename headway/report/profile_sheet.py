@@ -9,7 +9,7 @@ from typing import TypeAlias
 from headway.digits import format_rate_down
 from headway.domain import ApplicationProfile, JobProfile
 from headway.domain.sheet import Kind, Section, Sheet
-from headway.formats.yaml_text import plain_data
+from headway.formats.codec import plain_data
 from headway.models.job.predict import predict
 from headway.report.charts import place_percent
 from headway.report.line_charts import Axes, LineChart

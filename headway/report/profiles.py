@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headway.digits import size_text
 from headway.domain import ApplicationProfile, JobProfile
 from headway.formats.as_json import json_text
-from headway.formats.yaml_text import plain_data
+from headway.formats.codec import plain_data
 from headway.profiler.coverage import gaps
 from headway.redaction import printable
 from headway.report.columns import paragraph, paragraphs

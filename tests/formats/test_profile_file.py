@@ -28,10 +28,9 @@ from headway.domain import (
 )
 from headway.domain.application_profile import StageRows, TaskTimes, WallClock
 from headway.errors import InputError, ProfileError
-from headway.formats.codec import noun_or_faults
+from headway.formats.codec import noun_or_faults, plain_data
 from headway.formats.profile_file import dump_profile, load_any_profile, load_profile, save_profile
 from headway.formats.yaml_document import Document, Plain, Route, parse_document
-from headway.formats.yaml_text import plain_data
 from headway.limits import LONGEST_S
 from tests.domain.test_application_profile import a_batch_application, a_dstreams_application
 from tests.factories import a_configuration, a_profile

@@ -75,7 +75,8 @@ def interval_moments(trigger_s: Array, mean_s: Array, variance_s2: Array) -> Int
     log_sd = np.maximum(np.sqrt(np.log1p(variance_s2 / (mean_s * mean_s))), NARROWEST_LOG_SD)
     with np.errstate(divide="ignore"):
         score = np.log(trigger_s / mean_s) / log_sd + 0.5 * log_sd
-    scores = np.stack([-score, log_sd - score, 2.0 * log_sd - score])
+    scores = np.empty((3, *score.shape))
+    scores[0], scores[1], scores[2] = -score, log_sd - score, 2.0 * log_sd - score
     shares = quick_ndtr(scores)
     overrun_share = shares[0]
     over_mean, over_square = mean_s * shares[1], (mean_s * mean_s + variance_s2) * shares[2]

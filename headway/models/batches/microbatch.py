@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields
 from operator import attrgetter
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.few_numbers import is_true_of_all, together
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.intervals import NARROWEST_LOG_SD, IntervalMoments, interval_moments
@@ -47,18 +48,18 @@ class AffineDuration:
     """Part of that noise that remains from one batch to the next, 0 to below 1. [-]"""
 
     def __post_init__(self) -> None:
-        if not np.all(np.asarray(self.fixed_s) > 0.0):
+        fixed_s, after_s = _number(self.fixed_s), _number(self.after_commit_s)
+        if not is_true_of_all(fixed_s > 0.0):
             raise ValueError("fixed_s must be positive")
         for name in ("per_row_s", "relative_noise", "additive_sd_s", "per_row_noise"):
-            if not np.all(np.asarray(getattr(self, name)) >= 0.0):
+            if not is_true_of_all(_number(getattr(self, name)) >= 0.0):
                 raise ValueError(f"{name} must not be negative")
-        after = np.asarray(self.after_commit_s)
-        if not (np.all(after >= 0.0) and np.all(after <= self.fixed_s)):
+        if not (is_true_of_all(after_s >= 0.0) and is_true_of_all(after_s <= fixed_s)):
             raise ValueError("after_commit_s must lie between 0 and fixed_s")
-        share, persistence = np.asarray(self.lasting_share), np.asarray(self.persistence_ratio)
-        if not (np.all(share >= 0.0) and np.all(share <= 1.0)):
+        share, persistence = _number(self.lasting_share), _number(self.persistence_ratio)
+        if not (is_true_of_all(share >= 0.0) and is_true_of_all(share <= 1.0)):
             raise ValueError("lasting_share must lie between 0 and 1")
-        if not (np.all(persistence >= 0.0) and np.all(persistence < 1.0)):
+        if not (is_true_of_all(persistence >= 0.0) and is_true_of_all(persistence < 1.0)):
             raise ValueError("persistence_ratio must be 0 or more, below 1")
 
 
@@ -174,29 +175,25 @@ def steady_state(
     rate, trigger, scatter = (
         np.asarray(value, dtype=np.float64) for value in (rate_per_s, trigger_s, dispersion)
     )
-    if not (np.all(rate > 0.0) and np.all(trigger >= 0.0) and np.all(scatter >= 0.0)):
+    if not ((rate > 0.0).all() and (trigger >= 0.0).all() and (scatter >= 0.0).all()):
         raise ValueError("need rate_per_s > 0, trigger_s >= 0 and dispersion >= 0")
-    if not all(np.all(np.isfinite(values)) for values in (rate, trigger, scatter)):
+    if not all(np.isfinite(values).all() for values in (rate, trigger, scatter)):
         raise ValueError("rate_per_s, trigger_s and dispersion must be finite")
     per_row = np.asarray(duration.per_row_s, dtype=np.float64)
-    inputs = _Inputs(
-        *(
-            np.array(values, dtype=np.float64)
-            for values in np.broadcast_arrays(
-                duration.fixed_s,
-                per_row * rate,
-                trigger,
-                duration.relative_noise,
-                duration.additive_sd_s,
-                duration.per_row_noise,
-                per_row * per_row * rate * scatter,
-                per_row * scatter,
-                duration.after_commit_s,
-                duration.lasting_share,
-                duration.persistence_ratio,
-            )
-        )
+    of_settings = together(
+        duration.fixed_s,
+        per_row * rate,
+        trigger,
+        duration.relative_noise,
+        duration.additive_sd_s,
+        duration.per_row_noise,
+        per_row * per_row * rate * scatter,
+        per_row * scatter,
+        duration.after_commit_s,
+        duration.lasting_share,
+        duration.persistence_ratio,
     )
+    inputs = _Inputs(*map(np.array, of_settings))
     mean, variance, stable = _fixed_point(inputs)
     moments = interval_moments(inputs.trigger_s, mean, variance)
     relative, persistence = inputs.relative_noise, inputs.persistence_ratio
@@ -221,6 +218,11 @@ def steady_state(
     )
 
 
+def _number(value: Numeric) -> Numeric:
+    """A number as it is, and anything else as an array."""
+    return value if isinstance(value, float) else np.asarray(value)
+
+
 def _next_correlation(lasting_variance: Array, carried: Array, product: Array) -> Array:
     """Correlation with the next batch's noise; ``product`` is that of their relative spreads."""
     shared = lasting_variance / (1.0 - np.minimum(carried, _MOST_CARRIED))
@@ -241,14 +243,14 @@ def _fixed_point(inputs: _Inputs) -> tuple[Array, Array, BoolArray]:
     stable = np.zeros(mean.shape, dtype=np.bool_)
     # Both maps increase: from below, the iteration reaches the smallest solution.
     open_settings = np.flatnonzero(flat.offered_load_ratio < 1.0)
-    of_open = flat
+    of_open = _Map.of(flat)
     for _ in range(_MOST_ITERATIONS):
         if not open_settings.size:
             break
         old_mean, old_variance = mean[open_settings], variance[open_settings]
-        if open_settings.size < mean.size:
-            of_open = _Inputs(*(values[open_settings] for values in _inputs_of(flat)))
-        new_mean, new_variance = _newton_step(of_open, old_mean, old_variance)
+        if open_settings.size < of_open.load.size:
+            of_open = _Map.of(_Inputs(*(values[open_settings] for values in _inputs_of(flat))))
+        new_mean, new_variance = of_open.newton_step(old_mean, old_variance)
         mean[open_settings], variance[open_settings] = new_mean, new_variance
         tolerance = _TOLERANCE_RATIO * new_mean
         settled = (np.abs(new_mean - old_mean) <= tolerance) & (
@@ -260,55 +262,81 @@ def _fixed_point(inputs: _Inputs) -> tuple[Array, Array, BoolArray]:
     return mean.reshape(shape), variance.reshape(shape), stable.reshape(shape)
 
 
-def _newton_step(inputs: _Inputs, mean: Array, variance: Array) -> tuple[Array, Array]:
-    """Newton's rule in mean and variance together, since they are strongly coupled."""
-    load, counts = inputs.offered_load_ratio, inputs.count_noise_s
-    moments = interval_moments(inputs.trigger_s, mean, variance)
-    mean_by_mean, mean_by_variance, square_by_mean, square_by_variance = moments.slopes()
-    piled_up = _piled_up(inputs, moments)
-    mean_gap = inputs.fixed_s + load * moments.mean + piled_up * mean - mean
-    variance_gap = _variance(inputs, mean, moments) + 2.0 * piled_up * mean**2 - variance
+class _Map(NamedTuple):
+    """From mean and variance of the duration to those of the next one (B3), for some settings.
 
-    # Derivatives of the map: the first letter is the result, the second the argument.
-    spread = load**2 * (1.0 + inputs.relative_noise**2)
-    square = (inputs.per_row_noise * load) ** 2
-    mm, mv = load * mean_by_mean, load * mean_by_variance
-    vm = 2.0 * inputs.relative_noise**2 * mean + counts * mean_by_mean
-    vm += (spread + square) * square_by_mean
-    vm -= 2.0 * spread * moments.mean * mean_by_mean
-    vv = counts * mean_by_variance
-    vv += (spread + square) * square_by_variance
-    vv -= 2.0 * spread * moments.mean * mean_by_variance
+    What does not depend on either is computed once.
+    """
 
-    determinant = (1.0 - mm) * (1.0 - vv) - mv * vm
-    # Where Newton's rule does not apply, plain iteration distinguishes growth from convergence.
-    plain = (determinant <= 1e-9) | (mm >= 1.0) | (vv >= 1.0)
-    divisor = np.where(plain, 1.0, determinant)
-    newton_mean = ((1.0 - vv) * mean_gap + mv * variance_gap) / divisor
-    newton_variance = (vm * mean_gap + (1.0 - mm) * variance_gap) / divisor
-    return (
-        np.maximum(mean + np.where(plain, mean_gap, newton_mean), inputs.fixed_s),
-        np.maximum(variance + np.where(plain, variance_gap, newton_variance), 0.0),
-    )
+    inputs: _Inputs
+    load: Array
+    load_squared: Array
+    noise_squared: Array
+    additive_variance_s2: Array
+    spread: Array
+    square: Array
+    lasting: Array
+    most_piled_up: Array
 
+    @classmethod
+    def of(cls, inputs: _Inputs) -> _Map:
+        load, noise_squared = inputs.offered_load_ratio, inputs.relative_noise**2
+        return cls(
+            inputs=inputs,
+            load=load,
+            load_squared=load**2,
+            noise_squared=noise_squared,
+            additive_variance_s2=inputs.additive_sd_s**2,
+            spread=load**2 * (1.0 + noise_squared),
+            square=(inputs.per_row_noise * load) ** 2,
+            lasting=noise_squared * inputs.lasting_share * inputs.persistence_ratio,
+            # More than what light noise could add leaves no moments, although slow periods end.
+            most_piled_up=0.5 * (1.0 - load),
+        )
 
-def _piled_up(inputs: _Inputs, moments: IntervalMoments) -> Array:
-    """What lasting noise adds to the mean, as a share of it: an interval and the noise of the batch
-    that it collects are slow together."""
-    persistence, load = inputs.persistence_ratio, inputs.offered_load_ratio
-    lasting = inputs.relative_noise**2 * inputs.lasting_share * persistence
-    carried = load * moments.overrun_probability
-    piled_up = carried * lasting / (1.0 - np.minimum(carried * persistence, _MOST_CARRIED))
-    # Capped at what light noise could add: more leaves no moments, although slow periods end.
-    return np.asarray(np.minimum(piled_up, 0.5 * (1.0 - load)))
+    def newton_step(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Newton's rule in mean and variance together, since they are strongly coupled."""
+        inputs, load, counts = self.inputs, self.load, self.inputs.count_noise_s
+        moments = interval_moments(inputs.trigger_s, mean, variance)
+        mean_by_mean, mean_by_variance, square_by_mean, square_by_variance = moments.slopes()
+        piled_up = self._piled_up(moments)
+        mean_gap = inputs.fixed_s + load * moments.mean + piled_up * mean - mean
+        variance_gap = self._variance(mean, moments) + 2.0 * piled_up * mean**2 - variance
 
+        # Derivatives of the map: the first letter is the result, the second the argument.
+        twice_spread, both_squares = 2.0 * self.spread, self.spread + self.square
+        mm, mv = load * mean_by_mean, load * mean_by_variance
+        vm = 2.0 * self.noise_squared * mean + counts * mean_by_mean
+        vm += both_squares * square_by_mean
+        vm -= twice_spread * moments.mean * mean_by_mean
+        vv = counts * mean_by_variance
+        vv += both_squares * square_by_variance
+        vv -= twice_spread * moments.mean * mean_by_variance
 
-def _variance(inputs: _Inputs, mean: Array, moments: IntervalMoments) -> Array:
-    spread = inputs.offered_load_ratio**2 * moments.variance
-    return (
-        inputs.relative_noise**2 * (mean * mean + spread)
-        + spread
-        + inputs.additive_sd_s**2
-        + (inputs.per_row_noise * inputs.offered_load_ratio) ** 2 * moments.mean_square
-        + inputs.count_noise_s * moments.mean
-    )
+        determinant = (1.0 - mm) * (1.0 - vv) - mv * vm
+        # Where Newton's rule does not apply, plain iteration distinguishes growth from convergence.
+        plain = (determinant <= 1e-9) | (mm >= 1.0) | (vv >= 1.0)
+        divisor = np.where(plain, 1.0, determinant)
+        newton_mean = ((1.0 - vv) * mean_gap + mv * variance_gap) / divisor
+        newton_variance = (vm * mean_gap + (1.0 - mm) * variance_gap) / divisor
+        return (
+            np.maximum(mean + np.where(plain, mean_gap, newton_mean), inputs.fixed_s),
+            np.maximum(variance + np.where(plain, variance_gap, newton_variance), 0.0),
+        )
+
+    def _piled_up(self, moments: IntervalMoments) -> Array:
+        """What lasting noise adds to the mean, as a share of it: an interval and the noise of the
+        batch that it collects are slow together."""
+        carried = self.load * moments.overrun_probability
+        lasting = np.minimum(carried * self.inputs.persistence_ratio, _MOST_CARRIED)
+        return np.asarray(np.minimum(carried * self.lasting / (1.0 - lasting), self.most_piled_up))
+
+    def _variance(self, mean: Array, moments: IntervalMoments) -> Array:
+        spread = self.load_squared * moments.variance
+        return (
+            self.noise_squared * (mean * mean + spread)
+            + spread
+            + self.additive_variance_s2
+            + self.square * moments.mean_square
+            + self.inputs.count_noise_s * moments.mean
+        )

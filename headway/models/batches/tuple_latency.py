@@ -160,7 +160,9 @@ class LatencyLaw:
 
     def __init__(self, state: SteadyState) -> None:
         self._shape = state.is_stable.shape
-        flat = SteadyState(*(getattr(state, field.name).ravel() for field in fields(state)))
+        flat = state
+        if len(self._shape) != 1:
+            flat = SteadyState(*(getattr(state, field.name).ravel() for field in fields(state)))
         self._state = flat
         self._mean_s = np.where(flat.is_stable, flat.mean_duration_s, 1.0)
         self._sd_s = np.where(flat.is_stable, flat.sd_duration_s, 0.0)

@@ -28,6 +28,7 @@ from headway.assumptions.predictions import (
     USUAL_RUN_TO_RUN_RATIO,
 )
 from headway.domain import RowsLaw
+from headway.few_numbers import distinct, median_of
 from headway.models.arrays import Array
 from headway.models.estimation.nonnegative import nonnegative_least_squares
 from headway.models.laws.normal import MAD_TO_SD
@@ -121,9 +122,7 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     for _ in range(50):
         fit = np.maximum(terms @ coefficients, 1e-12)
         residual = y / fit - 1.0
-        spread = max(
-            MAD_TO_SD * float(np.median(np.abs(residual[: prior_rows.start]))), least_spread
-        )
+        spread = max(MAD_TO_SD * median_of(np.abs(residual[: prior_rows.start])), least_spread)
         huber = np.minimum(1.0, HUBER_SCORE.value * spread / np.maximum(np.abs(residual), 1e-300))
         scale = np.square(fit) / huber
         if prior is not None:
@@ -131,7 +130,7 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
             surprise = np.abs(coefficients - prior.mean) / prior.sd
             scale[prior_rows] = np.maximum(surprise / HUBER_SCORE.value, 1.0)
         step = nonnegative_least_squares(terms, y, weights / scale)
-        converged = np.allclose(step, coefficients, rtol=1e-9, atol=0.0)
+        converged = (np.abs(step - coefficients) <= 1e-9 * np.abs(coefficients)).all()
         coefficients = step
         if converged:
             break
@@ -238,7 +237,7 @@ def drift_exponent(
     >>> drift_exponent(-0.2 * log_age, log_age, np.zeros(100, dtype=int), np.array([True]))
     0.2
     """
-    runs = np.unique(run)
+    runs = distinct(run)
     ratio_means = np.array([log_ratio[run == number].mean() for number in runs])
     age_means = np.array([log_age[run == number].mean() for number in runs])
     run_index = np.searchsorted(runs, run)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.assumptions.fits import EMPTY_BATCH_SD_RATIO, LEAST_WAVES
+from headway.few_numbers import distinct
 from headway.models.arrays import Array
 
 
@@ -37,7 +38,8 @@ def task_spread_ratio(sd_ratios: Array, num_tasks: Array, weights: Array) -> flo
     >>> task_spread_ratio(np.array([0.0798]), np.array([2]), np.ones(1))
     0.1000
     """
-    counts, count_indices = np.unique(num_tasks, return_inverse=True)
+    counts = distinct(num_tasks)
+    count_indices = np.searchsorted(counts, num_tasks)
     means = np.array([_mean_of_sample_sd(int(count)) for count in counts.tolist()])
     return float(np.average(sd_ratios / means[count_indices], weights=weights))
 

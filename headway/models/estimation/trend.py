@@ -15,6 +15,7 @@ from headway.assumptions.fits import (
     TREND_BLOCKS,
 )
 from headway.domain import Z90
+from headway.few_numbers import median_of
 from headway.models.arrays import Array
 
 
@@ -85,12 +86,12 @@ def trend_of(at_s: Array, values: Array) -> Trend:
     if len(values) < LEAST_BATCHES_TO_CUT.value:
         return Trend(first=0.0, last=0.0, score=0.0, later_share=0.0)
     blocks = np.array_split(np.arange(len(values)), min(len(values), TREND_BLOCKS.value))
-    middle_s = np.array([float(np.median(at_s[block])) for block in blocks])
-    medians = np.array([float(np.median(values[block])) for block in blocks])
+    middle_s = np.array([median_of(at_s[block]) for block in blocks])
+    medians = np.array([median_of(values[block]) for block in blocks])
     slope_per_s = _sen_slope(middle_s, medians)
     low_per_s, high_per_s = _slope_interval(middle_s, medians)
     span_s = float(at_s[-1] - at_s[0])
-    level = float(np.median(medians - slope_per_s * middle_s))
+    level = median_of(medians - slope_per_s * middle_s)
     half = len(blocks) // 2
     halves = (slice(None, half + 1), slice(half, None))
     rises = [
@@ -119,7 +120,7 @@ def _sign_deviation(count: int) -> float:
 
 def _sen_slope(at_s: Array, values: Array) -> float:
     slopes = _slopes(at_s, values)
-    return float(np.median(slopes)) if len(slopes) else 0.0
+    return median_of(slopes) if len(slopes) else 0.0
 
 
 def _slope_interval(at_s: Array, values: Array) -> tuple[float, float]:

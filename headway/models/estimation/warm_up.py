@@ -10,6 +10,7 @@ from headway.assumptions.fits import (
     WARM_UP_BINS_PER_DOUBLING,
 )
 from headway.domain import WarmUpPoint
+from headway.few_numbers import distinct
 from headway.models.arrays import Array
 from headway.models.estimation.trend import trend_of
 
@@ -132,7 +133,7 @@ def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[WarmUpPoint, ...]:
     log_age, log_ratio = np.log(jvm_age_s), np.log(ratio)
     bins = np.floor(np.log2(jvm_age_s) * WARM_UP_BINS_PER_DOUBLING.value)
     pools: list[tuple[float, float, int]] = []
-    for number in np.unique(bins):
+    for number in distinct(bins):
         in_bin = bins == number
         pools.append((float(log_age[in_bin].sum()), float(log_ratio[in_bin].sum()), sum(in_bin)))
         while len(pools) > 1 and pools[-2][1] / pools[-2][2] <= pools[-1][1] / pools[-1][2]:

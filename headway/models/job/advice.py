@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -75,11 +75,12 @@ class AskedSetting:
         latency = prediction.latency(self.metric)
         return None if latency is None else latency.intervals90_s.get(self.statistic)
 
-    def interval_by(self, profile: JobProfile) -> Interval | None:
-        """The same by a profile."""
-        return self.interval_in(
-            predict(profile, self.configuration, self.arrivals, metrics=(self.metric,))
-        )
+    def interval_by(
+        self, profile: JobProfile, metrics: Collection[Metric] = tuple(Metric)
+    ) -> Interval | None:
+        """The same by a profile; of all metrics there may be a prediction already."""
+        asked_for = (profile, self.configuration, self.arrivals)
+        return self.interval_in(predict(*asked_for, metrics=metrics))
 
     def next_run(self, profile: JobProfile) -> AdvisedRun | None:
         """The run that narrows the answer most (E42); None if none does or nothing was measured."""
@@ -216,7 +217,7 @@ def _narrowing(
     return Narrowing(
         statistic=question.statistic,
         interval_now_s=question.interval_s if is_answered else question.interval_by(now),
-        interval_after_s=question.interval_by(after_runs),
+        interval_after_s=question.interval_by(after_runs, (question.metric,)),
         error_now_ratio=FitError(profile=profile, settings=before).ratio(shares),
         error_after_ratio=FitError(profile=profile, settings=after).ratio(shares),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from headway.assumptions.predictions import (
     SPREAD_PER_DOUBLING_RATIO,
 )
 from headway.domain import Finding, FindingCode, JobProfile, Separation, TasksRule
+from headway.lazy_classes import Identity
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.microbatch import BoolArray
 from headway.models.job.duration import DurationModel
@@ -109,15 +111,8 @@ def widened(own_ratio: Numeric, *doublings: Numeric, partitions: Numeric = 0.0) 
     partitions : float or (n,) array, >= 0
         Doublings of shuffle partitions.
 
-<<<<<<< HEAD
-    Examples
-    --------
     >>> float(widened(0.0, 2.0)), float(widened(0.0, partitions=2.0))
     (0.24, 0.06)
-=======
-    >>> float(widened(0.0, 2.0))
-    0.26
->>>>>>> i-house
     """
     of_partitions = SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO.value * np.asarray(partitions)
     spread = np.hypot(own_ratio, of_partitions)
@@ -169,7 +164,7 @@ def doublings_beyond(
     setting_values = (num_slots, shuffle_partitions, batch_rows)
     slots, partitions, rows = (
         doublings_outside(value, low, high)
-        for value, (low, high) in zip(setting_values, _ranges(profile), strict=True)
+        for value, (low, high) in zip(setting_values, _ranges(Identity(profile)), strict=True)
     )
     if profile.row_cost_half_range_ratio:
         of_row_cost = row_cost_doublings(profile, batch_rows, model=model, score=score)
@@ -261,7 +256,7 @@ def reasons_outside(
             (FindingCode.PARTITIONS_FAR_OFF, "shuffle_partitions", shuffle_partitions),
             (FindingCode.ROWS_FAR_OFF, "batch_rows", batch_rows),
         ),
-        _ranges(profile),
+        _ranges(Identity(profile)),
         all_doublings,
         _reach(profile),
         strict=True,
@@ -285,7 +280,10 @@ def _reach(profile: JobProfile) -> tuple[float, float, float]:
     return of_tasks, of_tasks, CALIBRATED_DOUBLINGS.value
 
 
-def _ranges(profile: JobProfile) -> tuple[tuple[float, float], ...]:
+@lru_cache(maxsize=64)
+def _ranges(of_profile: Identity) -> tuple[tuple[float, float], ...]:
+    """The profiled ranges of slots, shuffle partitions and rows per batch."""
+    profile: JobProfile = of_profile.nouns[0]
     if profile.declared is not None:
         return ((0.0, np.inf),) * 3
     configurations = [setting.configuration for setting in profile.settings]

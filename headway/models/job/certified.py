@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,10 @@ from headway.assumptions.predictions import (
     HIGHEST_QUOTED_UTILIZATION_RATIO,
     LEAST_CERTIFIED_OVERRUN_RATIO,
 )
-from headway.lazy_classes import dataclass
+from headway.lazy_classes import Identity, changed, dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.batch_chain import BatchChain, batch_chain
-from headway.models.batches.microbatch import BoolArray, state_at
+from headway.models.batches.microbatch import BoolArray, SteadyState, state_at
 from headway.models.job.setting import SettingLaw, joined_states
 
 _NEAREST = HIGHEST_QUOTED_UTILIZATION_RATIO.value
@@ -168,17 +168,27 @@ def certified(law: SettingLaw) -> CertifiedLaw:
     >>> law.tuple_latency_mean_s().round(2)
     array([5.81])
     """
-    state = law.state
+    if len(law.state.is_stable) == 1:
+        return _certified_one(Identity(law.state))
+    return _certified(law.state)
+
+
+@lru_cache(maxsize=64)
+def _certified_one(of_state: Identity) -> CertifiedLaw:
+    return _certified(*of_state.nouns)
+
+
+def _certified(state: SteadyState) -> CertifiedLaw:
     overruns = state.overrun_probability > LEAST_CERTIFIED_OVERRUN_RATIO.value
     chains = tuple(
         batch_chain(state_at(state, np.array([index]))) if overruns[index] else None
         for index in range(len(overruns))
     )
-    changed = {name: getattr(state, name).copy() for name in _moments(None)}
+    moments = {name: getattr(state, name).copy() for name in _moments(None)}
     for index in np.flatnonzero(overruns):
         for name, value in _moments(chains[index]).items():
-            changed[name][index] = value
-    return CertifiedLaw(replace(state, **changed), chains)
+            moments[name][index] = value
+    return CertifiedLaw(changed(state, **moments), chains)
 
 
 def _moments(chain: BatchChain | None) -> dict[str, float]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.domain import StageProfile
+from headway.lazy_classes import Identity
 from headway.models.arrays import Array, Numeric
 from headway.models.job.bends import Bend, bends_through, rows_of_bends, without_falls
 from headway.models.stages.coalescing import num_tasks_at, usual_tasks
@@ -200,9 +201,21 @@ def level_spans(
     0.205
     """
 
+    setting = num_slots, shuffle_partitions, num_state_rows, batch_rows
+    return _spans_of(Identity(tuple(stages)), *setting)
+
+
+@lru_cache(maxsize=1024)  # a search asks for the sizes of its settings again and again
+def _spans_of(
+    stages: Identity,
+    num_slots: int,
+    shuffle_partitions: int,
+    num_state_rows: float,
+    batch_rows: float | None,
+) -> tuple[LevelSpan, ...]:
     setting = num_slots, shuffle_partitions, num_state_rows
     spans = []
-    for pool in _pools(stages):
+    for pool in _pools(*stages.nouns):
         if batch_rows is not None:
             spans.append(_span_at(pool, batch_rows, *setting))
             continue

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -122,6 +123,26 @@ def predictions_at(
         raise ValueError(f"jvm_age_s is {jvm_age_s}; expected a positive number of seconds")
     # The asked stream, including its burstiness, replaces the profiled one.
     profile = replace(profile, arrivals=arrivals)
+    question = _Asked(configuration, tuple(rates_per_s), jvm_age_s, frozenset(metrics), profile)
+    return _predicted(question)
+
+
+class _Asked(NamedTuple):
+    """What is predicted. Profiles are soon compared, but to hash all that they have is slow."""
+
+    configuration: Configuration
+    rates_per_s: tuple[float, ...]
+    jvm_age_s: float | None
+    metrics: Collection[Metric]
+    profile: JobProfile
+
+    def __hash__(self) -> int:
+        return hash(self[:-1])
+
+
+@lru_cache(maxsize=4)  # advice on runs begins with the prediction that it narrows
+def _predicted(question: _Asked) -> tuple[Prediction, ...]:
+    configuration, rates_per_s, jvm_age_s, metrics, profile = question
     age_factor = 1.0
     if jvm_age_s is not None:
         age_factor, profile = profile.age_factor(jvm_age_s), profile.at_age(jvm_age_s)

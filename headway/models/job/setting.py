@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import JobProfile, StageProfile
-from headway.lazy_classes import dataclass
+from headway.few_numbers import together
+from headway.lazy_classes import Identity, dataclass
 from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.microbatch import (
     AffineDuration,
@@ -226,10 +228,24 @@ def settled_batch_rows(
     >>> float(settled_batch_rows(DurationModel(0.2, ()), 1000.0, 0.0))
     200.0
     """
-    rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
+    rate, trigger, factors = together(rate_per_s, trigger_s, factor)
+    if rate.size == 1:
+        values = (array.item() for array in (rate, trigger, factors))
+        return _settled_rows_of_one(Identity(model), rate.shape, *values)
+    return _settled_rows(model, rate, trigger, factors)
+
+
+@lru_cache(maxsize=256)  # a plan evaluates the setting that it prints many times
+def _settled_rows_of_one(of_model: Identity, shape: tuple[int, ...], *values: float) -> Array:
+    rows = _settled_rows(*of_model.nouns, *(np.full(shape, value) for value in values))
+    rows.flags.writeable = False
+    return rows
+
+
+def _settled_rows(model: DurationModel, rate: Array, trigger: Array, factors: Array) -> Array:
     rows = rate * np.maximum(trigger, factors * model.mean_s(np.ones_like(rate)))
     is_bent = any(level.bends for level in model.levels)
-    low, high = np.zeros_like(rows), np.full_like(rows, np.inf)
+    low, high = (np.zeros_like(rows), np.full_like(rows, np.inf)) if is_bent else (rows, rows)
     for _ in range(60):
         duration_s, slope_s = factors * model.mean_s(rows), factors * model.slope_s(rows)
         converging = rate * slope_s < 1.0
@@ -285,9 +301,23 @@ def setting_law(
     >>> law.tuple_latency_mean_s().round(2)
     array([0.78, 1.38])
     """
-    rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
-    if rows is None:
-        rows = settled_batch_rows(model, rate, trigger, factors)
+    rate, trigger, factors = together(rate_per_s, trigger_s, factor)
+    if rate.size == 1:
+        values = (array.item() for array in (rate, trigger, factors))
+        return _law_of_one(Identity(profile, model), rate.shape, *values)
+    rows = settled_batch_rows(model, rate, trigger, factors) if rows is None else rows
+    return _law(profile, model, rows, rate, trigger, factors)
+
+
+@lru_cache(maxsize=256)
+def _law_of_one(of_job: Identity, shape: tuple[int, ...], *values: float) -> SettingLaw:
+    profile, model = of_job.nouns
+    at = [np.full(shape, value) for value in values]
+    return _law(profile, model, settled_batch_rows(model, *at), *at)
+
+
+def _law(profile: JobProfile, model: DurationModel, rows: Array, *at: Array) -> SettingLaw:
+    rate, trigger, factors = at
     slope_s = factors * model.slope_s(rows)
     fixed_s = np.maximum(factors * model.mean_s(rows) - slope_s * rows, 1e-6)
     state = steady_state(
@@ -336,7 +366,7 @@ def load_ratio(
     >>> load_ratio(profile, duration_model(profile, 2, 8), rate_per_s=[8e3, 16e3], **at).round(2)
     array([0.06, 0.11])
     """
-    rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
+    rate, trigger, factors = together(rate_per_s, trigger_s, factor)
     if rows is None:
         rows = settled_batch_rows(model, rate, trigger, factors)
     offered_load = rate * factors * model.slope_s(rows)
@@ -356,7 +386,3 @@ def allowed_offered_load(relative_noise: Numeric, highest_offered_load: float) -
     """
     noise = np.asarray(relative_noise, dtype=np.float64)
     return np.minimum(highest_offered_load, 1.0 / np.sqrt(1.0 + noise**2))
-
-
-def _together(*values: Numeric) -> tuple[Array, ...]:
-    return tuple(np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in values)))

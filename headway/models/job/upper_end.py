@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import Configuration, JobProfile
-from headway.lazy_classes import dataclass
+from headway.lazy_classes import Identity, dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.job.calibration import (
     doublings_beyond,
@@ -60,7 +61,15 @@ class UpperEnd:
 
     def rate_and_factor(self, rate_per_s: Numeric) -> tuple[Array, Array]:
         """The asked rate, or a higher one closer to the profiled range, and its factor (P4)."""
-        rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
+        rate = self._of_settings(rate_per_s)
+        if rate.size == 1:
+            setting = (self.num_slots, self.partitions, self.trigger_s, rate)
+            values = (array.item() for array in setting)
+            of_job = Identity(self.profile, self.durations)
+            return _rate_and_factor_of_one(of_job, self.score, self.age_factor, *values)
+        return self._rate_and_factor(rate)
+
+    def _rate_and_factor(self, rate: Array) -> tuple[Array, Array]:
         rows, factor = self._settled(rate)
         small = np.flatnonzero(rows < fewest_rows(self.profile))
         if len(small):
@@ -70,8 +79,12 @@ class UpperEnd:
 
     def settled_factor(self, rate_per_s: Numeric) -> Array:
         """The factor at the asked rate. [-]"""
-        rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
-        return self._settled(rate)[1]
+        return self._settled(self._of_settings(rate_per_s))[1]
+
+    def _of_settings(self, rate_per_s: Numeric) -> Array:
+        """The rate of each setting."""
+        rate, shape = np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape
+        return rate if rate.shape == shape else np.broadcast_to(rate, shape)
 
     def _settled(self, rate_per_s: Array) -> tuple[Array, Array]:
         """Rows of batches at a rate, and the factor on their durations: theory.md (P28)."""
@@ -103,7 +116,10 @@ class UpperEnd:
         """Among a rate and higher ones with batches up to the fewest rows: the shortest batches."""
         # A setting at many rates has the same larger batches at each.
         columns = np.column_stack([self.num_slots, self.partitions, self.trigger_s])[small]
-        _, firsts, inverse = np.unique(columns, axis=0, return_index=True, return_inverse=True)
+        settings = list(map(tuple, columns.tolist()))
+        first_of = {setting: len(small) - 1 - at for at, setting in enumerate(reversed(settings))}
+        firsts = np.array(sorted(first_of.values()))
+        inverse = np.searchsorted(firsts, [first_of[setting] for setting in settings])
         num_small, num_larger = len(small), len(_SMALLER_BATCHES)
         indices = np.append(small, np.repeat(small[firsts], num_larger))
         larger = np.tile(fewest_rows(self.profile) * _SMALLER_BATCHES, len(firsts))
@@ -127,6 +143,27 @@ class UpperEnd:
         best = np.argmin(np.where(is_higher, duration_s[choices], np.inf), axis=1)
         shortest = choices[np.arange(num_small), best]
         return rates[shortest], factors[shortest]
+
+
+@lru_cache(maxsize=256)  # a plan evaluates the setting that it prints many times
+def _rate_and_factor_of_one(
+    of_job: Identity, score: float, age_factor: float, *setting: float
+) -> tuple[Array, Array]:
+    profile, durations = of_job.nouns
+    num_slots, partitions, trigger_s, rate_per_s = (np.array([value]) for value in setting)
+    end = UpperEnd(
+        profile=profile,
+        durations=durations,
+        num_slots=num_slots,
+        partitions=partitions,
+        trigger_s=trigger_s,
+        score=score,
+        age_factor=age_factor,
+    )
+    rate_and_factor = end._rate_and_factor(rate_per_s)
+    for array in rate_and_factor:
+        array.flags.writeable = False
+    return rate_and_factor
 
 
 def load_at_end(

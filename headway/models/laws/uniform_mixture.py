@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.few_numbers import distinct
 from headway.models.arrays import Array, Numeric, any_probability
 
 
@@ -39,7 +40,7 @@ def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array)
     share = share / share.sum()
     used = share > 0.0
     starts, ends, share = starts[used], ends[used], share[used]
-    bends = np.unique(np.concatenate([starts, ends]))
+    bends = distinct(np.concatenate([starts, ends]))
     flat = [_mixture_quantile(value, bends, starts, ends, share) for value in probability.ravel()]
     return np.array(flat, dtype=np.float64).reshape(probability.shape)
 

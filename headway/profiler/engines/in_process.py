@@ -6,16 +6,19 @@ import contextlib
 import gc
 import os
 import pickle
-import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from headway.errors import HeadwayError
 from headway.processes import num_cores, python_command, python_environment
 from headway.profiler.pieces import OnProgress, Order, Result, carried_out
 from headway.units import parse_size_bytes
+
+# Few logs are so large that further processes are worthwhile.
+if TYPE_CHECKING:
+    import subprocess
 
 # Starting a process takes as long as reading this much.
 _WORTH_A_PROCESS_BYTES = parse_size_bytes("24m")
@@ -110,6 +113,8 @@ class _Shared:
 @contextlib.contextmanager
 def _process_at_work(shared: _Shared, on_progress: OnProgress) -> Iterator[None]:
     """A process that takes orders as long as there are any; it ends with the block."""
+    import subprocess
+
     process = subprocess.Popen(
         python_command("-m", "headway.profiler.engines.in_process"),
         stdin=subprocess.PIPE,
@@ -153,6 +158,9 @@ def _hand_on(shared: _Shared, process: subprocess.Popen[bytes], on_progress: OnP
 
 def _end_of(process: subprocess.Popen[bytes]) -> str:
     """How a process ended, in words; what it did instead if it goes on."""
+    import signal
+    import subprocess
+
     try:
         code = process.wait(_ENDS_WITHIN_S)
     except subprocess.TimeoutExpired:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import stat
-import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from headway.profiler.logs.event_logs import EventLog, UnreadableLogError, ZipMember
 from headway.profiler.logs.layouts import FoundFile, group_into_logs, is_passed_over
 from headway.redaction import one_line
+
+# Few logs are in zips, and what reads these brings much of the standard library along.
+if TYPE_CHECKING:
+    import zipfile
 
 _ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 _MOST_MEMBERS = 10_000
@@ -29,6 +32,8 @@ def logs_in_zip(archive: Path, name: str) -> list[EventLog]:
 
     A zip that is incomplete, names files outside itself or contains no event log is rejected.
     """
+    import zipfile
+
     try:
         with zipfile.ZipFile(archive) as opened:
             members = [member for member in opened.infolist() if not member.is_dir()]
@@ -49,6 +54,8 @@ def logs_in_zip(archive: Path, name: str) -> list[EventLog]:
 @contextlib.contextmanager
 def open_member(file: ZipMember) -> Iterator[IO[bytes]]:
     """A file inside a zip, to be read from its beginning."""
+    import zipfile
+
     with contextlib.ExitStack() as stack:
         try:
             archive = stack.enter_context(zipfile.ZipFile(file.archive))

@@ -20,6 +20,7 @@ from headway.assumptions.logs import (
     SHORT_PAUSE_RATIO,
 )
 from headway.domain import Drain, EventTimeLag, ObservedArrivals
+from headway.few_numbers import median_of, quantiles_of
 from headway.models.arrays import Array
 from headway.profiler.offsets import counts_rows, num_source_partitions, rows_between
 from headway.profiler.recorded_queries import QueryLife
@@ -28,6 +29,7 @@ from headway.profiler.streaming.batch_samples import is_timed, known_rows, sourc
 from headway.profiler.streaming.samples import ArrivalSeries, QueryRun, SourceSample
 
 _MOST_LAGS = 12
+_P95 = np.array([0.95])
 _DIGITS_OF_MS = 3
 
 _Sources: TypeAlias = tuple[SourceSample, ...]
@@ -95,7 +97,7 @@ def observed_arrivals(
         rate_p50_per_s=quantile(0.5),
         rate_p95_per_s=quantile(0.95),
         rate_max_per_s=float(rates_per_s.max()),
-        lag_p95_rows=None if lag is None else float(np.quantile(lag, 0.95)),
+        lag_p95_rows=None if lag is None else float(quantiles_of(lag, _P95)[0]),
         lag_max_rows=None if lag is None else float(lag.max()),
         largest_partition_share=max(rows.values()) / sum(rows.values())
         if rows and sum(rows.values()) > 0
@@ -162,7 +164,7 @@ def _drain_of(
     rows = [known_rows(report) for report in filled]
     return Drain(
         backlog_rows=sum(rows),
-        batch_rows=float(np.median(rows)),
+        batch_rows=median_of(rows),
         num_batches=len(rows),
         duration_s=duration_s,
     )
@@ -194,8 +196,8 @@ def _reads_equal_batches(filled: Sequence[Record], intervals_s: Mapping[int, flo
     interval_s = np.array([intervals_s[report["batch_id"]] for report in middle])
     duration_s = np.array([report["phases_s"]["triggerExecution"] for report in filled[:-1]])
     starts_s = np.array([report["started_s"] for report in filled])
-    pause_s = float(np.median(np.diff(starts_s) - duration_s))
-    short_s = max(AT_ONCE_MS.value / 1000.0, SHORT_PAUSE_RATIO.value * float(np.median(duration_s)))
+    pause_s = median_of(np.diff(starts_s) - duration_s)
+    short_s = max(AT_ONCE_MS.value / 1000.0, SHORT_PAUSE_RATIO.value * median_of(duration_s))
     return pause_s <= short_s and _spread_ratio(rows) <= EQUAL_BATCHES_RATIO.value * _spread_ratio(
         rows / interval_s
     )
@@ -222,7 +224,7 @@ def event_time_lags(runs: Sequence[QueryRun]) -> tuple[EventTimeLag, ...]:
 def typical_lag_s(run: QueryRun) -> float | None:
     """The median of these lags in a run, since a single row may be from another time."""
     lags_s = _lags_s(run)
-    return float(np.median(lags_s)) if len(lags_s) else None
+    return median_of(lags_s) if len(lags_s) else None
 
 
 def _by_share(lags_of_runs_s: Sequence[Array]) -> tuple[EventTimeLag, ...]:

@@ -25,6 +25,7 @@ from headway.assumptions.fits import (
 )
 from headway.domain import DurationGrowth, GrowthCause, QueryShape, SlowGrowth, SlowMeasure
 from headway.domain.profile import CHECKPOINT_PHASES
+from headway.few_numbers import median_of
 from headway.models.arrays import Array
 from headway.models.estimation.regression import is_spread, lag_one_correlation
 from headway.models.estimation.trend import Trend, trend_of
@@ -284,9 +285,7 @@ def _compaction(
         return
     remainders = np.array([batch.batch_id % interval for batch in run.batches])
     medians_s = [
-        float(np.median(times_s[remainders == remainder]))
-        if np.any(remainders == remainder)
-        else 0.0
+        median_of(times_s[remainders == remainder]) if np.any(remainders == remainder) else 0.0
         for remainder in range(interval)
     ]
     compacts = remainders == int(np.argmax(medians_s))
@@ -295,7 +294,7 @@ def _compaction(
     if _rank_score(times_s[compacts], times_s[~compacts]) < LEAST_COMPACTION_SCORE.value:
         return
     extra_s = [
-        times_s[index] - float(np.median(before_s))
+        times_s[index] - median_of(before_s)
         for index in np.flatnonzero(compacts)
         if len(before_s := times_s[max(index - interval + 1, 0) : index])
     ]

@@ -9,12 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from headway.assumptions.logs import FEWEST_WAITING_STAGES, LIMITED_STAGES_RATIO
 from headway.domain import StageResources
 from headway.domain.configuration import TaskCores, recorded_task_cores, task_slots
 from headway.errors import EventLogError
+from headway.few_numbers import median_of
 from headway.profiler.executors import Executor, ResourceProfile
 from headway.profiler.rows import Record
 from headway.sparkconf import (
@@ -62,7 +61,7 @@ def executor_pools(
             "its last batch; profile a log that starts with the application"
         )
     return {
-        profile_id: (len(alive), max(int(np.median(alive)), 1))
+        profile_id: (len(alive), max(int(median_of(alive)), 1))
         for profile_id, alive in sorted(cores.items())
     }
 

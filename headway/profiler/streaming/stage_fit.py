@@ -15,6 +15,7 @@ from headway.assumptions.fits import (
     USUAL_STATE_ROW_S,
 )
 from headway.domain import Separation, StageProfile
+from headway.few_numbers import distinct
 from headway.models.arrays import Array
 from headway.models.estimation.regression import Prior, relative_huber
 from headway.models.estimation.task_times import handover_s
@@ -155,12 +156,12 @@ def _handover_s(stage: StageRuns, times: StageTimes, fitted: StageProfile) -> fl
     waves = []
     for run, counts in zip(stage.runs, by_run(stage.num_tasks, stage.runs), strict=True):
         usable_slots = fitted.usable_slots(run.configuration.num_slots)
-        numbers, number_indices = np.unique(counts, return_inverse=True)
+        numbers = distinct(counts)
         makespans = [
             makespan_moments(int(num_tasks), usable_slots, fitted.task_noise_ratio).mean
             for num_tasks in numbers.tolist()
         ]
-        waves.append(np.array(makespans)[number_indices])
+        waves.append(np.array(makespans)[np.searchsorted(numbers, counts)])
     return handover_s(
         times.span_s, times.task_mean_s, np.concatenate(waves), times.outside_run_s, stage.weights
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from headway.assumptions.fits import LEAST_HOT_RATIO, MOST_HOT_RATIO
 from headway.domain import Coalescing, RowsLaw, SourceTasks, TasksRule
+from headway.few_numbers import median_of
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.estimation.regression import is_spread, is_spread_within, power_law
@@ -131,7 +132,7 @@ class StageRuns:
     def rows_law(self) -> RowsLaw:
         """Its rows by those of the batch."""
         if self.is_static:
-            static = float(np.median(self.rows_read))
+            static = median_of(self.rows_read)
             return RowsLaw(scale=0.0, exponent=0.0, static_rows=static)
         of_tables = static_rows(self.runs, self.stage_index, self.tables)
         of_stream = power_law(self._batch_rows, self.rows_read - of_tables, self.weights)
@@ -222,7 +223,7 @@ class StageRuns:
         )
         if follows_partitions and self.coalescing is None:
             return TasksRule.SHUFFLE, None
-        num_tasks = int(np.median(self.num_tasks))
+        num_tasks = int(median_of(self.num_tasks))
         if self.coalescing is not None:
             return TasksRule.COALESCED, max(num_tasks, 1)
         is_fixed = self.is_static or has_parents
@@ -290,7 +291,7 @@ def hot_share_ratio(samples: Sequence[StageSample]) -> float:
             of_count.setdefault(sample.num_tasks, []).append(
                 min(max(beyond, 0.0), MOST_HOT_RATIO.value)
             )
-    smallest_share = min((float(np.median(shares)) for shares in of_count.values()), default=0.0)
+    smallest_share = min((median_of(shares) for shares in of_count.values()), default=0.0)
     return smallest_share if smallest_share >= LEAST_HOT_RATIO.value else 0.0
 
 

@@ -8,6 +8,7 @@ from itertools import chain, combinations
 import numpy as np
 
 from headway.assumptions.logs import SAME_ROWS_RATIO
+from headway.few_numbers import median_of
 from headway.models.arrays import Array
 from headway.profiler.operators import DELTA_STATE
 from headway.profiler.streaming.samples import QueryRun, StageSample, batches_of
@@ -35,7 +36,7 @@ def static_places(runs: Sequence[QueryRun]) -> frozenset[int]:
         stage_index
         for stage_index, logs in log_read.items()
         if np.std(logs - log_rows) < SAME_ROWS_RATIO.value
-        and _is_multiple(float(np.median(logs - log_rows)))
+        and _is_multiple(median_of(logs - log_rows))
     }
     return frozenset(
         stage_index

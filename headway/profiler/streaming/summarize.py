@@ -16,6 +16,7 @@ from headway.domain import (
     ObservedSetting,
     Pins,
 )
+from headway.few_numbers import median_of
 from headway.limits import MOST_SPREAD_RATIO
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of, gaps, sum_of_shares, together
@@ -147,7 +148,7 @@ def _dispersion_ratio(runs: Sequence[QueryRun]) -> float:
     ratios = [run.arrivals.dispersion_ratio for run in runs]
     measured_ratios = [ratio for ratio in ratios if ratio is not None]
     # If no interval is known, arrivals are at random times.
-    return float(np.median(measured_ratios)) if measured_ratios else 1.0
+    return median_of(measured_ratios) if measured_ratios else 1.0
 
 
 def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> DurationNoise:

@@ -17,6 +17,7 @@ from headway.assumptions.logs import (
     ROUND_INTERVALS_MS,
     TIMES_LIKELIER,
 )
+from headway.few_numbers import distinct, quantiles_of
 from headway.models.arrays import Array
 from headway.units import format_duration
 
@@ -33,7 +34,7 @@ _SORTED_OUT_BY = 300  # batches that leave the best candidates,
 _NUM_JUDGED = 40  # which are then compared with all batches
 _NUM_TOGETHER = 512  # candidates
 _NEXT_TO_GRID_MS = 3 * LATE_MS.value
-_PHASE_QUANTILES = np.linspace(0.0, 0.9, 10)
+_PHASE_QUANTILES, _USUAL_STEPS = np.linspace(0.0, 0.9, 10), np.array([0.1, 0.5])
 
 _Milliseconds = NDArray[np.int64]
 _Values = TypeVar("_Values", NDArray[np.float64], NDArray[np.complex128])
@@ -168,7 +169,7 @@ def _rhythm_log_odds(
         every_ms = candidates_ms[index : index + 1]
         middle = float(np.angle(middles[index])) / (2 * np.pi)
         around = middle + (turns(every_ms)[0] - middle + 0.5) % 1.0 - 0.5
-        phases_ms = np.unique(np.rint(np.quantile(around, _PHASE_QUANTILES) * every_ms))
+        phases_ms = distinct(np.rint(quantiles_of(around, _PHASE_QUANTILES) * every_ms))
         phases_ms = phases_ms[(phases_ms + _EARLY_MS) % grid_ms > _NEXT_TO_GRID_MS]
         if len(phases_ms):
             shift_ms = phases_ms.astype(np.int64)[:, np.newaxis]
@@ -213,7 +214,7 @@ def _candidates_ms(starts: _Starts) -> _Milliseconds:
         if interval_ms <= (1 + _NEAR_RATIO) * longest_ms
     }
     # Late starts shorten the next step, so the shortest step may not be an interval.
-    for step_ms in np.quantile(steps_ms, (0.1, 0.5)):
+    for step_ms in quantiles_of(steps_ms, _USUAL_STEPS):
         for divisor in _DIVISORS:
             low_ms = int(step_ms / divisor * (1 - _NEAR_RATIO)) - 1
             high_ms = int(step_ms / divisor * (1 + _NEAR_RATIO)) + 2
