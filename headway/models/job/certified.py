@@ -153,7 +153,7 @@ class CertifiedLaw(SettingLaw):
         return setting_values
 
 
-def certified(law: SettingLaw) -> CertifiedLaw:
+def certified(law: SettingLaw, *, with_moments: bool = True) -> CertifiedLaw:
     """Distributions at a few settings in a row by the chain of their batches (T4).
 
     Its state has the moments of the chain, so that windows use them, too.
@@ -161,6 +161,9 @@ def certified(law: SettingLaw) -> CertifiedLaw:
     Parameters
     ----------
     law : SettingLaw
+    with_moments : bool, optional
+        Whether its state has them, which takes a tenth of the time. Latencies of rows and durations
+        of batches are by the chains in any case.
 
     Examples
     --------
@@ -176,8 +179,15 @@ def certified(law: SettingLaw) -> CertifiedLaw:
         batch_chain(state_at(state, np.array([index]))) if overruns[index] else None
         for index in range(len(overruns))
     )
+    to_change = [
+        index
+        for index in np.flatnonzero(overruns).tolist()
+        if with_moments or chains[index] is None
+    ]
+    if not to_change:
+        return CertifiedLaw(state, chains)
     changed = {name: getattr(state, name).copy() for name in _moments(None)}
-    for index in np.flatnonzero(overruns):
+    for index in to_change:
         for name, value in _moments(chains[index]).items():
             changed[name][index] = value
     return CertifiedLaw(replace(state, **changed), chains)
