@@ -257,26 +257,35 @@ def search_together(
     *,
     first: Callable[[], object] | None = None,
 ) -> None:
-    """Search what streaming jobs need, for all rates of jobs that are alike together.
+    """Search what jobs need, for all rates of streaming jobs that are alike together.
 
     ``drawn_jobs`` are jobs of any kind with the arguments of `FleetJob.executors`. This process
-    does something else ``first``.
+    does something else ``first``, and then what the other kinds need, which takes little.
     """
     questions: dict[Hashable, Question] = {}
     rates_per_s: dict[Hashable, list[list[float]]] = defaultdict(list)
+    of_other_kinds: list[Callable[[], object]] = []
     for job, speed, scale, end in drawn_jobs:
+        if not isinstance(job, StreamingNeeds):
+            of_other_kinds.append(partial(job.executors, speed, scale, end))
+            continue
         # What is refused for a burst is found out with the job that has it.
-        if not isinstance(job, StreamingNeeds) or job._has_burst or job.profile.growth is not None:
+        if job._has_burst or job.profile.growth is not None:
             continue
         key, job_rates_per_s = job._staircase_key(speed), job._rates_per_s(scale, end)
         if key not in questions:
             questions[key] = job._question(speed, max(job_rates_per_s))
         rates_per_s[key].append(job_rates_per_s)
+
+    def prepare() -> None:
+        for compute in (*([first] if first else []), *of_other_kinds):
+            compute()
+
     # The longest searches come first, so that all processes end at about the same time.
     keys = sorted(questions, key=lambda key: -len(rates_per_s[key]))
     known_needs.foresee(
         {key: partial(_searched_staircase, questions[key], rates_per_s[key]) for key in keys},
-        first=first,
+        first=prepare,
     )
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headway.assumptions import planning
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
-from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Metric, Promise, Target
+from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Promise, Target
 from headway.lazy_classes import changed, dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.estimation.batch_noise import noise_ratio_at
@@ -103,7 +103,7 @@ class Candidates:
         """
         slack = planning.BEYOND_MOMENTS_LATENCY_RATIO.value * self.most_noise_ratio
         may_meet = np.asarray(self.excess(rate_per_s / self.beyond_moments_ratio) <= slack)
-        if any(target.metric is Metric.WINDOW for target in self.question.latency_targets):
+        if self.question.has_windows:
             may_meet |= self.meets_by_moments(rate_per_s)
         return may_meet
 
@@ -202,7 +202,7 @@ class Candidates:
 
     def _certified_beyond(self, law: SettingLaw, *, with_gain: bool = True) -> Array:
         """How far latencies by (T4) exceed their limits, or are from being quoted."""
-        chained = certified(law)
+        chained = certified(law, with_moments=self.question.has_windows)
         latency_excess = self._latency_excess(chained)
         if not with_gain or np.all(latency_excess > 0.0):
             return latency_excess

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -39,11 +39,16 @@ def sufficient_setting(
     question: Question, nodes: int, partitions: Sequence[int]
 ) -> Candidates | None:
     """A setting of a number of nodes that meets the question, if there is one."""
-    triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
-    candidates = candidates_at(
-        question, [(nodes, count, trigger_s) for count in partitions for trigger_s in triggers_s]
-    )
+    candidates = candidates_of_sizes(question, [(nodes, count) for count in partitions])
     return first_meeting(candidates)
+
+
+def candidates_of_sizes(question: Question, sizes: Iterable[tuple[int, int]]) -> Candidates:
+    """Every setting of some numbers of nodes and partitions: each trigger interval of the space."""
+    triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
+    return candidates_at(
+        question, [(*size, trigger_s) for size in sizes for trigger_s in triggers_s]
+    )
 
 
 def first_meeting(candidates: Candidates) -> Candidates | None:

@@ -89,6 +89,11 @@ class Question:
         return (self.target, *(promise for promise in self.also if isinstance(promise, Target)))
 
     @property
+    def has_windows(self) -> bool:
+        """Whether a target is on the latency of windows."""
+        return any(target.metric is Metric.WINDOW for target in self.latency_targets)
+
+    @property
     def of_change(self) -> tuple[DuringBurst | CatchUp, ...]:
         """Targets on outages and bursts."""
         return tuple(promise for promise in self.also if not isinstance(promise, Target))

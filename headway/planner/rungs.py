@@ -17,14 +17,15 @@ from headway.assumptions.planning import BEYOND_MOMENTS_LATENCY_RATIO, SELDOM_RA
 from headway.models.arrays import Array
 from headway.models.job.setting import SettingLaw
 from headway.planner.alike import distinct, is_slower, shortest_trigger_first
-from headway.planner.candidates import Candidates, Indices, all_candidates
+from headway.planner.candidates import Candidates, Indices
+from headway.planner.fewest import candidates_of_sizes
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
 
 LEAST_RATE_PER_S = 1e-9
 # Parts of the highest bound of a count, and of the rate that they suggest for a setting that may be
 # the best one, at which moments are computed to guess the last rate of the count.
-_PARTS, _NEAR_PARTS = np.linspace(0.7, 1.0, 12), np.array([0.98, 1.0, 1.02])
+_PARTS, _NEAR_PARTS = np.linspace(0.7, 1.0, 6), np.array([0.98, 1.0, 1.02])
 _NEARLY_BEST = 0.98
 # About how steeply the logarithms of a tail and of the gain of errors grow with that of the rate.
 _TAIL_BY_RATE, _GAIN_BY_RATE = 95.0, 7.0
@@ -57,16 +58,16 @@ class Rungs:
     ----------
     question : Question
         The promises and the space; its own rate does not matter.
-    node_counts : sequence of int
-        Increasing.
+    sizes : sequence of pairs of int
+        Nodes, increasing, with shuffle partitions of settings that may meet the targets.
     """
 
-    def __init__(self, question: Question, node_counts: Sequence[int]) -> None:
-        settings = all_candidates(question, node_counts)
+    def __init__(self, question: Question, sizes: Sequence[tuple[int, int]]) -> None:
+        settings = candidates_of_sizes(question, sizes)
         # Those of a count with the longest trigger interval come first.
         self._settings = settings.take(np.lexsort((-settings.trigger_s, settings.nodes)))
         nodes = self._settings.nodes
-        self._begins = np.searchsorted(nodes, [*node_counts, node_counts[-1] + 1])
+        self._begins = np.append(np.unique(nodes, return_index=True)[1], len(nodes))
         self._bound_per_s = noise_free_rate_per_s(self._settings)
         of_counts = np.split(np.arange(len(nodes)), self._begins[1:-1])
         settings_of_counts = [self._settings.take(indices) for indices in of_counts]
@@ -116,16 +117,16 @@ class Rungs:
         return at_rates.excess(rates_per_s.ravel()).reshape(rates_per_s.shape)
 
     def nums_met(
-        self, counts: Sequence[int], rates_per_s: Sequence[Array], guesses_per_s: Sequence[float]
+        self, rates_per_s: Sequence[Array], guesses_per_s: Sequence[float]
     ) -> list[int | None]:
-        """How many of some increasing rates are sustained by each of some counts, by its index.
+        """How many of some increasing rates are sustained by each count.
 
         By moments and by (T4): (P24). None if moments rule the first rate out. Each search begins
         at a guess of the last rate.
         """
         searches = [
-            self._num_met(*of_count)
-            for of_count in zip(counts, rates_per_s, guesses_per_s, strict=True)
+            self._num_met(count, *rates_and_guess)
+            for count, rates_and_guess in enumerate(zip(rates_per_s, guesses_per_s, strict=True))
         ]
         nums_met: list[int | None] = [None] * len(searches)
         answers: dict[int, Any] = dict.fromkeys(range(len(searches)))

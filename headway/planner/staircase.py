@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from headway.domain import Metric
 from headway.models.arrays import Array
 from headway.planner.candidates import Indices, all_candidates
-from headway.planner.fewest import hopeful, likeliest_to_meet
+from headway.planner.fewest import candidates_of_sizes, hopeful, likeliest_to_meet
 from headway.planner.noise_free import most_rates_per_s
 from headway.planner.question import Question
 from headway.planner.rungs import LEAST_RATE_PER_S, Rungs
@@ -19,6 +18,7 @@ from headway.planner.rungs import LEAST_RATE_PER_S, Rungs
 _FIRST_CHAIN_OVER_MOMENTS, _FIRST_LAST_OVER_BOUND = 0.98, 0.7
 # Counts that are searched first, whose ratios serve the others, and as many at once afterwards.
 _COUNTS_BEFORE_OTHERS, _COUNTS_TOGETHER = 2, 12
+_ROUNDED_UP = 1.0 + 1e-9
 
 
 class Staircase:
@@ -46,34 +46,30 @@ class Staircase:
     and takes its place if it does. Settings whose batches run back to back at the same upper end
     are alike, whatever their trigger interval, and one of them is tried; a setting that is slower
     in everything than one that misses its latency is not. Counts that probably suffice together
-    for all rates are searched together.
+    for all rates are searched together, without the shuffle partitions whose bound (P9) is below
+    these rates.
     """
 
     def __init__(self, question: Question, foreseen_per_s: Iterable[float] = ()) -> None:
         self._question = question
         self._foreseen_per_s = list(foreseen_per_s)
-        most_per_s: dict[int, float] = {}
-        for nodes, _, rate_per_s in most_rates_per_s(question):
-            most_per_s[nodes] = max(rate_per_s, most_per_s.get(nodes, 0.0))
-        self._nodes = np.array(sorted(most_per_s))
-        self._most_per_s = np.array([most_per_s[nodes] for nodes in self._nodes.tolist()])
+        bounds = most_rates_per_s(question)
+        self._sizes = np.array([(nodes, partitions) for nodes, partitions, _ in bounds])
+        self._most_of_size_per_s = np.array([rate_per_s for _, _, rate_per_s in bounds])
+        self._nodes, begins = np.unique(self._sizes[:, 0], return_index=True)
+        self._most_per_s = np.maximum.reduceat(self._most_of_size_per_s, begins)
         # Beyond the last count there is nothing to try.
         self._met_per_s = np.append(np.zeros(len(self._nodes)), np.inf)
-        self._missed_per_s = np.append(self._most_per_s * (1.0 + 1e-9), np.inf)
-        self._rungs: dict[int, tuple[Rungs, int]] = {}
+        self._missed_per_s = np.append(self._most_per_s * _ROUNDED_UP, np.inf)
         self._alone: dict[float, int | None] = {}
         self._chain_over_moments = _FIRST_CHAIN_OVER_MOMENTS
         self._last_over_bound = _FIRST_LAST_OVER_BOUND
         self._num_searched = self._num_ruled_out = 0
         self._one_rate_tells_of_others = (
-            all(target.metric is not Metric.WINDOW for target in question.latency_targets)
+            not question.has_windows
             and math.isinf(question.most_files_per_hour)
             and question.charges is None
         )
-
-    def __getstate__(self) -> dict[str, object]:
-        """Without its rungs, which take space and can be made again."""
-        return {**self.__dict__, "_rungs": {}}
 
     def fewest_nodes(self, rates_per_s: Sequence[float]) -> tuple[int, ...] | None:
         """The fewest nodes that meet the targets at each rate; None if none do at some rate."""
@@ -115,50 +111,25 @@ class Staircase:
 
     def _likely(self, indices: Indices, most_per_s: float) -> Indices:
         """The first of some counts, up to the one that probably sustains the highest rate."""
+        if not self._num_searched:
+            return indices[:_COUNTS_BEFORE_OTHERS]
         likely_per_s = self._last_over_bound * self._most_per_s[indices]
-        is_enough = likely_per_s >= most_per_s
-        if self._num_searched and is_enough.any():
-            return indices[: min(int(is_enough.argmax()) + 1, _COUNTS_TOGETHER)]
-        return indices[:_COUNTS_BEFORE_OTHERS]
+        is_enough = likely_per_s >= min(most_per_s, likely_per_s.max())
+        return indices[: min(int(is_enough.argmax()) + 1, _COUNTS_TOGETHER)]
 
     def _search_together(self, indices: Indices, rates_per_s: Array) -> None:
         """Search the last of some increasing rates that each of some counts sustains."""
-        without_rung = [index for index in indices.tolist() if index not in self._rungs]
-        if without_rung:
-            rungs = Rungs(self._question, self._nodes[without_rung].tolist())
-            self._rungs.update(
-                (index, (rungs, number)) for number, index in enumerate(without_rung)
-            )
-        num_ruled_out = 0
-        for rungs in dict.fromkeys(self._rungs[index][0] for index in indices.tolist()):
-            num_ruled_out += self._search_rungs(
-                rungs,
-                {
-                    index: self._rungs[index][1]
-                    for index in indices.tolist()
-                    if self._rungs[index][0] is rungs
-                },
-                rates_per_s,
-            )
-        self._num_searched += len(indices)
-        if num_ruled_out == len(indices):
-            self._num_ruled_out = num_ruled_out
-
-    def _search_rungs(
-        self, rungs: Rungs, number_of_count: Mapping[int, int], rates_per_s: Array
-    ) -> int:
-        """How many of some counts, by their number among rungs, moments rule out at all rates."""
         open_per_s = {
             index: rates_per_s[
                 (rates_per_s > self._met_per_s[index]) & (rates_per_s < self._missed_per_s[index])
             ]
-            for index in number_of_count
+            for index in indices.tolist()
         }
         open_per_s = {index: rates for index, rates in open_per_s.items() if len(rates)}
-        numbers = [number_of_count[index] for index in open_per_s]
+        rungs = Rungs(self._question, self._possible_sizes(list(open_per_s), rates_per_s[0]))
         chain_over_moments = self._chain_over_moments
-        guesses_per_s = (chain_over_moments * rungs.best_per_s[numbers]).tolist()
-        nums_met = rungs.nums_met(numbers, list(open_per_s.values()), guesses_per_s)
+        guesses_per_s = (chain_over_moments * rungs.best_per_s).tolist()
+        nums_met = rungs.nums_met(list(open_per_s.values()), guesses_per_s)
         for (index, rates), num_met, guess_per_s in zip(
             open_per_s.items(), nums_met, guesses_per_s, strict=True
         ):
@@ -170,13 +141,23 @@ class Staircase:
                 last_per_s = math.sqrt(rates[num_met - 1] * rates[num_met])
                 self._chain_over_moments = chain_over_moments * last_per_s / guess_per_s
                 self._last_over_bound = last_per_s / self._most_per_s[index]
-        return nums_met.count(None)
+        self._num_searched += len(indices)
+        if nums_met.count(None) == len(indices):
+            self._num_ruled_out = _COUNTS_TOGETHER
+
+    def _possible_sizes(
+        self, indices: Indices | list[int], rate_per_s: float
+    ) -> list[tuple[int, int]]:
+        """Nodes and partitions of some counts whose bound does not rule a rate out."""
+        is_possible = np.isin(self._sizes[:, 0], self._nodes[indices])
+        is_possible &= self._most_of_size_per_s * _ROUNDED_UP > rate_per_s
+        return [(nodes, partitions) for nodes, partitions in self._sizes[is_possible].tolist()]
 
     def _rule_out(self, indices: Indices, rate_per_s: float) -> None:
         """Rule out counts after some that moments ruled out: as many at once as were before."""
-        node_counts = self._nodes[indices]
-        settings = hopeful(all_candidates(self._question, node_counts.tolist()), rate_per_s)
-        is_ruled_out = ~np.isin(node_counts, settings.nodes)
+        sizes = self._possible_sizes(indices, rate_per_s)
+        settings = hopeful(candidates_of_sizes(self._question, sizes), rate_per_s)
+        is_ruled_out = ~np.isin(self._nodes[indices], settings.nodes)
         self._missed_per_s[indices[is_ruled_out]] = rate_per_s
         self._num_ruled_out += len(indices) if is_ruled_out.all() else -self._num_ruled_out
 

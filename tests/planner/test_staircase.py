@@ -130,6 +130,21 @@ def test_rates_that_are_foreseen_change_nothing(seed: int) -> None:
     assert staircase.fewest_nodes(rates[3:90:7]) == answered[3:90:7]
 
 
+@pytest.mark.parametrize("seed", seeds(2, 40))
+def test_sizes_that_are_left_out_miss_the_targets(seed: int) -> None:
+    """Against every setting, where the last rates are more than any count sustains."""
+    question = a_question(seed + 80)
+    staircase = Staircase(question)
+    rates = np.geomspace(1e4, 1e6, 12)
+    answered = [staircase.fewest_nodes([rate]) for rate in rates.tolist()]
+    for rate, nodes in zip(rates[::3].tolist(), answered[::3], strict=True):
+        most = question.space.max_nodes if nodes is None else nodes[0]
+        counts = range(max(1, most - 3), most + 1)
+        settings = all_candidates(question.at_rate(rate), counts)
+        meeting = settings.nodes[settings.meets(rate)]
+        assert set(meeting.tolist()) == (set() if nodes is None else {most})
+
+
 def test_rates_of_many_jobs_take_few_chains() -> None:
     """About twenty for each count where noise leaves many settings open, not one for each rate."""
     question = a_question(3)

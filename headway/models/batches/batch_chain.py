@@ -123,9 +123,11 @@ class BatchChain:
 
     def _latency_share(self, x_s: float) -> tuple[float, float]:
         """Share of rows with a latency of at most ``x_s``, and its density there."""
-        end_s = x_s + self.recursion.after_commit_s
-        late, late_share = self._ended(np.full_like(self.interval_s, end_s))
-        early, early_share = self._ended(end_s - self.interval_s)
+        # Of an interval, the first row has waited for all of it when the batch starts.
+        waited_s = np.stack([np.zeros_like(self.interval_s), self.interval_s])
+        (late, early), (late_share, early_share) = self._ended(
+            x_s + self.recursion.after_commit_s - waited_s
+        )
         interval_s = self.interval_mean_s
         share = float(self.probability @ (late - early)) / interval_s
         return share, float(self.probability @ (late_share - early_share)) / interval_s

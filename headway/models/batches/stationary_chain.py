@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ _LOWEST_SD, _HIGHEST_SD, _HIGHEST_VARIANCES = 5.0, 8.0, 3.0
 _HIGHEST_LOG = 230.0  # the cube of such an interval is still a number
 _NARROWEST_LOG_SD = 1e-4  # a constant is the lognormal of this width
 _CHANGE, _STEPS_PER_ROUND, _MOST_ROUNDS = 5e-8, 5, 100
-_BLOCK, _REACHED_SD = 32, 7.5
+_BLOCK, _COLUMNS, _REACHED_SD = 16, 64, 7.5
 
 
 class Levels(NamedTuple):
@@ -183,69 +184,96 @@ class Recursion:
         return lowest, min(highest, _HIGHEST_LOG)
 
 
-def _step_of(recursion: Recursion, levels: Levels, grid: Grid) -> Callable[[Array], Array]:
-    """From the distribution of one batch to that of the next.
+def _step_of(recursion: Recursion, levels: Levels, grid: Grid) -> Callable[[Array, Array], Array]:
+    """From the distribution of one batch to that of the next, which is put into another array.
 
     The kernel is the distribution of the next duration at the middle level, with room for the
-    others, in blocks of rows with the cells that they reach. It is too little work for threads.
+    others. Some columns at a time are computed from the rows that reach them. It is too little work
+    for threads.
     """
     num_levels, num_cells, per_level = len(levels.score), len(grid.interval_s), grid.cells_per_level
     room = per_level * (num_levels // 2)
     num_columns = num_cells + 2 * room
     lowest = math.log(grid.interval_s[0]) - grid.cell * room
-    fresh_variance = recursion.fresh_sd(grid.interval_s) ** 2
+    kernel, reached = _kernel(recursion, grid, lowest, num_columns)
+
+    moved, spread = np.empty((num_levels, num_cells)), np.zeros((num_levels, num_columns))
+    products = []
+    for begin in range(0, num_columns, _COLUMNS):
+        columns = slice(begin, min(begin + _COLUMNS, num_columns))
+        rows = [
+            number
+            for number, cells in enumerate(reached)
+            if cells.start < columns.stop and cells.stop > columns.start
+        ]
+        if rows:
+            cells = slice(_BLOCK * rows[0], min(_BLOCK * (rows[-1] + 1), num_cells))
+            products.append((moved[:, cells], kernel[cells, columns], spread[:, columns]))
+    # Each level is shifted by the cells per level: rows of the result begin earlier and earlier.
+    item = spread.itemsize
+    shifted = np.ndarray(
+        shape=(num_levels, num_cells),
+        buffer=spread,
+        offset=per_level * (num_levels - 1) * item,
+        strides=((num_columns - per_level) * item, item),
+    )
+    # What a level has before its first cell, and beyond its last one.
+    ends = np.ndarray(
+        shape=(num_levels, 2, 2 * room),
+        buffer=spread,
+        strides=(num_columns * item, num_cells * item, item),
+    )
+    shift = per_level * np.arange(num_levels - 1, -1, -1)[:, np.newaxis]
+    column = np.arange(2 * room)
+    is_outside = np.stack([column < shift, column >= shift], axis=1).astype(np.float64)
+    transition = np.ascontiguousarray(levels.transition.T)
+
+    def following(joint: Array, result: Array) -> Array:
+        np.matmul(transition, joint, out=moved)
+        for from_cells, of_cells, into_columns in products:
+            np.matmul(from_cells, of_cells, out=into_columns)
+        np.copyto(result, shifted)
+        result[:, :: num_cells - 1] += np.einsum("lec,lec->le", ends, is_outside)
+        return result
+
+    return following
+
+
+def _kernel(
+    recursion: Recursion, grid: Grid, lowest: float, num_columns: int
+) -> tuple[Array, list[slice]]:
+    """Shares of the durations after each interval, of which columns begin at a logarithm.
+
+    Also the columns that each block of rows reaches; the others are zero.
+    """
+    num_cells = len(grid.interval_s)
+    num_blocks = -(-num_cells // _BLOCK)
+    interval_s = grid.interval_s[np.minimum(np.arange(num_blocks * _BLOCK), num_cells - 1)]
+    interval_s = interval_s.reshape(num_blocks, _BLOCK)
+    fresh_variance = recursion.fresh_sd(interval_s) ** 2
     # The width of a cell adds to the variance, which is subtracted here.
     width = np.sqrt(np.maximum(fresh_variance - grid.cell**2 / 12.0, 0.0))
     width = np.maximum(width, _LEAST_KERNEL_CELLS * grid.cell)
-    middle = np.log(recursion.mean_s(grid.interval_s))
+    middle = np.log(recursion.mean_s(interval_s))
     middle -= 0.5 * (fresh_variance + recursion.lasting_sd**2)
-    padding = (0, -num_cells % _BLOCK)
-    middle, width = (
-        np.pad(values, padding, mode="edge").reshape(-1, _BLOCK) for values in (middle, width)
-    )
     first = np.floor(((middle - _REACHED_SD * width).min(axis=1) - lowest) / grid.cell)
     last = np.ceil(((middle + _REACHED_SD * width).max(axis=1) - lowest) / grid.cell)
-    num_blocks, num_reached = len(first), min(int((last - first).max()) + 1, num_columns)
+    num_reached = min(int((last - first).max()) + 1, num_columns)
     starts = np.clip(first, 0, num_columns - num_reached).astype(np.intp)
     columns = starts[:, np.newaxis] + np.arange(num_reached)
     upper = lowest + grid.cell * (columns + 0.5)
     upper[columns == num_columns - 1] = np.inf
     # Arrays of this size are used again, since the system clears new ones.
-    kernels = upper[:, np.newaxis, :] - middle[..., np.newaxis]
-    kernels /= width[..., np.newaxis]
-    shares = quick_ndtr(kernels)
-    kernels[..., 0] = shares[..., 0]
-    np.subtract(shares[..., 1:], shares[..., :-1], out=kernels[..., 1:])
-    shift = per_level * np.arange(num_levels - 1, -1, -1)[:, np.newaxis]
-    column = np.arange(num_columns)
-    before = (column[: 2 * room] < shift).astype(np.float64)
-    beyond = (column[num_cells:] >= shift + num_cells).astype(np.float64)
-
-    moved = np.zeros((num_levels, num_blocks * _BLOCK))
-    moved_blocks = moved.reshape(num_levels, num_blocks, _BLOCK).transpose(1, 0, 2)
-    parts = np.empty((num_blocks, num_levels, num_reached))
-    spread = np.empty((num_levels, num_columns))
-    reached = [spread[:, start : start + num_reached] for start in starts.tolist()]
-    # Each level is shifted by the cells per level: rows of the result begin earlier and earlier.
-    shifted = np.ndarray(
-        shape=(num_levels, num_cells),
-        buffer=spread,
-        offset=per_level * (num_levels - 1) * spread.itemsize,
-        strides=((num_columns - per_level) * spread.itemsize, spread.itemsize),
-    )
-
-    def following(joint: Array) -> Array:
-        moved[:, :num_cells] = levels.transition.T @ joint
-        np.matmul(moved_blocks, kernels, out=parts)
-        spread.fill(0.0)
-        for cells, part in zip(reached, parts, strict=True):
-            cells += part
-        result = shifted.copy()
-        result[:, 0] += np.einsum("lc,lc->l", spread[:, : 2 * room], before)
-        result[:, -1] += np.einsum("lc,lc->l", spread[:, num_cells:], beyond)
-        return result
-
-    return following
+    blocks = upper[:, np.newaxis, :] - middle[..., np.newaxis]
+    blocks /= width[..., np.newaxis]
+    shares = quick_ndtr(blocks)
+    blocks[..., 0] = shares[..., 0]
+    np.subtract(shares[..., 1:], shares[..., :-1], out=blocks[..., 1:])
+    kernel = np.zeros((num_blocks, _BLOCK, num_columns))
+    reached = [slice(start, start + num_reached) for start in starts.tolist()]
+    for rows, cells, block in zip(kernel, reached, blocks, strict=True):
+        rows[:, cells] = block
+    return kernel.reshape(-1, num_columns), reached
 
 
 def stationary(recursion: Recursion) -> tuple[Recursion, Levels, Grid, Array]:
@@ -275,29 +303,31 @@ def stationary(recursion: Recursion) -> tuple[Recursion, Levels, Grid, Array]:
 
 
 def _iterated(
-    following: Callable[[Array], Array], joint: Array, interval_s: Array, level_share: Array
+    following: Callable[[Array, Array], Array],
+    joint: Array,
+    interval_s: Array,
+    level_share: Array,
 ) -> Array:
     """The distribution that a step does not change, by reduced-rank extrapolation.
 
     Eddy 1979, Mesina 1977: after a few steps, the combination of their results that would move
     least takes their place.
     """
-    shape = joint.shape
-    states = np.empty((_STEPS_PER_ROUND + 1, joint.size))
-    moves, bends = np.empty_like(states[1:]), np.empty_like(states[2:])
+    states: Array = np.empty((_STEPS_PER_ROUND + 1, *joint.shape))
+    rows = states.reshape(len(states), -1)
+    moves = np.empty_like(rows[1:])
+    states[0] = joint
     for _ in range(_MOST_ROUNDS):
-        states[0] = joint.ravel()
-        for step in range(_STEPS_PER_ROUND):
-            joint = following(joint)
-            states[step + 1] = joint.ravel()
-        np.subtract(states[1:], states[:-1], out=moves)
-        change = float(np.abs(moves[-1]).reshape(shape).sum(axis=0) @ interval_s)
-        if change <= _CHANGE * float(joint.sum(axis=0) @ interval_s):
+        for before, after in pairwise(states):
+            following(before, after)
+        np.subtract(rows[1:], rows[:-1], out=moves)
+        change = float(np.abs(moves[-1]).reshape(joint.shape).sum(axis=0) @ interval_s)
+        if change <= _CHANGE * float(states[-1].sum(axis=0) @ interval_s):
             break
-        np.subtract(moves[:-1], moves[-1], out=bends)
-        weights = np.linalg.lstsq(bends @ bends.T, -bends @ moves[-1], rcond=None)[0]
-        np.subtract(states[1:-1], states[-1], out=bends)
-        joint = states[-1] + weights @ bends
-        joint = np.maximum(joint, 0.0).reshape(shape)
-        joint *= (level_share / joint.sum(axis=1))[:, np.newaxis]
-    return joint
+        moves[:-1] -= moves[-1]
+        products = moves[:-1] @ moves.T
+        weights = np.linalg.lstsq(products[:, :-1], -products[:, -1], rcond=None)[0]
+        np.matmul(np.append(weights, 1.0 - weights.sum()), rows[1:], out=rows[0])
+        np.maximum(states[0], 0.0, out=states[0])
+        states[0] *= (level_share / states[0].sum(axis=1))[:, np.newaxis]
+    return np.array(states[-1])

@@ -153,7 +153,7 @@ class CertifiedLaw(SettingLaw):
         return setting_values
 
 
-def certified(law: SettingLaw) -> CertifiedLaw:
+def certified(law: SettingLaw, *, with_moments: bool = True) -> CertifiedLaw:
     """Distributions at a few settings in a row by the chain of their batches (T4).
 
     Its state has the moments of the chain, so that windows use them, too.
@@ -161,6 +161,9 @@ def certified(law: SettingLaw) -> CertifiedLaw:
     Parameters
     ----------
     law : SettingLaw
+    with_moments : bool, optional
+        Whether its state has them, which takes a tenth of the time. Latencies of rows and durations
+        of batches are by the chains in any case.
 
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> duration = AffineDuration(1.0, 7e-4, 0.1, lasting_share=0.75, persistence_ratio=0.95)
@@ -169,23 +172,31 @@ def certified(law: SettingLaw) -> CertifiedLaw:
     array([5.81])
     """
     if len(law.state.is_stable) == 1:
-        return _certified_one(Identity(law.state))
-    return _certified(law.state)
+        return _certified_one(Identity(law.state), with_moments)
+    return _certified(law.state, with_moments)
 
 
 @lru_cache(maxsize=64)
-def _certified_one(of_state: Identity) -> CertifiedLaw:
-    return _certified(*of_state.nouns)
+def _certified_one(of_state: Identity, with_moments: bool) -> CertifiedLaw:
+    (state,) = of_state.nouns
+    return _certified(state, with_moments)
 
 
-def _certified(state: SteadyState) -> CertifiedLaw:
+def _certified(state: SteadyState, with_moments: bool) -> CertifiedLaw:
     overruns = state.overrun_probability > LEAST_CERTIFIED_OVERRUN_RATIO.value
     chains = tuple(
         batch_chain(state_at(state, np.array([index]))) if overruns[index] else None
         for index in range(len(overruns))
     )
+    to_change = [
+        index
+        for index in np.flatnonzero(overruns).tolist()
+        if with_moments or chains[index] is None
+    ]
+    if not to_change:
+        return CertifiedLaw(state, chains)
     moments = {name: getattr(state, name).copy() for name in _moments(None)}
-    for index in np.flatnonzero(overruns):
+    for index in to_change:
         for name, value in _moments(chains[index]).items():
             moments[name][index] = value
     return CertifiedLaw(changed(state, **moments), chains)

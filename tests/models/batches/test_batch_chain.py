@@ -13,7 +13,7 @@ from headway.models.batches.batch_chain import BatchChain, batch_chain
 from headway.models.batches.microbatch import AffineDuration, steady_state
 from headway.models.batches.stationary_chain import Recursion, _step_of, stationary
 from headway.models.batches.tuple_latency import tuple_latency_mean, tuple_latency_quantile
-from headway.models.laws.normal import ndtri
+from headway.models.laws.normal import ndtr, ndtri
 from tests.oracles.microbatch import MicrobatchTrace
 from tests.oracles.microbatch_runs import simulate_microbatch_runs
 from tests.oracles.tail_index import LATENCY_HAS_MEAN, LATENCY_HAS_VARIANCE, tail_index
@@ -194,10 +194,36 @@ def test_extrapolation_ends_where_many_plain_steps_do(
     recursion, levels, grid, joint = stationary(recursion)
     following, plain = _step_of(recursion, levels, grid), recursion.start(levels, grid)
     for _ in range(1_200):
-        plain = following(plain)
+        plain = following(plain, np.empty_like(plain))
     assert joint.sum(axis=1) == pytest.approx(levels.share)
     moved_s = float(np.abs(plain - joint).sum(axis=0) @ grid.interval_s)
     assert moved_s <= 3e-6 * float(plain.sum(axis=0) @ grid.interval_s)
+
+
+@pytest.mark.parametrize(
+    ("offered_load", "trigger_s", "noise", "share", "persistence"),
+    [(0.9, 0.0, 0.06, 0.2, 0.95), (0.5, 4.0, 0.3, 0.9, 0.6), (0.6, 2.0, 0.1, 0.0, 0.0)],
+)
+def test_a_step_is_one_batch_after_another(
+    offered_load: float, trigger_s: float, noise: float, share: float, persistence: float
+) -> None:
+    """Level by level, with the whole kernel: the first and the last cell have all beyond them."""
+    duration = line(offered_load, noise, share, persistence)
+    recursion, levels, grid, joint = stationary(
+        Recursion.of(steady_state(duration, RATE_PER_S, np.array([trigger_s]), dispersion=0.0))
+    )
+    variance = recursion.fresh_sd(grid.interval_s) ** 2
+    width = np.sqrt(np.maximum(variance - grid.cell**2 / 12.0, 0.0))[:, np.newaxis]
+    middle = np.log(recursion.mean_s(grid.interval_s)) - 0.5 * (variance + recursion.lasting_sd**2)
+    upper = math.log(grid.interval_s[0]) + grid.cell * (np.arange(len(variance)) + 0.5)
+    expected = np.empty_like(joint)
+    for level, before in enumerate(levels.transition.T @ joint):
+        longer = grid.cell * grid.cells_per_level * (level - len(joint) // 2)
+        shares = ndtr((upper[:-1] - middle[:, np.newaxis] - longer) / width)
+        kernel = np.diff(shares, prepend=0.0, append=1.0)
+        expected[level] = before @ kernel
+    following = _step_of(recursion, levels, grid)(joint, np.empty_like(joint))
+    assert np.abs(following - expected).sum() <= 1e-12
 
 
 @pytest.mark.parametrize("trigger_s", [0.0, 2.0, 8.0])

@@ -22,6 +22,7 @@ from headway.domain import (
 from headway.models.batches.microbatch import AffineDuration, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_quantile
 from headway.models.job.capacity import Capacity
+from headway.models.job.certified import certified
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.job.setting import (
     SettingLaw,
@@ -261,3 +262,19 @@ def test_settled_rows_are_a_fixed_point_with_coalesced_stages(
     assert float(settled_batch_rows(model, 0.99 * stable_per_s, trigger_s)) < 1e14
     # Were all tasks alike and every slot busy, no more rows could be processed.
     assert stable_per_s <= slots / per_row_s
+
+
+def test_latencies_by_chains_do_not_need_their_moments() -> None:
+    """Beyond its capacity a setting is unstable in any case."""
+    per_row_s, trigger_s = np.array([2e-4, 7e-4, 9.9e-4]), np.array([4.0, 2.0, 2.0])
+    duration = AffineDuration(1.0, per_row_s, 0.1, lasting_share=0.5)
+    law = SettingLaw(steady_state(duration, 1000.0, trigger_s, dispersion=0.0))
+    chained, without_moments = certified(law), certified(law, with_moments=False)
+    assert chained.is_stable.tolist() == [True, True, False]
+    for values, values_without in (
+        (chained.is_stable, without_moments.is_stable),
+        (chained.tuple_latency_cdf(3.0), without_moments.tuple_latency_cdf(3.0)),
+        (chained.batch_duration_cdf(2.0), without_moments.batch_duration_cdf(2.0)),
+        (chained.saturation_excess, without_moments.saturation_excess),
+    ):
+        assert values.tolist() == values_without.tolist()
