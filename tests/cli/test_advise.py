@@ -32,7 +32,7 @@ def test_the_text_says_what_the_json_says(
     advised = json.loads(capsys.readouterr().out)["advised_runs"]
     assert run(["profile", "log", "--advise"]) == 0
     text = capsys.readouterr().out
-    assert [one["shuffle_partitions"] for one in advised] == [32, 8, 8, 8]
+    assert [one["shuffle_partitions"] for one in advised] == [8, 32, 8, 8]
     assert [one["needs_larger_cluster"] for one in advised] == [False, False, False, True]
     for number, one in enumerate(advised, 1):
         trigger = f"trigger {one['trigger_s']:g}" if one["trigger_s"] else "as fast as possible"

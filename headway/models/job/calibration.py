@@ -64,7 +64,7 @@ def spread_ratio(
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> [float(spread_ratio(profile, num_slots, 8, 16_000.0)) for num_slots in (2, 8)]
-    [0.219, 0.340]
+    [0.219, 0.325]
     """
     slots, partitions, rows = doublings_beyond(
         profile, num_slots, shuffle_partitions, batch_rows, model=model, score=score

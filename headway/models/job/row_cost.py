@@ -52,7 +52,7 @@ def row_cost_doublings(
     0.0
     >>> open_cost = replace(profile, row_cost_half_range_ratio=1.0)
     >>> row_cost_doublings(open_cost, [1e5, 1e6, 1e7]).round(1)
-    array([ 3. ,  8.8, 10.5])
+    array([ 3.2,  9.5, 11.4])
     """
     rows = np.maximum(np.asarray(batch_rows, dtype=np.float64), _LEAST)
     half_range_ratio = profile.row_cost_half_range_ratio
