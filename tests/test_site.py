@@ -155,8 +155,6 @@ def test_a_page_is_for_people_who_do_not_know_the_tests() -> None:
 
 def test_no_line_of_code_is_cut() -> None:
     for page in WRITTEN:
-        if page.name == "scalla.md":
-            continue  # the study prints its plans in 100 columns
         code = "".join(match["code"] for match in _FENCE.finditer(page.read_text(encoding="utf-8")))
         assert [line for line in code.splitlines() if len(line) > _WIDEST_CODE] == [], page
 

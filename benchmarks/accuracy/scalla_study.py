@@ -48,7 +48,9 @@ from headway.models.pipeline.parameters import (
 )
 from headway.planner.kinds.pipeline_runs import simulate_runs
 from headway.planner.kinds.pipeline_search import RoundsPlan
+from headway.report.columns import USUAL_WIDTH, set_width
 
+_SITE_WIDTH = 95
 PREFACE = """\
 The paper measured its models on a cluster of 10 nodes with 4 cores each. That system is not
 available, so the event simulation (S5) of [theory.md](theory.md) takes its place. **This page
@@ -298,13 +300,15 @@ def cost_lines() -> list[str]:
 
 
 def plan_lines(jobs: Sequence[Workload]) -> list[str]:
-    """What ``headway plan`` prints for each job."""
+    """What ``headway plan`` prints for each job, in lines that fit a page of the site."""
+    set_width(_SITE_WIDTH)
     lines = []
     for name, job in zip(JOBS, jobs, strict=True):
         plan = headway.plan(job.spec)
         assert isinstance(plan, RoundsPlan)
         lines += ["", "```text", f"$ headway plan examples/pipelines/{name}.yaml"]
         lines += [*as_text(plan).splitlines(), "```"]
+    set_width(USUAL_WIDTH)
     return lines[1:]
 
 

@@ -8,4 +8,6 @@ const focusable = () => {
   }
 };
 addEventListener("resize", focusable);
+// The theme puts them into their boxes after this script has run.
+new MutationObserver(focusable).observe(document.body, { childList: true, subtree: true });
 focusable();

@@ -49,7 +49,7 @@ def text_of(name: str, folder: Path) -> str:
 
 def looked_at(browser: Browser, address: str, scheme: Literal["light", "dark"]) -> Page:
     """A page with axe-core in it, past the rule that only what the page holds may run."""
-    page = browser.new_page(bypass_csp=True, color_scheme=scheme)
+    page = browser.new_page(bypass_csp=True, color_scheme=scheme, reduced_motion="reduce")
     page.goto(address)
     page.add_script_tag(path=AXE)
     return page
