@@ -17,7 +17,7 @@ def with_better_moves(fleet: Fleet, supply_of: Whole, node_price: Array) -> Whol
     ``node_price``, (S, P), is the assumed cost of a node of each supply in each period. The plan is
     unchanged, unless the new one costs less and exceeds no limit.
     """
-    chosen, open_supplies = supply_of.copy(), np.unique(supply_of)
+    moved_supply_of, open_supplies = supply_of.copy(), np.unique(supply_of)
     position = np.searchsorted(open_supplies, supply_of)
     # Load cases of a period side by side, so that its largest is found at once.
     order = np.argsort(fleet.period_of, kind="stable")
@@ -52,10 +52,10 @@ def with_better_moves(fleet: Fleet, supply_of: Whole, node_price: Array) -> Whol
         best_supply = int(np.argmin(adds[job]))
         load[position[job]] -= job_units[job]
         load[best_supply] += units[job, best_supply]
-        position[job], chosen[job] = best_supply, open_supplies[best_supply]
+        position[job], moved_supply_of[job] = best_supply, open_supplies[best_supply]
     before, bill = _billed(fleet, supply_of)
-    after, _ = _billed(fleet, chosen, bill)
-    return chosen if after < before else supply_of
+    after, _ = _billed(fleet, moved_supply_of, bill)
+    return moved_supply_of if after < before else supply_of
 
 
 def estimated_cost(fleet: Fleet) -> Array:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 Row = dict[str, Any]
@@ -146,7 +146,7 @@ def _mean(values: Sequence[Any]) -> Any:
 INTERVAL_OF = {"mean": "mean90", "p99": "p99_90"}
 
 
-def covered(rows: Iterable[Row], figures: Iterable[str] = INTERVAL_OF) -> tuple[int, int]:
+def covered(rows: Iterable[Row], figures: Collection[str] = INTERVAL_OF) -> tuple[int, int]:
     """How many of the 90% intervals for mean and p99 of a run held, and how many there were."""
     held = [
         interval[0] <= row["truth"]["latency"][figure] <= interval[1]

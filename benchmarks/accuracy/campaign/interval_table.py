@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pages import headed
 
@@ -27,6 +27,6 @@ def interval_table(groups: Mapping[str, Sequence[Row]]) -> Iterator[str]:
     yield ""
 
 
-def _share(rows: Sequence[Row], figures: Sequence[str] | Mapping[str, str]) -> str:
-    held, num_intervals = covered(rows, list(figures))
+def _share(rows: Sequence[Row], figures: Collection[str]) -> str:
+    held, num_intervals = covered(rows, figures)
     return f"{100 * held / num_intervals:.0f}%" if num_intervals else "-"

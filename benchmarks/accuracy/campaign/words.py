@@ -214,7 +214,7 @@ INTERVAL_WORDS = (
     "The standard error is that of a share of 90% among as many independent runs: the two "
     "intervals of a run count once, since its durations shift both. An interval contains the fit's "
     "error and the difference between runs, but not that the p99 of 24 s scatters around that of "
-    "a long run. Intervals of the mean are therefore somewhat too wide, those of the p99 are not."
+    "a long run, so those of the p99 hold less often than those of the mean."
 )
 OTHER_WORDS = (
     "Median errors. The sustainable rate is the one that predictions state: at most 0.9 s of work "

@@ -180,6 +180,10 @@ def test_moments_follow_lasting_noise_where_it_is_light() -> None:
         assert float(tuple_latency_quantile(state, 0.99)) == pytest.approx(p99_s, rel=0.015)
 
 
+def recursion_of(duration: AffineDuration, trigger_s: float) -> Recursion:
+    return Recursion.of(steady_state(duration, RATE_PER_S, np.array([trigger_s]), dispersion=0.0))
+
+
 @pytest.mark.parametrize(
     ("offered_load", "trigger_s", "noise", "share", "persistence"),
     [(0.9, 0.0, 0.06, 0.2, 0.95), (0.97, 4.0, 0.2, 0.75, 0.99), (0.6, 2.0, 0.1, 0.0, 0.0)],
@@ -187,11 +191,9 @@ def test_moments_follow_lasting_noise_where_it_is_light() -> None:
 def test_extrapolation_ends_where_many_plain_steps_do(
     offered_load: float, trigger_s: float, noise: float, share: float, persistence: float
 ) -> None:
-    duration = line(offered_load, noise, share, persistence)
-    recursion = Recursion.of(
-        steady_state(duration, RATE_PER_S, np.array([trigger_s]), dispersion=0.0)
+    recursion, levels, grid, joint = stationary(
+        recursion_of(line(offered_load, noise, share, persistence), trigger_s)
     )
-    recursion, levels, grid, joint = stationary(recursion)
     following, plain = _step_of(recursion, levels, grid), recursion.start(levels, grid)
     for _ in range(1_200):
         plain = following(plain, np.empty_like(plain))
@@ -208,9 +210,8 @@ def test_a_step_is_one_batch_after_another(
     offered_load: float, trigger_s: float, noise: float, share: float, persistence: float
 ) -> None:
     """Level by level, with the whole kernel: the first and the last cell have all beyond them."""
-    duration = line(offered_load, noise, share, persistence)
     recursion, levels, grid, joint = stationary(
-        Recursion.of(steady_state(duration, RATE_PER_S, np.array([trigger_s]), dispersion=0.0))
+        recursion_of(line(offered_load, noise, share, persistence), trigger_s)
     )
     variance = recursion.fresh_sd(grid.interval_s) ** 2
     width = np.sqrt(np.maximum(variance - grid.cell**2 / 12.0, 0.0))[:, np.newaxis]
