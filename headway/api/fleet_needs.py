@@ -89,6 +89,11 @@ class FleetJob(ABC):
     known_needs: KnownNeeds
 
     @property
+    def takes_search(self) -> bool:
+        """Whether executors take long to compute, compared with a bound of them."""
+        return False
+
+    @property
     @abstractmethod
     def promise(self) -> str:
         """Its targets, in words."""

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 
 from headway.api.arguments import require_room_for_tasks
 from headway.api.fleet_needs import FleetJob, KnownNeeds, executor_node, executor_size
@@ -33,6 +32,9 @@ from headway.spec.kinds.catalog import NodeCatalog
 from headway.spec.kinds.rates import hourly_rates, peak_rate
 from headway.spec.parts import cluster_of, store_price
 
+# What is computed once for jobs that are alike: staircases with needs, and with bounds of them.
+_SEARCHED, _BOUNDED = "searched", "bounded"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingNeeds(FleetJob):
@@ -41,6 +43,11 @@ class StreamingNeeds(FleetJob):
     job: StreamingJob
     profile: JobProfile
     kind: int
+
+    @property
+    def takes_search(self) -> bool:
+        """Many settings are compared for each number of executors."""
+        return True
 
     @property
     def promise(self) -> str:
@@ -68,12 +75,12 @@ class StreamingNeeds(FleetJob):
         return self._staircase(speed, rates_per_s).fewest_nodes(rates_per_s)
 
     def least_executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
-        """A lower bound of these, from bounds of the rates of all numbers of executors."""
+        """A lower bound of these: by moments where that was foreseen, or by noise-free models."""
         if self.profile.growth is not None:
             return None
         rates_per_s = self._rates_per_s(scale, end)
         bounds = self.known_needs.once(
-            ("bounds", *self._kind_key(speed)), lambda: self._new_staircase(speed, rates_per_s)
+            self._key(_BOUNDED, speed), lambda: self._new_staircase(speed, rates_per_s)
         )
         return bounds.least_nodes(rates_per_s)
 
@@ -95,7 +102,7 @@ class StreamingNeeds(FleetJob):
         if executors is None:
             return None
         peak_per_s, num_executors = max(self._rates_per_s(scale, end)), max(executors)
-        key = ("kept", *self._kind_key(speed), peak_per_s, num_executors)
+        key = (*self._key("kept", speed), peak_per_s, num_executors)
         return key, partial(_kept_probability, self._question(speed, peak_per_s), num_executors)
 
     def writes(
@@ -108,9 +115,9 @@ class StreamingNeeds(FleetJob):
             return None
         price = store_price(CheckpointStore(store), catalog)
         rates_per_s = tuple(self._rates_per_s(scale, end))
-        key = (*self._kind_key(speed), price, rates_per_s, max(executors))
+        key = (*self._key("writes", speed), price, rates_per_s, max(executors))
         files, requests, cost = self.known_needs.once(
-            ("writes", *key), lambda: self._written(speed, rates_per_s, max(executors), price)
+            key, lambda: self._written(speed, rates_per_s, max(executors), price)
         )
         return JobWrites(
             store=str(store),
@@ -176,21 +183,18 @@ class StreamingNeeds(FleetJob):
     def _staircase(self, speed: float, rates_per_s: Sequence[float]) -> Staircase:
         """That of all jobs that are alike."""
         return self.known_needs.once(
-            self._staircase_key(speed), lambda: self._new_staircase(speed, rates_per_s)
+            self._key(_SEARCHED, speed), lambda: self._new_staircase(speed, rates_per_s)
         )
 
     def _new_staircase(self, speed: float, rates_per_s: Sequence[float]) -> Staircase:
         return Staircase(self._question(speed, max(rates_per_s)))
 
-    def _staircase_key(self, speed: float) -> tuple[Hashable, ...]:
-        return ("staircase", *self._kind_key(speed))
-
-    def _kind_key(self, speed: float) -> tuple[Hashable, ...]:
-        """What jobs share whose plans differ by the rate only."""
+    def _key(self, what: str, speed: float) -> tuple[Hashable, ...]:
+        """The key of something that jobs share whose plans differ by the rate only."""
         job = self.job
         return (
-            *(self.kind, job.targets, job.pinned, job.confidence, job.checkpoint, job.from_start),
-            *(job.limits, self.cores, speed),
+            *(what, self.kind, job.targets, job.pinned, job.confidence, job.checkpoint),
+            *(job.from_start, job.limits, self.cores, speed),
         )
 
     def _question(self, speed: float, rate_per_s: float) -> Question:
@@ -252,29 +256,33 @@ def streaming_needs(
 
 
 def search_together(
-    drawn_jobs: Iterable[tuple[FleetJob, float, float, str]],
+    drawn_jobs: Iterable[tuple[FleetJob, float, float, str, bool]],
     known_needs: KnownNeeds,
     *,
     first: Callable[[], object] | None = None,
 ) -> None:
     """Search what jobs need, for all rates of streaming jobs that are alike together.
 
-    ``drawn_jobs`` are jobs of any kind with the arguments of `FleetJob.executors`. This process
-    does something else ``first``, and then what the other kinds need, which takes little.
+    ``drawn_jobs`` are jobs of any kind with the arguments of `FleetJob.executors`, and whether
+    these are searched, or only the bounds of `FleetJob.least_executors`. This process does
+    something else ``first``, and then what the other kinds need, which takes little.
     """
     questions: dict[Hashable, Question] = {}
+    makes: dict[Hashable, Callable[..., Staircase]] = {}
     rates_per_s: dict[Hashable, list[list[float]]] = defaultdict(list)
     of_other_kinds: list[Callable[[], object]] = []
-    for job, speed, scale, end in drawn_jobs:
+    for job, speed, scale, end, is_searched in drawn_jobs:
         if not isinstance(job, StreamingNeeds):
             of_other_kinds.append(partial(job.executors, speed, scale, end))
             continue
         # What is refused for a burst is found out with the job that has it.
         if job._has_burst or job.profile.growth is not None:
             continue
-        key, job_rates_per_s = job._staircase_key(speed), job._rates_per_s(scale, end)
+        key = job._key(_SEARCHED if is_searched else _BOUNDED, speed)
+        job_rates_per_s = job._rates_per_s(scale, end)
         if key not in questions:
             questions[key] = job._question(speed, max(job_rates_per_s))
+            makes[key] = Staircase.searched if is_searched else Staircase.bounded
         rates_per_s[key].append(job_rates_per_s)
 
     def prepare() -> None:
@@ -284,19 +292,9 @@ def search_together(
     # The longest searches come first, so that all processes end at about the same time.
     keys = sorted(questions, key=lambda key: -len(rates_per_s[key]))
     known_needs.foresee(
-        {key: partial(_searched_staircase, questions[key], rates_per_s[key]) for key in keys},
+        {key: partial(makes[key], questions[key], rates_per_s[key]) for key in keys},
         first=prepare,
     )
-
-
-def _searched_staircase(
-    question: Question, rates_per_s_of_jobs: Sequence[Sequence[float]]
-) -> Staircase:
-    """A staircase that knows what each of some jobs needs."""
-    staircase = Staircase(question, chain.from_iterable(rates_per_s_of_jobs))
-    for rates_per_s in rates_per_s_of_jobs:
-        staircase.fewest_nodes(rates_per_s)
-    return staircase
 
 
 def _kept_probability(question: Question, num_executors: int) -> float:

@@ -14,7 +14,7 @@ from headway.fleet.plan_fleet import plan_fleet
 from headway.units import DAYS_PER_MONTH
 
 # Maximum pairs of a job and a supply for fleets that are planned again for every price.
-_MOST_PAIRS = 3000
+MOST_PAIRS = 3000
 _TIME_LIMIT_S = 5.0
 _SMALLER_GAP = 0.1
 
@@ -49,7 +49,7 @@ def saving_text(per_day: float, is_all: bool) -> str:
 
 def is_planned_again(fleet: Fleet) -> bool:
     """Whether a fleet is so small that it is planned again for every price."""
-    return int(fleet.allowed.sum()) <= _MOST_PAIRS
+    return int(fleet.allowed.sum()) <= MOST_PAIRS
 
 
 def saving_of_job(

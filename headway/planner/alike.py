@@ -38,19 +38,30 @@ def is_slower(settings: Candidates, law: SettingLaw, index: int) -> BoolArray:
 
     ``law`` is that of the settings at the rate.
 
-    Batches with more fixed time, more time for rows or a longer trigger interval make intervals and
-    the batches that follow them longer, whatever the noise is: `a+r max(B, D)` of (T4) increases in
-    each of these, and in the duration before. So does the latency of a row, unless more of its last
-    batch passes after the commit. That says nothing of latencies by moments, of outages and bursts,
-    and of what settings miss besides.
+    Batches with more time for rows, a longer trigger interval, and more time after an interval of
+    that length make intervals and the batches that follow them longer, whatever the noise is:
+    `a+r max(B, D)` of (T4) increases in the duration before, and no interval is shorter than `B`.
+    So does the latency of a row, unless more of its last batch passes after the commit. That says
+    nothing of latencies by moments, of outages and bursts, and of what settings miss besides.
     """
     state = law.state
     is_chained = state.overrun_probability > LEAST_CERTIFIED_OVERRUN_RATIO.value
     if settings.question.of_change or not is_chained[index]:
         return np.zeros(len(settings), dtype=np.bool_)
-    until_commit_s = state.fixed_s - state.after_commit_s
-    increasing = (settings.trigger_s, state.fixed_s, until_commit_s, state.offered_load_ratio)
-    not_below = [values >= _ROUNDED * values[index] for values in increasing]
+    trigger_s, load = settings.trigger_s, state.offered_load_ratio
+    until_end_s = state.fixed_s + load * trigger_s
+    until_end_of_index_s = state.fixed_s[index] + load[index] * trigger_s
+    until_commit_s = until_end_s - state.after_commit_s
+    until_commit_of_index_s = until_end_of_index_s - state.after_commit_s[index]
+    not_below = [
+        values >= _ROUNDED * of_index
+        for values, of_index in (
+            (trigger_s, trigger_s[index]),
+            (load, load[index]),
+            (until_end_s, until_end_of_index_s),
+            (until_commit_s, until_commit_of_index_s),
+        )
+    ]
     return np.asarray(np.logical_and.reduce([is_chained, *not_below]))
 
 

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Self
 
 import numpy as np
 
 from headway.models.arrays import Array
 from headway.planner.candidates import Indices, all_candidates
 from headway.planner.fewest import candidates_of_sizes, hopeful, likeliest_to_meet
-from headway.planner.noise_free import most_rates_per_s
+from headway.planner.noise_free import most_rates_per_s, noise_free_rate_per_s
 from headway.planner.question import Question
 from headway.planner.rungs import LEAST_RATE_PER_S, Rungs
 
 # The last rate of a count by (T4) over that by moments, and over its highest bound, at first.
 _FIRST_CHAIN_OVER_MOMENTS, _FIRST_LAST_OVER_BOUND = 0.98, 0.7
 # Counts that are searched first, whose ratios serve the others, and as many at once afterwards.
-_COUNTS_BEFORE_OTHERS, _COUNTS_TOGETHER = 2, 12
+_COUNTS_BEFORE_OTHERS, _COUNTS_TOGETHER = 2, 24
 _ROUNDED_UP = 1.0 + 1e-9
+# Where moments alone look for the rates that a count misses, to a hundredth of its bound.
+_LEAST_OVER_BOUND, _HALVINGS = 0.6, 5
 
 
 class Staircase:
@@ -49,6 +53,21 @@ class Staircase:
     for all rates are searched together, without the shuffle partitions whose bound (P9) is below
     these rates.
     """
+
+    @classmethod
+    def searched(cls, question: Question, rates_per_s_of_jobs: Sequence[Sequence[float]]) -> Self:
+        """One that knows the fewest nodes at the rates of each of some jobs."""
+        staircase = cls(question, chain.from_iterable(rates_per_s_of_jobs))
+        for rates_per_s in rates_per_s_of_jobs:
+            staircase.fewest_nodes(rates_per_s)
+        return staircase
+
+    @classmethod
+    def bounded(cls, question: Question, rates_per_s_of_jobs: Sequence[Sequence[float]]) -> Self:
+        """One whose `least_nodes` are by moments, at rates up to the highest of some jobs."""
+        staircase = cls(question)
+        staircase._rule_out_up_to(max(map(max, rates_per_s_of_jobs)))
+        return staircase
 
     def __init__(self, question: Question, foreseen_per_s: Iterable[float] = ()) -> None:
         self._question = question
@@ -160,6 +179,35 @@ class Staircase:
         is_ruled_out = ~np.isin(self._nodes[indices], settings.nodes)
         self._missed_per_s[indices[is_ruled_out]] = rate_per_s
         self._num_ruled_out += len(indices) if is_ruled_out.all() else -self._num_ruled_out
+
+    def _rule_out_up_to(self, rate_per_s: float) -> None:
+        """Find out by moments which rates counts miss (P24), up to one that may sustain a rate."""
+        if not self._one_rate_tells_of_others:
+            return
+        is_enough = _LEAST_OVER_BOUND * self._most_per_s >= rate_per_s
+        num_counts = int(is_enough.argmax()) + 1 if is_enough.any() else len(self._nodes)
+        for begin in range(0, num_counts, _COUNTS_TOGETHER):
+            indices = np.arange(begin, min(begin + _COUNTS_TOGETHER, num_counts))
+            self._halve_missed(indices)
+            if self._missed_per_s[indices].max() > rate_per_s:
+                return
+
+    def _halve_missed(self, indices: Indices) -> None:
+        """Halve the range between rates that some counts may sustain and rates that they miss."""
+        settings = candidates_of_sizes(self._question, self._possible_sizes(indices, 0.0))
+        bound_per_s = noise_free_rate_per_s(settings)
+        count_of_setting = np.searchsorted(self._nodes[indices], settings.nodes)
+        missed_per_s = self._missed_per_s[indices]
+        possible_per_s = _LEAST_OVER_BOUND * missed_per_s
+        for _ in range(_HALVINGS):
+            middle_per_s = 0.5 * (possible_per_s + missed_per_s)
+            rates_per_s = middle_per_s[count_of_setting]
+            may_meet = bound_per_s >= rates_per_s
+            may_meet[may_meet] = settings.take(may_meet).could_meet(rates_per_s[may_meet])
+            is_possible = np.bincount(count_of_setting[may_meet], minlength=len(indices)) > 0
+            possible_per_s = np.where(is_possible, middle_per_s, possible_per_s)
+            missed_per_s = np.where(is_possible, missed_per_s, middle_per_s)
+        self._missed_per_s[indices] = missed_per_s
 
     def _each_alone(self, rates_per_s: Array) -> tuple[int, ...] | None:
         """The fewest nodes at each rate without those at the others, the highest one first."""

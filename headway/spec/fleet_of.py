@@ -106,6 +106,11 @@ class FleetForm:
         self.speeds = np.array([node.core_speed_ratio for node in self._nodes_of], dtype=float)
         self._speeds = sorted({node.core_speed_ratio for node in nodes})
         self._speed_of = np.searchsorted(self._speeds, self.speeds)
+        cheapest = min(
+            nodes, key=lambda node: node.price_per_hour / (node.cores * node.core_speed_ratio)
+        )
+        #: Speed of the cores on which the same work costs least.
+        self.speed_of_cheapest_core = cheapest.core_speed_ratio
         self._shared = np.array([supply.shared for supply in supplies], dtype=bool)
         self._failures = np.array([supply.failures for supply in supplies], dtype=np.int64)
         self._own_holds: dict[tuple[int, int | None], Whole] = {}

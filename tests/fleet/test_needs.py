@@ -20,6 +20,7 @@ from headway.fleet.nouns import Capacity, FleetPlan, Infeasible
 from headway.formats.profile_file import dump_profile
 from headway.planner.fewest import fewest_nodes
 from headway.planner.purchase import offers_of
+from headway.planner.question import Question
 from headway.planner.search import question_of
 from headway.planner.space import SearchSpace
 from headway.planner.staircase import Staircase
@@ -184,6 +185,72 @@ def test_jobs_that_are_alike_are_looked_at_once(
         assert needs[at][::12] == [fewest(rate * (1 + at / 9)) for rate in STEPS_PER_S[::12]]
     # Two promises, and the two that are a quarter looser.
     assert len(made) == 4
+
+
+def test_bounds_of_a_staircase_are_close_below_its_needs() -> None:
+    profile = a_wide_profile()
+    question = question_of(profile, Target.parse("p99 <= 8s"), SearchSpace(max_nodes=64), 0.9)
+    rates_per_s = sorted({rate for rate in DAY_PER_S if rate > 0.0})
+    needs = np.array(Staircase.searched(question, [rates_per_s]).fewest_nodes(rates_per_s))
+    by_moments = Staircase.bounded(question, [rates_per_s]).least_nodes(rates_per_s)
+    noise_free = Staircase(question).least_nodes(rates_per_s)
+    assert by_moments is not None
+    assert noise_free is not None
+    assert (np.array(by_moments) <= needs).all()
+    assert (np.array(by_moments) >= noise_free).all()
+    assert np.mean(by_moments / needs) > max(0.9, 1.03 * float(np.mean(noise_free / needs)))
+
+
+SPEEDS = """\
+    - {name: fast, cores: 4, memory: 16Gi, price_per_hour: 1.5, speed: 1.25}
+    - {name: slow, cores: 4, memory: 16Gi, price_per_hour: %s, speed: 0.8}
+"""
+
+
+@pytest.mark.parametrize(
+    ("slow_price", "gap", "searched_speeds"),
+    # Slow cores that no plan would use, that are cheapest, and that are nearly as cheap as others.
+    [
+        (1.4, "1%", {1.0}),
+        (0.5, "0%", {0.8}),
+        (0.795, "20%", {0.8}),
+        (0.795, "0%", {0.8, 1.0}),
+    ],
+)
+def test_a_large_fleet_is_searched_at_the_speeds_that_it_may_use(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    slow_price: float,
+    gap: str,
+    searched_speeds: set[float],
+) -> None:
+    jobs = a_job("wide", STEPS_PER_S) + a_job("strict", STEPS_PER_S, "p99 <= 7s")
+    path = a_fleet_file(tmp_path, jobs)
+    file_text = path.read_text().replace("  pools:", SPEEDS % slow_price + "  pools:")
+    path.write_text(file_text.replace("gap: 0%", f"gap: {gap}"))
+    of_all = capacity(path)
+    searched: set[float] = set()
+    search, per_row_s = Staircase.searched, a_wide_profile().stages[0].task_per_row_s
+
+    def counted(question: Question, rates_per_s: list[list[float]]) -> Staircase:
+        # Targets that are a quarter looser are priced, each at speeds of its own.
+        if question.target.limit_s in (7.0, 8.0):
+            searched.add(round(per_row_s / question.profile.stages[0].task_per_row_s, 3))
+        return search(question, rates_per_s)
+
+    monkeypatch.setattr(Staircase, "searched", counted)
+    monkeypatch.setattr("headway.api.fleet_maker.MOST_PAIRS", 0)
+    monkeypatch.setattr("headway.fleet.prices.MOST_PAIRS", 0)
+    of_few = capacity(path)
+    assert isinstance(of_all.plan, FleetPlan)
+    assert isinstance(of_few.plan, FleetPlan)
+    assert searched == searched_speeds
+    gap_ratio = float(gap.removesuffix("%")) / 100
+    assert of_few.plan.gap_ratio <= gap_ratio
+    assert of_few.plan.bound_per_day <= of_all.plan.cost_per_day * (1 + 1e-9)
+    assert of_few.plan.cost_per_day <= of_all.plan.bound_per_day / (1 - gap_ratio) * (1 + 1e-9)
+    for index, supply in enumerate(of_few.plan.supply_of.tolist()):
+        assert (of_few.fleet.units[index, supply] == of_all.fleet.units[index, supply]).all()
 
 
 def test_a_job_beyond_all_executors_says_what_is_binding(

@@ -320,7 +320,7 @@ def test_a_price_says_no_more_than_the_gaps_prove() -> None:
 
 
 def test_of_a_large_fleet_a_job_is_moved_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prices, "_MOST_PAIRS", 0)
+    monkeypatch.setattr(prices, "MOST_PAIRS", 0)
     fleet = a_fleet(quotas=(Quota(name="q", unit="nodes", weights=np.ones(1), limit=3.0),))
     plan, units = planned(fleet), fleet.units.copy()
     units[0] = 1

@@ -215,7 +215,7 @@ def highest_rate(
     trigger_s = np.array(triggers_s)[:, np.newaxis]
     edge = rows / np.maximum(trigger_s, float(model.mean_s(rows)))
     # Close below the edge the uncertainty changes faster than the load: a closer look.
-    steps = np.concatenate([np.arange(-12.0, -1.0), np.arange(-1.0, 0.0, 0.05)])
+    steps = np.concatenate([np.arange(-12.0, -1.0, 0.5), np.arange(-1.0, 0.0, 0.05)])
     rates = edge * np.concatenate([2.0**steps, 1.5 ** np.arange(27.0)])
     best = np.zeros(len(trigger_s))
     for _ in range(3):

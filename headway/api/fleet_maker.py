@@ -1,0 +1,249 @@
+"""The fleet of a capacity plan's file, planned: what its jobs need, and the cheapest nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from headway.api.fleet_batch import batch_needs
+from headway.api.fleet_needs import FleetJob, KnownNeeds
+from headway.api.fleet_queries import queries_needs
+from headway.api.fleet_speeds import NeedsBySpeed
+from headway.api.fleet_streaming import streaming_needs
+from headway.errors import InputError
+from headway.fleet.infeasible import reasoned
+from headway.fleet.nouns import Capacity, Fleet, FleetPlan, Infeasible, JobWrites
+from headway.fleet.plan_fleet import plan_fleet, serve_most
+from headway.fleet.prices import MOST_PAIRS, is_planned_again
+from headway.fleet.problem import load_solver
+from headway.fleet.scenarios import drawn_ratios, plan_for_chance, plan_of_least_regret
+from headway.spec.fleet_of import FleetForm, JobNeeds, catalog_of, fleet_members, nodes_on_offer
+from headway.spec.kinds import BatchJob, CapacityPlan, QuerySchedule, StreamingJob
+from headway.spec.kinds.capacity import FleetEntry
+
+_NEEDS_OF: dict[type, Callable[[Any, Any, int | None, KnownNeeds], FleetJob]] = {
+    StreamingJob: streaming_needs,
+    BatchJob: batch_needs,
+    QuerySchedule: queries_needs,
+}
+# Rules for ranges by which a plan is made for one fleet.
+ONE_FLEET = ("high", "mid")
+
+
+class FleetMaker:
+    """Makes fleets of one file for several growths and draws; what jobs need is searched once."""
+
+    def __init__(self, name: str, spec: CapacityPlan, known_needs: KnownNeeds) -> None:
+        self.name, self.spec, self.known_needs = name, spec, known_needs
+        self.catalog = catalog_of(spec)
+        members = tuple(fleet_members(spec))
+        self.nodes = nodes_on_offer(spec, self.catalog)
+        self.speeds = sorted({node.core_speed_ratio for node in self.nodes})
+        self.jobs = [_job_of(entry, job, spec, known_needs) for entry, job in members]
+        self.form = FleetForm(spec, self.nodes, [self._sized(job) for job in self.jobs])
+
+    def search_ahead(self, growths: Sequence[float]) -> None:
+        """Search at once what the jobs need at some growths, in every draw."""
+        drawn_jobs = (
+            (job, *self.drawn(job, growth, ratio))
+            for growth in growths
+            for ratios in self._draws
+            for job, ratio in zip(self.jobs, ratios, strict=True)
+        )
+        self.needs = NeedsBySpeed(self.speeds, drawn_jobs, self.known_needs)
+        speeds = [self.form.speed_of_cheapest_core] if self._is_large else self.speeds
+        self.needs.search(speeds, first=load_solver)
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether to search only the speeds that a plan may use.
+
+        Small fleets are planned again with other limits, and a rule for ranges compares plans of
+        several fleets: both may use any speed.
+        """
+        rule, num_pairs = self.spec.scenarios.rule, len(self.jobs) * len(self.form.speeds)
+        return rule in ONE_FLEET and self.spec.objective == "cost" and num_pairs > MOST_PAIRS
+
+    def planned(self, growth: float) -> Capacity:
+        """The plan by the file's rule for ranges, and the rule in words."""
+        rule, draws = self.spec.scenarios.rule, self._draws
+        if rule in ONE_FLEET:
+            text = f"every range at its {'upper end' if rule == 'high' else 'middle'}"
+            plan, fleet = self._planned_for_one(growth, draws[0])
+            return self._reasoned(plan, fleet, text, growth, draws[0])
+        plan, fleet, text = self._planned_for([self._fleet(growth, ratios) for ratios in draws])
+        # What is impossible in any scenario is so with the most that is drawn.
+        max_ratios = [max(filter(None, column)) for column in zip(*draws, strict=True)]
+        return self._reasoned(plan, fleet, text, growth, max_ratios)
+
+    def _planned_for_one(
+        self, growth: float, ratios: Sequence[float | None]
+    ) -> tuple[FleetPlan | Infeasible, Fleet]:
+        """The plan for a fleet, of which only those speeds are searched that it may use."""
+        while True:
+            fleet = self._fleet(growth, ratios)
+            plan, unsearched = self._solve(fleet), set(self.needs.unsearched)
+            # Reasons, and prices of a small fleet's limits, are about all speeds.
+            if plan.feasible and not is_planned_again(fleet):
+                unsearched &= set(self.form.speeds[plan.supply_of].tolist())
+                if unsearched:
+                    of_searched = self._plan_of_searched(fleet, plan.bound_per_day)
+                    if of_searched is not None:
+                        return of_searched, fleet
+            if not unsearched:
+                return plan, fleet
+            self.needs.search(unsearched)
+
+    def _plan_of_searched(self, fleet: Fleet, bound_per_day: float) -> FleetPlan | None:
+        """A plan that uses searched speeds only, if it is within the gap of a bound of all."""
+        is_searched = np.isin(self.form.speeds, list(self.needs.unsearched), invert=True)
+        allowed = fleet.allowed & is_searched
+        if not allowed.any(axis=1).all():
+            return None
+        plan = self._solve(replace(fleet, allowed=allowed))
+        if not plan.feasible:
+            return None
+        plan = replace(plan, bound_per_day=min(bound_per_day, plan.bill.cost_per_day))
+        return plan if plan.gap_ratio <= self.spec.gap_ratio else None
+
+    @cached_property
+    def _draws(self) -> list[list[float | None]]:
+        """Each job's draws on the middle of its range; for one fleet, a single one without them."""
+        rule = self.spec.scenarios
+        if rule.rule in ONE_FLEET:
+            return [[None] * len(self.jobs)]
+        ranges = [job.range_ratios for job in self.jobs]
+        return [list(map(float, row)) for row in drawn_ratios(ranges, rule.count, rule.seed)]
+
+    def _fleet(self, growth: float, ratios: Sequence[float | None]) -> Fleet:
+        """The fleet at a growth; ``ratios`` are each job's draw on the middle of its range."""
+        drawn_jobs = tuple(zip(self.jobs, ratios, strict=True))
+        fleet = self.form.fleet([self._needs(job, growth, ratio) for job, ratio in drawn_jobs])
+        fees = tuple(self._fee(job, growth, ratio) for job, ratio in drawn_jobs)
+        return replace(fleet, fees_per_day=fees)
+
+    def _planned_for(self, fleets: Sequence[Fleet]) -> tuple[FleetPlan | Infeasible, Fleet, str]:
+        rule = self.spec.scenarios
+        text = f"{rule.count} scenarios drawn with random seed {rule.seed}"
+        if rule.rule == "chance":
+            answer = plan_for_chance(fleets, rule.confidence, self._solve)
+            if answer.plan.feasible:
+                text = f"covers {answer.num_carried} of {text}"
+            else:
+                text = f"{text}, {rule.confidence:.0%} of them to be covered"
+        else:
+            answer = plan_of_least_regret(fleets, rule.shortage_ratio, self._solve)
+            text = f"least regret over {text}"
+            if answer.plan.feasible:
+                text += (
+                    f": at worst {answer.worst_per_day:.2f} per day too much; short of nodes in "
+                    f"{answer.num_short}, a missing node counting {rule.shortage_ratio:g} times "
+                    "its price"
+                )
+        return answer.plan, answer.fleet, text
+
+    def _reasoned(
+        self,
+        plan: FleetPlan | Infeasible,
+        fleet: Fleet,
+        scenarios: str,
+        growth: float,
+        ratios: Sequence[float | None],
+    ) -> Capacity:
+        """The plan, with the reasons why jobs can run nowhere, and what would suffice for each."""
+        refusals = {
+            job.entry.name: self.form.why_nowhere(self._needs(job, growth, ratio))
+            for index, (job, ratio) in enumerate(zip(self.jobs, ratios, strict=True))
+            if not fleet.allowed[index].any()
+        }
+        if not plan.feasible and plan.impossible:
+            relaxations = tuple(f"{name}: {refusals[name][1]}" for name in plan.impossible)
+            plan = reasoned(replace(plan, relaxations=relaxations))
+        return Capacity(
+            name=self.name,
+            currency=self.catalog.currency,
+            prices_of=self.catalog.date,
+            fleet=fleet,
+            plan=plan,
+            why_impossible={name: why for name, (why, _) in refusals.items()},
+            scenarios=scenarios,
+            gap_asked_ratio=self.spec.gap_ratio,
+        )
+
+    def with_executors(
+        self, fleet: Fleet, index: int, executors: Mapping[float, tuple[int, ...] | None]
+    ) -> Fleet:
+        """The fleet with other executors of the job at an index, by the speed of their cores."""
+        needs = replace(self._sized(self.jobs[index]), executors=executors)
+        units, allowed = fleet.units.copy(), fleet.allowed.copy()
+        units[index], allowed[index] = self.form.row(needs)
+        return replace(fleet, units=units, allowed=allowed)
+
+    def _fee(self, job: FleetJob, growth: float, ratio: float | None) -> float:
+        """What a job pays for requests in a day, as far as there are prices."""
+        job_writes = self.most_writes(job, growth, ratio)
+        return 0.0 if job_writes is None else job_writes.cost_per_day or 0.0
+
+    def most_writes(self, job: FleetJob, growth: float, ratio: float | None) -> JobWrites | None:
+        """What a job writes on the nodes on which that is most; None if that is unknown."""
+        scale, end = self.drawn(job, growth, ratio)
+        speeds = (speed for speed in self.speeds if speed not in self.needs.unsearched)
+        writes = (job.writes(speed, scale, end, self.catalog) for speed in speeds)
+        return max(
+            (job_writes for job_writes in writes if job_writes is not None),
+            key=lambda job_writes: job_writes.files_per_day,
+            default=None,
+        )
+
+    def _sized(self, job: FleetJob) -> JobNeeds:
+        """The job with the size of its executors alone."""
+        return JobNeeds(
+            entry=job.entry,
+            cores_per_executor=job.cores,
+            executor_memory_bytes=job.memory_bytes,
+            executors={},
+        )
+
+    def _needs(self, job: FleetJob, growth: float, ratio: float | None) -> JobNeeds:
+        scale, end = self.drawn(job, growth, ratio)
+        return replace(
+            self._sized(job),
+            executors={
+                speed: self.needs.executors(job, speed, scale, end) for speed in self.speeds
+            },
+            why_none=lambda speed: job.why_none(speed, scale, end),
+        )
+
+    def drawn(self, job: FleetJob, growth: float, ratio: float | None) -> tuple[float, str]:
+        """The scale of a job's rates and the end of their range, or its draw on the middle."""
+        growth_ratio = growth * self.spec.growth_ratio * job.entry.growth_ratio
+        scale = growth_ratio * (1 + self.spec.headroom_ratio)
+        if ratio is not None:
+            return scale * ratio, "mid"
+        return scale, "mid" if self.spec.scenarios.rule == "mid" else "high"
+
+    def _solve(self, fleet: Fleet) -> FleetPlan | Infeasible:
+        if self.spec.objective == "served":
+            return serve_most(fleet, gap_ratio=self.spec.gap_ratio)
+        return plan_fleet(fleet, gap_ratio=self.spec.gap_ratio)
+
+
+def _job_of(
+    entry: FleetEntry,
+    job: StreamingJob | BatchJob | QuerySchedule,
+    spec: CapacityPlan,
+    known_needs: KnownNeeds,
+) -> FleetJob:
+    """A job of a fleet, with executors of the one size that its pools have."""
+    pools = [pool for pool in spec.pools if not entry.pools or pool.name in entry.pools]
+    sizes = {pool.cores_per_executor for pool in pools if pool.cores_per_executor is not None}
+    if len(sizes) > 1:
+        raise InputError(
+            f"job {entry.name!r}: its pools have executors of {sorted(sizes)} cores; "
+            "expected one size, name one pool"
+        )
+    return _NEEDS_OF[type(job)](entry, job, next(iter(sizes), None), known_needs)
