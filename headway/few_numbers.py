@@ -70,18 +70,18 @@ def median_of(values: ArrayLike) -> float:
 
 
 def quantiles_of(values: NDArray[Any], shares: Array) -> Array:
-    """Quantiles of finite numbers in a row, as `numpy.quantile`.
+    """Quantiles of finite numbers in a row, or of each of several rows, as `numpy.quantile`.
 
     Examples
     --------
     >>> quantiles_of(np.array([4.0, 1.0, 3.0]), np.array([0.5, 0.75]))
     array([3. , 3.5])
     """
-    ordered, last = np.sort(values).astype(np.float64), len(values) - 1
+    ordered, last = np.sort(values, axis=-1).astype(np.float64), values.shape[-1] - 1
     at = last * shares
     before = np.floor(at)
     index, part = before.astype(np.intp), at - before
-    low, high = ordered[np.minimum(index, last)], ordered[np.minimum(index + 1, last)]
+    low, high = ordered[..., np.minimum(index, last)], ordered[..., np.minimum(index + 1, last)]
     return np.where(part >= 0.5, high - (high - low) * (1.0 - part), low + (high - low) * part)
 
 

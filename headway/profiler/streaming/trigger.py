@@ -17,7 +17,7 @@ from headway.assumptions.logs import (
     ROUND_INTERVALS_MS,
     TIMES_LIKELIER,
 )
-from headway.few_numbers import distinct, quantiles_of
+from headway.few_numbers import quantiles_of
 from headway.models.arrays import Array
 from headway.units import format_duration
 
@@ -33,6 +33,7 @@ _ALWAYS_TRIED_S = (
 _SORTED_OUT_BY = 300  # batches that leave the best candidates,
 _NUM_JUDGED = 40  # which are then compared with all batches
 _NUM_TOGETHER = 512  # candidates
+_NUM_SHIFTED = 20_000  # starts at once, of all phases that are tried together
 _NEXT_TO_GRID_MS = 3 * LATE_MS.value
 _PHASE_QUANTILES, _USUAL_STEPS = np.linspace(0.0, 0.9, 10), np.array([0.1, 0.5])
 
@@ -164,19 +165,21 @@ def _rhythm_log_odds(
     middles = _in_parts(
         lambda part_ms: np.mean(np.exp(2j * np.pi * turns(part_ms)), axis=1), candidates_ms
     )
-    highest = -np.inf
-    for index in np.argsort(np.abs(middles))[-_NUM_JUDGED:]:
-        every_ms = candidates_ms[index : index + 1]
-        middle = float(np.angle(middles[index])) / (2 * np.pi)
-        around = middle + (turns(every_ms)[0] - middle + 0.5) % 1.0 - 0.5
-        phases_ms = distinct(np.rint(quantiles_of(around, _PHASE_QUANTILES) * every_ms))
-        phases_ms = phases_ms[(phases_ms + _EARLY_MS) % grid_ms > _NEXT_TO_GRID_MS]
-        if len(phases_ms):
-            shift_ms = phases_ms.astype(np.int64)[:, np.newaxis]
-            shifted = _Starts(*(column - shift_ms for column in starts))
-            log_odds = grid_log_ratio(shifted, every_ms) + log_prior[index]
-            highest = max(highest, float(log_odds.max()))
-    return highest
+    regular = np.argsort(np.abs(middles))[-_NUM_JUDGED:]
+    every_ms, middle = candidates_ms[regular], np.angle(middles[regular]) / (2 * np.pi)
+    around = middle[:, None] + (turns(every_ms) - middle[:, None] + 0.5) % 1.0 - 0.5
+    phases_ms = np.rint(quantiles_of(around, _PHASE_QUANTILES) * every_ms[:, None])
+    is_tried = (phases_ms + _EARLY_MS) % grid_ms > _NEXT_TO_GRID_MS
+    is_tried[:, 1:] &= phases_ms[:, 1:] != phases_ms[:, :-1]
+    tried = np.nonzero(is_tried)
+    interval_ms, shift_ms = every_ms[tried[0]], phases_ms[tried].astype(np.int64)
+    log_odds = log_prior[regular][tried[0]]
+    num_together = max(_NUM_SHIFTED // len(starts.started_ms), 1)
+    for begin in range(0, len(log_odds), num_together):
+        part = slice(begin, begin + num_together)
+        shifted = _Starts(*(column - shift_ms[part, None] for column in starts))
+        log_odds[part] += grid_log_ratio(shifted, interval_ms[part])
+    return float(log_odds.max(initial=-np.inf))
 
 
 def _in_parts(values: Callable[[_Milliseconds], _Values], candidates_ms: _Milliseconds) -> _Values:
