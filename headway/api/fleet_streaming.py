@@ -189,11 +189,11 @@ class StreamingNeeds(FleetJob):
     def _new_staircase(self, speed: float, rates_per_s: Sequence[float]) -> Staircase:
         return Staircase(self._question(speed, max(rates_per_s)))
 
-    def _key(self, what: str, speed: float) -> tuple[Hashable, ...]:
+    def _key(self, result_kind: str, speed: float) -> tuple[Hashable, ...]:
         """The key of something that jobs share whose plans differ by the rate only."""
         job = self.job
         return (
-            *(what, self.kind, job.targets, job.pinned, job.confidence, job.checkpoint),
+            *(result_kind, self.kind, job.targets, job.pinned, job.confidence, job.checkpoint),
             *(job.from_start, job.limits, self.cores, speed),
         )
 
