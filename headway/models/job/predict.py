@@ -343,7 +343,7 @@ def _distributions(
 def _of_windows(profile: JobProfile, law: SettingLaw) -> tuple[Array, Callable[[Numeric], Array]]:
     windows = window_law(profile, law)
     assert windows is not None  # the profile contains what they need
-    return windows.mean_s(), windows.quantile_s
+    return windows.mean_s, windows.quantile_s
 
 
 def _interval(values: Array, has_high: bool) -> Interval:
