@@ -18,7 +18,7 @@ from headway.models.sharing.fusion import (
     rows_between,
     rows_score,
 )
-from headway.models.sharing.modes import SharingMode, WindowWork, flux_moves, mode_work_s
+from headway.models.sharing.modes import WindowWork, flux_moves, mode_work_s
 from tests.oracles.migrations import Migration, migration_costs
 
 NODES = 6
@@ -62,10 +62,7 @@ def throughput() -> Iterator[Throughput]:
     for sizes in ((5, 10), (5, 10, 15, 20, 25, 30)):
         for keys in KEYS:
             work = work_of(keys, sizes)
-            combined, split = (
-                ROWS * NODES / mode_work_s(mode, work)
-                for mode in (SharingMode.IN_PLACE, SharingMode.SPLIT)
-            )
+            _, combined, split = (ROWS * NODES / work_s for work_s in mode_work_s(work).values())
             yield Throughput(keys, len(sizes), combined, split)
 
 
@@ -87,7 +84,7 @@ def moved_work() -> Iterator[tuple[float, float, float]]:
     """7.4: share of the groups that move; work relative to no moves, instant and disruptive."""
     work = work_of(10_000, (5,))
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        rest_s = mode_work_s(SharingMode.SPLIT, work)
+        rest_s = mode_work_s(work)["shared, split"]
         costs = migration_costs(
             state_copies=share * work.num_keys,
             copy_s=COPY_S,
@@ -250,9 +247,7 @@ def narrow_share(num_operators: int, num_jobs: int, reading: Reading = TAKEN) ->
 def split_ratio(keys: int) -> float:
     """7.7: work of two components over that of one."""
     work = work_of(keys, (5, 10))
-    split, combined = (
-        mode_work_s(mode, work) for mode in (SharingMode.SPLIT, SharingMode.IN_PLACE)
-    )
+    _, combined, split = mode_work_s(work).values()
     return split / combined
 
 
