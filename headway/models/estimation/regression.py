@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,11 +73,8 @@ def is_spread_within(variances: Array, means: Array) -> bool:
     return mean > 0 and float(np.sqrt(np.mean(variances))) / mean >= LEAST_SPREAD_RATIO.value
 
 
-class Prior(NamedTuple):
-    """Prior mean and deviation of coefficients, each a (k,) array; inf if nothing is known."""
-
-    mean: Array
-    sd: Array
+#: Prior mean and deviation of coefficients, each a (k,) array; inf if nothing is known.
+Prior: TypeAlias = tuple[Array, Array]
 
 
 def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None = None) -> Array:
@@ -112,10 +109,11 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     prior_rows = slice(len(y), None)
     least_spread = 1e-9
     if prior is not None:
+        prior_mean, prior_sd = prior
         least_spread = RUN_NOISE_RATIO.value
         terms = np.vstack([terms, np.eye(terms.shape[1])])
-        y = np.concatenate([y, prior.mean])
-        weights = np.concatenate([weights, np.square(RUN_NOISE_RATIO.value / prior.sd)])
+        y = np.concatenate([y, prior_mean])
+        weights = np.concatenate([weights, np.square(RUN_NOISE_RATIO.value / prior_sd)])
     scale = np.square(y)
     scale[prior_rows] = 1.0
     coefficients = nonnegative_least_squares(terms, y, weights / scale)
@@ -127,7 +125,7 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
         scale = np.square(fit) / huber
         if prior is not None:
             # The prior yields where the data clearly contradict it.
-            surprise = np.abs(coefficients - prior.mean) / prior.sd
+            surprise = np.abs(coefficients - prior_mean) / prior_sd
             scale[prior_rows] = np.maximum(surprise / HUBER_SCORE.value, 1.0)
         step = nonnegative_least_squares(terms, y, weights / scale)
         converged = (np.abs(step - coefficients) <= 1e-9 * np.abs(coefficients)).all()
