@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeAlias
 
 from headway.domain.checks import require_not_negative
 
@@ -47,15 +48,10 @@ class OperatorGraph:
                 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Component:
-    """Operators that run as one, and the attributes that all of them may be partitioned by."""
+Component: TypeAlias = tuple[frozenset[int], frozenset[str]]
+"""Operators that run as one, and the attributes that all of them may be partitioned by."""
 
-    operators: frozenset[int]
-    attributes: frozenset[str]
-
-
-Score = Callable[[Edge, frozenset[str]], float]
+Score: TypeAlias = Callable[[Edge, frozenset[str]], float]
 """Value of fusing across an edge, from the edge and the attributes that both sides share."""
 
 
@@ -93,7 +89,7 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
     >>> rows = [Edge(source=0, target=n, rows=5.0) for n in (1, 2)]
     >>> graph = OperatorGraph(attributes=(frozenset("ab"), frozenset("a"), frozenset()),
     ...     edges=tuple(rows))
-    >>> [sorted(component.operators) for component in fused(graph, rows_score)]
+    >>> [sorted(operators) for operators, _ in fused(graph, rows_score)]
     [[0, 1], [2]]
     """
     home = list(range(len(graph.attributes)))
@@ -171,9 +167,7 @@ def rows_between(graph: OperatorGraph, components: Iterable[Component]) -> float
     3.0
     """
     home = {
-        operator: index
-        for index, component in enumerate(components)
-        for operator in component.operators
+        operator: index for index, (operators, _) in enumerate(components) for operator in operators
     }
     return sum((edge.rows for edge in graph.edges if home[edge.source] != home[edge.target]), 0.0)
 
@@ -200,9 +194,6 @@ def _joined(home: list[int], attributes: list[frozenset[str]], edge: Edge) -> li
 
 def _components(home: Sequence[int], attributes: Sequence[frozenset[str]]) -> tuple[Component, ...]:
     return tuple(
-        Component(
-            operators=frozenset(n for n, owner in enumerate(home) if owner == component),
-            attributes=attributes[component],
-        )
-        for component in dict.fromkeys(home)
+        (frozenset(n for n, owner in enumerate(home) if owner == first), attributes[first])
+        for first in dict.fromkeys(home)
     )

@@ -173,10 +173,9 @@ def _way(
     how: WindowsHow, setting: WindowSetting, changes: list[BatchTime], plan: MergePlan
 ) -> SharingWay:
     share = closing_share(setting.keys.batch_s, setting.windows)
-    savings_s = [-change.mean_s(share) for change in changes]
-    expected_change = changes[0]
-    light = _law(setting, expected_change.every_batch_s)
-    heavy = _law(setting, expected_change.every_batch_s + expected_change.closing_s)
+    savings_s = [-(every_batch_s + share * closing_s) for every_batch_s, closing_s in changes]
+    every_batch_s, closing_s = changes[0]
+    light, heavy = _law(setting, every_batch_s), _law(setting, every_batch_s + closing_s)
     is_stable = light.is_stable & heavy.is_stable
 
     def mixed(of_light: float, of_heavy: float) -> float:
