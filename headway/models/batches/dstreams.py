@@ -79,8 +79,7 @@ def dstreams_latency(
 
     Parameters
     ----------
-    interval_s : float, > 0
-        Batch interval of the ``StreamingContext``. [s]
+    interval_s : float, > 0, batch interval of the ``StreamingContext`` [s]
     jobs : DStreamJobs
         Jobs of a batch of usual size; the distribution of a job's time must be known.
     receive_delay_s : float, >= 0

@@ -102,10 +102,8 @@ def held_back_trigger_s(
     ----------
     trigger_s : float, >= 0
         Trigger interval of the query; 0 is as fast as possible. [s]
-    rate_per_s : float, > 0
-        Rows that arrive per second, evenly.
-    min_rows : float, > 0
-        Minimum rows of a batch (``minOffsetsPerTrigger``).
+    rate_per_s : float, > 0, rows that arrive per second, evenly
+    min_rows : float, > 0, minimum rows of a batch (``minOffsetsPerTrigger``)
     max_delay_s : float or None, > 0
         How long a trigger waits at most (``maxTriggerDelay``); None is Spark's default. [s]
 

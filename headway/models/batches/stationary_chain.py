@@ -285,8 +285,7 @@ def stationary(recursion: Recursion) -> tuple[Recursion, Levels, Grid, Array]:
 
     Parameters
     ----------
-    recursion : Recursion
-        Of a setting with an offered load below one.
+    recursion : Recursion, of a setting with an offered load below one
 
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(1.0, 5e-4, 0.1), 1000.0, 0.0, dispersion=0.0)

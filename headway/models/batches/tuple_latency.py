@@ -60,8 +60,7 @@ def tuple_latency_cdf(state: SteadyState, x_s: Numeric) -> Array:
     Parameters
     ----------
     state : SteadyState
-    x_s : float or array
-        Broadcasts against the settings.
+    x_s : float or array, broadcasts against the settings
 
     Notes
     -----
@@ -89,8 +88,7 @@ def tuple_latency_quantile(state: SteadyState, q: Numeric) -> Array:
     Parameters
     ----------
     state : SteadyState
-    q : float or array, 0 < q < 1
-        Broadcasts against the settings.
+    q : float or array, 0 < q < 1, broadcasts against the settings
 
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1500.0, 8.0, dispersion=0.0)
@@ -106,10 +104,8 @@ def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Arra
     Parameters
     ----------
     q : float or (n,) array, 0 to 1
-    intervals_s : (k,) array, >= 0
-        For each batch, the time over which its rows arrived. [s]
-    durations_s : (k,) array, >= 0
-        For each batch, the time from its start to its commit. [s]
+    intervals_s : (k,) array, >= 0, for each batch, the time over which its rows arrived [s]
+    durations_s : (k,) array, >= 0, for each batch, the time from its start to its commit [s]
 
     Notes
     -----
@@ -129,8 +125,7 @@ def empirical_latency_mean(intervals_s: Array, durations_s: Array) -> float:
 
     Parameters
     ----------
-    intervals_s, durations_s : (k,) arrays, >= 0
-        As in `empirical_latency_quantile`.
+    intervals_s, durations_s : (k,) arrays, >= 0, as in `empirical_latency_quantile`
 
     >>> empirical_latency_mean(np.array([10.0, 30.0]), np.array([4.0, 8.0]))
     19.5

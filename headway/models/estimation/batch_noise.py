@@ -22,8 +22,7 @@ def batch_spread(residuals: Sequence[Array], expected_s: Sequence[Array]) -> tup
     ----------
     residuals : sequence of (n_k,) arrays
         Measured over expected duration of the batches of each run, less one. [-]
-    expected_s : sequence of (n_k,) arrays, > 0
-        Expected durations. [s]
+    expected_s : sequence of (n_k,) arrays, > 0, expected durations [s]
 
     Notes
     -----
@@ -58,8 +57,7 @@ def noise_ratio_at(noise: DurationNoise, duration_s: Numeric) -> Array:
     Parameters
     ----------
     noise : DurationNoise
-    duration_s : float or (n,) array, > 0
-        Expected durations. [s]
+    duration_s : float or (n,) array, > 0, expected durations [s]
 
     >>> noise = DurationNoise(
     ...     batch_ratio=0.03, autocorrelation=0.0, run_to_run_ratio=0.1, added_sd_s=0.02

@@ -60,12 +60,9 @@ def level_error_ratio(
     Parameters
     ----------
     noise : DurationNoise
-    spread_ratio : float, >= 0
-        Spread of one more run at the setting asked about, by (P2). [-]
-    num_batches : int, >= 0
-        Batches that the factor was learned from. [-]
-    num_at_setting : int, 0 to num_batches
-        The last of them, which ran at the setting asked about. [-]
+    spread_ratio : float, >= 0, spread of one more run at the setting asked about, by (P2)
+    num_batches : int, >= 0, batches that the factor was learned from
+    num_at_setting : int, 0 to num_batches, the last of them, which ran at the setting asked about
     seen_spread_ratio : float, optional
         The same spread for batches as large as those seen; ``spread_ratio`` if not given. [-]
 
@@ -124,8 +121,7 @@ def drift_found(
     noise : DurationNoise
         Of batches around their run, and of runs around the line: ``run_to_run_ratio`` is the spread
         of (P2), including the error of the fit.
-    interval_s : float, > 0
-        Time between two batches. [s]
+    interval_s : float, > 0, time between two batches [s]
 
     Notes
     -----
@@ -173,15 +169,12 @@ def batches_to_find(
 
     Parameters
     ----------
-    ratio : float, > 0
-        Durations after the drift over those before. [-]
+    ratio : float, > 0, durations after the drift over those before
     expected_s : float, > 0
     noise, interval_s
         As in `drift_found`.
-    num_before : int, >= 0
-        Batches of the run that were seen before the drift: they show its level. [-]
-    num_after : int, >= 1
-        Batches after which it counts as not found. [-]
+    num_before : int, >= 0, batches of the run that were seen before the drift: they show its level
+    num_after : int, >= 1, batches after which it counts as not found
 
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.0, run_to_run_ratio=0.1)
     >>> how = {"expected_s": 1.0, "noise": noise, "interval_s": 10.0}

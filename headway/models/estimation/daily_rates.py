@@ -44,10 +44,8 @@ class DailyRates:
 
         Parameters
         ----------
-        at_s : float
-            Now, an instant since 1970. [s]
-        lead_s : float, >= 0
-            How far ahead. [s]
+        at_s : float, now, an instant since 1970 [s]
+        lead_s : float, >= 0, how far ahead [s]
 
         Returns
         -------

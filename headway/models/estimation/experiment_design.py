@@ -45,10 +45,8 @@ def d_optimal_design(
 
     Parameters
     ----------
-    columns : (m, k) array
-        As in `log_information`, a row per candidate.
-    num_runs : int, >= 0
-        Candidates to choose, ``already_run`` not counted.
+    columns : (m, k) array, as in `log_information`, a row per candidate
+    num_runs : int, >= 0, candidates to choose, ``already_run`` not counted
     already_run : (r,) array of int, optional
         Candidates that have been run, with repetitions: the choice complements them.
 

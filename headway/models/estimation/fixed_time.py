@@ -35,12 +35,9 @@ def usual_fixed_time(
 
     Parameters
     ----------
-    reported_s : float, >= 0
-        What Spark reports of it: launch, deserialization, state commit. [s]
-    task_s, cpu_s : float, > 0
-        Time and CPU time of a task. [s]
-    is_behind_exchange : bool
-        Whether it reads an exchange.
+    reported_s : float, >= 0, what Spark reports of it: launch, deserialization, state commit [s]
+    task_s, cpu_s : float, > 0, time and CPU time of a task [s]
+    is_behind_exchange : bool, whether it reads an exchange
 
     Notes
     -----
@@ -104,8 +101,7 @@ def within(estimate: Estimate, low_s: float, high_s: float) -> Estimate:
     Parameters
     ----------
     estimate : Estimate
-    low_s, high_s : float
-        Bounds. [s]
+    low_s, high_s : float, bounds [s]
 
     >>> within((0.02, 0.02), 0.0, 0.01)
     (0.0053, 0.0029)

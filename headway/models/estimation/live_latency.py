@@ -48,12 +48,10 @@ def row_waits(
     ----------
     available_s : (n,) array, increasing
         When each batch was planned and the source was asked for its latest offset. [s]
-    available_rows : (n,) array, not decreasing
-        The latest offset at that time. [rows]
+    available_rows : (n,) array, not decreasing, the latest offset at that time [rows]
     position_rows : (n,) array, not decreasing
         The offset up to which the batch reads, at most what was available. [rows]
-    committed_s : (n,) array
-        When its rows were committed. [s]
+    committed_s : (n,) array, when its rows were committed [s]
 
     Notes
     -----

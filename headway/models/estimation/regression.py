@@ -39,8 +39,7 @@ def is_spread(values: Array) -> bool:
 
     Parameters
     ----------
-    values : (n,) array
-        Sizes of batches, none below 0. [-]
+    values : (n,) array, sizes of batches, none below 0
 
     Notes
     -----
@@ -63,8 +62,7 @@ def is_spread_within(variances: Array, means: Array) -> bool:
 
     Parameters
     ----------
-    variances, means : (n,) arrays
-        Of the rows of the tasks of each batch. [-]
+    variances, means : (n,) arrays, of the rows of the tasks of each batch
 
     >>> is_spread_within(np.array([9.0]), np.array([10.0]))
     True
@@ -82,8 +80,7 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
 
     Parameters
     ----------
-    terms : (n, k) array
-        One column per coefficient.
+    terms : (n, k) array, one column per coefficient
     y, weights : (n,) arrays
         ``y > 0``; with a prior, the weights of a run sum to 1.
     prior : Prior, optional
@@ -182,8 +179,7 @@ def lag_one_correlation(residuals: Sequence[Array]) -> float:
 
     Parameters
     ----------
-    residuals : sequence of (n_k,) arrays
-        Deviations of the batches of each run, in order of time.
+    residuals : sequence of (n_k,) arrays, deviations of the batches of each run, in order of time
 
     Notes
     -----
@@ -215,8 +211,7 @@ def drift_exponent(
     ----------
     log_ratio, log_age : (n,) arrays
         Of each batch: logarithm of observed over modelled duration, and of the age.
-    run : (n,) array of int
-        Which run each batch belongs to.
+    run : (n,) array of int, which run each batch belongs to
     is_fresh : (m,) array of bool
         Of each run, in the order of their numbers: whether it began in a fresh JVM.
 
@@ -292,14 +287,10 @@ def run_to_run_ratio(
 
     Parameters
     ----------
-    log_ratios : (m,) array
-        Logarithm of observed over modelled mean duration, one per run.
-    num_parameters : int
-        Parameters that were fitted on those runs.
-    batch_ratio : float
-        Coefficient of variation of the batches of one run.
-    num_effective : float, > 0
-        Effective batches of a run by (E18): correlated batches count less.
+    log_ratios : (m,) array, logarithm of observed over modelled mean duration, one per run
+    num_parameters : int, parameters that were fitted on those runs
+    batch_ratio : float, coefficient of variation of the batches of one run
+    num_effective : float, > 0, effective batches of a run by (E18): correlated batches count less
 
     Notes
     -----

@@ -75,12 +75,10 @@ def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> fl
 
     Parameters
     ----------
-    batch_ratio : float, > 0
-        Coefficient of variation as estimated. [-]
+    batch_ratio : float, > 0, coefficient of variation as estimated
     num_free : float, > 0
         Batches that it was estimated from, less the means that were fitted to them. [-]
-    probability : float, in (0, 1)
-        Probability that the noise is larger. [-]
+    probability : float, in (0, 1), probability that the noise is larger
 
     Notes
     -----

@@ -21,8 +21,7 @@ def task_spread_ratio(sd_ratios: Array, num_tasks: Array, weights: Array) -> flo
     ----------
     sd_ratios : (n,) array, >= 0
         Sample standard deviation over mean of the task times of each batch. [-]
-    num_tasks : (n,) array of int, >= 2
-        Number of tasks that each of them is from.
+    num_tasks : (n,) array of int, >= 2, number of tasks that each of them is from
     weights : (n,) array, >= 0, not all 0
 
     Notes

@@ -54,8 +54,7 @@ def trend_of(at_s: Array, values: Array) -> Trend:
 
     Parameters
     ----------
-    at_s : (n,) array
-        Times of the values, rising. [s]
+    at_s : (n,) array, times of the values, rising [s]
     values : (n,) array
         Values, e.g. durations of batches over those that a model expects of their rows.
 

@@ -76,8 +76,7 @@ def slower_start_length(log_ratio: Array, tolerance: Array) -> int:
     log_ratio : (n,) array
         Logarithm of the duration of each batch over what a model expects of its rows, in order of
         time. [-]
-    tolerance : (n,) array, >= 0
-        How far the model may be off at these rows. [-]
+    tolerance : (n,) array, >= 0, how far the model may be off at these rows
 
     >>> ratios = np.log(np.array([3.0, 1.5] + 10 * [1.0, 1.01]))
     >>> slower_start_length(ratios, np.zeros(22)), slower_start_length(-ratios, np.zeros(22))
@@ -113,8 +112,7 @@ def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[WarmUpPoint, ...]:
     Parameters
     ----------
     jvm_age_s : (n,) array, > 0
-    ratio : (n,) array, > 0
-        Duration of each over what it takes in a warm JVM. [-]
+    ratio : (n,) array, > 0, duration of each over what it takes in a warm JVM
 
     Notes
     -----

@@ -52,8 +52,7 @@ def batch_interval_s(model: DurationModel, rate_per_s: Numeric, trigger_s: Numer
 
     Parameters
     ----------
-    model : DurationModel
-        Mean duration by rows.
+    model : DurationModel, mean duration by rows
     rate_per_s, trigger_s : float or (n,) array
 
     >>> float(batch_interval_s(DurationModel(0.2, ()), 1000.0, 1.0))
@@ -111,8 +110,7 @@ def checkpoint_files(
 
     Parameters
     ----------
-    profile : JobProfile
-        The job: its state, its sources, and the settings of its state store.
+    profile : JobProfile, the job: its state, its sources, and the settings of its state store
     shuffle_partitions, interval_s : float or (n,) array, > 0
 
     Notes
@@ -152,8 +150,7 @@ def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:
     Parameters
     ----------
     profile : JobProfile
-    num_writers : float or (n,) array
-        Tasks of the stage that writes.
+    num_writers : float or (n,) array, tasks of the stage that writes
 
     Notes
     -----
@@ -216,8 +213,7 @@ def num_state_stores(profile: JobProfile, shuffle_partitions: Numeric) -> Array:
 
     Parameters
     ----------
-    profile : JobProfile
-        The job: the stores of its operators on record.
+    profile : JobProfile, the job: the stores of its operators on record
     shuffle_partitions : float or (n,) array, > 0
 
     >>> from headway.formats.profile_file import load_profile

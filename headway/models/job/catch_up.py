@@ -22,17 +22,14 @@ def catch_up_late_s(
 
     Parameters
     ----------
-    backlog_rows : float, >= 0
-        Rows that wait beyond the usual.
+    backlog_rows : float, >= 0, rows that wait beyond the usual
     rate_per_s : float, > 0
     drained_now_per_s, drained_then_per_s : float, > 0
         Rows that large batches process per second before and after the change.
     wait_s : float, >= 0
         Time until the change takes effect; until then the query runs as before.
-    pause_s : float, >= 0
-        How much longer than usual rows wait because of the change itself.
-    slack_s : float, >= 0
-        Limit of the target less the planned latency.
+    pause_s : float, >= 0, how much longer than usual rows wait because of the change itself
+    slack_s : float, >= 0, limit of the target less the planned latency
 
     Notes
     -----

@@ -69,10 +69,8 @@ def is_worth_leaving(
 
     Parameters
     ----------
-    num_idle : int, >= 0
-        Nodes beyond the maximum that was needed since they were last in use.
-    idle_s : float, >= 0
-        Time since then.
+    num_idle : int, >= 0, nodes beyond the maximum that was needed since they were last in use
+    idle_s : float, >= 0, time since then
     purse : float, >= 0, of `purse_node_s`
     calms_s : sequence of float, >= 0
         Earlier times for which these nodes were not needed, until they were needed again.
@@ -118,12 +116,9 @@ def return_late_s(
 
     Parameters
     ----------
-    new_late_s : float, >= 0
-        Late seconds by new executors alone.
-    late_ratio : float, 0 to 1
-        Share of late rows at that load, with the smaller size.
-    lead_s : float, >= 0
-        Time until the return is seen and more executors are available.
+    new_late_s : float, >= 0, late seconds by new executors alone
+    late_ratio : float, 0 to 1, share of late rows at that load, with the smaller size
+    lead_s : float, >= 0, time until the return is seen and more executors are available
     load_ratio, load_after_ratio : float, >= 0
         That load over the rate at which the smaller and the larger size work off a backlog.
 
@@ -153,8 +148,7 @@ def margin_score(budget_used_ratio: float) -> float:
 
     Parameters
     ----------
-    budget_used_ratio : float, >= 0
-        Share of late rows over what the target allows.
+    budget_used_ratio : float, >= 0, share of late rows over what the target allows
 
     Notes
     -----

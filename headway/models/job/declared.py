@@ -16,8 +16,7 @@ def figures_at(profile: JobProfile, score: float) -> JobProfile:
 
     Parameters
     ----------
-    score : float
-        0 takes the middle of every range, 1.645 its upper end.
+    score : float: 0 takes the middle of every range, 1.645 its upper end
 
     Notes
     -----

@@ -66,12 +66,9 @@ def driver_work(
 
     Parameters
     ----------
-    profile : JobProfile
-        With the driver phases of a batch.
-    batch_rows : float, >= 0
-        Rows of a batch. [rows]
-    num_slots, shuffle_partitions : int, >= 1
-        Setting of the query.
+    profile : JobProfile, with the driver phases of a batch
+    batch_rows : float, >= 0, rows of a batch [rows]
+    num_slots, shuffle_partitions : int, >= 1, setting of the query
     interval_s : float, >= 0
         Time between the starts of two batches: the trigger interval, or the duration of a batch if
         that is longer. [s]
@@ -171,8 +168,7 @@ def driver_cores(application: Application) -> int:
 
     Parameters
     ----------
-    application : Application
-        Its settings.
+    application : Application, its settings
 
     >>> driver_cores(Application(id="app-1", name="a", spark_version="4.0.1"))
     1
@@ -193,8 +189,7 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
 
     Parameters
     ----------
-    works : sequence of DriverWork
-        The queries of the application, at least one.
+    works : sequence of DriverWork, the queries of the application, at least one
     cores : int or None, >= 1
         Cores of the driver; None for as many as it needs.
 

@@ -40,10 +40,8 @@ def price_of_job(profile: JobProfile, price: StorePrice) -> StorePrice:
 
     Parameters
     ----------
-    profile : JobProfile
-        The job, by the manager of its checkpoint files.
-    price : StorePrice
-        What the store charges with Spark's usual manager.
+    profile : JobProfile, the job, by the manager of its checkpoint files
+    price : StorePrice, what the store charges with Spark's usual manager
 
     Notes
     -----

@@ -31,8 +31,7 @@ def checkpoint_bytes(profile: JobProfile, interval_s: Numeric, batch_rows: Numer
     ----------
     profile : JobProfile
         The job: its state at the rate in question, and the settings of its state store.
-    interval_s, batch_rows : float or (n,) array, > 0
-        Time between two batches [s], and their rows.
+    interval_s, batch_rows : float or (n,) array, > 0, time between two batches [s], and their rows
 
     Notes
     -----
@@ -84,12 +83,9 @@ def sink_log_bytes_per_day(
 
     Parameters
     ----------
-    profile : JobProfile
-        The job: its sink, and the settings of the sink's log.
-    interval_s : float or (n,) array, > 0
-        Time between two batches. [s]
-    files_per_batch : float or (n,) array
-        Files of rows that a batch writes.
+    profile : JobProfile, the job: its sink, and the settings of the sink's log
+    interval_s : float or (n,) array, > 0, time between two batches [s]
+    files_per_batch : float or (n,) array, files of rows that a batch writes
 
     Notes
     -----

@@ -144,8 +144,7 @@ def start_again(
     Parameters
     ----------
     profile : JobProfile
-    num_slots, partitions : int or (n,) array, >= 1
-        Task slots, and shuffle partitions. [-]
+    num_slots, partitions : int or (n,) array, >= 1, task slots, and shuffle partitions
     interval_s, batch_rows : float or (n,) array, > 0
         Time from batch to batch [s], and rows of a batch.
     replayed_batches : float or (n,) array, optional
@@ -263,12 +262,10 @@ def restart_at(
 
     Parameters
     ----------
-    profile : JobProfile
-        With the arrivals in question.
+    profile : JobProfile, with the arrivals in question
     configuration : Configuration
         A stable one; its rate limit is that of the first batch.
-    factor : float, optional
-        Multiplier of what is not known before: (P4).
+    factor : float, optional, multiplier of what is not known before: (P4)
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")

@@ -36,8 +36,7 @@ def turned(profile: JobProfile, switch: Switch) -> TurnedJob | str:
     Parameters
     ----------
     profile : JobProfile
-    switch : Switch
-        What is turned.
+    switch : Switch, what is turned
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")

@@ -105,8 +105,7 @@ def task_rows(profile: JobProfile, stage: StageProfile) -> float:
     Parameters
     ----------
     profile : JobProfile
-    stage : StageProfile
-        One of its stages.
+    stage : StageProfile, one of its stages
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")

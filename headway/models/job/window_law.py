@@ -126,8 +126,7 @@ def newest_row_lags(arrivals: ObservedArrivals, more_s: float = 0.0) -> Lags:
     Parameters
     ----------
     arrivals : ObservedArrivals, with event times
-    more_s : float, optional
-        Added to each lag [s].
+    more_s : float, optional, added to each lag [s]
 
     >>> from headway.domain import EventTimeLag, ObservedArrivals
     >>> arrivals = ObservedArrivals(

@@ -27,10 +27,8 @@ def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
     ----------
     x : float or (n,) array
         Any unit; the result is 0 at and below zero.
-    mean : float or (n,) array, > 0
-        Unit of ``x``.
-    cv : float or (n,) array, >= 0
-        0 is a constant. [-]
+    mean : float or (n,) array, > 0, unit of ``x``
+    cv : float or (n,) array, >= 0: 0 is a constant
 
     Notes
     -----
@@ -54,8 +52,7 @@ def lognormal_quantile(q: Numeric, mean: Numeric, cv: Numeric) -> Array:
     ----------
     q : float or (n,) array, 0 to 1
     mean : float or (n,) array, > 0
-    cv : float or (n,) array, >= 0
-        0 is a constant. [-]
+    cv : float or (n,) array, >= 0: 0 is a constant
 
     >>> float(lognormal_quantile(0.99, 5.0, 0.2))
     7.77
@@ -102,13 +99,10 @@ def uniform_plus_lognormal_cdf(
 
     Parameters
     ----------
-    x : float or (n,) array
-        Where to evaluate. [s]
-    interval_s : float or (n,) array, >= 0
-        Length of the uniform wait. [s]
+    x : float or (n,) array, where to evaluate [s]
+    interval_s : float or (n,) array, >= 0, length of the uniform wait [s]
     mean_s : float or (n,) array, > 0
-    sd_s : float or (n,) array, >= 0
-        0 is a constant. [s]
+    sd_s : float or (n,) array, >= 0: 0 is a constant [s]
 
     Notes
     -----
@@ -142,10 +136,8 @@ def bisect_increasing(
 
     Parameters
     ----------
-    function : callable
-        Increasing in each element of its array argument.
-    target : (n,) array
-        Value to reach.
+    function : callable, increasing in each element of its array argument
+    target : (n,) array, value to reach
     low, high : (n,) arrays, finite
         Brackets: the function is below the target at ``low`` and reaches it at ``high``.
 

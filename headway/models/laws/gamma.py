@@ -32,8 +32,7 @@ def gammainc(shape: Numeric, x: Numeric) -> Array:
     Parameters
     ----------
     shape : float or array, > 0
-    x : float or array
-        Below 0 the probability is 0.
+    x : float or array: below 0 the probability is 0
 
     Notes
     -----
@@ -70,8 +69,7 @@ def gammaincinv(shape: Numeric, probability: Numeric) -> Array:
     Parameters
     ----------
     shape : float or array, > 0
-    probability : float or array, 0 to 1
-        0 and 1 give 0 and ``inf``.
+    probability : float or array, 0 to 1: 0 and 1 give 0 and ``inf``
 
     Notes
     -----

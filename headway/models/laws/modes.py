@@ -30,8 +30,7 @@ def slow_mode(log_values: Array) -> tuple[float, float]:
 
     Parameters
     ----------
-    log_values : (n,) array
-        Logarithms of measured over modelled durations.
+    log_values : (n,) array, logarithms of measured over modelled durations
 
     Notes
     -----

@@ -18,8 +18,7 @@ def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array)
     q : float or (n,) array, 0 to 1
     low, high : (k,) arrays, low <= high
         Ends of the parts; equal ends are an atom.
-    weight : (k,) array, >= 0, not all 0
-        They need not add up to 1.
+    weight : (k,) array, >= 0, not all 0, they need not add up to 1
 
     Notes
     -----

@@ -35,10 +35,8 @@ def source_work_s(cost_s: Sequence[float], selectivity_ratio: Sequence[float]) -
 
     Parameters
     ----------
-    cost_s : (k,) sequence, > 0
-        Time per input of each operator.
-    selectivity_ratio : (k,) sequence, > 0
-        Outputs per input of each operator.
+    cost_s : (k,) sequence, > 0, time per input of each operator
+    selectivity_ratio : (k,) sequence, > 0, outputs per input of each operator
 
     >>> source_work_s([1e-5, 2e-5, 3e-5, 4e-6], [1.0, 0.5, 2.0, 1.0]) * 1e6
     array([10., 20., 15.,  4.])
@@ -61,8 +59,7 @@ def pipelined_allocation(
 
     Parameters
     ----------
-    work_s : (k,) sequence, > 0
-        Worker time per tuple of the source, as from `source_work_s`.
+    work_s : (k,) sequence, > 0, worker time per tuple of the source, as from `source_work_s`
     most_workers : (k,) sequence, > 0
         Most workers that each operator can use; ``inf`` for no limit.
     num_workers : float, > 0
@@ -121,8 +118,7 @@ def water_filled_slots(
 
     Parameters
     ----------
-    work_s : (k,) sequence, > 0
-        Slot time of each stage per row of the source.
+    work_s : (k,) sequence, > 0, slot time of each stage per row of the source
     num_slots : int, at least the number of stages
     tied : (k,) sequence of int, optional
         Stages with the same number have equally many tasks, like stateful shuffles; by default,

@@ -127,15 +127,11 @@ def skewed_stage_s(
 
     Parameters
     ----------
-    loads : (b, P) array, >= 0
-        Share of the rows in each partition, for each batch to be drawn.
+    loads : (b, P) array, >= 0, share of the rows in each partition, for each batch to be drawn
     num_slots : int, >= 1
-    batch_rows : float, >= 0
-        Mean number of rows that enter the stage per batch.
-    task_fixed_s, task_per_row_s : float, >= 0
-        Time of a task without rows, and of each row.
-    task_noise_ratio : float, >= 0
-        Coefficient of variation of tasks with equally many rows.
+    batch_rows : float, >= 0, mean number of rows that enter the stage per batch
+    task_fixed_s, task_per_row_s : float, >= 0, time of a task without rows, and of each row
+    task_noise_ratio : float, >= 0, coefficient of variation of tasks with equally many rows
 
     Notes
     -----

@@ -67,8 +67,7 @@ def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> P
 
     Parameters
     ----------
-    pipeline : Pipeline
-        With ``finalizing``.
+    pipeline : Pipeline, with ``finalizing``
 
     Notes
     -----

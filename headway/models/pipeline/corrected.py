@@ -75,8 +75,7 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
 
     Parameters
     ----------
-    pipeline : Pipeline
-        With ``finalizing``.
+    pipeline : Pipeline, with ``finalizing``
 
     Notes
     -----
@@ -165,8 +164,7 @@ def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | 
     shortest, longest : Pipeline
         One pipeline at the shortest and at the longest shuffle and poll period of the range,
         otherwise equal.
-    quantile : float or None, 0 < quantile < 1
-        None is the mean.
+    quantile : float or None, 0 < quantile < 1; None is the mean
 
     Notes
     -----

@@ -168,8 +168,7 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
 
     Parameters
     ----------
-    latencies : tuple of PipelineLatency
-        Latencies of the rounds, at least one.
+    latencies : tuple of PipelineLatency, latencies of the rounds, at least one
 
     Notes
     -----
@@ -217,8 +216,7 @@ def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> t
 
     Parameters
     ----------
-    limit_s : float or (n,) array, > 0
-        Limit of the whole.
+    limit_s : float or (n,) array, > 0, limit of the whole
     round_latencies_s : tuple of float or (n,) arrays, > 0
         Value of the limited metric for each round, at least one: its mean, or its quantile.
 

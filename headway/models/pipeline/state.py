@@ -54,10 +54,8 @@ def two_group_update(
     ----------
     in_memory_s, on_disk_s : float or (n,) array, > 0
         Update of a row whose key is in memory, and of one whose key is on disk. [s/row]
-    disk_share : float or (n,) array, 0 to 1
-        Share of rows whose key is on disk.
-    rows : float or (n,) array, > 0
-        Rows of a fetched batch.
+    disk_share : float or (n,) array, 0 to 1, share of rows whose key is on disk
+    rows : float or (n,) array, > 0, rows of a fetched batch
     noise_cv : float or (n,) array, >= 0
         Noise of the time of a batch, relative to it, in addition to that of the groups.
 

@@ -29,11 +29,9 @@ def autocorrelated_service_wait(
 
     Parameters
     ----------
-    period_s : float, > 0
-        Time between jobs. [s]
+    period_s : float, > 0, time between jobs [s]
     service_s : float, > 0
-    service_cv : float, 0 to 2
-        Its coefficient of variation. [-]
+    service_cv : float, 0 to 2, its coefficient of variation
     autocorrelation : float, 0 to 0.98
         Correlation of the logarithms of successive services; services `k` jobs apart have its
         `k`-th power. [-]

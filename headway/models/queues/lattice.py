@@ -147,8 +147,7 @@ def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
     Parameters
     ----------
     law : LatticeLaw
-    step_s : float, > 0
-        New step, preferably a longer one. [s]
+    step_s : float, > 0, new step, preferably a longer one [s]
 
     >>> fine = LatticeLaw(step_s=1.0, lowest_index=0, probability=np.full(4, 0.25))
     >>> on_step(fine, 2.0).probability
@@ -192,8 +191,7 @@ def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
 
     Parameters
     ----------
-    wait : WaitMoments
-        Of one queue, finite.
+    wait : WaitMoments, of one queue, finite
     step_s : float, > 0
 
     >>> law = zero_or_gamma_law(WaitMoments(np.array(1.0), np.array(3.0), np.array(0.5)), 0.01)

@@ -43,14 +43,11 @@ def qna_wait(
 
     Parameters
     ----------
-    interarrival_s : float or (n,) array, > 0
-        Mean time between arrivals. [s]
+    interarrival_s : float or (n,) array, > 0, mean time between arrivals [s]
     interarrival_scv : float or (n,) array, >= 0
         Its squared coefficient of variation; 0.8 to 1.5, see Notes. [-]
-    service_s : float or (n,) array, > 0
-        Mean service time. [s]
-    service_scv : float or (n,) array, >= 0
-        Its squared coefficient of variation. [-]
+    service_s : float or (n,) array, > 0, mean service time [s]
+    service_scv : float or (n,) array, >= 0, its squared coefficient of variation
     service_third_ratio : float or (n,) array, >= (1 + service_scv)^2
         Third moment of the service time over the cube of its mean; no law has a lower one. [-]
 
@@ -116,8 +113,7 @@ def pollaczek_khinchine_wait(
 
     Parameters
     ----------
-    interarrival_s : float or (n,) array, > 0
-        Mean time between arrivals. [s]
+    interarrival_s : float or (n,) array, > 0, mean time between arrivals [s]
     service_s : float or (n,) array, > 0
     service_second_moment_s2, service_third_moment_s3 : float or (n,) array, > 0
         Moments of the service time about zero; the second is at least ``service_s**2``.

@@ -65,8 +65,7 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     ----------
     interarrival : QueueTime
         Time from one arrival to the next, or from one bulk to the next if jobs arrive in bulks.
-    service : QueueTime
-        Service time, in that case of the whole bulk.
+    service : QueueTime, service time, in that case of the whole bulk
 
     Notes
     -----

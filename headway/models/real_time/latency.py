@@ -70,14 +70,12 @@ def real_time_latency(
 
     Parameters
     ----------
-    rate_per_s : float, > 0
-        Input rate of the query. [rows/s]
+    rate_per_s : float, > 0, input rate of the query [rows/s]
     stages : sequence of RealTimeStage
         Stages in order; every row that leaves one enters the next.
     num_slots : int
         Free slots of the cluster, at least one per task: else Spark would not start the query. [-]
-    trigger_s : float, > 0
-        Duration of a batch, the argument of the real-time trigger. [s]
+    trigger_s : float, > 0, duration of a batch, the argument of the real-time trigger [s]
     gap_s : float, >= 0
         Time between two batches - commit, planning, start of tasks - in which nothing is read. [s]
     flush_s : float, >= 0
@@ -121,10 +119,8 @@ def gap_probability(utilization_ratio: float, trigger_s: float, gap_s: float) ->
 
     Parameters
     ----------
-    utilization_ratio : float, 0 to below 1
-        Busy share of the busiest task. [-]
-    trigger_s : float, > 0
-        Duration of a batch. [s]
+    utilization_ratio : float, 0 to below 1, busy share of the busiest task
+    trigger_s : float, > 0, duration of a batch [s]
     gap_s : float, >= 0
 
     Notes

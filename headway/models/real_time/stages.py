@@ -91,10 +91,8 @@ def sustainable_rate_per_s(
     Parameters
     ----------
     stages : sequence of RealTimeStage, at least one
-    trigger_s : float, > 0
-        Duration of a batch, the argument of the real-time trigger. [s]
-    gap_s : float, >= 0
-        Time between two batches, in which nothing is read. [s]
+    trigger_s : float, > 0, duration of a batch, the argument of the real-time trigger [s]
+    gap_s : float, >= 0, time between two batches, in which nothing is read [s]
 
     Notes
     -----
@@ -121,10 +119,8 @@ def shuffle_wait_limit_s(pair_rate_per_s: float, row_bytes: float) -> float:
 
     Parameters
     ----------
-    pair_rate_per_s : float, >= 0
-        Rows that one task sends to one task of the next stage. [rows/s]
-    row_bytes : float, > 0
-        Size of a row in the buffer. [bytes]
+    pair_rate_per_s : float, >= 0, rows that one task sends to one task of the next stage [rows/s]
+    row_bytes : float, > 0, size of a row in the buffer [bytes]
 
     Notes
     -----

@@ -92,13 +92,10 @@ def grant_order(
 
     Parameters
     ----------
-    policy : Policy
-        Any but ``auto``.
-    states : sequence of QueryState
-        Of the queries that wait.
+    policy : Policy, any but ``auto``
+    states : sequence of QueryState, of the queries that wait
     now_s : float
-    memory_is_short : bool
-        Whether the query that frees the most goes first (G7).
+    memory_is_short : bool, whether the query that frees the most goes first (G7)
 
     Notes
     -----

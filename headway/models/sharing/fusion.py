@@ -77,8 +77,7 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
 
     Parameters
     ----------
-    score : callable
-        :func:`rows_score` or :func:`attributes_score`.
+    score : callable, :func:`rows_score` or :func:`attributes_score`
 
     Notes
     -----
@@ -154,8 +153,7 @@ def rows_between(graph: OperatorGraph, components: Iterable[Component]) -> float
 
     Parameters
     ----------
-    components : iterable of Component
-        All of them.
+    components : iterable of Component, all of them
 
     Notes
     -----

@@ -173,8 +173,7 @@ def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> fl
 
     Parameters
     ----------
-    keys : BatchKeys
-        The same for every number of rows.
+    keys : BatchKeys, the same for every number of rows
 
     Notes
     -----
@@ -204,10 +203,8 @@ def break_even_keys(
 
     Parameters
     ----------
-    num_rows : float, >= 0
-        Rows of a batch.
-    keys : BatchKeys
-        The ratio to the keys of a pane is kept.
+    num_rows : float, >= 0, rows of a batch
+    keys : BatchKeys, the ratio to the keys of a pane is kept
 
     Notes
     -----

@@ -59,12 +59,10 @@ def sharing_gain(
     ----------
     profile : JobProfile
         The direct query. It counts the windows of its own plan, which may differ from ``windows``.
-    configuration : Configuration
-        Slots, shuffle partitions and trigger.
+    configuration : Configuration, slots, shuffle partitions and trigger
     windows : WindowSet
         The windows to count. Costs per copy and state row are assumed to be the same for them.
-    rate_per_s : float, optional
-        As profiled by default. [rows/s]
+    rate_per_s : float, optional, as profiled by default [rows/s]
     num_keys : float, optional
         Keys of the stream; by default they grow with the rows as in the profile.
     queries : mapping of str to WindowSet, optional

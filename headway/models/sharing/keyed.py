@@ -23,8 +23,7 @@ def keyed_costs(profile: JobProfile) -> tuple[float, float] | None:
 
     Parameters
     ----------
-    profile : JobProfile
-        The direct query.
+    profile : JobProfile, the direct query
 
     Notes
     -----

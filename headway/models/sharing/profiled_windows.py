@@ -284,8 +284,7 @@ def assumptions(profile: JobProfile) -> Iterator[str]:
 
     Parameters
     ----------
-    profile : JobProfile
-        The direct query.
+    profile : JobProfile, the direct query
 
     Notes
     -----

@@ -114,12 +114,9 @@ def simulate_closed_loop(
 
     Parameters
     ----------
-    policy : Policy
-        Called after batches, by a clock, or both.
-    executors : int, >= 1
-        Executors at the start.
-    seed : int
-        Runs with the same seed have the same rows, noise and provisioning times.
+    policy : Policy, called after batches, by a clock, or both
+    executors : int, >= 1, executors at the start
+    seed : int, runs with the same seed have the same rows, noise and provisioning times
 
     Notes
     -----

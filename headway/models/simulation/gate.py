@@ -106,15 +106,13 @@ def simulate_gate(
 
     Parameters
     ----------
-    works : sequence of QueryWork
-        A trigger of a millisecond or less is as fast as possible.
+    works : sequence of QueryWork, a trigger of a millisecond or less is as fast as possible
     policy : Policy or None
         Chooses the next query; None starts every query at its trigger, as Spark does.
     cores : float, > 0, of all executors
     at_once : int, >= 1
         Batches that may run at the same time; without a policy there is no limit.
-    length_s, warm_up_s : float
-        Simulated time, and the initial part of it that is not evaluated.
+    length_s, warm_up_s : float, simulated time, and the initial part of it that is not evaluated
     offsets_s : sequence of float, or None
         Offsets of each query's triggers from the grid, for the policy ``stagger``.
 

@@ -52,10 +52,8 @@ def simulate_scheduler(
 
     Parameters
     ----------
-    pipeline : OrderedPipeline
-        A source without a rate never runs dry.
-    most_workers : (k,) sequence, > 0
-        Workers that each operator can use.
+    pipeline : OrderedPipeline, a source without a rate never runs dry
+    most_workers : (k,) sequence, > 0, workers that each operator can use
     num_tuples : int, >= 1000
         Tuples of the source that the pipeline could process in the simulated time.
 

@@ -58,14 +58,10 @@ def simulate_pipeline(
 
     Parameters
     ----------
-    length_s : float, > 0
-        Time over which the followed rows arrive, and the followed windows end.
-    seed : int
-        Of the phases of all clocks, numbers of rows, and noise.
-    warmup_s : float, >= 0
-        Time before that.
-    num_rows : int, >= 1
-        Rows to follow.
+    length_s : float, > 0, time over which the followed rows arrive, and the followed windows end
+    seed : int, of the phases of all clocks, numbers of rows, and noise
+    warmup_s : float, >= 0, time before that
+    num_rows : int, >= 1, rows to follow
     most_jobs_per_fetch : int, >= 1
         Maximum number of groups in which batches of one poll are processed; a group enters the
         queue of the reducer when all of it has arrived.

@@ -16,8 +16,7 @@ def coalesced_tasks(
 
     Parameters
     ----------
-    size_bytes : float, >= 0
-        Bytes that are read from the exchange.
+    size_bytes : float, >= 0, bytes that are read from the exchange
     num_slots, shuffle_partitions : int, >= 1
 
     Notes

@@ -27,8 +27,7 @@ class StageDag:
         number first.
     driver_gap_s : float, >= 0
         Time from the end of a stage's last parent, or the start of the job, to its first launch.
-    launch_s : float, >= 0
-        Time that launching a task adds to its time on a core.
+    launch_s : float, >= 0, time that launching a task adds to its time on a core
 
     >>> scan = JobStage(num_tasks=8, mean_s=0.5, cv=0.3)
     >>> StageDag(stages=(scan, JobStage(num_tasks=4, mean_s=1.0, cv=0.3, parents=(0,)))).work_s
@@ -79,8 +78,7 @@ def run_time(dag: StageDag, num_cores: int) -> Moment:
 
     Parameters
     ----------
-    num_cores : int, >= 1
-        All are free at the start.
+    num_cores : int, >= 1, all are free at the start
 
     >>> stages = tuple(
     ...     JobStage(num_tasks=n, mean_s=1.0, cv=0.3, parents=p)

@@ -38,8 +38,7 @@ def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
     ----------
     moments : sequence of Moment
         At least one, or it raises ``ValueError``; all with the same n sources of noise.
-    skewness : (n,) array
-        Of each source.
+    skewness : (n,) array, of each source
 
     Notes
     -----

@@ -19,10 +19,8 @@ class JobStage:
     Parameters
     ----------
     num_tasks : int, >= 1
-    mean_s : float, > 0
-        Mean time of a task.
-    cv : float, 0 to 10
-        Coefficient of variation of a task, taken as lognormal.
+    mean_s : float, > 0, mean time of a task
+    cv : float, 0 to 10, coefficient of variation of a task, taken as lognormal
     parents : tuple of int
         Numbers of the stages that must have ended before, lower than the stage's own.
 

@@ -28,8 +28,7 @@ class ThreadGroup:
     Parameters
     ----------
     num_threads : int or (n,) array, >= 0
-    busy_ratio : float or (n,) array, 0 to 1
-        Share of time that each would be busy if it were alone.
+    busy_ratio : float or (n,) array, 0 to 1, share of time that each would be busy if it were alone
 
     >>> ThreadGroup(num_threads=4, busy_ratio=0.3).demand
     1.2
@@ -58,8 +57,7 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
     ----------
     num_servers : float or (n,) array, > 0
         Cores of the node, or link rate over the rate of one stream.
-    others_demand : float or (n,) array, >= 0
-        Servers that all other threads keep busy on average.
+    others_demand : float or (n,) array, >= 0, servers that all other threads keep busy on average
 
     Notes
     -----
@@ -121,8 +119,7 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     num_servers : float or (n,) array, > 0
         Cores of the node, or link rate over the rate of one stream; evenly shared, each thread
         at most one.
-    groups : sequence of ThreadGroup
-        All threads of the node.
+    groups : sequence of ThreadGroup, all threads of the node
 
     Notes
     -----
@@ -165,10 +162,8 @@ def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Arra
 
     Parameters
     ----------
-    num_servers : float or (n,) array, > 0
-        Cores, each thread at most one, evenly shared.
-    others : sequence of ThreadGroup
-        With the share of time that they are actually busy.
+    num_servers : float or (n,) array, > 0, cores, each thread at most one, evenly shared
+    others : sequence of ThreadGroup, with the share of time that they are actually busy
 
     >>> float(slowdown_beside(2, [ThreadGroup(num_threads=3, busy_ratio=1.0)]))
     2.0

@@ -37,8 +37,7 @@ def zipf_key_shares(num_keys: int, exponent: float, *, num_top_keys: int = 2000)
     Parameters
     ----------
     num_keys : int, >= 1
-    exponent : float, >= 0
-        0 makes all keys equally frequent.
+    exponent : float, >= 0: 0 makes all keys equally frequent
     num_top_keys : int, >= 1
         Keys with a class of their own; the others share ``50 * log(num_keys / num_top_keys)``
         classes.
@@ -76,8 +75,7 @@ def random_partition_loads(
     Parameters
     ----------
     shuffle_partitions : int, >= 1
-    num_replications : int, >= 1
-        Sets of keys to draw, a row for each.
+    num_replications : int, >= 1, sets of keys to draw, a row for each
 
     Notes
     -----
@@ -116,8 +114,7 @@ def combined_rows(share: Array, num_rows: Numeric, num_map_tasks: Numeric) -> Ar
     share : (k,) array, 0 to 1
         Share of the rows that each key has (of each key and window, if windows overlap).
     num_rows : float or array, > 0
-    num_map_tasks : float or array, >= 1
-        Tasks that share the rows evenly.
+    num_map_tasks : float or array, >= 1, tasks that share the rows evenly
 
     Notes
     -----

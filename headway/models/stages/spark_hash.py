@@ -29,8 +29,7 @@ def spark_hash(values: Keys, kind: KeyKind, seed: int | Int32Array = SPARK_SEED)
     kind : {"int", "long", "string"}
         Spark's type; int also covers byte, short, boolean and date, and long also timestamp (in
         microseconds). The column ``window`` is two longs, its start and its end.
-    seed : int or (n,) array
-        42 for the first column, the hash so far for each further one.
+    seed : int or (n,) array: 42 for the first column, the hash so far for each further one
 
     Notes
     -----
@@ -109,8 +108,7 @@ def known_partition_loads(
     Parameters
     ----------
     hashes : (k,) int32 or int64 array
-    weights : (k,) array, >= 0
-        Rows of each key in any unit, not all 0.
+    weights : (k,) array, >= 0, rows of each key in any unit, not all 0
     shuffle_partitions : int, >= 1
 
     >>> hashes = spark_hash(["a", "ab", "abc"], "string")

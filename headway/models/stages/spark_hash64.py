@@ -27,8 +27,7 @@ def spark_xxhash64(values: Keys, kind: KeyKind) -> Int64Array:
 
     Parameters
     ----------
-    values : n keys
-        Strings, or integers that fit the kind.
+    values : n keys, strings, or integers that fit the kind
     kind : {"int", "long", "string"}
 
     Notes
