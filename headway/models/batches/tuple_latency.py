@@ -32,10 +32,6 @@ _Next: TypeAlias = tuple[Array, Array]
 def tuple_latency_mean(state: SteadyState) -> Array:
     r"""Mean latency of a row; ``inf`` where unstable. [s]
 
-    Parameters
-    ----------
-    state : SteadyState
-
     Notes
     -----
     **(B5)** Mean latency. A row arrives in an interval with a probability in proportion to the

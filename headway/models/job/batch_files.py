@@ -183,10 +183,6 @@ def commit_files(profile: JobProfile) -> CommitFiles:
 
     Checksums count if the log shows that they are on: runs of Spark 4.3 wrote none.
 
-    Parameters
-    ----------
-    profile : JobProfile
-
     >>> from headway.formats.profile_file import load_profile
     >>> commit_files(load_profile("examples/word-count.profile.yaml")).tables
     0.0

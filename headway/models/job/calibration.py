@@ -173,10 +173,6 @@ def fewest_rows(profile: JobProfile) -> float:
 
     It is 0 for a declared job.
 
-    Parameters
-    ----------
-    profile : JobProfile
-
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> fewest_rows(profile)

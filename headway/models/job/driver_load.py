@@ -166,10 +166,6 @@ def _phases_core_s(profile: JobProfile) -> float:
 def driver_cores(application: Application) -> int:
     """Cores of the driver of an application by its settings; Spark's default if it was local (U1).
 
-    Parameters
-    ----------
-    application : Application, its settings
-
     >>> driver_cores(Application(id="app-1", name="a", spark_version="4.0.1"))
     1
     """

@@ -43,10 +43,6 @@ class StateInRocksDb:
 def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
     """The memory that a state needs in RocksDB, on one executor.
 
-    Parameters
-    ----------
-    state : StateInRocksDb
-
     Notes
     -----
     **(Z1)** Memory of RocksDB. `m` stores of an executor share a bound of write buffers `W`,

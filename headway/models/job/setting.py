@@ -190,10 +190,6 @@ def _stages_on(profile: JobProfile, num_slots: int) -> tuple[StageProfile, ...]:
 def after_commit_s(profile: JobProfile) -> float:
     """Time of a batch that passes after its rows are committed: no row waits for it [s] (T1).
 
-    Parameters
-    ----------
-    profile : JobProfile
-
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> after_commit_s(profile)

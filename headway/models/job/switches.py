@@ -33,11 +33,6 @@ def turned(profile: JobProfile, switch: Switch) -> TurnedJob | str:
 
     Whether the switch can be turned at all is asked elsewhere.
 
-    Parameters
-    ----------
-    profile : JobProfile
-    switch : Switch, what is turned
-
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> async_job = turned(profile, Switch.ASYNC_PROGRESS)
@@ -279,10 +274,6 @@ def _adaptive(profile: JobProfile) -> TurnedJob | str:
 
 def without_coalescing(profile: JobProfile) -> JobProfile:
     """The job with a task for each shuffle partition where adaptive execution coalesces them (Y8).
-
-    Parameters
-    ----------
-    profile : JobProfile
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")

@@ -102,11 +102,6 @@ def _with_shorter_tasks(profile: JobProfile, stage: StageProfile, saved_s: float
 def task_rows(profile: JobProfile, stage: StageProfile) -> float:
     """Rows of a task of a stage in the last profiled run, on average (T2).
 
-    Parameters
-    ----------
-    profile : JobProfile
-    stage : StageProfile, one of its stages
-
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> task_rows(profile, profile.stages[0]) > 0.0

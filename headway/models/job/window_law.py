@@ -27,10 +27,6 @@ _HALF_A_MILLISECOND_S = 0.0005
 def why_no_window_law(profile: JobProfile) -> Finding | None:
     """What the profile lacks on its windows; None if it has none, or lacks nothing (T5).
 
-    Parameters
-    ----------
-    profile : JobProfile
-
     >>> from dataclasses import replace
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
@@ -59,10 +55,6 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
 
 def window_law(profile: JobProfile, law: SettingLaw) -> WindowLatency | None:
     """The window latency at the settings of a law, if the profile has all that windows need.
-
-    Parameters
-    ----------
-    law : SettingLaw, of the batches
 
     Notes
     -----

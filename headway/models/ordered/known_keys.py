@@ -42,7 +42,7 @@ class KeyedStage(StageProfile):
         values = {member.name: getattr(stage, member.name) for member in fields(StageProfile)}
         return cls(**values, hashes=hashes, weights=weights, other_share=other_share)
 
-    def partition_shares(self, shuffle_partitions: int) -> Array:
+    def shares_at(self, shuffle_partitions: int) -> Array:
         """Share of the rows in each partition. [-]"""
         listed_shares = known_partition_loads(self.hashes, self.weights, shuffle_partitions)
         return listed_shares * (1.0 - self.other_share) + self.other_share / shuffle_partitions
@@ -59,6 +59,6 @@ class KeyedStage(StageProfile):
         """
         setting = num_tasks, num_slots
         if setting not in self.makespans:
-            makespan = dealt_makespan_s(self.partition_shares(num_tasks), num_slots)
+            makespan = dealt_makespan_s(self.shares_at(num_tasks), num_slots)
             self.makespans[setting] = float(makespan)
         return self.makespans[setting]

@@ -252,10 +252,6 @@ def slack_s(state: QueryState) -> float:
     It is ``inf`` without targets. [s] If the window is already closed, one batch is left. Rows left
     over by a rate limit need their own batches before that, one after another.
 
-    Parameters
-    ----------
-    state : QueryState
-
     Notes
     -----
     theory.md (G8), after Klink (SIGMOD 2021), equation 1.
@@ -281,11 +277,6 @@ def due_s(policy: Policy, state: QueryState) -> float:
     It is its trigger; with ``economy`` not before its window closes. A windowed query that runs
     before a row closes its window must run once more to emit it. ``economy`` avoids the first run,
     Klink (SIGMOD 2021) does not.
-
-    Parameters
-    ----------
-    policy : Policy
-    state : QueryState
 
     >>> state = QueryState(name="a", ready_s=7.0, oldest_unread_s=0.0, last_grant=0,
     ...                    duration_s=0.2, pair_s=0.4, closing_s=9.0)

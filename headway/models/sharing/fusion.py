@@ -129,10 +129,6 @@ def fewest_rows(graph: OperatorGraph) -> tuple[Component, ...]:
 
     They leave the fewest rows to shuffle of all tried.
 
-    Parameters
-    ----------
-    graph : OperatorGraph
-
     Notes
     -----
     Enorm 2016, section 4.4.1 (doi:10.1145/2933267.2933315).

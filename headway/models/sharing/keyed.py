@@ -21,10 +21,6 @@ def keyed_costs(profile: JobProfile) -> tuple[float, float] | None:
 
     From all profiled settings; None without state rows.
 
-    Parameters
-    ----------
-    profile : JobProfile, the direct query
-
     Notes
     -----
     **(H10)** A batch of the direct query takes `D = a + b n + v U_0` for `n` rows and `U_0` state

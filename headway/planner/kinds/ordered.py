@@ -69,7 +69,7 @@ def plan_ordered(
     partition_counts = _tried_numbers(configuration)
     choices = {
         partitions: choice_of(
-            np.tile(keyed.partition_shares(partitions), (_num_batches(partitions, num_slots), 1))
+            np.tile(keyed.shares_at(partitions), (_num_batches(partitions, num_slots), 1))
         )
         for partitions in partition_counts
     }
