@@ -158,7 +158,6 @@ def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
     Parameters
     ----------
     interval_s : float, > 0
-    jobs : DStreamJobs
 
     Notes
     -----

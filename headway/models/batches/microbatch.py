@@ -116,7 +116,6 @@ def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> Ste
 
     Parameters
     ----------
-    state : SteadyState
     selection : (k,) array of int or (n,) array of bool, which of them
 
     >>> state = steady_state(AffineDuration(2.0, 0.0), 1.0, [4.0, 8.0])
@@ -133,7 +132,6 @@ def steady_state(
 
     Parameters
     ----------
-    duration : AffineDuration
     rate_per_s : float or (n,) array, > 0, input rate [rows/s]
     trigger_s : float or (n,) array, >= 0: 0 starts the next batch at once [s]
     dispersion : float or (n,) array, >= 0

@@ -55,7 +55,6 @@ def tuple_latency_cdf(state: SteadyState, x_s: Numeric) -> Array:
 
     Parameters
     ----------
-    state : SteadyState
     x_s : float or array, broadcasts against the settings
 
     Notes
@@ -83,7 +82,6 @@ def tuple_latency_quantile(state: SteadyState, q: Numeric) -> Array:
 
     Parameters
     ----------
-    state : SteadyState
     q : float or array, 0 < q < 1, broadcasts against the settings
 
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state

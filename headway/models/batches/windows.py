@@ -87,7 +87,6 @@ def append_window_latency(
 
     Parameters
     ----------
-    state : SteadyState
     slide_s : float or array, >= 0
         Distance of two ends of windows, one of which is taken to be at the epoch. 0 means anywhere:
         a session ends one session gap after its last row. [s]

@@ -56,7 +56,6 @@ def noise_ratio_at(noise: DurationNoise, duration_s: Numeric) -> Array:
 
     Parameters
     ----------
-    noise : DurationNoise
     duration_s : float or (n,) array, > 0, expected durations [s]
 
     >>> noise = DurationNoise(

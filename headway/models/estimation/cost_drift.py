@@ -59,7 +59,6 @@ def level_error_ratio(
 
     Parameters
     ----------
-    noise : DurationNoise
     spread_ratio : float, >= 0, spread of one more run at the setting asked about, by (P2)
     num_batches : int, >= 0, batches that the factor was learned from
     num_at_setting : int, 0 to num_batches, the last of them, which ran at the setting asked about

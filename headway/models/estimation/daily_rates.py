@@ -82,7 +82,6 @@ def with_rows(daily: DailyRates, from_s: float, to_s: float, rows: float) -> Dai
 
     Parameters
     ----------
-    daily : DailyRates
     from_s, to_s : float
         The two looks, instants since 1970; not a number before the first one. [s]
     rows : float

@@ -100,7 +100,6 @@ def within(estimate: Estimate, low_s: float, high_s: float) -> Estimate:
 
     Parameters
     ----------
-    estimate : Estimate
     low_s, high_s : float, bounds [s]
 
     >>> within((0.02, 0.02), 0.0, 0.01)

@@ -169,7 +169,6 @@ def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> R
 
     Parameters
     ----------
-    forecast : RateForecast
     at_s : float, when the source was asked [s]
     arrived_rows : float, >= 0, rows that had arrived by then, since any fixed moment [rows]
 

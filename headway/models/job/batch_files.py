@@ -149,7 +149,6 @@ def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:
 
     Parameters
     ----------
-    profile : JobProfile
     num_writers : float or (n,) array, tasks of the stage that writes
 
     Notes

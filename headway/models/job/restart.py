@@ -143,7 +143,6 @@ def start_again(
 
     Parameters
     ----------
-    profile : JobProfile
     num_slots, partitions : int or (n,) array, >= 1, task slots, and shuffle partitions
     interval_s, batch_rows : float or (n,) array, > 0
         Time from batch to batch [s], and rows of a batch.

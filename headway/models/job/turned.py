@@ -61,7 +61,6 @@ def with_times_saved(profile: JobProfile, saved: TimesSaved) -> JobProfile:
 
     Parameters
     ----------
-    profile : JobProfile
     saved : TimesSaved
         What is saved: of a task its fixed time, and where that is not enough, that of its rows.
 

@@ -146,7 +146,6 @@ def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
 
     Parameters
     ----------
-    law : LatticeLaw
     step_s : float, > 0, new step, preferably a longer one [s]
 
     >>> fine = LatticeLaw(step_s=1.0, lowest_index=0, probability=np.full(4, 0.25))

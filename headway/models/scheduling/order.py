@@ -232,7 +232,6 @@ def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> fl
 
     Parameters
     ----------
-    policy : Policy
     states : sequence of QueryState
     now_s : float
 
