@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.few_numbers import together
 from headway.models.arrays import Array, Numeric
 
 # Siegmund's correction for the overshoot of a random walk over a barrier, twice 0.583.
@@ -77,9 +78,7 @@ def cusum_run_length(
     >>> cusum_run_length(np.array([0.0, 1.0]), 0.5, 4.0)
     array([338.1, 8.3])
     """
-    moved, slack, barrier = np.broadcast_arrays(
-        *(np.asarray(value, dtype=np.float64) for value in (shift, allowance, threshold))
-    )
+    moved, slack, barrier = together(shift, allowance, threshold)
     if not (np.all(slack >= 0.0) and np.all(barrier > 0.0) and np.all(np.isfinite(moved))):
         raise ValueError("need a finite shift, allowance >= 0 and threshold > 0")
     up = _one_sided_run_length(moved - slack, barrier)

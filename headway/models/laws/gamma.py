@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 
+from headway.few_numbers import together
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.normal import ndtr
 
@@ -82,9 +83,7 @@ def gammaincinv(shape: Numeric, probability: Numeric) -> Array:
     >>> float(gammaincinv(1.0, 0.5))  # ln 2
     0.693147
     """
-    shapes, probs = np.broadcast_arrays(
-        np.asarray(shape, dtype=np.float64), np.asarray(probability, dtype=np.float64)
-    )
+    shapes, probs = together(shape, probability)
     quantile = np.where(probs > 0.0, np.inf, 0.0)
     is_inside = (probs > 0.0) & (probs < 1.0)
     if np.any(is_inside):
@@ -145,9 +144,7 @@ def log_excess(ratio: Numeric) -> Array:
 
 def _tails(shape: Numeric, x: Numeric) -> tuple[Array, Array]:
     """Probabilities of at most ``x``, and of more."""
-    shapes, values = np.broadcast_arrays(
-        np.asarray(shape, dtype=np.float64), np.asarray(x, dtype=np.float64)
-    )
+    shapes, values = together(shape, x)
     is_inside = values > 0.0
     lower = np.zeros(values.shape)
     upper = np.ones(values.shape)

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.few_numbers import together
 from headway.models.arrays import Array, Numeric
 
 _Binomial: TypeAlias = Callable[[Array], Array]
@@ -69,9 +70,7 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
     >>> published_slowdown(4, np.array([2.0, 3.5, 4.0]))
     array([ 1.,  2., inf])
     """
-    servers, demand = np.broadcast_arrays(
-        np.asarray(num_servers, dtype=np.float64), np.asarray(others_demand, dtype=np.float64)
-    )
+    servers, demand = together(num_servers, others_demand)
     if not (np.all(servers > 0.0) and np.all(demand >= 0.0)):
         raise ValueError("num_servers must be positive and others_demand non-negative")
     free_servers = np.minimum(servers - demand, 1.0)
