@@ -181,10 +181,10 @@ def batch_chain(state: SteadyState) -> BatchChain | None:
 
 @lru_cache(maxsize=256)  # a plan evaluates the setting that it prints several times
 def _chain_of(recursion: Recursion) -> BatchChain:
-    with_levels, levels, grid, joint = stationary(recursion)
+    with_levels, grid, joint = stationary(recursion)
     interval_s, lasting_sd = grid.interval_s, with_levels.lasting_sd
-    next_level = levels.transition.T @ joint
-    level_factor = np.exp(lasting_sd * levels.score - 0.5 * lasting_sd**2)
+    next_level = grid.transition.T @ joint
+    level_factor = np.exp(lasting_sd * grid.score - 0.5 * lasting_sd**2)
     is_relevant = next_level > _NEGLIGIBLE * next_level.max()
     mean_s = level_factor[:, np.newaxis] * with_levels.mean_s(interval_s)
     log_sd = np.broadcast_to(with_levels.fresh_sd(interval_s), is_relevant.shape)
