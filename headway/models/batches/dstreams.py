@@ -75,7 +75,7 @@ class DStreamsLatency:
 def dstreams_latency(
     interval_s: float, jobs: DStreamJobs, *, receive_delay_s: float = 0.0
 ) -> DStreamsLatency:
-    r"""Delays of the batches of a DStreams application and latency of its rows.
+    r"""Delays of the batches of a DStreams application and latency of its rows; ``inf`` if unstable.
 
     Parameters
     ----------
@@ -86,11 +86,6 @@ def dstreams_latency(
         Time from the arrival of a row until a batch can take it: 0 for direct streams; with
         receivers up to a block interval (``spark.streaming.blockInterval``), more of it if block
         and batch end together. [s]
-
-    Returns
-    -------
-    DStreamsLatency
-        ``inf`` from utilization 1 on.
 
     Notes
     -----

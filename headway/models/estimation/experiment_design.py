@@ -41,7 +41,9 @@ def d_optimal_design(
 ) -> NDArray[np.intp]:
     r"""The settings that are most informative on all coefficients together, found by exchange.
 
-    The result are the indices of the candidates to run, ascending, without those already run.
+    The result are the indices of the candidates to run, ascending, without those already run. It
+    raises ``ValueError`` if there are too few candidates, or they cannot determine all
+    coefficients.
 
     Parameters
     ----------
@@ -49,11 +51,6 @@ def d_optimal_design(
     num_runs : int, >= 0, candidates to choose, ``already_run`` not counted
     already_run : (r,) array of int, optional
         Candidates that have been run, with repetitions: the choice complements them.
-
-    Raises
-    ------
-    ValueError
-        If there are too few candidates, or the runs cannot determine all coefficients.
 
     Notes
     -----

@@ -20,14 +20,9 @@ from headway.models.stages.schedule import StageSchedule
 class StageDag:
     """The stages of a job in the order of their numbers, and what the driver adds.
 
-    Parameters
-    ----------
-    stages : tuple of JobStage
-        At least one; parents come first. If several are ready, cores go to the one with the lowest
-        number first.
-    driver_gap_s : float, >= 0
-        Time from the end of a stage's last parent, or the start of the job, to its first launch.
-    launch_s : float, >= 0, time that launching a task adds to its time on a core
+    There is at least one; parents come first. If several are ready, cores go to the one with the
+    lowest number first. ``driver_gap_s`` is the time from the end of a stage's last parent, or the
+    start of the job, to its first launch; launching a task adds ``launch_s`` to its time on a core.
 
     >>> scan = JobStage(num_tasks=8, mean_s=0.5, cv=0.3)
     >>> StageDag(stages=(scan, JobStage(num_tasks=4, mean_s=1.0, cv=0.3, parents=(0,)))).work_s

@@ -24,12 +24,7 @@ _TOLERANCE = 1e-11
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ThreadGroup:
-    """Threads of one kind on one node.
-
-    Parameters
-    ----------
-    num_threads : int or (n,) array, >= 0
-    busy_ratio : float or (n,) array, 0 to 1, share of time that each would be busy if it were alone
+    """Threads of one kind on one node, and the share of time that each would be busy if alone.
 
     >>> ThreadGroup(num_threads=4, busy_ratio=0.3).demand
     1.2
