@@ -75,7 +75,7 @@ class DStreamsLatency:
 def dstreams_latency(
     interval_s: float, jobs: DStreamJobs, *, receive_delay_s: float = 0.0
 ) -> DStreamsLatency:
-    r"""Delays of the batches of a DStreams application and latency of its rows; ``inf`` if unstable.
+    r"""Delays of the batches of a DStreams application, latency of its rows; ``inf`` if unstable.
 
     Parameters
     ----------
