@@ -17,8 +17,7 @@ def catch_up_late_s(
 ) -> float:
     r"""Seconds of arrivals that are late from the start of a change until the target is kept again.
 
-    Arguments outside their ranges raise ``ValueError``. A load above 0.98 after the change counts
-    as 0.98.
+    A load above 0.98 after the change counts as 0.98.
 
     Parameters
     ----------

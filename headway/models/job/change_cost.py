@@ -19,8 +19,6 @@ _LEAST_LOAD = 1e-9
 def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float:
     r"""Node-seconds that may idle before removing nodes and adding them again is cheaper.
 
-    Arguments outside their ranges raise ``ValueError``.
-
     Parameters
     ----------
     down_late_s, up_late_s : float, >= 0
@@ -111,8 +109,6 @@ def return_late_s(
     new_late_s: float, late_ratio: float, lead_s: float, load_ratio: float, load_after_ratio: float
 ) -> float:
     r"""Late seconds if a load returns to a query that has been scaled down meanwhile.
-
-    Arguments outside their ranges raise ``ValueError``.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from headway.domain.live import ChangeKind
 def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
     r"""Seconds of arrivals that a pause of the query makes late.
 
-    Negative arguments raise ``ValueError``. A load above 0.98 counts as 0.98.
+    A load above 0.98 counts as 0.98.
 
     Parameters
     ----------

@@ -205,8 +205,6 @@ def gamma_wait_quantile_s(q: Numeric, wait: WaitMoments) -> Array:
 def lindley_waits_s(interarrival_s: Array, service_s: Array, first_wait_s: float = 0.0) -> Array:
     r"""Waits of given jobs in front of one server.
 
-    Arguments outside their ranges, or of different lengths, raise ``ValueError``.
-
     Parameters
     ----------
     interarrival_s : (n,) array, >= 0

@@ -48,8 +48,6 @@ def simulate_scheduler(
 ) -> SchedulerRun:
     r"""Simulate a pipeline under a scheduler, slice by slice.
 
-    Arguments outside their ranges raise ``ValueError``.
-
     Parameters
     ----------
     pipeline : OrderedPipeline, a source without a rate never runs dry

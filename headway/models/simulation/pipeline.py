@@ -54,7 +54,7 @@ def simulate_pipeline(
 ) -> PipelineTrace:
     r"""Simulate distributors, mappers, disks, links and reducers, and follow rows through them.
 
-    Arguments outside their ranges, and fields that are arrays, raise ``ValueError``.
+    Fields that are arrays raise ``ValueError``.
 
     Parameters
     ----------

@@ -1,7 +1,4 @@
-"""How long a batch job takes: stages that wait for each other and share the cores.
-
-Arguments outside their ranges raise ``ValueError``.
-"""
+"""How long a batch job takes: stages that wait for each other and share the cores."""
 
 from __future__ import annotations
 

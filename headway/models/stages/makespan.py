@@ -1,7 +1,4 @@
-"""How long a stage of T equal tasks takes on C cores, each core taking the next task in line.
-
-Arguments outside their ranges raise ``ValueError``.
-"""
+"""How long a stage of T equal tasks takes on C cores, each core taking the next task in line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Share of the cores, the link or the disk that a thread gets beside others.
 
-Slowdowns are the time over that on a server of one's own. Arguments outside their ranges raise
-``ValueError``.
+Slowdowns are the time over that on a server of one's own.
 """
 
 from __future__ import annotations

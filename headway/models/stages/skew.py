@@ -1,7 +1,4 @@
-"""Key skew: the load of the largest partition, and its effect on a stage.
-
-Counts, times and exponents outside their ranges raise ``ValueError``.
-"""
+"""Key skew: the load of the largest partition, and its effect on a stage."""
 
 from __future__ import annotations
 

@@ -103,8 +103,6 @@ def known_partition_loads(
 ) -> Array:
     r"""Share of the rows in each partition for known keys and frequencies. Exact (K1).
 
-    Arguments outside their ranges raise ``ValueError``.
-
     Parameters
     ----------
     hashes : (k,) int32 or int64 array
