@@ -187,10 +187,10 @@ def test_an_empty_name_is_found_wherever_it_is_bound() -> None:
 # What a function returns is in its annotation: a section says what that does not say.
 SECTIONS = {
     "parameters": r"^Parameters\n-+$",
-    # A number of docs/theory.md behind the first sentence, or in the notes such a number, a year of
+    # An equation, its number behind the first sentence, or in the notes such a number, a year of
     # publication, or what else it rests on.
     "source": (
-        r"\A[^\n]*\([A-Z]\d+[a-z]?\)|"
+        r"\A[^\n]*\([A-Z]\d+[a-z]?\)|^\*\*\([A-Z]\d+\)\*\* |"
         r"^Notes\n-+\n(.|\n)*?(\([A-Z]\d+[a-z]?\b|\b(19|20)\d\d\b|theory\.md|adr/)"
     ),
     "example": r"^>>> ",

@@ -151,8 +151,6 @@ def batch_chain(state: SteadyState) -> BatchChain | None:
     state : SteadyState
         Of one setting; the moments of (B3) are not used.
 
-    Notes
-    -----
     **(T4)** Markov chain of the duration and the level of the lasting noise.
     `z' = ψ z+sqrt(1-ψ^2) e` is the score of the lasting noise, and
     `D' = (a+r max(B, D)) e^(s sqrt(ρ) z'+s sqrt(1-ρ) e'-s^2/2)`, `s^2 = ln(1+c^2)`, is the next

@@ -87,8 +87,6 @@ def dstreams_latency(
         receivers up to a block interval (``spark.streaming.blockInterval``), more of it if block
         and batch end together. [s]
 
-    Notes
-    -----
     **(V1)** One job at a time: a batch of `J` jobs is one service. It has `J` times the cumulants
     of a job, and the distribution of a job convolved `J` times. A row waits `VB` for its batch, and
     the batch waits `W` for those before it: `L = r + VB + W + Σ S`. All terms are independent, so
@@ -154,8 +152,6 @@ def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
     ----------
     interval_s : float, > 0
 
-    Notes
-    -----
     **(V2)** `W` is the wait in a queue with arrivals at fixed intervals, (Q16). Stable if
     `J E[S] < kB`, with `k` jobs at a time. Exact except for the lattice.
 

@@ -107,8 +107,6 @@ def held_back_trigger_s(
     max_delay_s : float or None, > 0
         How long a trigger waits at most (``maxTriggerDelay``); None is Spark's default. [s]
 
-    Notes
-    -----
     **(Y10)** A source with a minimum of `N` rows gives a batch nothing before so many have arrived,
     or a delay `d` has passed since the last batch: the query waits for `t = min(N/λ, d)`. It looks
     at each trigger, so batches start every `B ⌈t/B⌉` with a trigger interval `B`, and every `t`

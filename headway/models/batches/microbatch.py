@@ -137,8 +137,6 @@ def steady_state(
     dispersion : float or (n,) array, >= 0
         Variance over mean of the number of rows in an interval; 1 is Poisson. [-]
 
-    Notes
-    -----
     **(B1)** Variance of the duration of a batch of `n` rows:
     `Var(D | n) = c^2(a+bn)^2 + sd^2 + (cb bn)^2`. `D` is taken as lognormal.
 

@@ -32,8 +32,6 @@ _Next: TypeAlias = tuple[Array, Array]
 def tuple_latency_mean(state: SteadyState) -> Array:
     r"""Mean latency of a row; ``inf`` where unstable. [s]
 
-    Notes
-    -----
     **(B5)** Mean latency. A row arrives in an interval with a probability in proportion to the
     interval's length: `E[L] = E[T^2]/(2 E[T]) + E[D'T]/E[T] = (1/2+r) E[T^2]/E[T] + a + b φ -
     after_commit_s`.
@@ -57,8 +55,6 @@ def tuple_latency_cdf(state: SteadyState, x_s: Numeric) -> Array:
     ----------
     x_s : float or array, broadcasts against the settings
 
-    Notes
-    -----
     **(B6)** Distribution of the latency: `P(L ≤ x) = E[G_T(x)-G_T(x-T)]/E[T]`, where `G_T` is (D3)
     for the duration of the batch that an interval `T` collects. The expectation consists of an atom
     at `T = B`, and 24 Gauss-Legendre nodes in the normal score of `D` beyond `B`, up to 5.5 (p99
@@ -101,8 +97,6 @@ def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Arra
     intervals_s : (k,) array, >= 0, for each batch, the time over which its rows arrived [s]
     durations_s : (k,) array, >= 0, for each batch, the time from its start to its commit [s]
 
-    Notes
-    -----
     **(B7)** Latency from the batches of a running query:
     `P(L ≤ x) = Σ_k clip(x-D'_k, 0, T_k)/Σ_k T_k`, a mixture (D5) on `[D'_k, D'_k+T_k]` with weights
     `T_k`. Exact for rows that arrive evenly within an interval.

@@ -101,8 +101,6 @@ def append_window_latency(
         share without rows if that is off. At 1 the input has stopped and no window is emitted. With
         trigger 0 only 0 and 1 are meaningful. [-]
 
-    Notes
-    -----
     **(W2)** Append mode: batch `k`, which reads the row of (W1), moves the watermark at its end,
     and batch `k + 1` emits the window: `L_w = w + δ + ξ + max(B, D_k) + D'_(k+1)`,
     `E[D_k | T'] = a + rT'`, `E[D_(k+1) | D_k] = a + r max(B, D_k)`. A no-data batch runs at the
@@ -144,8 +142,6 @@ def update_window_latency(
         Arrival of a window's last row less the window's end: the largest lag over the source's
         partitions, or, for a session, that lag less the session gap. [s]
 
-    Notes
-    -----
     **(W3)** Update and complete mode: `δ_last + ξ + D'_k`, with `δ_last` the largest lag of the
     window's rows. The distribution is a mixture over `T'` (the atom at `B`, split over the `n`
     positions, and 24 nodes beyond it) of a uniform wait plus (D4) a lognormal with the conditional

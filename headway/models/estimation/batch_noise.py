@@ -24,8 +24,6 @@ def batch_spread(residuals: Sequence[Array], expected_s: Sequence[Array]) -> tup
         Measured over expected duration of the batches of each run, less one. [-]
     expected_s : sequence of (n_k,) arrays, > 0, expected durations [s]
 
-    Notes
-    -----
     **(E48)** A batch that is expected to take `D` has the coefficient of variation
     `c = c_0 (1+(h/D)^2)^(1/2)` with `h = 0.25 s`: what disturbs a batch for a moment weighs more in
     a short one. Over 288 runs of 15 workloads, `h` is 0.23 to 0.27 s whichever workload is left

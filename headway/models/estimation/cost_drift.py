@@ -33,8 +33,6 @@ def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> floa
     expected_s : float, > 0
         How long it takes by the profile, for its rows, setting and age of the JVM. [s]
 
-    Notes
-    -----
     **(A4)** Cost factor: `f = e^x` with `x_k = x_(k-1) + w(ln(D/E[D]) - x_(k-1))`, `w = 0.03`
     (Roberts 1959, doi:10.1080/00401706.1959.10489860). Of the noise `c` of a batch,
     `c sqrt(w/(2-w))`, an eighth, remains, and half of a shift is visible after 23 batches.
@@ -65,8 +63,6 @@ def level_error_ratio(
     seen_spread_ratio : float, optional
         The same spread for batches as large as those seen; ``spread_ratio`` if not given. [-]
 
-    Notes
-    -----
     **(A15)** Uncertainty of the cost factor (A4) after `k` batches of a run, `j` of them in the
     configuration asked about. It consists of the part of the run's level that the factor has not
     taken up, the same part of the profile's error for that configuration, all of the profile's
@@ -122,8 +118,6 @@ def drift_found(
         of (P2), including the error of the fit.
     interval_s : float, > 0, time between two batches [s]
 
-    Notes
-    -----
     **(A5)** Drift of costs: the scores of (E23), from which the level of the run and lasting noise
     are removed, are used in (E24) on both sides. `κ` is half of the mean score that a permanent
     shift by one standard deviation leaves, and `h` is that of (E25) for one false alarm in 30 days

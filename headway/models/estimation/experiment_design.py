@@ -52,8 +52,6 @@ def d_optimal_design(
     already_run : (r,) array of int, optional
         Candidates that have been run, with repetitions: the choice complements them.
 
-    Notes
-    -----
     **(E20)** D-optimal design: the candidate settings with the largest `det Σ xxᵀ`, where `x` are
     the columns of the model over the expected duration. Found by Fedorov's exchange from a greedy
     and eight random starts. Swapping `x_i` for `x_j` multiplies the determinant by

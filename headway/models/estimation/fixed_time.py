@@ -39,8 +39,6 @@ def usual_fixed_time(
     task_s, cpu_s : float, > 0, time and CPU time of a task [s]
     is_behind_exchange : bool, whether it reads an exchange
 
-    Notes
-    -----
     **(E46)** Two measurements of the fixed time `t_0` of a task that takes `t`, of which Spark
     reports the part `r`. Over 14 workloads, whose batches of many sizes show `t_0`, it is `r` plus
     10 ms for stages that read a source and 25 ms behind an exchange, where state is read and

@@ -53,8 +53,6 @@ def row_waits(
         The offset up to which the batch reads, at most what was available. [rows]
     committed_s : (n,) array, when its rows were committed [s]
 
-    Notes
-    -----
     **(A13)** Latency from offsets. Let `A(t)` be the number of rows that had arrived, linear
     between the times at which the source was asked. Row `x` of batch `k` arrived at `A^(-1)(x)` and
     is committed at `c_k`: its latency is `c_k - A^(-1)(x)`. This gives a mixture (D5) with a part

@@ -41,8 +41,6 @@ def is_spread(values: Array) -> bool:
     ----------
     values : (n,) array, sizes of batches, none below 0
 
-    Notes
-    -----
     **(E2)** A slope is estimated from batches only if their sizes have a coefficient of variation
     of at least 0.25 (two loads of ratio 5/3), else from the tasks within batches by the same rule,
     else from the parts of a task that Spark reports. A single load cannot separate `a` from `b`,
@@ -86,8 +84,6 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     prior : Prior, optional
         Pulls coefficients towards prior values, the more the less the data determine them.
 
-    Notes
-    -----
     **(E3)** Coefficients `θ ≥ 0` minimise `Σ_i w_i h(y_i/x_iᵀ θ-1)`, where `h` is Huber's function
     with the bend at 1.345 spreads, and the spread is 1.4826 median absolute residuals. Solved by
     iterated non-negative least squares with weights `w_i ψ_i/(x_iᵀ θ)^2`. The denominator is the
@@ -143,8 +139,6 @@ def power_law(x: Array, y: Array, weights: Array) -> RowsLaw:
     x, y : (n,) arrays, > 0
     weights : (n,) array, > 0
 
-    Notes
-    -----
     **(E4)** `y = k x^e` by weighted least squares of the logarithms, with `e` kept in `[0, 1]`.
     Rows that a stage reads do not depend on how long it takes, so even batches of nearly one size
     show `e` if `y` follows `x` closely, as behind a partial aggregate: `e = 1` if `x` is not spread
@@ -181,8 +175,6 @@ def lag_one_correlation(residuals: Sequence[Array]) -> float:
     ----------
     residuals : sequence of (n_k,) arrays, deviations of the batches of each run, in order of time
 
-    Notes
-    -----
     **(E7)** Lag-one correlation of the residuals, pooled over runs, plus `(1+3 ρ)/N` per run to
     correct its bias (Kendall 1954, doi:10.1093/biomet/41.3-4.403). Kept in `[0, 0.9]`; 0 below ten
     pairs.
@@ -215,8 +207,6 @@ def drift_exponent(
     is_fresh : (m,) array of bool
         Of each run, in the order of their numbers: whether it began in a fresh JVM.
 
-    Notes
-    -----
     **(E6)** Durations fall with the age of the JVM, `D ∝ age^(-γ)`. `γ` is estimated from
     logarithms with an effect per run. The evidence within runs, `Σ(x̃ỹ)/s^2` with deviations from
     the means of the run and their variance `s^2`, is added to that between at least five runs,
@@ -256,8 +246,6 @@ def driver_drift_exponent(log_driver: Array, log_age: Array) -> float:
     log_driver, log_age : (m,) arrays
         Of each run: logarithm of the mean time of the driver in a batch, and of the age.
 
-    Notes
-    -----
     **(E35)** Drift of the driver: planning, bookkeeping and job submission run a few times per
     batch, and are compiled long after the loops of the tasks. In addition to (E6), their time is
     `d ∝ age^(-δ)`, without the time for checkpoint files. `δ` is estimated from the means `y` of
@@ -292,8 +280,6 @@ def run_to_run_ratio(
     batch_ratio : float, coefficient of variation of the batches of one run
     num_effective : float, > 0, effective batches of a run by (E18): correlated batches count less
 
-    Notes
-    -----
     **(E5)** Spread between runs of one configuration, with `m` runs, `p` fitted parameters and log
     ratios `g_i` of observed over modelled means: `sqrt((3s_0^2+Σ g_i^2)/(3+max(m-p, 0)))` with
     `s_0 = sqrt(0.08^2+c^2/N)`, where `c` is the coefficient of variation of batches within a run

@@ -113,8 +113,6 @@ def checkpoint_files(
     profile : JobProfile, the job: its state, its sources, and the settings of its state store
     shuffle_partitions, interval_s : float or (n,) array, > 0
 
-    Notes
-    -----
     **(F2)** Files of the checkpoint: one of offsets, one of commits, one of each source of files,
     and those of every state store (F1). An operator has a store in each shuffle partition, as many
     as recorded: four for a stream-stream join in the default store. An aggregation without keys has
@@ -151,8 +149,6 @@ def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:
     ----------
     num_writers : float or (n,) array, tasks of the stage that writes
 
-    Notes
-    -----
     **(F3)** Files of the sink: each task of the last stage writes a file at least, one for each
     partition of the table of which it has rows, and the log of Spark's own file sink gets one more.
     Sinks such as Kafka write none. Files that actions of foreachBatch wrote are on record; their

@@ -45,8 +45,6 @@ def spread_ratio(
     score : float, optional
         Normal quantile that the spread is multiplied by; by default the worse end of 90% intervals.
 
-    Notes
-    -----
     **(P2)** The logarithm of true over predicted durations has the standard deviation
     `s = sqrt(s_r^2(1+k/m)+σ^2(d_C^2+d_n^2)+σ_P^2d_P^2)`, `σ = 0.12`, `σ_P = 0.03`.
     `s_r` from (E5) applies to the run asked about, and again to the fit of `k = 2` parameters

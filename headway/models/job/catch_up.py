@@ -30,8 +30,6 @@ def catch_up_late_s(
     pause_s : float, >= 0, how much longer than usual rows wait because of the change itself
     slack_s : float, >= 0, limit of the target less the planned latency
 
-    Notes
-    -----
     **(A19)** A queue that is drained in order, in the fluid limit. A row that arrives at `t` has
     `n + λt` rows before it, with `n` the backlog. They are processed at `μ` until the change takes
     effect after `T`, and at `μ'` from then on, after the pause `p`. The arrival of the row that is

@@ -25,8 +25,6 @@ def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float
         Seconds of arrivals that a step down and the next step up make late.
     quantile : float, 0 < quantile < 1, of the target
 
-    Notes
-    -----
     **(A8)** Two budgets. Changes may use the share `α = 0.25` of the late budget `1 - q`, so that
     `t` late seconds are allowed in `t/(α(1-q))` seconds; a node that is kept for that long costs as
     much. Idle nodes are removed when they have cost `K = (t_1 + t_2)/(α(1-q))` node-seconds, with
@@ -73,8 +71,6 @@ def is_worth_leaving(
     calms_s : sequence of float, >= 0
         Earlier times for which these nodes were not needed, until they were needed again.
 
-    Notes
-    -----
     **(A20)** Calms. A load needs no more than a size for times `I_1, I_2, ...`, between which it
     needs `n` more nodes. Keeping them costs `n I_j` node-seconds in each, removing them at once
     `K` (A8). After `k` calms of `T` seconds together they are removed at once if `k > 0` and
@@ -118,8 +114,6 @@ def return_late_s(
     load_ratio, load_after_ratio : float, >= 0
         That load over the rate at which the smaller and the larger size work off a backlog.
 
-    Notes
-    -----
     **(A16)** A load `λ` returns to a query whose size carries `d` rows per second, and `d'` after
     the next step up. Until that step has been made, a time `t_a`, the share `g` of the arrivals is
     late, and so are all rows that arrive while the resulting backlog is worked off:
@@ -146,8 +140,6 @@ def margin_score(budget_used_ratio: float) -> float:
     ----------
     budget_used_ratio : float, >= 0, share of late rows over what the target allows
 
-    Notes
-    -----
     **(A6)** Margin over the forecast: `z = 0.4 + 1.3 min(u, 1.2)`, with `u` the share of late rows
     in the last six hours over `1 - q`, phased in over the first hour. A target that is met easily
     is thus met with fewer nodes. The planned rate is (A3) at this score.
@@ -168,8 +160,6 @@ def planned_rate_per_s(forecast_per_s: float, score: float, spread_ratio: float)
     score : float, of `margin_score`
     spread_ratio : float, >= 0, of the forecast errors
 
-    Notes
-    -----
     **(A3)** Planned rate: `(λ + m t)(1 + z σ)`, the forecast (A1) over the lead `t`, with the
     spread (A2). The lead is the 90% quantile of the time until executors are available, plus one
     bin.

@@ -33,8 +33,6 @@ def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
     slack_s : float, >= 0, limit of the target less the planned latency
     load_ratio : float, >= 0, arrivals over the rate at which a backlog is worked off
 
-    Notes
-    -----
     **(A7)** A pause `p` makes the arrivals of `max(0, p - s)/(1 - r)` seconds late, with `s` the
     slack, `L` less the planned latency, and `r` the load, as in (N7): the backlog of the pause is
     worked off at the spare rate, and all rows that arrive until the delay has fallen to `s` are
@@ -83,8 +81,6 @@ def expected_pause_s(
     seen_s : sequence of float, >= 0, pauses by earlier changes of the kind, oldest first
     cpu_ratio : float, share of the batch duration in which executors compute
 
-    Notes
-    -----
     **(A18)** What is expected of a change is written down before it and compared afterwards, so it
     is in the middle, whereas (A7) decides by upper ends. The pause `p` is the median of the last 10
     of a kind; the prior is one of them until there are 10. The prior of a restart is 1.5 s, the

@@ -75,8 +75,6 @@ def driver_work(
     has_tasks : bool or None
         Whether the tasks run in the JVM of the driver; None if they do as they did when profiled.
 
-    Notes
-    -----
     **(U1)** Core time of the driver for a batch: `c = κ d v + k/μ`, with `d` the time of its phases
     outside of stages, `k` the tasks of the batch, `μ` the tasks that one core launches in a second,
     and `κ` the core time of all threads of the driver, and of the system for its files, over the
@@ -189,8 +187,6 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
     cores : int or None, >= 1
         Cores of the driver; None for as many as it needs.
 
-    Notes
-    -----
     **(U2)** Utilisation of the driver: `u = (Σ c_q/I_q + b)/C` over its queries, with `c_q` of
     (U1), `I_q` the time between two batches, `C` the cores of the driver and `b` those of its
     compiler, at the age of the profiled JVM. It needs the fewest cores for which `u ≤ 0.7`

@@ -65,8 +65,6 @@ def predict(
     metrics : collection of Metric
         Latencies to predict, besides that of tuples; the others are None.
 
-    Notes
-    -----
     **(P1)** A prediction is the distribution of (T6), certified by (T4) if more than 2% of the
     batches overrun, for the asked configuration with `f = (age/age_0)^(-γ)` and driver phases by
     (E35). The mean tuple latency is split into the driver phases before the commit, the levels, and

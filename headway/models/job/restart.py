@@ -149,8 +149,6 @@ def start_again(
     replayed_batches : float or (n,) array, optional
         Batches since the snapshot; by default as many as there can be.
 
-    Notes
-    -----
     **(Z2)** Starting again: `R = a_J + a_S + L + f(D(n) + x)`, from the start of the process to the
     end of the first batch. `a_J` is the time until an executor is there: what a JVM takes until the
     application begins, and the recorded wait for an executor after that. `a_S` is the recorded time

@@ -56,8 +56,6 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
 def window_law(profile: JobProfile, law: SettingLaw) -> WindowLatency | None:
     """The window latency at the settings of a law, if the profile has all that windows need.
 
-    Notes
-    -----
     **(T5)** The window latency of a profiled job is (W2) or (W3) with the slide, watermark delay
     and output mode of its plan. The lags are the distances from the newest event times of batches
     to their triggers, which include the gap between rows, with the shares of batches that had them:

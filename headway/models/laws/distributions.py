@@ -30,8 +30,6 @@ def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
     mean : float or (n,) array, > 0, unit of ``x``
     cv : float or (n,) array, >= 0: 0 is a constant
 
-    Notes
-    -----
     **(D2)** Distribution function and quantile of a lognormal: `F(x) = Φ(z)` with
     `z = ln(x/m)/s + s/2`, and `Q(q) = m e^(s Φ^-1(q)-s^2/2)`. A constant is treated as a lognormal
     of width `10^-9`, so that one formula covers all cases.
@@ -72,8 +70,6 @@ def lognormal_partial_expectation(x: Numeric, mean: Numeric, cv: Numeric) -> Arr
     x, mean, cv
         Of ``D``, as in `lognormal_cdf`.
 
-    Notes
-    -----
     **(D3)** Partial expectation of a lognormal:
     `G(x) = E[(x-D)^+] = ∫_(-∞)^x F = x Φ(z) - m Φ(z-s)` for `x > 0`, else 0.
 
@@ -104,8 +100,6 @@ def uniform_plus_lognormal_cdf(
     mean_s : float or (n,) array, > 0
     sd_s : float or (n,) array, >= 0: 0 is a constant [s]
 
-    Notes
-    -----
     **(D4)** A wait `U` that is uniform on `[0, B]` plus an independent duration `D`:
     `P(U+D ≤ x) = (G(x)-G(x-B))/B`, and `F(x)` in the limit of `B → 0`. Exact; quantiles by
     bisection.

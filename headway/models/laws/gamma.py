@@ -35,8 +35,6 @@ def gammainc(shape: Numeric, x: Numeric) -> Array:
     shape : float or array, > 0
     x : float or array: below 0 the probability is 0
 
-    Notes
-    -----
     **(D10)** Distribution function of a gamma distribution of shape `k` and scale 1: the
     regularised incomplete gamma function `P(k, x)`. Below `x = k+1` by its power series, above it
     by the continued fraction of `Q = 1-P`. From `k = 20` on, for `x` within 30% of the mean, by
@@ -72,8 +70,6 @@ def gammaincinv(shape: Numeric, probability: Numeric) -> Array:
     shape : float or array, > 0
     probability : float or array, 0 to 1: 0 and 1 give 0 and ``inf``
 
-    Notes
-    -----
     **(D11)** Quantile of a gamma distribution: `ln P` and `ln Q` are concave functions of `ln x`.
     Newton's rule for the smaller of the two tails therefore approaches the quantile from one side,
     without overshooting: from below, from the larger of `(p Γ(k+1))^(1/k)` and `k-sqrt(-2k ln p)`;

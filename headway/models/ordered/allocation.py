@@ -64,8 +64,6 @@ def pipelined_allocation(
         Most workers that each operator can use; ``inf`` for no limit.
     num_workers : float, > 0
 
-    Notes
-    -----
     **(O1)** All operators at the same time: `X = min(n/Σ d_i, min_i M_i/d_i)` tuples of the source
     per second, with `d_i = c_i s_1...s_(i-1)` the worker-seconds per tuple of the source and `M_i`
     the maximum number of workers of an operator, which has `X d_i` workers. This is an exact upper
@@ -126,8 +124,6 @@ def water_filled_slots(
     most_tasks : (k,) sequence, >= 1, optional
         Maximum number of tasks of each stage, e.g. partitions of the source; no limit by default.
 
-    Notes
-    -----
     **(O9)** Whole slots: maximise `min_i t_i/d_i` with `Σ t_i ≤ C` by giving the next slots to the
     stage, or the tied stages, with the least `t_i/d_i`, until they no longer fit or the stage has
     its maximum number of tasks. Exact, since any better setting would give that stage more slots.

@@ -113,8 +113,6 @@ def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) ->
     ----------
     reordered : bool, whether putting outputs in order takes time, as ``pipeline.reordering`` says
 
-    Notes
-    -----
     **(O10)** A chain with order preserved: the largest `X` with `Σ_i w_i(X s_1...s_(i-1)) ≤ n`,
     where `w_i` is the number of workers with this throughput by (O3), at most `M_i`. Equal to (O1)
     if ordering costs nothing. Throughput is interpolated linearly between whole numbers of workers.

@@ -44,8 +44,6 @@ def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> Pi
     arrivals : ReducerArrivals
         Interpretation of the reducer's queue, on which the result depends strongly.
 
-    Notes
-    -----
     **(L11)** As published: phases are independent. Batching and heartbeat have mean `B/2` and
     variance `B^2/12`; processing takes half the batch, at the share of (R1). Queues are G/G/1, here
     by QNA (Q5). For the moments of the reducer's inter-arrival times the paper refers to a report
@@ -69,8 +67,6 @@ def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> P
     ----------
     pipeline : Pipeline, with ``finalizing``
 
-    Notes
-    -----
     **(L12)** As published, windows: the largest of `M_t` independent normals (X1), plus a share of
     the finalizing time `τ`. Key `i` of `k` is done after `i τ/k`, which has mean `τ/2 (1+1/k)` and
     variance `(τ^2)/12 (1-1/(k^2))`.

@@ -77,8 +77,6 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
     ----------
     pipeline : Pipeline, with ``finalizing``
 
-    Notes
-    -----
     **(L13)** Windows: the last rows of each mapper are mapped at a random time in `A` and packed at
     a random time in `B_sh` after that; the law of the largest of `M_t` such sums follows by
     quadrature of `F^M_t`. The poll and the queue behind it are common to all and are added once.
@@ -166,8 +164,6 @@ def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | 
         otherwise equal.
     quantile : float or None, 0 < quantile < 1; None is the mean
 
-    Notes
-    -----
     **(L15)** Lower bound over `B_sh` and `B_ch` in ranges: the busy shares of (L1) fall with both
     periods, so they, and the slowdowns (R3) that follow from them, are smallest at the upper ends.
     Every wait of (L2)-(L6) grows at least with its own period, and the queue of a poll is at least

@@ -170,8 +170,6 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
     ----------
     latencies : tuple of PipelineLatency, latencies of the rounds, at least one
 
-    Notes
-    -----
     **(L10)** Rounds in series: means and variances add up, and the two widest uniforms are kept.
     The paper gives each round a limit of its own, here in proportion to its latency. This is exact
     for means and too strict for quantiles.

@@ -59,8 +59,6 @@ def two_group_update(
     noise_cv : float or (n,) array, >= 0
         Noise of the time of a batch, relative to it, in addition to that of the groups.
 
-    Notes
-    -----
     **(L14)** A share `d` of the rows has its key on disk (VLDB'15, 4), so the mean update time is
     `u_r = (1-d)c_m + d c_d`. The number of these rows in a batch of `n` is binomial, which adds
     `d(1-d)(c_d-c_m)^2/(n u_r^2)` to the squared variation of the batch's time. Each reducer keeps

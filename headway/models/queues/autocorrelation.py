@@ -36,8 +36,6 @@ def autocorrelated_service_wait(
         Correlation of the logarithms of successive services; services `k` jobs apart have its
         `k`-th power. [-]
 
-    Notes
-    -----
     **(V3)** Correlated batch durations, whose logarithms are autoregressive with coefficient `φ`:
     Spitzer's sums (Q10) with the cumulants of `n` successive services,
     `κ_2(n) = Σ_(d < n)(n-d) c_2(d)` and likewise `κ_3`. Here `c_j(d)` are the joint cumulants of

@@ -227,8 +227,6 @@ def smooth_quantile_s(law: LatticeLaw | None, q: Numeric) -> Array:
         unbounded.
     q : float or (n,) array, 0 < q < 1
 
-    Notes
-    -----
     **(V5)** Quantiles: the mass of each lattice time is spread evenly over its step. There are no
     atoms, since `VB` is uniform.
 

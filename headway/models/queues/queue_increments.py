@@ -59,8 +59,6 @@ def queue_increment(
     interarrival_third_central_s3, service_third_central_s3 : float or (n,) array
         Third central moments; that of a clock is 0, as is its variance.
 
-    Notes
-    -----
     **(Q7)** The increment `U = S - A` has mean `-m`, variance `κ_2 = Var S + Var A` and third
     cumulant `κ_3 = μ_3(S) - μ_3(A)`. Further, `β = m/sqrt(κ_2)` and `g = κ_3/κ_2^(3/2)`. The third
     central moment is `μ_3 = E^3(3c^4+c^6)` for a lognormal, `2E^3 c^4` for a gamma, and 0 for a

@@ -39,8 +39,6 @@ def shifted_gamma_wait(increment: Increment) -> WaitMoments:
     increment : Increment
         Service minus inter-arrival time; finite, with mean and skewness of any sign.
 
-    Notes
-    -----
     **(Q10)** Spitzer (1956, doi:10.1090/S0002-9947-1956-0079851-X): the `j`-th cumulant of `W` is
     `Σ_n 1/n E[(S_n^+)^j]` and `P(W = 0) = exp(-Σ_n 1/n P(S_n > 0))`, where `S_n` is the sum of `n`
     increments. `U` is taken as the shifted gamma with its three cumulants, reflected for `g < 0`

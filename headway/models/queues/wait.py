@@ -67,8 +67,6 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
         Time from one arrival to the next, or from one bulk to the next if jobs arrive in bulks.
     service : QueueTime, service time, in that case of the whole bulk
 
-    Notes
-    -----
     **(Q17)** Choice of the method: (Q16) if both laws are known and fit into a million steps, each
     at most `sd[S-A]/50` and `E[S]/10`; (Q10) if three moments are known. With only two known
     moments, it is (Q5) if `0.8 ≤ c_A^2 ≤ 1.5`, else (Q10) with the third moments of a lognormal

@@ -123,8 +123,6 @@ def gap_probability(utilization_ratio: float, trigger_s: float, gap_s: float) ->
     trigger_s : float, > 0, duration of a batch [s]
     gap_s : float, >= 0
 
-    Notes
-    -----
     **(N7)** A gap delays rows that arrive a time `t` after its start by `g - (1-ρ) t`, until its
     backlog is processed. This is a share `P = g/((1-ρ)(T+g))` of the rows, delayed by a time that
     is uniform on `[0, g]`; `ρ` is that of the busiest task. Exact in the fluid limit, and added to

@@ -97,8 +97,6 @@ def grant_order(
     now_s : float
     memory_is_short : bool, whether the query that frees the most goes first (G7)
 
-    Notes
-    -----
     **(G8)** Slack on Spark: a window needs two batches, one that reads its closing row and one that
     emits it: `e + W + δ + target - t - q(D_n+D_(n+1))`. A row needs one batch: oldest unread `+`
     target `-t - q(D)`. Number of batches at the same time: `⌈ D/D_executor⌉`; in local mode, where

@@ -30,8 +30,6 @@ def punctual_subset(
     fixed_s : float, >= 0, time of a batch without rows [s]
     shed_cost_s : float, >= 0, time that a shed row adds, less than a row of any class [s]
 
-    Notes
-    -----
     **(G3)** Punctual subset of a micro-batch, whose rows are committed together: for each deadline
     `d`, take the cheapest rows of deadline `≥ d` as long as `a + c_s N + Σ(c_k-c_s) ≤ d - t`; the
     best `d` wins. The result is the same as by brute force. Goodput if a shed row costs `c_s`:

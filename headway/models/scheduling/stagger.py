@@ -41,8 +41,6 @@ def stagger_offsets_s(
     earliest_s : sequence of float, or None
         Best time in its interval for each query's tick: just after its windows close. [s]
 
-    Notes
-    -----
     **(G6)** Periodic batches never collide iff `d_a ≤ (φ_b-φ_a) mod G ≤ G - d_b` with
     `G = gcd(T_a, T_b)`. Offsets that satisfy this exist iff `d_a + d_b ≤ G` (Korst, Aarts and
     Lenstra 1991). Exact.

@@ -175,8 +175,6 @@ def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> fl
     ----------
     keys : BatchKeys, the same for every number of rows
 
-    Notes
-    -----
     **(H5)** Panes are faster from `n = (G - u (U_0 - U_1))/(b_c (m - 1))` rows on. After Enorm
     2016, doi:10.1145/2933267.2933315. If this is fewer rows than keys, it is only the zero of a
     line, since a batch cannot contain all keys.

@@ -116,8 +116,6 @@ def simulate_gate(
     offsets_s : sequence of float, or None
         Offsets of each query's triggers from the grid, for the policy ``stagger``.
 
-    Notes
-    -----
     **(S7)** Gate: batches of several queries share the cores evenly. Each has driver work before
     and after, which takes one of the same cores in local mode. A batch reads the rows that have
     arrived when it starts; its watermark, behind its start by one of the lags of (T5) drawn by

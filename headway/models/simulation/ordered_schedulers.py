@@ -55,8 +55,6 @@ def simulate_scheduler(
     num_tuples : int, >= 1000
         Tuples of the source that the pipeline could process in the simulated time.
 
-    Notes
-    -----
     **(S10)** A free worker requests an operator that has input and fewer workers than it can use,
     takes a slice of its input, and passes on the outputs at the end of the slice, in order. Slices
     vary by a tenth, since equal ones would keep workers in step. CT takes the operator with the

@@ -66,8 +66,6 @@ def simulate_pipeline(
         Maximum number of groups in which batches of one poll are processed; a group enters the
         queue of the reducer when all of it has arrived.
 
-    Notes
-    -----
     **(S5)** Pipeline: distributors, offset by equal parts of `B_in`, hand batches to the mappers in
     turn, node by node, each through its own link. Counts are `φ · Poisson`. Mappers and reducers
     are threads on the cores of their node (S4), fetches are threads on the link into it, and each

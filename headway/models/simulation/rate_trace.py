@@ -99,8 +99,6 @@ def simulate_rate_trace(
         Variance over mean of row counts; 0 means even arrivals.
     outages_s : sequence of (start, end), intervals in which no batch starts
 
-    Notes
-    -----
     **(S6)** A rate trace: arrivals are counts with variance `φ` times their mean, on a grid with a
     step of a quarter of the trigger or less. Batches start as in (S2), none during an outage; after
     an outage, a batch starts at once. Durations are lognormal. The lasting share of the noise is an

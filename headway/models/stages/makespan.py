@@ -35,8 +35,6 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
         Coefficient of variation of one task time, taken as lognormal. Rounded to three
         significant digits, so that nearby values share one cached result.
 
-    Notes
-    -----
     **(M1)** Exact cases: for `T ≤ C`, (X2) with `n = T`; for `C = 1`, mean `T` and variance
     `T cv^2`; for `cv = 0`, `⌈ T/C⌉`. Below `cv = 0.01` waves of tasks do not mix, and noise adds to
     mean and standard deviation in proportion to `cv`.
@@ -64,8 +62,6 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
     ----------
     num_tasks, num_cores : float or (n,) array, >= 1
 
-    Notes
-    -----
     **(M6)** Lower bound of the mean makespan, whatever the cv: `M ≥ max(1, T/C)`.
 
     Cheap enough to prune a search before (M1)-(M5) are evaluated. The unit is the mean task time.

@@ -54,8 +54,6 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
         Cores of the node, or link rate over the rate of one stream.
     others_demand : float or (n,) array, >= 0, servers that all other threads keep busy on average
 
-    Notes
-    -----
     **(R1)** As published (VLDB'15, eq. 2): the other threads of a node need `d` of `n` cores, and a
     thread gets `min(n-d, 1)`. The paper calls this an upper bound of the time, but it is not one,
     since it uses only the mean of the others. It is 18% low for 12 threads busy 0.25 on 4 cores,
@@ -114,8 +112,6 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
         at most one.
     groups : sequence of ThreadGroup, all threads of the node
 
-    Notes
-    -----
     **(R3)** Threads whose work arrives by a clock do all of it: `u'_t = u_t/E min(1, n/(1+J_t))`,
     with `J_t` the number of all other busy threads, of any group. Then `E min(n, active) = Σ u`, as
     it must be. The slowdown is `inf` where a thread needs all of its time. Threads are taken as

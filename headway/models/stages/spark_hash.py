@@ -31,8 +31,6 @@ def spark_hash(values: Keys, kind: KeyKind, seed: int | Int32Array = SPARK_SEED)
         microseconds). The column ``window`` is two longs, its start and its end.
     seed : int or (n,) array: 42 for the first column, the hash so far for each further one
 
-    Notes
-    -----
     **(K1)** Spark assigns a key to partition `pmod(Murmur3_(x86, 32)(key, 42), P)`. Integers are
     hashed as one word, longs as low and high word, strings as UTF-8 in whole words, then byte by
     byte with sign. Further columns start from the hash so far; a null leaves it unchanged. Exact;
