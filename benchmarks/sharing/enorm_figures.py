@@ -11,7 +11,6 @@ from statistics import fmean
 from headway.domain.window_set import WindowSet
 from headway.models.sharing.consolidation import MergePlan
 from headway.models.sharing.fusion import (
-    Edge,
     OperatorGraph,
     attributes_score,
     fused,
@@ -183,7 +182,7 @@ def random_job(
                 sent = seeded.uniform(0.0, left) * seeded.random()
                 left -= sent
                 if sent > 0:
-                    edges.append(Edge(source=source, target=target, rows=sent))
+                    edges.append((source, target, sent))
     return OperatorGraph(attributes=tuple(attributes), edges=tuple(edges))
 
 
@@ -198,11 +197,11 @@ def baseline(
         free.discard(current)
         while True:
             near = [
-                (len(attributes[current] & attributes[home[e.target]]), e.target)
-                for e in graph.edges
-                if home[e.source] == current
-                and home[e.target] != current
-                and (reading.joins or e.target in free)
+                (len(attributes[current] & attributes[home[target]]), target)
+                for source, target, _ in graph.edges
+                if home[source] == current
+                and home[target] != current
+                and (reading.joins or target in free)
             ]
             common, target = max(near, default=(0, -1))
             if common == 0:
@@ -214,7 +213,7 @@ def baseline(
             free -= joined
         if free:
             current = seeded.choice(sorted(free))
-    crossing = sum(e.rows for e in graph.edges if home[e.source] != home[e.target])
+    crossing = sum(rows for a, b, rows in graph.edges if home[a] != home[b])
     return float(len(set(home))), crossing
 
 
@@ -226,7 +225,7 @@ def fusion(
     for seed in range(num_jobs):
         seeded = random.Random(seed)
         graph = random_job(num_operators, seeded, reading)
-        total = sum(edge.rows for edge in graph.edges)
+        total = sum(rows for _, _, rows in graph.edges)
         for name, score in (("COMM", rows_score), ("PA", attributes_score)):
             components = fused(graph, score)
             found[name].append((len(components), rows_between(graph, components) / total))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from headway.lazy_classes import dataclass
-from headway.models.sharing.fusion import Component, Edge, OperatorGraph, fewest_rows, rows_between
+from headway.models.sharing.fusion import Component, OperatorGraph, fewest_rows, rows_between
 from headway.profiler.plan_tree import readers
 
 _EXCHANGE = re.compile(r"^(?P<indent>[ :+-]*)(?:\*\(\d+\) )?(?P<name>Exchange)\b(?P<rest>.*)$")
@@ -100,13 +100,13 @@ def fusion_advice(exchanges: tuple[PlanExchange, ...]) -> tuple[FusionAdvice, ..
             for exchange in exchanges
         ),
         edges=tuple(
-            Edge(source=position, target=exchange.feeds, rows=exchanges[exchange.feeds].rows)
+            (position, exchange.feeds, exchanges[exchange.feeds].rows)
             for position, exchange in enumerate(exchanges)
             if exchange.feeds is not None
         ),
     )
     components = fewest_rows(graph)
-    total = sum(edge.rows for edge in graph.edges)
+    total = sum(rows for _, _, rows in graph.edges)
     advice = [
         FusionAdvice(
             exchanges=tuple(exchanges[position] for position in sorted(operators)),

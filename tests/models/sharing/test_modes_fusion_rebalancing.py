@@ -11,7 +11,6 @@ import pytest
 
 from headway.models.sharing.fusion import (
     Component,
-    Edge,
     OperatorGraph,
     attributes_score,
     best_fusion,
@@ -76,7 +75,7 @@ def test_a_row_is_in_one_window_at_least() -> None:
 def graph(attributes: list[str], *edges: tuple[int, int, float]) -> OperatorGraph:
     return OperatorGraph(
         attributes=tuple(map(frozenset, attributes)),
-        edges=tuple(Edge(source=a, target=b, rows=rows) for a, b, rows in edges),
+        edges=edges,
     )
 
 
