@@ -106,8 +106,8 @@ def _lattice_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     """The wait with its law, or without if that does not fit on a lattice."""
     assert interarrival.on_lattice is not None
     assert service.on_lattice is not None
-    increment = _increment(interarrival, service)
-    sd_s = float(np.sqrt(increment.variance_s2))
+    increment = _, variance_s2, _ = _increment(interarrival, service)
+    sd_s = float(np.sqrt(variance_s2))
     # Without variation no lattice is needed, since cumulants are exact.
     if sd_s <= _NEGLIGIBLE * interarrival.mean_s:
         return Wait(moments=shifted_gamma_wait(increment))
