@@ -130,9 +130,9 @@ def drift_found(
 
     >>> rows, slower = np.full(200, 1e4), np.repeat([1.0, 1.3], 100)
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.3, run_to_run_ratio=0.1)
-    >>> alarm, shift = drift_found(rows, slower * 5.0, fixed_s=2.0, per_row_s=3e-4, noise=noise,
-    ...     interval_s=10.0)
-    >>> alarm.first_batch, round(shift.ratio, 2)
+    >>> (_, first_batch), shift = drift_found(rows, slower * 5.0, fixed_s=2.0, per_row_s=3e-4,
+    ...     noise=noise, interval_s=10.0)
+    >>> first_batch, round(shift.ratio, 2)
     (100, 1.3)
     """
     expected_s = fixed_s + per_row_s * np.asarray(num_rows, dtype=np.float64)
@@ -142,7 +142,8 @@ def drift_found(
     alarm = _alarm(log_ratio, expected_s, noise, interval_s)
     if alarm is None:
         return None
-    since = slice(alarm.first_batch, None)
+    _, first_batch = alarm
+    since = slice(first_batch, None)
     shift = shift_since(num_rows[since], duration_s[since], fixed_s, per_row_s, noise.batch_ratio)
     return alarm, shift
 
@@ -181,7 +182,10 @@ def batches_to_find(
     log_variance = math.log1p(float(noise_ratio_at(noise, expected_s)) ** 2)
     steps = np.repeat([0.0, math.log(ratio)], [num_before, num_after]) - 0.5 * log_variance
     alarm = _alarm(steps, np.full(len(steps), expected_s), noise, interval_s)
-    return math.inf if alarm is None else float(alarm.batch + 1 - num_before)
+    if alarm is None:
+        return math.inf
+    batch, _ = alarm
+    return float(batch + 1 - num_before)
 
 
 def _alarm(
@@ -196,12 +200,11 @@ def _alarm(
     allowance = 0.5 * SMALLEST_DRIFT_SPREADS.value * lasting_score(float(expected_s[0]), noise)
     num_batches = max(FALSE_ALARM_S.value / interval_s, 10.0)
     alarm = first_alarm(scores, allowance, _threshold(num_batches, allowance))
-    if alarm is not None:
-        alarm = alarm._replace(first_batch=_parted_at(log_ratio[: alarm.batch + 1]))
     of_level = _level_alarm(levels, noise.run_to_run_ratio)
-    if alarm is None or (of_level is not None and of_level.batch < alarm.batch):
+    if alarm is None or (of_level is not None and of_level[0] < alarm[0]):
         return of_level
-    return alarm
+    batch, _ = alarm
+    return batch, _parted_at(log_ratio[: batch + 1])
 
 
 @lru_cache(maxsize=8)
@@ -214,7 +217,7 @@ def _level_alarm(level: Array, run_to_run_ratio: float) -> Alarm | None:
     """An alarm of the run as a whole: it is further off than runs usually are."""
     limit = run_to_run_ratio * float(ndtri(1.0 - 0.25 * FALSE_LEVEL_RATIO.value))
     crossings = np.flatnonzero(np.abs(level) > limit)
-    return Alarm(int(crossings[0]), 0) if len(crossings) else None
+    return (int(crossings[0]), 0) if len(crossings) else None
 
 
 def _parted_at(values: Array) -> int:
