@@ -148,8 +148,7 @@ def batch_chain(state: SteadyState) -> BatchChain | None:
 
     Parameters
     ----------
-    state : SteadyState
-        Of one setting; the moments of (B3) are not used.
+    state : SteadyState, of one setting; the moments of (B3) are not used
 
     **(T4)** Markov chain of the duration and the level of the lasting noise.
     `z' = ψ z+sqrt(1-ψ^2) e` is the score of the lasting noise, and

@@ -100,8 +100,7 @@ def held_back_trigger_s(
 
     Parameters
     ----------
-    trigger_s : float, >= 0
-        Trigger interval of the query; 0 is as fast as possible. [s]
+    trigger_s : float, >= 0, trigger interval of the query; 0 is as fast as possible [s]
     rate_per_s : float, > 0, rows that arrive per second, evenly
     min_rows : float, > 0, minimum rows of a batch (``minOffsetsPerTrigger``)
     max_delay_s : float or None, > 0

@@ -73,10 +73,8 @@ def with_rows(daily: DailyRates, from_s: float, to_s: float, rows: float) -> Dai
 
     Parameters
     ----------
-    from_s, to_s : float
-        The two looks, instants since 1970; not a number before the first one. [s]
-    rows : float
-        Rows that arrived between them; negative if the count is of another source. [rows]
+    from_s, to_s : float, the two looks, instants since 1970; not a number before the first one [s]
+    rows : float, rows that arrived between them; negative if the count is of another source [rows]
 
     >>> daily = DailyRates()
     >>> for minute in range(11):

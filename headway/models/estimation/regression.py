@@ -79,8 +79,7 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     Parameters
     ----------
     terms : (n, k) array, one column per coefficient
-    y, weights : (n,) arrays
-        ``y > 0``; with a prior, the weights of a run sum to 1.
+    y, weights : (n,) arrays, ``y > 0``; with a prior, the weights of a run sum to 1
     prior : Prior, optional
         Pulls coefficients towards prior values, the more the less the data determine them.
 

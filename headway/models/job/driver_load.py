@@ -184,8 +184,7 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
     Parameters
     ----------
     works : sequence of DriverWork, the queries of the application, at least one
-    cores : int or None, >= 1
-        Cores of the driver; None for as many as it needs.
+    cores : int or None, >= 1, cores of the driver; None for as many as it needs
 
     **(U2)** Utilisation of the driver: `u = (Σ c_q/I_q + b)/C` over its queries, with `c_q` of
     (U1), `I_q` the time between two batches, `C` the cores of the driver and `b` those of its

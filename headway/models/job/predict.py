@@ -103,10 +103,8 @@ def predictions_at(
 
     Parameters
     ----------
-    arrivals : Arrivals
-        The stream, at any rate.
-    rates_per_s : sequence of float, > 0
-        Input rates, at least one. [records/s]
+    arrivals : Arrivals, the stream, at any rate
+    rates_per_s : sequence of float, > 0, input rates, at least one [records/s]
     profile, configuration, jvm_age_s, metrics
         As for `predict`.
 

@@ -76,8 +76,7 @@ def usual_load_speed(state_store: str | None) -> LoadSpeed:
 
     Parameters
     ----------
-    state_store : str or None
-        The class of its provider; None is Spark's default.
+    state_store : str or None, the class of its provider; None is Spark's default
 
     >>> usual_load_speed("RocksDBStateStoreProvider").row_s < usual_load_speed(None).row_s
     True
@@ -260,8 +259,7 @@ def restart_at(
     Parameters
     ----------
     profile : JobProfile, with the arrivals in question
-    configuration : Configuration
-        A stable one; its rate limit is that of the first batch.
+    configuration : Configuration, a stable one; its rate limit is that of the first batch
     factor : float, optional, multiplier of what is not known before: (P4)
 
     >>> from headway.formats.profile_file import load_profile

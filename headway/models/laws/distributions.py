@@ -25,8 +25,7 @@ def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
 
     Parameters
     ----------
-    x : float or (n,) array
-        Any unit; the result is 0 at and below zero.
+    x : float or (n,) array, any unit; the result is 0 at and below zero
     mean : float or (n,) array, > 0, unit of ``x``
     cv : float or (n,) array, >= 0: 0 is a constant
 

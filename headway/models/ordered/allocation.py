@@ -60,8 +60,7 @@ def pipelined_allocation(
     Parameters
     ----------
     work_s : (k,) sequence, > 0, worker time per tuple of the source, as from `source_work_s`
-    most_workers : (k,) sequence, > 0
-        Most workers that each operator can use; ``inf`` for no limit.
+    most_workers : (k,) sequence, > 0, most workers that each operator can use; ``inf`` for no limit
     num_workers : float, > 0
 
     **(O1)** All operators at the same time: `X = min(n/Σ d_i, min_i M_i/d_i)` tuples of the source

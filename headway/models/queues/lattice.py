@@ -169,8 +169,7 @@ def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
 
     Parameters
     ----------
-    width_s : float, >= 0
-        Longest time; 0 means no time. [s]
+    width_s : float, >= 0, longest time; 0 means no time [s]
     step_s : float, > 0
 
     >>> uniform_law(1.0, 0.5).probability

@@ -71,8 +71,7 @@ def real_time_latency(
     Parameters
     ----------
     rate_per_s : float, > 0, input rate of the query [rows/s]
-    stages : sequence of RealTimeStage
-        Stages in order; every row that leaves one enters the next.
+    stages : sequence of RealTimeStage, stages in order; every row that leaves one enters the next
     num_slots : int
         Free slots of the cluster, at least one per task: else Spark would not start the query. [-]
     trigger_s : float, > 0, duration of a batch, the argument of the real-time trigger [s]
@@ -81,8 +80,7 @@ def real_time_latency(
     flush_s : float, >= 0
         Longest wait in a buffer of the shuffle, see `shuffle_wait_limit_s`; 0 sends every row at
         once. [s]
-    dispersion : float, > 0
-        Variance over mean of row counts of the input; 1 is Poisson. [-]
+    dispersion : float, > 0, variance over mean of row counts of the input; 1 is Poisson
 
     >>> source = RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0)
     >>> counts = RealTimeStage(num_tasks=20, row_s=5e-4, row_cv=1.0)

@@ -110,8 +110,7 @@ def simulate_gate(
     policy : Policy or None
         Chooses the next query; None starts every query at its trigger, as Spark does.
     cores : float, > 0, of all executors
-    at_once : int, >= 1
-        Batches that may run at the same time; without a policy there is no limit.
+    at_once : int, >= 1, batches that may run at the same time; without a policy there is no limit
     length_s, warm_up_s : float, simulated time, and the initial part of it that is not evaluated
     offsets_s : sequence of float, or None
         Offsets of each query's triggers from the grid, for the policy ``stagger``.

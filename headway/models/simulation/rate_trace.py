@@ -95,8 +95,7 @@ def simulate_rate_trace(
     num_runs : int, >= 1, runs, simulated in step
     after_commit_s : float, >= 0, part of a batch after its rows are visible
     max_rows_per_trigger : float, > 0
-    dispersion : float, >= 0
-        Variance over mean of row counts; 0 means even arrivals.
+    dispersion : float, >= 0, variance over mean of row counts; 0 means even arrivals
     outages_s : sequence of (start, end), intervals in which no batch starts
 
     **(S6)** A rate trace: arrivals are counts with variance `φ` times their mean, on a grid with a

@@ -29,8 +29,7 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
 
     Parameters
     ----------
-    num_tasks, num_cores : int, >= 1
-        `T` and `C`; all cores are free at the start.
+    num_tasks, num_cores : int, >= 1, `T` and `C`; all cores are free at the start
     cv : float, 0 to 10
         Coefficient of variation of one task time, taken as lognormal. Rounded to three
         significant digits, so that nearby values share one cached result.

@@ -24,8 +24,7 @@ def spark_hash(values: Keys, kind: KeyKind, seed: int | Int32Array = SPARK_SEED)
 
     Parameters
     ----------
-    values : n keys
-        Strings, or integers that fit the kind; others raise ``ValueError``.
+    values : n keys, strings, or integers that fit the kind; others raise ``ValueError``
     kind : {"int", "long", "string"}
         Spark's type; int also covers byte, short, boolean and date, and long also timestamp (in
         microseconds). The column ``window`` is two longs, its start and its end.
