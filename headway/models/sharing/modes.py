@@ -42,14 +42,13 @@ class WindowWork:
 
 
 def mode_work_s(work: WindowWork) -> dict[str, float]:
-    r"""Processor time of a period in each mode. [s]
+    r"""Processor time of a period in each mode; the paper's model lacks the second. [s]
 
     **(H6)** Work of a period: unshared `n E W + M K`, in place `n E + Q + M K PW`, split
     `n E + Q + PW G K + M K`. There are `n` rows of `E` seconds in `W` windows each, `PW` panes, `G`
     groups and `M` migrations; sending a key's state takes `K` seconds, and all merges take `Q`.
     Enorm 2016, section 5.1.1, doi:10.1145/2933267.2933315, corrected: the cost of merges depends on
-    the keys, and the printed "combine" mixes the first two ways. The paper measures the second, but
-    its model lacks it.
+    the keys, and the printed "combine" mixes the first two ways.
 
     >>> work = WindowWork(num_rows=1.8e7, row_s=2e-6, num_windows=4, num_panes=60, num_groups=2000,
     ...     num_keys=2000, num_merges=86, copy_s=5e-7, merge_s=2e-7)
