@@ -187,10 +187,10 @@ def test_an_empty_name_is_found_wherever_it_is_bound() -> None:
 # What a function returns is in its annotation: a section says what that does not say.
 SECTIONS = {
     "parameters": r"^Parameters\n-+$",
-    # A number of docs/theory.md behind the first sentence, or in the notes such a number, a year of
+    # An equation, its number behind the first sentence, or in the notes such a number, a year of
     # publication, or what else it rests on.
     "source": (
-        r"\A[^\n]*\([A-Z]\d+[a-z]?\)|"
+        r"\A[^\n]*\([A-Z]\d+[a-z]?\)|^\*\*\([A-Z]\d+\)\*\* |"
         r"^Notes\n-+\n(.|\n)*?(\([A-Z]\d+[a-z]?\b|\b(19|20)\d\d\b|theory\.md|adr/)"
     ),
     "example": r"^>>> ",
@@ -228,12 +228,19 @@ def words_of_module(name: str) -> frozenset[str]:
 def lacking_sections(function: ast.FunctionDef) -> list[str]:
     """Sections that its docstring lacks."""
     docstring = ast.get_docstring(function) or ""
-    takes = function.args.posonlyargs or function.args.args or function.args.kwonlyargs
+    arguments = function.args
+    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    takes = [one for one in parameters if not is_a_noun(ast.unparse(one.annotation or one))]
     return [
         section
         for section, pattern in SECTIONS.items()
         if not re.search(pattern, docstring, re.MULTILINE) and (takes or section != "parameters")
     ]
+
+
+def is_a_noun(annotation: str) -> bool:
+    """Whether a parameter is of a class, whose docstring says what it is; not a number or array."""
+    return bool(re.fullmatch(r"(?!Array|Numeric)[A-Z]\w+", annotation))
 
 
 def test_an_exception_that_no_longer_breaks_its_rule_is_reported() -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import numpy as np
 from scalla_costs import JOBS, declared
@@ -69,8 +69,8 @@ class Workload:
             "corrected": ours,
             "independent": lambda pipeline: ours(pipeline).with_independent_phases(),
             **{
-                f"published, {arrivals.value}": partial(published, arrivals=arrivals)
-                for arrivals in ReducerArrivals
+                f"published, {arrivals}": partial(published, arrivals=arrivals)
+                for arrivals in get_args(ReducerArrivals)
             },
         }
 

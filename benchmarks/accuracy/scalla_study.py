@@ -39,7 +39,6 @@ import headway
 from headway.api.results import as_text
 from headway.models.arrays import Array
 from headway.models.pipeline.as_published import (
-    ReducerArrivals,
     published_tuple_latency,
 )
 from headway.models.pipeline.corrected import tuple_latency
@@ -228,7 +227,7 @@ def phase_table(workload: Workload) -> list[str]:
     simulated = runs.phase_means_s
     ours, published = (
         tuple_latency(pipeline),
-        published_tuple_latency(pipeline, ReducerArrivals.IN_BULK),
+        published_tuple_latency(pipeline, "in bulk"),
     )
     lines = [*headed("| phase | simulated | corrected | published, in bulk |")]
     for mine, theirs in zip(ours.parts, published.parts, strict=True):

@@ -11,14 +11,13 @@ from statistics import fmean
 from headway.domain.window_set import WindowSet
 from headway.models.sharing.consolidation import MergePlan
 from headway.models.sharing.fusion import (
-    Edge,
     OperatorGraph,
     attributes_score,
     fused,
     rows_between,
     rows_score,
 )
-from headway.models.sharing.modes import SharingMode, WindowWork, flux_moves, mode_work_s
+from headway.models.sharing.modes import WindowWork, flux_moves, mode_work_s
 from tests.oracles.migrations import Migration, migration_costs
 
 NODES = 6
@@ -62,10 +61,7 @@ def throughput() -> Iterator[Throughput]:
     for sizes in ((5, 10), (5, 10, 15, 20, 25, 30)):
         for keys in KEYS:
             work = work_of(keys, sizes)
-            combined, split = (
-                ROWS * NODES / mode_work_s(mode, work)
-                for mode in (SharingMode.IN_PLACE, SharingMode.SPLIT)
-            )
+            _, combined, split = (ROWS * NODES / work_s for work_s in mode_work_s(work).values())
             yield Throughput(keys, len(sizes), combined, split)
 
 
@@ -87,7 +83,7 @@ def moved_work() -> Iterator[tuple[float, float, float]]:
     """7.4: share of the groups that move; work relative to no moves, instant and disruptive."""
     work = work_of(10_000, (5,))
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        rest_s = mode_work_s(SharingMode.SPLIT, work)
+        rest_s = mode_work_s(work)["shared, split"]
         costs = migration_costs(
             state_copies=share * work.num_keys,
             copy_s=COPY_S,
@@ -186,7 +182,7 @@ def random_job(
                 sent = seeded.uniform(0.0, left) * seeded.random()
                 left -= sent
                 if sent > 0:
-                    edges.append(Edge(source=source, target=target, rows=sent))
+                    edges.append((source, target, sent))
     return OperatorGraph(attributes=tuple(attributes), edges=tuple(edges))
 
 
@@ -201,11 +197,11 @@ def baseline(
         free.discard(current)
         while True:
             near = [
-                (len(attributes[current] & attributes[home[e.target]]), e.target)
-                for e in graph.edges
-                if home[e.source] == current
-                and home[e.target] != current
-                and (reading.joins or e.target in free)
+                (len(attributes[current] & attributes[home[target]]), target)
+                for source, target, _ in graph.edges
+                if home[source] == current
+                and home[target] != current
+                and (reading.joins or target in free)
             ]
             common, target = max(near, default=(0, -1))
             if common == 0:
@@ -217,7 +213,7 @@ def baseline(
             free -= joined
         if free:
             current = seeded.choice(sorted(free))
-    crossing = sum(e.rows for e in graph.edges if home[e.source] != home[e.target])
+    crossing = sum(rows for a, b, rows in graph.edges if home[a] != home[b])
     return float(len(set(home))), crossing
 
 
@@ -229,7 +225,7 @@ def fusion(
     for seed in range(num_jobs):
         seeded = random.Random(seed)
         graph = random_job(num_operators, seeded, reading)
-        total = sum(edge.rows for edge in graph.edges)
+        total = sum(rows for _, _, rows in graph.edges)
         for name, score in (("COMM", rows_score), ("PA", attributes_score)):
             components = fused(graph, score)
             found[name].append((len(components), rows_between(graph, components) / total))
@@ -250,9 +246,7 @@ def narrow_share(num_operators: int, num_jobs: int, reading: Reading = TAKEN) ->
 def split_ratio(keys: int) -> float:
     """7.7: work of two components over that of one."""
     work = work_of(keys, (5, 10))
-    split, combined = (
-        mode_work_s(mode, work) for mode in (SharingMode.SPLIT, SharingMode.IN_PLACE)
-    )
+    _, combined, split = mode_work_s(work).values()
     return split / combined
 
 

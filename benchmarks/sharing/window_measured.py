@@ -116,9 +116,10 @@ def predicted(
     cases = list(cost_cases(here))
     found = {}
     for how in WindowsHow:
+        changes = [batch_change(how, here, case, merges) for case in cases]
         times_s = [
-            max(direct_s + batch_change(how, here, case, merges).mean_s(share), 0.0)
-            for case in cases
+            max(direct_s + (every_batch_s + share * closing_s), 0.0)
+            for every_batch_s, closing_s in changes
         ]
         found[how] = Interval(times_s[0], min(times_s), max(times_s))
     return found

@@ -1,1 +1,4 @@
-"""Pure functions of numbers: queues, order statistics, makespans, micro-batches."""
+"""Pure functions of numbers: queues, order statistics, makespans, micro-batches.
+
+Arguments outside their ranges raise ``ValueError``.
+"""

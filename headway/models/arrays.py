@@ -19,8 +19,7 @@ def poisson_counts(random: np.random.Generator, mean: Numeric, size: int | None 
     Parameters
     ----------
     mean : float or array, >= 0
-    size : int, optional
-        How many to draw of a single mean.
+    size : int, optional, how many to draw of a single mean
 
     Notes
     -----

@@ -59,7 +59,7 @@ class PromisedLatency:
         if self.target.metric is Metric.WINDOW:
             windows = window_law(self.profile, law)
             assert windows is not None  # checked by require_predictable
-            return windows.mean_s, windows.cdf, windows.quantile_s
+            return lambda: windows.mean_s, windows.cdf, windows.quantile_s
         return law.tuple_latency_mean_s, law.tuple_latency_cdf, law.tuple_latency_quantile_s
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from headway.lazy_classes import dataclass
-from headway.models.sharing.fusion import Component, Edge, OperatorGraph, fewest_rows, rows_between
+from headway.models.sharing.fusion import Component, OperatorGraph, fewest_rows, rows_between
 from headway.profiler.plan_tree import readers
 
 _EXCHANGE = re.compile(r"^(?P<indent>[ :+-]*)(?:\*\(\d+\) )?(?P<name>Exchange)\b(?P<rest>.*)$")
@@ -100,38 +100,34 @@ def fusion_advice(exchanges: tuple[PlanExchange, ...]) -> tuple[FusionAdvice, ..
             for exchange in exchanges
         ),
         edges=tuple(
-            Edge(source=position, target=exchange.feeds, rows=exchanges[exchange.feeds].rows)
+            (position, exchange.feeds, exchanges[exchange.feeds].rows)
             for position, exchange in enumerate(exchanges)
             if exchange.feeds is not None
         ),
     )
     components = fewest_rows(graph)
-    total = sum(edge.rows for edge in graph.edges)
+    total = sum(rows for _, _, rows in graph.edges)
     advice = [
         FusionAdvice(
-            exchanges=tuple(exchanges[position] for position in sorted(component.operators)),
-            by=_in_order(component, exchanges),
-            spared=total - rows_between(graph, _split_up(components, component)),
+            exchanges=tuple(exchanges[position] for position in sorted(operators)),
+            by=tuple(key for key in exchanges[min(operators)].keys if key in attributes),
+            spared=total - rows_between(graph, _split_up(components, operators)),
         )
-        for component in components
-        if len(component.operators) > 1
+        for operators, attributes in components
+        if len(operators) > 1
     ]
     return tuple(sorted(advice, key=lambda group: -group.spared))
 
 
-def _split_up(components: tuple[Component, ...], fused_component: Component) -> Iterator[Component]:
+def _split_up(
+    components: tuple[Component, ...], fused_operators: frozenset[int]
+) -> Iterator[Component]:
     """All components except one, split again."""
-    for component in components:
-        if component == fused_component:
-            yield component
+    for operators, attributes in components:
+        if operators == fused_operators:
+            yield operators, attributes
         else:
-            for operator in component.operators:
-                yield Component(operators=frozenset({operator}), attributes=component.attributes)
-
-
-def _in_order(component: Component, exchanges: tuple[PlanExchange, ...]) -> tuple[str, ...]:
-    first = exchanges[min(component.operators)]
-    return tuple(key for key in first.keys if key in component.attributes)
+            yield from ((frozenset({operator}), attributes) for operator in operators)
 
 
 def _split(keys: str) -> list[str]:

@@ -236,14 +236,14 @@ class LiveQuery:
         noise = self._noise(configuration, usual_rows)
         span_s = cost_batches[-1].batch.started_s - cost_batches[0].batch.started_s
         interval_s = max(span_s / max(len(cost_batches) - 1, 1), 1e-2)
-        alarm, _ = drift_found(
+        (_, first_batch), _ = drift_found(
             rows,
             ratios * (fixed_s + per_row_s * rows),
             fixed_s=fixed_s,
             per_row_s=per_row_s,
             noise=noise,
             interval_s=interval_s,
-        ) or (None, None)
+        ) or ((None, None), None)
         num_to_find = batches_to_find(
             FOUND_DRIFT_RATIO.value,
             expected_s=fixed_s + per_row_s * usual_rows,
@@ -254,7 +254,7 @@ class LiveQuery:
         )
         return SeenDrift(
             duration_ratio=float(np.exp(np.log(ratios)[-60:].mean())),
-            since_s=None if alarm is None else cost_batches[alarm.first_batch].batch.started_s,
+            since_s=None if first_batch is None else cost_batches[first_batch].batch.started_s,
             num_batches_to_find=round(num_to_find) if np.isfinite(num_to_find) else None,
         )
 

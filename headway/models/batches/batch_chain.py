@@ -148,11 +148,8 @@ def batch_chain(state: SteadyState) -> BatchChain | None:
 
     Parameters
     ----------
-    state : SteadyState
-        Of one setting; the moments of (B3) are not used.
+    state : SteadyState, of one setting; the moments of (B3) are not used
 
-    Notes
-    -----
     **(T4)** Markov chain of the duration and the level of the lasting noise.
     `z' = ψ z+sqrt(1-ψ^2) e` is the score of the lasting noise, and
     `D' = (a+r max(B, D)) e^(s sqrt(ρ) z'+s sqrt(1-ρ) e'-s^2/2)`, `s^2 = ln(1+c^2)`, is the next
@@ -181,10 +178,10 @@ def batch_chain(state: SteadyState) -> BatchChain | None:
 
 @lru_cache(maxsize=256)  # a plan evaluates the setting that it prints several times
 def _chain_of(recursion: Recursion) -> BatchChain:
-    with_levels, levels, grid, joint = stationary(recursion)
+    with_levels, grid, joint = stationary(recursion)
     interval_s, lasting_sd = grid.interval_s, with_levels.lasting_sd
-    next_level = levels.transition.T @ joint
-    level_factor = np.exp(lasting_sd * levels.score - 0.5 * lasting_sd**2)
+    next_level = grid.transition.T @ joint
+    level_factor = np.exp(lasting_sd * grid.score - 0.5 * lasting_sd**2)
     is_relevant = next_level > _NEGLIGIBLE * next_level.max()
     mean_s = level_factor[:, np.newaxis] * with_levels.mean_s(interval_s)
     log_sd = np.broadcast_to(with_levels.fresh_sd(interval_s), is_relevant.shape)

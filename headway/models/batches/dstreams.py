@@ -75,12 +75,11 @@ class DStreamsLatency:
 def dstreams_latency(
     interval_s: float, jobs: DStreamJobs, *, receive_delay_s: float = 0.0
 ) -> DStreamsLatency:
-    r"""Delays of the batches of a DStreams application and latency of its rows.
+    r"""Delays of the batches of a DStreams application, latency of its rows; ``inf`` if unstable.
 
     Parameters
     ----------
-    interval_s : float, > 0
-        Batch interval of the ``StreamingContext``. [s]
+    interval_s : float, > 0, batch interval of the ``StreamingContext`` [s]
     jobs : DStreamJobs
         Jobs of a batch of usual size; the distribution of a job's time must be known.
     receive_delay_s : float, >= 0
@@ -88,13 +87,6 @@ def dstreams_latency(
         receivers up to a block interval (``spark.streaming.blockInterval``), more of it if block
         and batch end together. [s]
 
-    Returns
-    -------
-    DStreamsLatency
-        ``inf`` from utilization 1 on.
-
-    Notes
-    -----
     **(V1)** One job at a time: a batch of `J` jobs is one service. It has `J` times the cumulants
     of a job, and the distribution of a job convolved `J` times. A row waits `VB` for its batch, and
     the batch waits `W` for those before it: `L = r + VB + W + Σ S`. All terms are independent, so
@@ -159,10 +151,7 @@ def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
     Parameters
     ----------
     interval_s : float, > 0
-    jobs : DStreamJobs
 
-    Notes
-    -----
     **(V2)** `W` is the wait in a queue with arrivals at fixed intervals, (Q16). Stable if
     `J E[S] < kB`, with `k` jobs at a time. Exact except for the lattice.
 
@@ -254,10 +243,6 @@ def busy_time(jobs: DStreamJobs) -> QueueTime:
     """From the start of a batch's first job to the end of its last, with the pool to itself (V2).
 
     It is lognormal if several jobs run at a time: (M1)-(M5).
-
-    Parameters
-    ----------
-    jobs : DStreamJobs
 
     >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.5), num_jobs=4)).mean_s
     4.0

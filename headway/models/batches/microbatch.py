@@ -116,9 +116,7 @@ def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> Ste
 
     Parameters
     ----------
-    state : SteadyState
-    selection : (k,) array of int or (n,) array of bool
-        Which of them.
+    selection : (k,) array of int or (n,) array of bool, which of them
 
     >>> state = steady_state(AffineDuration(2.0, 0.0), 1.0, [4.0, 8.0])
     >>> state_at(state, np.array([1])).trigger_s
@@ -134,16 +132,11 @@ def steady_state(
 
     Parameters
     ----------
-    duration : AffineDuration
-    rate_per_s : float or (n,) array, > 0
-        Input rate. [rows/s]
-    trigger_s : float or (n,) array, >= 0
-        0 starts the next batch at once. [s]
+    rate_per_s : float or (n,) array, > 0, input rate [rows/s]
+    trigger_s : float or (n,) array, >= 0: 0 starts the next batch at once [s]
     dispersion : float or (n,) array, >= 0
         Variance over mean of the number of rows in an interval; 1 is Poisson. [-]
 
-    Notes
-    -----
     **(B1)** Variance of the duration of a batch of `n` rows:
     `Var(D | n) = c^2(a+bn)^2 + sd^2 + (cb bn)^2`. `D` is taken as lognormal.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,19 +30,28 @@ _CHANGE, _STEPS_PER_ROUND, _MOST_ROUNDS = 5e-8, 5, 100
 _BLOCK, _COLUMNS, _REACHED_SD = 16, 64, 7.5
 
 
-class Levels(NamedTuple):
-    """A chain of few levels instead of a normal autoregression of variance one."""
+class Grid(NamedTuple):
+    """What the distribution distinguishes: intervals, and levels of the noise that lasts.
 
+    The intervals are cells of equal width in the logarithm; the first contains all shorter ones.
+    The levels are a chain of a few, instead of a normal autoregression of variance one.
+    """
+
+    interval_s: Array
+    cell: float
+    cells_per_level: int
     score: Array
     transition: Array
-    share: Array
+    level_share: Array
 
 
-_ONE_LEVEL = Levels(np.zeros(1), np.ones((1, 1)), np.ones(1))
+#: Scores, transitions and shares of levels.
+_Levels: TypeAlias = tuple[Array, Array, Array]
+_ONE_LEVEL: _Levels = (np.zeros(1), np.ones((1, 1)), np.ones(1))
 
 
 @lru_cache(maxsize=16)
-def _levels(persistence: float, num_levels: int) -> Levels:
+def _levels(persistence: float, num_levels: int) -> _Levels:
     """Rouwenhorst 1995: binomial shares, and exactly this autocorrelation."""
     stay = 0.5 * (1.0 + persistence)
     transition = np.array([[stay, 1.0 - stay], [1.0 - stay, stay]])
@@ -57,15 +66,7 @@ def _levels(persistence: float, num_levels: int) -> Levels:
     num_steps = num_levels - 1
     share = np.array([math.comb(num_steps, up) for up in range(num_levels)]) / 2.0**num_steps
     score = np.linspace(-1.0, 1.0, num_levels) * math.sqrt(num_steps)
-    return Levels(score, transition, share)
-
-
-class Grid(NamedTuple):
-    """Cells of equal width in the logarithm; the first contains all shorter intervals."""
-
-    interval_s: Array
-    cell: float
-    cells_per_level: int
+    return score, transition, share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +128,7 @@ class Recursion:
         fresh_variance = self.relative_fresh_variance + self.lasting_sd**2
         return replace(self, lasting_sd=0.0, relative_fresh_variance=fresh_variance)
 
-    def levels(self) -> Levels:
+    def levels(self) -> _Levels:
         """As many levels as the widest grid can distinguish."""
         lowest, highest = self._range()
         closest = max((highest - lowest) / _MOST_CELLS, _NARROWEST_LOG_SD)
@@ -136,13 +137,13 @@ class Recursion:
                 return _levels(self.persistence, num_levels)
         return _ONE_LEVEL
 
-    def grid(self, levels: Levels) -> Grid:
-        """The intervals that the distribution distinguishes."""
-        lowest, highest = self._range()
+    def grid(self, levels: _Levels) -> Grid:
+        """The intervals for these levels."""
+        score, (lowest, highest) = levels[0], self._range()
         fresh = float(self.fresh_sd(np.array([self.settled_s]))[0])
         cell = max(fresh / _CELLS_PER_FRESH_SD, math.hypot(fresh, self.lasting_sd) / _CELLS_PER_SD)
         cell = max(cell, (highest - lowest) / _MOST_CELLS)
-        step = self.lasting_sd * float(np.ptp(levels.score)) / max(len(levels.score) - 1, 1)
+        step = self.lasting_sd * float(np.ptp(score)) / max(len(score) - 1, 1)
         cells_per_level = max(math.ceil(step / cell), 1) if step else 0
         if step:
             cell = step / cells_per_level
@@ -153,15 +154,15 @@ class Recursion:
         # edge of having a mean, this is its contribution to the mean.
         edge = logs[-1] - 0.5 * cell
         logs[-1] = edge + 0.5 * math.log1p(max(2.0 * (highest - edge), -min(cell, 0.5)))
-        return Grid(np.exp(logs), cell, cells_per_level)
+        return Grid(np.exp(logs), cell, cells_per_level, *levels)
 
-    def start(self, levels: Levels, grid: Grid) -> Array:
+    def start(self, grid: Grid) -> Array:
         """The start: where batches of each level settle, which saves steps."""
         denominator = 1.0 - self.offered_load * self.persistence
-        settled = math.log(self.settled_s) + self.lasting_sd / denominator * levels.score
+        settled = math.log(self.settled_s) + self.lasting_sd / denominator * grid.score
         cells = np.rint((settled - math.log(grid.interval_s[0])) / grid.cell).astype(np.intp)
-        joint = np.zeros((len(levels.score), len(grid.interval_s)))
-        joint[np.arange(len(joint)), np.clip(cells, 0, joint.shape[1] - 1)] = levels.share
+        joint = np.zeros((len(grid.score), len(grid.interval_s)))
+        joint[np.arange(len(joint)), np.clip(cells, 0, joint.shape[1] - 1)] = grid.level_share
         return joint
 
     @property
@@ -184,14 +185,14 @@ class Recursion:
         return lowest, min(highest, _HIGHEST_LOG)
 
 
-def _step_of(recursion: Recursion, levels: Levels, grid: Grid) -> Callable[[Array, Array], Array]:
+def _step_of(recursion: Recursion, grid: Grid) -> Callable[[Array, Array], Array]:
     """From the distribution of one batch to that of the next, which is put into another array.
 
     The kernel is the distribution of the next duration at the middle level, with room for the
     others. Some columns at a time are computed from the rows that reach them. It is too little work
     for threads.
     """
-    num_levels, num_cells, per_level = len(levels.score), len(grid.interval_s), grid.cells_per_level
+    num_levels, num_cells, per_level = len(grid.score), len(grid.interval_s), grid.cells_per_level
     room = per_level * (num_levels // 2)
     num_columns = num_cells + 2 * room
     lowest = math.log(grid.interval_s[0]) - grid.cell * room
@@ -226,7 +227,7 @@ def _step_of(recursion: Recursion, levels: Levels, grid: Grid) -> Callable[[Arra
     shift = per_level * np.arange(num_levels - 1, -1, -1)[:, np.newaxis]
     column = np.arange(2 * room)
     is_outside = np.stack([column < shift, column >= shift], axis=1).astype(np.float64)
-    transition = np.ascontiguousarray(levels.transition.T)
+    transition = np.ascontiguousarray(grid.transition.T)
 
     def following(joint: Array, result: Array) -> Array:
         np.matmul(transition, joint, out=moved)
@@ -276,7 +277,7 @@ def _kernel(
     return kernel.reshape(-1, num_columns), reached
 
 
-def stationary(recursion: Recursion) -> tuple[Recursion, Levels, Grid, Array]:
+def stationary(recursion: Recursion) -> tuple[Recursion, Grid, Array]:
     """The stationary distribution of intervals and levels of one setting (T4).
 
     The recursion, in which lasting noise that no level distinguishes is drawn anew, its levels and
@@ -285,12 +286,11 @@ def stationary(recursion: Recursion) -> tuple[Recursion, Levels, Grid, Array]:
 
     Parameters
     ----------
-    recursion : Recursion
-        Of a setting with an offered load below one.
+    recursion : Recursion, of a setting with an offered load below one
 
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(1.0, 5e-4, 0.1), 1000.0, 0.0, dispersion=0.0)
-    >>> _, _, grid, joint = stationary(Recursion.of(state))
+    >>> _, grid, joint = stationary(Recursion.of(state))
     >>> round(float((joint @ grid.interval_s).sum()), 3)
     2.0
     """
@@ -298,8 +298,8 @@ def stationary(recursion: Recursion) -> tuple[Recursion, Levels, Grid, Array]:
     if levels is _ONE_LEVEL:
         recursion = recursion.all_drawn_anew()
     grid = recursion.grid(levels)
-    following, start = _step_of(recursion, levels, grid), recursion.start(levels, grid)
-    return recursion, levels, grid, _iterated(following, start, grid.interval_s, levels.share)
+    following, start = _step_of(recursion, grid), recursion.start(grid)
+    return recursion, grid, _iterated(following, start, grid.interval_s, grid.level_share)
 
 
 def _iterated(

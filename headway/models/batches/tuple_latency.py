@@ -32,12 +32,6 @@ _Next: TypeAlias = tuple[Array, Array]
 def tuple_latency_mean(state: SteadyState) -> Array:
     r"""Mean latency of a row; ``inf`` where unstable. [s]
 
-    Parameters
-    ----------
-    state : SteadyState
-
-    Notes
-    -----
     **(B5)** Mean latency. A row arrives in an interval with a probability in proportion to the
     interval's length: `E[L] = E[T^2]/(2 E[T]) + E[D'T]/E[T] = (1/2+r) E[T^2]/E[T] + a + b φ -
     after_commit_s`.
@@ -59,12 +53,8 @@ def tuple_latency_cdf(state: SteadyState, x_s: Numeric) -> Array:
 
     Parameters
     ----------
-    state : SteadyState
-    x_s : float or array
-        Broadcasts against the settings.
+    x_s : float or array, broadcasts against the settings
 
-    Notes
-    -----
     **(B6)** Distribution of the latency: `P(L ≤ x) = E[G_T(x)-G_T(x-T)]/E[T]`, where `G_T` is (D3)
     for the duration of the batch that an interval `T` collects. The expectation consists of an atom
     at `T = B`, and 24 Gauss-Legendre nodes in the normal score of `D` beyond `B`, up to 5.5 (p99
@@ -88,9 +78,7 @@ def tuple_latency_quantile(state: SteadyState, q: Numeric) -> Array:
 
     Parameters
     ----------
-    state : SteadyState
-    q : float or array, 0 < q < 1
-        Broadcasts against the settings.
+    q : float or array, 0 < q < 1, broadcasts against the settings
 
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1500.0, 8.0, dispersion=0.0)
@@ -106,13 +94,9 @@ def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Arra
     Parameters
     ----------
     q : float or (n,) array, 0 to 1
-    intervals_s : (k,) array, >= 0
-        For each batch, the time over which its rows arrived. [s]
-    durations_s : (k,) array, >= 0
-        For each batch, the time from its start to its commit. [s]
+    intervals_s : (k,) array, >= 0, for each batch, the time over which its rows arrived [s]
+    durations_s : (k,) array, >= 0, for each batch, the time from its start to its commit [s]
 
-    Notes
-    -----
     **(B7)** Latency from the batches of a running query:
     `P(L ≤ x) = Σ_k clip(x-D'_k, 0, T_k)/Σ_k T_k`, a mixture (D5) on `[D'_k, D'_k+T_k]` with weights
     `T_k`. Exact for rows that arrive evenly within an interval.
@@ -129,8 +113,7 @@ def empirical_latency_mean(intervals_s: Array, durations_s: Array) -> float:
 
     Parameters
     ----------
-    intervals_s, durations_s : (k,) arrays, >= 0
-        As in `empirical_latency_quantile`.
+    intervals_s, durations_s : (k,) arrays, >= 0, as in `empirical_latency_quantile`
 
     >>> empirical_latency_mean(np.array([10.0, 30.0]), np.array([4.0, 8.0]))
     19.5

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
 from headway.lazy_classes import dataclass
-from headway.models.arrays import Array, Numeric, open_probability
+from headway.models.arrays import Array, Numeric
 from headway.models.batches.intervals import interval_moments
 from headway.models.batches.microbatch import BoolArray, SteadyState
 from headway.models.laws.distributions import (
-    bisect_increasing,
     gauss_legendre,
     lognormal_quantile,
     uniform_plus_lognormal_cdf,
 )
+from headway.models.laws.inverse import averaged_quantile_s
 
 _NUM_NODES = 24
 _MOST_PHASES = 32  # more positions on the trigger grid are as good as a uniform one
@@ -26,14 +26,9 @@ _MOST_SKIPPED = 0.99
 _NEGLIGIBLE = 1e-10
 _HIGHEST_QUANTILE = 1.0 - 1e-15
 
-
-class Lags(NamedTuple):
-    """Lags of the newest rows of batches, as a law of few values; both arrays have one axis."""
-
-    lag_s: Array
-    """Arrival less event time of the newest rows. [s]"""
-    share: Array
-    """Share of batches with that lag; they add up to 1. [-]"""
+#: Lags of the newest rows of batches, arrival less event time [s], and the shares of batches with
+#: these lags, which add up to 1; both have one axis.
+Lags: TypeAlias = tuple[Array, Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +71,8 @@ class WindowLatency:
         return np.where(self.is_finite, mixed, 0.0)
 
     def quantile_s(self, q: Numeric) -> Array:
-        """Quantile, for ``q`` strictly between 0 and 1. [s]"""
-        probability = open_probability(q)
-        mean, cv = self.batch_mean_s, self.batch_sd_s / self.batch_mean_s
-        batch = lognormal_quantile(probability[..., np.newaxis], mean, cv) * (1.0 + 1e-8)
-        # A time that every part stays below with probability q is an upper bound for the mixture.
-        upper_s = self.wait_low_s + self.wait_width_s + batch + _ROUNDING_S
-        base = self.watermark_delay_s + self.fixed_s
-        quantile = bisect_increasing(
-            lambda x: self.cdf(x + base),
-            np.where(self.is_finite, probability, 0.0),
-            np.zeros_like(base),
-            np.where(self.weight > 0.0, upper_s, 0.0).max(axis=-1),
-        )
-        above_delay = quantile + self.fixed_s
-        return np.where(self.is_finite, self.watermark_delay_s + above_delay, np.inf)
+        """Quantile, for ``q`` strictly between 0 and 1; ``inf`` where it is infinite. [s]"""
+        return averaged_quantile_s(self.cdf, self.mean_s, q, self.is_finite)
 
 
 def append_window_latency(
@@ -105,7 +87,6 @@ def append_window_latency(
 
     Parameters
     ----------
-    state : SteadyState
     slide_s : float or array, >= 0
         Distance of two ends of windows, one of which is taken to be at the epoch. 0 means anywhere:
         a session ends one session gap after its last row. [s]
@@ -120,8 +101,6 @@ def append_window_latency(
         share without rows if that is off. At 1 the input has stopped and no window is emitted. With
         trigger 0 only 0 and 1 are meaningful. [-]
 
-    Notes
-    -----
     **(W2)** Append mode: batch `k`, which reads the row of (W1), moves the watermark at its end,
     and batch `k + 1` emits the window: `L_w = w + δ + ξ + max(B, D_k) + D'_(k+1)`,
     `E[D_k | T'] = a + rT'`, `E[D_(k+1) | D_k] = a + r max(B, D_k)`. A no-data batch runs at the
@@ -163,8 +142,6 @@ def update_window_latency(
         Arrival of a window's last row less the window's end: the largest lag over the source's
         partitions, or, for a session, that lag less the session gap. [s]
 
-    Notes
-    -----
     **(W3)** Update and complete mode: `δ_last + ξ + D'_k`, with `δ_last` the largest lag of the
     window's rows. The distribution is a mixture over `T'` (the atom at `B`, split over the `n`
     positions, and 24 nodes beyond it) of a uniform wait plus (D4) a lognormal with the conditional
@@ -187,13 +164,10 @@ def update_window_latency(
 
 def _lags(lag_s: Numeric | Lags) -> Lags:
     """Lags along a last axis of their own; a lag that all batches have is the only one."""
-    lags = (
-        lag_s
-        if isinstance(lag_s, Lags)
-        else Lags(np.asarray(lag_s, dtype=np.float64)[..., np.newaxis], np.ones(1))
-    )
-    _checked("the size of lag_s", np.abs(lags.lag_s))
-    return lags
+    if not isinstance(lag_s, tuple):
+        lag_s = np.asarray(lag_s, dtype=np.float64)[..., np.newaxis], np.ones(1)
+    _checked("the size of lag_s", np.abs(lag_s[0]))
+    return lag_s
 
 
 def _checked(name: str, value: Numeric) -> Array:
@@ -221,19 +195,19 @@ def _grid(trigger: Array, slide_s: Numeric, delay: Array, lags: Lags) -> tuple[A
     the grid, lags with the same number of passed positions, `⌊(w+δ)n/B⌋`, are one part of the
     mixture; lags that vary over more than 8 of them are as good as a window end anywhere.
     """
-    slide = _checked("slide_s", slide_s)
+    slide, (lag_s, lag_share) = _checked("slide_s", slide_s), lags
     ticks = np.maximum(np.rint(trigger * _TICKS_PER_S), 1.0).astype(np.int64)
     slide_ticks = np.rint(slide * _TICKS_PER_S).astype(np.int64)
     number = ticks // np.gcd(ticks, slide_ticks)
     is_on_grid = (slide_ticks > 0) & (number <= _MOST_PHASES) & (trigger > 0.0)
     step = np.where(is_on_grid, trigger / number, 1.0)[..., np.newaxis]
-    passed = np.floor((delay[..., np.newaxis] + lags.lag_s + _ROUNDING_S) / step)
+    passed = np.floor((delay[..., np.newaxis] + lag_s + _ROUNDING_S) / step)
     first = passed.min(axis=-1, keepdims=True)
     further = passed - first
     is_on_grid = is_on_grid & (further.max(axis=-1) < _MOST_PASSED)
     further = np.where(is_on_grid[..., np.newaxis], further, 0.0)
     steps = np.arange(further.max() + 1.0)
-    share = (lags.share[:, np.newaxis] * (further[..., np.newaxis] == steps)).sum(axis=-2)
+    share = (lag_share[:, np.newaxis] * (further[..., np.newaxis] == steps)).sum(axis=-2)
     read_s = trigger[..., np.newaxis] + step * (first + steps)
     return np.where(is_on_grid, number, 0.0)[..., np.newaxis], read_s, share
 
@@ -247,7 +221,8 @@ def _mixture(
     trigger = state.trigger_s[..., np.newaxis]
     stretched, chance = _overruns(state)
     # On time, a window waits for the next point of the grid; otherwise, from anywhere, for a batch.
-    least_lag, mean_lag = lags.lag_s.min(axis=-1), (lags.lag_s * lags.share).sum(axis=-1)
+    lag_s, lag_share = lags
+    least_lag, mean_lag = lag_s.min(axis=-1), (lag_s * lag_share).sum(axis=-1)
     later = (mean_lag - least_lag)[..., np.newaxis]
     before = (delay + least_lag)[..., np.newaxis]
     position = np.arange(float(divisor.max()))

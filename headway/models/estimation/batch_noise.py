@@ -22,11 +22,8 @@ def batch_spread(residuals: Sequence[Array], expected_s: Sequence[Array]) -> tup
     ----------
     residuals : sequence of (n_k,) arrays
         Measured over expected duration of the batches of each run, less one. [-]
-    expected_s : sequence of (n_k,) arrays, > 0
-        Expected durations. [s]
+    expected_s : sequence of (n_k,) arrays, > 0, expected durations [s]
 
-    Notes
-    -----
     **(E48)** A batch that is expected to take `D` has the coefficient of variation
     `c = c_0 (1+(h/D)^2)^(1/2)` with `h = 0.25 s`: what disturbs a batch for a moment weighs more in
     a short one. Over 288 runs of 15 workloads, `h` is 0.23 to 0.27 s whichever workload is left
@@ -57,9 +54,7 @@ def noise_ratio_at(noise: DurationNoise, duration_s: Numeric) -> Array:
 
     Parameters
     ----------
-    noise : DurationNoise
-    duration_s : float or (n,) array, > 0
-        Expected durations. [s]
+    duration_s : float or (n,) array, > 0, expected durations [s]
 
     >>> noise = DurationNoise(
     ...     batch_ratio=0.03, autocorrelation=0.0, run_to_run_ratio=0.1, added_sd_s=0.02

@@ -33,8 +33,6 @@ def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> floa
     expected_s : float, > 0
         How long it takes by the profile, for its rows, setting and age of the JVM. [s]
 
-    Notes
-    -----
     **(A4)** Cost factor: `f = e^x` with `x_k = x_(k-1) + w(ln(D/E[D]) - x_(k-1))`, `w = 0.03`
     (Roberts 1959, doi:10.1080/00401706.1959.10489860). Of the noise `c` of a batch,
     `c sqrt(w/(2-w))`, an eighth, remains, and half of a shift is visible after 23 batches.
@@ -59,18 +57,12 @@ def level_error_ratio(
 
     Parameters
     ----------
-    noise : DurationNoise
-    spread_ratio : float, >= 0
-        Spread of one more run at the setting asked about, by (P2). [-]
-    num_batches : int, >= 0
-        Batches that the factor was learned from. [-]
-    num_at_setting : int, 0 to num_batches
-        The last of them, which ran at the setting asked about. [-]
+    spread_ratio : float, >= 0, spread of one more run at the setting asked about, by (P2)
+    num_batches : int, >= 0, batches that the factor was learned from
+    num_at_setting : int, 0 to num_batches, the last of them, which ran at the setting asked about
     seen_spread_ratio : float, optional
         The same spread for batches as large as those seen; ``spread_ratio`` if not given. [-]
 
-    Notes
-    -----
     **(A15)** Uncertainty of the cost factor (A4) after `k` batches of a run, `j` of them in the
     configuration asked about. It consists of the part of the run's level that the factor has not
     taken up, the same part of the profile's error for that configuration, all of the profile's
@@ -124,11 +116,8 @@ def drift_found(
     noise : DurationNoise
         Of batches around their run, and of runs around the line: ``run_to_run_ratio`` is the spread
         of (P2), including the error of the fit.
-    interval_s : float, > 0
-        Time between two batches. [s]
+    interval_s : float, > 0, time between two batches [s]
 
-    Notes
-    -----
     **(A5)** Drift of costs: the scores of (E23), from which the level of the run and lasting noise
     are removed, are used in (E24) on both sides. `κ` is half of the mean score that a permanent
     shift by one standard deviation leaves, and `h` is that of (E25) for one false alarm in 30 days
@@ -141,9 +130,9 @@ def drift_found(
 
     >>> rows, slower = np.full(200, 1e4), np.repeat([1.0, 1.3], 100)
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.3, run_to_run_ratio=0.1)
-    >>> alarm, shift = drift_found(rows, slower * 5.0, fixed_s=2.0, per_row_s=3e-4, noise=noise,
-    ...     interval_s=10.0)
-    >>> alarm.first_batch, round(shift.ratio, 2)
+    >>> (_, first_batch), shift = drift_found(rows, slower * 5.0, fixed_s=2.0, per_row_s=3e-4,
+    ...     noise=noise, interval_s=10.0)
+    >>> first_batch, round(shift.ratio, 2)
     (100, 1.3)
     """
     expected_s = fixed_s + per_row_s * np.asarray(num_rows, dtype=np.float64)
@@ -153,7 +142,8 @@ def drift_found(
     alarm = _alarm(log_ratio, expected_s, noise, interval_s)
     if alarm is None:
         return None
-    since = slice(alarm.first_batch, None)
+    _, first_batch = alarm
+    since = slice(first_batch, None)
     shift = shift_since(num_rows[since], duration_s[since], fixed_s, per_row_s, noise.batch_ratio)
     return alarm, shift
 
@@ -173,15 +163,12 @@ def batches_to_find(
 
     Parameters
     ----------
-    ratio : float, > 0
-        Durations after the drift over those before. [-]
+    ratio : float, > 0, durations after the drift over those before
     expected_s : float, > 0
     noise, interval_s
         As in `drift_found`.
-    num_before : int, >= 0
-        Batches of the run that were seen before the drift: they show its level. [-]
-    num_after : int, >= 1
-        Batches after which it counts as not found. [-]
+    num_before : int, >= 0, batches of the run that were seen before the drift: they show its level
+    num_after : int, >= 1, batches after which it counts as not found
 
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.0, run_to_run_ratio=0.1)
     >>> how = {"expected_s": 1.0, "noise": noise, "interval_s": 10.0}
@@ -195,7 +182,10 @@ def batches_to_find(
     log_variance = math.log1p(float(noise_ratio_at(noise, expected_s)) ** 2)
     steps = np.repeat([0.0, math.log(ratio)], [num_before, num_after]) - 0.5 * log_variance
     alarm = _alarm(steps, np.full(len(steps), expected_s), noise, interval_s)
-    return math.inf if alarm is None else float(alarm.batch + 1 - num_before)
+    if alarm is None:
+        return math.inf
+    batch, _ = alarm
+    return float(batch + 1 - num_before)
 
 
 def _alarm(
@@ -210,12 +200,11 @@ def _alarm(
     allowance = 0.5 * SMALLEST_DRIFT_SPREADS.value * lasting_score(float(expected_s[0]), noise)
     num_batches = max(FALSE_ALARM_S.value / interval_s, 10.0)
     alarm = first_alarm(scores, allowance, _threshold(num_batches, allowance))
-    if alarm is not None:
-        alarm = alarm._replace(first_batch=_parted_at(log_ratio[: alarm.batch + 1]))
     of_level = _level_alarm(levels, noise.run_to_run_ratio)
-    if alarm is None or (of_level is not None and of_level.batch < alarm.batch):
+    if alarm is None or (of_level is not None and of_level[0] < alarm[0]):
         return of_level
-    return alarm
+    batch, _ = alarm
+    return batch, _parted_at(log_ratio[: batch + 1])
 
 
 @lru_cache(maxsize=8)
@@ -228,7 +217,7 @@ def _level_alarm(level: Array, run_to_run_ratio: float) -> Alarm | None:
     """An alarm of the run as a whole: it is further off than runs usually are."""
     limit = run_to_run_ratio * float(ndtri(1.0 - 0.25 * FALSE_LEVEL_RATIO.value))
     crossings = np.flatnonzero(np.abs(level) > limit)
-    return Alarm(int(crossings[0]), 0) if len(crossings) else None
+    return (int(crossings[0]), 0) if len(crossings) else None
 
 
 def _parted_at(values: Array) -> int:

@@ -42,20 +42,9 @@ class DailyRates:
     def factor(self, at_s: float, lead_s: float) -> float:
         r"""Expected rate after a time over the rate now, according to earlier days.
 
-        Parameters
-        ----------
-        at_s : float
-            Now, an instant since 1970. [s]
-        lead_s : float, >= 0
-            How far ahead. [s]
+        ``at_s`` is now, an instant since 1970. The factor is 1 if the days do not repeat, or if one
+        of the two slots is missing in all of them.
 
-        Returns
-        -------
-        float
-            1 if the days do not repeat, or if one of the two slots is missing in all of them. [-]
-
-        Notes
-        -----
         **(A17)** Daily pattern, seasonal by ratios (Winters 1960, doi:10.1287/mnsc.6.3.324): the
         mean rates `x` of slots of 5 minutes of the last 4 days. With `x(t)` the rate of the slot
         that contains `t`, the rate after the lead is expected to be
@@ -84,11 +73,8 @@ def with_rows(daily: DailyRates, from_s: float, to_s: float, rows: float) -> Dai
 
     Parameters
     ----------
-    daily : DailyRates
-    from_s, to_s : float
-        The two looks, instants since 1970; not a number before the first one. [s]
-    rows : float
-        Rows that arrived between them; negative if the count is of another source. [rows]
+    from_s, to_s : float, the two looks, instants since 1970; not a number before the first one [s]
+    rows : float, rows that arrived between them; negative if the count is of another source [rows]
 
     >>> daily = DailyRates()
     >>> for minute in range(11):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
+from headway.few_numbers import together
 from headway.models.arrays import Array, Numeric
 
 # Siegmund's correction for the overshoot of a random walk over a barrier, twice 0.583.
@@ -13,11 +14,8 @@ _OVERSHOOT = 1.166
 _MOST_THRESHOLD = 1e6
 
 
-class Alarm(NamedTuple):
-    """A drift that was found: the batch that raised the alarm, and its most likely first batch."""
-
-    batch: int
-    first_batch: int
+#: A drift that was found: the batch that raised the alarm, and its most likely first batch.
+Alarm: TypeAlias = tuple[int, int]
 
 
 def cusum(scores: Array, allowance: float) -> Array:
@@ -46,7 +44,7 @@ def first_alarm(scores: Array, allowance: float, threshold: float) -> Alarm | No
     is from `cusum_threshold`, for both sides. Batches that become faster count, too.
 
     >>> first_alarm(np.repeat([0.0, 1.5], [30, 10]), 0.5, 4.0)
-    Alarm(batch=34, first_batch=30)
+    (34, 30)
     """
     if not threshold > 0.0:
         raise ValueError("threshold must be positive")
@@ -58,8 +56,8 @@ def first_alarm(scores: Array, allowance: float, threshold: float) -> Alarm | No
         if len(crossings):
             batch = int(crossings[0])
             zeros = np.flatnonzero(path[:batch] <= 0.0)
-            alarms.append(Alarm(batch, int(zeros[-1]) + 1 if len(zeros) else 0))
-    return min(alarms, key=lambda alarm: alarm.batch) if alarms else None
+            alarms.append((batch, int(zeros[-1]) + 1 if len(zeros) else 0))
+    return min(alarms, default=None)
 
 
 def cusum_run_length(
@@ -77,9 +75,7 @@ def cusum_run_length(
     >>> cusum_run_length(np.array([0.0, 1.0]), 0.5, 4.0)
     array([338.1, 8.3])
     """
-    moved, slack, barrier = np.broadcast_arrays(
-        *(np.asarray(value, dtype=np.float64) for value in (shift, allowance, threshold))
-    )
+    moved, slack, barrier = together(shift, allowance, threshold)
     if not (np.all(slack >= 0.0) and np.all(barrier > 0.0) and np.all(np.isfinite(moved))):
         raise ValueError("need a finite shift, allowance >= 0 and threshold > 0")
     up = _one_sided_run_length(moved - slack, barrier)

@@ -41,24 +41,17 @@ def d_optimal_design(
 ) -> NDArray[np.intp]:
     r"""The settings that are most informative on all coefficients together, found by exchange.
 
-    The result are the indices of the candidates to run, ascending, without those already run.
+    The result are the indices of the candidates to run, ascending, without those already run. It
+    raises ``ValueError`` if there are too few candidates, or they cannot determine all
+    coefficients.
 
     Parameters
     ----------
-    columns : (m, k) array
-        As in `log_information`, a row per candidate.
-    num_runs : int, >= 0
-        Candidates to choose, ``already_run`` not counted.
+    columns : (m, k) array, as in `log_information`, a row per candidate
+    num_runs : int, >= 0, candidates to choose, ``already_run`` not counted
     already_run : (r,) array of int, optional
         Candidates that have been run, with repetitions: the choice complements them.
 
-    Raises
-    ------
-    ValueError
-        If there are too few candidates, or the runs cannot determine all coefficients.
-
-    Notes
-    -----
     **(E20)** D-optimal design: the candidate settings with the largest `det Σ xxᵀ`, where `x` are
     the columns of the model over the expected duration. Found by Fedorov's exchange from a greedy
     and eight random starts. Swapping `x_i` for `x_j` multiplies the determinant by

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,11 +22,8 @@ _NARROWEST_S = 1e-6
 _NODES = 301
 
 
-class Estimate(NamedTuple):
-    """A time and its standard deviation [s]."""
-
-    mean_s: float
-    sd_s: float
+#: A time and its standard deviation [s].
+Estimate: TypeAlias = tuple[float, float]
 
 
 def usual_fixed_time(
@@ -38,15 +35,10 @@ def usual_fixed_time(
 
     Parameters
     ----------
-    reported_s : float, >= 0
-        What Spark reports of it: launch, deserialization, state commit. [s]
-    task_s, cpu_s : float, > 0
-        Time and CPU time of a task. [s]
-    is_behind_exchange : bool
-        Whether it reads an exchange.
+    reported_s : float, >= 0, what Spark reports of it: launch, deserialization, state commit [s]
+    task_s, cpu_s : float, > 0, time and CPU time of a task [s]
+    is_behind_exchange : bool, whether it reads an exchange
 
-    Notes
-    -----
     **(E46)** Two measurements of the fixed time `t_0` of a task that takes `t`, of which Spark
     reports the part `r`. Over 14 workloads, whose batches of many sizes show `t_0`, it is `r` plus
     10 ms for stages that read a source and 25 ms behind an exchange, where state is read and
@@ -61,22 +53,22 @@ def usual_fixed_time(
 
     >>> short = usual_fixed_time(0.006, 0.030, 0.010, is_behind_exchange=True)
     >>> long = usual_fixed_time(0.006, 2.0, 1.8, is_behind_exchange=False)
-    >>> round(short.mean_s, 2), round(long.mean_s, 2)
+    >>> round(short[0], 2), round(long[0], 2)
     (0.03, 0.02)
     >>> usual_fixed_time(0.006, 2.0, 0.5, is_behind_exchange=False) is None
     True
     """
     set_up_s = SET_UP_BEHIND_EXCHANGE_S.value if is_behind_exchange else SET_UP_AT_SOURCE_S.value
-    by_kind = Estimate(reported_s + set_up_s, SET_UP_SD_S.value)
-    least_cpu_s = (1.0 - MOST_WAITING_RATIO.value) * (task_s - by_kind.mean_s)
+    fixed_s = reported_s + set_up_s
+    least_cpu_s = (1.0 - MOST_WAITING_RATIO.value) * (task_s - fixed_s)
     if not is_behind_exchange and cpu_s < least_cpu_s:
         return None
     not_for_rows_s = SET_UP_CPU_S.value
-    by_cpu = Estimate(
+    by_cpu = (
         task_s - TIME_PER_CPU_RATIO.value * max(cpu_s - not_for_rows_s, 0.0),
         not_for_rows_s + TIME_PER_CPU_SD_RATIO.value * cpu_s,
     )
-    return combined((by_kind, by_cpu))
+    return combined(((fixed_s, SET_UP_SD_S.value), by_cpu))
 
 
 def combined(estimates: Sequence[Estimate]) -> Estimate:
@@ -86,18 +78,17 @@ def combined(estimates: Sequence[Estimate]) -> Estimate:
     ----------
     estimates : sequence of Estimate, at least one
 
-    >>> combined([Estimate(0.01, 0.01), Estimate(0.02, 0.01)]).mean_s
-    0.015
-    >>> apart = combined([Estimate(0.0, 0.01), Estimate(0.1, 0.01)])
-    >>> round(apart.sd_s, 3)
-    0.05
+    >>> combined([(0.01, 0.01), (0.02, 0.01)])
+    (0.015, 0.00707)
+    >>> combined([(0.0, 0.01), (0.1, 0.01)])
+    (0.05, 0.05)
     """
-    weighted = [(1.0 / estimate.sd_s**2, estimate.mean_s) for estimate in estimates]
+    weighted = [(1.0 / sd_s**2, mean_s) for mean_s, sd_s in estimates]
     precision = sum(weight for weight, _ in weighted)
     mean_s = sum(weight * value_s for weight, value_s in weighted) / precision
     chi_square = sum(weight * (value_s - mean_s) ** 2 for weight, value_s in weighted)
     birge_ratio = math.sqrt(max(chi_square / max(len(estimates) - 1, 1), 1.0))
-    return Estimate(mean_s, birge_ratio / math.sqrt(precision))
+    return mean_s, birge_ratio / math.sqrt(precision)
 
 
 def within(estimate: Estimate, low_s: float, high_s: float) -> Estimate:
@@ -107,19 +98,17 @@ def within(estimate: Estimate, low_s: float, high_s: float) -> Estimate:
 
     Parameters
     ----------
-    estimate : Estimate
-    low_s, high_s : float
-        Bounds. [s]
+    low_s, high_s : float, bounds [s]
 
-    >>> cut = within(Estimate(0.02, 0.02), 0.0, 0.01)
-    >>> round(cut.mean_s, 4), round(cut.sd_s, 4)
+    >>> within((0.02, 0.02), 0.0, 0.01)
     (0.0053, 0.0029)
     """
     if high_s - low_s < _NARROWEST_S:
-        return Estimate(high_s, 0.0)
+        return high_s, 0.0
+    estimate_s, sd_s = estimate
     nodes_s = np.linspace(low_s, high_s, _NODES)
-    log_density = -0.5 * np.square((nodes_s - estimate.mean_s) / estimate.sd_s)
+    log_density = -0.5 * np.square((nodes_s - estimate_s) / sd_s)
     density = np.exp(log_density - log_density.max())
     mean_s = float(np.average(nodes_s, weights=density))
     variance_s2 = float(np.average(np.square(nodes_s - mean_s), weights=density))
-    return Estimate(mean_s, math.sqrt(variance_s2))
+    return mean_s, math.sqrt(variance_s2)

@@ -169,11 +169,8 @@ def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> R
 
     Parameters
     ----------
-    forecast : RateForecast
-    at_s : float
-        When the source was asked. [s]
-    arrived_rows : float, >= 0
-        Rows that had arrived by then, since any fixed moment. [rows]
+    at_s : float, when the source was asked [s]
+    arrived_rows : float, >= 0, rows that had arrived by then, since any fixed moment [rows]
 
     >>> forecast = with_arrivals(RateForecast(), 0.0, 0.0)
     >>> with_arrivals(forecast, 31.0, 310.0).rates_per_s

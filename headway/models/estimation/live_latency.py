@@ -48,15 +48,11 @@ def row_waits(
     ----------
     available_s : (n,) array, increasing
         When each batch was planned and the source was asked for its latest offset. [s]
-    available_rows : (n,) array, not decreasing
-        The latest offset at that time. [rows]
+    available_rows : (n,) array, not decreasing, the latest offset at that time [rows]
     position_rows : (n,) array, not decreasing
         The offset up to which the batch reads, at most what was available. [rows]
-    committed_s : (n,) array
-        When its rows were committed. [s]
+    committed_s : (n,) array, when its rows were committed [s]
 
-    Notes
-    -----
     **(A13)** Latency from offsets. Let `A(t)` be the number of rows that had arrived, linear
     between the times at which the source was asked. Row `x` of batch `k` arrived at `A^(-1)(x)` and
     is committed at `c_k`: its latency is `c_k - A^(-1)(x)`. This gives a mixture (D5) with a part

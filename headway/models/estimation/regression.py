@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +39,8 @@ def is_spread(values: Array) -> bool:
 
     Parameters
     ----------
-    values : (n,) array
-        Sizes of batches, none below 0. [-]
+    values : (n,) array, sizes of batches, none below 0
 
-    Notes
-    -----
     **(E2)** A slope is estimated from batches only if their sizes have a coefficient of variation
     of at least 0.25 (two loads of ratio 5/3), else from the tasks within batches by the same rule,
     else from the parts of a task that Spark reports. A single load cannot separate `a` from `b`,
@@ -63,8 +60,7 @@ def is_spread_within(variances: Array, means: Array) -> bool:
 
     Parameters
     ----------
-    variances, means : (n,) arrays
-        Of the rows of the tasks of each batch. [-]
+    variances, means : (n,) arrays, of the rows of the tasks of each batch
 
     >>> is_spread_within(np.array([9.0]), np.array([10.0]))
     True
@@ -73,11 +69,8 @@ def is_spread_within(variances: Array, means: Array) -> bool:
     return mean > 0 and float(np.sqrt(np.mean(variances))) / mean >= LEAST_SPREAD_RATIO.value
 
 
-class Prior(NamedTuple):
-    """Prior mean and deviation of coefficients, each a (k,) array; inf if nothing is known."""
-
-    mean: Array
-    sd: Array
+#: Prior mean and deviation of coefficients, each a (k,) array; inf if nothing is known.
+Prior: TypeAlias = tuple[Array, Array]
 
 
 def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None = None) -> Array:
@@ -85,15 +78,11 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
 
     Parameters
     ----------
-    terms : (n, k) array
-        One column per coefficient.
-    y, weights : (n,) arrays
-        ``y > 0``; with a prior, the weights of a run sum to 1.
+    terms : (n, k) array, one column per coefficient
+    y, weights : (n,) arrays, ``y > 0``; with a prior, the weights of a run sum to 1
     prior : Prior, optional
         Pulls coefficients towards prior values, the more the less the data determine them.
 
-    Notes
-    -----
     **(E3)** Coefficients `θ ≥ 0` minimise `Σ_i w_i h(y_i/x_iᵀ θ-1)`, where `h` is Huber's function
     with the bend at 1.345 spreads, and the spread is 1.4826 median absolute residuals. Solved by
     iterated non-negative least squares with weights `w_i ψ_i/(x_iᵀ θ)^2`. The denominator is the
@@ -112,10 +101,11 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     prior_rows = slice(len(y), None)
     least_spread = 1e-9
     if prior is not None:
+        prior_mean, prior_sd = prior
         least_spread = RUN_NOISE_RATIO.value
         terms = np.vstack([terms, np.eye(terms.shape[1])])
-        y = np.concatenate([y, prior.mean])
-        weights = np.concatenate([weights, np.square(RUN_NOISE_RATIO.value / prior.sd)])
+        y = np.concatenate([y, prior_mean])
+        weights = np.concatenate([weights, np.square(RUN_NOISE_RATIO.value / prior_sd)])
     scale = np.square(y)
     scale[prior_rows] = 1.0
     coefficients = nonnegative_least_squares(terms, y, weights / scale)
@@ -127,7 +117,7 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
         scale = np.square(fit) / huber
         if prior is not None:
             # The prior yields where the data clearly contradict it.
-            surprise = np.abs(coefficients - prior.mean) / prior.sd
+            surprise = np.abs(coefficients - prior_mean) / prior_sd
             scale[prior_rows] = np.maximum(surprise / HUBER_SCORE.value, 1.0)
         step = nonnegative_least_squares(terms, y, weights / scale)
         converged = (np.abs(step - coefficients) <= 1e-9 * np.abs(coefficients)).all()
@@ -148,8 +138,6 @@ def power_law(x: Array, y: Array, weights: Array) -> RowsLaw:
     x, y : (n,) arrays, > 0
     weights : (n,) array, > 0
 
-    Notes
-    -----
     **(E4)** `y = k x^e` by weighted least squares of the logarithms, with `e` kept in `[0, 1]`.
     Rows that a stage reads do not depend on how long it takes, so even batches of nearly one size
     show `e` if `y` follows `x` closely, as behind a partial aggregate: `e = 1` if `x` is not spread
@@ -184,11 +172,8 @@ def lag_one_correlation(residuals: Sequence[Array]) -> float:
 
     Parameters
     ----------
-    residuals : sequence of (n_k,) arrays
-        Deviations of the batches of each run, in order of time.
+    residuals : sequence of (n_k,) arrays, deviations of the batches of each run, in order of time
 
-    Notes
-    -----
     **(E7)** Lag-one correlation of the residuals, pooled over runs, plus `(1+3 ρ)/N` per run to
     correct its bias (Kendall 1954, doi:10.1093/biomet/41.3-4.403). Kept in `[0, 0.9]`; 0 below ten
     pairs.
@@ -217,13 +202,10 @@ def drift_exponent(
     ----------
     log_ratio, log_age : (n,) arrays
         Of each batch: logarithm of observed over modelled duration, and of the age.
-    run : (n,) array of int
-        Which run each batch belongs to.
+    run : (n,) array of int, which run each batch belongs to
     is_fresh : (m,) array of bool
         Of each run, in the order of their numbers: whether it began in a fresh JVM.
 
-    Notes
-    -----
     **(E6)** Durations fall with the age of the JVM, `D ∝ age^(-γ)`. `γ` is estimated from
     logarithms with an effect per run. The evidence within runs, `Σ(x̃ỹ)/s^2` with deviations from
     the means of the run and their variance `s^2`, is added to that between at least five runs,
@@ -263,8 +245,6 @@ def driver_drift_exponent(log_driver: Array, log_age: Array) -> float:
     log_driver, log_age : (m,) arrays
         Of each run: logarithm of the mean time of the driver in a batch, and of the age.
 
-    Notes
-    -----
     **(E35)** Drift of the driver: planning, bookkeeping and job submission run a few times per
     batch, and are compiled long after the loops of the tasks. In addition to (E6), their time is
     `d ∝ age^(-δ)`, without the time for checkpoint files. `δ` is estimated from the means `y` of
@@ -294,17 +274,11 @@ def run_to_run_ratio(
 
     Parameters
     ----------
-    log_ratios : (m,) array
-        Logarithm of observed over modelled mean duration, one per run.
-    num_parameters : int
-        Parameters that were fitted on those runs.
-    batch_ratio : float
-        Coefficient of variation of the batches of one run.
-    num_effective : float, > 0
-        Effective batches of a run by (E18): correlated batches count less.
+    log_ratios : (m,) array, logarithm of observed over modelled mean duration, one per run
+    num_parameters : int, parameters that were fitted on those runs
+    batch_ratio : float, coefficient of variation of the batches of one run
+    num_effective : float, > 0, effective batches of a run by (E18): correlated batches count less
 
-    Notes
-    -----
     **(E5)** Spread between runs of one configuration, with `m` runs, `p` fitted parameters and log
     ratios `g_i` of observed over modelled means: `sqrt((3s_0^2+Σ g_i^2)/(3+max(m-p, 0)))` with
     `s_0 = sqrt(0.08^2+c^2/N)`, where `c` is the coefficient of variation of batches within a run

@@ -75,15 +75,11 @@ def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> fl
 
     Parameters
     ----------
-    batch_ratio : float, > 0
-        Coefficient of variation as estimated. [-]
+    batch_ratio : float, > 0, coefficient of variation as estimated
     num_free : float, > 0
         Batches that it was estimated from, less the means that were fitted to them. [-]
-    probability : float, in (0, 1)
-        Probability that the noise is larger. [-]
+    probability : float, in (0, 1), probability that the noise is larger
 
-    Notes
-    -----
     **(A14)** Upper end of the noise: `c sqrt(ν/χ^2_α(ν))`, with the `α`-quantile of the chi-squared
     distribution with `ν` degrees of freedom: for normal deviations, `ν ĉ^2/c^2` has that
     distribution. If an estimate `ĉ` from ten batches were taken for the noise itself, half of all

@@ -21,12 +21,9 @@ def task_spread_ratio(sd_ratios: Array, num_tasks: Array, weights: Array) -> flo
     ----------
     sd_ratios : (n,) array, >= 0
         Sample standard deviation over mean of the task times of each batch. [-]
-    num_tasks : (n,) array of int, >= 2
-        Number of tasks that each of them is from.
+    num_tasks : (n,) array of int, >= 2, number of tasks that each of them is from
     weights : (n,) array, >= 0, not all 0
 
-    Notes
-    -----
     **(E27)** Spread of the tasks of one batch: the mean over batches of the sample coefficient of
     variation, divided by `sqrt(2/(T-1)) Γ(T/2)/Γ((T-1)/2)`, the factor by which the sample standard
     deviation of `T` normal values is low. The mean is used, not the root mean square, since a
@@ -77,8 +74,6 @@ def time_without_rows(
     per_partition_s : float, >= 0
         Time of a task per reader that it writes for; 0 if that is part of the fixed time. [s]
 
-    Notes
-    -----
     **(E32)** The first batch of a query reads nothing, or what arrived in its first moments, but
     runs all its stages: its tasks take little more than `t_0 + t_2 P` of (T2). With `t` and `x` the
     mean time and rows of its tasks, and `T` and `X` those of the run's other batches, the line
@@ -128,8 +123,6 @@ def handover_s(
         Time of a task outside of its run, of which the handover is a part. [s]
     weights : (n,) array, >= 0
 
-    Notes
-    -----
     **(E28)** Handover: a slot is free when its executor reports it, but the task counts until the
     driver has read its result, `δ` later. So the span of a stage that is alone on its level is
     `u(t-δ) + δ` with `u` of (T2), and `δ = (ut-span)/(u-1)` over batches of more than 1.5 waves, by

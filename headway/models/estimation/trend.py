@@ -54,13 +54,10 @@ def trend_of(at_s: Array, values: Array) -> Trend:
 
     Parameters
     ----------
-    at_s : (n,) array
-        Times of the values, rising. [s]
+    at_s : (n,) array, times of the values, rising [s]
     values : (n,) array
         Values, e.g. durations of batches over those that a model expects of their rows.
 
-    Notes
-    -----
     **(E45)** Growth of a job. The batches are divided into `k = min(n, 20)` blocks of equally many
     consecutive ones, which evens out what lasts for a few batches. With `m_i` the medians of the
     blocks, let `S` be the number of pairs `i < j` with `m_j > m_i` minus that with `m_j < m_i`.

@@ -22,8 +22,6 @@ def warm_up_length(series: Array) -> int:
     ----------
     series : (n,) array, in order of time
 
-    Notes
-    -----
     **(E1)** Warm-up (White 1997, doi:10.1177/003754979706900601, MSER): among the cuts
     `0 ≤ k ≤ N/2`, the one with the smallest `Var(x_(k+1..N))/(N-k)`. Nothing is cut from fewer than
     ten values. The values are the durations of the batches if these have about the same rows (E2);
@@ -76,8 +74,7 @@ def slower_start_length(log_ratio: Array, tolerance: Array) -> int:
     log_ratio : (n,) array
         Logarithm of the duration of each batch over what a model expects of its rows, in order of
         time. [-]
-    tolerance : (n,) array, >= 0
-        How far the model may be off at these rows. [-]
+    tolerance : (n,) array, >= 0, how far the model may be off at these rows
 
     >>> ratios = np.log(np.array([3.0, 1.5] + 10 * [1.0, 1.01]))
     >>> slower_start_length(ratios, np.zeros(22)), slower_start_length(-ratios, np.zeros(22))
@@ -113,11 +110,8 @@ def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[WarmUpPoint, ...]:
     Parameters
     ----------
     jvm_age_s : (n,) array, > 0
-    ratio : (n,) array, > 0
-        Duration of each over what it takes in a warm JVM. [-]
+    ratio : (n,) array, > 0, duration of each over what it takes in a warm JVM
 
-    Notes
-    -----
     **(E30)** The first batches of a fresh JVM, which (E1) cuts off, for the first query of an
     application, if it began within 30 s. The first batch took `D_1 - qD(n_1)` longer than the fit
     predicts for its rows, with `q` the duration of the run's steady part over the fit, which is no

@@ -105,8 +105,6 @@ def advised_runs(
         The setting whose latency is asked for; by default all settings that could be run.
     most_runs : int, >= 1
 
-    Notes
-    -----
     **(E42)** Advice on runs. Candidates run as fast as possible, on the trigger of the last run, or
     on one of three times its interval: at most 5 s unless all batches had one size, as a query may
     be compiled only after the last of fewer than 24 batches in two minutes. They run at 30 or 60%

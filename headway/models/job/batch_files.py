@@ -52,8 +52,7 @@ def batch_interval_s(model: DurationModel, rate_per_s: Numeric, trigger_s: Numer
 
     Parameters
     ----------
-    model : DurationModel
-        Mean duration by rows.
+    model : DurationModel, mean duration by rows
     rate_per_s, trigger_s : float or (n,) array
 
     >>> float(batch_interval_s(DurationModel(0.2, ()), 1000.0, 1.0))
@@ -111,12 +110,9 @@ def checkpoint_files(
 
     Parameters
     ----------
-    profile : JobProfile
-        The job: its state, its sources, and the settings of its state store.
+    profile : JobProfile, the job: its state, its sources, and the settings of its state store
     shuffle_partitions, interval_s : float or (n,) array, > 0
 
-    Notes
-    -----
     **(F2)** Files of the checkpoint: one of offsets, one of commits, one of each source of files,
     and those of every state store (F1). An operator has a store in each shuffle partition, as many
     as recorded: four for a stream-stream join in the default store. An aggregation without keys has
@@ -151,12 +147,8 @@ def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:
 
     Parameters
     ----------
-    profile : JobProfile
-    num_writers : float or (n,) array
-        Tasks of the stage that writes.
+    num_writers : float or (n,) array, tasks of the stage that writes
 
-    Notes
-    -----
     **(F3)** Files of the sink: each task of the last stage writes a file at least, one for each
     partition of the table of which it has rows, and the log of Spark's own file sink gets one more.
     Sinks such as Kafka write none. Files that actions of foreachBatch wrote are on record; their
@@ -186,10 +178,6 @@ def commit_files(profile: JobProfile) -> CommitFiles:
 
     Checksums count if the log shows that they are on: runs of Spark 4.3 wrote none.
 
-    Parameters
-    ----------
-    profile : JobProfile
-
     >>> from headway.formats.profile_file import load_profile
     >>> commit_files(load_profile("examples/word-count.profile.yaml")).tables
     0.0
@@ -216,8 +204,7 @@ def num_state_stores(profile: JobProfile, shuffle_partitions: Numeric) -> Array:
 
     Parameters
     ----------
-    profile : JobProfile
-        The job: the stores of its operators on record.
+    profile : JobProfile, the job: the stores of its operators on record
     shuffle_partitions : float or (n,) array, > 0
 
     >>> from headway.formats.profile_file import load_profile

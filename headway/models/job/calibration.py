@@ -45,8 +45,6 @@ def spread_ratio(
     score : float, optional
         Normal quantile that the spread is multiplied by; by default the worse end of 90% intervals.
 
-    Notes
-    -----
     **(P2)** The logarithm of true over predicted durations has the standard deviation
     `s = sqrt(s_r^2(1+k/m)+σ^2(d_C^2+d_n^2)+σ_P^2d_P^2)`, `σ = 0.12`, `σ_P = 0.03`.
     `s_r` from (E5) applies to the run asked about, and again to the fit of `k = 2` parameters
@@ -91,10 +89,8 @@ def of_runs_and_fit(
     Parameters
     ----------
     run_to_run_ratio : float, >= 0
-    num_settings : int, >= 1
-        Runs that parameters were fitted to.
-    num_learned : int, >= 0
-        Parameters that were fitted to them.
+    num_settings : int, >= 1, runs that parameters were fitted to
+    num_learned : int, >= 0, parameters that were fitted to them
 
     >>> of_runs_and_fit(0.08, 2)
     0.1131370849898476
@@ -108,8 +104,7 @@ def widened(own_ratio: Numeric, *doublings: Numeric, partitions: Numeric = 0.0) 
     Parameters
     ----------
     own_ratio, *doublings : float or (n,) array, >= 0
-    partitions : float or (n,) array, >= 0
-        Doublings of shuffle partitions.
+    partitions : float or (n,) array, >= 0, doublings of shuffle partitions
 
     >>> float(widened(0.0, 2.0)), float(widened(0.0, partitions=2.0))
     (0.24, 0.06)
@@ -153,8 +148,7 @@ def doublings_beyond(
     Parameters
     ----------
     num_slots, shuffle_partitions, batch_rows : float or (n,) array
-    model, score : optional
-        As in `spread_ratio`.
+    model, score : optional, as in `spread_ratio`
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
@@ -176,10 +170,6 @@ def fewest_rows(profile: JobProfile) -> float:
     """Rows of the smallest profiled batch; below, predictions are less and less certain (P2).
 
     It is 0 for a declared job.
-
-    Parameters
-    ----------
-    profile : JobProfile
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")

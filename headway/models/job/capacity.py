@@ -330,11 +330,8 @@ def sustainable_rate_per_s(
 
     Parameters
     ----------
-    age_factor : float, > 0
-        Multiplies every duration, for the age of the JVM.
+    age_factor : float, > 0, multiplies every duration, for the age of the JVM
 
-    Notes
-    -----
     **(P3)** Sustainable rate: the highest with `r ≤ 0.9` on average and `r^2(1+c^2) < 1`, the
     condition under which (B8) has a variance; with a rate limit `N`, at most `N/max(B, D(N))`. Slow
     periods pass, so the mean decides. A configuration is stable up to this rate, but its latency

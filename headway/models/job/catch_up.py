@@ -17,25 +17,18 @@ def catch_up_late_s(
 ) -> float:
     r"""Seconds of arrivals that are late from the start of a change until the target is kept again.
 
-    Arguments outside their ranges raise ``ValueError``. A load above 0.98 after the change counts
-    as 0.98.
+    A load above 0.98 after the change counts as 0.98.
 
     Parameters
     ----------
-    backlog_rows : float, >= 0
-        Rows that wait beyond the usual.
+    backlog_rows : float, >= 0, rows that wait beyond the usual
     rate_per_s : float, > 0
     drained_now_per_s, drained_then_per_s : float, > 0
         Rows that large batches process per second before and after the change.
-    wait_s : float, >= 0
-        Time until the change takes effect; until then the query runs as before.
-    pause_s : float, >= 0
-        How much longer than usual rows wait because of the change itself.
-    slack_s : float, >= 0
-        Limit of the target less the planned latency.
+    wait_s : float, >= 0, time until the change takes effect; until then the query runs as before
+    pause_s : float, >= 0, how much longer than usual rows wait because of the change itself
+    slack_s : float, >= 0, limit of the target less the planned latency
 
-    Notes
-    -----
     **(A19)** A queue that is drained in order, in the fluid limit. A row that arrives at `t` has
     `n + λt` rows before it, with `n` the backlog. They are processed at `μ` until the change takes
     effect after `T`, and at `μ'` from then on, after the pause `p`. The arrival of the row that is

@@ -160,7 +160,6 @@ def certified(law: SettingLaw, *, with_moments: bool = True) -> CertifiedLaw:
 
     Parameters
     ----------
-    law : SettingLaw
     with_moments : bool, optional
         Whether its state has them, which takes a tenth of the time. Latencies of rows and durations
         of batches are by the chains in any case.

@@ -19,16 +19,12 @@ _LEAST_LOAD = 1e-9
 def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float:
     r"""Node-seconds that may idle before removing nodes and adding them again is cheaper.
 
-    Arguments outside their ranges raise ``ValueError``.
-
     Parameters
     ----------
     down_late_s, up_late_s : float, >= 0
         Seconds of arrivals that a step down and the next step up make late.
     quantile : float, 0 < quantile < 1, of the target
 
-    Notes
-    -----
     **(A8)** Two budgets. Changes may use the share `α = 0.25` of the late budget `1 - q`, so that
     `t` late seconds are allowed in `t/(α(1-q))` seconds; a node that is kept for that long costs as
     much. Idle nodes are removed when they have cost `K = (t_1 + t_2)/(α(1-q))` node-seconds, with
@@ -69,16 +65,12 @@ def is_worth_leaving(
 
     Parameters
     ----------
-    num_idle : int, >= 0
-        Nodes beyond the maximum that was needed since they were last in use.
-    idle_s : float, >= 0
-        Time since then.
+    num_idle : int, >= 0, nodes beyond the maximum that was needed since they were last in use
+    idle_s : float, >= 0, time since then
     purse : float, >= 0, of `purse_node_s`
     calms_s : sequence of float, >= 0
         Earlier times for which these nodes were not needed, until they were needed again.
 
-    Notes
-    -----
     **(A20)** Calms. A load needs no more than a size for times `I_1, I_2, ...`, between which it
     needs `n` more nodes. Keeping them costs `n I_j` node-seconds in each, removing them at once
     `K` (A8). After `k` calms of `T` seconds together they are removed at once if `k > 0` and
@@ -114,21 +106,14 @@ def return_late_s(
 ) -> float:
     r"""Late seconds if a load returns to a query that has been scaled down meanwhile.
 
-    Arguments outside their ranges raise ``ValueError``.
-
     Parameters
     ----------
-    new_late_s : float, >= 0
-        Late seconds by new executors alone.
-    late_ratio : float, 0 to 1
-        Share of late rows at that load, with the smaller size.
-    lead_s : float, >= 0
-        Time until the return is seen and more executors are available.
+    new_late_s : float, >= 0, late seconds by new executors alone
+    late_ratio : float, 0 to 1, share of late rows at that load, with the smaller size
+    lead_s : float, >= 0, time until the return is seen and more executors are available
     load_ratio, load_after_ratio : float, >= 0
         That load over the rate at which the smaller and the larger size work off a backlog.
 
-    Notes
-    -----
     **(A16)** A load `λ` returns to a query whose size carries `d` rows per second, and `d'` after
     the next step up. Until that step has been made, a time `t_a`, the share `g` of the arrivals is
     late, and so are all rows that arrive while the resulting backlog is worked off:
@@ -153,11 +138,8 @@ def margin_score(budget_used_ratio: float) -> float:
 
     Parameters
     ----------
-    budget_used_ratio : float, >= 0
-        Share of late rows over what the target allows.
+    budget_used_ratio : float, >= 0, share of late rows over what the target allows
 
-    Notes
-    -----
     **(A6)** Margin over the forecast: `z = 0.4 + 1.3 min(u, 1.2)`, with `u` the share of late rows
     in the last six hours over `1 - q`, phased in over the first hour. A target that is met easily
     is thus met with fewer nodes. The planned rate is (A3) at this score.
@@ -178,8 +160,6 @@ def planned_rate_per_s(forecast_per_s: float, score: float, spread_ratio: float)
     score : float, of `margin_score`
     spread_ratio : float, >= 0, of the forecast errors
 
-    Notes
-    -----
     **(A3)** Planned rate: `(λ + m t)(1 + z σ)`, the forecast (A1) over the lead `t`, with the
     spread (A2). The lead is the 90% quantile of the time until executors are available, plus one
     bin.

@@ -25,19 +25,14 @@ from headway.domain.live import ChangeKind
 def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
     r"""Seconds of arrivals that a pause of the query makes late.
 
-    Negative arguments raise ``ValueError``. A load above 0.98 counts as 0.98.
+    A load above 0.98 counts as 0.98.
 
     Parameters
     ----------
-    pause_s : float, >= 0
-        How much longer than usual no batch ends.
-    slack_s : float, >= 0
-        Limit of the target less the planned latency.
-    load_ratio : float, >= 0
-        Arrivals over the rate at which a backlog is worked off.
+    pause_s : float, >= 0, how much longer than usual no batch ends
+    slack_s : float, >= 0, limit of the target less the planned latency
+    load_ratio : float, >= 0, arrivals over the rate at which a backlog is worked off
 
-    Notes
-    -----
     **(A7)** A pause `p` makes the arrivals of `max(0, p - s)/(1 - r)` seconds late, with `s` the
     slack, `L` less the planned latency, and `r` the load, as in (N7): the backlog of the pause is
     worked off at the spare rate, and all rows that arrive until the delay has fallen to `s` are
@@ -58,8 +53,7 @@ def prior_pause_s(kind: ChangeKind, duration_s: float) -> float:
 
     Parameters
     ----------
-    duration_s : float, >= 0
-        Usual batch duration.
+    duration_s : float, >= 0, usual batch duration
 
     >>> prior_pause_s(ChangeKind.RESTART, 0.8), prior_pause_s(ChangeKind.ADD, 0.8)
     (2.2, 1.6)
@@ -83,15 +77,10 @@ def expected_pause_s(
 
     Parameters
     ----------
-    duration_s : float, >= 0
-        Usual batch duration.
-    seen_s : sequence of float, >= 0
-        Pauses by earlier changes of the kind, oldest first.
-    cpu_ratio : float
-        Share of the batch duration in which executors compute.
+    duration_s : float, >= 0, usual batch duration
+    seen_s : sequence of float, >= 0, pauses by earlier changes of the kind, oldest first
+    cpu_ratio : float, share of the batch duration in which executors compute
 
-    Notes
-    -----
     **(A18)** What is expected of a change is written down before it and compared afterwards, so it
     is in the middle, whereas (A7) decides by upper ends. The pause `p` is the median of the last 10
     of a kind; the prior is one of them until there are 10. The prior of a restart is 1.5 s, the
@@ -122,10 +111,8 @@ def computing_ratio(profile: JobProfile, duration_s: float) -> float:
 
     Parameters
     ----------
-    profile : JobProfile
-        Stages of which nothing was observed count like the others.
-    duration_s : float, >= 0
-        Usual batch duration.
+    profile : JobProfile, stages of which nothing was observed count like the others
+    duration_s : float, >= 0, usual batch duration
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
@@ -155,8 +142,7 @@ def expected_wait_s(seen_s: Sequence[float]) -> float:
 
     Parameters
     ----------
-    seen_s : sequence of float, >= 0
-        How long earlier ones took, oldest first.
+    seen_s : sequence of float, >= 0, how long earlier ones took, oldest first
 
     >>> expected_wait_s([]), expected_wait_s([2.0]), expected_wait_s([2.0, 3.0])
     (60.0, 31.0, 3.0)
@@ -169,12 +155,9 @@ def restart_delay_s(pause_s: float, before_s: float, trigger_s: float, duration_
 
     Parameters
     ----------
-    pause_s : float, >= 0
-        Time from the stop to the start, and the excess of the first batch.
-    before_s : float, >= 0
-        Batch duration before the restart.
-    trigger_s, duration_s : float, >= 0
-        Trigger interval and batch duration after it.
+    pause_s : float, >= 0, time from the stop to the start, and the excess of the first batch
+    before_s : float, >= 0, batch duration before the restart
+    trigger_s, duration_s : float, >= 0, trigger interval and batch duration after it
 
     >>> round(restart_delay_s(0.5, 1.3, 1.0, 0.7), 3), restart_delay_s(0.5, 0.4, 1.0, 0.4)
     (0.8, 0.0)
@@ -190,8 +173,7 @@ def learned_late_s(prior_s: float, seen_s: Sequence[float]) -> float:
     Parameters
     ----------
     prior_s : float, >= 0
-    seen_s : sequence of float, >= 0
-        Seconds of arrivals that earlier ones made late, oldest first.
+    seen_s : sequence of float, >= 0, seconds of arrivals that earlier ones made late, oldest first
 
     >>> learned_late_s(4.0, []), round(learned_late_s(4.0, [1.0] * 20), 2)
     (4.0, 1.0)

@@ -16,11 +16,8 @@ def figures_at(profile: JobProfile, score: float) -> JobProfile:
 
     Parameters
     ----------
-    score : float
-        0 takes the middle of every range, 1.645 its upper end.
+    score : float: 0 takes the middle of every range, 1.645 its upper end
 
-    Notes
-    -----
     **(P19)** Declared figures, instead of (P2). A figure is stated as low `l`, middle `m` and high
     `h`, and is between the ends nine times in ten. At the normal score `z ≥ 0` it is
     `m(h/m)^(z/1.645)`, and below `m(l/m)^(-z/1.645)`: two halves of a lognormal (a half that

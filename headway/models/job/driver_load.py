@@ -66,20 +66,15 @@ def driver_work(
 
     Parameters
     ----------
-    profile : JobProfile
-        With the driver phases of a batch.
-    batch_rows : float, >= 0
-        Rows of a batch. [rows]
-    num_slots, shuffle_partitions : int, >= 1
-        Setting of the query.
+    profile : JobProfile, with the driver phases of a batch
+    batch_rows : float, >= 0, rows of a batch [rows]
+    num_slots, shuffle_partitions : int, >= 1, setting of the query
     interval_s : float, >= 0
         Time between the starts of two batches: the trigger interval, or the duration of a batch if
         that is longer. [s]
     has_tasks : bool or None
         Whether the tasks run in the JVM of the driver; None if they do as they did when profiled.
 
-    Notes
-    -----
     **(U1)** Core time of the driver for a batch: `c = κ d v + k/μ`, with `d` the time of its phases
     outside of stages, `k` the tasks of the batch, `μ` the tasks that one core launches in a second,
     and `κ` the core time of all threads of the driver, and of the system for its files, over the
@@ -169,11 +164,6 @@ def _phases_core_s(profile: JobProfile) -> float:
 def driver_cores(application: Application) -> int:
     """Cores of the driver of an application by its settings; Spark's default if it was local (U1).
 
-    Parameters
-    ----------
-    application : Application
-        Its settings.
-
     >>> driver_cores(Application(id="app-1", name="a", spark_version="4.0.1"))
     1
     """
@@ -193,13 +183,9 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
 
     Parameters
     ----------
-    works : sequence of DriverWork
-        The queries of the application, at least one.
-    cores : int or None, >= 1
-        Cores of the driver; None for as many as it needs.
+    works : sequence of DriverWork, the queries of the application, at least one
+    cores : int or None, >= 1, cores of the driver; None for as many as it needs
 
-    Notes
-    -----
     **(U2)** Utilisation of the driver: `u = (Σ c_q/I_q + b)/C` over its queries, with `c_q` of
     (U1), `I_q` the time between two batches, `C` the cores of the driver and `b` those of its
     compiler, at the age of the profiled JVM. It needs the fewest cores for which `u ≤ 0.7`

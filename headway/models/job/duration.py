@@ -171,8 +171,6 @@ def level_spans(
     batch_rows : float, >= 0, optional
         If given, stages whose tasks follow the rows have those of a batch of these rows.
 
-    Notes
-    -----
     **(T2)** A stage of `T` tasks processes `x = k n^e` rows with `0 ≤ e ≤ 1`, and each of its tasks
     takes `t = t_0 + t_1 x/T + t_2 P + t_3 S/T` on average, with `P` the shuffle partitions that it
     writes for and `S` the rows of state that the stage holds. Rows of static tables, the same in

@@ -40,13 +40,9 @@ def price_of_job(profile: JobProfile, price: StorePrice) -> StorePrice:
 
     Parameters
     ----------
-    profile : JobProfile
-        The job, by the manager of its checkpoint files.
-    price : StorePrice
-        What the store charges with Spark's usual manager.
+    profile : JobProfile, the job, by the manager of its checkpoint files
+    price : StorePrice, what the store charges with Spark's usual manager
 
-    Notes
-    -----
     **(F7)** LIST requests. Before a file is written, renamed or deleted, Hadoop asks whether its
     name, its new name and its folder are folders. An object store has none, so each question is a
     LIST, which S3 charges like a write. By `FileContext`, Spark's usual manager of checkpoint

@@ -31,11 +31,8 @@ def checkpoint_bytes(profile: JobProfile, interval_s: Numeric, batch_rows: Numer
     ----------
     profile : JobProfile
         The job: its state at the rate in question, and the settings of its state store.
-    interval_s, batch_rows : float or (n,) array, > 0
-        Time between two batches [s], and their rows.
+    interval_s, batch_rows : float or (n,) array, > 0, time between two batches [s], and their rows
 
-    Notes
-    -----
     **(F5)** Bytes that a checkpoint keeps. Spark keeps what is needed to go back `K` batches
     (`minBatchesToRetain`, 100): the last snapshot before them and all later ones, with `s`
     snapshots per batch (F1) `1 + K s`, and the changes since that snapshot, of
@@ -84,15 +81,10 @@ def sink_log_bytes_per_day(
 
     Parameters
     ----------
-    profile : JobProfile
-        The job: its sink, and the settings of the sink's log.
-    interval_s : float or (n,) array, > 0
-        Time between two batches. [s]
-    files_per_batch : float or (n,) array
-        Files of rows that a batch writes.
+    profile : JobProfile, the job: its sink, and the settings of the sink's log
+    interval_s : float or (n,) array, > 0, time between two batches [s]
+    files_per_batch : float or (n,) array, files of rows that a batch writes
 
-    Notes
-    -----
     **(F6)** Growth of a sink's log. It has an entry of `b` bytes for each of the `w` files of a
     batch, of all batches ever. Compaction writes all of them into one file every `c` batches, and
     files are deleted when they are `d` old (10 minutes unless set otherwise), so `1 + d/(c T)` of

@@ -65,8 +65,6 @@ def predict(
     metrics : collection of Metric
         Latencies to predict, besides that of tuples; the others are None.
 
-    Notes
-    -----
     **(P1)** A prediction is the distribution of (T6), certified by (T4) if more than 2% of the
     batches overrun, for the asked configuration with `f = (age/age_0)^(-γ)` and driver phases by
     (E35). The mean tuple latency is split into the driver phases before the commit, the levels, and
@@ -105,10 +103,8 @@ def predictions_at(
 
     Parameters
     ----------
-    arrivals : Arrivals
-        The stream, at any rate.
-    rates_per_s : sequence of float, > 0
-        Input rates, at least one. [records/s]
+    arrivals : Arrivals, the stream, at any rate
+    rates_per_s : sequence of float, > 0, input rates, at least one [records/s]
     profile, configuration, jvm_age_s, metrics
         As for `predict`.
 
@@ -343,7 +339,7 @@ def _distributions(
 def _of_windows(profile: JobProfile, law: SettingLaw) -> tuple[Array, Callable[[Numeric], Array]]:
     windows = window_law(profile, law)
     assert windows is not None  # the profile contains what they need
-    return windows.mean_s(), windows.quantile_s
+    return windows.mean_s, windows.quantile_s
 
 
 def _interval(values: Array, has_high: bool) -> Interval:

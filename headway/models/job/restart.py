@@ -76,8 +76,7 @@ def usual_load_speed(state_store: str | None) -> LoadSpeed:
 
     Parameters
     ----------
-    state_store : str or None
-        The class of its provider; None is Spark's default.
+    state_store : str or None, the class of its provider; None is Spark's default
 
     >>> usual_load_speed("RocksDBStateStoreProvider").row_s < usual_load_speed(None).row_s
     True
@@ -143,16 +142,12 @@ def start_again(
 
     Parameters
     ----------
-    profile : JobProfile
-    num_slots, partitions : int or (n,) array, >= 1
-        Task slots, and shuffle partitions. [-]
+    num_slots, partitions : int or (n,) array, >= 1, task slots, and shuffle partitions
     interval_s, batch_rows : float or (n,) array, > 0
         Time from batch to batch [s], and rows of a batch.
     replayed_batches : float or (n,) array, optional
         Batches since the snapshot; by default as many as there can be.
 
-    Notes
-    -----
     **(Z2)** Starting again: `R = a_J + a_S + L + f(D(n) + x)`, from the start of the process to the
     end of the first batch. `a_J` is the time until an executor is there: what a JVM takes until the
     application begins, and the recorded wait for an executor after that. `a_S` is the recorded time
@@ -263,12 +258,9 @@ def restart_at(
 
     Parameters
     ----------
-    profile : JobProfile
-        With the arrivals in question.
-    configuration : Configuration
-        A stable one; its rate limit is that of the first batch.
-    factor : float, optional
-        Multiplier of what is not known before: (P4).
+    profile : JobProfile, with the arrivals in question
+    configuration : Configuration, a stable one; its rate limit is that of the first batch
+    factor : float, optional, multiplier of what is not known before: (P4)
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")

@@ -43,12 +43,6 @@ class StateInRocksDb:
 def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
     """The memory that a state needs in RocksDB, on one executor.
 
-    Parameters
-    ----------
-    state : StateInRocksDb
-
-    Notes
-    -----
     **(Z1)** Memory of RocksDB. `m` stores of an executor share a bound of write buffers `W`,
     indexes and filters `F`, and blocks of rows `C`. Of `S` state rows with `b` bytes, a batch
     writes `u`, and they stay in the buffers for `k` batches: 1, or with changelogs as many as there

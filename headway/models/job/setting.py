@@ -148,8 +148,6 @@ def duration_model(
     batch_rows : float, >= 0, optional
         If given, stages whose tasks follow the rows have those of a batch of these rows.
 
-    Notes
-    -----
     **(T1)** A batch of `n` rows takes `D(n) = Σ_j d_j + Σ_ℓ M_ℓ(n)` on average: the mean times
     `d_j` of the driver's phases, and one makespan per level of stages, since a level begins when
     the one before has ended. The rest of Spark's `addBatch`, without its stages, counts as a driver
@@ -190,10 +188,6 @@ def _stages_on(profile: JobProfile, num_slots: int) -> tuple[StageProfile, ...]:
 def after_commit_s(profile: JobProfile) -> float:
     """Time of a batch that passes after its rows are committed: no row waits for it [s] (T1).
 
-    Parameters
-    ----------
-    profile : JobProfile
-
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> after_commit_s(profile)
@@ -215,8 +209,6 @@ def settled_batch_rows(
     factor : float or (n,) array, > 0
         Multiplies every duration.
 
-    Notes
-    -----
     **(T3)** Settled rows: `n = λ max(B, fD(n))`, with `f` a factor on all durations. `D` is
     concave, so Newton's rule converges from above to the largest solution. Where `λ fD'(n) ≥ 1`,
     the rows are quadrupled instead; beyond `10^15` there is no solution. Where tasks
@@ -286,8 +278,6 @@ def setting_law(
     rows : (n,) array, optional
         Those of `settled_batch_rows`, if they were computed already.
 
-    Notes
-    -----
     **(T6)** The distributions of a configuration are those of (B1)-(B6) and (B15) with the tangent
     of `fD` at the settled rows: `b = fD'(n)`, `a = fD(n) - bn`. The share `ρ` (`autocorrelation`)
     of the noise variance lasts, and `ψ` of that (`persistence_ratio`) remains from a batch to the

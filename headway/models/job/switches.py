@@ -33,12 +33,6 @@ def turned(profile: JobProfile, switch: Switch) -> TurnedJob | str:
 
     Whether the switch can be turned at all is asked elsewhere.
 
-    Parameters
-    ----------
-    profile : JobProfile
-    switch : Switch
-        What is turned.
-
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> async_job = turned(profile, Switch.ASYNC_PROGRESS)
@@ -75,9 +69,10 @@ def _log_phases_s(profile: JobProfile) -> Mapping[str, float]:
 
 
 def _async_progress(profile: JobProfile) -> TurnedJob | str:
-    saved = TimesSaved(_log_phases_s(profile), {})
-    if not sum(saved.phases_s.values()):
+    phases_s = _log_phases_s(profile)
+    if not sum(phases_s.values()):
         return "the log shows no times of the offset and commit logs"
+    saved = phases_s, dict[int, float]()
     return turned_job(profile, saved, saved, saved)
 
 
@@ -104,7 +99,7 @@ def _changelog(profile: JobProfile) -> TurnedJob | str:
             snapshot_s = sum(_per_store_s(operator, name) for name in _SNAPSHOT_METRICS)
             return fewer_ratio * snapshot_s + upload_s - min(file_s, of_upload_ratio * upload_s)
 
-        return TimesSaved({}, _per_task_s(profile, of_store_s))
+        return {}, _per_task_s(profile, of_store_s)
 
     file_s, any_s = file_time_s(profile), float("inf")
     return turned_job(profile, saved(file_s, 0.5), saved(any_s, 1.0), saved(0.0, 1.0))
@@ -128,7 +123,7 @@ def _rocksdb(profile: JobProfile) -> TurnedJob | str:
     if state is None or state.updated_rows is None or state.updated_row_s is None:
         return "the log does not say how many rows of state a batch writes"
     file_s, stores = file_time_s(profile), _per_task_s(profile, lambda _operator: 1.0)
-    saved = []
+    saved: list[TimesSaved] = []
     for end, gc_share, file_share in ((1, 0.5, 1.0), (2, 0.0, 1.0), (0, 1.0, 0.0)):
         tasks_s = {}
         for index, num_stores in stores.items():
@@ -144,7 +139,7 @@ def _rocksdb(profile: JobProfile) -> TurnedJob | str:
                 - share * state.updated_rows * ROCKSDB_ROW_S.value[end]
                 - ROCKSDB_TASK_S.value[end]
             )
-        saved.append(TimesSaved({}, tasks_s))
+        saved.append(({}, tasks_s))
     stages = tuple(replace(stage, task_per_state_row_s=0.0) for stage in profile.stages)
     return turned_job(replace(profile, stages=stages), *saved)
 
@@ -165,11 +160,11 @@ def _file_manager(profile: JobProfile) -> TurnedJob | str:
     operators = _operators_by_stage(profile)
     if isinstance(operators, str) and profile.shape.stateful_operators:
         return operators
-    saved = []
+    saved: list[TimesSaved] = []
     for log_ratio, commit_ratio in zip(LOG_LEFT_RATIO.value, COMMIT_LEFT_RATIO.value, strict=True):
         phases_s = _log_phases_s(profile)
         logs_s = {name: (1.0 - log_ratio) * time_s for name, time_s in phases_s.items()}
-        saved.append(TimesSaved(logs_s, _commits_s(profile, 1.0 - commit_ratio)))
+        saved.append((logs_s, _commits_s(profile, 1.0 - commit_ratio)))
     most, expected, least = saved
     return turned_job(profile, expected, least, most)
 
@@ -180,10 +175,8 @@ def _no_checksums(profile: JobProfile) -> TurnedJob | str:
     **(Y6)** Spark writes a file of state and its checksum at the same time, so that checksums take
     a small share `κ` of a commit. The files of state become half as many (F1).
     """
-    low, expected, high = (
-        TimesSaved({}, _commits_s(profile, ratio)) for ratio in CHECKSUM_RATIO.value
-    )
-    return turned_job(profile, expected, low, high)
+    low_s, expected_s, high_s = (_commits_s(profile, ratio) for ratio in CHECKSUM_RATIO.value)
+    return turned_job(profile, ({}, expected_s), ({}, low_s), ({}, high_s))
 
 
 def _commits_s(profile: JobProfile, ratio: float) -> dict[int, float]:
@@ -225,7 +218,7 @@ def _keep_loaded(profile: JobProfile) -> TurnedJob | str:
         stores_s = commit_s + updates_s / len(commits_s) / num_tasks
         expected[index] = max(_task_s(profile, index) - stores_s - stateless_s, least[index])
         most[index] = expected[index] + stateless_s
-    return turned_job(profile, *(TimesSaved({}, saved_s) for saved_s in (expected, least, most)))
+    return turned_job(profile, ({}, expected), ({}, least), ({}, most))
 
 
 def _no_empty_batches(profile: JobProfile) -> TurnedJob | str:
@@ -275,16 +268,12 @@ def _adaptive(profile: JobProfile) -> TurnedJob | str:
         else stage
         for stage in profile.stages
     )
-    nothing = TimesSaved({}, {})
+    nothing: TimesSaved = {}, {}
     return turned_job(replace(profile, stages=stages), nothing, nothing, nothing)
 
 
 def without_coalescing(profile: JobProfile) -> JobProfile:
     """The job with a task for each shuffle partition where adaptive execution coalesces them (Y8).
-
-    Parameters
-    ----------
-    profile : JobProfile
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")

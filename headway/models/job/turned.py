@@ -5,19 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from headway.domain import Z90, DriverPhase, JobProfile, StageProfile
 
-
-class TimesSaved(NamedTuple):
-    """What a batch takes less [s], or more where it is negative.
-
-    Phases of the driver by name, and of each task of the stages, by their indices.
-    """
-
-    phases_s: Mapping[str, float]
-    tasks_s: Mapping[int, float]
+#: What a batch takes less [s], or more where it is negative: phases of the driver by name, and of
+#: each task of the stages, by their indices.
+TimesSaved: TypeAlias = tuple[Mapping[str, float], Mapping[int, float]]
 
 
 class TurnedJob(NamedTuple):
@@ -39,7 +33,7 @@ def turned_job(
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> saved = TimesSaved({"wal_commit": 0.004}, {1: 0.01})
+    >>> saved = {"wal_commit": 0.004}, {1: 0.01}
     >>> turned = turned_job(profile, saved, saved, saved)
     >>> [round(job.stages[1].task_fixed_s, 4) for job in (profile, *turned)]
     [0.0231, 0.0131, 0.0153, 0.0102]
@@ -47,13 +41,12 @@ def turned_job(
     wider = math.exp(Z90 * profile.noise.run_to_run_ratio)
 
     def end(saved: TimesSaved, gain_ratio: float) -> JobProfile:
-        return with_times_saved(
-            profile,
-            TimesSaved(
-                {name: _at_end(saved_s, gain_ratio) for name, saved_s in saved.phases_s.items()},
-                {index: _at_end(saved_s, gain_ratio) for index, saved_s in saved.tasks_s.items()},
-            ),
+        phases_s, tasks_s = saved
+        at_end = (
+            {name: _at_end(saved_s, gain_ratio) for name, saved_s in phases_s.items()},
+            {index: _at_end(saved_s, gain_ratio) for index, saved_s in tasks_s.items()},
         )
+        return with_times_saved(profile, at_end)
 
     return TurnedJob(with_times_saved(profile, expected), end(least, 1.0 / wider), end(most, wider))
 
@@ -68,23 +61,22 @@ def with_times_saved(profile: JobProfile, saved: TimesSaved) -> JobProfile:
 
     Parameters
     ----------
-    profile : JobProfile
     saved : TimesSaved
         What is saved: of a task its fixed time, and where that is not enough, that of its rows.
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> with_times_saved(profile, TimesSaved({}, {})) == profile
+    >>> with_times_saved(profile, ({}, {})) == profile
     True
     """
+    phases_s, tasks_s = saved
     return replace(
         profile,
         driver_phases=tuple(
-            _shorter_phase(phase, saved.phases_s.get(phase.name, 0.0))
-            for phase in profile.driver_phases
+            _shorter_phase(phase, phases_s.get(phase.name, 0.0)) for phase in profile.driver_phases
         ),
         stages=tuple(
-            _with_shorter_tasks(profile, stage, saved.tasks_s.get(index, 0.0))
+            _with_shorter_tasks(profile, stage, tasks_s.get(index, 0.0))
             for index, stage in enumerate(profile.stages)
         ),
     )
@@ -108,12 +100,6 @@ def _with_shorter_tasks(profile: JobProfile, stage: StageProfile, saved_s: float
 
 def task_rows(profile: JobProfile, stage: StageProfile) -> float:
     """Rows of a task of a stage in the last profiled run, on average (T2).
-
-    Parameters
-    ----------
-    profile : JobProfile
-    stage : StageProfile
-        One of its stages.
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from headway.domain import (
@@ -13,7 +11,6 @@ from headway.domain import (
     JobProfile,
     ObservedArrivals,
 )
-from headway.models.arrays import Array, Numeric
 from headway.models.batches.windows import (
     Lags,
     WindowLatency,
@@ -21,41 +18,14 @@ from headway.models.batches.windows import (
     update_window_latency,
 )
 from headway.models.job.setting import SettingLaw
-from headway.models.laws.inverse import averaged_quantile_s
 
 _FINAL_IN_ONE_BATCH = ("update", "complete")
 # Spark's watermark counts whole milliseconds, and a window that ends on it has ended.
 _HALF_A_MILLISECOND_S = 0.0005
 
 
-class WindowLaw(NamedTuple):
-    """Latency from the end of a window to the commit of its final result: theory.md (T5).
-
-    Arrays have the shape of the settings.
-    """
-
-    latency: WindowLatency
-    setting: SettingLaw
-
-    def mean_s(self) -> Array:
-        """Mean [s]; ``inf`` where unstable."""
-        return self.latency.mean_s
-
-    def cdf(self, x_s: Numeric) -> Array:
-        """Share of windows that are final within ``x_s`` of their end."""
-        return self.latency.cdf(x_s)
-
-    def quantile_s(self, q: Numeric) -> Array:
-        """Quantile [s]; ``inf`` where unstable."""
-        return averaged_quantile_s(self.cdf, self.mean_s(), q, self.setting.is_stable)
-
-
 def why_no_window_law(profile: JobProfile) -> Finding | None:
     """What the profile lacks on its windows; None if it has none, or lacks nothing (T5).
-
-    Parameters
-    ----------
-    profile : JobProfile
 
     >>> from dataclasses import replace
     >>> from headway.formats.profile_file import load_profile
@@ -83,15 +53,9 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
     return None
 
 
-def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
+def window_law(profile: JobProfile, law: SettingLaw) -> WindowLatency | None:
     """The window latency at the settings of a law, if the profile has all that windows need.
 
-    Parameters
-    ----------
-    law : SettingLaw, of the batches
-
-    Notes
-    -----
     **(T5)** The window latency of a profiled job is (W2) or (W3) with the slide, watermark delay
     and output mode of its plan. The lags are the distances from the newest event times of batches
     to their triggers, which include the gap between rows, with the shares of batches that had them:
@@ -127,7 +91,7 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
     >>> windowed = replace(profile, shape=shape, observed_arrivals=arrivals)
     >>> model = duration_model(windowed, 2, 8)
     >>> batches = setting_law(windowed, model, rate_per_s=16e3, trigger_s=2.0)
-    >>> float(window_law(windowed, batches).mean_s())
+    >>> float(window_law(windowed, batches).mean_s)
     2.381
     """
     shape, arrivals = profile.shape, profile.observed_arrivals
@@ -140,10 +104,10 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
         # The last row of a session arrives one gap before its end.
         gap_s = window.size_s if window.kind == "session" else 0.0
         lags = newest_row_lags(arrivals, -gap_s)
-        return WindowLaw(update_window_latency(law.state, slide_s, lags), law)
+        return update_window_latency(law.state, slide_s, lags)
     assert shape.windows_wait_s is not None
     lags = newest_row_lags(arrivals)
-    return WindowLaw(append_window_latency(law.state, slide_s, shape.windows_wait_s, lags), law)
+    return append_window_latency(law.state, slide_s, shape.windows_wait_s, lags)
 
 
 def newest_row_lags(arrivals: ObservedArrivals, more_s: float = 0.0) -> Lags:
@@ -152,8 +116,7 @@ def newest_row_lags(arrivals: ObservedArrivals, more_s: float = 0.0) -> Lags:
     Parameters
     ----------
     arrivals : ObservedArrivals, with event times
-    more_s : float, optional
-        Added to each lag [s].
+    more_s : float, optional, added to each lag [s]
 
     >>> from headway.domain import EventTimeLag, ObservedArrivals
     >>> arrivals = ObservedArrivals(
@@ -164,13 +127,13 @@ def newest_row_lags(arrivals: ObservedArrivals, more_s: float = 0.0) -> Lags:
     ...         EventTimeLag(lag_s=0.001, batch_share=0.3),
     ...     ),
     ... )
-    >>> newest_row_lags(arrivals, 1.0).lag_s.tolist()
-    [0.9995, 1.0005]
+    >>> newest_row_lags(arrivals, 1.0)
+    (array([0.9995, 1.0005]), array([0.7, 0.3]))
     """
     lags = arrivals.lags
     lag_s = np.array([lag.lag_s for lag in lags]) - _HALF_A_MILLISECOND_S + more_s
     share = np.array([lag.batch_share for lag in lags])
-    return Lags(lag_s, share / share.sum())
+    return lag_s, share / share.sum()
 
 
 def _slide_s(window: EventTimeWindow) -> float:

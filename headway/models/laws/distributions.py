@@ -25,15 +25,10 @@ def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
 
     Parameters
     ----------
-    x : float or (n,) array
-        Any unit; the result is 0 at and below zero.
-    mean : float or (n,) array, > 0
-        Unit of ``x``.
-    cv : float or (n,) array, >= 0
-        0 is a constant. [-]
+    x : float or (n,) array, any unit; the result is 0 at and below zero
+    mean : float or (n,) array, > 0, unit of ``x``
+    cv : float or (n,) array, >= 0: 0 is a constant
 
-    Notes
-    -----
     **(D2)** Distribution function and quantile of a lognormal: `F(x) = Φ(z)` with
     `z = ln(x/m)/s + s/2`, and `Q(q) = m e^(s Φ^-1(q)-s^2/2)`. A constant is treated as a lognormal
     of width `10^-9`, so that one formula covers all cases.
@@ -54,8 +49,7 @@ def lognormal_quantile(q: Numeric, mean: Numeric, cv: Numeric) -> Array:
     ----------
     q : float or (n,) array, 0 to 1
     mean : float or (n,) array, > 0
-    cv : float or (n,) array, >= 0
-        0 is a constant. [-]
+    cv : float or (n,) array, >= 0: 0 is a constant
 
     >>> float(lognormal_quantile(0.99, 5.0, 0.2))
     7.77
@@ -75,8 +69,6 @@ def lognormal_partial_expectation(x: Numeric, mean: Numeric, cv: Numeric) -> Arr
     x, mean, cv
         Of ``D``, as in `lognormal_cdf`.
 
-    Notes
-    -----
     **(D3)** Partial expectation of a lognormal:
     `G(x) = E[(x-D)^+] = ∫_(-∞)^x F = x Φ(z) - m Φ(z-s)` for `x > 0`, else 0.
 
@@ -102,16 +94,11 @@ def uniform_plus_lognormal_cdf(
 
     Parameters
     ----------
-    x : float or (n,) array
-        Where to evaluate. [s]
-    interval_s : float or (n,) array, >= 0
-        Length of the uniform wait. [s]
+    x : float or (n,) array, where to evaluate [s]
+    interval_s : float or (n,) array, >= 0, length of the uniform wait [s]
     mean_s : float or (n,) array, > 0
-    sd_s : float or (n,) array, >= 0
-        0 is a constant. [s]
+    sd_s : float or (n,) array, >= 0: 0 is a constant [s]
 
-    Notes
-    -----
     **(D4)** A wait `U` that is uniform on `[0, B]` plus an independent duration `D`:
     `P(U+D ≤ x) = (G(x)-G(x-B))/B`, and `F(x)` in the limit of `B → 0`. Exact; quantiles by
     bisection.
@@ -142,10 +129,8 @@ def bisect_increasing(
 
     Parameters
     ----------
-    function : callable
-        Increasing in each element of its array argument.
-    target : (n,) array
-        Value to reach.
+    function : callable, increasing in each element of its array argument
+    target : (n,) array, value to reach
     low, high : (n,) arrays, finite
         Brackets: the function is below the target at ``low`` and reaches it at ``high``.
 

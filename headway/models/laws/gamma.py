@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 
+from headway.few_numbers import together
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.normal import ndtr
 
@@ -32,11 +33,8 @@ def gammainc(shape: Numeric, x: Numeric) -> Array:
     Parameters
     ----------
     shape : float or array, > 0
-    x : float or array
-        Below 0 the probability is 0.
+    x : float or array: below 0 the probability is 0
 
-    Notes
-    -----
     **(D10)** Distribution function of a gamma distribution of shape `k` and scale 1: the
     regularised incomplete gamma function `P(k, x)`. Below `x = k+1` by its power series, above it
     by the continued fraction of `Q = 1-P`. From `k = 20` on, for `x` within 30% of the mean, by
@@ -70,11 +68,8 @@ def gammaincinv(shape: Numeric, probability: Numeric) -> Array:
     Parameters
     ----------
     shape : float or array, > 0
-    probability : float or array, 0 to 1
-        0 and 1 give 0 and ``inf``.
+    probability : float or array, 0 to 1: 0 and 1 give 0 and ``inf``
 
-    Notes
-    -----
     **(D11)** Quantile of a gamma distribution: `ln P` and `ln Q` are concave functions of `ln x`.
     Newton's rule for the smaller of the two tails therefore approaches the quantile from one side,
     without overshooting: from below, from the larger of `(p Γ(k+1))^(1/k)` and `k-sqrt(-2k ln p)`;
@@ -84,9 +79,7 @@ def gammaincinv(shape: Numeric, probability: Numeric) -> Array:
     >>> float(gammaincinv(1.0, 0.5))  # ln 2
     0.693147
     """
-    shapes, probs = np.broadcast_arrays(
-        np.asarray(shape, dtype=np.float64), np.asarray(probability, dtype=np.float64)
-    )
+    shapes, probs = together(shape, probability)
     quantile = np.where(probs > 0.0, np.inf, 0.0)
     is_inside = (probs > 0.0) & (probs < 1.0)
     if np.any(is_inside):
@@ -147,9 +140,7 @@ def log_excess(ratio: Numeric) -> Array:
 
 def _tails(shape: Numeric, x: Numeric) -> tuple[Array, Array]:
     """Probabilities of at most ``x``, and of more."""
-    shapes, values = np.broadcast_arrays(
-        np.asarray(shape, dtype=np.float64), np.asarray(x, dtype=np.float64)
-    )
+    shapes, values = together(shape, x)
     is_inside = values > 0.0
     lower = np.zeros(values.shape)
     upper = np.ones(values.shape)

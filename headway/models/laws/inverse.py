@@ -24,12 +24,9 @@ def averaged_quantile_s(
 
     Parameters
     ----------
-    cdf : callable
-        Takes times [s], in the broadcast shape of ``q`` and the settings.
-    guess_s : (n,) array, > 0
-        Where the search starts, about the mean; ignored where unstable. [s]
-    q : float or array, 0 < q < 1
-        Broadcasts against the settings.
+    cdf : callable, takes times [s], in the broadcast shape of ``q`` and the settings
+    guess_s : (n,) array, > 0, where the search starts, about the mean; ignored where unstable [s]
+    q : float or array, 0 < q < 1, broadcasts against the settings
     stable : (n,) bool array
         Settings that have a stationary distribution; the quantile is ``inf`` elsewhere.
 
@@ -97,12 +94,9 @@ def last_kept(
 
     Parameters
     ----------
-    excess : callable
-        Increasing; may be infinite.
-    low, high : int
-        An integer at which it is not above zero, and one at which it is.
-    at_low, at_high : float
-        Values of the function at these two.
+    excess : callable, increasing; may be infinite
+    low, high : int, an integer at which it is not above zero, and one at which it is
+    at_low, at_high : float, values of the function at these two
 
     Notes
     -----
@@ -143,16 +137,11 @@ def last_kept_near(
 
     Parameters
     ----------
-    excess : callable
-        Increasing; may be infinite.
-    low, high : int
-        An integer at which it is known not to be above zero, and one at which it is.
-    guess : int
-        Where to begin.
-    slope : float, > 0
-        About how much the function grows from an integer to the next.
-    at_low : float, <= 0, optional
-        Value of the function at the lower end.
+    excess : callable, increasing; may be infinite
+    low, high : int, an integer at which it is known not to be above zero, and one at which it is
+    guess : int, where to begin
+    slope : float, > 0, about how much the function grows from an integer to the next
+    at_low : float, <= 0, optional, value of the function at the lower end
 
     Notes
     -----

@@ -30,11 +30,8 @@ def slow_mode(log_values: Array) -> tuple[float, float]:
 
     Parameters
     ----------
-    log_values : (n,) array
-        Logarithms of measured over modelled durations.
+    log_values : (n,) array, logarithms of measured over modelled durations
 
-    Notes
-    -----
     **(E8)** Slow mode of `ln(D/model)`: two normal distributions, fitted by expectation and
     maximisation, are compared with one. They are accepted if `2 Δ ℓ - 3 ln N ≥ 10` (log-likelihood
     `ℓ`, `N` values), if the means are two standard deviations apart, and if the slower one contains

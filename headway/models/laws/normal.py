@@ -136,8 +136,7 @@ def ndtri(prob: Numeric) -> Array:
 
     Parameters
     ----------
-    prob : float or (n,) array, 0 to 1
-        0 and 1 give the infinities.
+    prob : float or (n,) array, 0 to 1; 0 and 1 give the infinities
 
     >>> round(float(ndtri(0.95)), 5)
     1.64485

@@ -30,8 +30,6 @@ def max_normal(num_values: int) -> MeanAndSd:
     ----------
     num_values : int, >= 1
 
-    Notes
-    -----
     **(X1)** Moments of the largest of `n` standard normal values, from its density
     `n φ(z) Φ(z)^(n-1)` by the trapezoid rule with step 0.05. Exact to rounding.
 
@@ -54,8 +52,6 @@ def max_lognormal(num_values: int, cv: float) -> MeanAndSd:
     num_values : int, >= 1
     cv : float, 0 to 100
 
-    Notes
-    -----
     **(X2)** The largest of `n` lognormal values is the one with the largest normal score, so its
     moments are those of `e^(sz-s^2/2)` under the density of (X1). Exact. Normal instead of
     lognormal values would make the mean 29% low for 32 values of cv 1.

@@ -16,13 +16,9 @@ def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array)
     Parameters
     ----------
     q : float or (n,) array, 0 to 1
-    low, high : (k,) arrays, low <= high
-        Ends of the parts; equal ends are an atom.
-    weight : (k,) array, >= 0, not all 0
-        They need not add up to 1.
+    low, high : (k,) arrays, low <= high, ends of the parts; equal ends are an atom
+    weight : (k,) array, >= 0, not all 0, they need not add up to 1
 
-    Notes
-    -----
     **(D5)** Mixture of uniform distributions on `[l_k, h_k]` with weights `w_k`: the distribution
     function is piecewise linear and jumps where `l_k = h_k`. A quantile is found by a search among
     the bends and one interpolation. Exact.

@@ -35,10 +35,8 @@ def source_work_s(cost_s: Sequence[float], selectivity_ratio: Sequence[float]) -
 
     Parameters
     ----------
-    cost_s : (k,) sequence, > 0
-        Time per input of each operator.
-    selectivity_ratio : (k,) sequence, > 0
-        Outputs per input of each operator.
+    cost_s : (k,) sequence, > 0, time per input of each operator
+    selectivity_ratio : (k,) sequence, > 0, outputs per input of each operator
 
     >>> source_work_s([1e-5, 2e-5, 3e-5, 4e-6], [1.0, 0.5, 2.0, 1.0]) * 1e6
     array([10., 20., 15.,  4.])
@@ -61,14 +59,10 @@ def pipelined_allocation(
 
     Parameters
     ----------
-    work_s : (k,) sequence, > 0
-        Worker time per tuple of the source, as from `source_work_s`.
-    most_workers : (k,) sequence, > 0
-        Most workers that each operator can use; ``inf`` for no limit.
+    work_s : (k,) sequence, > 0, worker time per tuple of the source, as from `source_work_s`
+    most_workers : (k,) sequence, > 0, most workers that each operator can use; ``inf`` for no limit
     num_workers : float, > 0
 
-    Notes
-    -----
     **(O1)** All operators at the same time: `X = min(n/Σ d_i, min_i M_i/d_i)` tuples of the source
     per second, with `d_i = c_i s_1...s_(i-1)` the worker-seconds per tuple of the source and `M_i`
     the maximum number of workers of an operator, which has `X d_i` workers. This is an exact upper
@@ -121,8 +115,7 @@ def water_filled_slots(
 
     Parameters
     ----------
-    work_s : (k,) sequence, > 0
-        Slot time of each stage per row of the source.
+    work_s : (k,) sequence, > 0, slot time of each stage per row of the source
     num_slots : int, at least the number of stages
     tied : (k,) sequence of int, optional
         Stages with the same number have equally many tasks, like stateful shuffles; by default,
@@ -130,8 +123,6 @@ def water_filled_slots(
     most_tasks : (k,) sequence, >= 1, optional
         Maximum number of tasks of each stage, e.g. partitions of the source; no limit by default.
 
-    Notes
-    -----
     **(O9)** Whole slots: maximise `min_i t_i/d_i` with `Σ t_i ≤ C` by giving the next slots to the
     stage, or the tied stages, with the least `t_i/d_i`, until they no longer fit or the stage has
     its maximum number of tasks. Exact, since any better setting would give that stage more slots.

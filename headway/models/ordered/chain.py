@@ -85,8 +85,7 @@ def most_workers(operator: Operator, num_workers: int) -> float:
 
     Parameters
     ----------
-    num_workers : int, >= 1
-        Workers of the machine.
+    num_workers : int, >= 1, workers of the machine
 
     >>> ten = Operator(name="t", type=OperatorType.PARTITIONED, cost_s=1.0, partitions=10)
     >>> most_workers(ten, 16), most_workers(ten, 4)
@@ -112,11 +111,8 @@ def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) ->
 
     Parameters
     ----------
-    reordered : bool
-        Whether putting outputs in order takes time, as ``pipeline.reordering`` says.
+    reordered : bool, whether putting outputs in order takes time, as ``pipeline.reordering`` says
 
-    Notes
-    -----
     **(O10)** A chain with order preserved: the largest `X` with `Σ_i w_i(X s_1...s_(i-1)) ≤ n`,
     where `w_i` is the number of workers with this throughput by (O3), at most `M_i`. Equal to (O1)
     if ordering costs nothing. Throughput is interpolated linearly between whole numbers of workers.
@@ -183,8 +179,7 @@ def operator_latency(
 
     Parameters
     ----------
-    operator : Operator
-        One of ``pipeline.operators``.
+    operator : Operator, one of ``pipeline.operators``
     num_busy : float, > 0
         Workers that are busy with it, e.g. from `pipeline_allocation`.
 
@@ -259,10 +254,8 @@ def on_spark(
 
     Parameters
     ----------
-    pipeline : OrderedPipeline
-        Each of its operators becomes a stage.
-    num_slots : int, >= 1, optional
-        As many as the pipeline has workers by default.
+    pipeline : OrderedPipeline, each of its operators becomes a stage
+    num_slots : int, >= 1, optional, as many as the pipeline has workers by default
 
     >>> chain = tuple(Operator(name=str(c), type=OperatorType.STATELESS, cost_s=c * 1e-6)
     ...               for c in (10, 20, 15, 4))

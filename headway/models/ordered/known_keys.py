@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import field, fields
 
 from headway.domain import StageProfile
 from headway.lazy_classes import dataclass
@@ -12,26 +12,42 @@ from headway.models.stages.spark_hash import Int32Array, known_partition_loads
 from headway.models.stages.spark_hash64 import Int64Array
 
 
-class KnownLoads:
-    """Shares of the rows of a stage by partition, from hash and frequency of its keys.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KeyedStage(StageProfile):
+    """A stage for which a file contains the frequency of each key.
 
-    Keys that are not listed have ``other_share`` of the rows, which is taken as evenly spread.
+    ``hashes`` and ``weights`` are those of the listed keys; the others have ``other_share`` of the
+    rows, which is taken as evenly spread. Makespans are remembered by partitions and slots.
     """
 
-    def __init__(
-        self, hashes: Int32Array | Int64Array, weights: Array, other_share: float = 0.0
-    ) -> None:
-        if not 0.0 <= other_share < 1.0:
-            raise ValueError(f"other_share is {other_share}; expected at least 0, below 1")
-        self._hashes, self._weights, self._other_share = hashes, weights, other_share
-        self._makespans: dict[tuple[int, int], float] = {}
+    hashes: Int32Array | Int64Array
+    weights: Array
+    other_share: float = 0.0
+    makespans: dict[tuple[int, int], float] = field(default_factory=dict)
 
-    def of(self, shuffle_partitions: int) -> Array:
-        """Share of each partition. [-]"""
-        listed_shares = known_partition_loads(self._hashes, self._weights, shuffle_partitions)
-        return listed_shares * (1.0 - self._other_share) + self._other_share / shuffle_partitions
+    def __post_init__(self) -> None:
+        StageProfile.__post_init__(self)  # slots make a new class, which `super` does not know
+        if not 0.0 <= self.other_share < 1.0:
+            raise ValueError(f"other_share is {self.other_share}; expected at least 0, below 1")
 
-    def makespan_ratio(self, shuffle_partitions: int, num_slots: int) -> float:
+    @classmethod
+    def of(
+        cls,
+        stage: StageProfile,
+        hashes: Int32Array | Int64Array,
+        weights: Array,
+        other_share: float = 0.0,
+    ) -> KeyedStage:
+        """The same stage with its keys."""
+        values = {member.name: getattr(stage, member.name) for member in fields(StageProfile)}
+        return cls(**values, hashes=hashes, weights=weights, other_share=other_share)
+
+    def shares_at(self, shuffle_partitions: int) -> Array:
+        """Share of the rows in each partition. [-]"""
+        listed_shares = known_partition_loads(self.hashes, self.weights, shuffle_partitions)
+        return listed_shares * (1.0 - self.other_share) + self.other_share / shuffle_partitions
+
+    def row_makespan_ratio(self, num_tasks: int, num_slots: int) -> float | None:
         r"""Time until the last task has processed its rows, over the time of all rows one by one.
 
         It lies between ``1 / num_slots`` and 1. Each partition is a task.
@@ -40,32 +56,9 @@ class KnownLoads:
         is the makespan (K9) of the loads by (K1); keys that are not listed count as evenly spread
         (see K3). If the keys are given, it replaces the share `h` of one heavy key in (T2). Exact
         without noise and fixed times of tasks. The makespan of equal tasks is a lower bound.
-
-        >>> import numpy as np
-        >>> from headway.models.stages.spark_hash import spark_hash
-        >>> loads = KnownLoads(spark_hash(["a", "ab", "abc"], "string"), np.array([2.0, 1.0, 1.0]))
-        >>> loads.makespan_ratio(4, 2), loads.makespan_ratio(4, 1)
-        (0.5, 1.0)
         """
-        setting = shuffle_partitions, num_slots
-        if setting not in self._makespans:
-            makespan = dealt_makespan_s(self.of(shuffle_partitions), num_slots)
-            self._makespans[setting] = float(makespan)
-        return self._makespans[setting]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class KeyedStage(StageProfile):
-    """A stage for which a file contains the frequency of each key."""
-
-    loads: KnownLoads
-
-    @classmethod
-    def of(cls, stage: StageProfile, loads: KnownLoads) -> KeyedStage:
-        """The same stage with its keys."""
-        field_values = {field.name: getattr(stage, field.name) for field in fields(StageProfile)}
-        return cls(**field_values, loads=loads)
-
-    def row_makespan_ratio(self, num_tasks: int, num_slots: int) -> float | None:
-        """By the hash of the keys themselves (K11)."""
-        return self.loads.makespan_ratio(num_tasks, num_slots)
+        setting = num_tasks, num_slots
+        if setting not in self.makespans:
+            makespan = dealt_makespan_s(self.shares_at(num_tasks), num_slots)
+            self.makespans[setting] = float(makespan)
+        return self.makespans[setting]

@@ -22,8 +22,6 @@ def first_bucket_ids(shuffle_partitions: int) -> NDArray[np.int64]:
     ----------
     shuffle_partitions : int, >= 1
 
-    Notes
-    -----
     **(K7)** Bucket numbers: for each partition `j`, the first `i ≥ 0` with
     `pmod(Murmur3(int i, 42), P) = j` by (K1). The numbers `0..P-1` themselves would miss a third of
     the partitions. Exact.
@@ -54,8 +52,6 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> tuple[NDArray[np.int6
         spread evenly over the partitions.
     shuffle_partitions : int, >= 1
 
-    Notes
-    -----
     **(K8)** Placed keys: heaviest first, each to the least loaded partition. The fullest partition
     has at most `max(p_1, (4/3-1/(3P)) max_load*)`, with `max_load*` the best possible value (Graham
     1969, doi:10.1137/0117039), and no placement is below `max(p_1, 1/P)`.
@@ -127,18 +123,12 @@ def skewed_stage_s(
 
     Parameters
     ----------
-    loads : (b, P) array, >= 0
-        Share of the rows in each partition, for each batch to be drawn.
+    loads : (b, P) array, >= 0, share of the rows in each partition, for each batch to be drawn
     num_slots : int, >= 1
-    batch_rows : float, >= 0
-        Mean number of rows that enter the stage per batch.
-    task_fixed_s, task_per_row_s : float, >= 0
-        Time of a task without rows, and of each row.
-    task_noise_ratio : float, >= 0
-        Coefficient of variation of tasks with equally many rows.
+    batch_rows : float, >= 0, mean number of rows that enter the stage per batch
+    task_fixed_s, task_per_row_s : float, >= 0, time of a task without rows, and of each row
+    task_noise_ratio : float, >= 0, coefficient of variation of tasks with equally many rows
 
-    Notes
-    -----
     **(K10)** A stage under skew: Poisson rows in each partition, task times lognormal around
     `t_0 + t_1 x`, makespan by (K9). Even without noise, the rows of a key are processed one after
     another, so no number of partitions is faster than `t_0 + t_1 n p_1`.

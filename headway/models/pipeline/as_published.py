@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -22,15 +22,12 @@ from headway.models.stages.shared_resources import published_slowdown
 _SHORTEST_RATIO = 1e-9
 
 
-class ReducerArrivals(StrEnum):
-    """How batches arrive at the reducer's G/G/1 queue, which the paper does not specify."""
+ReducerArrivals: TypeAlias = Literal["in bulk", "Poisson", "clocked"]
+"""How batches arrive at the reducer's G/G/1 queue, which the paper does not specify.
 
-    IN_BULK = "in bulk"
-    """As they really arrive: all batches of a poll at once, then none for a period."""
-    POISSON = "Poisson"
-    """As if they arrived one by one, at random."""
-    CLOCKED = "clocked"
-    """As if they arrived one by one, evenly."""
+In bulk, as they really arrive: all batches of a poll at once, then none for a period; or as if they
+arrived one by one, at random or evenly.
+"""
 
 
 def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> PipelineLatency:
@@ -44,8 +41,6 @@ def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> Pi
     arrivals : ReducerArrivals
         Interpretation of the reducer's queue, on which the result depends strongly.
 
-    Notes
-    -----
     **(L11)** As published: phases are independent. Batching and heartbeat have mean `B/2` and
     variance `B^2/12`; processing takes half the batch, at the share of (R1). Queues are G/G/1, here
     by QNA (Q5). For the moments of the reducer's inter-arrival times the paper refers to a report
@@ -67,11 +62,8 @@ def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> P
 
     Parameters
     ----------
-    pipeline : Pipeline
-        With ``finalizing``.
+    pipeline : Pipeline, with ``finalizing``
 
-    Notes
-    -----
     **(L12)** As published, windows: the largest of `M_t` independent normals (X1), plus a share of
     the finalizing time `τ`. Key `i` of `k` is done after `i τ/k`, which has mean `τ/2 (1+1/k)` and
     variance `(τ^2)/12 (1-1/(k^2))`.
@@ -159,9 +151,9 @@ def _arrival_scv(
     arrivals: ReducerArrivals, loads: PipelineLoads, setting: PipelineSetting
 ) -> Array:
     """Squared variation of the time between two batches at a reducer."""
-    if arrivals is ReducerArrivals.POISSON:
+    if arrivals == "Poisson":
         return np.ones_like(loads.batches_per_poll)
-    if arrivals is ReducerArrivals.CLOCKED:
+    if arrivals == "clocked":
         return np.zeros_like(loads.batches_per_poll)
     # Zero within a poll, else whole poll periods.
     in_poll = np.minimum(np.asarray(setting.poll_period_s) / setting.shuffle_period_s, 1.0)

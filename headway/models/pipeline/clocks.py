@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.few_numbers import together
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.normal import ndtr
 
@@ -88,18 +89,10 @@ def poll_carry_over(
     >>> round(float(mean_s), 3), round(float(variance_s2), 2)
     (0.531, 0.82)
     """
-    period, work, noise, batch, mappers, ratio = np.broadcast_arrays(
-        *(
-            np.asarray(value, dtype=np.float64)[..., np.newaxis]
-            for value in (
-                poll_period_s,
-                work_per_poll_s,
-                work_variance_s2,
-                batch_s,
-                num_other_mappers,
-                shuffle_periods_per_poll,
-            )
-        )
+    of_polls = (poll_period_s, work_per_poll_s, work_variance_s2, batch_s)
+    period, work, noise, batch, mappers, ratio = (
+        values[..., np.newaxis]
+        for values in together(*of_polls, num_other_mappers, shuffle_periods_per_poll)
     )
     if not (np.all(work >= 0.0) and np.all(work < period) and np.all(ratio > 0.0)):
         raise ValueError("need 0 <= work_per_poll_s < poll_period_s and a positive ratio")
@@ -138,11 +131,9 @@ def last_packing(
     >>> round(float(mean_s), 4)
     0.1025
     """
-    period, batch, packed, mappers = np.broadcast_arrays(
-        *(
-            np.asarray(value, dtype=np.float64)[..., np.newaxis]
-            for value in (map_period_s, input_period_s, shuffle_period_s, num_mappers)
-        )
+    period, batch, packed, mappers = (
+        values[..., np.newaxis]
+        for values in together(map_period_s, input_period_s, shuffle_period_s, num_mappers)
     )
     # Input batches that end within one input period after the window's end still contain rows of
     # it. A mapper receives the last of these at a random time in its own period, and packs at a

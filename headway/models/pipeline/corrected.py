@@ -75,11 +75,8 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
 
     Parameters
     ----------
-    pipeline : Pipeline
-        With ``finalizing``.
+    pipeline : Pipeline, with ``finalizing``
 
-    Notes
-    -----
     **(L13)** Windows: the last rows of each mapper are mapped at a random time in `A` and packed at
     a random time in `B_sh` after that; the law of the largest of `M_t` such sums follows by
     quadrature of `F^M_t`. The poll and the queue behind it are common to all and are added once.
@@ -165,11 +162,8 @@ def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | 
     shortest, longest : Pipeline
         One pipeline at the shortest and at the longest shuffle and poll period of the range,
         otherwise equal.
-    quantile : float or None, 0 < quantile < 1
-        None is the mean.
+    quantile : float or None, 0 < quantile < 1; None is the mean
 
-    Notes
-    -----
     **(L15)** Lower bound over `B_sh` and `B_ch` in ranges: the busy shares of (L1) fall with both
     periods, so they, and the slowdowns (R3) that follow from them, are smallest at the upper ends.
     Every wait of (L2)-(L6) grows at least with its own period, and the queue of a poll is at least

@@ -168,11 +168,8 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
 
     Parameters
     ----------
-    latencies : tuple of PipelineLatency
-        Latencies of the rounds, at least one.
+    latencies : tuple of PipelineLatency, latencies of the rounds, at least one
 
-    Notes
-    -----
     **(L10)** Rounds in series: means and variances add up, and the two widest uniforms are kept.
     The paper gives each round a limit of its own, here in proportion to its latency. This is exact
     for means and too strict for quantiles.
@@ -217,8 +214,7 @@ def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> t
 
     Parameters
     ----------
-    limit_s : float or (n,) array, > 0
-        Limit of the whole.
+    limit_s : float or (n,) array, > 0, limit of the whole
     round_latencies_s : tuple of float or (n,) arrays, > 0
         Value of the limited metric for each round, at least one: its mean, or its quantile.
 

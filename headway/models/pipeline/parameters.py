@@ -204,12 +204,6 @@ class PipelineLoads(NamedTuple):
 def pipeline_loads(pipeline: Pipeline) -> PipelineLoads:
     r"""Rows and work per batch, and how busy each part is, all of one shape.
 
-    Parameters
-    ----------
-    pipeline : Pipeline
-
-    Notes
-    -----
     **(L1)** An input batch has `λ B_in/D_n` rows, and a mapper gets one every `A = B_in M_t/D_n`. A
     shuffle batch has `α λ B_sh/M_t` rows, a share `1/R_t` of them for each reducer. A poll finds
     `K = M_t B_ch/B_sh` batches. Counts have the squared variation `v = φ/(input rows)`. Stable only

@@ -29,17 +29,13 @@ def autocorrelated_service_wait(
 
     Parameters
     ----------
-    period_s : float, > 0
-        Time between jobs. [s]
+    period_s : float, > 0, time between jobs [s]
     service_s : float, > 0
-    service_cv : float, 0 to 2
-        Its coefficient of variation. [-]
+    service_cv : float, 0 to 2, its coefficient of variation
     autocorrelation : float, 0 to 0.98
         Correlation of the logarithms of successive services; services `k` jobs apart have its
         `k`-th power. [-]
 
-    Notes
-    -----
     **(V3)** Correlated batch durations, whose logarithms are autoregressive with coefficient `φ`:
     Spitzer's sums (Q10) with the cumulants of `n` successive services,
     `κ_2(n) = Σ_(d < n)(n-d) c_2(d)` and likewise `κ_3`. Here `c_j(d)` are the joint cumulants of

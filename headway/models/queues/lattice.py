@@ -146,9 +146,7 @@ def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
 
     Parameters
     ----------
-    law : LatticeLaw
-    step_s : float, > 0
-        New step, preferably a longer one. [s]
+    step_s : float, > 0, new step, preferably a longer one [s]
 
     >>> fine = LatticeLaw(step_s=1.0, lowest_index=0, probability=np.full(4, 0.25))
     >>> on_step(fine, 2.0).probability
@@ -171,8 +169,7 @@ def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
 
     Parameters
     ----------
-    width_s : float, >= 0
-        Longest time; 0 means no time. [s]
+    width_s : float, >= 0, longest time; 0 means no time [s]
     step_s : float, > 0
 
     >>> uniform_law(1.0, 0.5).probability
@@ -192,8 +189,7 @@ def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
 
     Parameters
     ----------
-    wait : WaitMoments
-        Of one queue, finite.
+    wait : WaitMoments, of one queue, finite
     step_s : float, > 0
 
     >>> law = zero_or_gamma_law(WaitMoments(np.array(1.0), np.array(3.0), np.array(0.5)), 0.01)
@@ -230,8 +226,6 @@ def smooth_quantile_s(law: LatticeLaw | None, q: Numeric) -> Array:
         unbounded.
     q : float or (n,) array, 0 < q < 1
 
-    Notes
-    -----
     **(V5)** Quantiles: the mass of each lattice time is spread evenly over its step. There are no
     atoms, since `VB` is uniform.
 

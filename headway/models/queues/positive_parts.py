@@ -19,10 +19,8 @@ def positive_parts(drift: Array, sd: Array, third: Array) -> tuple[Array, Array,
 
     Parameters
     ----------
-    drift : (n,) array
-        The negative of the mean, any unit.
-    sd : (n,) array, > 0
-        Standard deviation, unit of ``drift``.
+    drift : (n,) array, the negative of the mean, any unit
+    sd : (n,) array, > 0, standard deviation, unit of ``drift``
     third : (n,) array
         Third cumulant, unit of ``drift`` to the third; a gamma is reflected if it is negative.
 
@@ -74,13 +72,11 @@ def spitzer_terms(num_exact: int, last: float, nodes: Array, weights: Array) -> 
 
     Parameters
     ----------
-    num_exact : int, >= 1
-        Terms that are summed one by one. [-]
+    num_exact : int, >= 1, terms that are summed one by one
     last : float
         Number from which terms are negligible; if it is among the exact ones, there is no
         quadrature. [-]
-    nodes, weights : (k,) arrays
-        Gauss-Legendre on -1..1, for the remaining terms.
+    nodes, weights : (k,) arrays, Gauss-Legendre on -1..1, for the remaining terms
 
     >>> from headway.models.laws.distributions import gauss_legendre
     >>> nodes, weights = gauss_legendre(24)

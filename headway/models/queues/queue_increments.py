@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
 
-
-class Increment(NamedTuple):
-    """Cumulants of service minus inter-arrival time: mean [s], variance [s^2], third [s^3]."""
-
-    mean_s: Array
-    variance_s2: Array
-    third_central_s3: Array
+#: Cumulants of service minus inter-arrival time: mean [s], variance [s^2], third [s^3].
+Increment: TypeAlias = tuple[Array, Array, Array]
 
 
 def lognormal_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
@@ -59,8 +54,6 @@ def queue_increment(
     interarrival_third_central_s3, service_third_central_s3 : float or (n,) array
         Third central moments; that of a clock is 0, as is its variance.
 
-    Notes
-    -----
     **(Q7)** The increment `U = S - A` has mean `-m`, variance `κ_2 = Var S + Var A` and third
     cumulant `κ_3 = μ_3(S) - μ_3(A)`. Further, `β = m/sqrt(κ_2)` and `g = κ_3/κ_2^(3/2)`. The third
     central moment is `μ_3 = E^3(3c^4+c^6)` for a lognormal, `2E^3 c^4` for a gamma, and 0 for a
@@ -77,14 +70,14 @@ def queue_increment(
         raise ValueError("interarrival_s and service_s must be positive")
     if not (np.all(between_variance >= 0.0) and np.all(service_variance >= 0.0)):
         raise ValueError("variances must be non-negative")
-    return Increment(
+    return (
         service - between,
         between_variance + service_variance,
         np.asarray(service_third_central_s3, dtype=np.float64) - interarrival_third_central_s3,
     )
 
 
-def wait_decay_per_s(increment: Increment) -> Array:
+def wait_decay_per_s(mean_s: Numeric, variance_s2: Numeric, third_central_s3: Numeric) -> Array:
     r"""Rate at which the tail of the wait falls off, from three cumulants of the increment.
 
     The variance must be above 0. The rate is 0 if the queue is unstable. If the third moment is so
@@ -93,14 +86,14 @@ def wait_decay_per_s(increment: Increment) -> Array:
     **(Q14)** The tail of `W` decays as `e^(-η x)` (after Abate, Choudhury and Whitt 1995,
     doi:10.1287/opre.43.5.885), with `η = 2m/(κ_2/2+sqrt((κ_2^2)/4+(2 κ_3 m)/3) )`.
 
-    >>> float(wait_decay_per_s(Increment(np.array(-0.5), np.array(1.0), np.array(0.0))))
+    >>> float(wait_decay_per_s(-0.5, 1.0, 0.0))
     1.0
     """
-    variance = np.asarray(increment.variance_s2, dtype=np.float64)
+    variance = np.asarray(variance_s2, dtype=np.float64)
     if not np.all(variance > 0.0):
         raise ValueError("the increment must vary")
-    drift = np.maximum(-np.asarray(increment.mean_s, dtype=np.float64), 0.0)
-    discriminant = variance * variance / 4.0 + 2.0 * increment.third_central_s3 * drift / 3.0
+    drift = np.maximum(-np.asarray(mean_s, dtype=np.float64), 0.0)
+    discriminant = variance * variance / 4.0 + 2.0 * np.asarray(third_central_s3) * drift / 3.0
     return 2.0 * drift / (variance / 2.0 + np.sqrt(np.maximum(discriminant, 0.0)))
 
 

@@ -43,19 +43,14 @@ def qna_wait(
 
     Parameters
     ----------
-    interarrival_s : float or (n,) array, > 0
-        Mean time between arrivals. [s]
+    interarrival_s : float or (n,) array, > 0, mean time between arrivals [s]
     interarrival_scv : float or (n,) array, >= 0
         Its squared coefficient of variation; 0.8 to 1.5, see Notes. [-]
-    service_s : float or (n,) array, > 0
-        Mean service time. [s]
-    service_scv : float or (n,) array, >= 0
-        Its squared coefficient of variation. [-]
+    service_s : float or (n,) array, > 0, mean service time [s]
+    service_scv : float or (n,) array, >= 0, its squared coefficient of variation
     service_third_ratio : float or (n,) array, >= (1 + service_scv)^2
         Third moment of the service time over the cube of its mean; no law has a lower one. [-]
 
-    Notes
-    -----
     **(Q5)** QNA, Whitt (1983, doi:10.1002/j.1538-7305.1983.tb03204.x): the mean is `V` of (Q2),
     multiplied if `c_A ≤ 1` by the factor `exp(-(2(1-ρ)(1-c_A^2)^2)/(3 ρ(c_A^2+c_S^2)) )` of Kraemer
     and Langenbach-Belz (1976). `P(W > 0) = σ = ρ + (c_A^2-1) ρ(1-ρ) h` with
@@ -116,14 +111,11 @@ def pollaczek_khinchine_wait(
 
     Parameters
     ----------
-    interarrival_s : float or (n,) array, > 0
-        Mean time between arrivals. [s]
+    interarrival_s : float or (n,) array, > 0, mean time between arrivals [s]
     service_s : float or (n,) array, > 0
     service_second_moment_s2, service_third_moment_s3 : float or (n,) array, > 0
         Moments of the service time about zero; the second is at least ``service_s**2``.
 
-    Notes
-    -----
     **(Q6)** Pollaczek-Khinchine, Poisson arrivals: `E[W] = E[S^2]/2(E[A]-E[S])`,
     `Var W = E[W]^2 + E[S^3]/3(E[A]-E[S])`, `P(W > 0) = ρ`. Exact.
 
@@ -209,8 +201,6 @@ def gamma_wait_quantile_s(q: Numeric, wait: WaitMoments) -> Array:
 def lindley_waits_s(interarrival_s: Array, service_s: Array, first_wait_s: float = 0.0) -> Array:
     r"""Waits of given jobs in front of one server.
 
-    Arguments outside their ranges, or of different lengths, raise ``ValueError``.
-
     Parameters
     ----------
     interarrival_s : (n,) array, >= 0
@@ -218,8 +208,6 @@ def lindley_waits_s(interarrival_s: Array, service_s: Array, first_wait_s: float
     service_s : (n,) array, >= 0
     first_wait_s : float, >= 0
 
-    Notes
-    -----
     **(Q18)** Simulation: `W_(k+1) = (W_k+S_k-A_k)^+` (Lindley 1952, doi:10.1017/S0305004100027638),
     computed as the distance of a running sum from its running minimum. `A_k = 0` within a bulk.
     Correlated services have autoregressive normal logarithms.

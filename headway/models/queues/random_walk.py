@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from headway.few_numbers import together
 from headway.models.arrays import Array
 from headway.models.laws.distributions import gauss_legendre
 from headway.models.laws.gamma import gammainc, gammaincc, gammaln, log_excess
@@ -38,8 +39,6 @@ def shifted_gamma_wait(increment: Increment) -> WaitMoments:
     increment : Increment
         Service minus inter-arrival time; finite, with mean and skewness of any sign.
 
-    Notes
-    -----
     **(Q10)** Spitzer (1956, doi:10.1090/S0002-9947-1956-0079851-X): the `j`-th cumulant of `W` is
     `Σ_n 1/n E[(S_n^+)^j]` and `P(W = 0) = exp(-Σ_n 1/n P(S_n > 0))`, where `S_n` is the sum of `n`
     increments. `U` is taken as the shifted gamma with its three cumulants, reflected for `g < 0`
@@ -60,9 +59,7 @@ def shifted_gamma_wait(increment: Increment) -> WaitMoments:
     >>> float(wait.mean_s), float(wait.variance_s2), float(1.0 - wait.wait_prob)
     (0.10341, 0.10577, 0.83162)
     """
-    mean, variance, third = np.broadcast_arrays(
-        *(np.asarray(value, dtype=np.float64) for value in increment)
-    )
+    mean, variance, third = together(*increment)
     if not all(np.all(np.isfinite(value)) for value in (mean, variance, third)):
         raise ValueError("the increment must be finite")
     if not np.all(variance >= 0.0):

@@ -65,11 +65,8 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     ----------
     interarrival : QueueTime
         Time from one arrival to the next, or from one bulk to the next if jobs arrive in bulks.
-    service : QueueTime
-        Service time, in that case of the whole bulk.
+    service : QueueTime, service time, in that case of the whole bulk
 
-    Notes
-    -----
     **(Q17)** Choice of the method: (Q16) if both laws are known and fit into a million steps, each
     at most `sd[S-A]/50` and `E[S]/10`; (Q10) if three moments are known. With only two known
     moments, it is (Q5) if `0.8 ≤ c_A^2 ≤ 1.5`, else (Q10) with the third moments of a lognormal
@@ -109,8 +106,8 @@ def _lattice_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     """The wait with its law, or without if that does not fit on a lattice."""
     assert interarrival.on_lattice is not None
     assert service.on_lattice is not None
-    increment = _increment(interarrival, service)
-    sd_s = float(np.sqrt(increment.variance_s2))
+    increment = _, variance_s2, _ = _increment(interarrival, service)
+    sd_s = float(np.sqrt(variance_s2))
     # Without variation no lattice is needed, since cumulants are exact.
     if sd_s <= _NEGLIGIBLE * interarrival.mean_s:
         return Wait(moments=shifted_gamma_wait(increment))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from headway.models.arrays import Array
 from headway.models.queues.lattice import LatticeLaw, LatticeTooLongError
-from headway.models.queues.queue_increments import Increment, wait_decay_per_s
+from headway.models.queues.queue_increments import wait_decay_per_s
 
 _FEWEST_CELLS = 1 << 12
 _MOST_CELLS = 1 << 20
@@ -73,7 +73,7 @@ def lattice_wait(increment: LatticeLaw) -> tuple[LatticeLaw, float]:
 
 def _num_cells(increment: LatticeLaw) -> int:
     cumulants = (increment.mean_s, increment.variance_s2, increment.third_central_s3)
-    decay_per_s = float(wait_decay_per_s(Increment(*map(np.asarray, cumulants))))
+    decay_per_s = float(wait_decay_per_s(*cumulants))
     reach = _DECAY_LENGTHS / (decay_per_s * increment.step_s)
     # Half of the cells are positive times; partial sums and waits must not wrap around.
     needed_cells = 2.0 * (len(increment.probability) + reach)

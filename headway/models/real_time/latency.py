@@ -70,21 +70,17 @@ def real_time_latency(
 
     Parameters
     ----------
-    rate_per_s : float, > 0
-        Input rate of the query. [rows/s]
-    stages : sequence of RealTimeStage
-        Stages in order; every row that leaves one enters the next.
+    rate_per_s : float, > 0, input rate of the query [rows/s]
+    stages : sequence of RealTimeStage, stages in order; every row that leaves one enters the next
     num_slots : int
         Free slots of the cluster, at least one per task: else Spark would not start the query. [-]
-    trigger_s : float, > 0
-        Duration of a batch, the argument of the real-time trigger. [s]
+    trigger_s : float, > 0, duration of a batch, the argument of the real-time trigger [s]
     gap_s : float, >= 0
         Time between two batches - commit, planning, start of tasks - in which nothing is read. [s]
     flush_s : float, >= 0
         Longest wait in a buffer of the shuffle, see `shuffle_wait_limit_s`; 0 sends every row at
         once. [s]
-    dispersion : float, > 0
-        Variance over mean of row counts of the input; 1 is Poisson. [-]
+    dispersion : float, > 0, variance over mean of row counts of the input; 1 is Poisson
 
     >>> source = RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0)
     >>> counts = RealTimeStage(num_tasks=20, row_s=5e-4, row_cv=1.0)
@@ -121,14 +117,10 @@ def gap_probability(utilization_ratio: float, trigger_s: float, gap_s: float) ->
 
     Parameters
     ----------
-    utilization_ratio : float, 0 to below 1
-        Busy share of the busiest task. [-]
-    trigger_s : float, > 0
-        Duration of a batch. [s]
+    utilization_ratio : float, 0 to below 1, busy share of the busiest task
+    trigger_s : float, > 0, duration of a batch [s]
     gap_s : float, >= 0
 
-    Notes
-    -----
     **(N7)** A gap delays rows that arrive a time `t` after its start by `g - (1-ρ) t`, until its
     backlog is processed. This is a share `P = g/((1-ρ)(T+g))` of the rows, delayed by a time that
     is uniform on `[0, g]`; `ρ` is that of the busiest task. Exact in the fluid limit, and added to

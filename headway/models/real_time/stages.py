@@ -69,8 +69,6 @@ def required_slots(stages: Sequence[RealTimeStage]) -> int:
     ----------
     stages : sequence of RealTimeStage, at least one
 
-    Notes
-    -----
     **(N1)** Required slots: the sum of the tasks of all stages, i.e. the partitions of the source
     plus the shuffle partitions of every shuffle. With fewer slots, Spark rejects the query.
 
@@ -91,13 +89,9 @@ def sustainable_rate_per_s(
     Parameters
     ----------
     stages : sequence of RealTimeStage, at least one
-    trigger_s : float, > 0
-        Duration of a batch, the argument of the real-time trigger. [s]
-    gap_s : float, >= 0
-        Time between two batches, in which nothing is read. [s]
+    trigger_s : float, > 0, duration of a batch, the argument of the real-time trigger [s]
+    gap_s : float, >= 0, time between two batches, in which nothing is read [s]
 
-    Notes
-    -----
     **(N2)** Between two batches nothing is read for a gap `g`, during commit, planning and launch.
     Reading ends `T` after the plan was made, whenever tasks started. So `g` is the time between
     batch starts in excess of `T`, plus the time from the plan to the first task, plus the time to
@@ -121,13 +115,9 @@ def shuffle_wait_limit_s(pair_rate_per_s: float, row_bytes: float) -> float:
 
     Parameters
     ----------
-    pair_rate_per_s : float, >= 0
-        Rows that one task sends to one task of the next stage. [rows/s]
-    row_bytes : float, > 0
-        Size of a row in the buffer. [bytes]
+    pair_rate_per_s : float, >= 0, rows that one task sends to one task of the next stage [rows/s]
+    row_bytes : float, > 0, size of a row in the buffer [bytes]
 
-    Notes
-    -----
     **(N5)** Rows are not sent one by one: a writer collects them per reader and sends them when the
     buffer is 0.9 full or when its clock of period `F` ticks (`networkBufferSize` 32 KB,
     `networkBufferMaxWaitTimeMs` 50). `F` is the shorter of the clock's period and the time to fill

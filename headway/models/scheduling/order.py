@@ -92,16 +92,11 @@ def grant_order(
 
     Parameters
     ----------
-    policy : Policy
-        Any but ``auto``.
-    states : sequence of QueryState
-        Of the queries that wait.
+    policy : Policy, any but ``auto``
+    states : sequence of QueryState, of the queries that wait
     now_s : float
-    memory_is_short : bool
-        Whether the query that frees the most goes first (G7).
+    memory_is_short : bool, whether the query that frees the most goes first (G7)
 
-    Notes
-    -----
     **(G8)** Slack on Spark: a window needs two batches, one that reads its closing row and one that
     emits it: `e + W + δ + target - t - q(D_n+D_(n+1))`. A row needs one batch: oldest unread `+`
     target `-t - q(D)`. Number of batches at the same time: `⌈ D/D_executor⌉`; in local mode, where
@@ -235,7 +230,6 @@ def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> fl
 
     Parameters
     ----------
-    policy : Policy
     states : sequence of QueryState
     now_s : float
 
@@ -254,10 +248,6 @@ def slack_s(state: QueryState) -> float:
 
     It is ``inf`` without targets. [s] If the window is already closed, one batch is left. Rows left
     over by a rate limit need their own batches before that, one after another.
-
-    Parameters
-    ----------
-    state : QueryState
 
     Notes
     -----
@@ -284,11 +274,6 @@ def due_s(policy: Policy, state: QueryState) -> float:
     It is its trigger; with ``economy`` not before its window closes. A windowed query that runs
     before a row closes its window must run once more to emit it. ``economy`` avoids the first run,
     Klink (SIGMOD 2021) does not.
-
-    Parameters
-    ----------
-    policy : Policy
-    state : QueryState
 
     >>> state = QueryState(name="a", ready_s=7.0, oldest_unread_s=0.0, last_grant=0,
     ...                    duration_s=0.2, pair_s=0.4, closing_s=9.0)

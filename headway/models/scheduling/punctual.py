@@ -23,21 +23,13 @@ def punctual_subset(
 
     Parameters
     ----------
-    now_s : float
-        Start of the batch. [s]
-    deadlines_s : (b,) array, increasing
-        Deadlines of the rows. [s]
-    costs_s : (g,) array, increasing
-        Time that a row of each cost class adds to the batch. [s]
-    counts : (b, g) array of int, >= 0
-        Rows by deadline and class.
-    fixed_s : float, >= 0
-        Time of a batch without rows. [s]
-    shed_cost_s : float, >= 0
-        Time that a shed row adds, less than a row of any class. [s]
+    now_s : float, start of the batch [s]
+    deadlines_s : (b,) array, increasing, deadlines of the rows [s]
+    costs_s : (g,) array, increasing, time that a row of each cost class adds to the batch [s]
+    counts : (b, g) array of int, >= 0, rows by deadline and class
+    fixed_s : float, >= 0, time of a batch without rows [s]
+    shed_cost_s : float, >= 0, time that a shed row adds, less than a row of any class [s]
 
-    Notes
-    -----
     **(G3)** Punctual subset of a micro-batch, whose rows are committed together: for each deadline
     `d`, take the cheapest rows of deadline `≥ d` as long as `a + c_s N + Σ(c_k-c_s) ≤ d - t`; the
     best `d` wins. The result is the same as by brute force. Goodput if a shed row costs `c_s`:

@@ -36,14 +36,11 @@ def stagger_offsets_s(
 
     Parameters
     ----------
-    periods_s : sequence of float, > 0
-        Trigger intervals, in whole milliseconds. [s]
+    periods_s : sequence of float, > 0, trigger intervals, in whole milliseconds [s]
     durations_s : sequence of float, > 0
     earliest_s : sequence of float, or None
         Best time in its interval for each query's tick: just after its windows close. [s]
 
-    Notes
-    -----
     **(G6)** Periodic batches never collide iff `d_a ≤ (φ_b-φ_a) mod G ≤ G - d_b` with
     `G = gcd(T_a, T_b)`. Offsets that satisfy this exist iff `d_a + d_b ≤ G` (Korst, Aarts and
     Lenstra 1991). Exact.
@@ -104,10 +101,8 @@ def num_at_once(
 
     Parameters
     ----------
-    duration_s : float, > 0
-        Mean duration of a batch that runs alone. [s]
-    executor_s : float, > 0
-        Part of it during which executors work. [s]
+    duration_s : float, > 0, mean duration of a batch that runs alone [s]
+    executor_s : float, > 0, part of it during which executors work [s]
     num_queries : int, >= 1
     driver_ratio : float, >= 0
         Share of the executors' cores that a driver takes while it works: 0 on a cluster, one core

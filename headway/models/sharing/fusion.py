@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeAlias
 
 from headway.domain.checks import require_not_negative
 
 MOST_EDGES_ENUMERATED = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
-    """Rows that one operator sends to another [rows/s, or rows of a batch]."""
-
-    source: int
-    target: int
-    rows: float
-
-    def __post_init__(self) -> None:
-        require_not_negative(f"edge {self.source}-{self.target}", rows=self.rows)
+Edge: TypeAlias = tuple[int, int, float]
+"""An operator, another one to which it sends rows, and these [rows/s, or rows of a batch]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,39 +28,32 @@ class OperatorGraph:
 
     def __post_init__(self) -> None:
         operators = range(len(self.attributes))
-        for edge in self.edges:
-            if (
-                edge.source not in operators
-                or edge.target not in operators
-                or edge.source == edge.target
-            ):
+        for source, target, rows in self.edges:
+            require_not_negative(f"edge {source}-{target}", rows=rows)
+            if source not in operators or target not in operators or source == target:
                 raise ValueError(
-                    f"edge {edge.source}-{edge.target}: expected two different operators of "
+                    f"edge {source}-{target}: expected two different operators of "
                     f"{len(self.attributes)}"
                 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Component:
-    """Operators that run as one, and the attributes that all of them may be partitioned by."""
+Component: TypeAlias = tuple[frozenset[int], frozenset[str]]
+"""Operators that run as one, and the attributes that all of them may be partitioned by."""
 
-    operators: frozenset[int]
-    attributes: frozenset[str]
-
-
-Score = Callable[[Edge, frozenset[str]], float]
+Score: TypeAlias = Callable[[Edge, frozenset[str]], float]
 """Value of fusing across an edge, from the edge and the attributes that both sides share."""
 
 
 def rows_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
     """Rows of the edge, which need not be shuffled if it is fused (COMM of Enorm 2016, 4.4.1)."""
-    return edge.rows
+    _, _, rows = edge
+    return rows
 
 
 def attributes_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
     """Number of common attributes, so that more can be fused later (PA of Enorm 2016, 4.4.1).
 
-    >>> attributes_score(Edge(source=0, target=1, rows=10.0), frozenset("ab"))
+    >>> attributes_score((0, 1, 10.0), frozenset("ab"))
     2.0
     """
     return float(len(common))
@@ -81,8 +67,7 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
 
     Parameters
     ----------
-    score : callable
-        :func:`rows_score` or :func:`attributes_score`.
+    score : callable, :func:`rows_score` or :func:`attributes_score`
 
     Notes
     -----
@@ -90,10 +75,9 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
     0-1 (10 rows), 0-2 (9), 0-3 (9) with attributes ab, a, b, b it leaves 18 rows, although 10 are
     possible (:func:`best_fusion`).
 
-    >>> rows = [Edge(source=0, target=n, rows=5.0) for n in (1, 2)]
     >>> graph = OperatorGraph(attributes=(frozenset("ab"), frozenset("a"), frozenset()),
-    ...     edges=tuple(rows))
-    >>> [sorted(component.operators) for component in fused(graph, rows_score)]
+    ...     edges=((0, 1, 5.0), (0, 2, 5.0)))
+    >>> [sorted(operators) for operators, _ in fused(graph, rows_score)]
     [[0, 1], [2]]
     """
     home = list(range(len(graph.attributes)))
@@ -101,7 +85,7 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
     while True:
         best, best_edge = 0.0, None
         for edge in graph.edges:
-            source, target = home[edge.source], home[edge.target]
+            source, target = (home[operator] for operator in edge[:2])
             common = attributes[source] & attributes[target]
             if source != target and common and (worth := score(edge, common)) > best:
                 best, best_edge = worth, edge
@@ -116,9 +100,8 @@ def best_fusion(graph: OperatorGraph) -> tuple[Component, ...]:
     There may be at most 12 edges. Of equally good results, it is one with the fewest fusions. The
     oracle of :func:`fused`, Enorm 2016.
 
-    >>> edges = [Edge(source=0, target=n, rows=r) for n, r in ((1, 10.0), (2, 9.0), (3, 9.0))]
     >>> graph = OperatorGraph(attributes=tuple(map(frozenset, ("ab", "a", "b", "b"))),
-    ...     edges=tuple(edges))
+    ...     edges=((0, 1, 10.0), (0, 2, 9.0), (0, 3, 9.0)))
     >>> rows_between(graph, fused(graph, rows_score)), rows_between(graph, best_fusion(graph))
     (18.0, 10.0)
     """
@@ -134,16 +117,12 @@ def fewest_rows(graph: OperatorGraph) -> tuple[Component, ...]:
 
     They leave the fewest rows to shuffle of all tried.
 
-    Parameters
-    ----------
-    graph : OperatorGraph
-
     Notes
     -----
     Enorm 2016, section 4.4.1 (doi:10.1145/2933267.2933315).
 
     >>> graph = OperatorGraph(attributes=(frozenset("a"),) * 2,
-    ...     edges=(Edge(source=0, target=1, rows=1.0),))
+    ...     edges=((0, 1, 1.0),))
     >>> len(fewest_rows(graph))
     1
     """
@@ -158,24 +137,21 @@ def rows_between(graph: OperatorGraph, components: Iterable[Component]) -> float
 
     Parameters
     ----------
-    components : iterable of Component
-        All of them.
+    components : iterable of Component, all of them
 
     Notes
     -----
     Enorm 2016, figure 15 (doi:10.1145/2933267.2933315), as a share of all rows.
 
     >>> graph = OperatorGraph(attributes=(frozenset("a"), frozenset("b")),
-    ...     edges=(Edge(source=0, target=1, rows=3.0),))
+    ...     edges=((0, 1, 3.0),))
     >>> rows_between(graph, fused(graph, rows_score))
     3.0
     """
     home = {
-        operator: index
-        for index, component in enumerate(components)
-        for operator in component.operators
+        operator: index for index, (operators, _) in enumerate(components) for operator in operators
     }
-    return sum((edge.rows for edge in graph.edges if home[edge.source] != home[edge.target]), 0.0)
+    return sum((rows for a, b, rows in graph.edges if home[a] != home[b]), 0.0)
 
 
 def _possible(graph: OperatorGraph) -> Iterator[tuple[Component, ...]]:
@@ -185,7 +161,7 @@ def _possible(graph: OperatorGraph) -> Iterator[tuple[Component, ...]]:
             home, attributes = list(range(len(graph.attributes))), list(graph.attributes)
             for edge in subset:
                 home = _joined(home, attributes, edge)
-                if not attributes[home[edge.source]]:
+                if not attributes[home[edge[0]]]:
                     break
             else:
                 yield _components(home, attributes)
@@ -193,16 +169,13 @@ def _possible(graph: OperatorGraph) -> Iterator[tuple[Component, ...]]:
 
 def _joined(home: list[int], attributes: list[frozenset[str]], edge: Edge) -> list[int]:
     """The component of each operator once an edge is fused; its source's has what both share."""
-    survivor, absorbed = home[edge.source], home[edge.target]
+    survivor, absorbed = (home[operator] for operator in edge[:2])
     attributes[survivor] &= attributes[absorbed]
     return [survivor if owner == absorbed else owner for owner in home]
 
 
 def _components(home: Sequence[int], attributes: Sequence[frozenset[str]]) -> tuple[Component, ...]:
     return tuple(
-        Component(
-            operators=frozenset(n for n, owner in enumerate(home) if owner == component),
-            attributes=attributes[component],
-        )
-        for component in dict.fromkeys(home)
+        (frozenset(n for n, owner in enumerate(home) if owner == first), attributes[first])
+        for first in dict.fromkeys(home)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
+from typing import TypeAlias
 
 from headway.domain.checks import require_not_negative
 from headway.domain.window_set import WindowSet
@@ -115,15 +115,8 @@ class UnitCosts:
         return self.state_row_s if self.closing_row_s is None else self.closing_row_s
 
 
-class BatchTime(NamedTuple):
-    """Wall time in every batch, and additional time in one that closes a pane. [s]"""
-
-    every_batch_s: float
-    closing_s: float
-
-    def mean_s(self, closing_share_ratio: float) -> float:
-        """Mean over batches, a share of which closes a pane."""
-        return self.every_batch_s + closing_share_ratio * self.closing_s
+BatchTime: TypeAlias = tuple[float, float]
+"""Wall time in every batch, and additional time in one that closes a pane. [s]"""
 
 
 def shared_state_time(
@@ -142,12 +135,12 @@ def shared_state_time(
     >>> costs = UnitCosts(copy_s=0.0, state_row_s=3e-6, second_stage_s=0.0, held_row_s=1e-6)
     >>> keys = BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0)
     >>> shared_state_time(costs, keys, WindowSet.parse(["60s every 5s"]), row_s=3e-6)
-    BatchTime(every_batch_s=0.0146, closing_s=0.036)
+    (0.0146, 0.036)
     """
     every_batch_rows, closing_rows = shared_state_writes(keys, windows)
     held_s = costs.held_row_s * direct_state_writes(keys, windows)
     written_s = max(row_s - costs.held_row_s, 0.0) * every_batch_rows
-    return BatchTime(written_s + held_s, costs.closing_s * closing_rows)
+    return written_s + held_s, costs.closing_s * closing_rows
 
 
 def panes_change_s(num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> float:
@@ -167,8 +160,8 @@ def panes_change_s(num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: 
     -0.475
     """
     before_s = costs.state_row_s * direct_state_writes(keys, windows)
-    state = shared_state_time(costs, keys, windows, row_s=costs.state_row_s)
-    after_s = state.mean_s(closing_share(keys.batch_s, windows))
+    every_batch_s, closing_s = shared_state_time(costs, keys, windows, row_s=costs.state_row_s)
+    after_s = every_batch_s + closing_share(keys.batch_s, windows) * closing_s
     copies_s = costs.copy_s * (windows.num_copies - 1.0) * num_rows
     return costs.second_stage_s - copies_s - (before_s - after_s)
 
@@ -180,11 +173,8 @@ def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> fl
 
     Parameters
     ----------
-    keys : BatchKeys
-        The same for every number of rows.
+    keys : BatchKeys, the same for every number of rows
 
-    Notes
-    -----
     **(H5)** Panes are faster from `n = (G - u (U_0 - U_1))/(b_c (m - 1))` rows on. After Enorm
     2016, doi:10.1145/2933267.2933315. If this is fewer rows than keys, it is only the zero of a
     line, since a batch cannot contain all keys.
@@ -211,10 +201,8 @@ def break_even_keys(
 
     Parameters
     ----------
-    num_rows : float, >= 0
-        Rows of a batch.
-    keys : BatchKeys
-        The ratio to the keys of a pane is kept.
+    num_rows : float, >= 0, rows of a batch
+    keys : BatchKeys, the ratio to the keys of a pane is kept
 
     Notes
     -----

@@ -12,10 +12,10 @@ from headway.domain import Configuration, EventTimeWindow, JobProfile
 from headway.domain.sharing import QueryWindows, SharingGain, SharingWay, WindowsHow
 from headway.domain.window_set import WindowSet
 from headway.models.arrays import Array, Numeric
-from headway.models.batches.windows import update_window_latency
+from headway.models.batches.windows import WindowLatency, update_window_latency
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, setting_law
-from headway.models.job.window_law import WindowLaw, newest_row_lags, why_no_window_law, window_law
+from headway.models.job.window_law import newest_row_lags, why_no_window_law, window_law
 from headway.models.laws.inverse import averaged_quantile_s
 from headway.models.sharing.consolidation import (
     MergePlan,
@@ -59,12 +59,10 @@ def sharing_gain(
     ----------
     profile : JobProfile
         The direct query. It counts the windows of its own plan, which may differ from ``windows``.
-    configuration : Configuration
-        Slots, shuffle partitions and trigger.
+    configuration : Configuration, slots, shuffle partitions and trigger
     windows : WindowSet
         The windows to count. Costs per copy and state row are assumed to be the same for them.
-    rate_per_s : float, optional
-        As profiled by default. [rows/s]
+    rate_per_s : float, optional, as profiled by default [rows/s]
     num_keys : float, optional
         Keys of the stream; by default they grow with the rows as in the profile.
     queries : mapping of str to WindowSet, optional
@@ -173,10 +171,9 @@ def _way(
     how: WindowsHow, setting: WindowSetting, changes: list[BatchTime], plan: MergePlan
 ) -> SharingWay:
     share = closing_share(setting.keys.batch_s, setting.windows)
-    savings_s = [-change.mean_s(share) for change in changes]
-    expected_change = changes[0]
-    light = _law(setting, expected_change.every_batch_s)
-    heavy = _law(setting, expected_change.every_batch_s + expected_change.closing_s)
+    savings_s = [-(every_batch_s + share * closing_s) for every_batch_s, closing_s in changes]
+    every_batch_s, closing_s = changes[0]
+    light, heavy = _law(setting, every_batch_s), _law(setting, every_batch_s + closing_s)
     is_stable = light.is_stable & heavy.is_stable
 
     def mixed(of_light: float, of_heavy: float) -> float:
@@ -232,7 +229,7 @@ def _window_p99_s(how: WindowsHow, setting: WindowSetting, heavy: SettingLaw) ->
         assert shape.windows_wait_s is not None
         slide_s = ms_to_s(setting.windows.windows[-1].slide_ms)
         lags = newest_row_lags(profile.observed_arrivals, shape.windows_wait_s)
-        law: WindowLaw | None = WindowLaw(update_window_latency(heavy.state, slide_s, lags), heavy)
+        law: WindowLatency | None = update_window_latency(heavy.state, slide_s, lags)
     else:
         law = window_law(windowed, heavy)
     return None if law is None else float(law.quantile_s(0.99))

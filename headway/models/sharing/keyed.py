@@ -21,13 +21,6 @@ def keyed_costs(profile: JobProfile) -> tuple[float, float] | None:
 
     From all profiled settings; None without state rows.
 
-    Parameters
-    ----------
-    profile : JobProfile
-        The direct query.
-
-    Notes
-    -----
     **(H10)** A batch of the direct query takes `D = a + b n + v U_0` for `n` rows and `U_0` state
     rows of (H2). `a` is the time of the driver and of the stages without rows; `b` and `v` follow
     by least squares of the relative errors over the settings, neither below 0. If all settings

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
 from typing import TypeAlias
 
 from headway.domain.checks import require_not_negative
@@ -12,14 +11,6 @@ from headway.domain.sharing import ModeWork
 from headway.models.sharing.consolidation import MergePlan, steady_horizon_ms
 from headway.models.sharing.profiled_windows import WindowSetting, cost_cases
 from headway.units import ms_to_s
-
-
-class SharingMode(StrEnum):
-    """The three ways of Enorm; the paper measures the second, but its model lacks it."""
-
-    UNSHARED = "unshared"
-    IN_PLACE = "shared in place"
-    SPLIT = "shared, split"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +41,8 @@ class WindowWork:
         require_not_negative("work of windows", **asdict(self))
 
 
-def mode_work_s(mode: SharingMode, work: WindowWork) -> float:
-    r"""Processor time of a period. [s]
+def mode_work_s(work: WindowWork) -> dict[str, float]:
+    r"""Processor time of a period in each mode; the paper's model lacks the second. [s]
 
     **(H6)** Work of a period: unshared `n E W + M K`, in place `n E + Q + M K PW`, split
     `n E + Q + PW G K + M K`. There are `n` rows of `E` seconds in `W` windows each, `PW` panes, `G`
@@ -61,30 +52,32 @@ def mode_work_s(mode: SharingMode, work: WindowWork) -> float:
 
     >>> work = WindowWork(num_rows=1.8e7, row_s=2e-6, num_windows=4, num_panes=60, num_groups=2000,
     ...     num_keys=2000, num_merges=86, copy_s=5e-7, merge_s=2e-7)
-    >>> [mode_work_s(mode, work) for mode in SharingMode]
-    [144.0, 36.0344, 36.0944]
+    >>> mode_work_s(work)
+    {'unshared': 144.0, 'shared in place': 36.0344, 'shared, split': 36.0944}
     """
     rows_s = work.num_rows * work.row_s
     moved_s = work.num_migrations * work.copy_s
     merges_s = work.num_merges * work.num_keys * work.merge_s
-    if mode is SharingMode.UNSHARED:
-        return rows_s * work.num_windows + moved_s
-    if mode is SharingMode.IN_PLACE:
-        return rows_s + merges_s + moved_s * work.num_panes
-    return rows_s + merges_s + work.num_panes * work.num_groups * work.copy_s + moved_s
+    sent_s = work.num_panes * work.num_groups * work.copy_s
+    return {
+        "unshared": rows_s * work.num_windows + moved_s,
+        "shared in place": rows_s + merges_s + moved_s * work.num_panes,
+        "shared, split": rows_s + merges_s + sent_s + moved_s,
+    }
 
 
-def mode_pause_s(mode: SharingMode, work: WindowWork) -> float:
-    """Time per period in which rows wait for state that moves. [s]
+def mode_pause_s(work: WindowWork) -> dict[str, float]:
+    """Time per period in which rows wait for state that moves, in each mode. [s]
 
     It is 0 if partial windows are behind an exchange. Enorm 2016, section 5.1.1.
 
     >>> work = WindowWork(num_rows=1, row_s=1, num_windows=2, num_panes=2, num_groups=1,
     ...     num_keys=1, num_merges=2, copy_s=1, merge_s=1, num_migrations=3, migration_pause_s=2.0)
-    >>> [mode_pause_s(mode, work) for mode in SharingMode]
-    [6.0, 6.0, 0.0]
+    >>> mode_pause_s(work)
+    {'unshared': 6.0, 'shared in place': 6.0, 'shared, split': 0.0}
     """
-    return 0.0 if mode is SharingMode.SPLIT else work.num_migrations * work.migration_pause_s
+    pause_s = work.num_migrations * work.migration_pause_s
+    return {"unshared": pause_s, "shared in place": pause_s, "shared, split": 0.0}
 
 
 def split_break_even_windows(work: WindowWork) -> float:
@@ -178,9 +171,9 @@ def mode_work(setting: WindowSetting, merges: MergePlan) -> ModeWork:
     copies = setting.keys.pane_keys * work.num_panes / setting.configuration.shuffle_partitions
     moving = replace(work, num_migrations=1.0, migration_pause_s=copies * work.copy_s)
     return ModeWork(
-        work_s={mode.value: mode_work_s(mode, work) for mode in SharingMode},
+        work_s=mode_work_s(work),
         break_even_windows_ratio=split_break_even_windows(work),
-        pause_s={mode.value: mode_pause_s(mode, moving) for mode in SharingMode},
+        pause_s=mode_pause_s(moving),
     )
 
 

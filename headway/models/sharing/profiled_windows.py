@@ -52,10 +52,6 @@ def windows_of(profile: JobProfile) -> WindowSet | None:
 
     None if it has none, or has session windows, which have no panes.
 
-    Parameters
-    ----------
-    profile : JobProfile
-
     Notes
     -----
     Enorm 2016, section 4.2 (doi:10.1145/2933267.2933315): windows of a start, a length, a slide.
@@ -281,11 +277,6 @@ def _state_row_s(setting: WindowSetting, measured_s: float | None) -> float:
 
 def assumptions(profile: JobProfile) -> Iterator[str]:
     """Descriptions of what is assumed since the profile does not contain it.
-
-    Parameters
-    ----------
-    profile : JobProfile
-        The direct query.
 
     Notes
     -----

@@ -37,7 +37,7 @@ def batch_change(
     """
     keys, windows = setting.keys, setting.windows
     if how is WindowsHow.DIRECT:
-        return BatchTime(0.0, 0.0)
+        return 0.0, 0.0
     before_s = costs.state_row_s * direct_state_writes(keys, windows)
     copies_s = costs.copy_s * (windows.num_copies - 1.0) * setting.num_rows
     if how is WindowsHow.LOG:
@@ -46,17 +46,17 @@ def batch_change(
         every_s = files_s - copies_s - before_s
         if setting.is_update:
             read = keys.pane_keys * update_merges(windows, keys.batch_s)
-            return BatchTime(every_s + costs.log_read_s + costs.log_row_s * read, 0.0)
+            return every_s + costs.log_read_s + costs.log_row_s * read, 0.0
         jobs, rows = due_work(merges, keys)
-        return BatchTime(every_s, costs.log_read_s * jobs + costs.log_row_s * rows)
+        return every_s, costs.log_read_s * jobs + costs.log_row_s * rows
     spared_s = copies_s + before_s
     if how is WindowsHow.PANES:
-        state = shared_state_time(costs, keys, windows, row_s=costs.state_row_s)
-        return BatchTime(costs.second_stage_s + state.every_batch_s - spared_s, state.closing_s)
-    state = shared_state_time(costs, keys, windows, row_s=costs.closing_s)
+        every_s, closing_s = shared_state_time(costs, keys, windows, row_s=costs.state_row_s)
+        return costs.second_stage_s + every_s - spared_s, closing_s
+    every_s, closing_s = shared_state_time(costs, keys, windows, row_s=costs.closing_s)
     combined = min(setting.num_rows, keys.batch_keys * windows.num_copies)
     raw_s = costs.raw_shuffle_s * (setting.num_rows - combined)
-    return BatchTime(costs.second_state_s + raw_s + state.every_batch_s - spared_s, state.closing_s)
+    return costs.second_state_s + raw_s + every_s - spared_s, closing_s
 
 
 def ways_of(setting: WindowSetting) -> tuple[WindowsHow, ...]:
@@ -128,5 +128,5 @@ def cheapest_merges(setting: WindowSetting, merges: MergePlan) -> MergePlan:
     without = MergePlan(windows=setting.windows, pane_ms=setting.windows.pane_ms)
     return min(
         (without, replace(without, rollups=merges.rollups)),
-        key=lambda plan: batch_change(WindowsHow.LOG, setting, costs, plan).closing_s,
+        key=lambda plan: batch_change(WindowsHow.LOG, setting, costs, plan)[1],
     )

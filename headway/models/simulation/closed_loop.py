@@ -114,15 +114,10 @@ def simulate_closed_loop(
 
     Parameters
     ----------
-    policy : Policy
-        Called after batches, by a clock, or both.
-    executors : int, >= 1
-        Executors at the start.
-    seed : int
-        Runs with the same seed have the same rows, noise and provisioning times.
+    policy : Policy, called after batches, by a clock, or both
+    executors : int, >= 1, executors at the start
+    seed : int, runs with the same seed have the same rows, noise and provisioning times
 
-    Notes
-    -----
     **(A11)** Closed loop: (S6) with a changing number of executors. Additional executors are billed
     from the request on and available after a uniformly distributed time; the first 2 batches with
     them take twice as long. Removed executors are gone from the next batch on, which takes 5.9 s

@@ -106,20 +106,15 @@ def simulate_gate(
 
     Parameters
     ----------
-    works : sequence of QueryWork
-        A trigger of a millisecond or less is as fast as possible.
+    works : sequence of QueryWork, a trigger of a millisecond or less is as fast as possible
     policy : Policy or None
         Chooses the next query; None starts every query at its trigger, as Spark does.
     cores : float, > 0, of all executors
-    at_once : int, >= 1
-        Batches that may run at the same time; without a policy there is no limit.
-    length_s, warm_up_s : float
-        Simulated time, and the initial part of it that is not evaluated.
+    at_once : int, >= 1, batches that may run at the same time; without a policy there is no limit
+    length_s, warm_up_s : float, simulated time, and the initial part of it that is not evaluated
     offsets_s : sequence of float, or None
         Offsets of each query's triggers from the grid, for the policy ``stagger``.
 
-    Notes
-    -----
     **(S7)** Gate: batches of several queries share the cores evenly. Each has driver work before
     and after, which takes one of the same cores in local mode. A batch reads the rows that have
     arrived when it starts; its watermark, behind its start by one of the lags of (T5) drawn by

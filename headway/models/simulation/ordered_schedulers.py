@@ -48,19 +48,13 @@ def simulate_scheduler(
 ) -> SchedulerRun:
     r"""Simulate a pipeline under a scheduler, slice by slice.
 
-    Arguments outside their ranges raise ``ValueError``.
-
     Parameters
     ----------
-    pipeline : OrderedPipeline
-        A source without a rate never runs dry.
-    most_workers : (k,) sequence, > 0
-        Workers that each operator can use.
+    pipeline : OrderedPipeline, a source without a rate never runs dry
+    most_workers : (k,) sequence, > 0, workers that each operator can use
     num_tuples : int, >= 1000
         Tuples of the source that the pipeline could process in the simulated time.
 
-    Notes
-    -----
     **(S10)** A free worker requests an operator that has input and fewer workers than it can use,
     takes a slice of its input, and passes on the outputs at the end of the slice, in order. Slices
     vary by a tenth, since equal ones would keep workers in step. CT takes the operator with the

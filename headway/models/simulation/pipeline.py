@@ -54,24 +54,18 @@ def simulate_pipeline(
 ) -> PipelineTrace:
     r"""Simulate distributors, mappers, disks, links and reducers, and follow rows through them.
 
-    Arguments outside their ranges, and fields that are arrays, raise ``ValueError``.
+    Fields that are arrays raise ``ValueError``.
 
     Parameters
     ----------
-    length_s : float, > 0
-        Time over which the followed rows arrive, and the followed windows end.
-    seed : int
-        Of the phases of all clocks, numbers of rows, and noise.
-    warmup_s : float, >= 0
-        Time before that.
-    num_rows : int, >= 1
-        Rows to follow.
+    length_s : float, > 0, time over which the followed rows arrive, and the followed windows end
+    seed : int, of the phases of all clocks, numbers of rows, and noise
+    warmup_s : float, >= 0, time before that
+    num_rows : int, >= 1, rows to follow
     most_jobs_per_fetch : int, >= 1
         Maximum number of groups in which batches of one poll are processed; a group enters the
         queue of the reducer when all of it has arrived.
 
-    Notes
-    -----
     **(S5)** Pipeline: distributors, offset by equal parts of `B_in`, hand batches to the mappers in
     turn, node by node, each through its own link. Counts are `φ · Poisson`. Mappers and reducers
     are threads on the cores of their node (S4), fetches are threads on the link into it, and each

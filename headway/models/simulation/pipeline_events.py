@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 from itertools import pairwise
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -17,23 +19,8 @@ from headway.models.simulation.pipeline_input import InputBatches, input_batches
 _SAME_ROW_RATIO = 1e-9
 
 
-class _Event(IntEnum):
-    TICK = 0  # of a mapper
-    WRITTEN = 1  # a shuffle batch
-    POLL = 2  # of a reducer
-    CORES = 3  # of a node: a job ends
-    LINK = 4  # into a node: a job ends
-
-
-class _Work(IntEnum):
-    MAP = 0
-    PACK = 1
-    ASK = 2
-    UPDATE = 3
-    FINALIZE = 4
-
-
-_Job = tuple[_Work, int]  # with the number of a batch, a mapper or a window
+_Work: TypeAlias = Literal["map", "pack", "ask", "update", "finalize"]
+_Job: TypeAlias = tuple[_Work, int]  # with the number of a batch, a mapper or a window
 
 
 @dataclass(slots=True)
@@ -82,7 +69,7 @@ class PipelineRun:
         self.ranked_rows = [0.0]  # rows of all batches of lower rank
         self.map_start_s = np.full(len(self.input.packed_s), math.inf)
         self.map_end_s = np.full(len(self.input.packed_s), math.inf)
-        self.busy_s = dict.fromkeys(_Work, 0.0)
+        self.busy_s = defaultdict[_Work, float](float)
         self.final_times_s: dict[tuple[int, int], tuple[float, float]] = {}
 
         self.num_mappers = int(setting.num_nodes) * int(setting.mappers_per_node)
@@ -121,28 +108,29 @@ class PipelineRun:
         self._mapped = [0.0] * self.num_mappers
         self._packed = [0.0] * self.num_mappers
         self._taken = [0] * self.num_reducers
-        self._events: list[tuple[float, int, _Event, int, int]] = []
+        # With what happens then, and to which mapper, shuffle batch, reducer or node.
+        self._events: list[tuple[float, int, Callable[..., None], tuple[int, ...]]] = []
         self._num_events = 0
         self._plan_windows()
 
     @property
     def map_busy(self) -> float:
         """Share of the time that mappers worked. [-]"""
-        worked = self.busy_s[_Work.MAP] + self.busy_s[_Work.PACK]
+        worked = self.busy_s["map"] + self.busy_s["pack"]
         return worked / (self.end_s * self.num_mappers)
 
     @property
     def reduce_busy(self) -> float:
         """Share of the time that reducers worked. [-]"""
-        worked = sum(self.busy_s[work] for work in (_Work.ASK, _Work.UPDATE, _Work.FINALIZE))
+        worked = self.busy_s["ask"] + self.busy_s["update"] + self.busy_s["finalize"]
         return worked / (self.end_s * self.num_reducers)
 
     def simulate(self) -> None:
         """Run all events up to the end."""
         for mapper in range(self.num_mappers):
-            self._push(self._random.random() * self._shuffle_period_s, _Event.TICK, mapper)
+            self._push(self._random.random() * self._shuffle_period_s, self._pack, mapper)
         for reducer in range(self.num_reducers):
-            self._push(self._random.random() * self._poll_period_s, _Event.POLL, reducer)
+            self._push(self._random.random() * self._poll_period_s, self._poll, reducer)
         order = np.argsort(self.input.arrived_s, kind="stable")
         arrivals = self.input.arrived_s[order].tolist()
         numbers = order.tolist()
@@ -155,41 +143,32 @@ class PipelineRun:
                     break
                 self._receive(now_s, number)
                 continue
-            now_s, _, event, index, version = heapq.heappop(self._events)
+            now_s, _, happens, numbers = heapq.heappop(self._events)
             if now_s > self.end_s:
                 break
-            if event is _Event.CORES:
-                self._end_on_cores(index, version)
-            elif event is _Event.LINK:
-                self._end_on_link(index, version)
-            elif event is _Event.TICK:
-                self._pack(now_s, index)
-            elif event is _Event.WRITTEN:
-                self._offer(self.batches[index])
-            else:
-                self._poll(now_s, index)
+            happens(now_s, *numbers)
 
-    def _push(self, when_s: float, event: _Event, index: int, version: int = 0) -> None:
+    def _push(self, when_s: float, happens: Callable[..., None], *numbers: int) -> None:
         # The running number keeps simultaneous events in the order of their creation.
         self._num_events += 1
-        heapq.heappush(self._events, (when_s, self._num_events, event, index, version))
+        heapq.heappush(self._events, (when_s, self._num_events, happens, numbers))
 
     def _receive(self, now_s: float, number: int) -> None:
         node, thread = divmod(int(self.input.mapper[number]), self._mappers_per_node)
         work_s = float(self.input.map_work_s[number])
-        self._work_on(now_s, node, thread, work_s, _Work.MAP, number)
+        self._work_on(now_s, node, thread, work_s, "map", number)
 
     def _pack(self, now_s: float, mapper: int) -> None:
-        self._push(now_s + self._shuffle_period_s, _Event.TICK, mapper)
+        self._push(now_s + self._shuffle_period_s, self._pack, mapper)
         node, thread = divmod(mapper, self._mappers_per_node)
         mapped = self._mapped[mapper]
         current_job = self._cores[node].current(now_s, thread)
         if current_job is not None:
             (work, number), share = current_job
-            if work is _Work.MAP:
+            if work == "map":
                 mapped += share * float(self.input.num_rows[number])
         if self._pack_s > 0.0:
-            self._work_on(now_s, node, thread, self._pack_s, _Work.PACK, mapper)
+            self._work_on(now_s, node, thread, self._pack_s, "pack", mapper)
         rows = mapped - self._packed[mapper]
         if rows <= 0.0:
             return
@@ -197,13 +176,13 @@ class PipelineRun:
         end = start + self._write_fixed_s + rows * self._write_per_row_s
         self._disk_free_s[node] = end
         self._packed[mapper] = mapped
-        self._push(end, _Event.WRITTEN, len(self.batches))
+        self._push(end, self._offer, len(self.batches))
         windows = self._windows_ended(mapper, mapped)
         self.batches.append(ShuffleBatch(mapper, now_s, rows, mapped, start, end, windows))
 
-    def _offer(self, batch: ShuffleBatch) -> None:
+    def _offer(self, _now_s: float, number: int) -> None:
         """A written batch can be fetched from now on."""
-        rank = len(self.ranked_rows) - 1
+        batch, rank = self.batches[number], len(self.ranked_rows) - 1
         batch.rank = rank
         self.ranked_rows.append(self.ranked_rows[-1] + batch.num_rows)
         for window in batch.windows:
@@ -212,10 +191,10 @@ class PipelineRun:
                 self._complete.setdefault(rank + 1, []).append(window)
 
     def _poll(self, now_s: float, reducer: int) -> None:
-        self._push(now_s + self._poll_period_s, _Event.POLL, reducer)
+        self._push(now_s + self._poll_period_s, self._poll, reducer)
         node, thread = divmod(reducer, self._reducers_per_node)
         if self._ask_s > 0.0:
-            self._work_on(now_s, node, self._mappers_per_node + thread, self._ask_s, _Work.ASK, 0)
+            self._work_on(now_s, node, self._mappers_per_node + thread, self._ask_s, "ask", 0)
         first, after = self._taken[reducer], len(self.ranked_rows) - 1
         self._taken[reducer] = after
         if first == after:
@@ -227,7 +206,7 @@ class PipelineRun:
             link.submit(now_s, thread, rows * self._fetch_per_row_s, len(self.groups))
             self.groups.append(FetchedGroup(reducer, start, stop))
         if link.version != before:
-            self._push(link.next_end_s, _Event.LINK, node, link.version)
+            self._push(link.next_end_s, self._end_on_link, node, link.version)
 
     def _groups_of(self, first: int, after: int) -> list[tuple[int, int]]:
         number = min(after - first, self._most_jobs_per_fetch)
@@ -236,7 +215,7 @@ class PipelineRun:
         cuts.update(rank for rank in self._complete if first < rank <= after)
         return list(pairwise(sorted(cuts)))
 
-    def _end_on_link(self, node: int, version: int) -> None:
+    def _end_on_link(self, _now_s: float, node: int, version: int) -> None:
         link = self._links[node]
         if version != link.version:
             return
@@ -248,13 +227,13 @@ class PipelineRun:
         rows = self.ranked_rows[group.after] - self.ranked_rows[group.first]
         work = num_batches * self.batch_fixed_s
         work += rows * self.update_per_row_s * self._noise_of(num_batches)
-        self._work_on(end, node, thread, work, _Work.UPDATE, group_number)
+        self._work_on(end, node, thread, work, "update", group_number)
         final = self.pipeline.finalizing
         if final is not None:
             for window in self._complete.get(group.after, ()):
                 number = group.reducer * len(self.window_ends_s) + window
-                self._work_on(end, node, thread, float(final.window_s), _Work.FINALIZE, number)
-        self._push(link.next_end_s, _Event.LINK, node, link.version)
+                self._work_on(end, node, thread, float(final.window_s), "finalize", number)
+        self._push(link.next_end_s, self._end_on_link, node, link.version)
 
     def _noise_of(self, num_batches: int) -> float:
         """Mean of that many independent lognormal factors, taken as lognormal."""
@@ -271,24 +250,24 @@ class PipelineRun:
         before = cores.version
         cores.submit(now_s, thread, work_s, (work, number))
         if cores.version != before:
-            self._push(cores.next_end_s, _Event.CORES, node, cores.version)
+            self._push(cores.next_end_s, self._end_on_cores, node, cores.version)
 
-    def _end_on_cores(self, node: int, version: int) -> None:
+    def _end_on_cores(self, _now_s: float, node: int, version: int) -> None:
         cores = self._cores[node]
         if version != cores.version:
             return
         (work, number), start, end = cores.finish_next()
         self.busy_s[work] += end - start
-        if work is _Work.MAP:
+        if work == "map":
             self.map_start_s[number], self.map_end_s[number] = start, end
             self._mapped[int(self.input.mapper[number])] += float(self.input.num_rows[number])
-        elif work is _Work.UPDATE:
+        elif work == "update":
             group = self.groups[number]
             group.update_start_s, group.update_end_s = start, end
-        elif work is _Work.FINALIZE:
+        elif work == "finalize":
             reducer, window = divmod(number, len(self.window_ends_s))
             self.final_times_s[reducer, window] = start, end
-        self._push(cores.next_end_s, _Event.CORES, node, cores.version)
+        self._push(cores.next_end_s, self._end_on_cores, node, cores.version)
 
     def _plan_windows(self) -> None:
         """Where each window ends in the rows of each mapper."""

@@ -88,25 +88,16 @@ def simulate_rate_trace(
 
     Parameters
     ----------
-    mean_duration_s : callable
-        Mean duration of batches [s] by their rows, for arrays.
-    edges_s : (m + 1,) array, increasing
-        Start times of the rates, and the end.
+    mean_duration_s : callable, mean duration of batches [s] by their rows, for arrays
+    edges_s : (m + 1,) array, increasing, start times of the rates, and the end
     rates_per_s : (m,) array, >= 0
-    trigger_s : float, >= 0
-        0 starts the next batch at once.
-    num_runs : int, >= 1
-        Runs, simulated in step.
-    after_commit_s : float, >= 0
-        Part of a batch after its rows are visible.
+    trigger_s : float, >= 0: 0 starts the next batch at once
+    num_runs : int, >= 1, runs, simulated in step
+    after_commit_s : float, >= 0, part of a batch after its rows are visible
     max_rows_per_trigger : float, > 0
-    dispersion : float, >= 0
-        Variance over mean of row counts; 0 means even arrivals.
-    outages_s : sequence of (start, end)
-        Intervals in which no batch starts.
+    dispersion : float, >= 0, variance over mean of row counts; 0 means even arrivals
+    outages_s : sequence of (start, end), intervals in which no batch starts
 
-    Notes
-    -----
     **(S6)** A rate trace: arrivals are counts with variance `φ` times their mean, on a grid with a
     step of a quarter of the trigger or less. Batches start as in (S2), none during an outage; after
     an outage, a batch starts at once. Durations are lognormal. The lasting share of the noise is an

@@ -16,12 +16,9 @@ def coalesced_tasks(
 
     Parameters
     ----------
-    size_bytes : float, >= 0
-        Bytes that are read from the exchange.
+    size_bytes : float, >= 0, bytes that are read from the exchange
     num_slots, shuffle_partitions : int, >= 1
 
-    Notes
-    -----
     **(T7)** Adaptive execution merges neighbouring partitions up to `g = max(s, min(A, Z/m))`
     bytes, with `Z` the bytes of the exchange, `A` the advisory and `s` the least size of a task,
     and `m` the parallelism. Of `P` partitions of equal size it puts `k = max(1, ⌊gP/Z⌋)` into a

@@ -1,7 +1,4 @@
-"""How long a batch job takes: stages that wait for each other and share the cores.
-
-Arguments outside their ranges raise ``ValueError``.
-"""
+"""How long a batch job takes: stages that wait for each other and share the cores."""
 
 from __future__ import annotations
 
@@ -20,15 +17,9 @@ from headway.models.stages.schedule import StageSchedule
 class StageDag:
     """The stages of a job in the order of their numbers, and what the driver adds.
 
-    Parameters
-    ----------
-    stages : tuple of JobStage
-        At least one; parents come first. If several are ready, cores go to the one with the lowest
-        number first.
-    driver_gap_s : float, >= 0
-        Time from the end of a stage's last parent, or the start of the job, to its first launch.
-    launch_s : float, >= 0
-        Time that launching a task adds to its time on a core.
+    There is at least one; parents come first. If several are ready, cores go to the one with the
+    lowest number first. ``driver_gap_s`` is the time from the end of a stage's last parent, or the
+    start of the job, to its first launch; launching a task adds ``launch_s`` to its time on a core.
 
     >>> scan = JobStage(num_tasks=8, mean_s=0.5, cv=0.3)
     >>> StageDag(stages=(scan, JobStage(num_tasks=4, mean_s=1.0, cv=0.3, parents=(0,)))).work_s
@@ -79,8 +70,7 @@ def run_time(dag: StageDag, num_cores: int) -> Moment:
 
     Parameters
     ----------
-    num_cores : int, >= 1
-        All are free at the start.
+    num_cores : int, >= 1, all are free at the start
 
     >>> stages = tuple(
     ...     JobStage(num_tasks=n, mean_s=1.0, cv=0.3, parents=p)

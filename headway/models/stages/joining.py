@@ -38,11 +38,8 @@ def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
     ----------
     moments : sequence of Moment
         At least one, or it raises ``ValueError``; all with the same n sources of noise.
-    skewness : (n,) array
-        Of each source.
+    skewness : (n,) array, of each source
 
-    Notes
-    -----
     **(J5)** The later of two random points in time. The noise that they share is set aside. The
     rest is taken as independent shifted lognormals with two moments and the skewness that result
     from the stages. Mean and variance of the later one are computed by quadrature of `F_1 F_2`, and

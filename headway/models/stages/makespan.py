@@ -1,12 +1,9 @@
-"""How long a stage of T equal tasks takes on C cores, each core taking the next task in line.
-
-Arguments outside their ranges raise ``ValueError``.
-"""
+"""How long a stage of T equal tasks takes on C cores, each core taking the next task in line."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +17,10 @@ _SMALLEST_CV = 0.01  # below, the spread of the makespan is proportional to cv
 _NEGLIGIBLE = 1e-9
 _MOST_CELLS = 8192
 
+#: The step of a lattice of times, the completions of a core expected around each multiple of it,
+#: and the variance of their number up to the upper edge of each cell.
+_Completions: TypeAlias = tuple[float, Array, Array]
+
 
 def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     r"""Mean and standard deviation of the makespan of independent tasks on identical cores.
@@ -28,14 +29,11 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
 
     Parameters
     ----------
-    num_tasks, num_cores : int, >= 1
-        `T` and `C`; all cores are free at the start.
+    num_tasks, num_cores : int, >= 1, `T` and `C`; all cores are free at the start
     cv : float, 0 to 10
         Coefficient of variation of one task time, taken as lognormal. Rounded to three
         significant digits, so that nearby values share one cached result.
 
-    Notes
-    -----
     **(M1)** Exact cases: for `T ≤ C`, (X2) with `n = T`; for `C = 1`, mean `T` and variance
     `T cv^2`; for `cv = 0`, `⌈ T/C⌉`. Below `cv = 0.01` waves of tasks do not mix, and noise adds to
     mean and standard deviation in proportion to `cv`.
@@ -63,8 +61,6 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
     ----------
     num_tasks, num_cores : float or (n,) array, >= 1
 
-    Notes
-    -----
     **(M6)** Lower bound of the mean makespan, whatever the cv: `M ≥ max(1, T/C)`.
 
     Cheap enough to prune a search before (M1)-(M5) are evaluated. The unit is the mean task time.
@@ -110,7 +106,7 @@ def _cached_first_idle(num_tasks: int, num_cores: int, cv: float) -> float:
         return waves + cv / _SMALLEST_CV * (at_smallest - waves)
     if _cores_are_desynchronised(num_tasks + 1, num_cores, cv):
         return (num_tasks - (num_cores - 1) * (1.0 + cv * cv) / 2.0) / num_cores
-    completions = _Completions.of_one_core(num_tasks + 1, num_cores, cv)
+    completions = _completions(num_tasks + 1, num_cores, cv)
     return _last_start(completions, num_tasks + 1, num_cores)[0]
 
 
@@ -171,70 +167,62 @@ def _synchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndS
     **(M4)** The last task starts at `τ = E[τ]`: `P(M ≤ t) = F(t-τ) H(t)^(C-1)` with
     `1 - H(t) = 1 - F(t) + ∫_0^τ(1-F(t-s)) dm(s)`. The variance of `τ` is added.
     """
-    completions = _Completions.of_one_core(num_tasks, num_cores, cv)
+    completions = _completions(num_tasks, num_cores, cv)
     start_mean, start_variance = _last_start(completions, num_tasks, num_cores)
     rest_mean, rest_variance = _rest_after(start_mean, completions, num_cores, cv)
     sd = float(np.sqrt(start_variance + rest_variance))
     return MeanAndSd(start_mean + rest_mean, sd)
 
 
-class _Completions(NamedTuple):
-    """Tasks that one core completes, from a synchronised start, on a lattice of times."""
+def _completions(num_tasks: int, num_cores: int, cv: float) -> _Completions:
+    """Tasks that one core completes from a synchronised start, by damped Fourier transform.
 
-    step: float
-    per_cell: Array  # expected completions around each multiple of the step
-    count_variance: Array  # variance of their number up to the upper edge of each cell
+    **(M2)** A core that starts at 0 completes `N(t)` tasks. On a lattice, `m̂ = f̂/(1-f̂)` gives the
+    expected completions per cell and `m̂^2` the expected ordered pairs, hence
+    `Var N(t) = m(t) + 2 (m*dm)(t) - m(t)^2`. The transform is damped by `e^(-18i/N)`, which removes
+    the pole at frequency 0 and keeps wrap-around below `10^-7`.
+    """
+    waves = num_tasks / num_cores
+    spread = max(min(cv, 1.0), cv / float(np.sqrt(num_cores))) * float(np.sqrt(waves))
+    horizon = waves + 5.0 * spread + (0.5 if cv <= 0.5 else 2.5)
+    step = min(cv / 8.0, 0.05)
+    # Rounding to the lattice adds step^2/12 to the variance of a task: 15% at the limit.
+    step = min(max(step, horizon / _MOST_CELLS), cv / 0.75)
+    num_cells = 1 << int(np.ceil(np.log2(horizon / step)))
 
-    @classmethod
-    def of_one_core(cls, num_tasks: int, num_cores: int, cv: float) -> _Completions:
-        """(M2), by damped discrete Fourier transform.
-
-        **(M2)** A core that starts at 0 completes `N(t)` tasks. On a lattice, `m̂ = f̂/(1-f̂)`
-        gives the expected completions per cell and `m̂^2` the expected ordered pairs, hence
-        `Var N(t) = m(t) + 2 (m*dm)(t) - m(t)^2`. The transform is damped by `e^(-18i/N)`, which
-        removes the pole at frequency 0 and keeps wrap-around below `10^-7`.
-        """
-        waves = num_tasks / num_cores
-        spread = max(min(cv, 1.0), cv / float(np.sqrt(num_cores))) * float(np.sqrt(waves))
-        horizon = waves + 5.0 * spread + (0.5 if cv <= 0.5 else 2.5)
-        step = min(cv / 8.0, 0.05)
-        # Rounding to the lattice adds step^2/12 to the variance of a task: 15% at the limit.
-        step = min(max(step, horizon / _MOST_CELLS), cv / 0.75)
-        num_cells = 1 << int(np.ceil(np.log2(horizon / step)))
-
-        num_likely = min(num_cells, int(_highest_task_time(cv, 1) / step) + 2)
-        task = np.zeros(num_cells)
-        task[:num_likely] = np.diff(
-            lognormal_cdf(step * (np.arange(num_likely, dtype=np.float64) + 0.5), 1.0, cv),
-            prepend=0.0,
-        )
-        damping = np.exp(-_DAMPING / num_cells * np.arange(num_cells))
-        transform = np.fft.rfft(task * damping)
-        renewal = transform / (1.0 - transform)
-        per_cell = np.maximum(np.fft.irfft(renewal, num_cells) / damping, 0.0)
-        ordered_pairs = np.cumsum(np.fft.irfft(renewal * renewal, num_cells) / damping)
-        mean_count = np.cumsum(per_cell)
-        variance = np.maximum(mean_count + 2.0 * ordered_pairs - mean_count**2, _NEGLIGIBLE)
-        return cls(step, per_cell, variance)
+    num_likely = min(num_cells, int(_highest_task_time(cv, 1) / step) + 2)
+    task = np.zeros(num_cells)
+    task[:num_likely] = np.diff(
+        lognormal_cdf(step * (np.arange(num_likely, dtype=np.float64) + 0.5), 1.0, cv), prepend=0.0
+    )
+    damping = np.exp(-_DAMPING / num_cells * np.arange(num_cells))
+    transform = np.fft.rfft(task * damping)
+    renewal = transform / (1.0 - transform)
+    per_cell = np.maximum(np.fft.irfft(renewal, num_cells) / damping, 0.0)
+    ordered_pairs = np.cumsum(np.fft.irfft(renewal * renewal, num_cells) / damping)
+    mean_count = np.cumsum(per_cell)
+    variance = np.maximum(mean_count + 2.0 * ordered_pairs - mean_count**2, _NEGLIGIBLE)
+    return step, per_cell, variance
 
 
 def _last_start(completions: _Completions, num_tasks: int, num_cores: int) -> tuple[float, float]:
     """Mean and variance of the start of the last task, by (M3)."""
-    mean_count = np.cumsum(completions.per_cell)
+    step, per_cell, count_variance = completions
+    mean_count = np.cumsum(per_cell)
     missing = num_tasks - num_cores - 0.5 - num_cores * mean_count
-    not_started = ndtr(missing / np.sqrt(num_cores * completions.count_variance))
+    not_started = ndtr(missing / np.sqrt(num_cores * count_variance))
     # While waves do not overlap, every core is at one of two counts; the normal approximation must
     # not reach beyond them.
     fewest = np.floor(mean_count)
     two_counts = (mean_count - fewest) * (1.0 - mean_count + fewest)
-    waves_apart = completions.count_variance <= 1.02 * two_counts + 10.0 * _NEGLIGIBLE
+    waves_apart = count_variance <= 1.02 * two_counts + 10.0 * _NEGLIGIBLE
     not_started[waves_apart & (num_cores * (fewest + 1.0) < num_tasks - num_cores)] = 1.0
     not_started[waves_apart & (num_cores * fewest >= num_tasks - num_cores)] = 0.0
     # The number of completions never decreases; the normal approximation does not ensure that.
     not_started = np.minimum.accumulate(not_started)
-    edge = completions.step * (np.arange(len(not_started), dtype=np.float64) + 0.5)
-    mean = completions.step * float(not_started.sum())
-    second = 2.0 * completions.step * float(edge @ not_started)
+    edge = step * (np.arange(len(not_started), dtype=np.float64) + 0.5)
+    mean = step * float(not_started.sum())
+    second = 2.0 * step * float(edge @ not_started)
     return mean, max(second - mean * mean, 0.0)
 
 
@@ -242,9 +230,9 @@ def _rest_after(
     last_start: float, completions: _Completions, num_cores: int, cv: float
 ) -> tuple[float, float]:
     """Mean and variance of what remains once the last task has started, by (M4)."""
-    step = completions.step
+    step, per_cell, _ = completions
     cell, fraction = divmod(last_start / step + 0.5, 1.0)
-    begun = completions.per_cell[: int(cell) + 1].copy()  # tasks that begin before the last one
+    begun = per_cell[: int(cell) + 1].copy()  # tasks that begin before the last one
     begun[-1] *= fraction
     num_ages = min(len(begun), int(_highest_task_time(cv, 1) / step) + 1)
     after = step * np.arange(int(_highest_task_time(cv, num_cores) / step) + 2, dtype=np.float64)

@@ -14,17 +14,11 @@ _MOST_CV = 10.0 * (1.0 + 1e-9)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStage:
-    """A stage of a batch job, with similar tasks; ``ValueError`` outside of the ranges.
+    """A stage of a batch job, with one task or more that are similar.
 
-    Parameters
-    ----------
-    num_tasks : int, >= 1
-    mean_s : float, > 0
-        Mean time of a task.
-    cv : float, 0 to 10
-        Coefficient of variation of a task, taken as lognormal.
-    parents : tuple of int
-        Numbers of the stages that must have ended before, lower than the stage's own.
+    ``mean_s`` is the mean time of a task, above 0, and ``cv`` its coefficient of variation, 0 to
+    10, taken as lognormal. ``parents`` are the numbers of the stages that must have ended before,
+    lower than the stage's own.
 
     >>> JobStage(num_tasks=8, mean_s=0.5, cv=0.3).work_s
     4.0

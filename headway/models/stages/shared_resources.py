@@ -1,7 +1,6 @@
 """Share of the cores, the link or the disk that a thread gets beside others.
 
-Slowdowns are the time over that on a server of one's own. Arguments outside their ranges raise
-``ValueError``.
+Slowdowns are the time over that on a server of one's own.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.few_numbers import together
 from headway.models.arrays import Array, Numeric
 
 _Binomial: TypeAlias = Callable[[Array], Array]
@@ -23,13 +23,7 @@ _TOLERANCE = 1e-11
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ThreadGroup:
-    """Threads of one kind on one node.
-
-    Parameters
-    ----------
-    num_threads : int or (n,) array, >= 0
-    busy_ratio : float or (n,) array, 0 to 1
-        Share of time that each would be busy if it were alone.
+    """Threads of one kind on one node, and the share of time that each would be busy if alone.
 
     >>> ThreadGroup(num_threads=4, busy_ratio=0.3).demand
     1.2
@@ -58,11 +52,8 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
     ----------
     num_servers : float or (n,) array, > 0
         Cores of the node, or link rate over the rate of one stream.
-    others_demand : float or (n,) array, >= 0
-        Servers that all other threads keep busy on average.
+    others_demand : float or (n,) array, >= 0, servers that all other threads keep busy on average
 
-    Notes
-    -----
     **(R1)** As published (VLDB'15, eq. 2): the other threads of a node need `d` of `n` cores, and a
     thread gets `min(n-d, 1)`. The paper calls this an upper bound of the time, but it is not one,
     since it uses only the mean of the others. It is 18% low for 12 threads busy 0.25 on 4 cores,
@@ -71,9 +62,7 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
     >>> published_slowdown(4, np.array([2.0, 3.5, 4.0]))
     array([ 1.,  2., inf])
     """
-    servers, demand = np.broadcast_arrays(
-        np.asarray(num_servers, dtype=np.float64), np.asarray(others_demand, dtype=np.float64)
-    )
+    servers, demand = together(num_servers, others_demand)
     if not (np.all(servers > 0.0) and np.all(demand >= 0.0)):
         raise ValueError("num_servers must be positive and others_demand non-negative")
     free_servers = np.minimum(servers - demand, 1.0)
@@ -121,11 +110,8 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     num_servers : float or (n,) array, > 0
         Cores of the node, or link rate over the rate of one stream; evenly shared, each thread
         at most one.
-    groups : sequence of ThreadGroup
-        All threads of the node.
+    groups : sequence of ThreadGroup, all threads of the node
 
-    Notes
-    -----
     **(R3)** Threads whose work arrives by a clock do all of it: `u'_t = u_t/E min(1, n/(1+J_t))`,
     with `J_t` the number of all other busy threads, of any group. Then `E min(n, active) = Σ u`, as
     it must be. The slowdown is `inf` where a thread needs all of its time. Threads are taken as
@@ -165,10 +151,8 @@ def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Arra
 
     Parameters
     ----------
-    num_servers : float or (n,) array, > 0
-        Cores, each thread at most one, evenly shared.
-    others : sequence of ThreadGroup
-        With the share of time that they are actually busy.
+    num_servers : float or (n,) array, > 0, cores, each thread at most one, evenly shared
+    others : sequence of ThreadGroup, with the share of time that they are actually busy
 
     >>> float(slowdown_beside(2, [ThreadGroup(num_threads=3, busy_ratio=1.0)]))
     2.0

@@ -1,7 +1,4 @@
-"""Key skew: the load of the largest partition, and its effect on a stage.
-
-Counts, times and exponents outside their ranges raise ``ValueError``.
-"""
+"""Key skew: the load of the largest partition, and its effect on a stage."""
 
 from __future__ import annotations
 
@@ -37,14 +34,11 @@ def zipf_key_shares(num_keys: int, exponent: float, *, num_top_keys: int = 2000)
     Parameters
     ----------
     num_keys : int, >= 1
-    exponent : float, >= 0
-        0 makes all keys equally frequent.
+    exponent : float, >= 0: 0 makes all keys equally frequent
     num_top_keys : int, >= 1
         Keys with a class of their own; the others share ``50 * log(num_keys / num_top_keys)``
         classes.
 
-    Notes
-    -----
     **(K2)** Zipf frequencies: `p_k ∝ k^(-s)` for the top keys. Beyond them, ranks within 2% of each
     other share a class of mass `∫_(l+1/2)^(h+1/2) x^(-s) dx`.
 
@@ -76,11 +70,8 @@ def random_partition_loads(
     Parameters
     ----------
     shuffle_partitions : int, >= 1
-    num_replications : int, >= 1
-        Sets of keys to draw, a row for each.
+    num_replications : int, >= 1, sets of keys to draw, a row for each
 
-    Notes
-    -----
     **(K3)** Load of the partitions: top keys are placed at random. The load of the other keys is
     normal with mean `Σ p/P`, variance `Σ p^2/P` and, by the expansion of Cornish and Fisher, third
     moment `Σ p^3/P`. If there are fewer than 30 keys per partition, all are placed at random.
@@ -116,11 +107,8 @@ def combined_rows(share: Array, num_rows: Numeric, num_map_tasks: Numeric) -> Ar
     share : (k,) array, 0 to 1
         Share of the rows that each key has (of each key and window, if windows overlap).
     num_rows : float or array, > 0
-    num_map_tasks : float or array, >= 1
-        Tasks that share the rows evenly.
+    num_map_tasks : float or array, >= 1, tasks that share the rows evenly
 
-    Notes
-    -----
     **(K5)** `M` map tasks that combine `n` rows leave a mean of `M(1-(1-p_k)^(n/M))` rows of key
     `k`. Exact for independent rows.
 
@@ -147,8 +135,6 @@ def hot_start_makespan(task_times_s: Array, num_cores: int) -> Array:
     task_times_s : (..., P) array, >= 0
     num_cores : int, >= 1
 
-    Notes
-    -----
     **(K6)** Mean makespan of tasks `d_j` on `C < P` cores: the longest task starts at
     `U(Σ d-d_max)/C` with `U` uniform, so it is `E max(U(Σ d-d_max)/C+d_max, Σ d/C+(C-1)/(2C) d̄)`,
     in closed form. It is also at least the sum of the `k + 1` shortest of the `kC + 1` longest

@@ -24,16 +24,12 @@ def spark_hash(values: Keys, kind: KeyKind, seed: int | Int32Array = SPARK_SEED)
 
     Parameters
     ----------
-    values : n keys
-        Strings, or integers that fit the kind; others raise ``ValueError``.
+    values : n keys, strings, or integers that fit the kind; others raise ``ValueError``
     kind : {"int", "long", "string"}
         Spark's type; int also covers byte, short, boolean and date, and long also timestamp (in
         microseconds). The column ``window`` is two longs, its start and its end.
-    seed : int or (n,) array
-        42 for the first column, the hash so far for each further one.
+    seed : int or (n,) array: 42 for the first column, the hash so far for each further one
 
-    Notes
-    -----
     **(K1)** Spark assigns a key to partition `pmod(Murmur3_(x86, 32)(key, 42), P)`. Integers are
     hashed as one word, longs as low and high word, strings as UTF-8 in whole words, then byte by
     byte with sign. Further columns start from the hash so far; a null leaves it unchanged. Exact;
@@ -104,13 +100,10 @@ def known_partition_loads(
 ) -> Array:
     r"""Share of the rows in each partition for known keys and frequencies. Exact (K1).
 
-    Arguments outside their ranges raise ``ValueError``.
-
     Parameters
     ----------
     hashes : (k,) int32 or int64 array
-    weights : (k,) array, >= 0
-        Rows of each key in any unit, not all 0.
+    weights : (k,) array, >= 0, rows of each key in any unit, not all 0
     shuffle_partitions : int, >= 1
 
     >>> hashes = spark_hash(["a", "ab", "abc"], "string")

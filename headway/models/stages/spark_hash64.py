@@ -27,12 +27,9 @@ def spark_xxhash64(values: Keys, kind: KeyKind) -> Int64Array:
 
     Parameters
     ----------
-    values : n keys
-        Strings, or integers that fit the kind.
+    values : n keys, strings, or integers that fit the kind
     kind : {"int", "long", "string"}
 
-    Notes
-    -----
     **(K12)** Ordered streams assign a key that is not placed to bucket `pmod(XXH64(key, 42), P)` of
     (K7). Integers are hashed as one half word, longs as one word, strings as UTF-8. Exact; longs
     are compared with the tasks of Spark 4.3.0, strings with the published hash.

@@ -10,7 +10,7 @@ from headway.assumptions.advice import MUCH_RATIO, SLOW_COMMIT_S
 from headway.domain import Advice, JobProfile
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.domain.switches import Switch
-from headway.models.job.turned import TimesSaved, with_times_saved
+from headway.models.job.turned import with_times_saved
 from headway.planner.explained_setting import ExplainedSetting, is_worthwhile
 from headway.planner.switches import setting_of_switch, turned_ends, why_not
 from headway.units import counted, format_duration
@@ -60,7 +60,7 @@ def faster_checkpoint(setting: ExplainedSetting) -> Iterator[Advice]:
     writes_s = sum(logs.values())
     if writes_s > MUCH_RATIO.value * setting.duration_s:
         fact = f"the offset and commit logs take {setting.share_text(writes_s)}"
-        job = with_times_saved(profile, TimesSaved(logs, {}))
+        job = with_times_saved(profile, (logs, {}))
         yield from _at_best(setting, fact, _FASTER_STORE, job)
     yield from _state_commits(setting)
 
@@ -74,12 +74,12 @@ def _state_commits(setting: ExplainedSetting) -> Iterator[Advice]:
     if not setting.is_much(waves * commit_s):
         return
     stateful = [index for index, stage in enumerate(profile.stages) if not stage.reads_source]
-    saved = TimesSaved({}, dict.fromkeys(stateful[-1:], commit_s))
+    tasks_s = dict.fromkeys(stateful[-1:], commit_s)
     fact = (
         f"committing state takes {format_duration(commit_s)} per partition, "
         f"{format_duration(commit_s * waves)} per batch in {counted(waves, 'wave')} of tasks"
     )
-    yield from _at_best(setting, fact, _FASTER_STORE, with_times_saved(profile, saved))
+    yield from _at_best(setting, fact, _FASTER_STORE, with_times_saved(profile, ({}, tasks_s)))
 
 
 def _at_best(setting: ExplainedSetting, fact: str, cure: str, job: JobProfile) -> Iterator[Advice]:

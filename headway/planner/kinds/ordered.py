@@ -26,7 +26,7 @@ from headway.limits import MOST_PARTITIONS
 from headway.models.arrays import Array
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.ordered.allocation import water_filled_slots
-from headway.models.ordered.known_keys import KeyedStage, KnownLoads
+from headway.models.ordered.known_keys import KeyedStage
 from headway.models.ordered.placement import first_bucket_ids, placed_keys, skewed_stage_s
 from headway.models.stages.skew import KeyShares, combined_rows, random_partition_loads
 from headway.models.stages.spark_hash import KeyKind, spark_hash
@@ -65,11 +65,11 @@ def plan_ordered(
     if map_tasks:
         counts = _combined(counts, batch_rows, map_tasks)
     num_slots, rows = configuration.num_slots, stage.rows.rows(batch_rows)
-    loads, choice_of = _known_loads(job, counts), partial(_choice, stage, num_slots, rows)
+    keyed, choice_of = _with_keys(job, stage, counts), partial(_choice, stage, num_slots, rows)
     partition_counts = _tried_numbers(configuration)
     choices = {
         partitions: choice_of(
-            np.tile(loads.of(partitions), (_num_batches(partitions, num_slots), 1))
+            np.tile(keyed.shares_at(partitions), (_num_batches(partitions, num_slots), 1))
         )
         for partitions in partition_counts
     }
@@ -123,9 +123,7 @@ def with_known_keys(job: JobProfile, counts: KeyCounts) -> JobProfile:
         return job
     all_rows = sum(counts.num_rows) + counts.other_rows
     share = min(counts.num_rows[0] / all_rows, _MOST_SHARE)
-    hot = KeyedStage.of(
-        replace(stage, hot_share_ratio=max(stage.hot_share_ratio, share)), _known_loads(job, counts)
-    )
+    hot = _with_keys(job, replace(stage, hot_share_ratio=max(stage.hot_share_ratio, share)), counts)
     return replace(job, stages=tuple(hot if old is stage else old for old in job.stages))
 
 
@@ -133,7 +131,7 @@ def _largest_batch_rows(job: JobProfile) -> float:
     return max((setting.rows_per_batch_high for setting in job.settings), default=1.0)
 
 
-def _known_loads(job: JobProfile, counts: KeyCounts) -> KnownLoads:
+def _with_keys(job: JobProfile, stage: StageProfile, counts: KeyCounts) -> KeyedStage:
     """By Spark's hash of the keys themselves: exact except for keys that are not listed.
 
     `headway.ordered` assigns buckets by a different hash from that of Spark's exchanges.
@@ -143,7 +141,7 @@ def _known_loads(job: JobProfile, counts: KeyCounts) -> KnownLoads:
     dealt = job.shape.deals_out_buckets
     hashes = spark_xxhash64(keys, kind) if dealt else spark_hash(keys, kind)
     other_share = counts.other_rows / (float(num_rows.sum()) + counts.other_rows)
-    return KnownLoads(hashes, num_rows, min(other_share, _MOST_SHARE))
+    return KeyedStage.of(stage, hashes, num_rows, min(other_share, _MOST_SHARE))
 
 
 def plan_skew(

@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 from headway.domain import Target
 from headway.domain.result import Result
 from headway.models.arrays import Array, Numeric
-from headway.models.pipeline.as_published import (
-    ReducerArrivals,
-    published_tuple_latency,
-    published_window_latency,
-)
+from headway.models.pipeline.as_published import published_tuple_latency, published_window_latency
 from headway.models.pipeline.corrected import latency_floor_s, tuple_latency, window_latency
 from headway.models.pipeline.latency import PipelineLatency, in_series
 from headway.models.pipeline.parameters import (
@@ -247,8 +243,8 @@ def busy_ratios(pipeline: Pipeline) -> dict[str, float]:
 
 def _published(pipeline: Pipeline) -> PipelineLatency:
     if pipeline.finalizing is None:
-        return published_tuple_latency(pipeline, ReducerArrivals.POISSON)
-    return published_window_latency(pipeline, ReducerArrivals.POISSON)
+        return published_tuple_latency(pipeline, "Poisson")
+    return published_window_latency(pipeline, "Poisson")
 
 
 def joined(latencies: list[PipelineLatency]) -> PipelineLatency:

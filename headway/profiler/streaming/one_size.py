@@ -18,7 +18,7 @@ from headway.assumptions.fits import (
     USUAL_ROWS_SHARE,
 )
 from headway.domain import Z90, Separation, StageProfile
-from headway.models.estimation.fixed_time import Estimate, combined, within
+from headway.models.estimation.fixed_time import combined, within
 from headway.profiler.streaming.batch_sizes import weighted_mean
 from headway.profiler.streaming.stage_runs import StageRuns
 from headway.profiler.streaming.task_times import parts_s, unexplained_s2, usual_fixed_time_of
@@ -101,10 +101,10 @@ def task_time(stage: StageRuns, times: StageTimes, fitted: StageProfile) -> Task
     if usual is not None:
         if sd_s is None:
             return _around(*within(usual, low_s, mean_s), time)
-        both = combined((usual, Estimate(fitted.task_fixed_s, sd_s)))
+        both = combined((usual, (fitted.task_fixed_s, sd_s)))
         # What was measured without rows may be all of the time.
-        fixed_s = float(np.clip(both.mean_s, low_s, mean_s))
-        return _around(fixed_s, within(both, low_s, mean_s).sd_s, time)
+        fixed_s = float(np.clip(both[0], low_s, mean_s))
+        return _around(fixed_s, within(both, low_s, mean_s)[1], time)
     if sd_s is None:
         for_rows_s = min(_least_for_rows_s(stage), mean_s - low_s)
         return time._replace(

@@ -191,7 +191,7 @@ def _prior(stage: StageRuns, times: StageTimes, terms: CostTerms) -> Prior:
         )
     fixed_s, fixed_sd_s = fixed
     is_fitted = np.array([True, True, terms.tells_partitions, terms.tells_state])
-    return Prior(
-        mean=np.array([fixed_s, 0.0, partition_s, state_row_s])[is_fitted],
-        sd=np.array([fixed_sd_s, np.inf, partition_s, state_row_sd_s])[is_fitted],
+    return (
+        np.array([fixed_s, 0.0, partition_s, state_row_s])[is_fitted],
+        np.array([fixed_sd_s, np.inf, partition_s, state_row_sd_s])[is_fitted],
     )

@@ -191,13 +191,13 @@ def recursion_of(duration: AffineDuration, trigger_s: float) -> Recursion:
 def test_extrapolation_ends_where_many_plain_steps_do(
     offered_load: float, trigger_s: float, noise: float, share: float, persistence: float
 ) -> None:
-    recursion, levels, grid, joint = stationary(
+    recursion, grid, joint = stationary(
         recursion_of(line(offered_load, noise, share, persistence), trigger_s)
     )
-    following, plain = _step_of(recursion, levels, grid), recursion.start(levels, grid)
+    following, plain = _step_of(recursion, grid), recursion.start(grid)
     for _ in range(1_200):
         plain = following(plain, np.empty_like(plain))
-    assert joint.sum(axis=1) == pytest.approx(levels.share)
+    assert joint.sum(axis=1) == pytest.approx(grid.level_share)
     moved_s = float(np.abs(plain - joint).sum(axis=0) @ grid.interval_s)
     assert moved_s <= 3e-6 * float(plain.sum(axis=0) @ grid.interval_s)
 
@@ -210,7 +210,7 @@ def test_a_step_is_one_batch_after_another(
     offered_load: float, trigger_s: float, noise: float, share: float, persistence: float
 ) -> None:
     """Level by level, with the whole kernel: the first and the last cell have all beyond them."""
-    recursion, levels, grid, joint = stationary(
+    recursion, grid, joint = stationary(
         recursion_of(line(offered_load, noise, share, persistence), trigger_s)
     )
     variance = recursion.fresh_sd(grid.interval_s) ** 2
@@ -218,12 +218,12 @@ def test_a_step_is_one_batch_after_another(
     middle = np.log(recursion.mean_s(grid.interval_s)) - 0.5 * (variance + recursion.lasting_sd**2)
     upper = math.log(grid.interval_s[0]) + grid.cell * (np.arange(len(variance)) + 0.5)
     expected = np.empty_like(joint)
-    for level, before in enumerate(levels.transition.T @ joint):
+    for level, before in enumerate(grid.transition.T @ joint):
         longer = grid.cell * grid.cells_per_level * (level - len(joint) // 2)
         shares = ndtr((upper[:-1] - middle[:, np.newaxis] - longer) / width)
         kernel = np.diff(shares, prepend=0.0, append=1.0)
         expected[level] = before @ kernel
-    following = _step_of(recursion, levels, grid)(joint, np.empty_like(joint))
+    following = _step_of(recursion, grid)(joint, np.empty_like(joint))
     assert np.abs(following - expected).sum() <= 1e-12
 
 

@@ -123,7 +123,7 @@ def test_lags_around_a_trigger_mix_the_windows_of_each(slide_s: float) -> None:
         return update_window_latency(WORKED, slide_s, lag)
 
     for latency_of in (append, update):
-        mixed, parts = latency_of(Lags(lag_s, share)), [latency_of(lag) for lag in lag_s]
+        mixed, parts = latency_of((lag_s, share)), [latency_of(lag) for lag in lag_s]
         means_s = np.array([float(part.mean_s) for part in parts])
         assert float(mixed.mean_s) == pytest.approx(share @ means_s, rel=1e-9)
         for x_s in np.linspace(5.0, 45.0, 41):
@@ -134,7 +134,7 @@ def test_lags_around_a_trigger_mix_the_windows_of_each(slide_s: float) -> None:
 
 
 def test_lags_of_several_settings_at_once() -> None:
-    lags = Lags(np.array([-0.0005, 0.0005]), np.array([0.75, 0.25]))
+    lags = np.array([-0.0005, 0.0005]), np.array([0.75, 0.25])
     duration = AffineDuration(0.02, 0.3 / RATE_PER_S, 0.1)
     triggers_s = [2.0, 10.0, 0.0, 0.05]
     state = steady_state(duration, RATE_PER_S, np.array(triggers_s), 0.0)
@@ -145,7 +145,7 @@ def test_lags_of_several_settings_at_once() -> None:
 
 
 def test_lags_that_vary_over_many_triggers_are_anywhere() -> None:
-    lags = Lags(np.linspace(0.0, 3.3, 12), np.full(12, 1.0 / 12.0))
+    lags = np.linspace(0.0, 3.3, 12), np.full(12, 1.0 / 12.0)
     state = batches(0.01, 0.3, 0.1, 0.1)
     spread = append_window_latency(state, 10.0, 10.0, lags)
     anywhere = append_window_latency(state, 0.0, 10.0, 1.65)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
 from headway.models.estimation.drift import (
-    Alarm,
     cusum,
     cusum_run_length,
     cusum_threshold,
@@ -125,9 +124,9 @@ def test_a_drift_is_found_with_its_beginning() -> None:
         scores[60:] -= 1.5
         alarm = first_alarm(scores, 0.5, threshold)
         assert alarm is not None
-        assert isinstance(alarm, Alarm)
-        if alarm.batch >= 60:
-            found.append((alarm.batch - 59, alarm.first_batch - 60))
+        batch, first_batch = alarm
+        if batch >= 60:
+            found.append((batch - 59, first_batch - 60))
     assert len(found) > 190
     delay, begin = np.mean(found, axis=0)
     assert delay == pytest.approx(float(cusum_run_length(1.5, 0.5, threshold)), rel=0.15)
@@ -136,8 +135,8 @@ def test_a_drift_is_found_with_its_beginning() -> None:
 
 def test_both_sides_raise_alarms() -> None:
     rising = np.repeat([0.0, 3.0], 20)
-    assert first_alarm(rising, 0.5, 4.0) == Alarm(21, 20)
-    assert first_alarm(-rising, 0.5, 4.0) == Alarm(21, 20)
+    assert first_alarm(rising, 0.5, 4.0) == (21, 20)
+    assert first_alarm(-rising, 0.5, 4.0) == (21, 20)
     assert first_alarm(np.zeros(0), 0.5, 4.0) is None
 
 

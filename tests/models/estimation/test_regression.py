@@ -14,7 +14,6 @@ from headway.assumptions.predictions import (
 )
 from headway.models.arrays import Array
 from headway.models.estimation.regression import (
-    Prior,
     drift_exponent,
     driver_drift_exponent,
     is_spread,
@@ -313,7 +312,7 @@ def three_runs(rng: np.random.Generator) -> tuple[Array, Array, Array]:
 
 
 def test_what_is_known_of_small_tasks_keeps_odd_runs_from_bending_the_line() -> None:
-    prior = Prior(np.array([0.008, 0.0]), np.array([0.01, np.inf]))
+    prior = np.array([0.008, 0.0]), np.array([0.01, np.inf])
     rng = np.random.default_rng(1)
     errors = []
     for _ in range(200):
@@ -332,7 +331,7 @@ def test_what_is_known_of_small_tasks_keeps_odd_runs_from_bending_the_line() -> 
 def test_data_that_tells_overrules_what_was_thought() -> None:
     rows = np.repeat([100.0, 1e5], 8)
     time_s = 0.2 + 1e-6 * rows
-    prior = Prior(np.array([0.005, 0.0]), np.array([0.03, np.inf]))
+    prior = np.array([0.005, 0.0]), np.array([0.03, np.inf])
     fixed_s, per_row_s = relative_huber(
         np.column_stack([np.ones(16), rows]), time_s, np.full(16, 1 / 8), prior
     )

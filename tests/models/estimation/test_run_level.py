@@ -152,8 +152,9 @@ def test_a_drift_by_three_tenths_is_found_within_the_stated_delay(noise: Duratio
             interval_s=10.0,
         )  # fmt: skip
         assert found is not None
-        if found[0].batch >= num_before:
-            delays.append(found[0].batch + 1 - num_before)
+        (batch, _), _ = found
+        if batch >= num_before:
+            delays.append(batch + 1 - num_before)
     assert len(delays) >= 0.9 * num_runs
     assert 0.7 * stated <= float(np.mean(delays)) <= 1.3 * stated
 
@@ -165,8 +166,9 @@ def test_a_run_that_lies_as_far_off_as_runs_do_is_no_drift_and_one_far_beyond_is
     assert drift_found(np.zeros(500), 1.15 * batches, **how) is None  # type: ignore[arg-type]
     found = drift_found(np.zeros(500), 1.6 * batches, **how)  # type: ignore[arg-type]
     assert found is not None
-    assert found[0].first_batch == 0
-    assert found[0].batch < 10
+    (batch, first_batch), _ = found
+    assert first_batch == 0
+    assert batch < 10
 
 
 def test_one_batch_is_no_drift() -> None:

@@ -193,15 +193,15 @@ def test_what_is_saved_beyond_the_fixed_time_shortens_the_rows() -> None:
     """A task has 3.5 * 5000^0.7 / 8 rows; half of them would take as long as what is left over."""
     profile = a_profile()
     rows = 3.5 * 5000.0**0.7 / 8
-    saved = TimesSaved({}, {1: 0.06 + 1.25e-5 * rows / 2})
+    saved: TimesSaved = {}, {1: 0.06 + 1.25e-5 * rows / 2}
     shorter = with_times_saved(profile, saved).stages[1]
     assert shorter.task_fixed_s == 0.0
     assert shorter.task_per_row_s == pytest.approx(1.25e-5 / 2)
-    assert with_times_saved(profile, TimesSaved({"wal_commit": 1.0}, {})).driver_phases[2].sd_s == 0
+    assert with_times_saved(profile, ({"wal_commit": 1.0}, {})).driver_phases[2].sd_s == 0
 
 
 def test_the_ends_of_what_is_added_change_places() -> None:
-    added = TimesSaved({}, {1: -0.01})
+    added: TimesSaved = {}, {1: -0.01}
     turned_jobs = turned_job(a_profile(), added, added, added)
     more_s = [task_s(one) - 0.06 for one in turned_jobs]
     assert more_s == pytest.approx([0.01, 0.01 * WIDER, 0.01 / WIDER])

@@ -9,7 +9,7 @@ import pytest
 
 from headway.domain import RowsLaw, Separation, StageProfile, TasksRule
 from headway.models.job.duration import coefficient_gains, level_spans
-from headway.models.ordered.known_keys import KeyedStage, KnownLoads
+from headway.models.ordered.known_keys import KeyedStage
 from headway.models.ordered.placement import dealt_makespan_s
 from headway.models.stages.makespan import makespan_moments
 from headway.models.stages.spark_hash import spark_hash
@@ -42,14 +42,16 @@ def by_hand(partitions: int, slots: int, other_share: float = 0.0) -> float:
 @pytest.mark.parametrize("partitions", [1, 2, 7, 30, 200])
 def test_rows_take_the_makespan_of_their_partitions(partitions: int, slots: int) -> None:
     for other_share in (0.0, 0.4):
-        found = KnownLoads(HASHES, ROWS, other_share).makespan_ratio(partitions, slots)
+        keyed = KeyedStage.of(a_stage(), HASHES, ROWS, other_share)
+        found = keyed.row_makespan_ratio(partitions, slots)
+        assert found is not None
         assert found == pytest.approx(by_hand(partitions, slots, other_share))
         assert 1.0 / slots - 1e-12 <= found <= 1.0 + 1e-12
 
 
 def test_the_duration_of_a_stage_is_by_its_keys_and_of_others_by_their_hot_share() -> None:
     stage = a_stage()
-    keyed = KeyedStage.of(stage, KnownLoads(HASHES, ROWS))
+    keyed = KeyedStage.of(stage, HASHES, ROWS)
     for partitions, slots in ((2, 2), (8, 2), (50, 16)):
         (level,) = level_spans([keyed], slots, partitions)
         assert float(level.at(1e5)) == pytest.approx(
@@ -72,4 +74,4 @@ def test_one_row_of_tasks_is_dealt_out_as_many_are() -> None:
 
 def test_shares_beyond_their_range_are_refused() -> None:
     with pytest.raises(ValueError, match="other_share is 1"):
-        KnownLoads(HASHES, ROWS, 1.0)
+        KeyedStage.of(a_stage(), HASHES, ROWS, 1.0)

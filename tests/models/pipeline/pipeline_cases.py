@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from headway.models.arrays import Numeric
 from headway.models.pipeline.as_published import (
-    ReducerArrivals,
     published_tuple_latency,
     published_window_latency,
 )
@@ -77,9 +76,9 @@ def pipeline(
 
 def published(case: Pipeline) -> PipelineLatency:
     """The latency of rows as the paper's own formulas give it."""
-    return published_tuple_latency(case, ReducerArrivals.IN_BULK)
+    return published_tuple_latency(case, "in bulk")
 
 
 def published_window(case: Pipeline) -> PipelineLatency:
     """The latency of windows as the paper's own formulas give it."""
-    return published_window_latency(case, ReducerArrivals.IN_BULK)
+    return published_window_latency(case, "in bulk")

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.models.arrays import Array, Numeric
-from headway.models.queues.queue_increments import Increment
 from headway.models.queues.queueing import gamma_wait_quantile_s, pollaczek_khinchine_wait, qna_wait
 from headway.models.queues.random_walk import shifted_gamma_wait
 from headway.models.queues.times import QueueTime, gamma_time, lognormal_time
@@ -154,7 +153,7 @@ def test_qna_grows_with_load(rho: float, factor: float, first: float, second: fl
 
 def test_skewness_of_services_only_lengthens_the_tail() -> None:
     skewness = np.array([-0.5, 0.0, 0.5, 2.0])
-    wait = shifted_gamma_wait(Increment(np.array(-0.5), np.ones(()), skewness))
+    wait = shifted_gamma_wait((np.array(-0.5), np.ones(()), skewness))
     assert np.all(np.diff(wait.mean_s) > 0.0)
     assert np.all(np.diff(wait.variance_s2) > 0.0)
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.queues.queue_increments import (
-    Increment,
     gamma_third_central_s3,
     lognormal_third_central_s3,
     queue_increment,
@@ -93,9 +92,9 @@ def test_formulas_broadcast() -> None:
 
 
 def test_decay_solves_its_cubic() -> None:
-    increment = Increment(np.array(-0.1), np.array([0.09, 0.5, 1.0]), np.array([0.0, 0.4, -0.5]))
-    decay = wait_decay_per_s(increment)
-    cubic = -0.1 + increment.variance_s2 * decay / 2.0 + increment.third_central_s3 * decay**2 / 6.0
+    variance, third = np.array([0.09, 0.5, 1.0]), np.array([0.0, 0.4, -0.5])
+    decay = wait_decay_per_s(-0.1, variance, third)
+    cubic = -0.1 + variance * decay / 2.0 + third * decay**2 / 6.0
     assert cubic == pytest.approx(np.zeros(3), abs=1e-12)
 
 
@@ -137,7 +136,7 @@ def test_third_moments_are_those_of_the_reference() -> None:
         lambda: gamma_wait_quantile_s(1.0, qna_wait(1.0, 1.0, 0.5, 0.0, 1.0)),
         lambda: gamma_wait_quantile_s(0.5, WaitMoments(np.array(-1.0), np.ones(()), np.ones(()))),
         lambda: gamma_wait_quantile_s(0.5, WaitMoments(np.ones(()), np.ones(()), np.array(2.0))),
-        lambda: wait_decay_per_s(queue_increment(1.0, 0.0, 0.0, 0.5, 0.0, 0.0)),
+        lambda: wait_decay_per_s(*queue_increment(1.0, 0.0, 0.0, 0.5, 0.0, 0.0)),
     ],
 )
 def test_refusals(refused: Callable[[], object]) -> None:

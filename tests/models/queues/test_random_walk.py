@@ -46,7 +46,7 @@ def clocked_lognormal(rho: float, cv: float) -> Increment:
 def gaussian_wait(mean: Numeric, sd: Numeric) -> WaitMoments:
     """Of normal increments: no skewness."""
     sd_s = np.asarray(sd, dtype=np.float64)
-    return shifted_gamma_wait(Increment(np.asarray(mean), sd_s * sd_s, np.zeros(sd_s.shape)))
+    return shifted_gamma_wait((np.asarray(mean), sd_s * sd_s, np.zeros(sd_s.shape)))
 
 
 def as_floats(wait: WaitMoments) -> list[float]:
@@ -54,7 +54,7 @@ def as_floats(wait: WaitMoments) -> list[float]:
 
 
 def test_waits_are_those_of_the_reference() -> None:
-    wait = shifted_gamma_wait(Increment(np.array(-1.0), np.array(0.81), np.array(0.2194)))
+    wait = shifted_gamma_wait((np.array(-1.0), np.array(0.81), np.array(0.2194)))
     assert as_floats(wait) == pytest.approx([0.10341, 0.10577, 1.0 - 0.83162], rel=1e-4)
     wait = gaussian_wait(-0.5, 1.0)
     assert as_floats(wait) == pytest.approx([0.53206, 0.82294, 1.0 - 0.52933], rel=1e-4)
@@ -121,7 +121,7 @@ def test_normal_increments_against_the_full_series(beta: float) -> None:
 def test_almost_full_utilization() -> None:
     # The Poisson queue of constant service, 450 000 service times less a fraction of one.
     slack = 1e-7
-    increment = Increment(np.array(-slack), np.array(0.09), np.array(0.0))
+    increment = np.array(-slack), np.array(0.09), np.array(0.0)
     wait = shifted_gamma_wait(increment)
     assert float(wait.mean_s) == pytest.approx(450_000.0 - 0.3 * 0.582597, rel=1e-8)
 
@@ -131,7 +131,7 @@ def test_almost_full_utilization() -> None:
 def test_vanishing_skewness_meets_the_normal_law(sign: float, beta: float) -> None:
     normal = as_floats(gaussian_wait(-beta, 1.0))
     third = sign * np.array([1e-3, 1e-5, 1e-7])
-    waits = shifted_gamma_wait(Increment(np.array(-beta), np.ones(()), third))
+    waits = shifted_gamma_wait((np.array(-beta), np.ones(()), third))
     for number, (mean, _, prob) in enumerate(zip(*waits, strict=True)):
         assert float(mean) == pytest.approx(normal[0], rel=1e-3 * 0.1**number * 3.0 + 1e-8)
         assert float(prob) == pytest.approx(normal[2], rel=1e-3 * 0.1**number * 3.0 + 1e-8)
@@ -150,9 +150,7 @@ def test_grows_with_load_up_to_infinity(rho: float, factor: float, cv: float) ->
 @given(st.floats(-50.0, -1e-6), st.floats(1e-3, 1e3), st.floats(-100.0, 100.0))
 def test_never_nan_nor_negative(mean_s: float, sd_s: float, skewness: float) -> None:
     # Clear of the refused strip just below a mean of zero.
-    wait = shifted_gamma_wait(
-        Increment(np.array(mean_s), np.array(sd_s**2), np.array(skewness * sd_s**3))
-    )
+    wait = shifted_gamma_wait((np.array(mean_s), np.array(sd_s**2), np.array(skewness * sd_s**3)))
     for value in as_floats(wait):
         assert 0.0 <= value < np.inf
     assert float(wait.wait_prob) <= 1.0
@@ -160,7 +158,7 @@ def test_never_nan_nor_negative(mean_s: float, sd_s: float, skewness: float) -> 
 
 def test_broadcasts_and_is_unbounded_from_zero_on() -> None:
     wait = shifted_gamma_wait(
-        Increment(np.array([[-0.5], [0.0], [1.0]]), np.array([1.0, 4.0]), np.zeros(()))
+        (np.array([[-0.5], [0.0], [1.0]]), np.array([1.0, 4.0]), np.zeros(()))
     )
     assert wait.mean_s.shape == wait.variance_s2.shape == wait.wait_prob.shape == (3, 2)
     assert np.all(np.isfinite(wait.mean_s[0]))
@@ -169,19 +167,19 @@ def test_broadcasts_and_is_unbounded_from_zero_on() -> None:
 
 
 def test_nothing_waits_without_variation() -> None:
-    still = Increment(np.array(-1.0), np.zeros(()), np.zeros(()))
+    still = np.array(-1.0), np.zeros(()), np.zeros(())
     assert as_floats(shifted_gamma_wait(still)) == [0.0, 0.0, 0.0]
     # A reflected gamma that ends below zero: constant service, and a gap of at least its length.
-    bounded = Increment(np.array(-1.0), np.ones(()), np.array(-2.5))
+    bounded = np.array(-1.0), np.ones(()), np.array(-2.5)
     assert as_floats(shifted_gamma_wait(bounded)) == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize(
     "refused",
     [
-        lambda: shifted_gamma_wait(Increment(np.array(np.nan), np.ones(()), np.zeros(()))),
-        lambda: shifted_gamma_wait(Increment(np.array(-1.0), np.array(-1.0), np.zeros(()))),
-        lambda: shifted_gamma_wait(Increment(np.array(-1e-12), np.ones(()), np.zeros(()))),
+        lambda: shifted_gamma_wait((np.array(np.nan), np.ones(()), np.zeros(()))),
+        lambda: shifted_gamma_wait((np.array(-1.0), np.array(-1.0), np.zeros(()))),
+        lambda: shifted_gamma_wait((np.array(-1e-12), np.ones(()), np.zeros(()))),
     ],
 )
 def test_refusals(refused: Callable[[], object]) -> None:
