@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import field
 
-from headway.profiler.known_values import known_version
 from headway.profiler.redaction import name_of
 
 Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] | None
@@ -21,13 +20,6 @@ Anything = Any  # of a form that depends on the version
 
 class SparkEvent(msgspec.Struct, gc=False):
     """Fields of an event, or of an object in it."""
-
-
-class JvmInformation(SparkEvent):
-    java_version: Text = field(default=None, name="Java Version")
-
-    def __post_init__(self) -> None:
-        self.java_version = known_version(self.java_version)
 
 
 class ExecutorInfo(SparkEvent):
@@ -51,10 +43,6 @@ class JobProperties(SparkEvent):
 
     def __post_init__(self) -> None:
         self.query_id = name_of(self.query_id)
-
-
-class JobResult(SparkEvent):
-    result: Text = field(default=None, name="Result")
 
 
 class Accumulable(SparkEvent):
@@ -83,8 +71,11 @@ class StageInfo(SparkEvent):
     accumulables: list[Accumulable | None] | None = field(default=None, name="Accumulables")
 
 
-class TaskEndReason(SparkEvent):
+class Outcome(SparkEvent):
+    """How a task ended, or how a job did."""
+
     reason: Text = field(default=None, name="Reason")
+    result: Text = field(default=None, name="Result")
 
 
 class TaskInfo(SparkEvent):

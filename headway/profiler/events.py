@@ -47,7 +47,7 @@ def read_line(line: bytes) -> Line | None:
     >>> read_line(b'{"Event":"SparkListenerLogStart","Spark Version":"4.0.1"}')[1].spark_version
     '4.0.1'
     >>> read_line(b'{"Event":"SparkListenerJobEnd","Job ID":"7","Completion Time":5}')
-    ('SparkListenerJobEnd', JobEnd(job_id=None, ...completed_ms=5...), True)
+    ('SparkListenerJobEnd', JobEvent(job_id=None, ...completed_ms=5...), True)
     >>> read_line(b'{"Event":"SparkListenerBlockUpdated","Block Updated Info":{}}') is None
     True
     """

@@ -34,8 +34,11 @@ def table_rows_of(
     yield "applications", [_application_row(facts) for facts in applications.values()]
     seen_keys: dict[str, set[tuple[Any, ...]]] = {name: set() for name in _KEYS}
     # If there are many tasks, no list of the seen ones is kept.
-    counts = {app: facts.count(TASK_END) for app, facts in applications.items()}
-    stands_once = {app for app, count in counts.items() if count.num_lines == count.num_distinct}
+    stands_once = {
+        app
+        for app, facts in applications.items()
+        if facts.num_lines(TASK_END) == facts.ids_of(TASK_END).num_distinct
+    }
     jobs: list[Record] = []
     job_ends: dict[tuple[int, int], Record] = {}
     queries: dict[tuple[int, str], dict[str, Any]] = {}

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from headway.profiler.ids import latest
 from headway.profiler.plan_nodes import PlanNode, in_pre_order
-from headway.profiler.schema import BatchOf, DriverUpdates
+from headway.profiler.schema import BatchOf, SqlUpdate
 
 # Bounds memory regardless of how long a query ran.
 _MOST_SCANS, _MOST_VALUES = 5_000, 50_000
@@ -38,7 +39,7 @@ class FilesRead(msgspec.Struct):
             if num_written_id is not None:
                 self.writers.add((num_written_id, batch))
 
-    def note_values(self, updates: DriverUpdates) -> None:
+    def note_values(self, updates: SqlUpdate) -> None:
         accumulator_values = self.values
         for pair in updates.values or ():
             if pair is not None and len(pair) == 2:
@@ -54,16 +55,13 @@ class FilesRead(msgspec.Struct):
         self.writers |= other.writers
         for accumulator_id, value in other.values.items():
             self.values[accumulator_id] = max(value, self.values.get(accumulator_id, value))
-        self.leave_out_old()
 
     def leave_out_old(self) -> None:
-        """Keep the latest; ids increase."""
         if len(self.scans) > _MOST_SCANS:
             self.scans = set(sorted(self.scans)[-_MOST_SCANS:])
         if len(self.writers) > _MOST_SCANS:
             self.writers = set(sorted(self.writers)[-_MOST_SCANS:])
-        if len(self.values) > _MOST_VALUES:
-            self.values = dict(sorted(self.values.items())[-_MOST_VALUES:])
+        self.values = latest(self.values, _MOST_VALUES)
 
     def of_batches(self) -> dict[BatchOf, tuple[int, int]]:
         """Number and bytes of the files of each batch that reads files in one place; of several,

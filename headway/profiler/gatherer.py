@@ -14,7 +14,12 @@ from headway.profiler.events import read_line
 from headway.profiler.executors import ExecutorEvent, resource_profile_of
 from headway.profiler.gathered import JOB_OF_STAGE, Attempt, Gathered, Place, keep_greatest
 from headway.profiler.ids import Ids, Ranges, holds
-from headway.profiler.operators import names_stages, reads_operators
+from headway.profiler.operators import (
+    names_stages,
+    note_operators,
+    plan_operators,
+    reads_operators,
+)
 from headway.profiler.plan_nodes import plan_of
 from headway.profiler.recorded_queries import life_of, run_without_batches
 from headway.profiler.redaction import name_of
@@ -64,10 +69,7 @@ class Gatherer:
             name_of(name) or "" for name in self._gathered.task_executor_ids
         }
         self._gathered.ids = {event: Ids.of(ids) for event, ids in self._ids.items() if ids}
-        self._gathered.files.leave_out_old()
-        self._gathered.operators.leave_out_old()
-        self._gathered.writes.leave_out_old()
-        self._gathered.leave_out_old_batches()
+        self._gathered.leave_out_old()
         return self._gathered
 
     def _place(self) -> Place:
@@ -78,7 +80,7 @@ class Gatherer:
         if text is not None:
             keep_greatest(self._gathered.said, {name: text})
 
-    def _log_start(self, event: schema.LogStart) -> None:
+    def _log_start(self, event: schema.ApplicationEvent) -> None:
         self._say("spark_version", event.spark_version)
 
     def _application_start(self, event: schema.ApplicationEvent) -> None:
@@ -91,7 +93,7 @@ class Gatherer:
 
     def _environment(self, event: schema.Environment) -> None:
         if event.jvm is not None:
-            self._say("java_version", event.jvm.java_version)
+            self._say("java_version", event.jvm[schema.JAVA_VERSION])
         if event.properties is not None and self._gathered.properties is None:
             stated = {key: value or "" for key, value in event.properties.items()}
             self._gathered.properties = self._place(), stated
@@ -112,7 +114,7 @@ class Gatherer:
     def _executor_removed(self, event: schema.ExecutorChange) -> None:
         self._gathered.executors.add(ExecutorEvent(event.executor_id, None, event.timestamp_ms))
 
-    def _job_start(self, event: schema.JobStart) -> None:
+    def _job_start(self, event: schema.JobEvent) -> None:
         if event.job_id is None:
             return
         self._ids[schema.JOB_START].append(event.job_id)
@@ -122,7 +124,7 @@ class Gatherer:
             if stage_id is not None:
                 self._gathered.note_job(stage_id, job)
 
-    def _job_end(self, event: schema.JobEnd) -> None:
+    def _job_end(self, event: schema.JobEvent) -> None:
         if event.job_id is not None:
             self._ids[schema.JOB_END].append(event.job_id)
         result = event.result.result if event.result is not None else None
@@ -166,14 +168,14 @@ class Gatherer:
             totals = self._gathered.stages[attempt] = StageTotals()
         return totals
 
-    def _sql_execution_start(self, event: schema.SqlExecutionStart) -> None:
+    def _sql_execution_start(self, event: schema.SqlExecution) -> None:
         if event.execution_id is not None:
             self._ids[schema.SQL_EXECUTION_START].append(event.execution_id)
         batch = event.batch
         if batch is None or batch.is_sampled or reads_operators(batch, event.operators):
             tree = plan_of(event.operators)
             if tree is not None:
-                self._gathered.operators.note_plan(tree, is_replanned=False)
+                note_operators(self._gathered.operators, plan_operators(tree, is_replanned=False))
                 if batch is not None and batch.is_sampled:
                     self._gathered.files.note_plan(tree, batch)
         reads_plan = batch is not None and names_stages(batch)
@@ -184,9 +186,9 @@ class Gatherer:
         run_id, batch_id = batch or (run_without_batches(event.description), -1)
         keep_greatest(self._gathered.plans, {run_id: (batch_id, len(event.plan), event.plan)})
 
-    def _adaptive_update(self, event: schema.AdaptiveUpdate) -> None:
+    def _adaptive_update(self, event: schema.SqlUpdate) -> None:
         if (tree := plan_of(event.operators)) is not None:
-            self._gathered.operators.note_plan(tree, is_replanned=True)
+            note_operators(self._gathered.operators, plan_operators(tree, is_replanned=True))
 
     def _query_progress(self, event: schema.QueryProgress) -> None:
         progress = event.progress

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -29,8 +29,6 @@ from headway.profiler.schema import BatchOf
 ROWS_METRICS = ("number of output rows", "shuffle records written", "records read")
 """Metrics that tell a stage's operators: other ones are often 0, and Spark reports none that is."""
 
-# Bounds memory regardless of how long a query ran: some thousand batches.
-_MOST_METRICS = 150_000
 _BATCHES_PER_NAME = 4
 _ADAPTIVE = b'"AdaptiveSparkPlan"'
 _BROADCAST = b'"BroadcastExchange"'
@@ -64,49 +62,37 @@ class Operator(NamedTuple):
         return is_scan(self.name)
 
 
-class PlanOperators(msgspec.Struct):
-    """Operators of the executions of a log by the ids of their metrics, unique in the log."""
+PlanOperators: TypeAlias = dict[int, Operator]
+"""Operators of the executions of a log by the ids of their metrics, unique in the log."""
 
-    of_metric: dict[int, Operator] = {}
 
-    def note_plan(self, plan: PlanNode, *, is_replanned: bool) -> None:
-        """The operators of a plan; those that the first plan has keep their positions in it."""
-        nodes = in_pre_order(plan)
-        operators = _operators(outline_of(nodes), is_replanned)
-        for (node, _), operator in zip(nodes, operators, strict=True):
-            for metric in node.metrics or ():
-                if metric is not None and metric.name in ROWS_METRICS:
-                    metric_id = metric.accumulator_id
-                    if metric_id is not None:
-                        self._note(metric_id, operator)
+def plan_operators(plan: PlanNode, *, is_replanned: bool) -> Iterator[tuple[int, Operator]]:
+    """The operators of a plan, each with the id of a metric."""
+    nodes = in_pre_order(plan)
+    operators = _operators(outline_of(nodes), is_replanned)
+    for (node, _), operator in zip(nodes, operators, strict=True):
+        for metric in node.metrics or ():
+            if metric is None or metric.name not in ROWS_METRICS:
+                continue
+            if metric.accumulator_id is not None:
+                yield metric.accumulator_id, operator
 
-    def _note(self, metric_id: int, operator: Operator) -> None:
-        noted = self.of_metric.get(metric_id)
-        if noted is None or operator < noted:
-            self.of_metric[metric_id] = operator
 
-    def add(self, other: PlanOperators) -> None:
-        """Data from another part of the log."""
-        for metric_id, operator in other.of_metric.items():
-            self._note(metric_id, operator)
-        self.leave_out_old()
+def note_operators(noted: PlanOperators, further: Iterable[tuple[int, Operator]]) -> None:
+    """Note further operators; those that the first plan has keep their positions in it."""
+    for metric_id, operator in further:
+        before = noted.get(metric_id)
+        if before is None or operator < before:
+            noted[metric_id] = operator
 
-    def leave_out_old(self) -> None:
-        """Keep the latest; ids increase."""
-        if len(self.of_metric) > _MOST_METRICS:
-            self.of_metric = dict(sorted(self.of_metric.items())[-_MOST_METRICS:])
 
-    def of_stage(self, metric_ids: tuple[int, ...]) -> tuple[Operator, ...]:
-        """The operators that a stage ran, the sources first."""
-        operators = {
-            self.of_metric[metric_id] for metric_id in metric_ids if metric_id in self.of_metric
-        }
-        # Scans first: in foreachBatch, that of the stream is in another plan.
-        return tuple(
-            sorted(
-                operators, key=lambda operator: (not operator.is_scan, -operator.position, operator)
-            )
-        )
+def operators_of_stage(noted: PlanOperators, metric_ids: tuple[int, ...]) -> tuple[Operator, ...]:
+    """The operators that a stage ran, the sources first."""
+    operators = {noted[metric_id] for metric_id in metric_ids if metric_id in noted}
+    # Scans first: in foreachBatch, that of the stream is in another plan.
+    return tuple(
+        sorted(operators, key=lambda operator: (not operator.is_scan, -operator.position, operator))
+    )
 
 
 def reads_operators(batch: BatchOf, plan: msgspec.Raw) -> bool:

@@ -32,7 +32,7 @@ _LARGEST_INT = 2**31 - 1
 
 def batch_row(progress: schema.Progress) -> Record:
     """One progress event; missing or malformed values are None."""
-    event_time, phases_ms = progress.event_time, progress.phases_ms
+    event_time, phases_ms = progress.event_time or {}, progress.phases_ms
     return {
         "query_id": progress.query_id,
         "run_id": progress.run_id,
@@ -50,8 +50,8 @@ def batch_row(progress: schema.Progress) -> Record:
         "stateful_operators": None
         if progress.operators is None
         else [_operator(operator or schema.StateOperator()) for operator in progress.operators],
-        "watermarked": event_time is not None and event_time.watermark is not None,
-        "newest_event_s": instant_s(event_time.newest) if event_time else None,
+        "watermarked": event_time.get("watermark") is not None,
+        "newest_event_s": instant_s(event_time.get("max")),
     }
 
 
@@ -97,7 +97,7 @@ def _store_metrics(metrics: Any) -> dict[str, float]:
     }
 
 
-def job_row(job: schema.JobStart) -> dict[str, Any]:
+def job_row(job: schema.JobEvent) -> dict[str, Any]:
     """The start of a job, with the micro-batch, SQL execution or DStreams batch it belongs to."""
     row: dict[str, Any] = {
         "job_id": job.job_id,
@@ -190,12 +190,12 @@ def add_rows(tables: dict[str, list[Record]], lines: Iterable[bytes]) -> int:
 _Rows = Iterable[tuple[str, Record]]
 
 
-def _of_job_start(job: schema.JobStart) -> _Rows:
+def _of_job_start(job: schema.JobEvent) -> _Rows:
     if job.job_id is not None:
         yield "jobs", job_row(job)
 
 
-def _of_job_end(job: schema.JobEnd) -> _Rows:
+def _of_job_end(job: schema.JobEvent) -> _Rows:
     result = job.result.result if job.result is not None else None
     if job.job_id is not None:
         yield (
@@ -243,7 +243,7 @@ def _of_task_end(task: schema.TaskEnd) -> _Rows:
     )
 
 
-def _of_sql_execution_start(execution: schema.SqlExecutionStart) -> _Rows:
+def _of_sql_execution_start(execution: schema.SqlExecution) -> _Rows:
     """For one in sixteen micro-batches; only names of operators, as plans may contain secrets."""
     batch = execution.batch
     if execution.execution_id is None or execution.plan is None:
@@ -254,7 +254,7 @@ def _of_sql_execution_start(execution: schema.SqlExecutionStart) -> _Rows:
             {
                 "execution_id": execution.execution_id,
                 "root_execution_id": execution.root_execution_id,
-                "started_s": seconds(execution.started_ms),
+                "started_s": seconds(execution.at_ms),
                 "run_id": None if batch is None else batch.run_id,
                 "batch_id": None if batch is None else batch.batch_id,
                 "operators": _OPERATOR.findall(execution.plan),

@@ -46,36 +46,35 @@ RECORDER_PASSED_OVER = "HeadwayRecorderPassedOver"
 RECORDER_EVENTS = (RECORDER_START, RECORDER_END, RECORDER_LOST, RECORDER_PASSED_OVER)
 LOG_STARTS = (LOG_START, "DBCEventLoggingListenerMetadata")  # the second is Databricks'
 
+JAVA_VERSION = "Java Version"
+
 # Spark events that are not read; any other name is a vendor's or a newer Spark's.
 PASSED_OVER = (b"SparkListener", b"org.apache.spark.")
 BATCHES_PER_PLAN = 16
 _BATCH_OF_EXECUTION = re.compile(r"\nrunId = ([0-9a-f-]{36})\nbatch = (\d{1,15})\Z")
 
 
-class LogStart(SparkEvent):
-    spark_version: Text = field(default=None, name="Spark Version")
-
-    def __post_init__(self) -> None:
-        self.spark_version = known_version(self.spark_version)
-
-
 class ApplicationEvent(SparkEvent):
-    """The start of an application, or its end, which has only a time."""
+    """The start of a log, which has Spark's version, or the start or end of its application."""
 
+    spark_version: Text = field(default=None, name="Spark Version")
     application_id: Text = field(default=None, name="App ID")
     application_name: Text = field(default=None, name="App Name")
     timestamp_ms: Long = field(default=None, name="Timestamp")
 
     def __post_init__(self) -> None:
+        self.spark_version = known_version(self.spark_version)
         self.application_id = name_of(self.application_id)
         self.application_name = name_of(self.application_name)
 
 
 class Environment(SparkEvent):
-    jvm: event_parts.JvmInformation | None = field(default=None, name="JVM Information")
+    jvm: dict[str, Text] | None = field(default=None, name="JVM Information")
     properties: dict[str, Text] | None = field(default=None, name="Spark Properties")
 
     def __post_init__(self) -> None:
+        if self.jvm is not None:
+            self.jvm = {JAVA_VERSION: known_version(self.jvm.get(JAVA_VERSION))}
         if self.properties is not None:
             self.properties = {**allowed_properties(self.properties)}
 
@@ -101,17 +100,16 @@ class ExecutorChange(SparkEvent):
         self.executor_id = name_of(self.executor_id)
 
 
-class JobStart(SparkEvent):
+class JobEvent(SparkEvent):
+    """The start of a job, or its end, which has only a time and a result."""
+
     job_id: Int = field(default=None, name="Job ID")
     submitted_ms: Long = field(default=None, name="Submission Time")
     stage_ids: list[Int] | None = field(default=None, name="Stage IDs")
     properties: event_parts.JobProperties | None = field(default=None, name="Properties")
 
-
-class JobEnd(SparkEvent):
-    job_id: Int = field(default=None, name="Job ID")
     completed_ms: Long = field(default=None, name="Completion Time")
-    result: event_parts.JobResult | None = field(default=None, name="Job Result")
+    result: event_parts.Outcome | None = field(default=None, name="Job Result")
 
 
 class StageCompleted(SparkEvent):
@@ -121,7 +119,7 @@ class StageCompleted(SparkEvent):
 class TaskEnd(SparkEvent):
     stage_id: Int = field(default=None, name="Stage ID")
     attempt_id: Int = field(default=None, name="Stage Attempt ID")
-    reason: event_parts.TaskEndReason | None = field(default=None, name="Task End Reason")
+    reason: event_parts.Outcome | None = field(default=None, name="Task End Reason")
     info: event_parts.TaskInfo | None = field(default=None, name="Task Info")
     executor_metrics: event_parts.ExecutorMetrics | None = field(
         default=None, name="Task Executor Metrics"
@@ -141,11 +139,13 @@ class BatchOf(NamedTuple):
         return self.batch_id % BATCHES_PER_PLAN == 0
 
 
-class SqlExecutionStart(SparkEvent):
+class SqlExecution(SparkEvent):
+    """The start of an SQL execution, or its end, which has only a time."""
+
     execution_id: Long = field(default=None, name="executionId")
     root_execution_id: Long = field(default=None, name="rootExecutionId")
     description: Text = None
-    started_ms: Long = field(default=None, name="time")
+    at_ms: Long = field(default=None, name="time")
     plan: Text = field(default=None, name="physicalPlanDescription")
     operators: msgspec.Raw = field(default=msgspec.Raw(), name="sparkPlanInfo")
 
@@ -156,18 +156,10 @@ class SqlExecutionStart(SparkEvent):
         return BatchOf(match[1], int(match[2])) if match else None
 
 
-class SqlExecutionEnd(SparkEvent):
-    execution_id: Long = field(default=None, name="executionId")
-    ended_ms: Long = field(default=None, name="time")
-
-
-class AdaptiveUpdate(SparkEvent):
-    """A plan that adaptive execution has changed while it ran."""
+class SqlUpdate(SparkEvent):
+    """A plan that adaptive execution has changed while it ran, or values of the driver."""
 
     operators: msgspec.Raw = field(default=msgspec.Raw(), name="sparkPlanInfo")
-
-
-class DriverUpdates(SparkEvent):
     values: list[list[Long] | None] | None = field(default=None, name="accumUpdates")
 
 
@@ -183,11 +175,6 @@ class QueryChange(SparkEvent):
         self.query_id, self.run_id = name_of(self.query_id), name_of(self.run_id)
         self.query_name = name_of(self.query_name)
         self.exception = self.exception and HIDDEN
-
-
-class EventTime(SparkEvent):
-    newest: Text = field(default=None, name="max")
-    watermark: Text = None
 
 
 class StateOperator(SparkEvent):
@@ -227,7 +214,7 @@ class Progress(SparkEvent):
     batch_id: Long = field(default=None, name="batchId")
     num_rows: Long = field(default=None, name="numInputRows")
     phases_ms: dict[str, Long] | None = field(default=None, name="durationMs")
-    event_time: EventTime | None = field(default=None, name="eventTime")
+    event_time: dict[str, Text] | None = field(default=None, name="eventTime")
     operators: list[StateOperator | None] | None = field(default=None, name="stateOperators")
     sources: list[SourceProgress | None] | None = None
     sink: SourceProgress | None = None
@@ -253,19 +240,15 @@ class RecorderEvent(SparkEvent):
 
 KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
     {
-        **dict.fromkeys(LOG_STARTS, LogStart),
-        **dict.fromkeys((APPLICATION_START, APPLICATION_END), ApplicationEvent),
+        **dict.fromkeys((*LOG_STARTS, APPLICATION_START, APPLICATION_END), ApplicationEvent),
         ENVIRONMENT: Environment,
         RESOURCE_PROFILE_ADDED: ResourceProfileAdded,
         **dict.fromkeys((EXECUTOR_ADDED, EXECUTOR_REMOVED), ExecutorChange),
-        JOB_START: JobStart,
-        JOB_END: JobEnd,
+        **dict.fromkeys((JOB_START, JOB_END), JobEvent),
         STAGE_COMPLETED: StageCompleted,
         TASK_END: TaskEnd,
-        SQL_EXECUTION_START: SqlExecutionStart,
-        SQL_EXECUTION_END: SqlExecutionEnd,
-        ADAPTIVE_UPDATE: AdaptiveUpdate,
-        DRIVER_UPDATES: DriverUpdates,
+        **dict.fromkeys((SQL_EXECUTION_START, SQL_EXECUTION_END), SqlExecution),
+        **dict.fromkeys((ADAPTIVE_UPDATE, DRIVER_UPDATES), SqlUpdate),
         **dict.fromkeys((QUERY_STARTED, QUERY_TERMINATED), QueryChange),
         QUERY_PROGRESS: QueryProgress,
         **dict.fromkeys(RECORDER_EVENTS, RecorderEvent),

@@ -11,8 +11,9 @@ from collections import defaultdict
 
 import msgspec
 
+from headway.profiler.ids import latest
 from headway.profiler.plan_nodes import last_folder
-from headway.profiler.schema import SqlExecutionEnd, SqlExecutionStart
+from headway.profiler.schema import SqlExecution
 from headway.redaction import redact
 
 # Bounds memory regardless of how long a query ran.
@@ -94,29 +95,25 @@ class Writes(msgspec.Struct):
     starts: dict[int, tuple[int, int, str | None]] = {}
     ends_ms: dict[int, int] = {}
 
-    def note_start(self, event: SqlExecutionStart, *, reads_plan: bool) -> None:
+    def note_start(self, event: SqlExecution, *, reads_plan: bool) -> None:
         """An execution that began; those inside a command need not say of which batch they are."""
         execution_id, root_id = event.execution_id, event.root_execution_id
-        if execution_id is not None and root_id is not None and event.started_ms is not None:
+        if execution_id is not None and root_id is not None and event.at_ms is not None:
             write = write_in_words(event.plan or "") if reads_plan else None
-            self.starts[execution_id] = root_id, event.started_ms, write
+            self.starts[execution_id] = root_id, event.at_ms, write
 
-    def note_end(self, event: SqlExecutionEnd) -> None:
-        if event.execution_id is not None and event.ended_ms is not None:
-            self.ends_ms[event.execution_id] = event.ended_ms
+    def note_end(self, event: SqlExecution) -> None:
+        if event.execution_id is not None and event.at_ms is not None:
+            self.ends_ms[event.execution_id] = event.at_ms
 
     def add(self, other: Writes) -> None:
         """Data from another part of the log."""
         self.starts |= other.starts
         self.ends_ms |= other.ends_ms
-        self.leave_out_old()
 
     def leave_out_old(self) -> None:
-        """Keep the latest; ids increase."""
-        if len(self.starts) > _MOST_EXECUTIONS:
-            self.starts = dict(sorted(self.starts.items())[-_MOST_EXECUTIONS:])
-        if len(self.ends_ms) > _MOST_EXECUTIONS:
-            self.ends_ms = dict(sorted(self.ends_ms.items())[-_MOST_EXECUTIONS:])
+        self.starts = latest(self.starts, _MOST_EXECUTIONS)
+        self.ends_ms = latest(self.ends_ms, _MOST_EXECUTIONS)
 
     def of_executions(self) -> dict[int, str]:
         """What each execution writes, or the command writes inside which it ran."""

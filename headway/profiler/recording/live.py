@@ -146,7 +146,7 @@ class LogFeed:
                     )
             case schema.Environment(properties=dict(properties)):
                 self._partitions = count_of(properties.get(_PARTITIONS_KEY)) or self._partitions
-            case schema.JobStart(properties=of_job) if of_job is not None and of_job.query_id:
+            case schema.JobEvent(properties=of_job) if of_job is not None and of_job.query_id:
                 if (number := count_of(of_job.shuffle_partitions)) is not None:
                     self._partitions_of[of_job.query_id] = number
             case schema.QueryChange(query_id=query_id) if name == schema.QUERY_TERMINATED:

@@ -140,7 +140,7 @@ def _require_streaming(logs: CollectedLogs, names: Mapping[int, str]) -> Iterato
             reasons.append(f"{name}: {NO_EVENT}")
         elif app not in streaming:
             reasons.append(
-                f"{name}: a Spark log with {facts.count(schema.TASK_END).num_lines} tasks but no "
+                f"{name}: a Spark log with {facts.num_lines(schema.TASK_END)} tasks but no "
                 "streaming query; expected progress events of a Structured Streaming query"
             )
     if not streaming:

@@ -64,7 +64,7 @@ def steady_part(
     jvm_started_s = first_executor_s or reports[0]["started_s"]
     notes = []
     stages: Mapping[int, Sequence[Record]] = batch_samples.stages_by_batch(stage_runs)
-    if not stage_runs and facts.count(schema.RECORDER_START).num_lines > 0:
+    if not stage_runs and facts.num_lines(schema.RECORDER_START) > 0:
         pools = slots.executor_pools(facts.executors, np.inf, where)
         num_executors, cores = slots.pool_for(pools, slots.USUAL_PROFILE)
         num_slots = task_slots(num_executors, cores, min(task_cpus_of(facts.properties), cores))
