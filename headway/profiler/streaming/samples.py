@@ -201,7 +201,8 @@ class QueryRun:
     the start of the application until its first executor was there; ``has_changelog`` is whether
     RocksDB saves changes between snapshots. ``resources`` are those
     of stages with a resource profile other than the usual one, by its id. ``is_gated``: most
-    batches were started by a gate, not by the trigger. ``drain`` is the backlog that it read, if it
+    batches were started by a gate, not by the trigger; ``has_changing_load``: its batches differ in
+    rows, with those of its warm-up. ``drain`` is the backlog that it read, if it
     did nothing else. ``mean_file`` are the mean rows and bytes of a file of its source,
     ``written_files`` the mean number of files that the actions of a batch wrote. ``empty`` is
     what is known of its batches without rows.
@@ -232,6 +233,7 @@ class QueryRun:
     concurrent_batches: float | None = None
     first: BatchSample | None = None
     executor_wait_s: float = 0.0
+    has_changing_load: bool = False
     has_changelog: bool = False
     empty: EmptyBatches | None = None
 

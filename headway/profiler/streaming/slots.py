@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from headway.assumptions.logs import FEWEST_WAITING_STAGES, LIMITED_STAGES_RATIO
-from headway.domain import StageResources
+from headway.domain import Configuration, StageResources
 from headway.domain.configuration import TaskCores, recorded_task_cores, task_slots
 from headway.errors import EventLogError
 from headway.few_numbers import median_of
@@ -78,21 +78,6 @@ def pool_for(pools: Mapping[int, tuple[int, int]], profile_id: int) -> tuple[int
     return pools.get(profile_id) or pools.get(USUAL_PROFILE) or next(iter(pools.values()))
 
 
-class SlotsSeen(NamedTuple):
-    """The executors of most stages, cores of each and per task, and the most tasks at once on one.
-
-    The latter is None if nothing is known but the cores. ``of_profiles`` is what stages with
-    another resource profile have of these slots.
-    """
-
-    executors: int
-    cores: int
-    task_cpus: TaskCores
-    tasks_per_executor: int | None
-    notes: tuple[str, ...]
-    of_profiles: Mapping[int, StageResources]
-
-
 class _Needs(NamedTuple):
     """What a task needs: cores, other resources that limit it, and the settings that say so."""
 
@@ -102,17 +87,21 @@ class _Needs(NamedTuple):
     amounts: Sequence[str]
 
 
-def slots_seen(
+def setting_seen(
     properties: Mapping[str, str],
     pools: Mapping[int, tuple[int, int]],
     stages: Iterable[Record],
     profiles: Mapping[int, ResourceProfile],
-) -> SlotsSeen:
-    """Slots of the executors on which the stages of a run ran.
+    *,
+    shuffle_partitions: int,
+    trigger_s: float,
+) -> tuple[Configuration, dict[int, StageResources], list[str]]:
+    """The setting of a run, by the executors on which most of its stages ran, and notes.
 
-    By the amounts of other resources, unless more tasks ran at once. Else, if in most stages whose
-    tasks waited the same number ran at once, and fewer than there is room for, it is that number.
-    Stages with a resource profile of their own are counted apart.
+    Tasks at once on an executor are limited by the amounts of other resources, unless more ran at
+    once. Else, if in most stages whose tasks waited the same number ran at once, and fewer than
+    there is room for, it is that number. What stages with a resource profile of their own have of
+    these slots comes second, by profile.
     """
     of_profile: dict[int, list[Record]] = defaultdict(list)
     for stage in stages:
@@ -138,9 +127,16 @@ def slots_seen(
         )
         of_profiles[profile_id] = resources
         notes.append(_of_profile_in_words(profile_id, resources, num_slots, usual_slots))
-    # Not more than executors have, since those with fewer cores ran no task.
-    task_cpus = min(needs.task_cpus, cores)
-    return SlotsSeen(executors, cores, task_cpus, usual_limit, tuple(notes), of_profiles)
+    setting = Configuration(
+        executors=executors,
+        cores_per_executor=cores,
+        shuffle_partitions=shuffle_partitions,
+        trigger_s=trigger_s,
+        # Not more than executors have, since those with fewer cores ran no task.
+        task_cpus=min(needs.task_cpus, cores),
+        tasks_per_executor=usual_limit,
+    )
+    return setting, of_profiles, notes
 
 
 def _needs(
@@ -157,11 +153,11 @@ def _needs(
         ]
         cpus_words = f"{KNOBS['task_cpus'].key}={stated}"
         return _Needs(task_cpus_of(properties), task_limit(properties), cpus_words, amounts)
-    of_task = dict(profile.of_task)
+    of_task = dict(profile[0])
     task_cpus = recorded_task_cores(of_task.pop(_CPUS, task_cpus_of(properties)))
     # A profile that only says what tasks need has the executors of the settings.
-    usual = profiles.get(USUAL_PROFILE, ResourceProfile())
-    of_executor = dict(usual.of_executor) | dict(profile.of_executor)
+    _, usual_of_executor = profiles.get(USUAL_PROFILE, ((), ()))
+    of_executor = dict(usual_of_executor) | dict(profile[1])
     name, limits, amounts = f"resource profile {profile_id}", list[TaskLimit](), list[str]()
     for resource, amount in of_task.items():
         amounts.append(f"{resource}={amount:g}")
