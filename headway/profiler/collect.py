@@ -153,9 +153,9 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
     gated_trigger_s; scopes, call (of the program), first_rdd_id, num_scans, resource_profile_id,
     is_barrier, most_at_once (tasks on an executor while others waited; of some stages), operators
     of its plan (:mod:`.operators`), write (what its action writes, of some batches;
-    :mod:`.writes`).
+    :mod:`.executions`).
     """
-    nothing, writes = dict.fromkeys(JOB_OF_STAGE), gathered.writes.of_executions()
+    nothing, writes = dict.fromkeys(JOB_OF_STAGE), gathered.executions.writes()
     for (stage_id, attempt_id), totals in sorted(gathered.stages.items()):
         job = gathered.job_of_stage.get(stage_id, nothing)
         yield {
@@ -228,8 +228,8 @@ def _application_facts(
         num_failed_jobs=gathered.num_failed_jobs,
         started_s=seconds(gathered.started_ms),
         ended_s=seconds(gathered.ended_ms),
-        files=gathered.files.of_batches(),
-        written_files=gathered.files.written_by_batch(),
+        files=gathered.executions.files_read(),
+        written_files=gathered.executions.files_written(),
         queries=dict(sorted(gathered.queries.items())),
         plans={run_id: text for run_id, (_, _, text) in gathered.plans.items()},
         num_attempts=len(stage_runs),

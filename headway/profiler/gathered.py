@@ -12,14 +12,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from headway.profiler import schema
+from headway.profiler.executions import Executions
 from headway.profiler.executors import ExecutorEvent, ResourceProfile
-from headway.profiler.files_read import FilesRead
 from headway.profiler.ids import Ids, Ranges, holds, latest, united
 from headway.profiler.operators import PlanOperators, note_operators
 from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import StageTotals, least, most
-from headway.profiler.writes import Writes
 
 MOST_BATCHES_PER_RUN = 5_000
 """Number of latest batches of a run that are kept: enough for every estimate, with bounded memory
@@ -69,9 +68,8 @@ class Gathered(msgspec.Struct):
     ended_ms: int | None = None
     plans: dict[str, tuple[int, int, str]] = {}
     queries: dict[str, QueryLife] = {}
-    files: FilesRead = msgspec.field(default_factory=FilesRead)
     operators: PlanOperators = {}
-    writes: Writes = msgspec.field(default_factory=Writes)
+    executions: Executions = msgspec.field(default_factory=Executions)
     batches: dict[str, list[tuple[Place, Record]]] = {}
     num_batches_left_out: int = 0
     job_of_stage: dict[int, Record] = {}
@@ -97,9 +95,8 @@ class Gathered(msgspec.Struct):
         self.ended_ms = most(self.ended_ms, other.ended_ms)
         for run_id, life in other.queries.items():
             self.note_query(run_id, life)
-        self.files.add(other.files)
         note_operators(self.operators, other.operators.items())
-        self.writes.add(other.writes)
+        self.executions.add(other.executions)
         for run_id, batches in other.batches.items():
             self.batches.setdefault(run_id, []).extend(batches)
         for stage_id, job in other.job_of_stage.items():
@@ -124,9 +121,8 @@ class Gathered(msgspec.Struct):
 
     def leave_out_old(self) -> None:
         """Keep what is latest, of executions and of batches, for any length of the log."""
-        self.files.leave_out_old()
+        self.executions.leave_out_old()
         self.operators = latest(self.operators, _MOST_METRICS)
-        self.writes.leave_out_old()
         self._leave_out_old_batches()
 
     def _leave_out_old_batches(self) -> None:

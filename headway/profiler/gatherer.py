@@ -177,10 +177,10 @@ class Gatherer:
             if tree is not None:
                 note_operators(self._gathered.operators, plan_operators(tree, is_replanned=False))
                 if batch is not None and batch.is_sampled:
-                    self._gathered.files.note_plan(tree, batch)
+                    self._gathered.executions.note_plan(tree, batch)
         reads_plan = batch is not None and names_stages(batch)
         if batch is None or reads_plan:
-            self._gathered.writes.note_start(event, reads_plan=reads_plan)
+            self._gathered.executions.note_start(event, reads_plan=reads_plan)
         if event.plan is None or (batch is not None and not batch.is_sampled):
             return
         run_id, batch_id = batch or (run_without_batches(event.description), -1)
@@ -222,9 +222,9 @@ _ADD: dict[str, Callable[[Gatherer, Any], None]] = {
     schema.STAGE_COMPLETED: Gatherer._stage_completed,
     schema.TASK_END: Gatherer._task_end,
     schema.SQL_EXECUTION_START: Gatherer._sql_execution_start,
-    schema.SQL_EXECUTION_END: lambda gatherer, event: gatherer._gathered.writes.note_end(event),
+    schema.SQL_EXECUTION_END: lambda gatherer, event: gatherer._gathered.executions.note_end(event),
     schema.ADAPTIVE_UPDATE: Gatherer._adaptive_update,
-    schema.DRIVER_UPDATES: lambda gatherer, event: gatherer._gathered.files.note_values(event),
+    schema.DRIVER_UPDATES: lambda gatherer, event: gatherer._gathered.executions.note_values(event),
     schema.QUERY_STARTED: partial(Gatherer._query_change, has_ended=False),
     schema.QUERY_PROGRESS: Gatherer._query_progress,
     schema.QUERY_TERMINATED: partial(Gatherer._query_change, has_ended=True),
