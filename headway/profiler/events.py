@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, get_args, get_origin
 import msgspec
 
 from headway.profiler import schema
-from headway.profiler.event_parts import SparkEvent
+from headway.profiler.schema import SparkEvent
 
 _NAME = re.compile(rb'\s*\{\s*"Event"\s*:\s*"([^"\\]+)"').match
 _DECODERS: dict[bytes, tuple[str, Callable[[bytes], SparkEvent]]] = {

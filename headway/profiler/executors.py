@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
-from headway.profiler.event_parts import ResourceRequest
 from headway.profiler.redaction import name_of
-from headway.profiler.schema import ResourceProfileAdded
+from headway.profiler.schema import ResourceProfileAdded, ResourceRequest
 from headway.profiler.stage_totals import least, most, seconds
 
 # Chosen by clusters and jobs; other text is no name of a resource.

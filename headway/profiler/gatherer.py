@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from headway.profiler import schema
-from headway.profiler.event_parts import ExecutorInfo
 from headway.profiler.events import read_line
 from headway.profiler.executors import ExecutorEvent, resource_profile_of
 from headway.profiler.gathered import JOB_OF_STAGE, Attempt, Gathered, Place, keep_greatest
@@ -104,7 +103,7 @@ class Gatherer:
             keep_greatest(self._gathered.resource_profiles, {event.profile_id: profile})
 
     def _executor_added(self, event: schema.ExecutorChange) -> None:
-        info = event.info or ExecutorInfo()
+        info = event.info or schema.ExecutorInfo()
         self._gathered.executors.add(
             ExecutorEvent(
                 event.executor_id, info.num_cores, event.timestamp_ms, info.resource_profile_id

@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from headway.profiler.event_parts import StageInfo
 from headway.profiler.plan_nodes import (
     Outline,
     PlanNode,
@@ -24,7 +23,7 @@ from headway.profiler.plan_nodes import (
     outline_of,
     tables_read,
 )
-from headway.profiler.schema import BatchOf
+from headway.profiler.schema import BatchOf, StageInfo
 
 ROWS_METRICS = ("number of output rows", "shuffle records written", "records read")
 """Metrics that tell a stage's operators: other ones are often 0, and Spark reports none that is."""
@@ -133,7 +132,7 @@ def scopes(info: StageInfo) -> tuple[str, ...] | None:
     plans. A merge into a Delta table reads the state of another version of it in every batch, and
     the same query may write to another place in another run.
 
-    >>> from headway.profiler.event_parts import RddInfo
+    >>> from headway.profiler.schema import RddInfo
     >>> scopes(StageInfo(rdds=[RddInfo(scope='{"id":"3","name":"Scan Delta Table State #4"}')]))
     ('Scan Delta Table State',)
     >>> state = "Scan ExistingRDD Delta Table State #20 - file:///shop/latest/_delta_log"
@@ -163,7 +162,7 @@ def call_of_program(info: StageInfo, scopes_of_stage: Sequence[str] | None) -> s
     It names stages that run no operator with a name: those of a program without SQL, or a search
     for files. Of the place of a call, it has only the file and the line. None without RDDs.
 
-    >>> from headway.profiler.event_parts import RddInfo
+    >>> from headway.profiler.schema import RddInfo
     >>> rdds = [
     ...     RddInfo(rdd_id=rdd_id, scope=f'{{"name":"{name}"}}')
     ...     for rdd_id, name in ((1, "map"), (0, "textFile"))

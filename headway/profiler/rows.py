@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 import msgspec
 
 from headway.profiler import schema, stage_totals
-from headway.profiler.event_parts import TaskInfo
 from headway.profiler.events import read_line
 from headway.profiler.redaction import name_of
 from headway.profiler.stage_totals import seconds
@@ -222,7 +221,7 @@ def _of_task_end(task: schema.TaskEnd) -> _Rows:
     reason = task.reason.reason if task.reason is not None else None
     if task.stage_id is None or reason == stage_totals.SAID_AGAIN:
         return
-    info = task.info or TaskInfo()
+    info = task.info or schema.TaskInfo()
     launched_ms, finished_ms = info.launched_ms, info.finished_ms
     wall_ms = None if launched_ms is None or finished_ms is None else finished_ms - launched_ms
     yield (

@@ -1,5 +1,7 @@
 """Spark's events by name, and their fields that are read; the decoder skips all others.
 
+Objects in them come first: tasks, stages, executors, and the resources that they ask for.
+
 Names and units are Spark's (milliseconds, nanoseconds, spaces in names); fields that a version
 lacks are None. Text that an application chooses is redacted as it is decoded.
 """
@@ -9,13 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import field
 
-from headway.profiler import event_parts
-from headway.profiler.event_parts import Anything, Int, Long, SparkEvent, Text
 from headway.profiler.known_values import known_version
 from headway.profiler.redaction import allowed_properties, description_of, name_of
 from headway.redaction import HIDDEN
@@ -54,6 +54,122 @@ BATCHES_PER_PLAN = 16
 _BATCH_OF_EXECUTION = re.compile(r"\nrunId = ([0-9a-f-]{36})\nbatch = (\d{1,15})\Z")
 
 
+Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] | None
+Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None
+Text = str | None
+Anything = Any  # of a form that depends on the version
+
+
+class SparkEvent(msgspec.Struct, gc=False):
+    """Fields of an event, or of an object in it."""
+
+
+class ExecutorInfo(SparkEvent):
+    num_cores: Int = field(default=None, name="Total Cores")
+    resource_profile_id: Int = field(default=None, name="Resource Profile Id")
+
+
+class ResourceRequest(SparkEvent):
+    amount: float | None = field(default=None, name="Amount")
+
+
+class JobProperties(SparkEvent):
+    query_id: Text = field(default=None, name="sql.streaming.queryId")
+    batch_id: Text = field(default=None, name="streaming.sql.batchId")
+    group: Text = field(default=None, name="spark.jobGroup.id")
+    shuffle_partitions: Text = field(default=None, name="spark.sql.shuffle.partitions")
+    execution_id: Text = field(default=None, name="spark.sql.execution.id")
+    dstream_batch_ms: Text = field(default=None, name="spark.streaming.internal.batchTime")
+    # Set by Headway's gate: the batch was granted a turn, and this is the query's own trigger.
+    gated_trigger_ms: Text = field(default=None, name="headway.gate.triggerMillis")
+
+    def __post_init__(self) -> None:
+        self.query_id = name_of(self.query_id)
+
+
+class Accumulable(SparkEvent):
+    accumulator_id: Long = field(default=None, name="ID")
+    name: Text = field(default=None, name="Name")
+    value: Anything = field(default=None, name="Value")
+
+
+class RddInfo(SparkEvent):
+    rdd_id: Int = field(default=None, name="RDD ID")
+    scope: Text = field(default=None, name="Scope")
+    is_barrier: bool | None = field(default=None, name="Barrier")
+
+
+class StageInfo(SparkEvent):
+    stage_id: Int = field(default=None, name="Stage ID")
+    attempt_id: Int = field(default=None, name="Stage Attempt ID")
+    name: Text = field(default=None, name="Stage Name")
+    num_tasks: Int = field(default=None, name="Number of Tasks")
+    parent_ids: list[Int] | None = field(default=None, name="Parent IDs")
+    submitted_ms: Long = field(default=None, name="Submission Time")
+    completed_ms: Long = field(default=None, name="Completion Time")
+    failure: Text = field(default=None, name="Failure Reason")
+    resource_profile_id: Int = field(default=None, name="Resource Profile Id")
+    rdds: list[RddInfo | None] | None = field(default=None, name="RDD Info")
+    accumulables: list[Accumulable | None] | None = field(default=None, name="Accumulables")
+
+
+class Outcome(SparkEvent):
+    """How a task ended, or how a job did."""
+
+    reason: Text = field(default=None, name="Reason")
+    result: Text = field(default=None, name="Result")
+
+
+class TaskInfo(SparkEvent):
+    task_id: Long = field(default=None, name="Task ID")
+    partition_id: Int = field(default=None, name="Index")
+    launched_ms: Long = field(default=None, name="Launch Time")
+    finished_ms: Long = field(default=None, name="Finish Time")
+    getting_result_ms: Long = field(default=None, name="Getting Result Time")
+    executor_id: Text = field(default=None, name="Executor ID")  # readers call `name_of`: many
+    failed: bool | None = field(default=None, name="Failed")
+    killed: bool | None = field(default=None, name="Killed")
+
+
+class ExecutorMetrics(SparkEvent):
+    heap_bytes: Long = field(default=None, name="JVMHeapMemory")
+
+
+class InputMetrics(SparkEvent):
+    num_bytes: Long = field(default=None, name="Bytes Read")
+    num_rows: Long = field(default=None, name="Records Read")
+
+
+class OutputMetrics(SparkEvent):
+    num_rows: Long = field(default=None, name="Records Written")
+
+
+class ShuffleReadMetrics(SparkEvent):
+    remote_bytes: Long = field(default=None, name="Remote Bytes Read")
+    local_bytes: Long = field(default=None, name="Local Bytes Read")
+    fetch_wait_ms: Long = field(default=None, name="Fetch Wait Time")
+    num_rows: Long = field(default=None, name="Total Records Read")
+
+
+class ShuffleWriteMetrics(SparkEvent):
+    num_bytes: Long = field(default=None, name="Shuffle Bytes Written")
+    num_rows: Long = field(default=None, name="Shuffle Records Written")
+
+
+class TaskMetrics(SparkEvent):
+    deserialize_ms: Long = field(default=None, name="Executor Deserialize Time")
+    run_ms: Long = field(default=None, name="Executor Run Time")
+    cpu_ns: Long = field(default=None, name="Executor CPU Time")
+    gc_ms: Long = field(default=None, name="JVM GC Time")
+    serialize_ms: Long = field(default=None, name="Result Serialization Time")
+    peak_memory_bytes: Long = field(default=None, name="Peak Execution Memory")
+    spilled_bytes: Long = field(default=None, name="Memory Bytes Spilled")
+    input: InputMetrics | None = field(default=None, name="Input Metrics")
+    output: OutputMetrics | None = field(default=None, name="Output Metrics")
+    shuffle_read: ShuffleReadMetrics | None = field(default=None, name="Shuffle Read Metrics")
+    shuffle_write: ShuffleWriteMetrics | None = field(default=None, name="Shuffle Write Metrics")
+
+
 class ApplicationEvent(SparkEvent):
     """The start of a log, which has Spark's version, or the start or end of its application."""
 
@@ -81,10 +197,10 @@ class Environment(SparkEvent):
 
 class ResourceProfileAdded(SparkEvent):
     profile_id: Int = field(default=None, name="Resource Profile Id")
-    of_executor: dict[str, event_parts.ResourceRequest | None] | None = field(
+    of_executor: dict[str, ResourceRequest | None] | None = field(
         default=None, name="Executor Resource Requests"
     )
-    of_task: dict[str, event_parts.ResourceRequest | None] | None = field(
+    of_task: dict[str, ResourceRequest | None] | None = field(
         default=None, name="Task Resource Requests"
     )
 
@@ -94,7 +210,7 @@ class ExecutorChange(SparkEvent):
 
     timestamp_ms: Long = field(default=None, name="Timestamp")
     executor_id: Text = field(default=None, name="Executor ID")
-    info: event_parts.ExecutorInfo | None = field(default=None, name="Executor Info")
+    info: ExecutorInfo | None = field(default=None, name="Executor Info")
 
     def __post_init__(self) -> None:
         self.executor_id = name_of(self.executor_id)
@@ -106,25 +222,23 @@ class JobEvent(SparkEvent):
     job_id: Int = field(default=None, name="Job ID")
     submitted_ms: Long = field(default=None, name="Submission Time")
     stage_ids: list[Int] | None = field(default=None, name="Stage IDs")
-    properties: event_parts.JobProperties | None = field(default=None, name="Properties")
+    properties: JobProperties | None = field(default=None, name="Properties")
 
     completed_ms: Long = field(default=None, name="Completion Time")
-    result: event_parts.Outcome | None = field(default=None, name="Job Result")
+    result: Outcome | None = field(default=None, name="Job Result")
 
 
 class StageCompleted(SparkEvent):
-    info: event_parts.StageInfo | None = field(default=None, name="Stage Info")
+    info: StageInfo | None = field(default=None, name="Stage Info")
 
 
 class TaskEnd(SparkEvent):
     stage_id: Int = field(default=None, name="Stage ID")
     attempt_id: Int = field(default=None, name="Stage Attempt ID")
-    reason: event_parts.Outcome | None = field(default=None, name="Task End Reason")
-    info: event_parts.TaskInfo | None = field(default=None, name="Task Info")
-    executor_metrics: event_parts.ExecutorMetrics | None = field(
-        default=None, name="Task Executor Metrics"
-    )
-    metrics: event_parts.TaskMetrics | None = field(default=None, name="Task Metrics")
+    reason: Outcome | None = field(default=None, name="Task End Reason")
+    info: TaskInfo | None = field(default=None, name="Task Info")
+    executor_metrics: ExecutorMetrics | None = field(default=None, name="Task Executor Metrics")
+    metrics: TaskMetrics | None = field(default=None, name="Task Metrics")
 
 
 class BatchOf(NamedTuple):

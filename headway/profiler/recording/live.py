@@ -14,14 +14,13 @@ import msgspec
 from headway.domain.watched import LiveBatch, RunningBatch
 from headway.errors import EventLogError, InputError, argument
 from headway.profiler import schema
-from headway.profiler.event_parts import SparkEvent
 from headway.profiler.events import read_line
 from headway.profiler.executors import Executor
 from headway.profiler.offsets import counts_rows, read_offset
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.recording.growing_log import GrowingLog
 from headway.profiler.rows import Record, batch_row
-from headway.profiler.schema import Progress
+from headway.profiler.schema import Progress, SparkEvent
 from headway.profiler.streaming.adaptive_settings import count_of
 from headway.redaction import redact
 from headway.units import counted, ms_to_s

@@ -15,7 +15,6 @@ from headway.api.results import as_text
 from headway.domain import TasksRule
 from headway.errors import InputError
 from headway.planner.tasks import with_source_partitions
-from headway.profiler.event_parts import Accumulable, RddInfo, StageInfo
 from headway.profiler.operators import (
     Operator,
     PlanOperators,
@@ -27,7 +26,7 @@ from headway.profiler.operators import (
     scopes,
 )
 from headway.profiler.plan_nodes import PlanMetric, PlanNode
-from headway.profiler.schema import BatchOf
+from headway.profiler.schema import Accumulable, BatchOf, RddInfo, StageInfo
 from headway.profiler.streaming.stage_kinds import (
     StageKind,
     kinds_of_batch,
