@@ -163,15 +163,15 @@ def _number(text: str | None) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-QUERY_EVENTS, JOB_ENDS = "query_events", "job_ends"
-"""Tables from which others are built: events of queries, and ends of jobs."""
+JOB_ENDS = "job_ends"
+"""Table from which that of jobs is completed: ends of jobs."""
 
 
 def add_rows(tables: dict[str, list[Record]], lines: Iterable[bytes]) -> int:
     """Add the rows of some lines to their tables; returns how many lines were events.
 
-    What occurs twice in the log occurs twice there. Tables are batches, jobs, stages, tasks, plans,
-    and those from which others are built.
+    What occurs twice in the log occurs twice there. Tables are batches, jobs and their ends,
+    stages, tasks, plans.
     """
     num_events = 0
     for line in lines:
@@ -263,33 +263,9 @@ def _of_sql_execution_start(execution: schema.SqlExecution) -> _Rows:
 
 def _of_query_progress(event: schema.QueryProgress) -> _Rows:
     progress = event.progress
-    if progress is None:
+    if progress is None or progress.query_id is None or progress.batch_id is None:
         return
-    times = {"started_s": instant_s(progress.timestamp), "batch_id": progress.batch_id}
-    yield QUERY_EVENTS, _query_event(progress) | times
-    if progress.query_id is not None and progress.batch_id is not None:
-        yield "batches", batch_row(progress)
-
-
-def _of_query_started(event: schema.QueryChange) -> _Rows:
-    yield QUERY_EVENTS, _query_event(event)
-
-
-def _of_query_terminated(event: schema.QueryChange) -> _Rows:
-    end = {"terminated": True, "failed": event.exception is not None}
-    yield QUERY_EVENTS, _query_event(event) | end
-
-
-def _query_event(event: schema.Progress | schema.QueryChange) -> dict[str, Any]:
-    return {
-        "query_id": event.query_id,
-        "run_id": event.run_id,
-        "query_name": event.query_name,
-        "started_s": None,
-        "batch_id": None,
-        "terminated": False,
-        "failed": False,
-    }
+    yield "batches", batch_row(progress)
 
 
 _ROWS_OF: dict[str, Callable[[Any], _Rows]] = {
@@ -298,7 +274,5 @@ _ROWS_OF: dict[str, Callable[[Any], _Rows]] = {
     schema.STAGE_COMPLETED: _of_stage_completed,
     schema.TASK_END: _of_task_end,
     schema.SQL_EXECUTION_START: _of_sql_execution_start,
-    schema.QUERY_STARTED: _of_query_started,
     schema.QUERY_PROGRESS: _of_query_progress,
-    schema.QUERY_TERMINATED: _of_query_terminated,
 }

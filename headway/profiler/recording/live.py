@@ -21,7 +21,7 @@ from headway.profiler.recorded_queries import query_label
 from headway.profiler.recording.growing_log import GrowingLog
 from headway.profiler.rows import Record, batch_row
 from headway.profiler.schema import Progress, SparkEvent
-from headway.profiler.streaming.adaptive_settings import count_of
+from headway.profiler.streaming.adaptive import count_of
 from headway.redaction import redact
 from headway.units import counted, ms_to_s
 

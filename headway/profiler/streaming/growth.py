@@ -29,7 +29,7 @@ from headway.few_numbers import median_of
 from headway.models.arrays import Array
 from headway.models.estimation.regression import is_spread, lag_one_correlation
 from headway.models.estimation.trend import Trend, trend_of
-from headway.profiler.streaming.adaptive_settings import count_of
+from headway.profiler.streaming.adaptive import count_of
 from headway.profiler.streaming.fit import DurationFit, batches_modelled_s
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.sparkconf import reader_limit

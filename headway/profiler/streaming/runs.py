@@ -19,8 +19,7 @@ from headway.profiler.plan_text import PlanShape
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.rows import Record
 from headway.profiler.streaming import batch_samples, rows_at_source, slots
-from headway.profiler.streaming.adaptive import is_replanned
-from headway.profiler.streaming.adaptive_settings import adaptive_settings
+from headway.profiler.streaming.adaptive import adaptive_settings, is_replanned
 from headway.profiler.streaming.arrivals import arrivals_or_drain
 from headway.profiler.streaming.batch_samples import is_timed, is_usable, jvm_age_s, known_rows
 from headway.profiler.streaming.observations import empty_batches
