@@ -17,7 +17,7 @@ from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
 from headway.profiler.operators import operators_of_stage
 from headway.profiler.pieces import Engine, Order, Piece
 from headway.profiler.recorded_queries import QueryLife
-from headway.profiler.redaction import DATABRICKS_RUNTIME, spark_of_runtime
+from headway.profiler.known_values import DATABRICKS_RUNTIME, spark_of_runtime
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import most_waited_for, seconds
 

@@ -27,7 +27,7 @@ from headway.profiler.streaming.samples import QueryRun
 from headway.profiler.streaming.stage_fit import fit_stage
 from headway.profiler.streaming.stage_runs import StageRuns
 from headway.profiler.streaming.static_stages import static_places
-from headway.profiler.streaming.task_times import row_cost_half_range
+from headway.profiler.streaming.one_size import row_cost_half_range
 from headway.profiler.streaming.times_at_age import RunTimes, by_run, driver_factor
 
 OTHER_PHASE = "other"

@@ -19,13 +19,11 @@ from headway.models.estimation.regression import Prior, relative_huber
 from headway.models.estimation.task_times import handover_s
 from headway.models.stages.makespan import makespan_moments
 from headway.profiler.streaming.batch_sizes import weighted_mean
+from headway.profiler.streaming.one_size import TaskTime, at_usual_place, task_time
 from headway.profiler.streaming.stage_runs import CostTerms, StageRuns
 from headway.profiler.streaming.task_times import (
-    TaskTime,
-    at_usual_place,
     parts_s,
     task_noise_ratio,
-    task_time,
     usual_fixed_time_of,
     without_rows,
 )
