@@ -99,10 +99,13 @@ class LogFeed:
             if isinstance(event, schema.QueryProgress) and event.progress is not None:
                 if self._is_ours(event.progress):
                     if event.progress.query_id != self._query_id:
-                        self._follow(event.progress)
+                        # The query before has ended, its offsets with it.
+                        self._query_id, self._positions = event.progress.query_id, _Positions()
                         batches.clear()
                     self._active = True
-                    batches += self._batch_of(event.progress)
+                    batch = live_batch(batch_row(event.progress), self._positions)
+                    if batch is not None:
+                        batches.append(_on(batch, list(self._executors.values())))
             elif event is not None:
                 self._note(name, event)
         return batches
@@ -127,10 +130,6 @@ class LogFeed:
     @property
     def shuffle_partitions(self) -> int | None:
         return self._partitions_of.get(self._query_id or "", self._partitions)
-
-    def _batch_of(self, progress: Progress) -> list[LiveBatch]:
-        batch = live_batch(batch_row(progress), self._positions)
-        return [] if batch is None else [_on(batch, list(self._executors.values()))]
 
     def _note(self, name: str | None, event: SparkEvent) -> None:
         match event:
@@ -166,10 +165,6 @@ class LogFeed:
             cure = _ONE_QUERY if self._is_supervised else f"name one with {argument('query')}"
             raise EventLogError(f"{self._path}: has several queries ({labels}); {cure}")
         return True
-
-    def _follow(self, progress: Progress) -> None:
-        """From here on the batches of this query: the one before has ended, its offsets with it."""
-        self._query_id, self._positions = progress.query_id, _Positions()
 
 
 class QueryFeed:
