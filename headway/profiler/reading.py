@@ -98,7 +98,7 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
             )
         )
         if not with_spark:
-            unpacked = unpacked.without_pending(
+            unpacked.refuse_pending(
                 "only Spark can fetch it; choose another engine than in-process"
             )
         elif session is None:
@@ -111,7 +111,7 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
             )
         if session is not None and unpacked.pending:
             tell("fetching")
-            unpacked = unpack_with_spark(session, unpacked, folder, limits=limits)
+            unpack_with_spark(session, unpacked)
         pieces = pieces_of(folder)
         tell("reading events")
         if session is None:
