@@ -86,15 +86,11 @@ def _operator(operator: schema.StateOperator) -> Record:
 
 def job_row(job: schema.JobEvent) -> dict[str, Any]:
     """The start of a job, with the micro-batch, SQL execution or DStreams batch it belongs to."""
-    row: dict[str, Any] = {
+    of_job = job.properties or schema.JobProperties()
+    return {
         "job_id": job.job_id,
         "submitted_s": seconds(job.submitted_ms),
         "stage_ids": job.stage_ids,
-    }
-    of_job = job.properties
-    if of_job is None:
-        return row | dict.fromkeys(_OF_PROPERTIES)
-    return row | {
         "query_id": of_job.query_id,
         "batch_id": _whole_number(of_job.batch_id, _LARGEST_LONG),
         # Spark uses the run id of a query as group of its jobs; other groups are free text.
@@ -105,12 +101,6 @@ def job_row(job: schema.JobEvent) -> dict[str, Any]:
         "shuffle_partitions": _whole_number(of_job.shuffle_partitions, _LARGEST_INT),
         "gated_trigger_s": seconds(_whole_number(of_job.gated_trigger_ms, _LARGEST_INT)),
     }
-
-
-_OF_PROPERTIES = (
-    *("query_id", "batch_id", "run_id", "execution_id", "dstream_batch_s", "shuffle_partitions"),
-    "gated_trigger_s",
-)
 
 
 def instant_s(text: str | None) -> float | None:

@@ -65,21 +65,18 @@ class Progress:
     ) -> None:
         self._on_progress = on_progress
         self._total_bytes = sum(_packed_bytes(log.files) for log in logs)
-        self._before_bytes = 0
-        self._log_bytes = 0
-        self._of_log_bytes = 0
-        self._downloaded_bytes = 0
+        self._done_bytes = self._end_of_log_bytes = self._downloaded_bytes = 0
 
     def begin(self, log: EventLog) -> None:
         """The previous log is done, whether it was read or not; this one is next."""
-        self._before_bytes += self._log_bytes
-        self._of_log_bytes, self._log_bytes = 0, _packed_bytes(log.files)
+        self._done_bytes = self._end_of_log_bytes
+        self._end_of_log_bytes += _packed_bytes(log.files)
         self._tell()
 
     def advance(self, num_bytes: int) -> None:
         """A further part of the log is done."""
         # A log that is still being written grows in the meantime.
-        self._of_log_bytes = min(self._of_log_bytes + num_bytes, self._log_bytes)
+        self._done_bytes = min(self._done_bytes + num_bytes, self._end_of_log_bytes)
         self._tell()
 
     def downloaded(self, num_bytes: int) -> None:
@@ -89,13 +86,13 @@ class Progress:
 
     def end(self) -> None:
         """Everything is done; what Spark unpacks afterwards is not told."""
-        self._before_bytes, self._of_log_bytes = self._total_bytes, 0
+        self._done_bytes = self._total_bytes
         self._tell()
         self._on_progress = None
 
     def _tell(self) -> None:
         if self._on_progress is not None:
-            done_bytes = min(self._before_bytes + self._of_log_bytes, self._total_bytes)
+            done_bytes = min(self._done_bytes, self._total_bytes)
             more_bytes = self._downloaded_bytes
             self._on_progress(done_bytes + more_bytes, self._total_bytes + more_bytes)
 
@@ -229,13 +226,11 @@ class Unpacker:
         fetched files are removed. It changes the time of the last change of the user's file, and
         fails across disks and for files of other users.
         """
-        if not growing and not file.is_relative_to(self._work_folder):
+        stays = not growing and not file.is_relative_to(self._work_folder)
+        for link in (target.symlink_to, target.hardlink_to) if stays else (target.hardlink_to,):
             with contextlib.suppress(OSError):
-                target.symlink_to(file.resolve())
+                link(file.resolve())
                 return True
-        with contextlib.suppress(OSError):
-            target.hardlink_to(file.resolve())
-            return True
         return False
 
     def _write_plain(self, file: LogFile, head: bytes, plain: Path, allowance: Allowance) -> None:

@@ -41,13 +41,11 @@ def steady_part(
     trigger_s: float | None = None,
     num_warm_up: Callable[[Sequence[BatchSample]], int] | None = None,
 ) -> tuple[QueryRun | None, list[str]]:
-    """The steady part of one run of a query, from its progress and the stages of its batches.
+    """The steady part of one run of a query, None if it is too short, and notes about it.
 
-    None if it is too short; and notes about it.
-
-    ``trigger_s`` is stated by the user; else it is inferred from the log. ``num_warm_up`` counts
-    the batches of the warm-up; by default by their durations (E1). EventLogError if no executor is
-    recorded.
+    ``reports`` are its progress, ``stage_runs`` the stages of its batches. ``trigger_s`` is stated
+    by the user; else it is inferred from the log. ``num_warm_up`` counts the batches of the
+    warm-up; by default by their durations (E1). EventLogError if no executor is recorded.
     """
     all_reports, reports = reports, batch_samples.one_per_batch(reports)
     last = reports[-1]
