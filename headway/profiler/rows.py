@@ -158,99 +158,88 @@ def add_rows(tables: dict[str, list[Record]], lines: Iterable[bytes]) -> int:
             continue
         num_events += 1
         name, event, _ = parsed_line
-        if event is not None and (rows_of := _ROWS_OF.get(name or "")) is not None:
-            for table, row in rows_of(event):
+        if event is not None and name in _ROWS:
+            table, row_of = _ROWS[name]
+            row = row_of(event)
+            if row is not None:
                 tables.setdefault(table, []).append(row)
     return num_events
 
 
-_Rows = Iterable[tuple[str, Record]]
+def _job(job: schema.JobEvent) -> Record | None:
+    return None if job.job_id is None else job_row(job)
 
 
-def _of_job_start(job: schema.JobEvent) -> _Rows:
-    if job.job_id is not None:
-        yield "jobs", job_row(job)
-
-
-def _of_job_end(job: schema.JobEvent) -> _Rows:
+def _job_end(job: schema.JobEvent) -> Record | None:
+    if job.job_id is None:
+        return None
     result = job.result.result if job.result is not None else None
-    if job.job_id is not None:
-        yield (
-            JOB_ENDS,
-            {
-                "job_id": job.job_id,
-                "ended_s": seconds(job.completed_ms),
-                "succeeded": None if result is None else result == "JobSucceeded",
-            },
-        )
+    succeeded = None if result is None else result == "JobSucceeded"
+    return {"job_id": job.job_id, "ended_s": seconds(job.completed_ms), "succeeded": succeeded}
 
 
-def _of_stage_completed(event: schema.StageCompleted) -> _Rows:
+def _stage(event: schema.StageCompleted) -> Record | None:
     info = event.info
-    if info is not None and info.stage_id is not None:
-        totals = stage_totals.StageTotals()
-        totals.add_end(info)
-        attempt_key = {"stage_id": info.stage_id, "attempt_id": info.attempt_id or 0}
-        yield "stages", attempt_key | totals.end()
+    if info is None or info.stage_id is None:
+        return None
+    totals = stage_totals.StageTotals()
+    totals.add_end(info)
+    return {"stage_id": info.stage_id, "attempt_id": info.attempt_id or 0, **totals.end()}
 
 
-def _of_task_end(task: schema.TaskEnd) -> _Rows:
+def _task(task: schema.TaskEnd) -> Record | None:
     """Also for a failed task; ``measured`` is whether it reported metrics."""
     reason = task.reason.reason if task.reason is not None else None
     if task.stage_id is None or reason == stage_totals.SAID_AGAIN:
-        return
+        return None
     info = task.info or schema.TaskInfo()
     launched_ms, finished_ms = info.launched_ms, info.finished_ms
     wall_ms = None if launched_ms is None or finished_ms is None else finished_ms - launched_ms
-    yield (
-        "tasks",
-        {
-            "stage_id": task.stage_id,
-            "attempt_id": task.attempt_id or 0,
-            "task_id": info.task_id,
-            "partition_id": info.partition_id,
-            "executor_id": name_of(info.executor_id),
-            "launched_s": seconds(launched_ms),
-            "finished_s": seconds(finished_ms),
-            "succeeded": stage_totals.succeeded(task),
-            "measured": stage_totals.measured_ms(task) is not None,
-            **stage_totals.measures(task, wall_ms or 0).in_units(),
-            "wall_s": seconds(wall_ms),
-        },
-    )
+    return {
+        "stage_id": task.stage_id,
+        "attempt_id": task.attempt_id or 0,
+        "task_id": info.task_id,
+        "partition_id": info.partition_id,
+        "executor_id": name_of(info.executor_id),
+        "launched_s": seconds(launched_ms),
+        "finished_s": seconds(finished_ms),
+        "succeeded": stage_totals.succeeded(task),
+        "measured": stage_totals.measured_ms(task) is not None,
+        **stage_totals.measures(task, wall_ms or 0).in_units(),
+        "wall_s": seconds(wall_ms),
+    }
 
 
-def _of_sql_execution_start(execution: schema.SqlExecution) -> _Rows:
+def _plan(execution: schema.SqlExecution) -> Record | None:
     """For one in sixteen micro-batches; only names of operators, as plans may contain secrets."""
     batch = execution.batch
     if execution.execution_id is None or execution.plan is None:
-        return
-    if batch is None or batch.is_sampled:
-        yield (
-            "plans",
-            {
-                "execution_id": execution.execution_id,
-                "root_execution_id": execution.root_execution_id,
-                "started_s": seconds(execution.at_ms),
-                "run_id": None if batch is None else batch.run_id,
-                "batch_id": None if batch is None else batch.batch_id,
-                "operators": _OPERATOR.findall(execution.plan),
-            },
-        )
+        return None
+    if batch is not None and not batch.is_sampled:
+        return None
+    return {
+        "execution_id": execution.execution_id,
+        "root_execution_id": execution.root_execution_id,
+        "started_s": seconds(execution.at_ms),
+        "run_id": None if batch is None else batch.run_id,
+        "batch_id": None if batch is None else batch.batch_id,
+        "operators": _OPERATOR.findall(execution.plan),
+    }
 
 
-def _of_query_progress(event: schema.QueryProgress) -> _Rows:
+def _batch(event: schema.QueryProgress) -> Record | None:
     progress = event.progress
     if progress is None or progress.query_id is None or progress.batch_id is None:
-        return
-    yield "batches", batch_row(progress)
+        return None
+    return batch_row(progress)
 
 
-_ROWS_OF: dict[str, Callable[[Any], _Rows]] = {
-    schema.JOB_START: _of_job_start,
-    schema.JOB_END: _of_job_end,
-    schema.STAGE_COMPLETED: _of_stage_completed,
-    schema.TASK_END: _of_task_end,
-    schema.SQL_EXECUTION_START: _of_sql_execution_start,
-    schema.QUERY_PROGRESS: _of_query_progress,
+_ROWS: dict[str, tuple[str, Callable[[Any], Record | None]]] = {
+    schema.JOB_START: ("jobs", _job),
+    schema.JOB_END: (JOB_ENDS, _job_end),
+    schema.STAGE_COMPLETED: ("stages", _stage),
+    schema.TASK_END: ("tasks", _task),
+    schema.SQL_EXECUTION_START: ("plans", _plan),
+    schema.QUERY_PROGRESS: ("batches", _batch),
 }
+"""Tables by the event of which each has a row, and what makes the row."""
