@@ -14,8 +14,8 @@ import pytest
 import headway
 from headway.profiler.coverage import gaps
 from headway.profiler.logs.limits import DEFAULT_LIMITS, UnpackLimits
+from headway.profiler.logs.log_codecs import lz4_blocks
 from headway.profiler.logs.sources import EventLog, find_event_logs
-from headway.profiler.logs.spark_codecs import lz4_blocks
 from headway.profiler.logs.through_spark import unpack_with_spark
 from headway.profiler.logs.unpacking import Progress, Unpacker, unpack
 from tests.profiler.event_log import write_gzip, write_plain, write_rolling, write_zstd
