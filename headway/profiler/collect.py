@@ -21,6 +21,7 @@ from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import most_waited_for, seconds
 
+_OF_STAGE = ("scopes", "call", "first_rdd_id", "num_scans", "is_barrier")
 _SAID: tuple[Any, ...] = ("application_id", "application_name", "spark_version", "java_version")
 
 
@@ -163,12 +164,8 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
             "attempt_id": attempt_id,
             **totals.record(),
             **job,
-            "scopes": totals.scopes,
-            "call": totals.call,
-            "first_rdd_id": totals.first_rdd_id,
-            "num_scans": totals.num_scans,
+            **{name: getattr(totals, name) for name in _OF_STAGE},
             "resource_profile_id": totals.resource_profile_id or 0,
-            "is_barrier": totals.is_barrier,
             "most_at_once": most_waited_for(totals.spans),
             "operators": operators_of_stage(gathered.operators, totals.metric_ids or ()),
             "write": writes.get(job["execution_id"]),

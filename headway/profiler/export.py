@@ -127,12 +127,9 @@ def _not_seen(
 
 
 def _application_row(facts: ApplicationFacts) -> Record:
+    names = ("app", "application_id", "application_name", "spark_version", "java_version")
     return {
-        "app": facts.app,
-        "application_id": facts.application_id,
-        "application_name": facts.application_name,
-        "spark_version": facts.spark_version,
-        "java_version": facts.java_version,
+        **{name: getattr(facts, name) for name in (*names, "started_s", "ended_s")},
         "properties": dict(facts.properties),
         "executors": [
             {
@@ -142,8 +139,6 @@ def _application_row(facts: ApplicationFacts) -> Record:
             }
             for event in facts.executor_events
         ],
-        "started_s": facts.started_s,
-        "ended_s": facts.ended_s,
     }
 
 

@@ -76,7 +76,6 @@ def history_server_logs(address: str) -> list[EventLog]:
             name=one_line(name if attempt is None else f"{name}/{attempt}"),
             files=(HistoryServerZip(_api_url(server, application, attempt, "logs"), credentials),),
             in_progress=not completed,
-            compacted=False,
         )
         for attempt, completed in reversed(attempts)
     ]
