@@ -367,7 +367,7 @@ def test_reading_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(tempfile, "tempdir", None)
     log = write_plain(AppLog().add(QUERY).lines, tmp_path / "log")
     reported: list[tuple[str, float | None]] = []
-    headway.profile(log, progress=lambda text, done=None: reported.append((text, done)))
+    headway.profile(log, progress=lambda text, done: reported.append((text, done)))
     ((text, done),) = (step for step in reported if step[0].startswith("reading ") and step[1])
     assert done == pytest.approx(1.0)
     assert "events/s, 0 s left" in text

@@ -130,7 +130,7 @@ def test_a_real_history_server_sends_every_attempt_of_an_application(
     ]
     calls: list[tuple[int, int]] = []
     result = unpack(logs, tmp_path, on_progress=lambda *now: calls.append(now))
-    assert result == (dict(enumerate(logs)), {}, ())
+    assert (result.logs, result.pending, result.failures) == (dict(enumerate(logs)), {}, [])
     for number, lines in enumerate((GROWING, SECOND, FIRST)):
         assert text_of(tmp_path / f"app={number}").splitlines() == lines
     assert [log.in_progress for log in logs] == [True, False, False]
