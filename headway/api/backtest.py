@@ -36,7 +36,7 @@ def backtest(
     """
     question = read_question(ProfileQuestion, options)
     with reading(sources, question) as logs_read:
-        logs_read.tell("fitting and predicting")
+        logs_read.tell("fitting and predicting", None)
         error_report = judged(
             logs_read.collected, logs_read.logs, question.queries, __version__, question.trigger_s
         )

@@ -119,7 +119,7 @@ def profile_and_tables(
     if tables is not None:
         _require_tables()
     with reading(sources, question) as logs_read:
-        logs_read.tell("fitting")
+        logs_read.tell("fitting", None)
         any_profile = profile_together(
             logs_read.collected, logs_read.logs, question.queries, __version__, question.trigger_s
         )
@@ -175,7 +175,7 @@ def _written_tables(logs_read: LogsRead, tables: Path | None) -> tuple[Path, ...
         return ()
     from headway.profiler.export import write_tables
 
-    logs_read.tell("writing tables")
+    logs_read.tell("writing tables", None)
     return write_tables(
         logs_read.pieces, logs_read.engine, logs_read.collected.applications, tables
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import Any
 
 from headway.lazy_classes import dataclass
 from headway.profiler import schema
@@ -15,29 +15,23 @@ from headway.profiler.ids import Ids
 from headway.profiler.known_values import DATABRICKS_RUNTIME, spark_of_runtime
 from headway.profiler.logs.event_logs import UnreadableLogError
 from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
-from headway.profiler.pieces import Engine, Order, Piece, Result
+from headway.profiler.operators import operators_of_stage
+from headway.profiler.pieces import Engine, Order, Piece
 from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import most_waited_for, seconds
 
+_OF_STAGE = ("scopes", "call", "first_rdd_id", "num_scans", "is_barrier")
 _SAID: tuple[Any, ...] = ("application_id", "application_name", "spark_version", "java_version")
-
-
-class EventCount(NamedTuple):
-    """How often one kind of event occurred; ids are those of tasks, jobs or executions."""
-
-    num_lines: int = 0
-    num_distinct: int = 0
-    first_id: int | None = None
-    last_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationFacts:
     """Facts about one application as a whole; names and values as in the log.
 
-    ``files`` are number and bytes of the files that a batch read. Attempts of stages are all that
-    occur, those with a recorded end, and the tasks of these.
+    ``counts`` are lines by event, ``ids`` those of tasks, jobs and executions by theirs. ``files``
+    are number and bytes of the files that a batch read. Attempts of stages are all that occur,
+    those with a recorded end, and the tasks of these.
     """
 
     app: int
@@ -50,7 +44,8 @@ class ApplicationFacts:
     executors: tuple[Executor, ...]
     executor_events: tuple[ExecutorEvent, ...]
     task_executor_ids: frozenset[str]
-    counts: Mapping[str, EventCount]
+    counts: Mapping[str, int]
+    ids: Mapping[str, Ids]
     recordings: Mapping[str, bool]
     num_damaged: int
     num_lost: int
@@ -72,9 +67,13 @@ class ApplicationFacts:
         """Whether any line was an event that Spark writes."""
         return any(event in schema.READ_EVENTS for event in self.counts)
 
-    def count(self, event: str) -> EventCount:
+    def num_lines(self, event: str) -> int:
         """How often an event of :mod:`headway.profiler.schema` occurred."""
-        return self.counts.get(event, EventCount())
+        return self.counts.get(event, 0)
+
+    def ids_of(self, event: str) -> Ids:
+        """The ids in an event of that module."""
+        return self.ids.get(event, Ids())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,28 +90,47 @@ def collect(
     pieces: Sequence[Piece], engine: Engine, limits: UnpackLimits = DEFAULT_LIMITS
 ) -> CollectedLogs:
     """Read all pieces of some logs and combine them by log."""
-    logs = _Logs(limits)
-    logs.read(engine, [Order(piece, limits) for piece in pieces])
+    logs: dict[int, Gathered] = {}
+    failures: dict[int, str] = {}
+    allowances: dict[int, Allowance] = defaultdict(lambda: Allowance(limits, None, None))
+
+    def read(orders: Sequence[Order]) -> None:
+        for result in engine(orders) if orders else ():
+            failure = result.failure
+            try:
+                # The parts of a log together must not exceed the limit for one log.
+                if not failure:
+                    allowances[result.app].take(result.unpacked_bytes)
+            except UnreadableLogError as error:
+                failure = str(error)
+            if failure or result.app in failures:
+                failures.setdefault(result.app, failure)
+                logs.pop(result.app, None)
+            elif result.gathered is not None:
+                gathered = logs.setdefault(result.app, result.gathered)
+                if gathered is not result.gathered:
+                    gathered.add(result.gathered)
+
+    read([Order(piece, limits) for piece in pieces])
     # If the end of a task occurs more than once, it must be counted once.
     repeated_ids = {}
-    for app, gathered in logs.gathered.items():
+    for app, gathered in logs.items():
         repeated = gathered.ids.get(schema.TASK_END, Ids()).repeated
         if gathered.num_unnamed_tasks or repeated:
             repeated_ids[app] = repeated
     for app in repeated_ids:
-        del logs.gathered[app]
-    logs.read(
-        engine,
+        del logs[app]
+    read(
         [
             Order(piece, limits, tasks_again=repeated_ids[piece.app])
             for piece in pieces
-            if piece.app in repeated_ids and piece.app not in logs.failures
-        ],
+            if piece.app in repeated_ids and piece.app not in failures
+        ]
     )
     rows: list[Record] = []
     batches: list[Record] = []
     applications: dict[int, ApplicationFacts] = {}
-    for app, gathered in sorted(logs.gathered.items()):
+    for app, gathered in sorted(logs.items()):
         gathered.count_tasks_again()
         stage_runs = [{"app": app, **row} for row in stage_records(gathered)]
         if gathered.counts or gathered.num_damaged:
@@ -123,36 +141,8 @@ def collect(
         batches += [{"app": app, **row} for _, row in placed]
         rows += stage_runs
     return CollectedLogs(
-        applications=applications, batches=batches, stage_runs=rows, failures=logs.failures
+        applications=applications, batches=batches, stage_runs=rows, failures=failures
     )
-
-
-class _Logs:
-    """Data gathered from each log so far, and why others cannot be read."""
-
-    def __init__(self, limits: UnpackLimits) -> None:
-        self.gathered: dict[int, Gathered] = {}
-        self.failures: dict[int, str] = {}
-        self._allowances: dict[int, Allowance] = defaultdict(lambda: Allowance(limits, None, None))
-
-    def read(self, engine: Engine, orders: Sequence[Order]) -> None:
-        for result in engine(orders) if orders else ():
-            failure = result.failure or self._too_much(result)
-            if failure or result.app in self.failures:
-                self.failures.setdefault(result.app, failure)
-                self.gathered.pop(result.app, None)
-            elif result.gathered is not None:
-                gathered = self.gathered.setdefault(result.app, result.gathered)
-                if gathered is not result.gathered:
-                    gathered.add(result.gathered)
-
-    def _too_much(self, result: Result) -> str:
-        """Why the parts of a log together exceed the limit for one log; empty if they do not."""
-        try:
-            self._allowances[result.app].take(result.unpacked_bytes)
-        except UnreadableLogError as error:
-            return str(error)
-        return ""
 
 
 def stage_records(gathered: Gathered) -> Iterator[Record]:
@@ -164,9 +154,9 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
     gated_trigger_s; scopes, call (of the program), first_rdd_id, num_scans, resource_profile_id,
     is_barrier, most_at_once (tasks on an executor while others waited; of some stages), operators
     of its plan (:mod:`.operators`), write (what its action writes, of some batches;
-    :mod:`.writes`).
+    :mod:`.executions`).
     """
-    nothing, writes = dict.fromkeys(JOB_OF_STAGE), gathered.writes.of_executions()
+    nothing, writes = dict.fromkeys(JOB_OF_STAGE), gathered.executions.writes()
     for (stage_id, attempt_id), totals in sorted(gathered.stages.items()):
         job = gathered.job_of_stage.get(stage_id, nothing)
         yield {
@@ -174,14 +164,10 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
             "attempt_id": attempt_id,
             **totals.record(),
             **job,
-            "scopes": totals.scopes,
-            "call": totals.call,
-            "first_rdd_id": totals.first_rdd_id,
-            "num_scans": totals.num_scans,
+            **{name: getattr(totals, name) for name in _OF_STAGE},
             "resource_profile_id": totals.resource_profile_id or 0,
-            "is_barrier": totals.is_barrier,
             "most_at_once": most_waited_for(totals.spans),
-            "operators": gathered.operators.of_stage(totals.metric_ids or ()),
+            "operators": operators_of_stage(gathered.operators, totals.metric_ids or ()),
             "write": writes.get(job["execution_id"]),
         }
 
@@ -208,13 +194,6 @@ def _by_application(rows: Sequence[Record]) -> dict[int, list[Record]]:
 def _application_facts(
     app: int, gathered: Gathered, stage_runs: Sequence[Record]
 ) -> ApplicationFacts:
-    def count(event: str) -> EventCount:
-        num_lines = gathered.counts[event]
-        ids = gathered.ids.get(event)
-        if ids is None:
-            return EventCount(num_lines)
-        return EventCount(num_lines, ids.num_distinct, ids.seen[0][0], ids.seen[-1][1])
-
     properties = gathered.properties[1] if gathered.properties is not None else {}
     identity = {name: gathered.said.get(name) for name in _SAID}
     identity["spark_version"] = identity["spark_version"] or spark_of_runtime(
@@ -235,7 +214,8 @@ def _application_facts(
         executors=executors_of(gathered.executors),
         executor_events=tuple(sorted(gathered.executors, key=repr)),
         task_executor_ids=frozenset(gathered.task_executor_ids),
-        counts={event: count(event) for event in sorted(gathered.counts)},
+        counts=dict(sorted(gathered.counts.items())),
+        ids=gathered.ids,
         recordings=dict(sorted(gathered.recordings.items())),
         num_damaged=gathered.num_damaged,
         # Negative if a line is damaged.
@@ -245,8 +225,8 @@ def _application_facts(
         num_failed_jobs=gathered.num_failed_jobs,
         started_s=seconds(gathered.started_ms),
         ended_s=seconds(gathered.ended_ms),
-        files=gathered.files.of_batches(),
-        written_files=gathered.files.written_by_batch(),
+        files=gathered.executions.files_read(),
+        written_files=gathered.executions.files_written(),
         queries=dict(sorted(gathered.queries.items())),
         plans={run_id: text for run_id, (_, _, text) in gathered.plans.items()},
         num_attempts=len(stage_runs),

@@ -9,10 +9,10 @@ from typing import Any
 from headway.assumptions.logs import LEAST_BELIEVED_RATIO, LEAST_USUAL_RATIO
 from headway.domain import Coverage, Share
 from headway.profiler import schema
-from headway.profiler.collect import ApplicationFacts, EventCount
+from headway.profiler.collect import ApplicationFacts
+from headway.profiler.ids import Ranges, united
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.rows import Record
-from headway.profiler.stage_totals import least, most
 from headway.units import counted
 
 _SHARES = ("tasks", "stages", "jobs", "batches", "executors")
@@ -22,22 +22,20 @@ _SPARK_EVENTS = ("SparkListener", "org.apache.spark.")
 
 def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLog) -> Coverage:
     """The coverage of one log, including whether it is still being written or was compacted."""
-    job_starts, job_ends = facts.count(schema.JOB_START), facts.count(schema.JOB_END)
-    job_ids = EventCount(
-        num_distinct=job_starts.num_distinct,
-        first_id=least(job_starts.first_id, job_ends.first_id),
-        last_id=most(job_starts.last_id, job_ends.last_id),
-    )
-    if facts.count(schema.RECORDER_START).num_lines:
+    task_ids, job_ids = facts.ids_of(schema.TASK_END), facts.ids_of(schema.JOB_START)
+    num_tasks, num_jobs = task_ids.num_distinct, job_ids.num_distinct
+    if facts.num_lines(schema.RECORDER_START):
         # Ids that a recorder leaves out are not gaps.
-        tasks, jobs = _all_of(facts.count(schema.TASK_END)), _all_of(job_starts)
+        tasks, jobs = _share(num_tasks), _share(num_jobs)
     else:
-        tasks, jobs = _by_ids(facts.count(schema.TASK_END)), _by_ids(job_ids)
+        num_tasks = num_tasks or facts.num_lines(schema.TASK_END)
+        tasks = _share(num_tasks, task_ids.seen)
+        jobs = _share(num_jobs, united(job_ids.seen, facts.ids_of(schema.JOB_END).seen))
     if tasks.expected < facts.num_tasks_of_ended:
         tasks = Share(seen=tasks.seen, expected=facts.num_tasks_of_ended)
     added = {executor.executor_id for executor in facts.executors}
     # The application ended, or all recorders that wrote the log were stopped in order.
-    has_end = facts.count(schema.APPLICATION_END).num_lines > 0 or (
+    has_end = facts.num_lines(schema.APPLICATION_END) > 0 or (
         bool(facts.recordings) and all(facts.recordings.values())
     )
     return Coverage(
@@ -46,14 +44,14 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLo
         jobs=jobs,
         batches=_batches(batches),
         executors=Share(seen=len(added), expected=len(added | facts.task_executor_ids)),
-        has_start=facts.count(schema.APPLICATION_START).num_lines > 0,
+        has_start=facts.num_lines(schema.APPLICATION_START) > 0,
         has_end=has_end,
         compacted=log.compacted,
         in_progress=log.in_progress,
         damaged_lines=facts.num_damaged,
         unknown_events=sum(
-            count.num_lines
-            for event, count in facts.counts.items()
+            num_lines
+            for event, num_lines in facts.counts.items()
             if not event.startswith(_SPARK_EVENTS) and event not in schema.READ_EVENTS
         ),
         lost_events=facts.num_lost,
@@ -143,18 +141,11 @@ def _gaps(coverage: Coverage) -> Iterable[str]:
         )
 
 
-def _all_of(count: EventCount) -> Share:
-    return Share(seen=count.num_distinct, expected=count.num_distinct)
-
-
-def _by_ids(count: EventCount) -> Share:
+def _share(seen: int, ids: Ranges = ()) -> Share:
     """Ids of one kind are consecutive, so all between first and last must exist."""
-    if count.first_id is None or count.last_id is None:
-        return Share(seen=count.num_lines, expected=count.num_lines)
-    span = count.last_id - count.first_id + 1
-    if span > count.num_distinct / LEAST_BELIEVED_RATIO.value:
-        return Share(seen=count.num_distinct, expected=count.num_distinct)
-    return Share(seen=count.num_distinct, expected=max(span, count.num_distinct))
+    span = ids[-1][1] - ids[0][0] + 1 if ids else 0
+    is_believed = span <= seen / LEAST_BELIEVED_RATIO.value
+    return Share(seen=seen, expected=max(span, seen) if is_believed else seen)
 
 
 def _batches(rows: Sequence[Record]) -> Share:

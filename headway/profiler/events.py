@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, get_args, get_origin
 import msgspec
 
 from headway.profiler import schema
-from headway.profiler.event_parts import SparkEvent
+from headway.profiler.schema import SparkEvent
 
 _NAME = re.compile(rb'\s*\{\s*"Event"\s*:\s*"([^"\\]+)"').match
 _DECODERS: dict[bytes, tuple[str, Callable[[bytes], SparkEvent]]] = {
@@ -47,7 +47,7 @@ def read_line(line: bytes) -> Line | None:
     >>> read_line(b'{"Event":"SparkListenerLogStart","Spark Version":"4.0.1"}')[1].spark_version
     '4.0.1'
     >>> read_line(b'{"Event":"SparkListenerJobEnd","Job ID":"7","Completion Time":5}')
-    ('SparkListenerJobEnd', JobEnd(job_id=None, ...completed_ms=5...), True)
+    ('SparkListenerJobEnd', JobEvent(job_id=None, ...completed_ms=5...), True)
     >>> read_line(b'{"Event":"SparkListenerBlockUpdated","Block Updated Info":{}}') is None
     True
     """

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
-from headway.profiler.event_parts import ResourceRequest
 from headway.profiler.redaction import name_of
-from headway.profiler.schema import ResourceProfileAdded
+from headway.profiler.schema import ResourceProfileAdded, ResourceRequest
 from headway.profiler.stage_totals import least, most, seconds
 
 # Chosen by clusters and jobs; other text is no name of a resource.
@@ -22,6 +21,9 @@ _RESOURCE_NAME = re.compile(r"[A-Za-z][\w.-]{0,40}", re.ASCII)
 
 Amounts: TypeAlias = tuple[tuple[str, float], ...]
 """Amount by resource, in order of their names."""
+
+ResourceProfile: TypeAlias = tuple[Amounts, Amounts]
+"""Resources that a profile asks for, of a task (``cpus`` and others) and of an executor."""
 
 
 class ExecutorEvent(NamedTuple):
@@ -43,16 +45,9 @@ class Executor(NamedTuple):
     resource_profile_id: int = 0
 
 
-class ResourceProfile(NamedTuple):
-    """Resources that a profile asks for, of a task (``cpus`` and others) and of an executor."""
-
-    of_task: Amounts = ()
-    of_executor: Amounts = ()
-
-
 def resource_profile_of(event: ResourceProfileAdded) -> ResourceProfile:
     """The profile that an event adds."""
-    return ResourceProfile(_amounts(event.of_task or {}), _amounts(event.of_executor or {}))
+    return _amounts(event.of_task or {}), _amounts(event.of_executor or {})
 
 
 def _amounts(requests: Mapping[str, ResourceRequest | None]) -> Amounts:

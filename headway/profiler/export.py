@@ -14,7 +14,8 @@ from headway.errors import HeadwayError
 from headway.profiler.collect import ApplicationFacts
 from headway.profiler.logs.limits import DEFAULT_LIMITS
 from headway.profiler.pieces import Engine, Order, Piece
-from headway.profiler.rows import JOB_ENDS, QUERY_EVENTS, Record
+from headway.profiler.recorded_queries import QueryLife
+from headway.profiler.rows import JOB_ENDS, Record
 from headway.profiler.schema import TASK_END
 from headway.profiler.stage_totals import seconds
 
@@ -34,11 +35,19 @@ def table_rows_of(
     yield "applications", [_application_row(facts) for facts in applications.values()]
     seen_keys: dict[str, set[tuple[Any, ...]]] = {name: set() for name in _KEYS}
     # If there are many tasks, no list of the seen ones is kept.
-    counts = {app: facts.count(TASK_END) for app, facts in applications.items()}
-    stands_once = {app for app, count in counts.items() if count.num_lines == count.num_distinct}
+    stands_once = {
+        app
+        for app, facts in applications.items()
+        if facts.num_lines(TASK_END) == facts.ids_of(TASK_END).num_distinct
+    }
     jobs: list[Record] = []
     job_ends: dict[tuple[int, int], Record] = {}
-    queries: dict[tuple[int, str], dict[str, Any]] = {}
+    queries = {
+        (app, run_id): _query(app, run_id, life)
+        for app, facts in applications.items()
+        for run_id, life in facts.queries.items()
+        if run_id
+    }
     orders = [
         Order(piece, DEFAULT_LIMITS, wants_rows=True)
         for piece in pieces
@@ -47,9 +56,9 @@ def table_rows_of(
     for result in engine(orders) if orders else ():
         for name, table_rows in result.rows.items():
             rows: list[Record] = [{"app": result.app, **row} for row in table_rows]
-            if name == QUERY_EVENTS:
-                _add_events_of_queries(queries, rows)
-            elif name == JOB_ENDS:
+            if name == "batches":
+                _add_batches(queries, rows)
+            if name == JOB_ENDS:
                 for row in rows:
                     job_ends.setdefault((row["app"], row["job_id"]), row)
             elif name == "jobs":
@@ -118,12 +127,9 @@ def _not_seen(
 
 
 def _application_row(facts: ApplicationFacts) -> Record:
+    names = ("app", "application_id", "application_name", "spark_version", "java_version")
     return {
-        "app": facts.app,
-        "application_id": facts.application_id,
-        "application_name": facts.application_name,
-        "spark_version": facts.spark_version,
-        "java_version": facts.java_version,
+        **{name: getattr(facts, name) for name in (*names, "started_s", "ended_s")},
         "properties": dict(facts.properties),
         "executors": [
             {
@@ -133,42 +139,39 @@ def _application_row(facts: ApplicationFacts) -> Record:
             }
             for event in facts.executor_events
         ],
-        "started_s": facts.started_s,
-        "ended_s": facts.ended_s,
     }
 
 
-_CHOOSE: Mapping[str, Callable[..., Any]] = {
-    "query_id": max,
-    "query_name": max,
-    "started_s": min,
-    "terminated": max,
-    "failed": max,
-}
-
-
-def _add_events_of_queries(
-    queries: dict[tuple[int, str], dict[str, Any]], rows: Sequence[Record]
-) -> None:
-    """Add what events say of runs of streaming queries, by log and run, and ids of batches."""
-    for row in rows:
-        if row["run_id"] is None:
-            continue
-        run = {"app": row["app"], "run_id": row["run_id"]}
-        query = queries.setdefault(
-            (row["app"], row["run_id"]), {**run, **dict.fromkeys(_CHOOSE), "batch_ids": set()}
-        )
-        for name, choose in _CHOOSE.items():
-            stated = [value for value in (query[name], row.get(name)) if value is not None]
-            query[name] = choose(stated, default=None)
-        if row["batch_id"] is not None:
-            query["batch_ids"].add(row["batch_id"])
-
-
-def _query_row(query: Record) -> Record:
-    batch_ids = query["batch_ids"]
+def _query(app: int, run_id: str, life: QueryLife) -> dict[str, Any]:
+    """A run of a streaming query before its batches are added."""
     return {
-        **{name: query[name] for name in ("app", "run_id", *_CHOOSE)},
+        "app": app,
+        "run_id": run_id,
+        "query_id": life.query_id,
+        "query_name": life.query_name,
+        "started_s": None,
+        "terminated": life.has_ended,
+        "failed": life.has_failed,
+        "batch_ids": set(),
+    }
+
+
+def _add_batches(queries: dict[tuple[int, str], dict[str, Any]], rows: Sequence[Record]) -> None:
+    for row in rows:
+        app, run_id = row["app"], row["run_id"]
+        if run_id is None:
+            continue
+        query = queries.setdefault((app, run_id), _query(app, run_id, QueryLife()))
+        for name, choose in (("query_id", max), ("query_name", max), ("started_s", min)):
+            stated = [value for value in (query[name], row[name]) if value is not None]
+            query[name] = choose(stated, default=None)
+        query["batch_ids"].add(row["batch_id"])
+
+
+def _query_row(query: dict[str, Any]) -> Record:
+    batch_ids = query.pop("batch_ids")
+    return {
+        **query,
         "num_batches": len(batch_ids),
         "first_batch_id": min(batch_ids, default=None),
         "last_batch_id": max(batch_ids, default=None),

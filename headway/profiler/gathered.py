@@ -12,19 +12,21 @@ from typing import Any, TypeAlias
 import msgspec
 
 from headway.profiler import schema
+from headway.profiler.executions import Executions
 from headway.profiler.executors import ExecutorEvent, ResourceProfile
-from headway.profiler.files_read import FilesRead
-from headway.profiler.ids import Ids, Ranges, holds, united
-from headway.profiler.operators import PlanOperators
+from headway.profiler.ids import Ids, Ranges, holds, latest, united
+from headway.profiler.operators import PlanOperators, note_operators
 from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import StageTotals, least, most
-from headway.profiler.writes import Writes
 
 MOST_BATCHES_PER_RUN = 5_000
 """Number of latest batches of a run that are kept: enough for every estimate, with bounded memory
 for any length of the run.
 """
+
+# Of operators; those of some thousand batches.
+_MOST_METRICS = 150_000
 
 Attempt: TypeAlias = tuple[int, int]
 """A stage and the number of its attempt."""
@@ -66,9 +68,8 @@ class Gathered(msgspec.Struct):
     ended_ms: int | None = None
     plans: dict[str, tuple[int, int, str]] = {}
     queries: dict[str, QueryLife] = {}
-    files: FilesRead = msgspec.field(default_factory=FilesRead)
-    operators: PlanOperators = msgspec.field(default_factory=PlanOperators)
-    writes: Writes = msgspec.field(default_factory=Writes)
+    operators: PlanOperators = {}
+    executions: Executions = msgspec.field(default_factory=Executions)
     batches: dict[str, list[tuple[Place, Record]]] = {}
     num_batches_left_out: int = 0
     job_of_stage: dict[int, Record] = {}
@@ -94,9 +95,8 @@ class Gathered(msgspec.Struct):
         self.ended_ms = most(self.ended_ms, other.ended_ms)
         for run_id, life in other.queries.items():
             self.note_query(run_id, life)
-        self.files.add(other.files)
-        self.operators.add(other.operators)
-        self.writes.add(other.writes)
+        note_operators(self.operators, other.operators.items())
+        self.executions.add(other.executions)
         for run_id, batches in other.batches.items():
             self.batches.setdefault(run_id, []).extend(batches)
         for stage_id, job in other.job_of_stage.items():
@@ -108,7 +108,7 @@ class Gathered(msgspec.Struct):
             else:
                 own_totals.add(totals)
         self.left_out = united(self.left_out, other.left_out)
-        self.leave_out_old_batches()
+        self.leave_out_old()
 
     def note_job(self, stage_id: int, job: Record) -> None:
         """A job that may need a stage; the stage ran in the first of these jobs."""
@@ -119,7 +119,13 @@ class Gathered(msgspec.Struct):
     def note_query(self, run_id: str, life: QueryLife) -> None:
         self.queries[run_id] = life.with_other(self.queries.get(run_id, life))
 
-    def leave_out_old_batches(self) -> None:
+    def leave_out_old(self) -> None:
+        """Keep what is latest, of executions and of batches, for any length of the log."""
+        self.executions.leave_out_old()
+        self.operators = latest(self.operators, _MOST_METRICS)
+        self._leave_out_old_batches()
+
+    def _leave_out_old_batches(self) -> None:
         """Keep the latest batches of each run, and the stages of those."""
         for run_id, batches in self.batches.items():
             if len(batches) > MOST_BATCHES_PER_RUN:

@@ -9,12 +9,16 @@ from typing import Any
 import msgspec
 
 from headway.profiler import schema
-from headway.profiler.event_parts import ExecutorInfo
 from headway.profiler.events import read_line
 from headway.profiler.executors import ExecutorEvent, resource_profile_of
 from headway.profiler.gathered import JOB_OF_STAGE, Attempt, Gathered, Place, keep_greatest
 from headway.profiler.ids import Ids, Ranges, holds
-from headway.profiler.operators import names_stages, reads_operators
+from headway.profiler.operators import (
+    names_stages,
+    note_operators,
+    plan_operators,
+    reads_operators,
+)
 from headway.profiler.plan_nodes import plan_of
 from headway.profiler.recorded_queries import life_of, run_without_batches
 from headway.profiler.redaction import name_of
@@ -64,10 +68,7 @@ class Gatherer:
             name_of(name) or "" for name in self._gathered.task_executor_ids
         }
         self._gathered.ids = {event: Ids.of(ids) for event, ids in self._ids.items() if ids}
-        self._gathered.files.leave_out_old()
-        self._gathered.operators.leave_out_old()
-        self._gathered.writes.leave_out_old()
-        self._gathered.leave_out_old_batches()
+        self._gathered.leave_out_old()
         return self._gathered
 
     def _place(self) -> Place:
@@ -78,7 +79,7 @@ class Gatherer:
         if text is not None:
             keep_greatest(self._gathered.said, {name: text})
 
-    def _log_start(self, event: schema.LogStart) -> None:
+    def _log_start(self, event: schema.ApplicationEvent) -> None:
         self._say("spark_version", event.spark_version)
 
     def _application_start(self, event: schema.ApplicationEvent) -> None:
@@ -91,7 +92,7 @@ class Gatherer:
 
     def _environment(self, event: schema.Environment) -> None:
         if event.jvm is not None:
-            self._say("java_version", event.jvm.java_version)
+            self._say("java_version", event.jvm[schema.JAVA_VERSION])
         if event.properties is not None and self._gathered.properties is None:
             stated = {key: value or "" for key, value in event.properties.items()}
             self._gathered.properties = self._place(), stated
@@ -102,7 +103,7 @@ class Gatherer:
             keep_greatest(self._gathered.resource_profiles, {event.profile_id: profile})
 
     def _executor_added(self, event: schema.ExecutorChange) -> None:
-        info = event.info or ExecutorInfo()
+        info = event.info or schema.ExecutorInfo()
         self._gathered.executors.add(
             ExecutorEvent(
                 event.executor_id, info.num_cores, event.timestamp_ms, info.resource_profile_id
@@ -112,7 +113,7 @@ class Gatherer:
     def _executor_removed(self, event: schema.ExecutorChange) -> None:
         self._gathered.executors.add(ExecutorEvent(event.executor_id, None, event.timestamp_ms))
 
-    def _job_start(self, event: schema.JobStart) -> None:
+    def _job_start(self, event: schema.JobEvent) -> None:
         if event.job_id is None:
             return
         self._ids[schema.JOB_START].append(event.job_id)
@@ -122,7 +123,7 @@ class Gatherer:
             if stage_id is not None:
                 self._gathered.note_job(stage_id, job)
 
-    def _job_end(self, event: schema.JobEnd) -> None:
+    def _job_end(self, event: schema.JobEvent) -> None:
         if event.job_id is not None:
             self._ids[schema.JOB_END].append(event.job_id)
         result = event.result.result if event.result is not None else None
@@ -166,27 +167,27 @@ class Gatherer:
             totals = self._gathered.stages[attempt] = StageTotals()
         return totals
 
-    def _sql_execution_start(self, event: schema.SqlExecutionStart) -> None:
+    def _sql_execution_start(self, event: schema.SqlExecution) -> None:
         if event.execution_id is not None:
             self._ids[schema.SQL_EXECUTION_START].append(event.execution_id)
         batch = event.batch
         if batch is None or batch.is_sampled or reads_operators(batch, event.operators):
             tree = plan_of(event.operators)
             if tree is not None:
-                self._gathered.operators.note_plan(tree, is_replanned=False)
+                note_operators(self._gathered.operators, plan_operators(tree, is_replanned=False))
                 if batch is not None and batch.is_sampled:
-                    self._gathered.files.note_plan(tree, batch)
+                    self._gathered.executions.note_plan(tree, batch)
         reads_plan = batch is not None and names_stages(batch)
         if batch is None or reads_plan:
-            self._gathered.writes.note_start(event, reads_plan=reads_plan)
+            self._gathered.executions.note_start(event, reads_plan=reads_plan)
         if event.plan is None or (batch is not None and not batch.is_sampled):
             return
         run_id, batch_id = batch or (run_without_batches(event.description), -1)
         keep_greatest(self._gathered.plans, {run_id: (batch_id, len(event.plan), event.plan)})
 
-    def _adaptive_update(self, event: schema.AdaptiveUpdate) -> None:
+    def _adaptive_update(self, event: schema.SqlUpdate) -> None:
         if (tree := plan_of(event.operators)) is not None:
-            self._gathered.operators.note_plan(tree, is_replanned=True)
+            note_operators(self._gathered.operators, plan_operators(tree, is_replanned=True))
 
     def _query_progress(self, event: schema.QueryProgress) -> None:
         progress = event.progress
@@ -220,9 +221,9 @@ _ADD: dict[str, Callable[[Gatherer, Any], None]] = {
     schema.STAGE_COMPLETED: Gatherer._stage_completed,
     schema.TASK_END: Gatherer._task_end,
     schema.SQL_EXECUTION_START: Gatherer._sql_execution_start,
-    schema.SQL_EXECUTION_END: lambda gatherer, event: gatherer._gathered.writes.note_end(event),
+    schema.SQL_EXECUTION_END: lambda gatherer, event: gatherer._gathered.executions.note_end(event),
     schema.ADAPTIVE_UPDATE: Gatherer._adaptive_update,
-    schema.DRIVER_UPDATES: lambda gatherer, event: gatherer._gathered.files.note_values(event),
+    schema.DRIVER_UPDATES: lambda gatherer, event: gatherer._gathered.executions.note_values(event),
     schema.QUERY_STARTED: partial(Gatherer._query_change, has_ended=False),
     schema.QUERY_PROGRESS: Gatherer._query_progress,
     schema.QUERY_TERMINATED: partial(Gatherer._query_change, has_ended=True),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 Ranges: TypeAlias = Sequence[tuple[int, int]]
 """First and last id of each unbroken range of ids, in order, with no two ranges adjacent."""
+
+
+_Value = TypeVar("_Value")
 
 
 class Ids(NamedTuple):
@@ -99,6 +102,15 @@ def _ranges(distinct: Sequence[int]) -> Ranges:
             first = next_id
         last = next_id
     return (*ranges, (first, last))
+
+
+def latest(table: dict[int, _Value], most: int) -> dict[int, _Value]:
+    """The entries of a table with the latest ids, which increase.
+
+    >>> latest({7: "c", 1: "a", 3: "b"}, 2)
+    {3: 'b', 7: 'c'}
+    """
+    return dict(sorted(table.items())[-most:]) if len(table) > most else table
 
 
 def holds(ranges: Ranges, candidate_id: int) -> bool:

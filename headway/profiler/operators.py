@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from headway.profiler.event_parts import StageInfo
 from headway.profiler.plan_nodes import (
     Outline,
     PlanNode,
@@ -24,13 +23,11 @@ from headway.profiler.plan_nodes import (
     outline_of,
     tables_read,
 )
-from headway.profiler.schema import BatchOf
+from headway.profiler.schema import BatchOf, StageInfo
 
 ROWS_METRICS = ("number of output rows", "shuffle records written", "records read")
 """Metrics that tell a stage's operators: other ones are often 0, and Spark reports none that is."""
 
-# Bounds memory regardless of how long a query ran: some thousand batches.
-_MOST_METRICS = 150_000
 _BATCHES_PER_NAME = 4
 _ADAPTIVE = b'"AdaptiveSparkPlan"'
 _BROADCAST = b'"BroadcastExchange"'
@@ -64,49 +61,37 @@ class Operator(NamedTuple):
         return is_scan(self.name)
 
 
-class PlanOperators(msgspec.Struct):
-    """Operators of the executions of a log by the ids of their metrics, unique in the log."""
+PlanOperators: TypeAlias = dict[int, Operator]
+"""Operators of the executions of a log by the ids of their metrics, unique in the log."""
 
-    of_metric: dict[int, Operator] = {}
 
-    def note_plan(self, plan: PlanNode, *, is_replanned: bool) -> None:
-        """The operators of a plan; those that the first plan has keep their positions in it."""
-        nodes = in_pre_order(plan)
-        operators = _operators(outline_of(nodes), is_replanned)
-        for (node, _), operator in zip(nodes, operators, strict=True):
-            for metric in node.metrics or ():
-                if metric is not None and metric.name in ROWS_METRICS:
-                    metric_id = metric.accumulator_id
-                    if metric_id is not None:
-                        self._note(metric_id, operator)
+def plan_operators(plan: PlanNode, *, is_replanned: bool) -> Iterator[tuple[int, Operator]]:
+    """The operators of a plan, each with the id of a metric."""
+    nodes = in_pre_order(plan)
+    operators = _operators(outline_of(nodes), is_replanned)
+    for (node, _), operator in zip(nodes, operators, strict=True):
+        for metric in node.metrics or ():
+            if metric is None or metric.name not in ROWS_METRICS:
+                continue
+            if metric.accumulator_id is not None:
+                yield metric.accumulator_id, operator
 
-    def _note(self, metric_id: int, operator: Operator) -> None:
-        noted = self.of_metric.get(metric_id)
-        if noted is None or operator < noted:
-            self.of_metric[metric_id] = operator
 
-    def add(self, other: PlanOperators) -> None:
-        """Data from another part of the log."""
-        for metric_id, operator in other.of_metric.items():
-            self._note(metric_id, operator)
-        self.leave_out_old()
+def note_operators(noted: PlanOperators, further: Iterable[tuple[int, Operator]]) -> None:
+    """Note further operators; those that the first plan has keep their positions in it."""
+    for metric_id, operator in further:
+        before = noted.get(metric_id)
+        if before is None or operator < before:
+            noted[metric_id] = operator
 
-    def leave_out_old(self) -> None:
-        """Keep the latest; ids increase."""
-        if len(self.of_metric) > _MOST_METRICS:
-            self.of_metric = dict(sorted(self.of_metric.items())[-_MOST_METRICS:])
 
-    def of_stage(self, metric_ids: tuple[int, ...]) -> tuple[Operator, ...]:
-        """The operators that a stage ran, the sources first."""
-        operators = {
-            self.of_metric[metric_id] for metric_id in metric_ids if metric_id in self.of_metric
-        }
-        # Scans first: in foreachBatch, that of the stream is in another plan.
-        return tuple(
-            sorted(
-                operators, key=lambda operator: (not operator.is_scan, -operator.position, operator)
-            )
-        )
+def operators_of_stage(noted: PlanOperators, metric_ids: tuple[int, ...]) -> tuple[Operator, ...]:
+    """The operators that a stage ran, the sources first."""
+    operators = {noted[metric_id] for metric_id in metric_ids if metric_id in noted}
+    # Scans first: in foreachBatch, that of the stream is in another plan.
+    return tuple(
+        sorted(operators, key=lambda operator: (not operator.is_scan, -operator.position, operator))
+    )
 
 
 def reads_operators(batch: BatchOf, plan: msgspec.Raw) -> bool:
@@ -147,7 +132,7 @@ def scopes(info: StageInfo) -> tuple[str, ...] | None:
     plans. A merge into a Delta table reads the state of another version of it in every batch, and
     the same query may write to another place in another run.
 
-    >>> from headway.profiler.event_parts import RddInfo
+    >>> from headway.profiler.schema import RddInfo
     >>> scopes(StageInfo(rdds=[RddInfo(scope='{"id":"3","name":"Scan Delta Table State #4"}')]))
     ('Scan Delta Table State',)
     >>> state = "Scan ExistingRDD Delta Table State #20 - file:///shop/latest/_delta_log"
@@ -156,12 +141,10 @@ def scopes(info: StageInfo) -> tuple[str, ...] | None:
     >>> scopes(StageInfo(rdds=[RddInfo(scope='{"id":"3","name":"WholeStageCodegen (2)"}')]))
     ('WholeStageCodegen',)
     """
-    if info.rdds is None:
-        return None
     names = (
         _without_number(name[1])
-        for rdd in info.rdds
-        if rdd is not None and (name := _SCOPE.search(rdd.scope or ""))
+        for rdd in info.known_rdds
+        if (name := _SCOPE.search(rdd.scope or ""))
     )
     return tuple(sorted(names)) or None
 
@@ -177,7 +160,7 @@ def call_of_program(info: StageInfo, scopes_of_stage: Sequence[str] | None) -> s
     It names stages that run no operator with a name: those of a program without SQL, or a search
     for files. Of the place of a call, it has only the file and the line. None without RDDs.
 
-    >>> from headway.profiler.event_parts import RddInfo
+    >>> from headway.profiler.schema import RddInfo
     >>> rdds = [
     ...     RddInfo(rdd_id=rdd_id, scope=f'{{"name":"{name}"}}')
     ...     for rdd_id, name in ((1, "map"), (0, "textFile"))
@@ -193,7 +176,7 @@ def call_of_program(info: StageInfo, scopes_of_stage: Sequence[str] | None) -> s
         return None
     methods: list[str] = []
     if any(map(_is_method, scopes_of_stage)):
-        in_order = sorted(filter(None, info.rdds or ()), key=lambda rdd: rdd.rdd_id or 0)
+        in_order = sorted(info.known_rdds, key=lambda rdd: rdd.rdd_id or 0)
         of_each = (scopes(StageInfo(rdds=[rdd])) or () for rdd in in_order)
         methods = list(filter(_is_method, chain.from_iterable(of_each)))
     words: list[str] = []
@@ -217,9 +200,8 @@ def num_scans(info: StageInfo) -> int:
     return len(
         {
             rdd.scope
-            for rdd in info.rdds or ()
-            if rdd is not None
-            and "Scan" in (rdd.scope or "")
+            for rdd in info.known_rdds
+            if "Scan" in (rdd.scope or "")
             and (name := _SCOPE.search(rdd.scope or ""))
             and is_scan(name[1])
             and name[1] != "InMemoryTableScan"  # of the cache, which is no source
@@ -229,13 +211,12 @@ def num_scans(info: StageInfo) -> int:
 
 def first_rdd_id(info: StageInfo) -> int | None:
     """The least id of the RDDs of a stage: plans are turned into RDDs in the same order."""
-    ids = [rdd.rdd_id for rdd in info.rdds or () if rdd is not None and rdd.rdd_id is not None]
-    return min(ids, default=None)
+    return min((rdd.rdd_id for rdd in info.known_rdds if rdd.rdd_id is not None), default=None)
 
 
 def is_barrier(info: StageInfo) -> bool:
     """Whether all tasks of a stage start together, or none: barrier execution."""
-    return any(rdd is not None and rdd.is_barrier for rdd in info.rdds or ())
+    return any(rdd.is_barrier for rdd in info.known_rdds)
 
 
 @lru_cache(maxsize=256)  # batches of a query have few plans

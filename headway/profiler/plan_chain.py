@@ -21,9 +21,7 @@ _JOIN_WATERMARKS = re.compile(r", (?:(-?\d{1,19}), )?(-?\d{1,19}), state cleanup
 _OLDEST_VALUE_US = re.compile(r"value predicate: \([^<>]{0,300}<= (-?\d{1,19})\)")
 _LONGEST_CLEANUP = 2000
 _SIDES = 2
-_AGGREGATION_WATERMARKS = re.compile(
-    r", (?:Append|Update|Complete), -?\d{1,19}, (-?\d{1,19}), \d+$"
-)
+_AGGREGATION_WATERMARK = re.compile(r", (?:Append|Update|Complete), -?\d{1,19}, (-?\d{1,19}), \d+$")
 # What is left of a window of which only the start or the end is used: its slide, in microseconds.
 _CONVERSION, _SLIDE = "precisetimestampconversion(", re.compile(r" % \d{7,18}\)")
 
@@ -62,7 +60,8 @@ def stateful_chain(operators: Sequence[PrintedOperator]) -> tuple[StatefulOperat
     for position, reader in reversed(list(enumerate(above))):
         operator, inputs = operators[position], below[position]
         _add_windows(inputs, operator)
-        if _keeps_state(operator):
+        keeps_state = "state info [" in operator.detail
+        if keeps_state and not operator.name.endswith("StateStoreRestore"):
             removed_by_ms = _removed_by_ms(operator)
             if newest_ms and removed_by_ms:
                 inputs.behind_s = ms_to_s(newest_ms - removed_by_ms)
@@ -71,10 +70,6 @@ def stateful_chain(operators: Sequence[PrintedOperator]) -> tuple[StatefulOperat
         if reader is not None:
             below[reader].add(inputs)
     return tuple(chain)
-
-
-def _keeps_state(operator: PrintedOperator) -> bool:
-    return "state info [" in operator.detail and not operator.name.endswith("StateStoreRestore")
 
 
 def _add_windows(inputs: _Below, operator: PrintedOperator) -> None:
@@ -108,7 +103,7 @@ def _behind_after_s(operator: PrintedOperator, inputs: _Below) -> float | None:
     """How far the watermark that an operator passes on is behind the query's."""
     if operator.name != _JOIN or inputs.behind_s is None:
         return inputs.behind_s
-    watermarks = _JOIN_WATERMARKS.search(operator.arguments)
+    watermarks = _watermarks_of_join(operator)
     if watermarks is None:
         return None
     if watermarks[1] is None:
@@ -118,7 +113,7 @@ def _behind_after_s(operator: PrintedOperator, inputs: _Below) -> float | None:
 
 def _holds_back_s(operator: PrintedOperator) -> float | None:
     """The longer reach of the range of a join; None if it does not clean up both of its sides."""
-    watermarks = _JOIN_WATERMARKS.search(operator.arguments) if operator.name == _JOIN else None
+    watermarks = _watermarks_of_join(operator)
     if watermarks is None or _cleanup(operator, watermarks).count("predicate: ") < _SIDES:
         return None
     return _held_s(operator, watermarks)
@@ -138,10 +133,11 @@ def _cleanup(operator: PrintedOperator, watermarks: re.Match[str]) -> str:
 
 def _removed_by_ms(operator: PrintedOperator) -> int | None:
     """The watermark by which an operator removes its state; None if there is none yet."""
-    if operator.name == _JOIN:
-        watermarks = _JOIN_WATERMARKS.search(operator.arguments)
-        return max(int(watermarks[2]), 0) or None if watermarks else None
-    if not operator.name.endswith("StateStoreSave"):
-        return None
-    printed = _AGGREGATION_WATERMARKS.search(operator.arguments)
-    return max(int(printed[1]), 0) or None if printed else None
+    printed = _watermarks_of_join(operator)
+    if operator.name.endswith("StateStoreSave"):
+        printed = _AGGREGATION_WATERMARK.search(operator.arguments)
+    return max(int(printed.groups()[-1]), 0) or None if printed else None
+
+
+def _watermarks_of_join(operator: PrintedOperator) -> re.Match[str] | None:
+    return _JOIN_WATERMARKS.search(operator.arguments) if operator.name == _JOIN else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import field
@@ -24,17 +24,11 @@ class PlanMetric(msgspec.Struct, gc=False):
     accumulator_id: AccumulatorId | None = field(default=None, name="accumulatorId")
 
 
-class PlanNodeFacts(msgspec.Struct, gc=False):
-    """Spark's notes about a scan of files."""
-
-    location: str | None = field(default=None, name="Location")
-
-
 class PlanNode(msgspec.Struct, gc=False):
-    """An operator and those below it."""
+    """An operator and those below it; ``metadata`` are Spark's notes about a scan of files."""
 
     name: str | None = field(default=None, name="nodeName")
-    facts: PlanNodeFacts | None = field(default=None, name="metadata")
+    metadata: dict[str, Any] | None = None
     metrics: list[PlanMetric | None] | None = None
     children: list[PlanNode | None] | None = None
 
@@ -77,11 +71,7 @@ def in_pre_order(plan: PlanNode) -> list[PlacedNode]:
 def outline_of(nodes: list[PlacedNode]) -> Outline:
     """What batches with the same plan have in common."""
     return tuple(
-        (
-            node.name or "",
-            (node.facts.location if node.facts is not None else None) or "",
-            tuple(children),
-        )
+        (node.name or "", str((node.metadata or {}).get("Location", "")), tuple(children))
         for node, children in nodes
     )
 

@@ -108,7 +108,14 @@ def read_plan(text: str) -> PlanShape:
             operator.name.endswith("MapInArrow") and _PACKED.search(operator.detail)
             for operator in operators
         ),
-        checkpoint_store=_checkpoint_store(operators),
+        checkpoint_store=next(
+            (
+                CheckpointStore.of_scheme(address[1])
+                for operator in operators
+                if (address := _CHECKPOINT.search(operator.arguments))
+            ),
+            None,
+        ),
     )
 
 
@@ -165,17 +172,8 @@ def _mode(operator: PrintedOperator) -> str | None:
     return modes[-1] if modes else None
 
 
-def _checkpoint_store(operators: list[PrintedOperator]) -> CheckpointStore | None:
-    for operator in operators:
-        if (address := _CHECKPOINT.search(operator.arguments)) is not None:
-            return CheckpointStore.of_scheme(address[1])
-    return None
-
-
 def _state_partitions(operators: list[PrintedOperator]) -> int | None:
-    stateful = [
-        int(partitions) for operator in operators if (partitions := _partitions_of_state(operator))
-    ]
+    stateful = [number for number in map(_partitions_of_state, operators) if number is not None]
     shuffles = [
         int(match[1])
         for operator in operators
@@ -186,7 +184,7 @@ def _state_partitions(operators: list[PrintedOperator]) -> int | None:
     return max(stateful or shuffles, default=None)
 
 
-def _partitions_of_state(operator: PrintedOperator) -> str | None:
+def _partitions_of_state(operator: PrintedOperator) -> int | None:
     partition_counts = _STATE_PARTITIONS.findall(operator.arguments)
     if not partition_counts:
         return None
@@ -194,7 +192,7 @@ def _partitions_of_state(operator: PrintedOperator) -> str | None:
     without_keys = operator.name.startswith("StateStore") and operator.arguments.startswith(
         ("state info [", "[], state info [")
     )
-    return "1" if without_keys else str(partition_counts[-1])
+    return 1 if without_keys else int(partition_counts[-1])
 
 
 def _watermark_delay_s(operators: list[PrintedOperator]) -> float | None:

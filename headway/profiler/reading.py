@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from headway.domain.log_questions import DEFAULT_MASTER, LogsQuestion
 from headway.errors import InputError, MissingPackagesError, SparkUnavailableError
@@ -39,10 +39,8 @@ _TELL_EVERY_S = 0.1
 _LOOK_EVERY_S = 0.5
 
 
-class Tell(Protocol):
-    """Called with the current activity, and its completed share if known."""
-
-    def __call__(self, text: str, done: float | None = None) -> None: ...
+Tell: TypeAlias = Callable[[str, float | None], None]
+"""Called with the current activity, and its completed share if known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +66,7 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
     """
     engine, master, session = question.engine, question.master, question.session
     conf, limits = dict(question.conf), UnpackLimits()
-    tell: Tell = question.progress or (lambda _text, _done=None: None)
+    tell: Tell = question.progress or (lambda _text, _done: None)
     asks_for_spark = session is not None or bool(conf) or master != DEFAULT_MASTER
     if engine == "in-process" and asks_for_spark:
         raise InputError(
@@ -98,7 +96,7 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
             )
         )
         if not with_spark:
-            unpacked = unpacked.without_pending(
+            unpacked.refuse_pending(
                 "only Spark can fetch it; choose another engine than in-process"
             )
         elif session is None:
@@ -110,10 +108,10 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
                 is_needed=engine == "spark" or asks_for_spark or bool(unpacked.pending),
             )
         if session is not None and unpacked.pending:
-            tell("fetching")
-            unpacked = unpack_with_spark(session, unpacked, folder, limits=limits)
+            tell("fetching", None)
+            unpack_with_spark(session, unpacked)
         pieces = pieces_of(folder)
-        tell("reading events")
+        tell("reading events", None)
         if session is None:
             reader: Engine = partial(read_in_process, on_progress=_progress_of(pieces, tell))
         else:
@@ -152,7 +150,7 @@ def _started(
 
     try:
         require_spark_packages()
-        tell("starting Spark")
+        tell("starting Spark", None)
         return stack.enter_context(
             spark_session.embedded_session(
                 master=master,
@@ -202,7 +200,7 @@ def _watched(spark: SparkSession, tell: Tell) -> Iterator[Tell]:
     step = ""
     ended = threading.Event()
 
-    def report(text: str, done: float | None = None) -> None:
+    def report(text: str, done: float | None) -> None:
         nonlocal step
         step = text
         tell(text, done)

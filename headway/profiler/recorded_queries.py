@@ -29,12 +29,7 @@ class QueryLife(NamedTuple):
 
     def with_other(self, other: QueryLife) -> QueryLife:
         """The same run in another part of the log."""
-        return QueryLife(
-            self.query_id or other.query_id,
-            self.query_name or other.query_name,
-            self.has_ended or other.has_ended,
-            self.has_failed or other.has_failed,
-        )
+        return QueryLife._make(own or others for own, others in zip(self, other, strict=True))
 
 
 def life_of(event: QueryChange, *, has_ended: bool) -> QueryLife:

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 import msgspec
 
 from headway.profiler import schema, stage_totals
-from headway.profiler.event_parts import TaskInfo
 from headway.profiler.events import read_line
 from headway.profiler.redaction import name_of
 from headway.profiler.stage_totals import seconds
@@ -32,7 +31,7 @@ _LARGEST_INT = 2**31 - 1
 
 def batch_row(progress: schema.Progress) -> Record:
     """One progress event; missing or malformed values are None."""
-    event_time, phases_ms = progress.event_time, progress.phases_ms
+    event_time, phases_ms = progress.event_time or {}, progress.phases_ms
     return {
         "query_id": progress.query_id,
         "run_id": progress.run_id,
@@ -50,8 +49,8 @@ def batch_row(progress: schema.Progress) -> Record:
         "stateful_operators": None
         if progress.operators is None
         else [_operator(operator or schema.StateOperator()) for operator in progress.operators],
-        "watermarked": event_time is not None and event_time.watermark is not None,
-        "newest_event_s": instant_s(event_time.newest) if event_time else None,
+        "watermarked": event_time.get("watermark") is not None,
+        "newest_event_s": instant_s(event_time.get("max")),
     }
 
 
@@ -66,48 +65,32 @@ def _num_rows(progress: schema.Progress) -> float | None:
 
 def _source(source: schema.SourceProgress) -> Record:
     return {
-        "description": source.description,
-        "start_offset": _as_text(source.start_offset),
-        "end_offset": _as_text(source.end_offset),
-        "latest_offset": _as_text(source.latest_offset),
-        "num_rows": source.num_rows,
+        name: _as_text(value) if name.endswith("_offset") else value
+        for name, value in msgspec.structs.asdict(source).items()
     }
 
 
 def _operator(operator: schema.StateOperator) -> Record:
-    return {
-        "name": operator.name,
-        "num_rows": operator.num_rows,
-        "memory_bytes": operator.memory_bytes,
-        "commit_s": seconds(operator.commit_ms),
-        "shuffle_partitions": operator.shuffle_partitions,
-        "num_stores": operator.num_stores,
-        "num_updated": operator.num_updated,
-        "num_removed": operator.num_removed,
-        "updates_s": seconds(operator.updates_ms),
-        "store_metrics": _store_metrics(operator.store_metrics),
+    row = {
+        name.replace("_ms", "_s"): seconds(value) if name.endswith("_ms") else value
+        for name, value in msgspec.structs.asdict(operator).items()
     }
-
-
-def _store_metrics(metrics: Any) -> dict[str, float]:
-    return {
+    metrics = operator.store_metrics if isinstance(operator.store_metrics, dict) else {}
+    row["store_metrics"] = {
         name: float(value)
-        for name, value in (metrics if isinstance(metrics, dict) else {}).items()
+        for name, value in metrics.items()
         if _STORE_METRIC.fullmatch(name) and type(value) in (int, float)
     }
+    return row
 
 
-def job_row(job: schema.JobStart) -> dict[str, Any]:
+def job_row(job: schema.JobEvent) -> dict[str, Any]:
     """The start of a job, with the micro-batch, SQL execution or DStreams batch it belongs to."""
-    row: dict[str, Any] = {
+    of_job = job.properties or schema.JobProperties()
+    return {
         "job_id": job.job_id,
         "submitted_s": seconds(job.submitted_ms),
         "stage_ids": job.stage_ids,
-    }
-    of_job = job.properties
-    if of_job is None:
-        return row | dict.fromkeys(_OF_PROPERTIES)
-    return row | {
         "query_id": of_job.query_id,
         "batch_id": _whole_number(of_job.batch_id, _LARGEST_LONG),
         # Spark uses the run id of a query as group of its jobs; other groups are free text.
@@ -118,12 +101,6 @@ def job_row(job: schema.JobStart) -> dict[str, Any]:
         "shuffle_partitions": _whole_number(of_job.shuffle_partitions, _LARGEST_INT),
         "gated_trigger_s": seconds(_whole_number(of_job.gated_trigger_ms, _LARGEST_INT)),
     }
-
-
-_OF_PROPERTIES = (
-    *("query_id", "batch_id", "run_id", "execution_id", "dstream_batch_s", "shuffle_partitions"),
-    "gated_trigger_s",
-)
 
 
 def instant_s(text: str | None) -> float | None:
@@ -164,15 +141,15 @@ def _number(text: str | None) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-QUERY_EVENTS, JOB_ENDS = "query_events", "job_ends"
-"""Tables from which others are built: events of queries, and ends of jobs."""
+JOB_ENDS = "job_ends"
+"""Table from which that of jobs is completed: ends of jobs."""
 
 
 def add_rows(tables: dict[str, list[Record]], lines: Iterable[bytes]) -> int:
     """Add the rows of some lines to their tables; returns how many lines were events.
 
-    What occurs twice in the log occurs twice there. Tables are batches, jobs, stages, tasks, plans,
-    and those from which others are built.
+    What occurs twice in the log occurs twice there. Tables are batches, jobs and their ends,
+    stages, tasks, plans.
     """
     num_events = 0
     for line in lines:
@@ -181,125 +158,88 @@ def add_rows(tables: dict[str, list[Record]], lines: Iterable[bytes]) -> int:
             continue
         num_events += 1
         name, event, _ = parsed_line
-        if event is not None and (rows_of := _ROWS_OF.get(name or "")) is not None:
-            for table, row in rows_of(event):
+        if event is not None and name in _ROWS:
+            table, row_of = _ROWS[name]
+            row = row_of(event)
+            if row is not None:
                 tables.setdefault(table, []).append(row)
     return num_events
 
 
-_Rows = Iterable[tuple[str, Record]]
+def _job(job: schema.JobEvent) -> Record | None:
+    return None if job.job_id is None else job_row(job)
 
 
-def _of_job_start(job: schema.JobStart) -> _Rows:
-    if job.job_id is not None:
-        yield "jobs", job_row(job)
-
-
-def _of_job_end(job: schema.JobEnd) -> _Rows:
+def _job_end(job: schema.JobEvent) -> Record | None:
+    if job.job_id is None:
+        return None
     result = job.result.result if job.result is not None else None
-    if job.job_id is not None:
-        yield (
-            JOB_ENDS,
-            {
-                "job_id": job.job_id,
-                "ended_s": seconds(job.completed_ms),
-                "succeeded": None if result is None else result == "JobSucceeded",
-            },
-        )
+    succeeded = None if result is None else result == "JobSucceeded"
+    return {"job_id": job.job_id, "ended_s": seconds(job.completed_ms), "succeeded": succeeded}
 
 
-def _of_stage_completed(event: schema.StageCompleted) -> _Rows:
+def _stage(event: schema.StageCompleted) -> Record | None:
     info = event.info
-    if info is not None and info.stage_id is not None:
-        totals = stage_totals.StageTotals()
-        totals.add_end(info)
-        attempt_key = {"stage_id": info.stage_id, "attempt_id": info.attempt_id or 0}
-        yield "stages", attempt_key | totals.end()
+    if info is None or info.stage_id is None:
+        return None
+    totals = stage_totals.StageTotals()
+    totals.add_end(info)
+    return {"stage_id": info.stage_id, "attempt_id": info.attempt_id or 0, **totals.end()}
 
 
-def _of_task_end(task: schema.TaskEnd) -> _Rows:
+def _task(task: schema.TaskEnd) -> Record | None:
     """Also for a failed task; ``measured`` is whether it reported metrics."""
     reason = task.reason.reason if task.reason is not None else None
     if task.stage_id is None or reason == stage_totals.SAID_AGAIN:
-        return
-    info = task.info or TaskInfo()
+        return None
+    info = task.info or schema.TaskInfo()
     launched_ms, finished_ms = info.launched_ms, info.finished_ms
     wall_ms = None if launched_ms is None or finished_ms is None else finished_ms - launched_ms
-    yield (
-        "tasks",
-        {
-            "stage_id": task.stage_id,
-            "attempt_id": task.attempt_id or 0,
-            "task_id": info.task_id,
-            "partition_id": info.partition_id,
-            "executor_id": name_of(info.executor_id),
-            "launched_s": seconds(launched_ms),
-            "finished_s": seconds(finished_ms),
-            "succeeded": stage_totals.succeeded(task),
-            "measured": stage_totals.measured_ms(task) is not None,
-            **stage_totals.measures(task, wall_ms or 0).in_units(),
-            "wall_s": seconds(wall_ms),
-        },
-    )
-
-
-def _of_sql_execution_start(execution: schema.SqlExecutionStart) -> _Rows:
-    """For one in sixteen micro-batches; only names of operators, as plans may contain secrets."""
-    batch = execution.batch
-    if execution.execution_id is None or execution.plan is None:
-        return
-    if batch is None or batch.is_sampled:
-        yield (
-            "plans",
-            {
-                "execution_id": execution.execution_id,
-                "root_execution_id": execution.root_execution_id,
-                "started_s": seconds(execution.started_ms),
-                "run_id": None if batch is None else batch.run_id,
-                "batch_id": None if batch is None else batch.batch_id,
-                "operators": _OPERATOR.findall(execution.plan),
-            },
-        )
-
-
-def _of_query_progress(event: schema.QueryProgress) -> _Rows:
-    progress = event.progress
-    if progress is None:
-        return
-    times = {"started_s": instant_s(progress.timestamp), "batch_id": progress.batch_id}
-    yield QUERY_EVENTS, _query_event(progress) | times
-    if progress.query_id is not None and progress.batch_id is not None:
-        yield "batches", batch_row(progress)
-
-
-def _of_query_started(event: schema.QueryChange) -> _Rows:
-    yield QUERY_EVENTS, _query_event(event)
-
-
-def _of_query_terminated(event: schema.QueryChange) -> _Rows:
-    end = {"terminated": True, "failed": event.exception is not None}
-    yield QUERY_EVENTS, _query_event(event) | end
-
-
-def _query_event(event: schema.Progress | schema.QueryChange) -> dict[str, Any]:
     return {
-        "query_id": event.query_id,
-        "run_id": event.run_id,
-        "query_name": event.query_name,
-        "started_s": None,
-        "batch_id": None,
-        "terminated": False,
-        "failed": False,
+        "stage_id": task.stage_id,
+        "attempt_id": task.attempt_id or 0,
+        "task_id": info.task_id,
+        "partition_id": info.partition_id,
+        "executor_id": name_of(info.executor_id),
+        "launched_s": seconds(launched_ms),
+        "finished_s": seconds(finished_ms),
+        "succeeded": stage_totals.succeeded(task),
+        "measured": stage_totals.measured_ms(task) is not None,
+        **stage_totals.measures(task, wall_ms or 0).in_units(),
+        "wall_s": seconds(wall_ms),
     }
 
 
-_ROWS_OF: dict[str, Callable[[Any], _Rows]] = {
-    schema.JOB_START: _of_job_start,
-    schema.JOB_END: _of_job_end,
-    schema.STAGE_COMPLETED: _of_stage_completed,
-    schema.TASK_END: _of_task_end,
-    schema.SQL_EXECUTION_START: _of_sql_execution_start,
-    schema.QUERY_STARTED: _of_query_started,
-    schema.QUERY_PROGRESS: _of_query_progress,
-    schema.QUERY_TERMINATED: _of_query_terminated,
+def _plan(execution: schema.SqlExecution) -> Record | None:
+    """For one in sixteen micro-batches; only names of operators, as plans may contain secrets."""
+    batch = execution.batch
+    if execution.execution_id is None or execution.plan is None:
+        return None
+    if batch is not None and not batch.is_sampled:
+        return None
+    return {
+        "execution_id": execution.execution_id,
+        "root_execution_id": execution.root_execution_id,
+        "started_s": seconds(execution.at_ms),
+        "run_id": None if batch is None else batch.run_id,
+        "batch_id": None if batch is None else batch.batch_id,
+        "operators": _OPERATOR.findall(execution.plan),
+    }
+
+
+def _batch(event: schema.QueryProgress) -> Record | None:
+    progress = event.progress
+    if progress is None or progress.query_id is None or progress.batch_id is None:
+        return None
+    return batch_row(progress)
+
+
+_ROWS: dict[str, tuple[str, Callable[[Any], Record | None]]] = {
+    schema.JOB_START: ("jobs", _job),
+    schema.JOB_END: (JOB_ENDS, _job_end),
+    schema.STAGE_COMPLETED: ("stages", _stage),
+    schema.TASK_END: ("tasks", _task),
+    schema.SQL_EXECUTION_START: ("plans", _plan),
+    schema.QUERY_PROGRESS: ("batches", _batch),
 }
+"""Tables by the event of which each has a row, and what makes the row."""

@@ -1,5 +1,7 @@
 """Spark's events by name, and their fields that are read; the decoder skips all others.
 
+Objects in them come first: tasks, stages, executors, and the resources that they ask for.
+
 Names and units are Spark's (milliseconds, nanoseconds, spaces in names); fields that a version
 lacks are None. Text that an application chooses is redacted as it is decoded.
 """
@@ -9,13 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import field
 
-from headway.profiler import event_parts
-from headway.profiler.event_parts import Anything, Int, Long, SparkEvent, Text
 from headway.profiler.known_values import known_version
 from headway.profiler.redaction import allowed_properties, description_of, name_of
 from headway.redaction import HIDDEN
@@ -46,46 +46,165 @@ RECORDER_PASSED_OVER = "HeadwayRecorderPassedOver"
 RECORDER_EVENTS = (RECORDER_START, RECORDER_END, RECORDER_LOST, RECORDER_PASSED_OVER)
 LOG_STARTS = (LOG_START, "DBCEventLoggingListenerMetadata")  # the second is Databricks'
 
+JAVA_VERSION = "Java Version"
+
 # Spark events that are not read; any other name is a vendor's or a newer Spark's.
 PASSED_OVER = (b"SparkListener", b"org.apache.spark.")
 BATCHES_PER_PLAN = 16
 _BATCH_OF_EXECUTION = re.compile(r"\nrunId = ([0-9a-f-]{36})\nbatch = (\d{1,15})\Z")
 
 
-class LogStart(SparkEvent):
-    spark_version: Text = field(default=None, name="Spark Version")
+Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] | None
+Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None
+Text = str | None
+Anything = Any  # of a form that depends on the version
+
+
+class SparkEvent(msgspec.Struct, gc=False):
+    """Fields of an event, or of an object in it."""
+
+
+class ExecutorInfo(SparkEvent):
+    num_cores: Int = field(default=None, name="Total Cores")
+    resource_profile_id: Int = field(default=None, name="Resource Profile Id")
+
+
+class ResourceRequest(SparkEvent):
+    amount: float | None = field(default=None, name="Amount")
+
+
+class JobProperties(SparkEvent):
+    query_id: Text = field(default=None, name="sql.streaming.queryId")
+    batch_id: Text = field(default=None, name="streaming.sql.batchId")
+    group: Text = field(default=None, name="spark.jobGroup.id")
+    shuffle_partitions: Text = field(default=None, name="spark.sql.shuffle.partitions")
+    execution_id: Text = field(default=None, name="spark.sql.execution.id")
+    dstream_batch_ms: Text = field(default=None, name="spark.streaming.internal.batchTime")
+    # Set by Headway's gate: the batch was granted a turn, and this is the query's own trigger.
+    gated_trigger_ms: Text = field(default=None, name="headway.gate.triggerMillis")
 
     def __post_init__(self) -> None:
-        self.spark_version = known_version(self.spark_version)
+        self.query_id = name_of(self.query_id)
+
+
+class Accumulable(SparkEvent):
+    accumulator_id: Long = field(default=None, name="ID")
+    name: Text = field(default=None, name="Name")
+    value: Anything = field(default=None, name="Value")
+
+
+class RddInfo(SparkEvent):
+    rdd_id: Int = field(default=None, name="RDD ID")
+    scope: Text = field(default=None, name="Scope")
+    is_barrier: bool | None = field(default=None, name="Barrier")
+
+
+class StageInfo(SparkEvent):
+    stage_id: Int = field(default=None, name="Stage ID")
+    attempt_id: Int = field(default=None, name="Stage Attempt ID")
+    name: Text = field(default=None, name="Stage Name")
+    num_tasks: Int = field(default=None, name="Number of Tasks")
+    parent_ids: list[Int] | None = field(default=None, name="Parent IDs")
+    submitted_ms: Long = field(default=None, name="Submission Time")
+    completed_ms: Long = field(default=None, name="Completion Time")
+    failure: Text = field(default=None, name="Failure Reason")
+    resource_profile_id: Int = field(default=None, name="Resource Profile Id")
+    rdds: list[RddInfo | None] | None = field(default=None, name="RDD Info")
+    accumulables: list[Accumulable | None] | None = field(default=None, name="Accumulables")
+
+    @property
+    def known_rdds(self) -> list[RddInfo]:
+        return [rdd for rdd in self.rdds or () if rdd is not None]
+
+
+class Outcome(SparkEvent):
+    """How a task ended, or how a job did."""
+
+    reason: Text = field(default=None, name="Reason")
+    result: Text = field(default=None, name="Result")
+
+
+class TaskInfo(SparkEvent):
+    task_id: Long = field(default=None, name="Task ID")
+    partition_id: Int = field(default=None, name="Index")
+    launched_ms: Long = field(default=None, name="Launch Time")
+    finished_ms: Long = field(default=None, name="Finish Time")
+    getting_result_ms: Long = field(default=None, name="Getting Result Time")
+    executor_id: Text = field(default=None, name="Executor ID")  # readers call `name_of`: many
+    failed: bool | None = field(default=None, name="Failed")
+    killed: bool | None = field(default=None, name="Killed")
+
+
+class ExecutorMetrics(SparkEvent):
+    heap_bytes: Long = field(default=None, name="JVMHeapMemory")
+
+
+class InputMetrics(SparkEvent):
+    num_bytes: Long = field(default=None, name="Bytes Read")
+    num_rows: Long = field(default=None, name="Records Read")
+
+
+class OutputMetrics(SparkEvent):
+    num_rows: Long = field(default=None, name="Records Written")
+
+
+class ShuffleReadMetrics(SparkEvent):
+    remote_bytes: Long = field(default=None, name="Remote Bytes Read")
+    local_bytes: Long = field(default=None, name="Local Bytes Read")
+    fetch_wait_ms: Long = field(default=None, name="Fetch Wait Time")
+    num_rows: Long = field(default=None, name="Total Records Read")
+
+
+class ShuffleWriteMetrics(SparkEvent):
+    num_bytes: Long = field(default=None, name="Shuffle Bytes Written")
+    num_rows: Long = field(default=None, name="Shuffle Records Written")
+
+
+class TaskMetrics(SparkEvent):
+    deserialize_ms: Long = field(default=None, name="Executor Deserialize Time")
+    run_ms: Long = field(default=None, name="Executor Run Time")
+    cpu_ns: Long = field(default=None, name="Executor CPU Time")
+    gc_ms: Long = field(default=None, name="JVM GC Time")
+    serialize_ms: Long = field(default=None, name="Result Serialization Time")
+    peak_memory_bytes: Long = field(default=None, name="Peak Execution Memory")
+    spilled_bytes: Long = field(default=None, name="Memory Bytes Spilled")
+    input: InputMetrics | None = field(default=None, name="Input Metrics")
+    output: OutputMetrics | None = field(default=None, name="Output Metrics")
+    shuffle_read: ShuffleReadMetrics | None = field(default=None, name="Shuffle Read Metrics")
+    shuffle_write: ShuffleWriteMetrics | None = field(default=None, name="Shuffle Write Metrics")
 
 
 class ApplicationEvent(SparkEvent):
-    """The start of an application, or its end, which has only a time."""
+    """The start of a log, which has Spark's version, or the start or end of its application."""
 
+    spark_version: Text = field(default=None, name="Spark Version")
     application_id: Text = field(default=None, name="App ID")
     application_name: Text = field(default=None, name="App Name")
     timestamp_ms: Long = field(default=None, name="Timestamp")
 
     def __post_init__(self) -> None:
+        self.spark_version = known_version(self.spark_version)
         self.application_id = name_of(self.application_id)
         self.application_name = name_of(self.application_name)
 
 
 class Environment(SparkEvent):
-    jvm: event_parts.JvmInformation | None = field(default=None, name="JVM Information")
+    jvm: dict[str, Text] | None = field(default=None, name="JVM Information")
     properties: dict[str, Text] | None = field(default=None, name="Spark Properties")
 
     def __post_init__(self) -> None:
+        if self.jvm is not None:
+            self.jvm = {JAVA_VERSION: known_version(self.jvm.get(JAVA_VERSION))}
         if self.properties is not None:
             self.properties = {**allowed_properties(self.properties)}
 
 
 class ResourceProfileAdded(SparkEvent):
     profile_id: Int = field(default=None, name="Resource Profile Id")
-    of_executor: dict[str, event_parts.ResourceRequest | None] | None = field(
+    of_executor: dict[str, ResourceRequest | None] | None = field(
         default=None, name="Executor Resource Requests"
     )
-    of_task: dict[str, event_parts.ResourceRequest | None] | None = field(
+    of_task: dict[str, ResourceRequest | None] | None = field(
         default=None, name="Task Resource Requests"
     )
 
@@ -95,38 +214,35 @@ class ExecutorChange(SparkEvent):
 
     timestamp_ms: Long = field(default=None, name="Timestamp")
     executor_id: Text = field(default=None, name="Executor ID")
-    info: event_parts.ExecutorInfo | None = field(default=None, name="Executor Info")
+    info: ExecutorInfo | None = field(default=None, name="Executor Info")
 
     def __post_init__(self) -> None:
         self.executor_id = name_of(self.executor_id)
 
 
-class JobStart(SparkEvent):
+class JobEvent(SparkEvent):
+    """The start of a job, or its end, which has only a time and a result."""
+
     job_id: Int = field(default=None, name="Job ID")
     submitted_ms: Long = field(default=None, name="Submission Time")
     stage_ids: list[Int] | None = field(default=None, name="Stage IDs")
-    properties: event_parts.JobProperties | None = field(default=None, name="Properties")
+    properties: JobProperties | None = field(default=None, name="Properties")
 
-
-class JobEnd(SparkEvent):
-    job_id: Int = field(default=None, name="Job ID")
     completed_ms: Long = field(default=None, name="Completion Time")
-    result: event_parts.JobResult | None = field(default=None, name="Job Result")
+    result: Outcome | None = field(default=None, name="Job Result")
 
 
 class StageCompleted(SparkEvent):
-    info: event_parts.StageInfo | None = field(default=None, name="Stage Info")
+    info: StageInfo | None = field(default=None, name="Stage Info")
 
 
 class TaskEnd(SparkEvent):
     stage_id: Int = field(default=None, name="Stage ID")
     attempt_id: Int = field(default=None, name="Stage Attempt ID")
-    reason: event_parts.TaskEndReason | None = field(default=None, name="Task End Reason")
-    info: event_parts.TaskInfo | None = field(default=None, name="Task Info")
-    executor_metrics: event_parts.ExecutorMetrics | None = field(
-        default=None, name="Task Executor Metrics"
-    )
-    metrics: event_parts.TaskMetrics | None = field(default=None, name="Task Metrics")
+    reason: Outcome | None = field(default=None, name="Task End Reason")
+    info: TaskInfo | None = field(default=None, name="Task Info")
+    executor_metrics: ExecutorMetrics | None = field(default=None, name="Task Executor Metrics")
+    metrics: TaskMetrics | None = field(default=None, name="Task Metrics")
 
 
 class BatchOf(NamedTuple):
@@ -141,11 +257,13 @@ class BatchOf(NamedTuple):
         return self.batch_id % BATCHES_PER_PLAN == 0
 
 
-class SqlExecutionStart(SparkEvent):
+class SqlExecution(SparkEvent):
+    """The start of an SQL execution, or its end, which has only a time."""
+
     execution_id: Long = field(default=None, name="executionId")
     root_execution_id: Long = field(default=None, name="rootExecutionId")
     description: Text = None
-    started_ms: Long = field(default=None, name="time")
+    at_ms: Long = field(default=None, name="time")
     plan: Text = field(default=None, name="physicalPlanDescription")
     operators: msgspec.Raw = field(default=msgspec.Raw(), name="sparkPlanInfo")
 
@@ -156,18 +274,10 @@ class SqlExecutionStart(SparkEvent):
         return BatchOf(match[1], int(match[2])) if match else None
 
 
-class SqlExecutionEnd(SparkEvent):
-    execution_id: Long = field(default=None, name="executionId")
-    ended_ms: Long = field(default=None, name="time")
-
-
-class AdaptiveUpdate(SparkEvent):
-    """A plan that adaptive execution has changed while it ran."""
+class SqlUpdate(SparkEvent):
+    """A plan that adaptive execution has changed while it ran, or values of the driver."""
 
     operators: msgspec.Raw = field(default=msgspec.Raw(), name="sparkPlanInfo")
-
-
-class DriverUpdates(SparkEvent):
     values: list[list[Long] | None] | None = field(default=None, name="accumUpdates")
 
 
@@ -183,11 +293,6 @@ class QueryChange(SparkEvent):
         self.query_id, self.run_id = name_of(self.query_id), name_of(self.run_id)
         self.query_name = name_of(self.query_name)
         self.exception = self.exception and HIDDEN
-
-
-class EventTime(SparkEvent):
-    newest: Text = field(default=None, name="max")
-    watermark: Text = None
 
 
 class StateOperator(SparkEvent):
@@ -227,7 +332,7 @@ class Progress(SparkEvent):
     batch_id: Long = field(default=None, name="batchId")
     num_rows: Long = field(default=None, name="numInputRows")
     phases_ms: dict[str, Long] | None = field(default=None, name="durationMs")
-    event_time: EventTime | None = field(default=None, name="eventTime")
+    event_time: dict[str, Text] | None = field(default=None, name="eventTime")
     operators: list[StateOperator | None] | None = field(default=None, name="stateOperators")
     sources: list[SourceProgress | None] | None = None
     sink: SourceProgress | None = None
@@ -253,19 +358,15 @@ class RecorderEvent(SparkEvent):
 
 KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
     {
-        **dict.fromkeys(LOG_STARTS, LogStart),
-        **dict.fromkeys((APPLICATION_START, APPLICATION_END), ApplicationEvent),
+        **dict.fromkeys((*LOG_STARTS, APPLICATION_START, APPLICATION_END), ApplicationEvent),
         ENVIRONMENT: Environment,
         RESOURCE_PROFILE_ADDED: ResourceProfileAdded,
         **dict.fromkeys((EXECUTOR_ADDED, EXECUTOR_REMOVED), ExecutorChange),
-        JOB_START: JobStart,
-        JOB_END: JobEnd,
+        **dict.fromkeys((JOB_START, JOB_END), JobEvent),
         STAGE_COMPLETED: StageCompleted,
         TASK_END: TaskEnd,
-        SQL_EXECUTION_START: SqlExecutionStart,
-        SQL_EXECUTION_END: SqlExecutionEnd,
-        ADAPTIVE_UPDATE: AdaptiveUpdate,
-        DRIVER_UPDATES: DriverUpdates,
+        **dict.fromkeys((SQL_EXECUTION_START, SQL_EXECUTION_END), SqlExecution),
+        **dict.fromkeys((ADAPTIVE_UPDATE, DRIVER_UPDATES), SqlUpdate),
         **dict.fromkeys((QUERY_STARTED, QUERY_TERMINATED), QueryChange),
         QUERY_PROGRESS: QueryProgress,
         **dict.fromkeys(RECORDER_EVENTS, RecorderEvent),

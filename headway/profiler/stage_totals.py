@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from headway.profiler import event_parts, operators
-from headway.profiler.event_parts import StageInfo
-from headway.profiler.schema import TaskEnd
+from headway.profiler import operators, schema
+from headway.profiler.schema import StageInfo, TaskEnd
 
 SAID_AGAIN = "Resubmitted"
 """Reason of the second end of a task that had succeeded, but whose output was lost."""
@@ -24,9 +23,9 @@ _PYTHON_TIME = "time to run Python workers"
 _MOST_DIGITS = 15
 _MS_PER_S = 1e3
 _NS_PER_S = 1e9
-_NO_METRICS, _NO_EXECUTOR = event_parts.TaskMetrics(), event_parts.ExecutorMetrics()
-_NO_INPUT, _NO_OUTPUT = event_parts.InputMetrics(), event_parts.OutputMetrics()
-_NO_READ, _NO_WRITE = event_parts.ShuffleReadMetrics(), event_parts.ShuffleWriteMetrics()
+_NO_METRICS, _NO_EXECUTOR = schema.TaskMetrics(), schema.ExecutorMetrics()
+_NO_INPUT, _NO_OUTPUT = schema.InputMetrics(), schema.OutputMetrics()
+_NO_READ, _NO_WRITE = schema.ShuffleReadMetrics(), schema.ShuffleWriteMetrics()
 
 
 class Measures(NamedTuple):

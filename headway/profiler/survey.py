@@ -64,7 +64,7 @@ def surveys(
         profile: JobProfile | ApplicationProfile | None = None
         why_not = ""
         try:
-            if facts.count(schema.QUERY_PROGRESS).num_lines:
+            if facts.num_lines(schema.QUERY_PROGRESS):
                 profile = summarize(of_app, {app: log}, (), version)
             else:
                 _require_no_silent_queries(queries)
@@ -75,12 +75,12 @@ def surveys(
             name=log.name,
             application=application_of(facts),
             counts=EventCounts(
-                jobs=facts.count(schema.JOB_START).num_distinct,
+                jobs=facts.ids_of(schema.JOB_START).num_distinct,
                 stages=facts.num_attempts_ended,
-                tasks=facts.count(schema.TASK_END).num_distinct,
+                tasks=facts.ids_of(schema.TASK_END).num_distinct,
                 failed_tasks=facts.num_failed_tasks,
-                sql_executions=facts.count(schema.SQL_EXECUTION_START).num_distinct,
-                progress=facts.count(schema.QUERY_PROGRESS).num_lines,
+                sql_executions=facts.ids_of(schema.SQL_EXECUTION_START).num_distinct,
+                progress=facts.num_lines(schema.QUERY_PROGRESS),
             ),
             coverage=coverage,
             profile=profile,

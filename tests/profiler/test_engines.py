@@ -289,7 +289,8 @@ def test_lines_are_whole_however_long_they_are(
             monkeypatch.setattr(cutting, "PIECE_BYTES", piece_bytes)
             read = collect(pieces_of(tmp_path / "work"), in_processes(1))
             (facts,) = read.applications.values()
-            assert facts.count("SparkListenerJobStart") == (12, 12, 0, 11)
+            assert facts.num_lines("SparkListenerJobStart") == 12
+            assert facts.ids_of("SparkListenerJobStart") == Ids(seen=((0, 11),))
             assert facts.num_damaged == 0
 
 
@@ -307,7 +308,7 @@ def test_a_line_that_never_ends_is_damage_and_takes_no_memory(
     unpack(find_event_logs([tmp_path / "log"]).logs, tmp_path / "work")
     read = collect(pieces_of(tmp_path / "work"), in_processes(1))
     (facts,) = read.applications.values()
-    assert facts.count("SparkListenerJobStart").num_lines == 2
+    assert facts.num_lines("SparkListenerJobStart") == 2
     assert facts.num_damaged == 1
 
 
@@ -366,7 +367,7 @@ def test_reading_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(tempfile, "tempdir", None)
     log = write_plain(AppLog().add(QUERY).lines, tmp_path / "log")
     reported: list[tuple[str, float | None]] = []
-    headway.profile(log, progress=lambda text, done=None: reported.append((text, done)))
+    headway.profile(log, progress=lambda text, done: reported.append((text, done)))
     ((text, done),) = (step for step in reported if step[0].startswith("reading ") and step[1])
     assert done == pytest.approx(1.0)
     assert "events/s, 0 s left" in text

@@ -67,10 +67,10 @@ def gathered(lines: list[str]) -> Gathered:
 
 def test_pieces_add_up_wherever_the_log_is_cut() -> None:
     log = AppLog().add(replace(QUERY, num_batches=18))
-    lines, whole = log.lines, gathered(log.lines).files
+    lines, whole = log.lines, gathered(log.lines).executions
     reports = [event["progress"] for event in log.of("$QueryProgressEvent")]
     rows = [report["sources"][0]["numInputRows"] for report in reports]
-    assert whole.of_batches() == {
+    assert whole.files_read() == {
         BatchOf(QUERY.run, batch): (-(-number // 500), 8 * number)
         for batch, number in enumerate(rows)
         if batch % 16 == 0
@@ -79,14 +79,14 @@ def test_pieces_add_up_wherever_the_log_is_cut() -> None:
         for one, other in itertools.permutations((lines[:cut], lines[cut:])):
             both = gathered(one)
             both.add(gathered(other))
-            assert both.files == whole
+            assert both.executions == whole
 
 
 def test_memory_does_not_grow_with_the_executions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headway.profiler.files_read._MOST_SCANS", 4)
-    monkeypatch.setattr("headway.profiler.files_read._MOST_VALUES", 110)
-    files = gathered(AppLog().add(replace(QUERY, num_batches=100)).lines).files
-    assert [batch.batch_id for batch in files.of_batches()] == [48, 64, 80, 96]
+    monkeypatch.setattr("headway.profiler.executions._MOST_SCANS", 4)
+    monkeypatch.setattr("headway.profiler.executions._MOST_VALUES", 110)
+    files = gathered(AppLog().add(replace(QUERY, num_batches=100)).lines).executions
+    assert [batch.batch_id for batch in files.files_read()] == [48, 64, 80, 96]
     assert len(files.values) == 110
 
 
@@ -96,7 +96,7 @@ def test_plans_of_any_depth_and_kind_stop_nothing(depth: int) -> None:
     deep = '{"children":[' * depth + "7" + "]}" * depth
     line = json.dumps(start | {"sparkPlanInfo": 0, "was": "size of files read"})
     one = gathered([line.replace('"sparkPlanInfo": 0', f'"sparkPlanInfo": {deep}')])
-    assert not one.files.scans
+    assert not one.executions.scans
     # What is deeper than any JSON is no line at all.
     assert (one.num_damaged, sum(one.counts.values())) == ((1, 0) if depth == 5000 else (0, 1))
 

@@ -97,8 +97,8 @@ def test_every_layout_of_the_lines_tells_the_same(tmp_path: Path) -> None:
     by_layout = collected(tmp_path)
     expected = contents(by_layout["spark"])
     facts = expected[0]
-    count = facts.count("org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart")
-    assert (count.num_lines, count.num_distinct, count.last_id) == (34, 34, 33)
+    start = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
+    assert (facts.num_lines(start), facts.ids_of(start).seen) == (34, ((0, 33),))
     # Of batches 0, 16 and 32 the plan is kept, and the last of them counts.
     assert "batch#32" in facts.plans[SMALL.run]
     for name, logs in by_layout.items():

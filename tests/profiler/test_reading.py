@@ -66,7 +66,7 @@ def test_what_cannot_be_read_stops_nothing_else(spark: SparkSession, tmp_path: P
     (tmp_path / "bad").write_text("once upon a time")
     reported: list[str] = []
     survey = headway.survey(
-        tmp_path, session=spark, progress=lambda text, _done=None: reported.append(text)
+        tmp_path, session=spark, progress=lambda text, _done: reported.append(text)
     )
     assert [log.profile is not None for log in survey.logs] == [True]
     (failure,) = survey.failures

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 import headway
+from headway.profiler.executions import Executions, write_in_words
 from headway.profiler.schema import (
     SQL_EXECUTION_END,
     SQL_EXECUTION_START,
-    SqlExecutionEnd,
-    SqlExecutionStart,
+    SqlExecution,
 )
-from headway.profiler.writes import Writes, write_in_words
 from tests.profiler.event_log import AppLog, Query, Stage, write_plain
 
 
@@ -77,32 +76,32 @@ def test_a_hostile_plan_takes_no_time() -> None:
     assert write_in_words(section * 20_000) is None
 
 
-def start(execution_id: int, at_ms: int, plan: str = COUNT, root_id: int = 9) -> SqlExecutionStart:
-    return SqlExecutionStart(
-        execution_id=execution_id, root_execution_id=root_id, started_ms=at_ms, plan=plan
+def start(execution_id: int, at_ms: int, plan: str = COUNT, root_id: int = 9) -> SqlExecution:
+    return SqlExecution(
+        execution_id=execution_id, root_execution_id=root_id, at_ms=at_ms, plan=plan
     )
 
 
 def test_executions_inside_a_command_are_its_own() -> None:
-    first, second = Writes(), Writes()
+    first, second = Executions(), Executions()
     first.note_start(start(10, 1000, LATEST), reads_plan=True)
     first.note_start(start(11, 1000), reads_plan=True)
     second.note_start(start(12, 1500), reads_plan=False)
-    second.note_end(SqlExecutionEnd(execution_id=10, ended_ms=1600))
+    second.note_end(SqlExecution(execution_id=10, at_ms=1600))
     second.note_start(start(13, 1600), reads_plan=True)  # after it
     second.note_start(start(14, 1200, root_id=8), reads_plan=True)  # beside it, in another query
     for one, other in ((first, second), (second, first)):
-        both = Writes()
+        both = Executions()
         both.add(one)
         both.add(other)
-        assert both.of_executions() == dict.fromkeys((10, 11, 12), "merge into latest")
+        assert both.writes() == dict.fromkeys((10, 11, 12), "merge into latest")
 
 
 def test_a_command_whose_end_is_not_recorded_has_nothing_inside() -> None:
-    writes = Writes()
+    writes = Executions()
     writes.note_start(start(10, 1000, LATEST), reads_plan=True)
     writes.note_start(start(11, 1100), reads_plan=True)
-    assert writes.of_executions() == {10: "merge into latest"}
+    assert writes.writes() == {10: "merge into latest"}
 
 
 def started(

@@ -138,7 +138,7 @@ def tables_of_logs(
             stages=rows["stages"][app],
             tasks=rows["tasks"][app],
             stage_runs=rows["stage_runs"][app],
-            num_sql_executions=wanted[app].count(schema.SQL_EXECUTION_START).num_distinct,
+            num_sql_executions=wanted[app].ids_of(schema.SQL_EXECUTION_START).num_distinct,
         )
         for name, app in apps.items()
     }

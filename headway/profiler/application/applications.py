@@ -74,7 +74,7 @@ def profile_application(
         duration_s=end_s - start_s,
         driver_only_s=max(end_s - start_s - busy_s, 0.0),
         num_jobs=max(
-            facts.count(schema.JOB_START).num_distinct, facts.count(schema.JOB_END).num_distinct
+            facts.ids_of(schema.JOB_START).num_distinct, facts.ids_of(schema.JOB_END).num_distinct
         ),
         num_jobs_failed=facts.num_failed_jobs,
         dstreams=dstreams.dstreams_profile(steady, len(endless)) if steady else None,

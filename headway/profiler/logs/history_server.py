@@ -9,13 +9,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, unquote, urlsplit
 
+from headway.profiler.logs import patience
 from headway.profiler.logs.event_logs import (
     EventLog,
     HistoryServerZip,
@@ -24,35 +24,18 @@ from headway.profiler.logs.event_logs import (
     reason_of,
 )
 from headway.profiler.logs.limits import Allowance
-from headway.profiler.logs.patience import Patience, Watch
+from headway.profiler.logs.patience import Watch
 from headway.profiler.logs.zipped import is_zip
 from headway.redaction import one_line
 from headway.units import parse_size_bytes
 
 _API = ["api", "v1", "applications"]
-PATIENCE = Patience()
-_ANSWER_WITHIN_S = 120.0  # about applications; a log may be large
+_ANSWER_WITHIN_S, _LOG_WITHIN_S = 120.0, 12 * 3600.0
 _CHUNK_BYTES = parse_size_bytes("1m")
 _LONGEST_ANSWER_BYTES = parse_size_bytes("16m")
 _NUM_EXAMPLES = 5
 
 Credentials = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Address:
-    server: str  # without user and password
-    credentials: Credentials | None = field(repr=False)
-    application: str | None
-    attempt: str | None
-
-    @property
-    def api(self) -> str:
-        return f"{self.server}/{'/'.join(_API)}"
-
-    @property
-    def name(self) -> str:
-        return one_line(f"{self.server}/history/{self.application}")
 
 
 def history_server_logs(address: str) -> list[EventLog]:
@@ -62,35 +45,39 @@ def history_server_logs(address: str) -> list[EventLog]:
     that of the REST interface, ``.../api/v1/applications/<application>[/<attempt>]/...``; with
     ``user:password@`` before the host if the server asks for them.
     """
-    at = _parse(address)
-    if at.application is None:
-        raise UnreadableLogError(f"the address names no application; {_examples(at)}")
-    application = quote(at.application, safe="")
+    server, credentials, path = _parse(address)
+    if not path:
+        raise UnreadableLogError(
+            f"the address names no application; {_examples(server, credentials)}"
+        )
+    application = path[0]
     try:
-        answer = _ask(f"{at.api}/{application}", at.credentials)
+        answer = _ask(_api_url(server, application), credentials)
     except _StatusError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
         raise UnreadableLogError(
-            f"the server has no application {one_line(at.application)}; {_examples(at)}"
+            f"the server has no application {one_line(application)}; "
+            f"{_examples(server, credentials)}"
         ) from None
+    named = path[1] if len(path) > 1 and path[1].isdecimal() else None
     attempts = [
-        (identity, completed)
-        for identity, completed in _attempts(answer)
-        if at.attempt is None or identity == at.attempt
+        (attempt, completed)
+        for attempt, completed in _attempts(answer)
+        if named is None or attempt == named
     ]
     if not attempts:
         raise UnreadableLogError(
-            f"the application has no attempt {at.attempt}; leave it out to read all attempts"
+            f"the application has no attempt {named}; leave it out to read all attempts"
         )
+    name = f"{server}/history/{application}"
     return [
         EventLog(
-            name=at.name if identity is None else one_line(f"{at.name}/{identity}"),
-            files=(HistoryServerZip(_logs_url(at, identity), at.credentials),),
+            name=one_line(name if attempt is None else f"{name}/{attempt}"),
+            files=(HistoryServerZip(_api_url(server, application, attempt, "logs"), credentials),),
             in_progress=not completed,
-            compacted=False,
         )
-        for identity, completed in reversed(attempts)
+        for attempt, completed in reversed(attempts)
     ]
 
 
@@ -99,7 +86,7 @@ def download(
 ) -> None:
     """Download the zip of one attempt, and report the bytes of each received piece."""
     with (
-        _opened(file.url, file.credentials, PATIENCE) as (response, chunks),
+        _opened(file.url, file.credentials, _LOG_WITHIN_S) as (response, chunks),
         target.open("wb") as zip_file,
     ):
         for chunk in chunks:
@@ -114,7 +101,11 @@ def download(
             on_progress(len(chunk))
 
 
-def _parse(address: str) -> _Address:
+def _parse(address: str) -> tuple[str, Credentials | None, Sequence[str]]:
+    """Address of a server without user and password, these, and the application with what follows.
+
+    These are the parts of the path.
+    """
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port
@@ -128,14 +119,10 @@ def _parse(address: str) -> _Address:
     netloc = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
     before, after = _split_path([unquote(part) for part in parts.path.split("/") if part])
     prefix = "".join(f"/{quote(part, safe='')}" for part in before)
-    return _Address(
-        server=f"{parts.scheme.lower()}://{netloc}{prefix}",
-        credentials=None
-        if parts.username is None
-        else (unquote(parts.username), unquote(parts.password or "")),
-        application=after[0] if after else None,
-        attempt=after[1] if len(after) > 1 and after[1].isdecimal() else None,
-    )
+    credentials = None
+    if parts.username is not None:
+        credentials = unquote(parts.username), unquote(parts.password or "")
+    return f"{parts.scheme.lower()}://{netloc}{prefix}", credentials, after
 
 
 def _split_path(path: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -153,9 +140,9 @@ def _split_path(path: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     return path, []
 
 
-def _logs_url(at: _Address, attempt: str | None) -> str:
-    names = [name for name in (at.application, attempt) if name is not None]
-    return "/".join([at.api, *(quote(name, safe="") for name in names), "logs"])
+def _api_url(server: str, *names: str | None) -> str:
+    quoted = [quote(name, safe="") for name in names if name is not None]
+    return "/".join([server, *_API, *quoted])
 
 
 def _attempts(application: Any) -> list[tuple[str | None, bool]]:
@@ -172,21 +159,21 @@ def _attempts(application: Any) -> list[tuple[str | None, bool]]:
         raise _not_a_history_server() from None
 
 
-def _examples(at: _Address) -> str:
+def _examples(server: str, credentials: Credentials | None) -> str:
     """Some of the applications that the server has."""
-    answer = _ask(f"{at.api}?limit={_NUM_EXAMPLES}", at.credentials)
+    answer = _ask(f"{_api_url(server)}?limit={_NUM_EXAMPLES}", credentials)
     try:
         names = [one_line(str(application["id"])) for application in answer][:_NUM_EXAMPLES]
     except (KeyError, TypeError):
         raise _not_a_history_server() from None
     if not names:
         return "the server has no applications"
-    return f"expected {at.server}/history/<application>; it has, among others, {', '.join(names)}"
+    return f"expected {server}/history/<application>; it has, among others, {', '.join(names)}"
 
 
 def _ask(url: str, credentials: Credentials | None) -> Any:
     text = b""
-    with _opened(url, credentials, replace(PATIENCE, longest_s=_ANSWER_WITHIN_S)) as (_, chunks):
+    with _opened(url, credentials, _ANSWER_WITHIN_S) as (_, chunks):
         while len(text) <= _LONGEST_ANSWER_BYTES and (chunk := next(chunks, b"")):
             text += chunk
     try:
@@ -235,7 +222,7 @@ def _chunks(response: http.client.HTTPResponse, watch: Watch) -> Iterator[bytes]
 
 @contextmanager
 def _opened(
-    url: str, credentials: Credentials | None, patience: Patience
+    url: str, credentials: Credentials | None, within_s: float
 ) -> Iterator[tuple[http.client.HTTPResponse, Iterator[bytes]]]:
     """The answer to a request, and its bytes."""
     request = urllib.request.Request(url)
@@ -243,9 +230,9 @@ def _opened(
         encoded = base64.b64encode(":".join(credentials).encode()).decode("ascii")
         # Not forwarded when another server is redirected to.
         request.add_unredirected_header("Authorization", f"Basic {encoded}")
-    with Watch(patience) as watch:
+    with Watch(within_s) as watch:
         try:
-            response = _opener(watch).open(request, timeout=patience.first_s)
+            response = _opener(watch).open(request, timeout=patience.FIRST_S)
         except urllib.error.HTTPError as error:
             error.close()
             raise _StatusError(error.code) from None

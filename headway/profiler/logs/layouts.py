@@ -20,7 +20,8 @@ TOO_DEEP = f"more than {MOST_DEPTH} folders deep, which are not searched; give t
 NOTHING_THERE = "no such file or folder; expected a Spark event log"
 
 _CODEC = r"(?:\.(?:gz|gzip|lz4|lzf|snappy|zst|zstd))?"
-_ROLLING_PART = re.compile(r"events_(\d+)_([^.]*).*?(\.compact)?")
+_COMPACT = ".compact"
+_ROLLING_PART = re.compile(rf"events_(\d+)_([^.]*).*?({re.escape(_COMPACT)})?")
 _DATABRICKS_PART = re.compile(rf"eventlog(?:-(\d{{4}}-\d\d-\d\d--\d\d-\d\d))?{_CODEC}")
 _RECORDER_PART = re.compile(rf"(.+\.headway\.jsonl)(?:\.(\d+))?{_CODEC}")
 _STATUS = "appstatus_"
@@ -46,6 +47,9 @@ _Layout: TypeAlias = Literal[
 ]
 _Family: TypeAlias = tuple[str, _Layout, str]
 """What the files of one log have in common: folder, layout, and application."""
+
+_Place: TypeAlias = tuple[int, str]
+"""Place of a file in its log: a number and, for those with the same number, a text."""
 
 
 def is_passed_over(base_name: str) -> bool:
@@ -136,10 +140,11 @@ def finished_name(base_name: str) -> str:
 
 def group_into_logs(files: Sequence[FoundFile]) -> list[EventLog]:
     """The logs that the files form, each at the position of its first file."""
-    families: dict[_Family, list[FoundFile]] = {}
+    families: dict[_Family, list[tuple[_Place, FoundFile]]] = {}
     for file in files:
         if not is_status(file.base_name):
-            families.setdefault(_family_of(file), []).append(file)
+            family, place = _family_and_place(file)
+            families.setdefault(family, []).append((place, file))
     num_logs = Counter(folder for folder, _, _ in families)
     growing = _growing_folders(files)
     return [
@@ -148,14 +153,16 @@ def group_into_logs(files: Sequence[FoundFile]) -> list[EventLog]:
     ]
 
 
-def _family_of(file: FoundFile) -> _Family:
+def _family_and_place(file: FoundFile) -> tuple[_Family, _Place]:
     if match := _ROLLING_PART.fullmatch(file.base_name):
-        return file.folder, "rolling", match[2]
-    if _DATABRICKS_PART.fullmatch(file.base_name):
-        return file.folder, "databricks", ""
+        return (file.folder, "rolling", match[2]), (int(match[1]), match[3] or "")
+    if match := _DATABRICKS_PART.fullmatch(file.base_name):
+        return (file.folder, "databricks", ""), (match[1] is None, match[1] or "")
     if match := _RECORDER_PART.fullmatch(file.base_name):
-        return file.folder, "recorder", match[1]
-    return file.folder, "single", finished_name(file.base_name)
+        return (file.folder, "recorder", match[1]), (-int(match[2] or 0), "")
+    # Spark renames the file when the application ends, so if both exist, one is a leftover copy.
+    is_leftover = file.base_name.endswith(_IN_PROGRESS)
+    return (file.folder, "single", finished_name(file.base_name)), (is_leftover, "")
 
 
 def _growing_folders(files: Iterable[FoundFile]) -> set[str]:
@@ -165,69 +172,38 @@ def _growing_folders(files: Iterable[FoundFile]) -> set[str]:
 
 
 def _log_of(
-    family: _Family, members: list[FoundFile], *, owns_folder: bool, growing: bool
+    family: _Family,
+    members: list[tuple[_Place, FoundFile]],
+    *,
+    owns_folder: bool,
+    growing: bool,
 ) -> EventLog:
     _, layout, application = family
+    placed = sorted(members, key=lambda member: member[0])
+    # A compacted part replaces all up to its own number.
+    compacted = [at for at, ((_, suffix), _) in enumerate(placed) if suffix == _COMPACT]
+    parts = placed[compacted[-1] :] if compacted else placed
+    files = [file for _, file in parts]
+    folder, in_progress = members[0][1].folder_name, files[0].base_name.endswith(_IN_PROGRESS)
+    num_missing = 0
     match layout:
         case "rolling":
-            parts, compacted = _rolling_parts(members)
-            folder = members[0].folder_name
-            return EventLog(
-                name=folder if owns_folder else f"{folder}/events_*_{application}",
-                files=tuple(part.file for part in parts),
-                in_progress=growing,
-                compacted=compacted,
-                num_missing_parts=_num_missing(parts),
-            )
+            name = folder if owns_folder else f"{folder}/events_*_{application}"
+            in_progress = growing
+            numbers = {number for (number, _), _ in parts}
+            first = min(numbers) if compacted else 1
+            num_missing = max(numbers) - first + 1 - len(numbers)
         case "databricks":
-            members = sorted(members, key=_databricks_place)
-            name = members[0].name if len(members) == 1 else members[0].folder_name
+            name = files[0].name if len(files) == 1 else folder
         case "recorder":
-            members = sorted(members, key=_recorder_place)
-            name = members[-1].name
+            name = files[-1].name
         case "single":
-            # Spark renames the file when the application ends, so if both exist, one is a leftover
-            # copy.
-            members = sorted(members, key=lambda file: file.base_name.endswith(_IN_PROGRESS))[:1]
-            name = members[0].name
+            files = files[:1]
+            name = files[0].name
     return EventLog(
         name=name,
-        files=tuple(file.file for file in members),
-        in_progress=members[0].base_name.endswith(_IN_PROGRESS),
+        files=tuple(file.file for file in files),
+        in_progress=in_progress,
+        compacted=bool(compacted),
+        num_missing_parts=num_missing,
     )
-
-
-def _rolling_parts(members: Iterable[FoundFile]) -> tuple[list[FoundFile], bool]:
-    """Parts by number; a compacted one replaces all up to its own number."""
-    numbered = sorted(
-        ((_rolling_place(file), file) for file in members), key=lambda placed: placed[0]
-    )
-    compacted = [at for at, ((_, is_compact), _) in enumerate(numbered) if is_compact]
-    first = compacted[-1] if compacted else 0
-    return [file for _, file in numbered[first:]], bool(compacted)
-
-
-def _num_missing(parts: Sequence[FoundFile]) -> int:
-    """Numbers without a part, from 1 or from the number of a compacted part on."""
-    part_positions = [_rolling_place(part) for part in parts]
-    (_, begins_compacted), numbers = part_positions[0], {number for number, _ in part_positions}
-    first = min(numbers) if begins_compacted else 1
-    return max(numbers) - first + 1 - len(numbers)
-
-
-def _rolling_place(file: FoundFile) -> tuple[int, bool]:
-    match = _ROLLING_PART.fullmatch(file.base_name)
-    assert match is not None
-    return int(match[1]), match[3] is not None
-
-
-def _databricks_place(file: FoundFile) -> tuple[bool, str]:
-    match = _DATABRICKS_PART.fullmatch(file.base_name)
-    assert match is not None
-    return match[1] is None, match[1] or ""
-
-
-def _recorder_place(file: FoundFile) -> int:
-    match = _RECORDER_PART.fullmatch(file.base_name)
-    assert match is not None
-    return -int(match[2] or 0)

@@ -8,31 +8,24 @@ import socket
 import threading
 import time
 import urllib.request
-from dataclasses import dataclass
 from typing import Any
 
 from headway.units import counted, parse_size_bytes
 
+FIRST_S = 60.0
+"""Time before a rate is required, including connecting."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """Limits for a server: time before a rate is required, including connecting; the minimum mean
-    rate after that; time for the whole answer at any rate.
-    """
-
-    first_s: float = 60.0
-    least_bytes_per_s: float = float(parse_size_bytes("16k"))
-    longest_s: float = 12 * 3600.0
+_LEAST_BYTES_PER_S = float(parse_size_bytes("16k"))
 
 
 class Watch:
-    """Ends the connections of one request when the limits are exceeded.
+    """Ends the connections of one request when it is too slow, or takes longer than ``longest_s``.
 
     A socket timeout restarts with each byte, so it cannot do this.
     """
 
-    def __init__(self, patience: Patience) -> None:
-        self._patience = patience
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s
         self._sockets: list[socket.socket] = []
         self._num_bytes = 0
         self._began_s = time.monotonic()
@@ -59,8 +52,8 @@ class Watch:
         return (
             f"it sent {counted(self._num_bytes, 'byte')} in "
             f"{time.monotonic() - self._began_s:.0f} s; expected "
-            f"{self._patience.least_bytes_per_s:.0f} bytes a second after the first "
-            f"{self._patience.first_s:.0f} s, and all within {self._patience.longest_s:.0f} s"
+            f"{_LEAST_BYTES_PER_S:.0f} bytes a second after the first "
+            f"{FIRST_S:.0f} s, and all within {self._longest_s:.0f} s"
         )
 
     def handler(self) -> urllib.request.BaseHandler:
@@ -77,14 +70,18 @@ class Watch:
         return Opened()
 
     def _connection(self, kind: Any) -> Any:
-        watch = self
+        def watched(*address: Any, **options: Any) -> Any:
+            connection = kind(*address, **options)
+            connect = connection.connect
 
-        class Watched(kind):  # type: ignore[misc]
-            def connect(self) -> None:
-                super().connect()
-                watch._sockets.append(self.sock)
+            def connect_watched() -> None:
+                connect()
+                self._sockets.append(connection.sock)
 
-        return Watched
+            connection.connect = connect_watched
+            return connection
+
+        return watched
 
     def _watch(self) -> None:
         while not self._over.wait(self._left_s()):
@@ -96,6 +93,5 @@ class Watch:
                 return
 
     def _left_s(self) -> float:
-        patience = self._patience
-        earned_s = patience.first_s + self._num_bytes / patience.least_bytes_per_s
-        return max(min(earned_s, patience.longest_s) - (time.monotonic() - self._began_s), 0.0)
+        earned_s = FIRST_S + self._num_bytes / _LEAST_BYTES_PER_S
+        return max(min(earned_s, self._longest_s) - (time.monotonic() - self._began_s), 0.0)

@@ -69,7 +69,8 @@ def find_event_logs(sources: Sequence[str | Path]) -> FoundLogs:
     ``file:/``...). Local logs come first. Nothing is unpacked; the logs of a Hadoop address are
     known only once Spark runs.
     """
-    local = _LocalFiles()
+    files: dict[str, FoundFile] = {}
+    zips: dict[str, list[EventLog]] = {}
     remote: list[EventLog] = []
     failures: list[LogFailure] = []
     for source in sources:
@@ -77,10 +78,13 @@ def find_event_logs(sources: Sequence[str | Path]) -> FoundLogs:
             if isinstance(source, str) and (match := _ADDRESS.match(source)):
                 remote += _logs_at(source, scheme=match[1].lower())
             else:
-                failures += local.add(source)
+                failures += _add_files(source, files, zips)
         except (UnreadableLogError, OSError, ValueError) as error:
             failures.append(failure_of(_name_of(source), error))
-    logs = local.logs + [log for at, log in enumerate(remote) if log not in remote[:at]]
+    # In the order given, sorted within folders; zips after other files.
+    logs = layouts.group_into_logs(list(files.values()))
+    logs += [log for of_zip in zips.values() for log in of_zip]
+    logs += [log for at, log in enumerate(remote) if log not in remote[:at]]
     return FoundLogs(tuple(logs), tuple(dict.fromkeys(failures)))
 
 
@@ -100,53 +104,38 @@ def _logs_at(address: str, *, scheme: str) -> list[EventLog]:
     return [EventLog(name=without_secrets(address), files=(HadoopFile(address),))]
 
 
-class _LocalFiles:
-    """The local files of sources, each once even if it is named several times."""
-
-    def __init__(self) -> None:
-        self._files: dict[str, FoundFile] = {}
-        self._zips: dict[str, list[EventLog]] = {}
-
-    @property
-    def logs(self) -> list[EventLog]:
-        """In the order given, sorted within folders; zips last."""
-        of_zips = [log for logs in self._zips.values() for log in logs]
-        return layouts.group_into_logs(list(self._files.values())) + of_zips
-
-    def add(self, source: str | Path) -> list[LogFailure]:
-        """Add the files of a source, and return faults of parts of it."""
-        failures: list[LogFailure] = []
-        all_files = _files_of(source, failures)
-        files = list(islice(all_files, _FIRST_FILES))
-        _require_logs(files)
-        files += islice(all_files, layouts.MOST_FILES + 1 - len(files))
-        if len(files) > layouts.MOST_FILES:
-            raise UnreadableLogError(layouts.TOO_MANY_FILES)
-        for file in files:
-            try:
-                self._add_file(file)
-            except (UnreadableLogError, OSError) as error:
-                failures.append(failure_of(one_line(str(file)), error))
-        if not failures:
-            layouts.require_event_log(file.name for file in files)
-        return failures
-
-    def _add_file(self, file: Path) -> None:
-        identity = os.path.realpath(file)
-        if identity in self._files or identity in self._zips:
-            return
-        name = one_line(str(file))
-        if is_zip(_first_bytes(file)):
-            self._zips[identity] = logs_in_zip(file, name)
-            return
-        self._files[identity] = FoundFile(
-            # Links that are in one folder belong together.
-            folder=os.path.realpath(file.parent),
-            folder_name=one_line(str(file.parent)),
-            base_name=file.name,
-            name=name,
-            file=file,
-        )
+def _add_files(
+    source: str | Path, found_files: dict[str, FoundFile], zips: dict[str, list[EventLog]]
+) -> list[LogFailure]:
+    """Add the files of a source, each once; returns faults of parts of it."""
+    failures: list[LogFailure] = []
+    all_files = _files_of(source, failures)
+    files = list(islice(all_files, _FIRST_FILES))
+    _require_logs(files)
+    files += islice(all_files, layouts.MOST_FILES + 1 - len(files))
+    if len(files) > layouts.MOST_FILES:
+        raise UnreadableLogError(layouts.TOO_MANY_FILES)
+    for file in files:
+        identity, name = os.path.realpath(file), one_line(str(file))
+        if identity in found_files or identity in zips:
+            continue
+        try:
+            if is_zip(_first_bytes(file)):
+                zips[identity] = logs_in_zip(file, name)
+                continue
+            found_files[identity] = FoundFile(
+                # Links that are in one folder belong together.
+                folder=os.path.realpath(file.parent),
+                folder_name=one_line(str(file.parent)),
+                base_name=file.name,
+                name=name,
+                file=file,
+            )
+        except (UnreadableLogError, OSError) as error:
+            failures.append(failure_of(name, error))
+    if not failures:
+        layouts.require_event_log(file.name for file in files)
+    return failures
 
 
 def _files_of(source: str | Path, failures: list[LogFailure]) -> Iterator[Path]:

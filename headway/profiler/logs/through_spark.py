@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,72 +14,58 @@ from headway.profiler.logs import layouts
 from headway.profiler.logs.event_logs import (
     EventLog,
     HadoopFile,
-    LogFailure,
     LogFile,
     UnreadableLogError,
     failure_of,
 )
 from headway.profiler.logs.layouts import FoundFile, is_passed_over
-from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
-from headway.profiler.logs.unpacking import Progress, Unpacked, Unpacker
+from headway.profiler.logs.limits import Allowance, UnpackLimits
+from headway.profiler.logs.unpacking import Unpacker
 from headway.redaction import one_line, without_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def unpack_with_spark(
-    spark: SparkSession,
-    unpacked: Unpacked,
-    work_folder: Path,
-    *,
-    limits: UnpackLimits = DEFAULT_LIMITS,
-) -> Unpacked:
-    """Unpack the pending logs, with a session whose JVM is accessible.
+def unpack_with_spark(spark: SparkSession, unpacker: Unpacker) -> None:
+    """Unpack the pending logs, with a session whose JVM is accessible; then nothing is pending.
 
-    Returns all logs and failures, including earlier ones; nothing is pending. If a Hadoop address
-    turns out to contain several logs, the first keeps its number, and the others get further
-    numbers.
+    If a Hadoop address turns out to contain several logs, the first keeps its number, and the
+    others get further numbers.
     """
-    if not unpacked.pending:
-        return unpacked
+    if not unpacker.pending:
+        return
     try:
         hadoop = Hadoop(spark)
     except (AttributeError, NotImplementedError):
-        return unpacked.without_pending(
+        unpacker.refuse_pending(
             "a session of Spark Connect cannot read it; give a session with a JVM of its own"
         )
-    numbers = count(1 + max([*unpacked.logs, *unpacked.pending]))
-    pending, unlisted = _pending_logs(hadoop, unpacked.pending, numbers)
-    unpacker = Unpacker(work_folder, limits, Progress(), numbers=numbers)
-    for number, log in pending.items():
-        unpacker.unpack(number, log, partial(_fetched, hadoop, log, limits))
-    done = unpacker.unpacked
-    return Unpacked(unpacked.logs | done.logs, {}, (*unpacked.failures, *unlisted, *done.failures))
+        return
+    for number, log in _listed(hadoop, unpacker).items():
+        unpacker.unpack(number, log, partial(_fetched, hadoop, log, unpacker.limits))
 
 
-def _pending_logs(
-    hadoop: Hadoop, pending: Mapping[int, EventLog], numbers: Iterator[int]
-) -> tuple[dict[int, EventLog], list[LogFailure]]:
-    """The logs of the addresses, by number, and addresses without logs."""
+def _listed(hadoop: Hadoop, unpacker: Unpacker) -> dict[int, EventLog]:
+    """The logs of the pending addresses, by number; addresses without logs are failures."""
     number_of: dict[LogFile, int] = {}
     found_files: list[FoundFile] = []
-    unlisted: list[LogFailure] = []
+    pending, unpacker.pending = unpacker.pending, {}
     for number, log in pending.items():
         address = log.files[0]
         assert isinstance(address, HadoopFile), "nothing else is pending"
         try:
             files = hadoop.files_of(address)
         except UnreadableLogError as error:
-            unlisted.append(failure_of(log.name, error))
+            unpacker.failures.append(failure_of(log.name, error))
             continue
         found_files += [file for file in files if file.file not in number_of]
         number_of |= {file.file: number for file in files if file.file not in number_of}
     logs_by_number: dict[int, EventLog] = {}
     for log in layouts.group_into_logs(found_files):
         number = min(number_of[file] for file in log.files)
-        logs_by_number[next(numbers) if number in logs_by_number else number] = log
-    return logs_by_number, unlisted
+        logs_by_number[next(unpacker.numbers) if number in logs_by_number else number] = log
+    return logs_by_number
 
 
 def _fetched(hadoop: Hadoop, log: EventLog, limits: UnpackLimits, folder: Path) -> EventLog:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 from headway.profiler.logs.event_logs import (
     PACKED_SUFFIX,
@@ -31,21 +31,6 @@ from headway.redaction import one_line
 _FETCHED = "_fetched"
 
 
-class Unpacked(NamedTuple):
-    """Result of unpacking: log N is in ``work_folder/app=N/part-*``; ``pending`` are those that
-    only a running Spark can fetch; failures left nothing on disk.
-    """
-
-    logs: dict[int, EventLog]
-    pending: dict[int, EventLog]
-    failures: tuple[LogFailure, ...]
-
-    def without_pending(self, why: str) -> Unpacked:
-        """The same, with the logs that only a running Spark can fetch as failures."""
-        refused = [LogFailure(log.name, why) for log in self.pending.values()]
-        return Unpacked(self.logs, {}, (*self.failures, *refused))
-
-
 def unpack(
     logs: Sequence[EventLog],
     work_folder: Path,
@@ -53,7 +38,7 @@ def unpack(
     limits: UnpackLimits = DEFAULT_LIMITS,
     on_progress: Callable[[int, int], None] | None = None,
     stay_packed: bool = False,
-) -> Unpacked:
+) -> Unpacker:
     """Unpack every log that does not need Spark, under its index in ``logs``.
 
     If one turns out to contain several logs, the others get further numbers. Plain local files are
@@ -69,32 +54,29 @@ def unpack(
         progress.begin(log)
         unpacker.unpack(number, log)
     progress.end()
-    return unpacker.unpacked
+    return unpacker
 
 
 class Progress:
     """Compressed bytes done, of those known so far."""
 
     def __init__(
-        self, logs: Sequence[EventLog] = (), on_progress: Callable[[int, int], None] | None = None
+        self, logs: Sequence[EventLog], on_progress: Callable[[int, int], None] | None
     ) -> None:
         self._on_progress = on_progress
         self._total_bytes = sum(_packed_bytes(log.files) for log in logs)
-        self._before_bytes = 0
-        self._log_bytes = 0
-        self._of_log_bytes = 0
-        self._downloaded_bytes = 0
+        self._done_bytes = self._end_of_log_bytes = self._downloaded_bytes = 0
 
     def begin(self, log: EventLog) -> None:
         """The previous log is done, whether it was read or not; this one is next."""
-        self._before_bytes += self._log_bytes
-        self._of_log_bytes, self._log_bytes = 0, _packed_bytes(log.files)
+        self._done_bytes = self._end_of_log_bytes
+        self._end_of_log_bytes += _packed_bytes(log.files)
         self._tell()
 
     def advance(self, num_bytes: int) -> None:
         """A further part of the log is done."""
         # A log that is still being written grows in the meantime.
-        self._of_log_bytes = min(self._of_log_bytes + num_bytes, self._log_bytes)
+        self._done_bytes = min(self._done_bytes + num_bytes, self._end_of_log_bytes)
         self._tell()
 
     def downloaded(self, num_bytes: int) -> None:
@@ -103,20 +85,22 @@ class Progress:
         self._tell()
 
     def end(self) -> None:
-        """Everything is done."""
-        self._before_bytes, self._of_log_bytes = self._total_bytes, 0
+        """Everything is done; what Spark unpacks afterwards is not told."""
+        self._done_bytes = self._total_bytes
         self._tell()
+        self._on_progress = None
 
     def _tell(self) -> None:
         if self._on_progress is not None:
-            done_bytes = min(self._before_bytes + self._of_log_bytes, self._total_bytes)
+            done_bytes = min(self._done_bytes, self._total_bytes)
             more_bytes = self._downloaded_bytes
             self._on_progress(done_bytes + more_bytes, self._total_bytes + more_bytes)
 
 
 class Unpacker:
-    """Unpacks logs one by one and keeps the result of each.
+    """Unpacks logs one by one: log N of ``logs`` into ``work_folder/app=N/part-*``.
 
+    ``pending`` are those that only a running Spark can fetch; ``failures`` left nothing on disk.
     ``numbers`` are for logs that are found inside others.
     """
 
@@ -130,19 +114,19 @@ class Unpacker:
         stay_packed: bool = False,
     ) -> None:
         self._work_folder = work_folder.resolve()
-        self._limits = limits
+        self.limits = limits
+        self.numbers = numbers
         self._progress = progress
-        self._numbers = numbers
         self._stay_packed = stay_packed
-        self._logs: dict[int, EventLog] = {}
-        self._pending: dict[int, EventLog] = {}
-        self._failures: list[LogFailure] = []
+        self.logs: dict[int, EventLog] = {}
+        self.pending: dict[int, EventLog] = {}
+        self.failures: list[LogFailure] = []
         work_folder.mkdir(parents=True, exist_ok=True)
 
-    @property
-    def unpacked(self) -> Unpacked:
-        """Result for the logs so far."""
-        return Unpacked(dict(self._logs), dict(self._pending), tuple(self._failures))
+    def refuse_pending(self, why: str) -> None:
+        """Make failures of the logs that only a running Spark can fetch."""
+        self.failures += [LogFailure(log.name, why) for log in self.pending.values()]
+        self.pending = {}
 
     def _fetched_folder(self, number: int) -> Path:
         """The folder, created if missing, for files that are fetched to unpack a log."""
@@ -157,7 +141,7 @@ class Unpacker:
         try:
             local = fetch(self._fetched_folder(number)) if fetch else log
             for at, part in enumerate(self._expand(number, local)):
-                self._unpack_one(number if at == 0 else next(self._numbers), part, of=log)
+                self._unpack_one(number if at == 0 else next(self.numbers), part, of=log)
         except (UnreadableLogError, OSError) as error:
             self._fail(number, log, error)
         finally:
@@ -170,7 +154,7 @@ class Unpacker:
             from headway.profiler.logs import history_server
 
             archive = self._fetched_folder(number) / "logs.zip"
-            allowance = Allowance(self._limits, None, self._work_folder)
+            allowance = Allowance(self.limits, None, self._work_folder)
             history_server.download(file, archive, allowance, self._progress.downloaded)
         elif isinstance(file, Path) and len(log.files) == 1 and is_zip(_head(file)):
             archive = file
@@ -184,7 +168,7 @@ class Unpacker:
     def _unpack_one(self, number: int, log: EventLog, *, of: EventLog) -> None:
         try:
             if isinstance(log.files[0], HadoopFile):
-                self._pending[number] = log
+                self.pending[number] = log
                 return
             self._write_parts(number, log)
         except (UnreadableLogError, OSError) as error:
@@ -194,16 +178,16 @@ class Unpacker:
             raise
         else:
             # Fetched files will be removed.
-            self._logs[number] = replace(log, files=of.files)
+            self.logs[number] = replace(log, files=of.files)
 
     def _fail(self, number: int, log: EventLog, error: UnreadableLogError | OSError) -> None:
         shutil.rmtree(self._app_folder(number), ignore_errors=True)
-        self._failures.append(failure_of(log.name, error))
+        self.failures.append(failure_of(log.name, error))
 
     def _write_parts(self, number: int, log: EventLog) -> None:
         folder = self._app_folder(number)
         folder.mkdir()
-        allowance = Allowance(self._limits, _packed_bytes(log.files), folder)
+        allowance = Allowance(self.limits, _packed_bytes(log.files), folder)
         for part, file in enumerate(log.files):
             plain = folder / f"part-{part:05d}.json"
             try:
@@ -242,13 +226,11 @@ class Unpacker:
         fetched files are removed. It changes the time of the last change of the user's file, and
         fails across disks and for files of other users.
         """
-        if not growing and not file.is_relative_to(self._work_folder):
+        stays = not growing and not file.is_relative_to(self._work_folder)
+        for link in (target.symlink_to, target.hardlink_to) if stays else (target.hardlink_to,):
             with contextlib.suppress(OSError):
-                target.symlink_to(file.resolve())
+                link(file.resolve())
                 return True
-        with contextlib.suppress(OSError):
-            target.hardlink_to(file.resolve())
-            return True
         return False
 
     def _write_plain(self, file: LogFile, head: bytes, plain: Path, allowance: Allowance) -> None:

@@ -204,10 +204,8 @@ class DriverStore:
                 del self._jobs[batch]
 
     def _attempts(self, stage_id: int) -> list[Json]:
-        stage_data = self._store.stageData(
-            stage_id, True, self._any_status, False, self._no_quantiles
-        )
-        attempts: list[Json] = self._read(stage_data)
+        stage = self._store.stageData(stage_id, True, self._any_status, False, self._no_quantiles)
+        attempts: list[Json] = self._read(stage)
         return attempts
 
     def _job_events(
@@ -230,7 +228,9 @@ class DriverStore:
         for stage_id in job["stageIds"]:
             for attempt in stages[stage_id]:
                 if attempt["submissionTime"] and attempt["completionTime"]:
-                    yield from (_task_end(attempt, task) for task in _ended_tasks(attempt))
+                    for task in attempt["tasks"].values():
+                        if task["status"] in _END_REASONS:
+                            yield _task_end(attempt, task)
                     yield _stage_completed(attempt, parents[stage_id])
         if job["completionTime"]:
             yield {
@@ -298,11 +298,6 @@ def _is_over(attempt: Json) -> bool:
         done: int = sum(task["status"] == "SUCCESS" for task in attempt["tasks"].values())
         return done >= int(attempt["numTasks"])
     return status in ("FAILED", "SKIPPED")
-
-
-def _ended_tasks(attempt: Json) -> list[Json]:
-    tasks = attempt["tasks"].values()
-    return [task for task in tasks if task["status"] in _END_REASONS]
 
 
 def _stage_completed(attempt: Json, parents: Sequence[int]) -> Json:

@@ -14,15 +14,14 @@ import msgspec
 from headway.domain.watched import LiveBatch, RunningBatch
 from headway.errors import EventLogError, InputError, argument
 from headway.profiler import schema
-from headway.profiler.event_parts import SparkEvent
 from headway.profiler.events import read_line
 from headway.profiler.executors import Executor
 from headway.profiler.offsets import counts_rows, read_offset
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.recording.growing_log import GrowingLog
 from headway.profiler.rows import Record, batch_row
-from headway.profiler.schema import Progress
-from headway.profiler.streaming.adaptive_settings import count_of
+from headway.profiler.schema import Progress, SparkEvent
+from headway.profiler.streaming.adaptive import count_of
 from headway.redaction import redact
 from headway.units import counted, ms_to_s
 
@@ -100,10 +99,13 @@ class LogFeed:
             if isinstance(event, schema.QueryProgress) and event.progress is not None:
                 if self._is_ours(event.progress):
                     if event.progress.query_id != self._query_id:
-                        self._follow(event.progress)
+                        # The query before has ended, its offsets with it.
+                        self._query_id, self._positions = event.progress.query_id, _Positions()
                         batches.clear()
                     self._active = True
-                    batches += self._batch_of(event.progress)
+                    batch = live_batch(batch_row(event.progress), self._positions)
+                    if batch is not None:
+                        batches.append(_on(batch, list(self._executors.values())))
             elif event is not None:
                 self._note(name, event)
         return batches
@@ -129,10 +131,6 @@ class LogFeed:
     def shuffle_partitions(self) -> int | None:
         return self._partitions_of.get(self._query_id or "", self._partitions)
 
-    def _batch_of(self, progress: Progress) -> list[LiveBatch]:
-        batch = live_batch(batch_row(progress), self._positions)
-        return [] if batch is None else [_on(batch, list(self._executors.values()))]
-
     def _note(self, name: str | None, event: SparkEvent) -> None:
         match event:
             case schema.ExecutorChange(executor_id=str(executor_id), info=info):
@@ -146,7 +144,7 @@ class LogFeed:
                     )
             case schema.Environment(properties=dict(properties)):
                 self._partitions = count_of(properties.get(_PARTITIONS_KEY)) or self._partitions
-            case schema.JobStart(properties=of_job) if of_job is not None and of_job.query_id:
+            case schema.JobEvent(properties=of_job) if of_job is not None and of_job.query_id:
                 if (number := count_of(of_job.shuffle_partitions)) is not None:
                     self._partitions_of[of_job.query_id] = number
             case schema.QueryChange(query_id=query_id) if name == schema.QUERY_TERMINATED:
@@ -167,10 +165,6 @@ class LogFeed:
             cure = _ONE_QUERY if self._is_supervised else f"name one with {argument('query')}"
             raise EventLogError(f"{self._path}: has several queries ({labels}); {cure}")
         return True
-
-    def _follow(self, progress: Progress) -> None:
-        """From here on the batches of this query: the one before has ended, its offsets with it."""
-        self._query_id, self._positions = progress.query_id, _Positions()
 
 
 class QueryFeed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -99,9 +100,9 @@ def embedded_session(
             conf["spark.jars"] = ",".join(str(jar.resolve()) for jar in jars)
         cleanup.enter_context(signals_end_the_block())
         conf |= extra_conf or {}
-        conf[_JAVA_OPTIONS] = " ".join(
-            [conf.get(_JAVA_OPTIONS, ""), *map(_quoted, _java_options(scratch))]
-        )
+        # Spark's launcher reads quotes and escapes in them as JSON has them.
+        quoted = [json.dumps(option, ensure_ascii=False) for option in _java_options(scratch)]
+        conf[_JAVA_OPTIONS] = " ".join([conf.get(_JAVA_OPTIONS, ""), *quoted])
         cleanup.enter_context(_environment(java_home, spark_home, scratch, local=local))
         cleanup.enter_context(running_jvm(spark_home, conf, scratch))
         yield cleanup.enter_context(_session(scratch))
@@ -168,16 +169,6 @@ def _java_options(scratch: Path) -> list[str]:
         # the JVM is killed.
         f"-Djava.io.tmpdir={temporary}",
     ]
-
-
-def _quoted(option: str) -> str:
-    r"""One of several options in a text, quoted for Spark's launcher.
-
-    >>> print(_quoted("-Dhome=/home/with space"))
-    "-Dhome=/home/with space"
-    """
-    escaped = option.replace("\\", r"\\").replace('"', r"\"")
-    return f'"{escaped}"'
 
 
 def _event_log_conf(folder: Path) -> dict[str, str]:

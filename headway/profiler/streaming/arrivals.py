@@ -47,25 +47,19 @@ def arrival_series(
     that the batch read. Arrivals are the rows that a batch took plus the increase of the rows that
     it left behind: the advance of the latest offset, which no rate limit affects.
     """
-    interval_s, taken_rows = np.array(intervals_s, np.float64), np.array(rows, np.float64)
-    if not _offsets_count_rows(sources, rows):
-        return ArrivalSeries(
-            counted="rows",
-            arrived_rows=taken_rows,
-            interval_s=interval_s,
-            lag_rows=None,
-            partition_rows={},
-        )
-    lag_rows, lag_before_rows = np.array([tuple(map(_total_lag, both)) for both in sources]).T
-    by_partition: Counter[str] = Counter()
-    for source in (source for of_batch, _ in sources for source in of_batch):
-        # Other offsets are positions, too, but not of partitions.
-        if num_source_partitions(source.end) is not None:
-            by_partition.update(rows_between(source.start, source.end))
+    arrived_rows, lag_rows, by_partition = np.array(rows, np.float64), None, Counter[str]()
+    by_offsets = _offsets_count_rows(sources, rows)
+    if by_offsets:
+        lag_rows, lag_before_rows = np.array([tuple(map(_total_lag, both)) for both in sources]).T
+        arrived_rows = np.maximum(arrived_rows + lag_rows - lag_before_rows, 0.0)
+        for source in (source for of_batch, _ in sources for source in of_batch):
+            # Other offsets are positions, too, but not of partitions.
+            if num_source_partitions(source.end) is not None:
+                by_partition.update(rows_between(source.start, source.end))
     return ArrivalSeries(
-        counted="offsets",
-        arrived_rows=np.maximum(taken_rows + lag_rows - lag_before_rows, 0.0),
-        interval_s=interval_s,
+        counted="offsets" if by_offsets else "rows",
+        arrived_rows=arrived_rows,
+        interval_s=np.array(intervals_s, np.float64),
         lag_rows=lag_rows,
         partition_rows=by_partition if len(by_partition) > 1 else {},
     )

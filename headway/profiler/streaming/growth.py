@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from headway.few_numbers import median_of
 from headway.models.arrays import Array
 from headway.models.estimation.regression import is_spread, lag_one_correlation
 from headway.models.estimation.trend import Trend, trend_of
-from headway.profiler.streaming.adaptive_settings import count_of
+from headway.profiler.streaming.adaptive import count_of
 from headway.profiler.streaming.fit import DurationFit, batches_modelled_s
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.sparkconf import reader_limit
@@ -48,16 +48,6 @@ _INTERVAL_KEYS = {
 }
 
 
-class _Part(NamedTuple):
-    """A driver phase, or a stage by its index, at the beginning and at the end of a run."""
-
-    name: str
-    first_s: float
-    last_s: float
-    values_s: Array
-    stage: int | None = None
-
-
 def growth_of(run: QueryRun, fit: DurationFit) -> DurationGrowth | None:
     """Growth of the batches of a run, compared with what the fit expects of their rows and state.
 
@@ -74,19 +64,21 @@ def growth_of(run: QueryRun, fit: DurationFit) -> DurationGrowth | None:
         return None
     first, last = np.clip((trend.first, trend.last), ratios.min(), ratios.max()).tolist()
     rows = np.array([float(batch.num_rows) for batch in batches])
-    part = max(_parts(run, fit, at_s, rows), key=lambda part: part.last_s - part.first_s)
+    parts_s = _parts_s(run, fit)
+    ends_s = {name: _ends_s(at_s, rows, times_s) for name, times_s in parts_s.items()}
+    part = max(ends_s, key=lambda name: ends_s[name][1] - ends_s[name][0])
     usual_s = float(expected_s.mean())
     growth = DurationGrowth(
         first_s=first * usual_s,
         last_s=last * usual_s,
         span_s=float(at_s[-1]),
         is_same_load=not is_spread(rows),
-        part=part.name,
-        part_first_s=part.first_s,
-        part_last_s=part.last_s,
-        **_causes(run, part, at_s),
+        part=part,
+        part_first_s=ends_s[part][0],
+        part_last_s=ends_s[part][1],
+        **_causes(run, fit, part, at_s),
     )
-    part_trend = trend_of(at_s, part.values_s)
+    part_trend = trend_of(at_s, parts_s[part])
     if not _is_foreseeable(growth, part_trend):
         return growth
     around = ratios / (first + (last - first) * at_s / at_s[-1])
@@ -126,14 +118,15 @@ def _is_foreseeable(growth: DurationGrowth, part: Trend) -> bool:
     )
 
 
-def _parts(run: QueryRun, fit: DurationFit, at_s: Array, rows: Array) -> Iterator[_Part]:
-    """The phases of the driver and the stages, each at the mean rows of a batch."""
-    for phase in fit.driver_phases:
-        values_s = np.array([_phase_s(batch, phase.name) for batch in run.batches])
-        yield _Part(phase.name, *_ends_s(at_s, rows, values_s), values_s)
-    for stage_index, stage in enumerate(fit.stages):
-        values_s = np.array([batch.stages[stage_index].span_s for batch in run.batches])
-        yield _Part(stage.called, *_ends_s(at_s, rows, values_s), values_s, stage_index)
+def _parts_s(run: QueryRun, fit: DurationFit) -> dict[str, Array]:
+    """Times of the phases of the driver and of the stages, by name, in each batch."""
+    names = [phase.name for phase in fit.driver_phases]
+    phases_s = {name: [_phase_s(batch, name) for batch in run.batches] for name in names}
+    stages_s = {
+        stage.called: [batch.stages[index].span_s for batch in run.batches]
+        for index, stage in enumerate(fit.stages)
+    }
+    return {name: np.array(times_s) for name, times_s in (phases_s | stages_s).items()}
 
 
 def _phase_s(batch: BatchSample, name: str) -> float:
@@ -154,12 +147,13 @@ def _line(at_s: Array, rows: Array, values_s: Array) -> Array:
     return np.asarray(np.linalg.lstsq(columns, values_s, rcond=None)[0])
 
 
-def _causes(run: QueryRun, part: _Part, at_s: Array) -> dict[str, Any]:
+def _causes(run: QueryRun, fit: DurationFit, part: str, at_s: Array) -> dict[str, Any]:
     """What grew together with the batches, the likeliest first, and the numbers of it."""
-    if part.stage is None:
-        cause = _cause_of_phase(part.name, run.shape)
+    names = [stage.called for stage in fit.stages]
+    if part not in names:
+        cause = _cause_of_phase(part, run.shape)
         return {"causes": () if cause is None else (cause,)}
-    stages = [batch.stages[part.stage] for batch in run.batches]
+    stages = [batch.stages[names.index(part)] for batch in run.batches]
     in_state = trend_of(at_s, np.array([float(batch.state.num_rows) for batch in run.batches]))
     largest = [stage.rows_largest / max(stage.rows_read, 1.0) for stage in stages]
     in_largest = trend_of(at_s, np.array(largest))

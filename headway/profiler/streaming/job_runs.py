@@ -22,7 +22,7 @@ from headway.profiler.rows import Record
 from headway.profiler.streaming.fit import fit_duration
 from headway.profiler.streaming.observations import batch_times, mean_at_once
 from headway.profiler.streaming.other_shapes import other_shapes
-from headway.profiler.streaming.runs import SteadyPart, steady_part
+from headway.profiler.streaming.runs import steady_part
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.warm_up import num_warm_up_by_rows
@@ -37,6 +37,8 @@ _SETTING = re.compile(r"(?<![\w.-])\d[\d.]*(?![\w-])")
 
 
 NumWarmUp: TypeAlias = Callable[[Sequence[BatchSample]], int]
+_Part: TypeAlias = tuple[QueryRun | None, list[str]]
+"""The steady part of a run, if it has one, and notes."""
 
 
 class RunKey(NamedTuple):
@@ -70,18 +72,17 @@ def runs_of_job(
     # Only the first query of an application has a fresh JVM, whether it is chosen or not.
     first_s = {app: _started_s(rows) for app, rows in of_app.items()}
 
-    def part_of(key: RunKey, num_warm_up: NumWarmUp | None = None) -> SteadyPart:
+    def part_of(key: RunKey, num_warm_up: NumWarmUp | None = None) -> _Part:
         facts = logs.applications[key.app]
         plan = read_plan(facts.plans.get(key.run_id, ""))
-        part = steady_part(
+        run, notes = steady_part(
             chosen_runs[key], stage_runs[key], facts, plan, names[key.app], trigger_s, num_warm_up
         )
-        if part.run is None:
-            return part
+        if run is None:
+            return None, notes
         is_first = _started_s(chosen_runs[key]) <= first_s[key.app]
-        at_once = mean_at_once(part.run.batches, *times_of[key.app])
-        early = part.run.early if is_first else ()
-        return part._replace(run=replace(part.run, early=early, concurrent_batches=at_once))
+        at_once = mean_at_once(run.batches, *times_of[key.app])
+        return replace(run, early=run.early if is_first else (), concurrent_batches=at_once), notes
 
     parts = {key: part_of(key) for key in chosen_runs}
     of_job: list[str] = []
@@ -95,23 +96,23 @@ def runs_of_job(
     return tuple(runs), tuple(apps), tuple(notes)
 
 
-def _runs_in_order(parts: Mapping[RunKey, SteadyPart]) -> list[QueryRun]:
-    runs = [part.run for part in parts.values() if part.run is not None]
+def _runs_in_order(parts: Mapping[RunKey, _Part]) -> list[QueryRun]:
+    runs = [run for run, _ in parts.values() if run is not None]
     return sorted(runs, key=lambda run: run.batches[0].started_s)
 
 
-def _notes_of(parts: Mapping[RunKey, SteadyPart]) -> list[str]:
-    return [note for part in parts.values() for note in part.notes]
+def _notes_of(parts: Mapping[RunKey, _Part]) -> list[str]:
+    return [note for _, notes in parts.values() for note in notes]
 
 
 def _without_warm_up(
-    parts: Mapping[RunKey, SteadyPart], part_of: Callable[[RunKey, NumWarmUp], SteadyPart]
-) -> dict[RunKey, SteadyPart]:
+    parts: Mapping[RunKey, _Part], part_of: Callable[[RunKey, NumWarmUp], _Part]
+) -> dict[RunKey, _Part]:
     """The parts, where the load changes cut by what a first fit expects of the rows of batches.
 
     theory.md (E1).
     """
-    changing = {key: part.run for key, part in parts.items() if part.run and part.has_changing_load}
+    changing = {key: run for key, (run, _) in parts.items() if run and run.has_changing_load}
     comparable = same_stages(_runs_in_order(parts), []) if changing else []
     if not comparable:
         return dict(parts)
@@ -140,7 +141,7 @@ def _require_streaming(logs: CollectedLogs, names: Mapping[int, str]) -> Iterato
             reasons.append(f"{name}: {NO_EVENT}")
         elif app not in streaming:
             reasons.append(
-                f"{name}: a Spark log with {facts.count(schema.TASK_END).num_lines} tasks but no "
+                f"{name}: a Spark log with {facts.num_lines(schema.TASK_END)} tasks but no "
                 "streaming query; expected progress events of a Structured Streaming query"
             )
     if not streaming:

@@ -44,6 +44,10 @@ def observe_stage(runs: Sequence[QueryRun], stage_index: int, stage: StageProfil
     input_bytes, shuffle_bytes = per_row("input_bytes"), per_row("shuffle_read_bytes")
     read_bytes = input_bytes + shuffle_bytes
     python_s = [sample.python_s for sample in samples if sample.python_s is not None]
+    largest = [
+        sample.rows_largest / (sample.rows_read / sample.num_tasks) if sample.rows_read > 0 else 1.0
+        for sample in samples
+    ]
     return StageObserved(
         rows_written_ratio=per_row("rows_written"),
         input_bytes_per_row=input_bytes,
@@ -56,7 +60,7 @@ def observe_stage(runs: Sequence[QueryRun], stage_index: int, stage: StageProfil
         python_ratio=share(float(sum(python_s)), run_s) if python_s else None,
         shared_wait_ratio=_shared_wait_ratio(samples),
         scheduler_delay_s=float(np.mean([sample.scheduler_delay_s for sample in samples])),
-        largest_task_ratio=float(np.mean([_largest_ratio(sample) for sample in samples])),
+        largest_task_ratio=float(np.mean(largest)),
         peak_task_memory_bytes=int(max(sample.peak_memory_bytes for sample in samples)),
     )
 
@@ -82,7 +86,10 @@ def observe_state(runs: Sequence[QueryRun]) -> StateProfile | None:
         commit_per_partition_s=float(
             np.mean([batch.state_commit_s / batch.state.num_stores for batch in batches])
         ),
-        growth_per_s=_growth_per_s(batches),
+        growth_per_s=_slope(
+            np.array([batch.started_s for batch in batches]),
+            np.array([batch.state.num_rows for batch in batches], dtype=np.float64),
+        ),
         updated_rows=mean_updated_rows(batches),
         updated_row_s=_updated_row_s(batches_of(runs)),
         rate_exponent=_rate_exponent(runs),
@@ -150,18 +157,6 @@ def memory_of(stages: Sequence[Any]) -> MemoryProfile:
 def share(part_s: float, run_s: float) -> float:
     """A share of the run time; it may be slightly above 1 by clocks of different resolution."""
     return min(part_s / run_s, 1.0) if run_s > 0 else 0.0
-
-
-def _largest_ratio(sample: StageSample) -> float:
-    mean = sample.rows_read / sample.num_tasks
-    return sample.rows_largest / mean if mean > 0 else 1.0
-
-
-def _growth_per_s(batches: Sequence[BatchSample]) -> float:
-    """Slope of the state's rows over time; 0 if the state shrinks."""
-    at_s = np.array([batch.started_s for batch in batches])
-    rows = np.array([batch.state.num_rows for batch in batches], dtype=np.float64)
-    return _slope(at_s, rows)
 
 
 def _slope(x: Array, y: Array) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from headway.assumptions.fits import FEW_ROWS_RATIO, FRESH_JVM_S, LEAST_BATCHES
-from headway.domain import Configuration, QueryShape
+from headway.domain import QueryShape
 from headway.domain.configuration import task_slots
 from headway.models.estimation.regression import is_spread
 from headway.models.estimation.warm_up import slow_start_length, warm_up_length
@@ -19,8 +19,7 @@ from headway.profiler.plan_text import PlanShape
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.rows import Record
 from headway.profiler.streaming import batch_samples, rows_at_source, slots
-from headway.profiler.streaming.adaptive import is_replanned
-from headway.profiler.streaming.adaptive_settings import adaptive_settings
+from headway.profiler.streaming.adaptive import adaptive_settings, is_replanned
 from headway.profiler.streaming.arrivals import arrivals_or_drain
 from headway.profiler.streaming.batch_samples import is_timed, is_usable, jvm_age_s, known_rows
 from headway.profiler.streaming.observations import empty_batches
@@ -33,14 +32,6 @@ from headway.units import format_duration
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
 
-class SteadyPart(NamedTuple):
-    """A run, or None if it is too short, notes about it, and whether its batches differ in rows."""
-
-    run: QueryRun | None
-    notes: tuple[str, ...]
-    has_changing_load: bool = False
-
-
 def steady_part(
     reports: Sequence[Record],
     stage_runs: Sequence[Record],
@@ -49,12 +40,12 @@ def steady_part(
     log_name: str,
     trigger_s: float | None = None,
     num_warm_up: Callable[[Sequence[BatchSample]], int] | None = None,
-) -> SteadyPart:
-    """The steady part of one run of a query, from its progress and the stages of its batches.
+) -> tuple[QueryRun | None, list[str]]:
+    """The steady part of one run of a query, None if it is too short, and notes about it.
 
-    ``trigger_s`` is stated by the user; else it is inferred from the log. ``num_warm_up`` counts
-    the batches of the warm-up; by default by their durations (E1). EventLogError if no executor is
-    recorded.
+    ``reports`` are its progress, ``stage_runs`` the stages of its batches. ``trigger_s`` is stated
+    by the user; else it is inferred from the log. ``num_warm_up`` counts the batches of the
+    warm-up; by default by their durations (E1). EventLogError if no executor is recorded.
     """
     all_reports, reports = reports, batch_samples.one_per_batch(reports)
     last = reports[-1]
@@ -64,7 +55,7 @@ def steady_part(
     jvm_started_s = first_executor_s or reports[0]["started_s"]
     notes = []
     stages: Mapping[int, Sequence[Record]] = batch_samples.stages_by_batch(stage_runs)
-    if not stage_runs and facts.count(schema.RECORDER_START).num_lines > 0:
+    if not stage_runs and facts.num_lines(schema.RECORDER_START) > 0:
         pools = slots.executor_pools(facts.executors, np.inf, where)
         num_executors, cores = slots.pool_for(pools, slots.USUAL_PROFILE)
         num_slots = task_slots(num_executors, cores, min(task_cpus_of(facts.properties), cores))
@@ -97,7 +88,7 @@ def steady_part(
             f"{label}: left out, {len(usable)} of {len(reports)} batches usable (with "
             f"rows, durations and most of their tasks), at least {LEAST_BATCHES.value} needed"
         )
-        return SteadyPart(None, (why,))
+        return None, [why]
     if len(usable) < len(filled):
         notes.append(
             f"{len(filled) - len(usable)} of {len(filled)} batches left out: stages "
@@ -139,7 +130,7 @@ def steady_part(
     rate_per_s = arrivals.rate_per_s
     if rate_per_s is None:
         notes.append("left out, the times of its batches give no rate")
-        return SteadyPart(None, _labelled(notes, label))
+        return None, _labelled(notes, label)
     gated = _gated_triggers_s(steady, stages)
     if gated:
         run_trigger_s = gated[-1] if trigger_s is None else trigger_s
@@ -156,16 +147,15 @@ def steady_part(
     latest_s = max(sample.started_s for sample in steady)
     pools = slots.executor_pools(facts.executors, latest_s, where)
     ran = [stage for sample in steady for stage in stages[sample.batch_id]]
-    ran_on = slots.slots_seen(facts.properties, pools, ran, facts.resource_profiles)
-    notes += ran_on.notes
-    configuration = Configuration(
-        executors=ran_on.executors,
-        cores_per_executor=ran_on.cores,
+    configuration, resources, slot_notes = slots.setting_seen(
+        facts.properties,
+        pools,
+        ran,
+        facts.resource_profiles,
         shuffle_partitions=_shuffle_partitions(last, stages[steady[-1].batch_id]),
         trigger_s=run_trigger_s,
-        task_cpus=ran_on.task_cpus,
-        tasks_per_executor=ran_on.tasks_per_executor,
     )
+    notes += slot_notes
     # The short name of its class, if the application chose one.
     store_class = facts.properties.get("spark.sql.streaming.stateStore.providerClass")
     state_store = store_class.rsplit(".", 1)[-1] if store_class else None
@@ -191,21 +181,22 @@ def steady_part(
         adaptive=adaptive_settings(facts.properties, facts.spark_version, configuration.task_cpus)
         if plan.is_adaptive or is_replanned(steady)
         else None,
-        resources=ran_on.of_profiles,
+        resources=resources,
         source=source_facts(facts.properties, facts.application_id, configuration, observed),
         batches=tuple(steady),
         empty=empty_batches(all_reports, steady[0].started_s, run_trigger_s),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
         without_rows=tuple(map(sample_of, _without_rows(reports, stages, jvm_started_s, steady))),
         first=sample_of(reports[0]) if has_first else None,
+        has_changing_load=has_changing_load,
         has_changelog=facts.properties.get(_CHANGELOG) == "true",
         executor_wait_s=max(jvm_started_s - (facts.started_s or jvm_started_s), 0.0),
     )
-    return SteadyPart(run, _labelled(notes, label), has_changing_load)
+    return run, _labelled(notes, label)
 
 
-def _labelled(notes: Sequence[str], label: str) -> tuple[str, ...]:
-    return tuple(f"{label}: {note}" for note in notes)
+def _labelled(notes: Sequence[str], label: str) -> list[str]:
+    return [f"{label}: {note}" for note in notes]
 
 
 def _is_measured(report: Record, stages: Mapping[int, Sequence[Record]]) -> bool:

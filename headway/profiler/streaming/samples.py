@@ -199,12 +199,12 @@ class QueryRun:
     nothing, in a JVM that has run for a while, mostly the first of a query. ``first`` is the first
     batch of the log with its stages; None if these are not usable. ``executor_wait_s`` passed from
     the start of the application until its first executor was there; ``has_changelog`` is whether
-    RocksDB saves changes between snapshots. ``resources`` are those
-    of stages with a resource profile other than the usual one, by its id. ``is_gated``: most
-    batches were started by a gate, not by the trigger. ``drain`` is the backlog that it read, if it
-    did nothing else. ``mean_file`` are the mean rows and bytes of a file of its source,
-    ``written_files`` the mean number of files that the actions of a batch wrote. ``empty`` is
-    what is known of its batches without rows.
+    RocksDB saves changes between snapshots. ``resources`` are those of stages with a resource
+    profile other than the usual one, by its id. ``is_gated``: most batches were started by a gate,
+    not by the trigger; ``has_changing_load``: its batches differ in rows, with those of its
+    warm-up. ``drain`` is the backlog that it read, if it did nothing else. ``mean_file`` are the
+    mean rows and bytes of a file of its source, ``written_files`` the mean number of files that the
+    actions of a batch wrote. ``empty`` is what is known of its batches without rows.
     ``concurrent_batches`` are those of all queries of its application that ran while its own did;
     None if no other ran.
     """
@@ -232,6 +232,7 @@ class QueryRun:
     concurrent_batches: float | None = None
     first: BatchSample | None = None
     executor_wait_s: float = 0.0
+    has_changing_load: bool = False
     has_changelog: bool = False
     empty: EmptyBatches | None = None
 

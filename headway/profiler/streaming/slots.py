@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 from headway.assumptions.logs import FEWEST_WAITING_STAGES, LIMITED_STAGES_RATIO
-from headway.domain import StageResources
+from headway.domain import Configuration, StageResources
 from headway.domain.configuration import TaskCores, recorded_task_cores, task_slots
 from headway.errors import EventLogError
 from headway.few_numbers import median_of
@@ -29,6 +29,9 @@ from headway.units import counted
 _CPUS = "cpus"
 USUAL_PROFILE = 0
 """The resource profile of the application's settings."""
+
+_Needs: TypeAlias = tuple[TaskCores, TaskLimit | None, list[str]]
+"""What a task needs: cores, a limit by other resources, and the settings of both, cores first."""
 
 
 def first_executor_s(executors: Sequence[Executor], where: str) -> float | None:
@@ -78,41 +81,21 @@ def pool_for(pools: Mapping[int, tuple[int, int]], profile_id: int) -> tuple[int
     return pools.get(profile_id) or pools.get(USUAL_PROFILE) or next(iter(pools.values()))
 
 
-class SlotsSeen(NamedTuple):
-    """The executors of most stages, cores of each and per task, and the most tasks at once on one.
-
-    The latter is None if nothing is known but the cores. ``of_profiles`` is what stages with
-    another resource profile have of these slots.
-    """
-
-    executors: int
-    cores: int
-    task_cpus: TaskCores
-    tasks_per_executor: int | None
-    notes: tuple[str, ...]
-    of_profiles: Mapping[int, StageResources]
-
-
-class _Needs(NamedTuple):
-    """What a task needs: cores, other resources that limit it, and the settings that say so."""
-
-    task_cpus: TaskCores
-    limit: TaskLimit | None
-    cpus_words: str
-    amounts: Sequence[str]
-
-
-def slots_seen(
+def setting_seen(
     properties: Mapping[str, str],
     pools: Mapping[int, tuple[int, int]],
     stages: Iterable[Record],
     profiles: Mapping[int, ResourceProfile],
-) -> SlotsSeen:
-    """Slots of the executors on which the stages of a run ran.
+    *,
+    shuffle_partitions: int,
+    trigger_s: float,
+) -> tuple[Configuration, dict[int, StageResources], list[str]]:
+    """The setting of a run, by the executors on which most of its stages ran, and notes.
 
-    By the amounts of other resources, unless more tasks ran at once. Else, if in most stages whose
-    tasks waited the same number ran at once, and fewer than there is room for, it is that number.
-    Stages with a resource profile of their own are counted apart.
+    Tasks at once on an executor are limited by the amounts of other resources, unless more ran at
+    once. Else, if in most stages whose tasks waited the same number ran at once, and fewer than
+    there is room for, it is that number. What stages with a resource profile of their own have of
+    these slots comes second, by profile.
     """
     of_profile: dict[int, list[Record]] = defaultdict(list)
     for stage in stages:
@@ -124,7 +107,7 @@ def slots_seen(
     if usual_id != USUAL_PROFILE:
         notes.append(
             f"its stages ran with resource profile {usual_id} of the job's code ("
-            f"{_in_words(needs)}), not with the settings of the application"
+            f"{', '.join(needs[2])}), not with the settings of the application"
         )
     usual_limit, usual_slots = _tasks_at_once(needs, cores, of_profile.pop(usual_id), notes)
     for profile_id, of_stages in sorted(of_profile.items()):
@@ -132,15 +115,22 @@ def slots_seen(
         own_needs = _needs(profile_id, properties, profiles)
         _, num_slots = _tasks_at_once(own_needs, own_cores, of_stages, [])
         resources = StageResources(
-            needs=_in_words(own_needs),
+            needs=", ".join(own_needs[2]),
             slots_ratio=(num_slots * own_executors) / (usual_slots * executors),
             has_own_executors=profile_id in pools,
         )
         of_profiles[profile_id] = resources
         notes.append(_of_profile_in_words(profile_id, resources, num_slots, usual_slots))
-    # Not more than executors have, since those with fewer cores ran no task.
-    task_cpus = min(needs.task_cpus, cores)
-    return SlotsSeen(executors, cores, task_cpus, usual_limit, tuple(notes), of_profiles)
+    setting = Configuration(
+        executors=executors,
+        cores_per_executor=cores,
+        shuffle_partitions=shuffle_partitions,
+        trigger_s=trigger_s,
+        # Not more than executors have, since those with fewer cores ran no task.
+        task_cpus=min(needs[0], cores),
+        tasks_per_executor=usual_limit,
+    )
+    return setting, of_profiles, notes
 
 
 def _needs(
@@ -150,30 +140,27 @@ def _needs(
     profile = profiles.get(profile_id)
     if profile is None or profile_id == USUAL_PROFILE:
         stated = properties.get(KNOBS["task_cpus"].key, "1")
-        amounts = [
+        words = [f"{KNOBS['task_cpus'].key}={stated}"]
+        words += [
             f"{key}={amount}"
             for key, amount in resource_settings(properties).items()
             if key.startswith("spark.task.")
         ]
-        cpus_words = f"{KNOBS['task_cpus'].key}={stated}"
-        return _Needs(task_cpus_of(properties), task_limit(properties), cpus_words, amounts)
-    of_task = dict(profile.of_task)
+        return task_cpus_of(properties), task_limit(properties), words
+    of_task = dict(profile[0])
     task_cpus = recorded_task_cores(of_task.pop(_CPUS, task_cpus_of(properties)))
     # A profile that only says what tasks need has the executors of the settings.
-    usual = profiles.get(USUAL_PROFILE, ResourceProfile())
-    of_executor = dict(usual.of_executor) | dict(profile.of_executor)
-    name, limits, amounts = f"resource profile {profile_id}", list[TaskLimit](), list[str]()
+    _, usual_of_executor = profiles.get(USUAL_PROFILE, ((), ()))
+    of_executor = dict(usual_of_executor) | dict(profile[1])
+    limits, words = list[TaskLimit](), [f"{_CPUS}={task_cpus}"]
     for resource, amount in of_task.items():
-        amounts.append(f"{resource}={amount:g}")
+        words.append(f"{resource}={amount:g}")
         available = of_executor.get(resource, 0.0)
         num_tasks = tasks_by_amounts(amount, available)
         if num_tasks is not None:
-            limits.append(TaskLimit(num_tasks, f"{name}, {resource}={amount:g} of {available:g}"))
-    return _Needs(task_cpus, min(limits, default=None), f"{_CPUS}={task_cpus}", amounts)
-
-
-def _in_words(needs: _Needs) -> str:
-    return ", ".join([needs.cpus_words, *needs.amounts])
+            cause = f"resource profile {profile_id}, {resource}={amount:g} of {available:g}"
+            limits.append(TaskLimit(num_tasks, cause))
+    return task_cpus, min(limits, default=None), words
 
 
 def _tasks_at_once(
@@ -183,18 +170,18 @@ def _tasks_at_once(
 
     The limit, None if cores are the only one, and the number; notes are added.
     """
-    room = task_slots(1, cores, min(needs.task_cpus, cores))
+    task_cpus, limit, (cpus_words, *amounts) = needs
+    room = task_slots(1, cores, min(task_cpus, cores))
     at_once = [num_tasks for stage in stages if (num_tasks := stage["most_at_once"]) is not None]
     most_tasks = max(at_once, default=0)
-    stated = needs.cpus_words.rpartition("=")[2]
+    stated = cpus_words.rpartition("=")[2]
     # Of whole cores a task may seem to begin before another ends: the driver notes ends late.
     if most_tasks > room and not stated.strip().isdigit():
         notes.append(
             f"up to {counted(most_tasks, 'task')} ran at once on an executor of "
-            f"{counted(cores, 'core')}, more than the {room} that {needs.cpus_words} has room for; "
+            f"{counted(cores, 'core')}, more than the {room} that {cpus_words} has room for; "
             f"predictions count {room}"
         )
-    limit = needs.limit
     if limit is not None and limit.num_tasks < room:
         if most_tasks <= limit.num_tasks:
             notes.append(limit_in_words(limit, cores))
@@ -213,7 +200,7 @@ def _tasks_at_once(
     notes.append(
         f"never more than {counted(most_tasks, 'task')} ran at once on an executor of "
         f"{counted(cores, 'core')} while others of the stage waited "
-        f"({counted(len(at_once), 'stage')} looked at), {_likely_cause(needs)}; plans count "
+        f"({counted(len(at_once), 'stage')} looked at), {_likely_cause(amounts)}; plans count "
         f"{counted(most_tasks, 'slot')} for each executor, whatever its cores"
     )
     return most_tasks, most_tasks
@@ -240,10 +227,10 @@ def _of_profile_in_words(
     )
 
 
-def _likely_cause(needs: _Needs) -> str:
+def _likely_cause(amounts: Sequence[str]) -> str:
     """Amounts of a task whose executors' amounts are not recorded, if there are any."""
-    if needs.amounts:
-        return f"likely because of {' and '.join(needs.amounts)}"
+    if amounts:
+        return f"likely because of {' and '.join(amounts)}"
     return (
         "and no setting in the log says why: a resource besides cores, a straggling executor or a "
         "quota on CPU may"

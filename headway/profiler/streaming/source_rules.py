@@ -25,7 +25,7 @@ from headway.limits import MOST_LONG
 from headway.models.stages.source_tasks import source_tasks
 from headway.profiler.offsets import num_source_partitions, rows_between
 from headway.profiler.rows import Record
-from headway.profiler.streaming.adaptive_settings import count_of, setting_size_text, size_bytes_of
+from headway.profiler.streaming.adaptive import count_of, setting_size_text, size_bytes_of
 from headway.profiler.streaming.batch_samples import source_samples
 from headway.profiler.streaming.samples import BatchSample, QueryRun, SourceFacts
 from headway.units import counted

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from headway.assumptions.fits import (
 )
 from headway.domain import Separation, StageProfile
 from headway.few_numbers import distinct
-from headway.models.arrays import Array
 from headway.models.estimation.regression import Prior, relative_huber
 from headway.models.estimation.task_times import handover_s
 from headway.models.stages.makespan import makespan_moments
@@ -32,16 +30,6 @@ from headway.profiler.streaming.task_times import (
 from headway.profiler.streaming.times_at_age import StageTimes, by_run
 
 _SHORTEST_S = 1e-6
-
-
-class _Costs(NamedTuple):
-    """Times of a task: without rows, per row, per shuffle partition and per row of state [s]."""
-
-    fixed_s: float
-    per_row_s: float
-    separation: Separation
-    per_partition_s: float = 0.0
-    per_state_row_s: float = 0.0
 
 
 def fit_stage(
@@ -85,9 +73,8 @@ def _fit_stage(
     stage: StageRuns, times: StageTimes, earlier_stages: Sequence[StageProfile]
 ) -> StageProfile:
     last_run, sample = stage.runs[-1], stage.samples[0]
-    costs = _costs(stage, times, earlier_stages)
     rule, num_source_tasks = stage.tasks_rule
-    return StageProfile(
+    without_costs = StageProfile(
         name=f"stage {stage.stage_index}",
         work=stage.work,
         level=sample.level,
@@ -97,30 +84,40 @@ def _fit_stage(
         source_tasks=stage.source_tasks,
         resources=last_run.resources.get(stage.samples[-1].resource_profile_id),
         rows=stage.rows_law,
-        task_fixed_s=float(costs.fixed_s),
-        task_per_row_s=float(costs.per_row_s),
-        task_per_partition_s=costs.per_partition_s,
-        task_per_state_row_s=costs.per_state_row_s,
+        task_fixed_s=0.0,
+        task_per_row_s=0.0,
         task_noise_ratio=task_noise_ratio(stage, times),
         hot_share_ratio=stage.hot_share_ratio,
-        separation=costs.separation if stage.has_tasks else Separation.TOTALS,
+        separation=Separation.TOTALS,
     )
-
-
-def _costs(stage: StageRuns, times: StageTimes, earlier_stages: Sequence[StageProfile]) -> _Costs:
-    task_mean_s, weights = np.maximum(times.task_mean_s, _SHORTEST_S), stage.weights
     if stage.cost_terms is not None:
-        return _costs_of_terms(stage, times, stage.cost_terms, task_mean_s)
+        fitted = _by_batches(without_costs, stage, times, stage.cost_terms)
+    else:
+        fixed_s, per_row_s, separation = _costs(stage, times, earlier_stages)
+        fitted = replace(
+            without_costs,
+            task_fixed_s=float(fixed_s),
+            task_per_row_s=float(per_row_s),
+            separation=separation,
+        )
+    return fitted if stage.has_tasks else replace(fitted, separation=Separation.TOTALS)
+
+
+def _costs(
+    stage: StageRuns, times: StageTimes, earlier_stages: Sequence[StageProfile]
+) -> tuple[float, float, Separation]:
+    """Times of a task without rows and per row [s], and what tells them apart."""
+    task_mean_s, weights = np.maximum(times.task_mean_s, _SHORTEST_S), stage.weights
     mean_s, mean_rows = weighted_mean(task_mean_s, weights), stage.mean_rows
     if stage.has_unequal_tasks:
         covariances_s, variances = times.rows_time_covariance_s, stage.rows_variances
         slope_s = sum(covariances_s.tolist()) / sum(variances.tolist())
         per_row_s = float(np.clip(slope_s, 0.0, mean_s / mean_rows))
-        return _Costs(mean_s - per_row_s * mean_rows, per_row_s, Separation.TASKS)
+        return mean_s - per_row_s * mean_rows, per_row_s, Separation.TASKS
     empty = without_rows(stage, times, 0.0)
     if empty is not None:
         fixed_s = min(empty[0], mean_s)
-        return _Costs(fixed_s, (mean_s - fixed_s) / mean_rows, Separation.EMPTY)
+        return fixed_s, (mean_s - fixed_s) / mean_rows, Separation.EMPTY
     # Launch, deserialization and the state commit are fixed time; the rest is for rows.
     fixed_s = weighted_mean(np.minimum(parts_s(stage, times), task_mean_s), weights)
     per_row_s = (mean_s - fixed_s) / mean_rows
@@ -131,21 +128,28 @@ def _costs(stage: StageRuns, times: StageTimes, earlier_stages: Sequence[StagePr
         total_s = fixed_s + per_row_s * mean_rows
         per_row_s = min(per_row_s, dearest_s)
         fixed_s = total_s - per_row_s * mean_rows
-    return _Costs(fixed_s, per_row_s, Separation.PARTS)
+    return fixed_s, per_row_s, Separation.PARTS
 
 
-def _costs_of_terms(
-    stage: StageRuns, times: StageTimes, terms: CostTerms, task_mean_s: Array
-) -> _Costs:
-    """The costs that batches of several sizes tell apart."""
+def _by_batches(
+    without_costs: StageProfile, stage: StageRuns, times: StageTimes, terms: CostTerms
+) -> StageProfile:
+    """The stage with the costs that batches of several sizes tell apart."""
+    task_mean_s = np.maximum(times.task_mean_s, _SHORTEST_S)
     prior = _prior(stage, times, terms) if stage.has_tasks else None
     fixed_s, per_row_s, *extra_costs_s = relative_huber(
         terms.columns, task_mean_s, stage.weights, prior
     ).tolist()
     # The state is known as a whole, of which the stage has a part.
     per_state_row_s = terms.state_share * extra_costs_s.pop() if terms.tells_state else 0.0
-    per_partition_s = extra_costs_s.pop() if terms.tells_partitions else 0.0
-    return _Costs(fixed_s, per_row_s, Separation.BATCHES, per_partition_s, per_state_row_s)
+    return replace(
+        without_costs,
+        task_fixed_s=fixed_s,
+        task_per_row_s=per_row_s,
+        task_per_partition_s=extra_costs_s.pop() if terms.tells_partitions else 0.0,
+        task_per_state_row_s=per_state_row_s,
+        separation=Separation.BATCHES,
+    )
 
 
 def _handover_s(stage: StageRuns, times: StageTimes, fitted: StageProfile) -> float:

@@ -63,7 +63,7 @@ class StageRuns:
     @cached_property
     def samples(self) -> list[StageSample]:
         """The stage in each of them."""
-        return [batch.stages[self.stage_index] for batch in self.batches]
+        return [sample for run in self.runs for sample in self._samples_of(run)]
 
     @cached_property
     def weights(self) -> Array:
@@ -145,7 +145,8 @@ class StageRuns:
         if not (is_spread(task_rows) and is_spread(task_rows * without_feedback(runs))):
             return None
         terms = [np.ones_like(task_rows), task_rows]
-        partitions = _partitions_written(runs, self.stage_index)
+        written = [float(_num_readers(run, self.stage_index)) for run in runs]
+        partitions = np.repeat(written, [len(run.batches) for run in runs])
         tells_partitions = _is_separable(partitions, np.column_stack(terms))
         if tells_partitions:
             terms.append(partitions)
@@ -167,11 +168,6 @@ class StageRuns:
         )
 
     @cached_property
-    def runs_code_of_users(self) -> bool:
-        """Whether it runs Python, or an operator that calls functions of the user."""
-        return runs_code_of_users(self.samples)
-
-    @cached_property
     def runs_own_operators(self) -> bool:
         """Whether it is known to run Spark's own operators only."""
         return runs_own_operators(self.samples)
@@ -179,7 +175,9 @@ class StageRuns:
     @cached_property
     def has_unequal_tasks(self) -> bool:
         """Whether the rows of its tasks show what a row costs (E2)."""
-        return not self.runs_code_of_users and is_spread_within(self.rows_variances, self.task_rows)
+        return not runs_code_of_users(self.samples) and is_spread_within(
+            self.rows_variances, self.task_rows
+        )
 
     def almost_empty(self, task_mean_s: Array, empty_task_s: Array) -> list[AlmostEmpty]:
         """It in batches without rows that have its stages, and that do not compile its code.
@@ -204,7 +202,8 @@ class StageRuns:
             for batch_index, (run_index, run, batch) in enumerate(without_rows)
             if batch.signature == self.batches[0].signature
             and batch.stages[self.stage_index].has_tasks
-            and (batch.batch_id > 0 or not self._first_one_compiles(run))
+            # The first one compiles the code that later ones run; its own operators may be missing.
+            and (batch.batch_id > 0 or not runs_own_operators(self._samples_of(run)))
         ]
 
     @cached_property
@@ -252,12 +251,8 @@ class StageRuns:
     def _batch_rows(self) -> Array:
         return np.array([batch.num_rows for batch in self.batches], dtype=np.float64)
 
-    def _first_one_compiles(self, run: QueryRun) -> bool:
-        """Whether the first batch of a query compiles the code that later ones run.
-
-        Its own operators may not be in the log.
-        """
-        return runs_own_operators([batch.stages[self.stage_index] for batch in run.batches])
+    def _samples_of(self, run: QueryRun) -> list[StageSample]:
+        return [batch.stages[self.stage_index] for batch in run.batches]
 
 
 def runs_own_operators(samples: Sequence[StageSample]) -> bool:
@@ -300,11 +295,6 @@ def _num_readers(run: QueryRun, stage_index: int) -> int:
     behind = run.batches[0].stages[stage_index + 1 : stage_index + 2]
     followed = any(stage.has_parents for stage in behind)
     return run.configuration.shuffle_partitions if followed else 0
-
-
-def _partitions_written(runs: Sequence[QueryRun], stage_index: int) -> Array:
-    written = [_num_readers(run, stage_index) for run in runs]
-    return np.repeat(np.array(written, dtype=np.float64), [len(run.batches) for run in runs])
 
 
 def _is_separable(column: Array, terms: Array) -> bool:

@@ -13,9 +13,10 @@ from headway.domain import Drift
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
-from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample, batches_of
+from headway.profiler.streaming.samples import BatchSample, QueryRun, batches_of
 
 _WITH_STAGES = "add_batch"
+_OF_SAMPLES = ("task_mean_s", "task_sd_s", "outside_run_s", "rows_time_covariance_s", "span_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,29 +41,23 @@ class StageTimes:
         """The times as recorded."""
         batches, empty_batches = batches_of(runs), _without_rows(runs)
         samples = [batch.stages[stage_index] for batch in batches]
-        empty_samples = [_stage_of(batch, stage_index) for batch in empty_batches]
+        empty_task_s = [
+            batch.stages[stage_index].task_mean_s if stage_index < len(batch.stages) else None
+            for batch in empty_batches
+        ]
         return cls(
-            task_mean_s=np.array([sample.task_mean_s for sample in samples]),
-            task_sd_s=np.array([sample.task_sd_s for sample in samples], dtype=np.float64),
-            outside_run_s=np.array([sample.outside_run_s for sample in samples]),
-            rows_time_covariance_s=np.array([sample.rows_time_covariance_s for sample in samples]),
-            span_s=np.array([sample.span_s for sample in samples]),
+            **{
+                name: np.array([getattr(sample, name) for sample in samples], dtype=np.float64)
+                for name in _OF_SAMPLES
+            },
             state_commit_s=np.array([batch.state_commit_s for batch in batches]),
-            empty_task_s=np.array(
-                [None if sample is None else sample.task_mean_s for sample in empty_samples],
-                dtype=np.float64,
-            ),
+            empty_task_s=np.array(empty_task_s, dtype=np.float64),
         )
 
     def over(self, factors: Array, empty_factors: Array) -> StageTimes:
         """All times over a factor for each batch, and for each batch without rows."""
         return StageTimes(
-            task_mean_s=self.task_mean_s / factors,
-            task_sd_s=self.task_sd_s / factors,
-            outside_run_s=self.outside_run_s / factors,
-            rows_time_covariance_s=self.rows_time_covariance_s / factors,
-            span_s=self.span_s / factors,
-            state_commit_s=self.state_commit_s / factors,
+            **{name: getattr(self, name) / factors for name in (*_OF_SAMPLES, "state_commit_s")},
             empty_task_s=self.empty_task_s / empty_factors,
         )
 
@@ -161,7 +156,3 @@ def _factors_at(drift: Drift, ages_s: Array) -> Array:
 
 def _without_rows(runs: Sequence[QueryRun]) -> list[BatchSample]:
     return [batch for run in runs for batch in run.without_rows]
-
-
-def _stage_of(batch: BatchSample, stage_index: int) -> StageSample | None:
-    return batch.stages[stage_index] if stage_index < len(batch.stages) else None

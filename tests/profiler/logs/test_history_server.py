@@ -21,9 +21,8 @@ from threading import Thread
 import pytest
 
 from headway.profiler.logs.limits import UnpackLimits
-from headway.profiler.logs.patience import Patience
 from headway.profiler.logs.sources import find_event_logs
-from headway.profiler.logs.unpacking import Unpacked, unpack
+from headway.profiler.logs.unpacking import Unpacker, unpack
 from tests.profiler.event_log import write_plain, write_rolling
 
 STARTS_WITHIN_S = 60.0
@@ -131,7 +130,7 @@ def test_a_real_history_server_sends_every_attempt_of_an_application(
     ]
     calls: list[tuple[int, int]] = []
     result = unpack(logs, tmp_path, on_progress=lambda *now: calls.append(now))
-    assert result == (dict(enumerate(logs)), {}, ())
+    assert (result.logs, result.pending, result.failures) == (dict(enumerate(logs)), {}, [])
     for number, lines in enumerate((GROWING, SECOND, FIRST)):
         assert text_of(tmp_path / f"app={number}").splitlines() == lines
     assert [log.in_progress for log in logs] == [True, False, False]
@@ -243,7 +242,7 @@ APPLICATION = json.dumps({"id": "app-1", "attempts": [{"completed": True}]}).enc
 API = "/api/v1/applications/app-1"
 
 
-def unpacked(address: str, folder: Path, limits: UnpackLimits | None = None) -> Unpacked:
+def unpacked(address: str, folder: Path, limits: UnpackLimits | None = None) -> Unpacker:
     logs, failures = find_event_logs([address])
     assert failures == ()
     return unpack(logs, folder, limits=limits or UnpackLimits())
@@ -403,10 +402,8 @@ def test_a_server_that_drips_is_not_waited_for(
     answer: Answer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        "headway.profiler.logs.history_server.PATIENCE",
-        Patience(first_s=0.5, least_bytes_per_s=1000.0),
-    )
+    monkeypatch.setattr("headway.profiler.logs.patience.FIRST_S", 0.5)
+    monkeypatch.setattr("headway.profiler.logs.patience._LEAST_BYTES_PER_S", 1000.0)
     server.answers = {API: sends(APPLICATION, "application/json"), path: answer}
     address = f"http://{server.host}/history/app-1"
     began_s = time.monotonic()
@@ -424,10 +421,8 @@ def test_a_server_that_drips_is_not_waited_for(
 def test_a_slow_server_that_keeps_its_rate_is_waited_for(
     server: SmallServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "headway.profiler.logs.history_server.PATIENCE",
-        Patience(first_s=0.3, least_bytes_per_s=100.0),
-    )
+    monkeypatch.setattr("headway.profiler.logs.patience.FIRST_S", 0.3)
+    monkeypatch.setattr("headway.profiler.logs.patience._LEAST_BYTES_PER_S", 100.0)
     body = zipped({"app-1": '{"Event":"SparkListenerLogStart"}\n'})
 
     def slowly(handler: BaseHTTPRequestHandler) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,10 @@ import pytest
 import headway
 from headway.profiler.coverage import gaps
 from headway.profiler.logs.limits import DEFAULT_LIMITS, UnpackLimits
+from headway.profiler.logs.log_codecs import lz4_blocks
 from headway.profiler.logs.sources import EventLog, find_event_logs
-from headway.profiler.logs.spark_codecs import lz4_blocks
 from headway.profiler.logs.through_spark import unpack_with_spark
-from headway.profiler.logs.unpacking import Unpacked, unpack
+from headway.profiler.logs.unpacking import Progress, Unpacker, unpack
 from tests.profiler.event_log import write_gzip, write_plain, write_rolling, write_zstd
 
 if TYPE_CHECKING:
@@ -56,11 +57,11 @@ def unpack_all(
     sources: Sequence[str | Path],
     work_folder: Path,
     limits: UnpackLimits = DEFAULT_LIMITS,
-) -> Unpacked:
+) -> Unpacker:
     found = find_event_logs(sources)
     assert found.failures == ()
-    pending = unpack(found.logs, work_folder, limits=limits)
-    result = unpack_with_spark(spark, pending, work_folder, limits=limits)
+    result = unpack(found.logs, work_folder, limits=limits)
+    unpack_with_spark(spark, result)
     assert result.pending == {}
     folders = {path.name for path in work_folder.iterdir()}
     assert folders == {f"app={number}" for number in result.logs}
@@ -82,7 +83,7 @@ def test_every_codec_of_spark_is_read_whatever_the_file_is_called(
 ) -> None:
     path = write(codec, TEXT.encode(), tmp_path / "log").rename(tmp_path / "é\nlog\udcff")
     result = unpack_all(spark, [path], tmp_path / "work")
-    assert result.failures == ()
+    assert result.failures == []
     assert text_of(tmp_path / "work") == TEXT
     assert result.logs[0].files == (path,)
     assert spark.read.text(str(tmp_path / "work")).count() == len(LINES)
@@ -119,7 +120,7 @@ def test_what_came_before_a_cut_or_a_damage_stands(
     assert TEXT.startswith(text_of(tmp_path / "work"))
     assert len(text_of(tmp_path / "work")) > 0.4 * len(TEXT) - 66_000
     path.write_bytes(whole[:middle] + bytes(200) + whole[middle + 200 :])
-    assert unpack_all(spark, [path], tmp_path / "again").failures == ()
+    assert unpack_all(spark, [path], tmp_path / "again").failures == []
     assert len(text_of(tmp_path / "again")) > 0.4 * len(TEXT) - 66_000
 
 
@@ -151,7 +152,7 @@ def test_sparks_codecs_are_read_inside_zips(
         archive.write(write("lz4", TEXT.encode(), tmp_path / "log"), "app-1.lz4")
         archive.writestr("app-2", LINES[0])
     result = unpack_all(spark, [tmp_path / "logs.zip"], tmp_path / "work")
-    assert result.failures == ()
+    assert result.failures == []
     assert text_of(tmp_path / "work", 0) == TEXT
     assert text_of(tmp_path / "work", 1) == LINES[0]
 
@@ -219,7 +220,7 @@ def test_hadoop_patterns_and_parts_name_logs_as_local_ones_do(
     for number, sources in enumerate((parts, [uri(folder), *parts], *patterns)):
         work_folder = tmp_path / f"work-{number}"
         result = unpack_all(spark, sources, work_folder)
-        assert result.failures == ()
+        assert result.failures == []
         assert [log.name for log in result.logs.values()] == [uri(folder)]
         assert text_of(work_folder) == TEXT
         assert result.logs[0].in_progress
@@ -283,6 +284,8 @@ def test_a_session_without_a_jvm_in_reach_reads_what_python_can(tmp_path: Path) 
     # That of Spark Connect needs packages that Headway does not; it lacks the attribute alike.
     session: Any = object()
     log = EventLog(name="log", files=(), in_progress=False, compacted=False)
-    done, pending, failures = unpack_with_spark(session, Unpacked({0: log}, {1: log}, ()), tmp_path)
-    assert (done, pending) == ({0: log}, {})
-    assert "Spark Connect" in failures[0].why
+    unpacker = Unpacker(tmp_path, DEFAULT_LIMITS, Progress((), None), numbers=count(2))
+    unpacker.logs, unpacker.pending = {0: log}, {1: log}
+    unpack_with_spark(session, unpacker)
+    assert (unpacker.logs, unpacker.pending) == ({0: log}, {})
+    assert "Spark Connect" in unpacker.failures[0].why

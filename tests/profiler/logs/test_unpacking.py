@@ -16,7 +16,7 @@ import headway
 from headway.profiler.logs.event_logs import HadoopFile
 from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import EventLog, find_event_logs
-from headway.profiler.logs.unpacking import Unpacked, unpack
+from headway.profiler.logs.unpacking import Unpacker, unpack
 from tests.profiler.event_log import write_gzip, write_plain, write_rolling, write_zstd
 
 LINES = [f'{{"Event":"SparkListenerTaskEnd","Stage ID":{number}}}' for number in range(2000)]
@@ -26,7 +26,7 @@ TEXT = "".join(f"{line}\n" for line in LINES)
 def unpacked(source: str | Path, work_folder: Path) -> str:
     found = find_event_logs([source])
     result = unpack(found.logs, work_folder)
-    assert (found.failures, result.failures, result.pending) == ((), (), {})
+    assert (found.failures, result.failures, result.pending) == ((), [], {})
     assert result.logs == {0: found.logs[0]}
     return text_of(work_folder / "app=0")
 
@@ -36,7 +36,7 @@ def text_of(folder: Path) -> str:
     return "".join(part.read_text(encoding="utf-8") for part in parts)
 
 
-def refusal(result: Unpacked, work_folder: Path) -> tuple[str, str]:
+def refusal(result: Unpacker, work_folder: Path) -> tuple[str, str]:
     """The one failure, which must leave nothing behind."""
     assert (result.logs, result.pending) == ({}, {})
     assert [path for path in work_folder.rglob("*") if not path.is_dir()] == []
@@ -215,7 +215,8 @@ def test_what_only_spark_fetches_is_left_for_it(tmp_path: Path) -> None:
             name="x", files=(HadoopFile("hdfs://host/x"),), in_progress=False, compacted=False
         ),
     )
-    assert unpack(logs, tmp_path / "work") == ({}, dict(enumerate(logs)), ())
+    result = unpack(logs, tmp_path / "work")
+    assert (result.logs, result.pending, result.failures) == ({}, dict(enumerate(logs)), [])
     assert list((tmp_path / "work").iterdir()) == []
 
 
@@ -246,7 +247,7 @@ def test_a_bomb_is_stopped_by_its_ratio_and_leaves_nothing(
     assert "over 500 times as much" in why
     assert "unpack to" in why
     # Little is no bomb.
-    assert unpack(logs, tmp_path / "again").failures == ()
+    assert unpack(logs, tmp_path / "again").failures == []
 
 
 def test_the_default_limits_stop_a_bomb_early_and_let_a_repetitive_log_pass(
@@ -266,7 +267,7 @@ def test_the_default_limits_stop_a_bomb_early_and_let_a_repetitive_log_pass(
     repetitive = tmp_path / "repetitive"
     repetitive.write_bytes(gzip.compress(block * 9000))
     assert repetitive.stat().st_size * 30 < len(block) * 9000 > 64 * 2**20
-    assert unpack(find_event_logs([repetitive]).logs, tmp_path / "again").failures == ()
+    assert unpack(find_event_logs([repetitive]).logs, tmp_path / "again").failures == []
 
 
 @pytest.mark.parametrize("write", [write_zstd, write_zip, write_rolling])
@@ -278,7 +279,7 @@ def test_a_log_may_not_be_larger_than_allowed(
     _, why = refusal(unpack(logs, tmp_path / "work", limits=limits), tmp_path / "work")
     assert "more than 94.6 KiB when unpacked" in why
     exact = UnpackLimits(max_bytes=len(TEXT))
-    assert unpack(logs, tmp_path / "again", limits=exact).failures == ()
+    assert unpack(logs, tmp_path / "again", limits=exact).failures == []
 
 
 def test_the_disk_is_never_filled(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from headway.models.job.switches import without_coalescing
 from headway.models.stages.coalescing import coalesced_tasks
 from headway.planner.tasks import with_usual_tasks
 from headway.profiler.plan_text import read_plan
-from headway.profiler.streaming.adaptive_settings import adaptive_settings
+from headway.profiler.streaming.adaptive import adaptive_settings
 from tests.profiler.event_log import AppLog, Query, Stage, write_plain
 
 RULE = Coalescing(exchange_bytes_per_row=100.0, advisory_bytes=2**26, smallest_bytes=2**20)

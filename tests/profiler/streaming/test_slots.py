@@ -13,7 +13,7 @@ from headway.api.profile import profile_and_tables
 from headway.domain import ApplicationProfile, Configuration
 from headway.errors import InputError
 from headway.profiler.stage_totals import StageTotals, most_waited_for
-from headway.profiler.streaming.slots import SlotsSeen, slots_seen
+from headway.profiler.streaming.slots import setting_seen
 from headway.report.profiles import profile_summary
 from headway.report.sheet_text import sheet_text
 from headway.report.stream import stream_sheet
@@ -98,27 +98,32 @@ def test_all_slots_in_use_need_no_note(tmp_path: Path) -> None:
     assert not slot_notes(profile)
 
 
-def slots_of(properties: dict[str, str], cores: int, *at_once: int | None) -> SlotsSeen:
-    """Slots of an executor by the most tasks at once of some stages."""
+def slots_of(
+    properties: dict[str, str], cores: int, *at_once: int | None
+) -> tuple[int | None, list[str]]:
+    """Tasks at once on an executor by the most of some stages, and notes."""
     stages: list[dict[str, Any]] = [
         {"most_at_once": number, "resource_profile_id": 0} for number in at_once
     ]
-    return slots_seen(properties, {0: (1, cores)}, stages, {})
+    setting, _, notes = setting_seen(
+        properties, {0: (1, cores)}, stages, {}, shuffle_partitions=4, trigger_s=1.0
+    )
+    return setting.tasks_per_executor, notes
 
 
 def test_few_or_unlike_stages_show_no_limit() -> None:
-    assert slots_of({}, 8, 2, 2, None).tasks_per_executor is None
-    assert slots_of({}, 8, 2, 3, 4, 5, 6, 7).tasks_per_executor is None
-    assert slots_of({}, 8, 2, 2, 2, 1).tasks_per_executor == 2
-    assert slots_of({"spark.task.cpus": "4"}, 8, 2, 2, 2).tasks_per_executor is None
+    assert slots_of({}, 8, 2, 2, None)[0] is None
+    assert slots_of({}, 8, 2, 3, 4, 5, 6, 7)[0] is None
+    assert slots_of({}, 8, 2, 2, 2, 1)[0] == 2
+    assert slots_of({"spark.task.cpus": "4"}, 8, 2, 2, 2)[0] is None
 
 
 def test_contradictions_are_noted() -> None:
-    seen = slots_of(GPU, 8, 5, 6, 8)
-    assert seen.tasks_per_executor is None
-    assert "but 8 ran at once" in seen.notes[0]
-    shared = slots_of({"spark.task.cpus": "0.5"}, 2, 5, 5, 5)
-    assert "more than the 4 that spark.task.cpus=0.5 has room for" in shared.notes[0]
+    limit, notes = slots_of(GPU, 8, 5, 6, 8)
+    assert limit is None
+    assert "but 8 ran at once" in notes[0]
+    _, notes = slots_of({"spark.task.cpus": "0.5"}, 2, 5, 5, 5)
+    assert "more than the 4 that spark.task.cpus=0.5 has room for" in notes[0]
 
 
 @pytest.mark.parametrize(
@@ -168,9 +173,9 @@ def test_an_amount_of_a_task_alone_is_the_likely_cause(tmp_path: Path) -> None:
 
 def test_more_tasks_than_whole_cores_are_only_believed_of_shares_of_cores() -> None:
     """The driver notes the end of a task late: the next one seems to run beside it."""
-    assert slots_of({"spark.task.cpus": "1"}, 1, 2, 2, 2, 2).notes == ()
-    assert slots_of({}, 1, 2, 2, 2, 2).notes == ()
-    (note,) = slots_of({"spark.task.cpus": "0.5"}, 1, 3, 3, 3, 3).notes
+    assert slots_of({"spark.task.cpus": "1"}, 1, 2, 2, 2, 2)[1] == []
+    assert slots_of({}, 1, 2, 2, 2, 2)[1] == []
+    _, (note,) = slots_of({"spark.task.cpus": "0.5"}, 1, 3, 3, 3, 3)
     assert "up to 3 tasks ran at once on an executor of 1 core" in note
 
 

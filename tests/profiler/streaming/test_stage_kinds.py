@@ -15,16 +15,18 @@ from headway.api.results import as_text
 from headway.domain import TasksRule
 from headway.errors import InputError
 from headway.planner.tasks import with_source_partitions
-from headway.profiler.event_parts import Accumulable, RddInfo, StageInfo
 from headway.profiler.operators import (
     Operator,
     PlanOperators,
+    note_operators,
+    operators_of_stage,
+    plan_operators,
     reads_operators,
     rows_metric_ids,
     scopes,
 )
-from headway.profiler.plan_nodes import PlanMetric, PlanNode, PlanNodeFacts
-from headway.profiler.schema import BatchOf
+from headway.profiler.plan_nodes import PlanMetric, PlanNode
+from headway.profiler.schema import Accumulable, BatchOf, RddInfo, StageInfo
 from headway.profiler.streaming.stage_kinds import (
     StageKind,
     kinds_of_batch,
@@ -167,7 +169,7 @@ def test_without_operators_stages_differ_by_level(tmp_path: Path) -> None:
 def _node(name: str, metric_id: int, *children: PlanNode, location: str | None = None) -> PlanNode:
     return PlanNode(
         name=name,
-        facts=PlanNodeFacts(location=location),
+        metadata={"Location": location},
         metrics=[PlanMetric(name="number of output rows", accumulator_id=metric_id)],
         children=list(children),
     )
@@ -181,18 +183,20 @@ PLAN = _node(
 
 
 def test_operators_are_those_whose_metrics_a_stage_updates() -> None:
-    operators = PlanOperators()
-    operators.note_plan(PLAN, is_replanned=False)
+    operators = dict(plan_operators(PLAN, is_replanned=False))
     # Adaptive execution keeps the scans, but not the join.
     joined = _node("BroadcastHashJoin", 9, *(PLAN.children or ()))
-    operators.note_plan(joined, is_replanned=True)
-    assert [(operator.name, operator.table) for operator in operators.of_stage((3, 2))] == [
+    note_operators(operators, plan_operators(joined, is_replanned=True))
+    scanned, joined_late, of_all = (
+        operators_of_stage(operators, ids) for ids in ((3, 2), (9, 7), (1, 2, 3, 4, 5))
+    )
+    assert [(operator.name, operator.table) for operator in scanned] == [
         ("Scan json", "in"), ("Exchange", None),
     ]  # fmt: skip
-    assert [(operator.name, operator.table) for operator in operators.of_stage((9, 7))] == [
+    assert [(operator.name, operator.table) for operator in joined_late] == [
         ("BroadcastHashJoin", "products")
     ]
-    assert {operator.is_replanned for operator in operators.of_stage((1, 2, 3, 4, 5))} == {False}
+    assert {operator.is_replanned for operator in of_all} == {False}
 
 
 def test_plans_that_differ_in_numbers_are_one_and_other_tables_are_not() -> None:
@@ -200,23 +204,24 @@ def test_plans_that_differ_in_numbers_are_one_and_other_tables_are_not() -> None
         of_files = _node("Scan json ", metric_id, location=f"InMemoryFileIndex[{place}]")
         return _node("Filter", metric_id + 1, of_files)
 
-    operators = PlanOperators()
+    operators: PlanOperators = {}
     for metric_id, place in ((10, "s3://lake/in"), (20, "s3://lake/in"), (30, "s3://lake/out")):
-        operators.note_plan(scan(metric_id, place), is_replanned=False)
-    first, second, third = (operators.of_stage((at, at + 1)) for at in (10, 20, 30))
+        note_operators(operators, plan_operators(scan(metric_id, place), is_replanned=False))
+    first, second, third = (operators_of_stage(operators, (at, at + 1)) for at in (10, 20, 30))
     assert first == second
     assert [operator.table for operator in first] == ["in", None]
     assert [operator.table for operator in third] == ["out", None]
 
 
 def test_parts_of_a_log_add_up_in_any_order() -> None:
-    first, second = PlanOperators(), PlanOperators()
-    first.note_plan(PLAN, is_replanned=False)
-    second.note_plan(_node("BroadcastHashJoin", 9, *(PLAN.children or ())), is_replanned=True)
-    one_way, other_way = PlanOperators(), PlanOperators()
+    joined = _node("BroadcastHashJoin", 9, *(PLAN.children or ()))
+    first = dict(plan_operators(PLAN, is_replanned=False))
+    second = dict(plan_operators(joined, is_replanned=True))
+    one_way: PlanOperators = {}
+    other_way: PlanOperators = {}
     for sum_of, parts in ((one_way, (first, second)), (other_way, (second, first))):
         for part in parts:
-            sum_of.add(part)
+            note_operators(sum_of, part.items())
     assert one_way == other_way
 
 
@@ -228,9 +233,8 @@ def _record(stage_id: int, **values: Any) -> dict[str, Any]:
 
 
 def test_stages_of_one_kind_differ_by_their_place_in_the_plan() -> None:
-    operators = PlanOperators()
-    operators.note_plan(PLAN, is_replanned=False)
-    left, right = (operators.of_stage(ids) for ids in ((2, 3), (4, 5)))
+    operators = dict(plan_operators(PLAN, is_replanned=False))
+    left, right = (operators_of_stage(operators, ids) for ids in ((2, 3), (4, 5)))
     for first, second in ((left, right), (right, left)):
         batch = [_record(8, operators=first), _record(9, operators=second)]
         rank_of = {kind.rank: stage_id for stage_id, kind in kinds_of_batch(batch, {}).items()}

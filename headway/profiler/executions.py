@@ -1,22 +1,25 @@
-"""What the actions of a micro-batch write, as their plans say: a table, a folder or a topic.
+"""What SQL executions read and write: number of files, and a table, a folder or a topic in words.
 
-In `foreachBatch`, each action is an SQL execution of its own. Some commands, such as a merge into a
-Delta table, run further executions inside, which only their times tell.
+In `foreachBatch`, each action of a micro-batch is an execution of its own. Some commands, such as a
+merge into a Delta table, run further executions inside, which only their times tell.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import msgspec
 
-from headway.profiler.plan_nodes import last_folder
-from headway.profiler.schema import SqlExecutionEnd, SqlExecutionStart
+from headway.profiler.ids import latest
+from headway.profiler.plan_nodes import PlanNode, in_pre_order, last_folder
+from headway.profiler.schema import BatchOf, SqlExecution, SqlUpdate
 from headway.redaction import redact
 
 # Bounds memory regardless of how long a query ran.
-_MOST_EXECUTIONS = 50_000
+_MOST_EXECUTIONS, _MOST_SCANS, _MOST_VALUES = 50_000, 5_000, 50_000
+_FILES_READ, _BYTES_READ = "number of files read", "size of files read"
+_FILES_WRITTEN = "number of written files"
 _LONGEST_SECTION = 20_000
 _VERBS = {
     "MergeIntoCommand": "merge into",
@@ -84,41 +87,90 @@ def _last_name(table: str) -> str:
     return table.replace("`", "").rpartition(".")[2]
 
 
-class Writes(msgspec.Struct):
-    """Starts of executions and ends, by execution.
+class Executions(msgspec.Struct):
+    """SQL executions of a log, and the operators in those of batches that count files.
 
-    A start has the outermost execution that it is part of, its time [ms], and of those of some
-    batches what it writes itself.
+    ``starts`` have, by execution, the outermost execution that it is part of, its time [ms], and
+    of those of some batches what it writes itself. ``scans`` are the accumulators of the number of
+    files and of their bytes, and the batch; ``writers`` those of the number of files that actions
+    in `foreachBatch` write; ``values`` are those of the driver's accumulators by id.
     """
 
     starts: dict[int, tuple[int, int, str | None]] = {}
     ends_ms: dict[int, int] = {}
+    scans: set[tuple[int, int, BatchOf]] = set()
+    writers: set[tuple[int, BatchOf]] = set()
+    values: dict[int, int] = {}
 
-    def note_start(self, event: SqlExecutionStart, *, reads_plan: bool) -> None:
+    def note_start(self, event: SqlExecution, *, reads_plan: bool) -> None:
         """An execution that began; those inside a command need not say of which batch they are."""
         execution_id, root_id = event.execution_id, event.root_execution_id
-        if execution_id is not None and root_id is not None and event.started_ms is not None:
+        if execution_id is not None and root_id is not None and event.at_ms is not None:
             write = write_in_words(event.plan or "") if reads_plan else None
-            self.starts[execution_id] = root_id, event.started_ms, write
+            self.starts[execution_id] = root_id, event.at_ms, write
 
-    def note_end(self, event: SqlExecutionEnd) -> None:
-        if event.execution_id is not None and event.ended_ms is not None:
-            self.ends_ms[event.execution_id] = event.ended_ms
+    def note_end(self, event: SqlExecution) -> None:
+        if event.execution_id is not None and event.at_ms is not None:
+            self.ends_ms[event.execution_id] = event.at_ms
 
-    def add(self, other: Writes) -> None:
+    def note_plan(self, plan: PlanNode, batch: BatchOf) -> None:
+        """The plan of a batch, whose operators may read or write files."""
+        for node, _ in in_pre_order(plan):
+            ids = {metric.name: metric.accumulator_id for metric in node.metrics or () if metric}
+            num_files_id, size_bytes_id = ids.get(_FILES_READ), ids.get(_BYTES_READ)
+            if num_files_id is not None and size_bytes_id is not None:
+                self.scans.add((num_files_id, size_bytes_id, batch))
+            if (num_written_id := ids.get(_FILES_WRITTEN)) is not None:
+                self.writers.add((num_written_id, batch))
+
+    def note_values(self, updates: SqlUpdate) -> None:
+        accumulator_values = self.values
+        for pair in updates.values or ():
+            if pair is not None and len(pair) == 2:
+                accumulator_id, value = pair
+                if accumulator_id is None or value is None:
+                    continue
+                if value > accumulator_values.get(accumulator_id, 0):
+                    accumulator_values[accumulator_id] = value
+
+    def add(self, other: Executions) -> None:
         """Data from another part of the log."""
         self.starts |= other.starts
         self.ends_ms |= other.ends_ms
-        self.leave_out_old()
+        self.scans |= other.scans
+        self.writers |= other.writers
+        for accumulator_id, value in other.values.items():
+            self.values[accumulator_id] = max(value, self.values.get(accumulator_id, value))
 
     def leave_out_old(self) -> None:
-        """Keep the latest; ids increase."""
-        if len(self.starts) > _MOST_EXECUTIONS:
-            self.starts = dict(sorted(self.starts.items())[-_MOST_EXECUTIONS:])
-        if len(self.ends_ms) > _MOST_EXECUTIONS:
-            self.ends_ms = dict(sorted(self.ends_ms.items())[-_MOST_EXECUTIONS:])
+        self.starts = latest(self.starts, _MOST_EXECUTIONS)
+        self.ends_ms = latest(self.ends_ms, _MOST_EXECUTIONS)
+        if len(self.scans) > _MOST_SCANS:
+            self.scans = set(sorted(self.scans)[-_MOST_SCANS:])
+        if len(self.writers) > _MOST_SCANS:
+            self.writers = set(sorted(self.writers)[-_MOST_SCANS:])
+        self.values = latest(self.values, _MOST_VALUES)
 
-    def of_executions(self) -> dict[int, str]:
+    def files_read(self) -> dict[BatchOf, tuple[int, int]]:
+        """Number and bytes of the files of each batch that reads files in one place; of several,
+        no event shows which one is the stream's.
+        """
+        num_places = Counter(batch for _, _, batch in self.scans)
+        files_by_batch = {
+            batch: (self.values.get(num_files_id, 0), self.values.get(size_bytes_id, 0))
+            for num_files_id, size_bytes_id, batch in self.scans
+            if num_places[batch] == 1
+        }
+        return {batch: files for batch, files in sorted(files_by_batch.items()) if min(files) > 0}
+
+    def files_written(self) -> dict[BatchOf, int]:
+        """Number of files that the actions of each batch wrote."""
+        num_files = Counter[BatchOf]()
+        for num_written_id, batch in sorted(self.writers):
+            num_files[batch] += self.values.get(num_written_id, 0)
+        return dict(num_files)
+
+    def writes(self) -> dict[int, str]:
         """What each execution writes, or the command writes inside which it ran."""
         commands: dict[int, list[tuple[int, str]]] = defaultdict(list)
         for execution_id, (root_id, _, own_write) in sorted(self.starts.items()):
