@@ -80,14 +80,6 @@ class Quota:
         return f"{self.kind} {self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purchasing:
-    """How nodes may be paid for: maximum share of spot nodes, and whether to commit."""
-
-    spot_ratio: float = 0.0
-    commitments: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fleet:
     """Jobs, their needs on each supply, and the limits.
@@ -112,8 +104,8 @@ class Fleet:
         Hours of a day in each period.
     quotas : tuple of Quota
         Limits on nodes.
-    purchasing : Purchasing
-        How nodes may be paid for.
+    spot_ratio, commitments : float, bool
+        How nodes may be paid for: maximum share of spot nodes, and whether to commit.
     budget_per_day : float or None
         Maximum cost per day, of nodes and fees.
     fees_per_day : tuple of float
@@ -129,7 +121,8 @@ class Fleet:
     period_of: Whole
     hours: Array
     quotas: tuple[Quota, ...] = ()
-    purchasing: Purchasing = field(default_factory=Purchasing)
+    spot_ratio: float = 0.0
+    commitments: bool = False
     budget_per_day: float | None = None
     fees_per_day: tuple[float, ...] = ()
 

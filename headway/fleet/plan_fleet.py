@@ -20,7 +20,7 @@ from headway.fleet.compact import compact
 from headway.fleet.infeasible import diagnose
 from headway.fleet.moves import estimated_cost, with_better_moves, with_fewer_open
 from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Mask, Whole
-from headway.fleet.problem import Columns, Goal, Solved, solve, supply_of
+from headway.fleet.problem import Columns, Goal, Solved, columns_where, solve, supply_of
 from headway.fleet.reduced_cost import gains, node_prices, reduced_costs
 
 _FIRST_COLUMNS = 4
@@ -79,8 +79,8 @@ def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 6
     Parameters and errors are those of :func:`plan_fleet`. Jobs that can run nowhere are not served.
     """
     full, fleet = fleet, compact(fleet)
-    columns = Columns.where(fleet.allowed)
-    if not len(columns.job):
+    columns = columns_where(fleet.allowed)
+    if not fleet.allowed.any():
         return plan_of(full, np.full(len(full.jobs), -1, dtype=np.int64), 0.0)
     goal = Goal(penalty=1.0, counts_cost=False, fees_of_served=True)
     max_served = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
@@ -196,7 +196,7 @@ def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
     close_ratio = max(_CLOSE_SHARE * gap_ratio, 1e-7)
     best: Relaxed | None = None
     for _ in range(_MOST_ROUNDS):
-        solved = solve(fleet, Columns.where(column_mask), Goal(), integer=False)
+        solved = solve(fleet, columns_where(column_mask), Goal(), integer=False)
         if solved is None:
             wider = _with_room_for_all(fleet, column_mask)
             if wider is None:
@@ -228,7 +228,7 @@ def _with_room_for_all(fleet: Fleet, column_mask: Mask) -> Mask | None:
     equally_weighted = replace(fleet, weights=np.ones(len(fleet.jobs)))
     goal = Goal(penalty=1.0, counts_cost=False)
     for _ in range(_MOST_ROUNDS):
-        solved = solve(equally_weighted, Columns.where(column_mask), goal, integer=False)
+        solved = solve(equally_weighted, columns_where(column_mask), goal, integer=False)
         assert solved is not None  # leaving every job out is within all limits
         if solved.value <= _NOBODY:
             return column_mask
@@ -269,10 +269,10 @@ def _rounded(fleet: Fleet, relaxed: Relaxed) -> FleetPlan | None:
     """Each job on the supply with the largest share of it in the relaxation, then supplies are
     closed and jobs moved if that is cheaper; None if a limit is exceeded.
     """
-    columns = Columns.where(relaxed.chosen)
+    job_of, supply_of_column = columns_where(relaxed.chosen)
     by_largest_share = np.full(len(fleet.jobs), -1, dtype=np.int64)
     order = np.argsort(relaxed.solved.use, kind="stable")
-    by_largest_share[columns.job[order]] = columns.supply[order]
+    by_largest_share[job_of[order]] = supply_of_column[order]
     node_price = node_prices(fleet, relaxed.solved)
     closed_first = with_better_moves(fleet, with_fewer_open(fleet, by_largest_share), node_price)
     moved_first = with_fewer_open(fleet, with_better_moves(fleet, by_largest_share, node_price))
@@ -288,7 +288,7 @@ def _of_chosen_columns(fleet: Fleet, relaxed: Relaxed, gap_ratio: float) -> Flee
     limit: the integer problem takes a second there, and a minute with all columns. None if none is
     found.
     """
-    columns = Columns.where(relaxed.chosen)
+    columns = columns_where(relaxed.chosen)
     solved = _solved_in_time(fleet, columns, gap_ratio / 2, _TIME_TO_DO_BETTER_S, required=False)
     if solved is None:
         return None
@@ -304,11 +304,11 @@ def _worthwhile(
     In a large fleet, only plans that are better by the gap are considered.
     """
     if rounded is None:
-        return Columns.where(fleet.allowed), math.inf
+        return columns_where(fleet.allowed), math.inf
     left_out = rounded.bill.cost_per_day
     if fleet.allowed.sum() > _SMALL_FLEET:
         left_out *= 1 - gap_ratio
     keep = fleet.allowed & (relaxed.reduced_cost <= left_out - relaxed.bound + _TOLERANCE)
     jobs = np.arange(len(fleet.jobs))
     keep[jobs, rounded.supply_of] = True
-    return Columns.where(keep), math.inf if keep[fleet.allowed].all() else left_out
+    return columns_where(keep), math.inf if keep[fleet.allowed].all() else left_out
