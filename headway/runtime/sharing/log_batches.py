@@ -5,48 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError
 from headway.models.sharing.consolidation import MergePlan, Piece
-from headway.runtime.sharing.files import Files
-from headway.runtime.sharing.log_state import Contents, LogState, Part, ReaderWindows
+from headway.runtime.sharing.files import SparkFiles
+from headway.runtime.sharing.log_state import (
+    Contents,
+    LogState,
+    Part,
+    ReaderWindows,
+    pane_path,
+    window_path,
+)
+
+if TYPE_CHECKING:
+    from headway.runtime.sharing.log_store import SparkStore
 
 Emit: TypeAlias = Literal["exact", "early", "update"]
-
-
-class Store(Protocol):
-    """Operations of a log on data; writing a folder replaces its contents.
-
-    Parts are named by their paths, windows by size and end.
-    """
-
-    def read_again(self) -> None: ...
-
-    def write_batch(self, folder: str) -> tuple[list[int], int | None]: ...
-
-    def write_compacted(self, folder: str, panes: Mapping[int, Sequence[str]]) -> None: ...
-
-    def make_windows(
-        self, folder: str, size_ms: int, ends: Mapping[int, Sequence[str]], keep: Sequence[int]
-    ) -> None: ...
-
-    def make_changed(
-        self, spec: WindowSpec, ends: Sequence[int], before: Sequence[str], now: Sequence[str]
-    ) -> None: ...
-
-    def deliver(self, reader: str, made: Sequence[tuple[int, int]]) -> None: ...
-
-
-def pane_path(folder: str, start_ms: int) -> str:
-    """Path of a pane's part in a folder of the store."""
-    return f"{folder}/pane={start_ms}"
-
-
-def window_path(folder: str, size_ms: int, end_ms: int) -> str:
-    """Path of a kept window in a folder of the store."""
-    return f"{folder}/window={size_ms}-{end_ms}"
 
 
 class WindowLog:
@@ -58,7 +35,7 @@ class WindowLog:
 
     def __init__(
         self,
-        files: Files,
+        files: SparkFiles,
         root: str,
         windows: WindowSet,
         *,
@@ -100,7 +77,9 @@ class WindowLog:
                 raise InputError(f"{spec}: the log has windows of that size with another slide")
         self._wanted[name] = tuple(windows)
 
-    def run_batch(self, batch: int, store: Store, *, watermark_ms: int, query_id: str = "") -> None:
+    def run_batch(
+        self, batch: int, store: SparkStore, *, watermark_ms: int, query_id: str = ""
+    ) -> None:
         """Store a batch, emit due windows, commit; one that is committed is only read again.
 
         ``watermark_ms`` is Spark's for the batch, from the rows of the batches before, and
@@ -171,7 +150,7 @@ class WindowLog:
 
     def _compact(
         self,
-        store: Store,
+        store: SparkStore,
         batch: int,
         panes: dict[int, tuple[Part, ...]],
         closed_ms: int,
@@ -190,7 +169,7 @@ class WindowLog:
 
     def _make_due(
         self,
-        store: Store,
+        store: SparkStore,
         batch: int,
         plan: MergePlan,
         before: LogState,
@@ -219,7 +198,7 @@ class WindowLog:
 
     def _make_changed(
         self,
-        store: Store,
+        store: SparkStore,
         batch: int,
         plan: MergePlan,
         before: LogState,
@@ -328,7 +307,7 @@ class WindowLog:
 
 
 def _deliver(
-    store: Store, readers: Mapping[str, ReaderWindows], made: Sequence[tuple[int, int]]
+    store: SparkStore, readers: Mapping[str, ReaderWindows], made: Sequence[tuple[int, int]]
 ) -> None:
     """Pass to each reader its windows, from its first one on."""
     for name, windows in readers.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headway.errors import InputError
 from headway.formats.own_files import parse_json
-from headway.runtime.sharing.files import Files, SparkFiles
+from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.shedding.offset_log import batch_timestamp_ms, query_id
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Decisions:
     ``num_retained`` is the number of batches that Spark retains in the checkpoint.
     """
 
-    files: Files
+    files: SparkFiles
     checkpoint: str
     query: str
     num_retained: int

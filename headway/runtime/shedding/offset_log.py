@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from headway.errors import InputError
-from headway.runtime.sharing.log_checkpoint import query_id_of
+from headway.runtime.sharing.log_state import query_id_of
 from headway.units import ms_to_s, s_to_ms
 
 if TYPE_CHECKING:
-    from headway.runtime.sharing.files import Files
+    from headway.runtime.sharing.files import SparkFiles
 
 
 CommittedBatch: TypeAlias = tuple[int, float, Mapping[tuple[str, int], int]]
@@ -42,7 +42,7 @@ def offset_spans(batches: Sequence[CommittedBatch]) -> list[tuple[int, str, int,
     return spans
 
 
-def committed_batches(files: Files, checkpoint: str) -> list[CommittedBatch]:
+def committed_batches(files: SparkFiles, checkpoint: str) -> list[CommittedBatch]:
     """The committed batches that are still in a checkpoint's offset log, from the first."""
     offsets, commits = f"{checkpoint}/offsets", f"{checkpoint}/commits"
     if not files.exists(offsets):
@@ -60,7 +60,7 @@ def committed_batches(files: Files, checkpoint: str) -> list[CommittedBatch]:
     return sorted(batches, key=lambda batch: batch[0])
 
 
-def query_id(files: Files, checkpoint: str) -> str:
+def query_id(files: SparkFiles, checkpoint: str) -> str:
     """The id of the query that a checkpoint belongs to, which a new checkpoint gets anew."""
     recorded_id = query_id_of(files, checkpoint)
     if not recorded_id:
@@ -71,7 +71,7 @@ def query_id(files: Files, checkpoint: str) -> str:
     return recorded_id
 
 
-def batch_timestamp_ms(files: Files, checkpoint: str, batch_id: int) -> int:
+def batch_timestamp_ms(files: SparkFiles, checkpoint: str, batch_id: int) -> int:
     """The timestamp of a batch that runs, which a repeat of the batch has too. [ms]"""
     path = f"{checkpoint}/offsets/{batch_id}"
     if not files.exists(path):
@@ -82,7 +82,7 @@ def batch_timestamp_ms(files: Files, checkpoint: str, batch_id: int) -> int:
     return s_to_ms(_logged(files, path)[0])
 
 
-def _logged(files: Files, path: str) -> tuple[float, list[str]]:
+def _logged(files: SparkFiles, path: str) -> tuple[float, list[str]]:
     """The timestamp of a batch [s], and the offsets of each source."""
     try:
         # A version, the metadata, then the offsets of each source.
