@@ -14,7 +14,7 @@ from headway.errors import InputError
 from headway.runtime.gate.clock import require_classic
 from headway.runtime.gate.decision_log import DecisionLog
 from headway.runtime.gate.turn import Turn, require_turn_of
-from headway.runtime.shedding.offset_log import committed_batches
+from headway.runtime.shedding.checkpoint import committed_batches
 from headway.turns.arguments import (
     MEMORY,
     NAME,
