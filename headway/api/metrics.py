@@ -30,11 +30,17 @@ from headway.report.live_metrics import (
     tuner_metrics,
 )
 from headway.report.watched import look_metrics
-from headway.runtime.metrics.endpoint import Endpoint
-from headway.runtime.metrics.spark_source import Repeated, registered_source
+from headway.runtime.metrics.publishing import (
+    Repeated,
+    close_page,
+    page_server,
+    registered_source,
+)
 from headway.tuner.tuner import Tuner
 
 if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
+
     from pyspark.sql import SparkSession
 
 Publisher: TypeAlias = "ScheduleGate | Tuner | Recorder | Watcher | SheddingBatches"
@@ -114,7 +120,7 @@ class PublishedMetrics:
         self._collecting = threading.Lock()
         self._shed_rows: ShedRows | None = None
         self._source: Any = None
-        self._endpoint: Endpoint | None = None
+        self._page: ThreadingHTTPServer | None = None
         self._events: EventFile | None = None
         self._file: Path | None = None
         self._updates = Repeated(self._update, interval_s, "headway-metrics")
@@ -136,7 +142,7 @@ class PublishedMetrics:
             self._events = EventFile(events)
         self._file = None if file is None else Path(file)
         if port is not None:
-            self._endpoint = Endpoint(self.text, port=port, host=host)
+            self._page = page_server(self.text, port=port, host=host)
         if self._source is not None or self._file is not None:
             self._updates.start()
 
@@ -173,7 +179,7 @@ class PublishedMetrics:
     @property
     def port(self) -> int | None:
         """The port that answers, if one does."""
-        return None if self._endpoint is None else self._endpoint.port
+        return None if self._page is None else int(self._page.server_address[1])
 
     @property
     def last_error(self) -> str | None:
@@ -183,9 +189,9 @@ class PublishedMetrics:
     def close(self) -> None:
         """Publish no more; may be repeated. What is published goes on."""
         self._updates.stop()
-        if self._endpoint is not None:
-            self._endpoint.close()
-            self._endpoint = None
+        if self._page is not None:
+            close_page(self._page)
+            self._page = None
         if self._shed_rows is not None:
             self._shed_rows.stop()
         if self._source is not None:
