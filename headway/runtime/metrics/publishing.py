@@ -1,4 +1,4 @@
-"""Ways out of the process for Headway's metrics: Spark's own metrics system, and a page for scrapers.
+"""Ways for Headway's metrics out of the process: Spark's metrics system, a page for scrapers.
 
 The page is one of text, by a small HTTP server of the standard library.
 """
