@@ -38,19 +38,9 @@ class Offer:
 class Supply:
     """Nodes of one kind in one pool and zone, to which jobs are assigned.
 
-    Parameters
-    ----------
-    pool, zone : str
-        Location of the nodes.
-    offer : int
-        Index of their kind in the fleet's offers.
-    shared : bool
-        Whether the executors of all its jobs share nodes. Else each job has its own, and a unit is
-        a node.
-    units_per_node : int, >= 1
-        Executors per node; 1 if a unit is a node.
-    failures : int, >= 0
-        Nodes that may fail at once; for dedicated supplies, they are part of each job's units.
+    ``offer`` is the index of their kind in the fleet's offers. If they are ``shared``, the
+    executors of all jobs share nodes; else each job has its own, and a unit is a node. ``failures``
+    is how many may fail at once; for dedicated supplies, they are part of each job's units.
     """
 
     pool: str
@@ -84,32 +74,12 @@ class Quota:
 class Fleet:
     """Jobs, their needs on each supply, and the limits.
 
-    Parameters
-    ----------
-    jobs : tuple of str
-        Their names.
-    weights : (J,) array, > 0
-        Weight of each job if not all can be served.
-    offers : tuple of Offer
-        Kinds of nodes.
-    supplies : tuple of Supply
-        Supplies that jobs can be assigned to.
-    units : (J, S, L) array of int, >= 0
-        Executors (for dedicated supplies: nodes) that a job needs in each load case.
-    allowed : (J, S) array of bool
-        Whether a job can run there.
-    period_of : (L,) array of int
-        The period of a load case; nodes are constant within a period.
-    hours : (P,) array
-        Hours of a day in each period.
-    quotas : tuple of Quota
-        Limits on nodes.
-    spot_ratio, commitments : float, bool
-        How nodes may be paid for: maximum share of spot nodes, and whether to commit.
-    budget_per_day : float or None
-        Maximum cost per day, of nodes and fees.
-    fees_per_day : tuple of float
-        What each job pays beside nodes, for requests to a store; none if empty.
+    ``weights``, (J,), count if not all jobs can be served. ``units``, (J, S, L), are the executors
+    (for dedicated supplies: nodes) that a job needs in each load case; ``allowed``, (J, S), is
+    whether it can run there. ``period_of``, (L,), is the period of a load case: nodes are constant
+    within a period, and ``hours``, (P,), are those of a day. Nodes may be paid for as spot up to
+    the share ``spot_ratio``, and with ``commitments``. The budget is for nodes and for fees, which
+    each job pays beside nodes, for requests to a store; without any, these are empty.
     """
 
     jobs: tuple[str, ...]

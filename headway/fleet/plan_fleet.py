@@ -49,24 +49,11 @@ class Relaxed:
 def plan_fleet(
     fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 60.0
 ) -> FleetPlan | Infeasible:
-    """The cheapest plan that serves every job.
+    """The cheapest plan that serves every job, or why there is none.
 
-    Raises SolverError if the solver ends without an answer, or with one that exceeds a limit.
-
-    Parameters
-    ----------
-    fleet : Fleet
-        Jobs, offers and limits.
-    gap_ratio : float, >= 0
-        Maximum excess of the plan's cost over the proven minimum, as a share. If the time ends
-        before, the plan's own gap states what is proven.
-    time_limit_s : float, > 0
-        Maximum time for each integer problem. [s]
-
-    Returns
-    -------
-    FleetPlan or Infeasible
-        The latter states why there is no plan, and the smallest relaxations.
+    The plan's cost may exceed the proven minimum by the share ``gap_ratio``. If the time limit of
+    an integer problem ends before that, the plan's own gap states what is proven. Raises
+    SolverError if the solver ends without an answer, or with one that exceeds a limit.
     """
     small = compact(fleet)
     plan = _planned(small, gap_ratio, time_limit_s)
