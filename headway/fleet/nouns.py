@@ -113,7 +113,6 @@ class Fleet:
 
     @property
     def num_periods(self) -> int:
-        """Periods of a day."""
         return len(self.hours)
 
     @property
@@ -128,7 +127,6 @@ class Fleet:
 
     @property
     def fees(self) -> Array:
-        """The fee of each job per day."""
         return np.array(self.fees_per_day or [0.0] * len(self.jobs))
 
     @property
@@ -138,7 +136,6 @@ class Fleet:
 
     @property
     def units_per_node(self) -> Array:
-        """Units that fit on a node of each supply."""
         return np.array([supply.units_per_node for supply in self.supplies], dtype=float)
 
 

@@ -126,7 +126,6 @@ class BatchDurations:
         return at_0_s, max(self._predicted_s(rows) * self._ratio - at_0_s, 0.0) / rows
 
     def observe(self, rows: float, duration_s: float) -> None:
-        """Add a finished batch."""
         if self._left_out < COMPILED_BATCHES.value:
             self._left_out += 1
             return

@@ -238,7 +238,6 @@ class Member:
         )
 
     def report(self) -> QueryReport:
-        """Results of the query so far."""
         count = self._num_predicted
         return QueryReport(
             name=self.declared.name,

@@ -157,7 +157,6 @@ class TaskTime:
         return (self._total_s() - self._tasks_then_s) / self._work_s
 
     def works_of(self, members: Sequence[Member]) -> list[QueryWork]:
-        """Costs of the batches of each query."""
         busy_cores = self.busy_cores
         return [
             learned_work(member, self.cores, busy_cores, self.driver_cores) for member in members

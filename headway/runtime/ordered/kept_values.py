@@ -56,7 +56,6 @@ def keeping(kind: Any, name: str) -> Keep:
 
 
 def fits(keep: Keep, value: Any) -> bool:
-    """Whether a conversion takes a value."""
     try:
         return value is None or keep(value) is not None
     except MISFITS:
@@ -141,7 +140,6 @@ def _decimal(scale: int) -> Keep:
 
 
 def listed(values: Any) -> list[Any]:
-    """Elements of an array."""
     if isinstance(values, np.ndarray):
         return list(values.tolist())
     if not isinstance(values, list | tuple):

@@ -35,7 +35,6 @@ class SparkFiles:
         self._conf = session._jsparkSession.sessionState().newHadoopConf()
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder exists."""
         with _in_words(path):
             return bool(self._system(path).exists(self._path(path)))
 

@@ -188,7 +188,6 @@ class Actuators:
 
     @property
     def is_active(self) -> bool:
-        """Whether the query runs."""
         return self.query is not None and bool(self.query.isActive)
 
     @property
@@ -201,7 +200,6 @@ class Actuators:
         return self.query is not None and is_in_gap(self.query, trigger_s)
 
     def num_executors(self) -> int:
-        """Number of current executors."""
         return len(alive_executors(self.spark))
 
     def why_no_live_executors(self) -> str | None:
