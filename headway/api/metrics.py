@@ -30,12 +30,7 @@ from headway.report.live_metrics import (
     tuner_metrics,
 )
 from headway.report.watched import look_metrics
-from headway.runtime.metrics.publishing import (
-    Repeated,
-    close_page,
-    page_server,
-    registered_source,
-)
+from headway.runtime.metrics.publishing import close_page, page_server, registered_source
 from headway.tuner.tuner import Tuner
 
 if TYPE_CHECKING:
@@ -123,7 +118,11 @@ class PublishedMetrics:
         self._page: ThreadingHTTPServer | None = None
         self._events: EventFile | None = None
         self._file: Path | None = None
-        self._updates = Repeated(self._update, interval_s, "headway-metrics")
+        self.last_error: str | None = None
+        """Why the last update that failed did; queries and later updates go on."""
+        self._interval_s = interval_s
+        self._closing = threading.Event()
+        self._updates = threading.Thread(target=self._run, name="headway-metrics", daemon=True)
 
     def begin(
         self,
@@ -144,6 +143,7 @@ class PublishedMetrics:
         if port is not None:
             self._page = page_server(self.text, port=port, host=host)
         if self._source is not None or self._file is not None:
+            self._update()  # what cannot be published is said now
             self._updates.start()
 
     def add(self, publisher: Publisher) -> None:
@@ -181,14 +181,11 @@ class PublishedMetrics:
         """The port that answers, if one does."""
         return None if self._page is None else int(self._page.server_address[1])
 
-    @property
-    def last_error(self) -> str | None:
-        """Why the last update that failed did; queries and later updates go on."""
-        return self._updates.last_error
-
     def close(self) -> None:
         """Publish no more; may be repeated. What is published goes on."""
-        self._updates.stop()
+        self._closing.set()
+        if self._updates.is_alive() and self._updates is not threading.current_thread():
+            self._updates.join(timeout=10.0)
         if self._page is not None:
             close_page(self._page)
             self._page = None
@@ -198,7 +195,7 @@ class PublishedMetrics:
             try:
                 self._source.remove()
             except Exception as error:  # the JVM may be gone, and its metrics with it
-                self._updates.last_error = first_line(error)
+                self.last_error = first_line(error)
             self._source = None
         if self._events is not None:
             self._events.close()
@@ -208,6 +205,13 @@ class PublishedMetrics:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _run(self) -> None:
+        while not self._closing.wait(self._interval_s):
+            try:
+                self._update()
+            except Exception as error:  # whatever it is, the queries go on
+                self.last_error = f"{type(error).__name__}: {first_line(error)}"
 
     def _update(self) -> None:
         metrics = self.metrics()
