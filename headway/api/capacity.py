@@ -16,6 +16,7 @@ from headway.api.fleet_queries import queries_needs
 from headway.api.fleet_streaming import search_together, streaming_needs
 from headway.assumptions.advice import JUDGED_JOBS, PRICED_TARGETS
 from headway.assumptions.planning import LOOSER_TARGET_RATIO
+from headway.domain import Verdict
 from headway.domain.argument import read_question, takes
 from headway.domain.fleet_questions import CapacityQuestion, read_month
 from headway.errors import InputError, argument, require_packages
@@ -27,7 +28,6 @@ from headway.fleet.nouns import (
     GrowthPoint,
     Infeasible,
     JobWrites,
-    Kept,
     TargetPrice,
 )
 from headway.fleet.plan_fleet import plan_fleet, serve_most
@@ -243,7 +243,7 @@ class _Maker:
         """Plans for the growths of some months."""
         for month, ratio in growth_of_month.items():
             self._tell(f"planning {month}")
-            yield GrowthPoint(month=month, ratio=ratio, plan=self.planned(ratio).plan)
+            yield month, ratio, self.planned(ratio).plan
 
     def with_prices_and_odds(self, planned: Capacity, plan: FleetPlan, growth: float) -> Capacity:
         """The plan of one fleet with what its limits and targets cost, and what it promises."""
@@ -321,8 +321,8 @@ class _Maker:
         units[index], allowed[index] = self.form.row(needs)
         return replace(fleet, units=units, allowed=allowed)
 
-    def _kept(self, plan: FleetPlan, growth: float) -> Iterator[tuple[str, Kept]]:
-        """Probability that the most expensive jobs meet their targets."""
+    def _kept(self, plan: FleetPlan, growth: float) -> Iterator[tuple[str, tuple[float, str]]]:
+        """Probability that the most expensive jobs meet their targets, and the verdict."""
         judged = [
             (self.jobs[index], float(self.form.speeds[plan.supply_of[index]]))
             for index in self._dearest(plan)[: JUDGED_JOBS.value]
@@ -333,9 +333,10 @@ class _Maker:
         )
         self._known_needs.foresee(dict(filter(None, computations)))
         for job, speed in judged:
-            target_odds = job.kept(speed, *self._drawn(job, growth, None))
-            if target_odds is not None:
-                yield job.entry.name, target_odds
+            probability = job.kept(speed, *self._drawn(job, growth, None))
+            if probability is not None:
+                verdict = str(Verdict.of(probability, job.job.confidence))
+                yield job.entry.name, (probability, verdict)
 
     def _writes(self, plan: FleetPlan, growth: float) -> Iterator[tuple[str, JobWrites]]:
         """What the served jobs write to a store that is known."""

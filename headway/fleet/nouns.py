@@ -228,21 +228,8 @@ class TargetPrice:
     is_all: bool = field(metadata={"key": None})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrowthPoint:
-    """The plan at a date, with rates grown by a ratio since the date of the catalogue."""
-
-    month: str
-    ratio: float
-    plan: FleetPlan | Infeasible
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """Probability that a job meets its targets in its busiest hour, and the verdict (P23)."""
-
-    probability: float
-    verdict: str
+GrowthPoint: TypeAlias = tuple[str, float, FleetPlan | Infeasible]
+"""A month, the growth of rates until then since the date of the catalogue, and the plan for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +251,8 @@ class Capacity(Result):
 
     ``fleet`` has the planned needs; for several scenarios, the largest in each hour. ``scenarios``
     states how ranges were used, ``kept`` the probabilities that the most expensive streaming jobs
-    meet their targets, ``writes`` what jobs write to a store that is known.
+    meet their targets in their busiest hour, each with a verdict (P23), ``writes`` what jobs write
+    to a store that is known.
     """
 
     result_kind = "capacity"
@@ -279,7 +267,7 @@ class Capacity(Result):
     target_prices: tuple[TargetPrice, ...] = ()
     shadow_prices: tuple[ShadowPrice, ...] = ()
     growth: tuple[GrowthPoint, ...] = ()
-    kept: Mapping[str, Kept] = field(default_factory=dict)
+    kept: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     writes: Mapping[str, JobWrites] = field(default_factory=dict)
 
     @property
