@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,16 +179,13 @@ class FleetPlan:
     cost_by_job: Array
     fees_by_job: Array
     most_weight: float | None = None
+    #: Whether there is a purchase; ``supply_of`` shows whether it serves every job.
+    feasible: ClassVar[Literal[True]] = True
 
     @property
     def cost_per_day(self) -> float:
         """Cost of a day: nodes and fees."""
         return self.bill.cost_per_day + float(self.fees_by_job.sum())
-
-    @property
-    def feasible(self) -> Literal[True]:
-        """Whether there is a purchase; ``supply_of`` shows whether it serves every job."""
-        return True
 
     @property
     def gap_ratio(self) -> float:
@@ -210,11 +207,7 @@ class Infeasible:
     unserved: tuple[str, ...]
     relaxations: tuple[str, ...]
     fewest_unserved: bool = True
-
-    @property
-    def feasible(self) -> Literal[False]:
-        """Not every job is served."""
-        return False
+    feasible: ClassVar[Literal[False]] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
