@@ -95,7 +95,7 @@ class WindowLog:
         panes = dict(before.panes)
         for start_ms in touched:
             if self._last_end_ms(plan, start_ms) > before.closed_ms:
-                panes[start_ms] = (*panes.get(start_ms, ()), Part(folder, batch))
+                panes[start_ms] = (*panes.get(start_ms, ()), (folder, batch))
         until_ms = max(before.closed_ms, watermark_ms)
         if self._emit == "early" and newest_ms is not None:
             until_ms = max(until_ms, newest_ms - self._delay_ms)
@@ -158,14 +158,14 @@ class WindowLog:
     ) -> None:
         """Merge the parts of panes that end now, since they get few rows from here on."""
         closing = {
-            start_ms: [pane_path(part.folder, start_ms) for part in parts]
+            start_ms: [pane_path(folder, start_ms) for folder, _ in parts]
             for start_ms, parts in panes.items()
             if len(parts) > 1 and closed_ms < start_ms + self.pane_ms <= until_ms
         }
         if closing:
             folder = f"panes/{batch}-compacted"
             store.write_compacted(folder, closing)
-            panes |= dict.fromkeys(closing, (Part(folder, batch),))
+            panes |= dict.fromkeys(closing, ((folder, batch),))
 
     def _make_due(
         self,
@@ -192,7 +192,7 @@ class WindowLog:
                 end for end in ends if any(self._uses(plan, spec.size_ms, end, before.closed_ms))
             ]
             store.make_windows(folder, spec.size_ms, sources, keep)
-            pieces |= {(spec.size_ms, end): Part(folder, batch) for end in keep}
+            pieces |= {(spec.size_ms, end): (folder, batch) for end in keep}
             made += [(spec.size_ms, end) for end in ends]
         return made
 
@@ -212,13 +212,13 @@ class WindowLog:
             if not ends:
                 continue
             parts = [
-                (part.batch, pane_path(part.folder, pane_ms))
+                (number, pane_path(folder, pane_ms))
                 for pane_ms in sorted(panes)
                 if any(
                     start_ms + spec.size_ms in ends
                     for start_ms in spec.starts_with(pane_ms, pane_ms + self.pane_ms)
                 )
-                for part in panes[pane_ms]
+                for folder, number in panes[pane_ms]
             ]
             store.make_changed(
                 spec,
@@ -258,12 +258,12 @@ class WindowLog:
             piece = pieces.get((length_ms, end_ms)) if length_ms > self.pane_ms else None
             since = -1
             if piece is not None:
-                yield window_path(piece.folder, length_ms, end_ms)
-                since = piece.batch
+                folder, since = piece
+                yield window_path(folder, length_ms, end_ms)
             for pane_ms in range(begin_ms, end_ms, self.pane_ms):
-                for part in panes.get(pane_ms, ()):
-                    if part.batch > since:
-                        yield pane_path(part.folder, pane_ms)
+                for folder, number in panes.get(pane_ms, ()):
+                    if number > since:
+                        yield pane_path(folder, pane_ms)
 
     def _pieces(self, plan: MergePlan, spec: WindowSpec, start_ms: int) -> list[Piece]:
         """Pieces of a window, equal for all windows with the same position between slides."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headway.domain.window_set import WindowSpec
 from headway.errors import HeadwayError, InputError
@@ -52,13 +52,8 @@ def _listed(pairs: tuple[tuple[str, str], ...], between: str) -> str:
     return ", ".join(f"{name}{between}{text}" for name, text in pairs) or "none"
 
 
-class Part(NamedTuple):
-    """Partial results in the store: the folder, and the last batch with rows in it."""
-
-    folder: str
-    batch: int
-
-
+Part: TypeAlias = tuple[str, int]
+"""Partial results in the store: the folder, and the last batch with rows in it."""
 ReaderWindows: TypeAlias = Mapping[WindowSpec, int | None]
 """The windows of a consumer of the log, each with the earliest start that it may get."""
 
@@ -85,7 +80,7 @@ class LogState:
     def folders(self) -> set[str]:
         """Folders of the store that are still needed."""
         parts = (part for parts in self.panes.values() for part in parts)
-        return {part.folder for part in (*parts, *self.pieces.values())}
+        return {folder for folder, _ in (*parts, *self.pieces.values())}
 
     def to_json(self) -> str:
         """The form in the store."""
@@ -141,9 +136,12 @@ class LogState:
                 for reader in document["readers"]
             },
             panes={
-                start: tuple(Part(*part) for part in parts) for start, parts in document["panes"]
+                start: tuple((folder, batch) for folder, batch in parts)
+                for start, parts in document["panes"]
             },
-            pieces={(size, end): Part(*part) for size, end, *part in document["pieces"]},
+            pieces={
+                (size, end): (folder, batch) for size, end, folder, batch in document["pieces"]
+            },
         )
 
 
