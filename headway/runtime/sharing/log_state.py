@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headway.domain.window_set import WindowSpec
 from headway.errors import HeadwayError, InputError
+from headway.formats.codec import STATE, noun_of
 from headway.formats.own_files import parse_json
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.panes import WATERMARK
@@ -120,13 +121,7 @@ class LogState:
             batch=document["batch"],
             closed_ms=document["closed_ms"],
             pane_ms=document["pane_ms"],
-            contents=Contents(
-                time=document["contents"]["time"],
-                **{
-                    part: tuple((name, text) for name, text in document["contents"][part])
-                    for part in ("key", "aggregates", "columns")
-                },
-            ),
+            contents=noun_of(document["contents"], Contents, STATE),
             query_id=document["query_id"],
             readers={
                 reader["name"]: {
