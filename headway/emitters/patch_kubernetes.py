@@ -25,9 +25,10 @@ from headway.sparkconf.container import (
     KUBERNETES_FACTOR_KEY,
     OVERHEAD_KEY,
     container_bytes,
+    memory_bytes_of,
+    memory_quantity,
     planned_resources,
 )
-from headway.sparkconf.kubernetes_quantities import memory_bytes_of, memory_quantity
 
 #: Fields of an executor in kubeflow's manifests, which override the configuration.
 _FIELDS = {

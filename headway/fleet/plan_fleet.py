@@ -16,7 +16,6 @@ import numpy as np
 
 from headway.errors import SolverError
 from headway.fleet.billing import bill_of, cost_by_job, limits_broken, nodes_needed
-from headway.fleet.compact import compact
 from headway.fleet.infeasible import diagnose
 from headway.fleet.moves import estimated_cost, with_better_moves, with_fewer_open
 from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Mask, Whole
@@ -27,6 +26,7 @@ _FIRST_COLUMNS = 4
 _NEW_COLUMNS = 3
 _MOST_ROUNDS = 60
 _SMALL_FLEET = 3000
+_MOST_COMPARED_CASES = 200
 # Maximum time to search for a better plan of a large fleet that has one. [s]
 _TIME_TO_DO_BETTER_S = 8.0
 _TOLERANCE = 1e-7
@@ -299,3 +299,53 @@ def _worthwhile(
     jobs = np.arange(len(fleet.jobs))
     keep[jobs, rounded.supply_of] = True
     return columns_where(keep), math.inf if keep[fleet.allowed].all() else left_out
+
+
+def compact(fleet: Fleet) -> Fleet:
+    """A fleet with the same plans and costs, without load cases that are covered by others.
+
+    Periods with the same load cases have the same nodes in a cheapest plan, so they become one with
+    the hours of all. Within a period, a case that needs no more than another one, for any job on
+    any supply, never determines the nodes.
+    """
+    return _without_lighter_cases(_with_like_periods_joined(fleet))
+
+
+def _with_like_periods_joined(fleet: Fleet) -> Fleet:
+    index_by_units: dict[bytes, int] = {}
+    keep: list[int] = []
+    hours: list[float] = []
+    for period in range(fleet.num_periods):
+        cases = np.flatnonzero(fleet.period_of == period)
+        key = np.ascontiguousarray(fleet.units[:, :, cases]).tobytes()
+        if key in index_by_units:
+            hours[index_by_units[key]] += float(fleet.hours[period])
+        else:
+            index_by_units[key] = len(keep)
+            keep.append(period)
+            hours.append(float(fleet.hours[period]))
+    kept_cases = np.flatnonzero(np.isin(fleet.period_of, keep))
+    new_index_of = np.full(fleet.num_periods, -1)
+    new_index_of[keep] = np.arange(len(keep))
+    return replace(
+        fleet,
+        units=fleet.units[:, :, kept_cases],
+        period_of=new_index_of[fleet.period_of[kept_cases]],
+        hours=np.array(hours),
+    )
+
+
+def _without_lighter_cases(fleet: Fleet) -> Fleet:
+    num_cases = len(fleet.period_of)
+    if num_cases == fleet.num_periods or num_cases > _MOST_COMPARED_CASES:
+        return fleet
+    drop = np.zeros(num_cases, dtype=bool)
+    for case in range(num_cases):
+        for other in range(num_cases):
+            same_period = fleet.period_of[case] == fleet.period_of[other]
+            if case == other or drop[other] or not same_period:
+                continue
+            if np.all(fleet.units[:, :, case] <= fleet.units[:, :, other]):
+                drop[case] = True
+                break
+    return replace(fleet, units=fleet.units[:, :, ~drop], period_of=fleet.period_of[~drop])
