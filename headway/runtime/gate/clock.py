@@ -50,11 +50,7 @@ def new_clock(
 
 
 def require_pool(spark: SparkSession, pool: object) -> None:
-    """Require the name of a pool, and Spark's fair scheduler, which alone has pools.
-
-    Raises InputError if it is something else, or the application was started with another
-    scheduler.
-    """
+    """Require the name of a pool, and Spark's fair scheduler, which alone has pools."""
     if not isinstance(pool, str) or not pool:
         raise InputError(f"pool: got {pool!r}; expected the name of a pool, e.g. 'orders'")
     mode = str(spark.conf.get("spark.scheduler.mode", "FIFO"))
@@ -95,10 +91,7 @@ def trigger_of(query: StreamingQuery) -> tuple[Any, float]:
 
 
 def require_classic(query: StreamingQuery) -> None:
-    """Require a query that runs in the JVM of this driver.
-
-    Raises InputError if it is not a query, one of Spark Connect, or has ended.
-    """
+    """Require a query that runs, in the JVM of this driver."""
     # Checked on its class, since a Java object claims to have every attribute.
     if not hasattr(type(query), "id"):
         raise InputError(
@@ -166,8 +159,6 @@ class Turn:
     replaced. Before the query is added to a gate, and whenever the gate is open, nothing waits. A
     query that is stopped while it waits ends without the batch, which is repeated at its next
     start.
-
-    The function is called with a batch and its number. Raises InputError if it is not callable.
     """
 
     def __init__(self, batch_function: Callable[[DataFrame, int], None]) -> None:
@@ -229,10 +220,7 @@ class Turn:
 
 
 def require_turn_of(query: StreamingQuery, turn: object) -> None:
-    """Require an unused turn, of a query that writes by ``foreachBatch``.
-
-    Raises InputError if it is something else.
-    """
+    """Require an unused turn, of a query that writes by ``foreachBatch``."""
     if not isinstance(turn, Turn):
         raise InputError(
             f"in_turn: got {turn!r}; expected what gate.in_turn(FUNCTION) gives, with which the "
