@@ -10,6 +10,7 @@ work share one ``open``.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -77,7 +78,7 @@ class Goal:
     least_served: float | None = None
 
 
-_no_numbers = partial(np.zeros, 0)
+_no_numbers: Callable[[], Any] = partial(np.zeros, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -165,7 +166,6 @@ class _Built:
         self.not_negative = self.nodes >= 0
         self.constraints.append(self.not_negative)
         self.groups, self.group_of = _groups(fleet, columns)
-        self.group_of_link = np.repeat(np.arange(len(self.groups)), list(map(len, self.groups)))
         self.opened: Any = None
         self._serve()
         self._hold(integer)
@@ -223,6 +223,7 @@ class _Built:
         if self.groups:
             is_open = cp.Variable(len(self.groups), boolean=integer)
             self.constraints += [is_open >= 0, is_open <= 1]
+            self.group_of_link = np.repeat(np.arange(len(self.groups)), [*map(len, self.groups)])
             self.opened = is_open[self.group_of_link] >= self.use[np.concatenate(self.groups)]
             self.constraints.append(self.opened)
             group = self.group_of[supply_of_row, period_of_row]
