@@ -271,8 +271,7 @@ def _stepped(
     step = ordered.step
     time = None
     if ordered.times is not None:
-        time = PassingTime(ordered.times, ordered.key, key_states, form, now_us, output_rows)
-        time.begin(keys)
+        time = PassingTime(ordered.times, ordered.key, key_states, keys, now_us, output_rows)
     next_us = None
     with _fewer_collections():
         if table is not None:

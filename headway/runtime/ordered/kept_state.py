@@ -181,7 +181,7 @@ class KeptStates:
             *([pa.field(_GONE, pa.bool_())] if logged else []),
         ]
         self._schema = pa.schema([*named, *form.schema, *further])
-        self._form = form
+        self.form = form
         self._pieces = pieces
         stored = joined(pieces)
         self._table = self._schema.empty_table() if stored is None else stored
@@ -194,8 +194,8 @@ class KeptStates:
 
     def of(self, keys: Iterable[Key]) -> dict[Key, Any]:
         """States of the given keys that have one."""
-        stored_keys, rows = self._read(keys, self._form.schema.names)
-        return dict(zip(stored_keys, map(self._form.of, rows), strict=True))
+        stored_keys, rows = self._read(keys, self.form.schema.names)
+        return dict(zip(stored_keys, map(self.form.of, rows), strict=True))
 
     def last_rows_us(self, keys: Iterable[Key]) -> dict[Key, int | None]:
         """Time of the last row of the given keys that have a state."""
@@ -271,7 +271,7 @@ class KeptStates:
 
 
 class PassingTime:
-    """Time that passes for the keys of a bucket in a batch, up to ``now_us``.
+    """Time that passes for the keys of a bucket in a batch with some of them, up to ``now_us``.
 
     What ``on_timer`` returns is added to ``output_rows``.
     """
@@ -281,21 +281,14 @@ class PassingTime:
         times: KeyTimes,
         key_columns: Sequence[str],
         key_states: KeptStates,
-        form: StateForm,
+        keys: Iterable[Key],
         now_us: int | None,
-        output_rows: list[tuple[Any, ...]],
+        output_rows: list[Values],
     ) -> None:
-        self._times = times
-        self._key_of = maker_of("Key", key_columns)
-        self._key_states = key_states
-        self._form = form
-        self._now_us = now_us
-        self.last_rows_us: dict[Key, int | None] = {}
-        self._output_rows = output_rows
-
-    def begin(self, keys: Iterable[Key]) -> None:
-        """Read when the keys of this batch had their last rows before."""
-        self.last_rows_us = self._key_states.last_rows_us(keys)
+        self._times, self._key_of = times, maker_of("Key", key_columns)
+        self._key_states, self._form = key_states, key_states.form
+        self._now_us, self._output_rows = now_us, output_rows
+        self.last_rows_us = key_states.last_rows_us(keys)
 
     def before_row(self, key: Key, state: Any, row_us: int | None) -> Any:
         """State of a key just before one of its rows."""
