@@ -307,7 +307,8 @@ class _Built:
         if self.opened is None:
             return np.zeros(0)
         duals = np.maximum(np.asarray(self.opened.dual_value, dtype=float), 0.0)
-        return np.bincount(self.group_of_link, weights=duals, minlength=len(self.groups))
+        paid = np.bincount(self.group_of_link, weights=duals, minlength=len(self.groups))
+        return paid.astype(float)
 
     def solved(self, problem: Any, integer: bool) -> Solved:
         value = float(problem.value)
