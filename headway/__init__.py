@@ -56,31 +56,20 @@ if TYPE_CHECKING:
     from headway.runtime.sharing.shared_windows import shared_windows
     from headway.runtime.sharing.window_log import window_log
 
+# Calls whose module has their name.
+_CALLS = (
+    "backtest capacity check diff emit explain explore init lock page plan predict schedule "
+    "tune validate watch windows"
+)
 _HOMES = {
-    "headway.api.backtest": "backtest",
-    "headway.api.capacity": "capacity",
-    "headway.api.check": "check",
-    "headway.api.diff": "diff",
-    "headway.api.emit": "emit",
-    "headway.api.explain": "explain",
-    "headway.api.explore": "explore",
-    "headway.api.init": "init",
-    "headway.api.lock": "lock",
+    **{f"headway.api.{name}": name for name in _CALLS.split()},
     "headway.api.metrics": "publish_metrics",
     "headway.api.ordered": "ordered_plan",
-    "headway.api.page": "page",
-    "headway.api.plan": "plan",
-    "headway.api.predict": "predict",
     "headway.api.profile": "profile survey",
-    "headway.api.schedule": "schedule",
     "headway.api.shed": "bring_back shed shedding_batches",
     "headway.api.simulate": "simulate simulate_policies",
     "headway.api.specs": "plan_spec",
     "headway.api.supervised": "setting stop_when_asked",
-    "headway.api.tune": "tune",
-    "headway.api.validate": "validate",
-    "headway.api.watch": "watch",
-    "headway.api.windows": "windows",
     "headway.domain": "Arrivals Configuration JobProfile Plan Prediction QuerySetting Target",
     "headway.errors": "HeadwayError",
     "headway.formats.from_json": "load_plan",

@@ -102,10 +102,6 @@ class EventLogError(InputError):
     """An event log that is missing, is no event log, or contains nothing that can be profiled."""
 
 
-class ProfileError(InputError):
-    """A profile file that is not a valid profile of this version."""
-
-
 class ActuatorError(HeadwayError):
     """A requested change of a running query failed; the message says how the query runs now."""
 

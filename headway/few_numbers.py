@@ -20,8 +20,6 @@ def together(*values: ArrayLike) -> list[Array]:
 
     As ``numpy.broadcast_arrays``, in a fraction of the time for a few numbers beside arrays.
 
-    Examples
-    --------
     >>> together(1.0, np.array([2.0, 3.0]))
     [array([1., 1.]), array([2., 3.])]
     """
@@ -43,8 +41,6 @@ def _filled(array: Array, shape: tuple[int, ...]) -> Array:
 def is_true_of_all(condition: object) -> bool:
     """Whether a comparison holds, of numbers or of every entry of arrays.
 
-    Examples
-    --------
     >>> is_true_of_all(2.0 > 1.0), is_true_of_all(np.array([2.0, 0.5]) > 1.0)
     (True, False)
     """
@@ -54,8 +50,6 @@ def is_true_of_all(condition: object) -> bool:
 def median_of(values: ArrayLike) -> float:
     """The median of numbers in a row, as `numpy.median`, which loads masked arrays.
 
-    Examples
-    --------
     >>> median_of(np.array([4.0, 1.0, 3.0])), median_of(np.array([4.0, 1.0]))
     (3.0, 2.5)
     """
@@ -72,8 +66,6 @@ def median_of(values: ArrayLike) -> float:
 def quantiles_of(values: NDArray[Any], shares: Array) -> Array:
     """Quantiles of finite numbers in a row, or of each of several rows, as `numpy.quantile`.
 
-    Examples
-    --------
     >>> quantiles_of(np.array([4.0, 1.0, 3.0]), np.array([0.5, 0.75]))
     array([3. , 3.5])
     """
@@ -88,8 +80,6 @@ def quantiles_of(values: NDArray[Any], shares: Array) -> Array:
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
     """The different ones of some numbers in a row, as `numpy.unique`, which loads masked arrays.
 
-    Examples
-    --------
     >>> distinct(np.array([3, 1, 3]))
     array([1, 3])
     """

@@ -97,8 +97,6 @@ class Identity:
 
     Comparing values takes longer than most results; what is frozen stays as it is.
 
-    Examples
-    --------
     >>> rates = (1.0, 2.0)
     >>> Identity(rates) == Identity(rates), Identity(rates) == Identity((1.0, 2.0))
     (True, False)

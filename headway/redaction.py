@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import unicodedata
 
 HIDDEN = "***"
 _LONGEST_NAME = 300
@@ -77,7 +76,7 @@ def redact(text: str, *, longest: int = _LONGEST) -> str:
     """
     if longest < 1:
         raise ValueError(f"longest is {longest}; expected at least 1")
-    redacted = harmless(text)
+    redacted = printable(text)
     redacted = re.sub(_PEM, HIDDEN, redacted)
     redacted = without_logins(redacted)
     for name_pattern in (_QUERY_VALUE, _KEY_VALUE, _OPTION, _BEARER):
@@ -145,19 +144,15 @@ def without_secrets(address: str) -> str:
     return one_line(f"{scheme}://{host}{path_and_query}")
 
 
-def harmless(text: str) -> str:
-    """Text without characters that move the cursor, are invisible, or change the text direction."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(" " if unicodedata.category(c)[0] in "CZ" else c for c in text)
-
-
 def printable(text: str) -> str:
-    """The text with a blank for each line end and control character: logs may hold commands.
+    """Text with a blank for each character that moves the cursor, is invisible, or changes the
+    direction of text: logs may hold commands.
 
     >>> printable("two\\nlines")
     'two lines'
     """
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else " " for char in text)
 
 
@@ -179,13 +174,13 @@ def _without_login(word: str) -> str:
 
 
 def harmless_lines(text: str) -> str:
-    r"""Text of several lines; each as :func:`harmless` leaves it.
+    r"""Text of several lines; each as :func:`printable` leaves it.
 
     >>> print(harmless_lines("a\x1b[31m\nb\u202ec"))
     a [31m
     b c
     """
-    return "\n".join(harmless(line) for line in text.split("\n"))
+    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def _is_random(run: str) -> bool:

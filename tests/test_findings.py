@@ -15,7 +15,7 @@ import pytest
 import headway
 from headway.api.check import check
 from headway.api.plan import plan
-from headway.ci import Rule
+from headway.ci.nouns import Rule
 from headway.domain import AnyAnswer, Finding, FindingCode
 from headway.errors import InputError
 from headway.formats.as_json import dstreams_plan_json, json_text, plan_json

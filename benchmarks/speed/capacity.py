@@ -24,7 +24,7 @@ import numpy as np
 from fleet_files import NUM_PROFILES, STREAMING_SHARE, write_fleet
 from pages import headed, made_by
 
-from headway.fleet.nouns import Fleet, FleetPlan, Offer, Purchasing, Quota, Supply
+from headway.fleet.nouns import Fleet, FleetPlan, Offer, Quota, Supply
 from headway.fleet.plan_fleet import plan_fleet
 from headway.units import counted
 
@@ -38,7 +38,8 @@ def a_fleet(
     seed: int,
     shared: bool,
     quotas: bool,
-    purchasing: Purchasing,
+    spot_ratio: float = 0.0,
+    commitments: bool = False,
     fixed: bool = False,
     failures: int = 0,
 ) -> Fleet:
@@ -101,29 +102,31 @@ def a_fleet(
         period_of=np.zeros(NUM_HOURS, int) if fixed else hours,
         hours=np.array([24.0]) if fixed else np.ones(NUM_HOURS),
         quotas=tuple(limits),
-        purchasing=purchasing,
+        spot_ratio=spot_ratio,
+        commitments=commitments,
     )
 
 
 CASES = {
-    "shared pools": {"shared": True, "quotas": False, "purchasing": Purchasing()},
-    "shared pools, four quotas": {"shared": True, "quotas": True, "purchasing": Purchasing()},
-    "dedicated pools, four quotas": {"shared": False, "quotas": True, "purchasing": Purchasing()},
+    "shared pools": {"shared": True, "quotas": False},
+    "shared pools, four quotas": {"shared": True, "quotas": True},
+    "dedicated pools, four quotas": {"shared": False, "quotas": True},
     "shared, quotas, 30% spot, commitments": {
         "shared": True,
         "quotas": True,
-        "purchasing": Purchasing(spot_ratio=0.3, commitments=True),
+        "spot_ratio": 0.3,
+        "commitments": True,
     },
     "shared, quotas, one size for the day": {
         "shared": True,
         "quotas": True,
-        "purchasing": Purchasing(),
         "fixed": True,
     },
     "shared, quotas, spot, commitments, one node in reserve": {
         "shared": True,
         "quotas": True,
-        "purchasing": Purchasing(spot_ratio=0.3, commitments=True),
+        "spot_ratio": 0.3,
+        "commitments": True,
         "failures": 1,
     },
 }

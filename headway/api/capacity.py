@@ -14,6 +14,7 @@ from headway.api.fleet_needs import FleetJob, KnownNeeds
 from headway.api.fleet_streaming import search_together
 from headway.assumptions.advice import JUDGED_JOBS, PRICED_TARGETS
 from headway.assumptions.planning import LOOSER_TARGET_RATIO
+from headway.domain import Verdict
 from headway.domain.argument import read_question, takes
 from headway.domain.fleet_questions import CapacityQuestion, read_month
 from headway.errors import InputError, argument, require_packages
@@ -23,7 +24,6 @@ from headway.fleet.nouns import (
     FleetPlan,
     GrowthPoint,
     JobWrites,
-    Kept,
     TargetPrice,
 )
 from headway.fleet.prices import costs_of_moves, is_planned_again, saving_of_job, shadow_prices
@@ -110,7 +110,7 @@ def _growth_points(
     """Plans for the growths of some months."""
     for month, ratio in growth_of_month.items():
         tell(f"planning {month}")
-        yield GrowthPoint(month=month, ratio=ratio, plan=maker.planned(ratio).plan)
+        yield month, ratio, maker.planned(ratio).plan
 
 
 def _with_prices_and_odds(
@@ -191,8 +191,10 @@ def _speeds_that_may_save(
     return [speed for speed in maker.speeds if is_cheaper[maker.form.speeds == speed].any()]
 
 
-def _kept(maker: FleetMaker, plan: FleetPlan, growth: float) -> Iterator[tuple[str, Kept]]:
-    """Probability that the most expensive jobs meet their targets."""
+def _kept(
+    maker: FleetMaker, plan: FleetPlan, growth: float
+) -> Iterator[tuple[str, tuple[float, str]]]:
+    """Probability that the most expensive jobs meet their targets, and the verdict."""
     judged = [
         (maker.jobs[index], float(maker.form.speeds[plan.supply_of[index]]))
         for index in _dearest(plan)[: JUDGED_JOBS.value]
@@ -203,9 +205,10 @@ def _kept(maker: FleetMaker, plan: FleetPlan, growth: float) -> Iterator[tuple[s
     )
     maker.known_needs.foresee(dict(filter(None, computations)))
     for job, speed in judged:
-        target_odds = job.kept(speed, *maker.drawn(job, growth, None))
-        if target_odds is not None:
-            yield job.entry.name, target_odds
+        probability = job.kept(speed, *maker.drawn(job, growth, None))
+        if probability is not None:
+            verdict = str(Verdict.of(probability, job.job.confidence))
+            yield job.entry.name, (probability, verdict)
 
 
 def _writes(maker: FleetMaker, plan: FleetPlan, growth: float) -> Iterator[tuple[str, JobWrites]]:

@@ -12,11 +12,11 @@ from headway.ci.changes import (
     batch_changes,
     finding,
     is_same_rate,
+    judged_today,
     same_promises,
     stream_changes,
     what_grew,
 )
-from headway.ci.locked_setting import judged_today
 from headway.ci.nouns import Finding, Held, Level, Report, Rule
 from headway.digits import format_money
 from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise

@@ -9,9 +9,8 @@ from headway.api.arguments import require_room_for_tasks
 from headway.api.fleet_needs import FleetJob, KnownNeeds, executor_node, executor_size
 from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_BATCH_EXECUTORS, FLEET_EXECUTOR_CORES
-from headway.domain import Deadline, EndingJob, Verdict
+from headway.domain import Deadline, EndingJob
 from headway.errors import InputError
-from headway.fleet.nouns import Kept
 from headway.planner.kinds.batch_run_time import run_time_of
 from headway.planner.kinds.deadline import fewest_in_time, with_room_for_state
 from headway.planner.space import NodeSpace
@@ -71,7 +70,7 @@ class BatchNeeds(FleetJob):
         )
         return self.known_needs.once(("batch job", *key), lambda: self._fewest(speed, scale, end))
 
-    def kept(self, speed: float, scale: float, end: str) -> Kept | None:
+    def kept(self, speed: float, scale: float, end: str) -> float | None:
         """Probability that its executors meet the deadline; over the whole ranges if declared."""
         num_executors = self._needed(speed, scale, end)
         if num_executors is None:
@@ -82,9 +81,7 @@ class BatchNeeds(FleetJob):
         probability = run_time.kept_probability(slots, planned_speed, limit_s)
         if self.job.declared is None:
             probability = max(probability, self.job.confidence)
-        return Kept(
-            probability=probability, verdict=str(Verdict.of(probability, self.job.confidence))
-        )
+        return probability
 
     def why_none(self, speed: float, scale: float, end: str) -> tuple[str, str]:
         """How long the shortest run takes."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
 from headway.domain import Application, EndingJob, JobProfile, NodeType
-from headway.fleet.nouns import JobWrites, Kept
+from headway.fleet.nouns import JobWrites
 from headway.processes import AllCores
 from headway.spec.kinds import BatchJob, StreamingJob
 from headway.spec.kinds.capacity import FleetEntry
@@ -117,7 +117,7 @@ class FleetJob(ABC):
         return (0,) * HOURS_PER_DAY
 
     @abstractmethod
-    def kept(self, speed: float, scale: float, end: str) -> Kept | None:
+    def kept(self, speed: float, scale: float, end: str) -> float | None:
         """Probability that the busiest hour's executors meet the targets; None if not computed."""
 
     def kept_computation(

@@ -12,11 +12,11 @@ from headway.api.arguments import require_room_for_tasks
 from headway.api.fleet_needs import FleetJob, KnownNeeds, executor_node, executor_size
 from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
-from headway.domain import DuringBurst, JobProfile, Promise, Target, Verdict
+from headway.domain import DuringBurst, JobProfile, Promise, Target
 from headway.domain.target import targets_text
 from headway.domain.writes import CheckpointStore, StorePrice
 from headway.errors import InputError
-from headway.fleet.nouns import JobWrites, Kept
+from headway.fleet.nouns import JobWrites
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.bill import planned_writes
 from headway.planner.candidates import candidates_at
@@ -84,15 +84,10 @@ class StreamingNeeds(FleetJob):
         )
         return bounds.least_nodes(rates_per_s)
 
-    def kept(self, speed: float, scale: float, end: str) -> Kept | None:
+    def kept(self, speed: float, scale: float, end: str) -> float | None:
         """Probability that the executors of the busiest hour meet the targets."""
         computation = self.kept_computation(speed, scale, end)
-        if computation is None:
-            return None
-        probability = self.known_needs.once(*computation)
-        return Kept(
-            probability=probability, verdict=str(Verdict.of(probability, self.job.confidence))
-        )
+        return None if computation is None else self.known_needs.once(*computation)
 
     def kept_computation(
         self, speed: float, scale: float, end: str

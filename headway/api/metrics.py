@@ -30,11 +30,12 @@ from headway.report.live_metrics import (
     tuner_metrics,
 )
 from headway.report.watched import look_metrics
-from headway.runtime.metrics.endpoint import Endpoint
-from headway.runtime.metrics.spark_source import Repeated, registered_source
+from headway.runtime.metrics.publishing import close_page, page_server, registered_source
 from headway.tuner.tuner import Tuner
 
 if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
+
     from pyspark.sql import SparkSession
 
 Publisher: TypeAlias = "ScheduleGate | Tuner | Recorder | Watcher | SheddingBatches"
@@ -114,10 +115,14 @@ class PublishedMetrics:
         self._collecting = threading.Lock()
         self._shed_rows: ShedRows | None = None
         self._source: Any = None
-        self._endpoint: Endpoint | None = None
+        self._page: ThreadingHTTPServer | None = None
         self._events: EventFile | None = None
         self._file: Path | None = None
-        self._updates = Repeated(self._update, interval_s, "headway-metrics")
+        self.last_error: str | None = None
+        """Why the last update that failed did; queries and later updates go on."""
+        self._interval_s = interval_s
+        self._closing = threading.Event()
+        self._updates = threading.Thread(target=self._run, name="headway-metrics", daemon=True)
 
     def begin(
         self,
@@ -136,8 +141,9 @@ class PublishedMetrics:
             self._events = EventFile(events)
         self._file = None if file is None else Path(file)
         if port is not None:
-            self._endpoint = Endpoint(self.text, port=port, host=host)
+            self._page = page_server(self.text, port=port, host=host)
         if self._source is not None or self._file is not None:
+            self._update()  # what cannot be published is said now
             self._updates.start()
 
     def add(self, publisher: Publisher) -> None:
@@ -173,26 +179,23 @@ class PublishedMetrics:
     @property
     def port(self) -> int | None:
         """The port that answers, if one does."""
-        return None if self._endpoint is None else self._endpoint.port
-
-    @property
-    def last_error(self) -> str | None:
-        """Why the last update that failed did; queries and later updates go on."""
-        return self._updates.last_error
+        return None if self._page is None else int(self._page.server_address[1])
 
     def close(self) -> None:
         """Publish no more; may be repeated. What is published goes on."""
-        self._updates.stop()
-        if self._endpoint is not None:
-            self._endpoint.close()
-            self._endpoint = None
+        self._closing.set()
+        if self._updates.is_alive() and self._updates is not threading.current_thread():
+            self._updates.join(timeout=10.0)
+        if self._page is not None:
+            close_page(self._page)
+            self._page = None
         if self._shed_rows is not None:
             self._shed_rows.stop()
         if self._source is not None:
             try:
                 self._source.remove()
             except Exception as error:  # the JVM may be gone, and its metrics with it
-                self._updates.last_error = first_line(error)
+                self.last_error = first_line(error)
             self._source = None
         if self._events is not None:
             self._events.close()
@@ -202,6 +205,13 @@ class PublishedMetrics:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _run(self) -> None:
+        while not self._closing.wait(self._interval_s):
+            try:
+                self._update()
+            except Exception as error:  # whatever it is, the queries go on
+                self.last_error = f"{type(error).__name__}: {first_line(error)}"
 
     def _update(self) -> None:
         metrics = self.metrics()

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from headway.domain.argument_values import not_expected
 from headway.domain.recorded import ShedCount
 from headway.runtime.given import column_name, folder_text
-from headway.runtime.shedding.brought_back import brought_back
-from headway.runtime.shedding.rule import mark_shed
+from headway.runtime.shedding.rule import brought_back, mark_shed
 from headway.runtime.shedding.split import require_driver, split_batch
 from headway.turns.arguments import TIME, limits_by_class_s, times_by_class_s
 

@@ -12,7 +12,7 @@ from headway.api.explore import function_of
 from headway.api.tune import tune
 from headway.domain.tuner import Phase
 from headway.domain.watched import WatchedChange
-from headway.emitters.patch_executors import patch_executors
+from headway.emitters.patch import patch_executors
 from headway.errors import HeadwayError, InputError
 from headway.formats.text_file import write_text
 from headway.formats.tuner_files import RESTORE_WORD, is_locked, load_tuner, save_tuner, switch_file

@@ -183,7 +183,6 @@ class Report(Result):
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that fail the build."""
         return tuple(finding for finding in self.findings if finding.level is Level.ERROR)
 
     @property

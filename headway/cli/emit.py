@@ -22,8 +22,8 @@ from headway.version import __version__
 
 if TYPE_CHECKING:
     from headway.domain import Answer
-    from headway.emitters import Submission
     from headway.emitters.difference import CurrentSettings
+    from headway.emitters.submission import Submission
 
 
 @click.command("emit", cls=Command)

@@ -14,7 +14,7 @@ import click
 from headway.cli.overview import ABOUT, COMMANDS, OPTIONS, overview
 from headway.cli.terminal import fit_width, help_width, refuse_colour
 from headway.errors import ExitCode, HeadwayError, InfeasibleError, SpecError
-from headway.redaction import harmless
+from headway.redaction import printable
 from headway.version import __version__
 
 _INTERRUPTED = 130
@@ -176,5 +176,5 @@ def _said(error: Exception) -> str:
 
 
 def _fail(message: str, exit_code: int) -> int:
-    click.echo(f"headway: {' '.join(harmless(message).split())}", err=True)
+    click.echo(f"headway: {' '.join(printable(message).split())}", err=True)
     return exit_code

@@ -7,7 +7,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from headway.redaction import harmless, harmless_lines, one_line
+from headway.redaction import harmless_lines, one_line, printable
 from headway.report.columns import USUAL_WIDTH, fitted, set_width, width
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def remark(text: str) -> None:
 def suggest(text: str) -> None:
     """Name the likely next command, on a terminal only."""
     if is_terminal() and sys.stderr.isatty():
-        _print(f"\n{fitted(f'next: {harmless(text)}')}", err=True)
+        _print(f"\n{fitted(f'next: {printable(text)}')}", err=True)
 
 
 def _print(text: str, *, ends: str = "\n", err: bool = False) -> None:

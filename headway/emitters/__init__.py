@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from headway.lazy_classes import dataclass
-from headway.lazy_names import loads_when_called, loads_when_used
-
-if TYPE_CHECKING:
-    from headway.emitters.submission import Submission
+from headway.lazy_names import loads_when_called
 
 #: The text of a file from a plan, and by keyword the ``version`` of Headway and the ``submission``.
 Render: TypeAlias = Callable[..., str]
@@ -80,7 +77,3 @@ ALL_FORMATS: Mapping[str, Format] = MappingProxyType(
 FORMATS: Mapping[str, Render] = MappingProxyType(
     {name: ALL_FORMATS[name].render for name in ("spark-defaults", "spark-submit", "pyspark")}
 )
-
-__all__ = ["ALL_FORMATS", "FORMATS", "Format", "Render", "Submission"]
-
-__getattr__ = loads_when_used(__name__, {"headway.emitters.submission": "Submission"})

@@ -1,23 +1,36 @@
-"""A plan put into an existing file: a manifest of either operator, or a Databricks bundle."""
+"""A plan put into an existing file: a manifest of either operator, or a Databricks bundle.
+
+Also the executors of a tuner, in a manifest, for its next restart.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from headway.domain import Answer
 from headway.emitters.patch_databricks import bundle_places, unsized_resources
 from headway.emitters.patch_kubernetes import manifest_places
-from headway.emitters.patch_place import Place, refusal_message
+from headway.emitters.patch_place import Below, Place, applications_in, refusal_message
 from headway.emitters.submission import Submission
 from headway.errors import InputError, argument
-from headway.formats.yaml_patch import documents_of, items_of, line_of, patched, text_at, value_at
+from headway.formats.yaml_lines import Tree
+from headway.formats.yaml_patch import (
+    documents_of,
+    items_of,
+    line_of,
+    patched,
+    scalars_of,
+    text_at,
+    value_at,
+)
 
 _BYTE_ORDER_MARK = "\ufeff"
 _EXPECTED = (
     "expected a SparkApplication of either operator, a ScheduledSparkApplication, or a Databricks "
     "bundle"
 )
+_DYNAMIC = "spark.dynamicAllocation."
 
 
 def patch(
@@ -32,8 +45,7 @@ def patch(
     occurs twice, a value comes from a template or is shared, a setting contradicts the plan and no
     value sets it right, or the patched text, read back, would not contain the plan.
     """
-    mark, text = text[: text.startswith(_BYTE_ORDER_MARK)], text.removeprefix(_BYTE_ORDER_MARK)
-    documents = documents_of(text, name)
+    mark, text, documents = _read(text, name)
     destination = _place(documents, plan, submission, name, job)
     if destination.refusals:
         by_line = sorted(destination.refusals, key=lambda refusal: refusal[0])
@@ -44,7 +56,7 @@ def patch(
 
 def names_node_types(text: str, name: str) -> bool:
     """Whether a file has a place for a node type: bundles have, manifests have none."""
-    documents = documents_of(text.removeprefix(_BYTE_ORDER_MARK), name)
+    _, _, documents = _read(text, name)
     return any(value_at(node, ("resources",)) is not None for node in documents)
 
 
@@ -92,3 +104,65 @@ def _contents(node: Any) -> Iterator[str]:
     if any(text_at(item, ("Classification",)) is not None for item in items_of(node)):
         yield "configurations of EMR, for which the format emr writes new ones"
     yield from unsized_resources(node)
+
+
+def _read(text: str, name: str) -> tuple[str, str, Sequence[Any]]:
+    """The byte order mark of a file, the text behind it, and its documents."""
+    mark, text = text[: text.startswith(_BYTE_ORDER_MARK)], text.removeprefix(_BYTE_ORDER_MARK)
+    return mark, text, documents_of(text, name)
+
+
+def patch_executors(
+    text: str, executors: Mapping[str, int], *, name: str, job: str | None = None
+) -> str:
+    """The text of a file with the executors in its application, and everything else unchanged.
+
+    ``executors`` has the bounds within which a tuner changes them, ``minExecutors`` and
+    ``maxExecutors``, and those of the setting that runs, ``initialExecutors``: all are set where
+    the application allocates executors dynamically, else the last as their number. One of the
+    manifests in ``text`` is a SparkApplication of either operator, or a ScheduledSparkApplication;
+    ``job`` is its name, if there are several, and ``name`` what messages call the file. Raises
+    InputError if the file is not YAML, or has no such application, or several.
+    """
+    mark, text, documents = _read(text, name)
+    applications = [application for node in documents for application in applications_in(node)]
+    if job is not None:
+        applications = [application for application in applications if application[0] == job]
+    if len(applications) != 1:
+        names = ", ".join(label for label, _, _ in applications) or "none"
+        raise InputError(
+            f"{name}: applications: {names}; expected one SparkApplication of the operator of "
+            "kubeflow or of Apache Spark, or one ScheduledSparkApplication; name one of several"
+        )
+    ((_, node, below),) = applications
+    return mark + patched(text, documents, node, _executor_changes(node, below, executors), name)
+
+
+def _executor_changes(node: Any, below: Below, executors: Mapping[str, int]) -> dict[str, Tree]:
+    spec = value_at(node, ("spec", *(below or ())))
+    if below is None:
+        return {"spec": _of_apache(spec, executors)}
+    changes = _of_kubeflow(spec, executors)
+    return {"spec": {below[0]: changes} if below else changes}
+
+
+def _of_kubeflow(spec: Any, executors: Mapping[str, int]) -> dict[str, Tree]:
+    """Its own fields, which override ``sparkConf``."""
+    if (text_at(spec, ("dynamicAllocation", "enabled")) or "").lower() == "true":
+        return {"dynamicAllocation": dict(executors)}
+    if _is_dynamic(spec):
+        return _of_apache(spec, executors)
+    return {"executor": {"instances": executors["initialExecutors"]}}
+
+
+def _of_apache(spec: Any, executors: Mapping[str, int]) -> dict[str, Tree]:
+    """All is configuration, whose values are texts."""
+    if _is_dynamic(spec):
+        bounds = executors.items()
+        return {"sparkConf": {f"{_DYNAMIC}{field}": str(number) for field, number in bounds}}
+    return {"sparkConf": {"spark.executor.instances": str(executors["initialExecutors"])}}
+
+
+def _is_dynamic(spec: Any) -> bool:
+    conf = scalars_of(value_at(spec, ("sparkConf",)))
+    return conf.get(f"{_DYNAMIC}enabled", "").lower() == "true"

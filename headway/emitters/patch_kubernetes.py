@@ -8,7 +8,7 @@ from typing import Any
 from headway.domain import Answer
 from headway.domain.plan_parts import PlannedResources
 from headway.emitters.kubernetes import kubeflow_executor
-from headway.emitters.patch_place import Place, conf_changes, manifests_in
+from headway.emitters.patch_place import Place, applications_in, conf_changes
 from headway.emitters.submission import other_conf
 from headway.formats.yaml_lines import Tree
 from headway.formats.yaml_patch import items_of, line_of, scalars_of, text_at, value_at
@@ -25,9 +25,10 @@ from headway.sparkconf.container import (
     KUBERNETES_FACTOR_KEY,
     OVERHEAD_KEY,
     container_bytes,
+    memory_bytes_of,
+    memory_quantity,
     planned_resources,
 )
-from headway.sparkconf.kubernetes_quantities import memory_bytes_of, memory_quantity
 
 #: Fields of an executor in kubeflow's manifests, which override the configuration.
 _FIELDS = {
@@ -43,14 +44,11 @@ _INSTANCES = ("initExecutors", "minExecutors", "maxExecutors")
 
 def manifest_places(node: Any, plan: Answer) -> Iterator[Place]:
     """The applications of a document: a manifest, or a list of manifests."""
-    for manifest in manifests_in(node):
-        match manifest:
-            case ("sparkoperator.k8s.io", "SparkApplication", label, application):
-                yield _kubeflow_place(label, application, (), plan)
-            case ("sparkoperator.k8s.io", "ScheduledSparkApplication", label, application):
-                yield _kubeflow_place(label, application, ("template",), plan)
-            case ("spark.apache.org", "SparkApplication", label, application):
-                yield _apache_place(label, application, plan)
+    for label, application, below in applications_in(node):
+        if below is None:
+            yield _apache_place(label, application, plan)
+        else:
+            yield _kubeflow_place(label, application, below, plan)
 
 
 def _kubeflow_place(label: str, node: Any, below: tuple[str, ...], plan: Answer) -> Place:

@@ -32,18 +32,27 @@ class Place:
     has_trigger: bool = False
 
 
-Manifest: TypeAlias = tuple[str, str | None, str, Any]
-"""An application of a Kubernetes operator: its API group, kind, name and node in a file."""
+Below: TypeAlias = tuple[str, ...] | None
+"""Where kubeflow's fields of an application are below ``spec``; None for Apache's operator."""
+
+# By API group and kind of a manifest.
+_APPLICATIONS: Mapping[tuple[str, str | None], Below] = {
+    ("sparkoperator.k8s.io", "SparkApplication"): (),
+    ("sparkoperator.k8s.io", "ScheduledSparkApplication"): ("template",),
+    ("spark.apache.org", "SparkApplication"): None,
+}
 
 
-def manifests_in(node: Any) -> Iterator[Manifest]:
-    """The manifests of a document: itself, or the items of a list."""
+def applications_in(node: Any) -> Iterator[tuple[str, Any, Below]]:
+    """Name and node of the applications of Kubernetes operators in a document, or in its list."""
     kind = text_at(node, ("kind",))
     if kind == "List":
         for item in items_of(value_at(node, ("items",))):
-            yield from manifests_in(item)
+            yield from applications_in(item)
     group = (text_at(node, ("apiVersion",)) or "").partition("/")[0]
-    yield group, kind, text_at(node, ("metadata", "name")) or "unnamed", node
+    if (group, kind) in _APPLICATIONS:
+        name = text_at(node, ("metadata", "name")) or "unnamed"
+        yield name, node, _APPLICATIONS[group, kind]
 
 
 def conf_changes(

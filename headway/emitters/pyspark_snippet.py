@@ -102,8 +102,6 @@ def render(plan: Answer, *, version: str, submission: Submission | None = None) 
 
     Settings of the driver's own process are in a comment and not in the code, where they would be
     too late.
-
-    A plan that misses its target is rendered with a warning on top.
     """
     why = reasons(plan)
     conf = plan.spark_conf

@@ -11,9 +11,8 @@ from headway.sparkconf import render_properties
 def render(plan: Answer, *, version: str, submission: Submission | None = None) -> str:  # noqa: ARG001
     """The text of a properties file for ``spark-submit --properties-file``.
 
-    Trigger and rate limit are in a comment: Spark configuration cannot contain them. A plan that
-    misses its target is rendered with a warning on top. Raises ValueError if a value begins or ends
-    with a blank, which this format cannot represent.
+    Trigger and rate limit are in a comment: Spark configuration cannot contain them. Raises
+    ValueError if a value begins or ends with a blank, which this format cannot represent.
     """
     header = comment_lines(plan, version=version, fits_any_cluster=True)
     return render_properties(plan.spark_conf, header=header, comments=reasons(plan))

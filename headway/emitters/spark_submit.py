@@ -13,8 +13,6 @@ def render(plan: Answer, *, version: str, submission: Submission | None = None) 
     """A shell command with one ``--conf`` per line; without a submission it has a placeholder.
 
     Comments are above the command, since a comment between its lines would end it.
-
-    A plan that misses its target is rendered with a warning on top.
     """
     submission = submission or Submission()
     command = [

@@ -66,9 +66,9 @@ def _cheapest(fleet: Fleet, offer_index: int, nodes: Whole) -> tuple[int, Whole,
     """Committed nodes, spot nodes in each period, and the cost of a day."""
     options = [0]
     offer = fleet.offers[offer_index]
-    if fleet.purchasing.commitments and offer.committed_price is not None:
+    if fleet.commitments and offer.committed_price is not None:
         # The cost is convex in the committed nodes, with kinks only where they cover a period.
-        max_spot = np.floor(fleet.purchasing.spot_ratio * nodes + _TOLERANCE).astype(np.int64)
+        max_spot = np.floor(fleet.spot_ratio * nodes + _TOLERANCE).astype(np.int64)
         options = sorted({0, *nodes.tolist(), *(nodes - max_spot).tolist()})
     purchases = [(*_paid(fleet, offer_index, nodes, option), option) for option in options]
     cost, spot, option = min(purchases, key=lambda purchase: (purchase[0], purchase[2]))
@@ -81,8 +81,8 @@ def _paid(fleet: Fleet, offer_index: int, nodes: Whole, committed: int) -> tuple
     spot = np.zeros_like(nodes)
     uncommitted = np.maximum(nodes - committed, 0)
     spot_price = offer.spot_price
-    if fleet.purchasing.spot_ratio > 0 and spot_price is not None and spot_price < offer.price:
-        max_spot = np.floor(fleet.purchasing.spot_ratio * nodes + _TOLERANCE).astype(np.int64)
+    if fleet.spot_ratio > 0 and spot_price is not None and spot_price < offer.price:
+        max_spot = np.floor(fleet.spot_ratio * nodes + _TOLERANCE).astype(np.int64)
         spot = np.minimum(max_spot, uncommitted)
     hourly = (uncommitted - spot) * offer.price + spot * (spot_price or 0.0)
     paid_always = committed * (offer.committed_price or 0.0) * hours.sum()

@@ -9,7 +9,7 @@ import numpy as np
 from headway.errors import SolverError
 from headway.fleet.billing import bill_of, nodes_needed
 from headway.fleet.nouns import Fleet, Infeasible
-from headway.fleet.problem import Columns, Goal, Solved, solve, supply_of
+from headway.fleet.problem import Columns, Goal, Solved, columns_where, solve, supply_of
 
 _WIDE = 1e-6
 
@@ -29,7 +29,7 @@ def diagnose(fleet: Fleet, *, time_limit_s: float = 60.0) -> Infeasible:
     )
     if impossible:
         return Infeasible(impossible=impossible, unserved=impossible, relaxations=())
-    columns = Columns.where(fleet.allowed)
+    columns = columns_where(fleet.allowed)
     goal = Goal(penalty=1.0, counts_cost=False, fees_of_served=True)
     solved = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
     served = np.zeros(len(fleet.jobs)) if solved is None else solved.served

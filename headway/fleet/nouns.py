@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,19 +38,9 @@ class Offer:
 class Supply:
     """Nodes of one kind in one pool and zone, to which jobs are assigned.
 
-    Parameters
-    ----------
-    pool, zone : str
-        Location of the nodes.
-    offer : int
-        Index of their kind in the fleet's offers.
-    shared : bool
-        Whether the executors of all its jobs share nodes. Else each job has its own, and a unit is
-        a node.
-    units_per_node : int, >= 1
-        Executors per node; 1 if a unit is a node.
-    failures : int, >= 0
-        Nodes that may fail at once; for dedicated supplies, they are part of each job's units.
+    ``offer`` is the index of their kind in the fleet's offers. If they are ``shared``, the
+    executors of all jobs share nodes; else each job has its own, and a unit is a node. ``failures``
+    is how many may fail at once; for dedicated supplies, they are part of each job's units.
     """
 
     pool: str
@@ -80,44 +70,16 @@ class Quota:
         return f"{self.kind} {self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purchasing:
-    """How nodes may be paid for: maximum share of spot nodes, and whether to commit."""
-
-    spot_ratio: float = 0.0
-    commitments: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fleet:
     """Jobs, their needs on each supply, and the limits.
 
-    Parameters
-    ----------
-    jobs : tuple of str
-        Their names.
-    weights : (J,) array, > 0
-        Weight of each job if not all can be served.
-    offers : tuple of Offer
-        Kinds of nodes.
-    supplies : tuple of Supply
-        Supplies that jobs can be assigned to.
-    units : (J, S, L) array of int, >= 0
-        Executors (for dedicated supplies: nodes) that a job needs in each load case.
-    allowed : (J, S) array of bool
-        Whether a job can run there.
-    period_of : (L,) array of int
-        The period of a load case; nodes are constant within a period.
-    hours : (P,) array
-        Hours of a day in each period.
-    quotas : tuple of Quota
-        Limits on nodes.
-    purchasing : Purchasing
-        How nodes may be paid for.
-    budget_per_day : float or None
-        Maximum cost per day, of nodes and fees.
-    fees_per_day : tuple of float
-        What each job pays beside nodes, for requests to a store; none if empty.
+    ``weights``, (J,), count if not all jobs can be served. ``units``, (J, S, L), are the executors
+    (for dedicated supplies: nodes) that a job needs in each load case; ``allowed``, (J, S), is
+    whether it can run there. ``period_of``, (L,), is the period of a load case: nodes are constant
+    within a period, and ``hours``, (P,), are those of a day. Nodes may be paid for as spot up to
+    the share ``spot_ratio``, and with ``commitments``. The budget is for nodes and for fees, which
+    each job pays beside nodes, for requests to a store; without any, these are empty.
     """
 
     jobs: tuple[str, ...]
@@ -129,7 +91,8 @@ class Fleet:
     period_of: Whole
     hours: Array
     quotas: tuple[Quota, ...] = ()
-    purchasing: Purchasing = field(default_factory=Purchasing)
+    spot_ratio: float = 0.0
+    commitments: bool = False
     budget_per_day: float | None = None
     fees_per_day: tuple[float, ...] = ()
 
@@ -150,7 +113,6 @@ class Fleet:
 
     @property
     def num_periods(self) -> int:
-        """Periods of a day."""
         return len(self.hours)
 
     @property
@@ -165,7 +127,6 @@ class Fleet:
 
     @property
     def fees(self) -> Array:
-        """The fee of each job per day."""
         return np.array(self.fees_per_day or [0.0] * len(self.jobs))
 
     @property
@@ -175,7 +136,6 @@ class Fleet:
 
     @property
     def units_per_node(self) -> Array:
-        """Units that fit on a node of each supply."""
         return np.array([supply.units_per_node for supply in self.supplies], dtype=float)
 
 
@@ -219,16 +179,13 @@ class FleetPlan:
     cost_by_job: Array
     fees_by_job: Array
     most_weight: float | None = None
+    #: Whether there is a purchase; ``supply_of`` shows whether it serves every job.
+    feasible: ClassVar[Literal[True]] = True
 
     @property
     def cost_per_day(self) -> float:
         """Cost of a day: nodes and fees."""
         return self.bill.cost_per_day + float(self.fees_by_job.sum())
-
-    @property
-    def feasible(self) -> Literal[True]:
-        """Whether there is a purchase; ``supply_of`` shows whether it serves every job."""
-        return True
 
     @property
     def gap_ratio(self) -> float:
@@ -250,11 +207,7 @@ class Infeasible:
     unserved: tuple[str, ...]
     relaxations: tuple[str, ...]
     fewest_unserved: bool = True
-
-    @property
-    def feasible(self) -> Literal[False]:
-        """Not every job is served."""
-        return False
+    feasible: ClassVar[Literal[False]] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,21 +221,8 @@ class TargetPrice:
     is_all: bool = field(metadata={"key": None})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrowthPoint:
-    """The plan at a date, with rates grown by a ratio since the date of the catalogue."""
-
-    month: str
-    ratio: float
-    plan: FleetPlan | Infeasible
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """Probability that a job meets its targets in its busiest hour, and the verdict (P23)."""
-
-    probability: float
-    verdict: str
+GrowthPoint: TypeAlias = tuple[str, float, FleetPlan | Infeasible]
+"""A month, the growth of rates until then since the date of the catalogue, and the plan for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,7 +244,8 @@ class Capacity(Result):
 
     ``fleet`` has the planned needs; for several scenarios, the largest in each hour. ``scenarios``
     states how ranges were used, ``kept`` the probabilities that the most expensive streaming jobs
-    meet their targets, ``writes`` what jobs write to a store that is known.
+    meet their targets in their busiest hour, each with a verdict (P23), ``writes`` what jobs write
+    to a store that is known.
     """
 
     result_kind = "capacity"
@@ -319,7 +260,7 @@ class Capacity(Result):
     target_prices: tuple[TargetPrice, ...] = ()
     shadow_prices: tuple[ShadowPrice, ...] = ()
     growth: tuple[GrowthPoint, ...] = ()
-    kept: Mapping[str, Kept] = field(default_factory=dict)
+    kept: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     writes: Mapping[str, JobWrites] = field(default_factory=dict)
 
     @property

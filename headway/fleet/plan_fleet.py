@@ -16,17 +16,17 @@ import numpy as np
 
 from headway.errors import SolverError
 from headway.fleet.billing import bill_of, cost_by_job, limits_broken, nodes_needed
-from headway.fleet.compact import compact
 from headway.fleet.infeasible import diagnose
 from headway.fleet.moves import estimated_cost, with_better_moves, with_fewer_open
 from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Mask, Whole
-from headway.fleet.problem import Columns, Goal, Solved, solve, supply_of
+from headway.fleet.problem import Columns, Goal, Solved, columns_where, solve, supply_of
 from headway.fleet.reduced_cost import gains, node_prices, reduced_costs
 
 _FIRST_COLUMNS = 4
 _NEW_COLUMNS = 3
 _MOST_ROUNDS = 60
 _SMALL_FLEET = 3000
+_MOST_COMPARED_CASES = 200
 # Maximum time to search for a better plan of a large fleet that has one. [s]
 _TIME_TO_DO_BETTER_S = 8.0
 _TOLERANCE = 1e-7
@@ -49,24 +49,11 @@ class Relaxed:
 def plan_fleet(
     fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 60.0
 ) -> FleetPlan | Infeasible:
-    """The cheapest plan that serves every job.
+    """The cheapest plan that serves every job, or why there is none.
 
-    Raises SolverError if the solver ends without an answer, or with one that exceeds a limit.
-
-    Parameters
-    ----------
-    fleet : Fleet
-        Jobs, offers and limits.
-    gap_ratio : float, >= 0
-        Maximum excess of the plan's cost over the proven minimum, as a share. If the time ends
-        before, the plan's own gap states what is proven.
-    time_limit_s : float, > 0
-        Maximum time for each integer problem. [s]
-
-    Returns
-    -------
-    FleetPlan or Infeasible
-        The latter states why there is no plan, and the smallest relaxations.
+    The plan's cost may exceed the proven minimum by the share ``gap_ratio``. If the time limit of
+    an integer problem ends before that, the plan's own gap states what is proven. Raises
+    SolverError if the solver ends without an answer, or with one that exceeds a limit.
     """
     small = compact(fleet)
     plan = _planned(small, gap_ratio, time_limit_s)
@@ -79,8 +66,8 @@ def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 6
     Parameters and errors are those of :func:`plan_fleet`. Jobs that can run nowhere are not served.
     """
     full, fleet = fleet, compact(fleet)
-    columns = Columns.where(fleet.allowed)
-    if not len(columns.job):
+    columns = columns_where(fleet.allowed)
+    if not fleet.allowed.any():
         return plan_of(full, np.full(len(full.jobs), -1, dtype=np.int64), 0.0)
     goal = Goal(penalty=1.0, counts_cost=False, fees_of_served=True)
     max_served = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
@@ -196,7 +183,7 @@ def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
     close_ratio = max(_CLOSE_SHARE * gap_ratio, 1e-7)
     best: Relaxed | None = None
     for _ in range(_MOST_ROUNDS):
-        solved = solve(fleet, Columns.where(column_mask), Goal(), integer=False)
+        solved = solve(fleet, columns_where(column_mask), Goal(), integer=False)
         if solved is None:
             wider = _with_room_for_all(fleet, column_mask)
             if wider is None:
@@ -228,7 +215,7 @@ def _with_room_for_all(fleet: Fleet, column_mask: Mask) -> Mask | None:
     equally_weighted = replace(fleet, weights=np.ones(len(fleet.jobs)))
     goal = Goal(penalty=1.0, counts_cost=False)
     for _ in range(_MOST_ROUNDS):
-        solved = solve(equally_weighted, Columns.where(column_mask), goal, integer=False)
+        solved = solve(equally_weighted, columns_where(column_mask), goal, integer=False)
         assert solved is not None  # leaving every job out is within all limits
         if solved.value <= _NOBODY:
             return column_mask
@@ -269,10 +256,10 @@ def _rounded(fleet: Fleet, relaxed: Relaxed) -> FleetPlan | None:
     """Each job on the supply with the largest share of it in the relaxation, then supplies are
     closed and jobs moved if that is cheaper; None if a limit is exceeded.
     """
-    columns = Columns.where(relaxed.chosen)
+    job_of, supply_of_column = columns_where(relaxed.chosen)
     by_largest_share = np.full(len(fleet.jobs), -1, dtype=np.int64)
     order = np.argsort(relaxed.solved.use, kind="stable")
-    by_largest_share[columns.job[order]] = columns.supply[order]
+    by_largest_share[job_of[order]] = supply_of_column[order]
     node_price = node_prices(fleet, relaxed.solved)
     closed_first = with_better_moves(fleet, with_fewer_open(fleet, by_largest_share), node_price)
     moved_first = with_fewer_open(fleet, with_better_moves(fleet, by_largest_share, node_price))
@@ -288,7 +275,7 @@ def _of_chosen_columns(fleet: Fleet, relaxed: Relaxed, gap_ratio: float) -> Flee
     limit: the integer problem takes a second there, and a minute with all columns. None if none is
     found.
     """
-    columns = Columns.where(relaxed.chosen)
+    columns = columns_where(relaxed.chosen)
     solved = _solved_in_time(fleet, columns, gap_ratio / 2, _TIME_TO_DO_BETTER_S, required=False)
     if solved is None:
         return None
@@ -304,11 +291,61 @@ def _worthwhile(
     In a large fleet, only plans that are better by the gap are considered.
     """
     if rounded is None:
-        return Columns.where(fleet.allowed), math.inf
+        return columns_where(fleet.allowed), math.inf
     left_out = rounded.bill.cost_per_day
     if fleet.allowed.sum() > _SMALL_FLEET:
         left_out *= 1 - gap_ratio
     keep = fleet.allowed & (relaxed.reduced_cost <= left_out - relaxed.bound + _TOLERANCE)
     jobs = np.arange(len(fleet.jobs))
     keep[jobs, rounded.supply_of] = True
-    return Columns.where(keep), math.inf if keep[fleet.allowed].all() else left_out
+    return columns_where(keep), math.inf if keep[fleet.allowed].all() else left_out
+
+
+def compact(fleet: Fleet) -> Fleet:
+    """A fleet with the same plans and costs, without load cases that are covered by others.
+
+    Periods with the same load cases have the same nodes in a cheapest plan, so they become one with
+    the hours of all. Within a period, a case that needs no more than another one, for any job on
+    any supply, never determines the nodes.
+    """
+    return _without_lighter_cases(_with_like_periods_joined(fleet))
+
+
+def _with_like_periods_joined(fleet: Fleet) -> Fleet:
+    index_by_units: dict[bytes, int] = {}
+    keep: list[int] = []
+    hours: list[float] = []
+    for period in range(fleet.num_periods):
+        cases = np.flatnonzero(fleet.period_of == period)
+        key = np.ascontiguousarray(fleet.units[:, :, cases]).tobytes()
+        if key in index_by_units:
+            hours[index_by_units[key]] += float(fleet.hours[period])
+        else:
+            index_by_units[key] = len(keep)
+            keep.append(period)
+            hours.append(float(fleet.hours[period]))
+    kept_cases = np.flatnonzero(np.isin(fleet.period_of, keep))
+    new_index_of = np.full(fleet.num_periods, -1)
+    new_index_of[keep] = np.arange(len(keep))
+    return replace(
+        fleet,
+        units=fleet.units[:, :, kept_cases],
+        period_of=new_index_of[fleet.period_of[kept_cases]],
+        hours=np.array(hours),
+    )
+
+
+def _without_lighter_cases(fleet: Fleet) -> Fleet:
+    num_cases = len(fleet.period_of)
+    if num_cases == fleet.num_periods or num_cases > _MOST_COMPARED_CASES:
+        return fleet
+    drop = np.zeros(num_cases, dtype=bool)
+    for case in range(num_cases):
+        for other in range(num_cases):
+            same_period = fleet.period_of[case] == fleet.period_of[other]
+            if case == other or drop[other] or not same_period:
+                continue
+            if np.all(fleet.units[:, :, case] <= fleet.units[:, :, other]):
+                drop[case] = True
+                break
+    return replace(fleet, units=fleet.units[:, :, ~drop], period_of=fleet.period_of[~drop])

@@ -22,14 +22,10 @@ _SMALLER_GAP = 0.1
 def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[ShadowPrice, ...]:
     """Saving per day from slightly more of each limit, largest first.
 
-    ``gap_ratio`` is the gap with which the plan, which serves every job, was computed.
-
-    Returns
-    -------
-    tuple of ShadowPrice
-        For one more node, or the cores of one more smallest node, for each limit whose relaxation
-        makes the fleet cheaper than the proven minimum within the limits. None for fleets that are
-        too large to be planned again for every limit.
+    ``gap_ratio`` is the gap with which the plan, which serves every job, was computed. More is one
+    node, or the cores of one more smallest node, for each limit whose relaxation makes the fleet
+    cheaper than the proven minimum within the limits. There are none for fleets that are too large
+    to be planned again for every limit.
     """
     if not is_planned_again(fleet) or (plan.supply_of < 0).any():
         return ()
@@ -57,17 +53,8 @@ def saving_of_job(
 ) -> tuple[float, bool]:
     """Certain saving per day if a single job needs less, and whether that is all it can save.
 
-    Parameters
-    ----------
-    fleet, plan, gap_ratio
-        As in :func:`shadow_prices`.
-    looser : Fleet
-        The same fleet with other needs of the job at index ``job_index``.
-
-    Notes
-    -----
-    Small fleets are planned again. In large ones, only the job is moved to its best place, which
-    saves at least this much.
+    ``looser`` is the same fleet with other needs of the job at the index. Small fleets are planned
+    again. In large ones, only the job is moved to its best place, which saves at least this much.
     """
     if is_planned_again(fleet):
         return _saving(plan, looser, gap_ratio)

@@ -10,67 +10,45 @@ work share one ``open``.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from headway.errors import SolverError
 from headway.fleet.nouns import Array, Fleet, Mask, Whole
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Columns:
-    """Pairs of a job and a supply that are considered."""
-
-    job: Whole
-    supply: Whole
-
-    @classmethod
-    def where(cls, column_mask: Mask) -> Columns:
-        """The pairs in a (J, S) mask."""
-        job, supply = np.nonzero(column_mask)
-        return cls(job=job.astype(np.int64), supply=supply.astype(np.int64))
+Columns: TypeAlias = tuple[Whole, Whole]
+"""The job and the supply of each pair that is considered."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Opening:
-    """Which columns make a supply keep its reserve, and in which periods.
+def columns_where(column_mask: Mask) -> Columns:
+    """The pairs in a (J, S) mask."""
+    job, supply = np.nonzero(column_mask)
+    return job.astype(np.int64), supply.astype(np.int64)
 
-    ``group_of`` is the index of the variable that opens each supply in each period, (S, P); -1 if
-    nothing can need it. A link means that a used column opens a group.
+
+def _groups(fleet: Fleet, columns: Columns) -> tuple[list[Whole], Whole]:
+    """The columns that open a supply's reserve together, and the group of each supply and period.
+
+    The latter is -1 if nothing can need a reserve then: (S, P).
     """
-
-    num_groups: int
-    group_of: Whole
-    column_of_link: Whole
-    group_of_link: Whole
-
-    @classmethod
-    def of(cls, fleet: Fleet, columns: Columns) -> Opening | None:
-        """The groups of some columns; None if no supply keeps a reserve."""
-        group_of = np.full((len(fleet.supplies), fleet.num_periods), -1, dtype=np.int64)
-        links: list[tuple[Whole, int]] = []
-        for supply_index, supply in enumerate(fleet.supplies):
-            if not (supply.shared and supply.failures):
-                continue
-            members = np.flatnonzero(columns.supply == supply_index)
-            busy = busy_periods(fleet, columns.job[members], supply_index)
-            patterns, pattern_of_period = np.unique(busy, axis=1, return_inverse=True)
-            for number, pattern in enumerate(patterns.T):
-                if pattern.any():
-                    group_of[supply_index, np.ravel(pattern_of_period) == number] = len(links)
-                    links.append((members[pattern], len(links)))
-        if not links:
-            return None
-        return cls(
-            num_groups=len(links),
-            group_of=group_of,
-            column_of_link=np.concatenate([columns for columns, _ in links]),
-            group_of_link=np.concatenate(
-                [np.full(len(columns), group, dtype=np.int64) for columns, group in links]
-            ),
-        )
+    job_of, supply_of_column = columns
+    group_of = np.full((len(fleet.supplies), fleet.num_periods), -1, dtype=np.int64)
+    groups: list[Whole] = []
+    for supply_index, supply in enumerate(fleet.supplies):
+        if not (supply.shared and supply.failures):
+            continue
+        members = np.flatnonzero(supply_of_column == supply_index)
+        busy = busy_periods(fleet, job_of[members], supply_index)
+        patterns, pattern_of_period = np.unique(busy, axis=1, return_inverse=True)
+        for number, pattern in enumerate(patterns.T):
+            if pattern.any():
+                group_of[supply_index, np.ravel(pattern_of_period) == number] = len(groups)
+                groups.append(members[pattern])
+    return groups, group_of
 
 
 def busy_periods(fleet: Fleet, jobs: Whole, supply: int) -> Mask:
@@ -100,14 +78,17 @@ class Goal:
     least_served: float | None = None
 
 
+_no_numbers: Callable[[], Any] = partial(np.zeros, 0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Solved:
     """Result of the solver.
 
-    ``bound`` is a proven lower bound of the minimum. Duals are those of the relaxation:
-    ``open_duals`` is what the columns pay for the reserve of their supplies, by link of
-    ``opening``; ``quota_duals`` are by quota and period. ``cost_weight`` is the weight of a unit of
-    money in the objective and in the budget.
+    ``bound`` is a proven lower bound of the minimum. What follows ``excess`` is the relaxation's:
+    ``group_duals`` is what columns that open a reserve together pay for it, ``group_of`` their
+    group by supply and period, -1 without a reserve; ``quota_duals`` are by quota and period.
+    ``cost_weight`` is the weight of a unit of money in the objective and in the budget.
     """
 
     value: float
@@ -115,13 +96,13 @@ class Solved:
     use: Array
     served: Array
     excess: float
-    load_duals: Array | None = None
-    opening: Opening | None = None
-    open_duals: Array | None = None
-    nodes: Array | None = None
-    node_duals: Array | None = None
-    serve_duals: Array | None = None
-    quota_duals: Array | None = None
+    load_duals: Array = field(default_factory=_no_numbers)
+    group_of: Whole = field(default_factory=_no_numbers)
+    group_duals: Array = field(default_factory=_no_numbers)
+    nodes: Array = field(default_factory=_no_numbers)
+    node_duals: Array = field(default_factory=_no_numbers)
+    serve_duals: Array = field(default_factory=_no_numbers)
+    quota_duals: Array = field(default_factory=_no_numbers)
     cost_weight: float = 1.0
 
 
@@ -166,7 +147,8 @@ def supply_of(fleet: Fleet, columns: Columns, use: Array) -> Whole:
     supply_of_job = np.full(len(fleet.jobs), -1, dtype=np.int64)
     order = np.argsort(use, kind="stable")
     used = order[use[order] > 0.5]
-    supply_of_job[columns.job[used]] = columns.supply[used]
+    job_of, supply_of_column = columns
+    supply_of_job[job_of[used]] = supply_of_column[used]
     return supply_of_job
 
 
@@ -175,14 +157,15 @@ class _Built:
 
     def __init__(self, fleet: Fleet, columns: Columns, goal: Goal, integer: bool) -> None:
         cp = _cvxpy()
-        self.fleet, self.columns, self.goal = fleet, columns, goal
+        self.fleet, self.goal = fleet, goal
+        self.job_of, self.supply_of_column = columns
         num_supplies, num_periods = len(fleet.supplies), fleet.num_periods
-        self.use = cp.Variable(len(columns.job), boolean=integer)
+        self.use = cp.Variable(len(self.job_of), boolean=integer)
         self.constraints: list[Any] = [] if integer else [self.use >= 0]
         self.nodes = cp.Variable((num_supplies, num_periods), integer=integer)
         self.not_negative = self.nodes >= 0
         self.constraints.append(self.not_negative)
-        self.opening: Opening | None = None
+        self.groups, self.group_of = _groups(fleet, columns)
         self.opened: Any = None
         self._serve()
         self._hold(integer)
@@ -200,11 +183,10 @@ class _Built:
     def _serve(self) -> None:
         """Each job is assigned to one supply or, at a price, to none."""
         cp, sp = _cvxpy(), _sparse()
-        fleet, columns = self.fleet, self.columns
-        ones = np.ones(len(columns.job))
-        shape = (len(fleet.jobs), len(columns.job))
+        fleet, num_columns = self.fleet, len(self.job_of)
         job_incidence = sp.csr_matrix(
-            (ones, (columns.job, np.arange(len(columns.job)))), shape=shape
+            (np.ones(num_columns), (self.job_of, np.arange(num_columns))),
+            shape=(len(fleet.jobs), num_columns),
         )
         self.served = job_incidence @ self.use
         if self.goal.penalty is None and self.goal.least_served is None:
@@ -219,12 +201,12 @@ class _Built:
     def _hold(self, integer: bool) -> None:
         """The nodes of a supply can run the units of its jobs in every load case."""
         cp, sp = _cvxpy(), _sparse()
-        fleet, columns = self.fleet, self.columns
+        fleet = self.fleet
         num_supplies, num_cases = len(fleet.supplies), len(fleet.period_of)
-        units = fleet.units[columns.job, columns.supply, :]
+        units = fleet.units[self.job_of, self.supply_of_column, :]
         column_index, case = np.nonzero(units)
-        rows = columns.supply[column_index] * num_cases + case
-        shape = (num_supplies * num_cases, len(columns.job))
+        rows = self.supply_of_column[column_index] * num_cases + case
+        shape = (num_supplies * num_cases, len(self.job_of))
         load = sp.csr_matrix(
             (units[column_index, case].astype(float), (rows, column_index)), shape=shape
         )
@@ -238,19 +220,19 @@ class _Built:
             shape=(len(node_index), num_supplies * fleet.num_periods),
         )
         free = room @ cp.vec(self.nodes, order="F")
-        self.opening = opening = Opening.of(fleet, columns)
-        if opening is not None:
-            is_open = cp.Variable(opening.num_groups, boolean=integer)
+        if self.groups:
+            is_open = cp.Variable(len(self.groups), boolean=integer)
             self.constraints += [is_open >= 0, is_open <= 1]
-            self.opened = is_open[opening.group_of_link] >= self.use[opening.column_of_link]
+            self.group_of_link = np.repeat(np.arange(len(self.groups)), [*map(len, self.groups)])
+            self.opened = is_open[self.group_of_link] >= self.use[np.concatenate(self.groups)]
             self.constraints.append(self.opened)
-            group = opening.group_of[supply_of_row, period_of_row]
+            group = self.group_of[supply_of_row, period_of_row]
             rows_with_reserve = np.flatnonzero(group >= 0)
             failures = np.array([supply.failures for supply in fleet.supplies], dtype=float)
             weights = (per_node * failures)[supply_of_row[rows_with_reserve]]
             reserve = sp.csr_matrix(
                 (weights, (rows_with_reserve, group[rows_with_reserve])),
-                shape=(len(node_index), opening.num_groups),
+                shape=(len(node_index), len(self.groups)),
             )
             free = free - reserve @ is_open
         self.hold = free >= load @ self.use
@@ -273,15 +255,15 @@ class _Built:
             [max(offer.price - (_or_price(offer.spot_price, offer.price)), 0.0) for offer in offers]
         )
         paid_otherwise: Any = 0.0
-        if fleet.purchasing.spot_ratio > 0 and spot_saves.any():
+        if fleet.spot_ratio > 0 and spot_saves.any():
             spot = cp.Variable((len(offers), fleet.num_periods), integer=integer)
-            self.constraints += [spot >= 0, spot <= fleet.purchasing.spot_ratio * nodes]
+            self.constraints += [spot >= 0, spot <= fleet.spot_ratio * nodes]
             cost = cost - spot_saves @ spot @ hours
             paid_otherwise = spot
         committed_price = np.array(
             [_or_price(offer.committed_price, offer.price) for offer in offers]
         )
-        if fleet.purchasing.commitments and np.any(committed_price < price):
+        if fleet.commitments and np.any(committed_price < price):
             committed = cp.Variable(len(offers), integer=integer)
             used = cp.Variable((len(offers), fleet.num_periods), integer=integer)
             self.constraints += [
@@ -321,6 +303,13 @@ class _Built:
         may_miss = self.goal.penalty is not None or self.goal.least_served is not None
         return may_miss or bool(np.all(np.asarray(self.served.value) > 0.5))
 
+    def _group_duals(self) -> Array:
+        if self.opened is None:
+            return np.zeros(0)
+        duals = np.maximum(np.asarray(self.opened.dual_value, dtype=float), 0.0)
+        paid = np.bincount(self.group_of_link, weights=duals, minlength=len(self.groups))
+        return paid.astype(float)
+
     def solved(self, problem: Any, integer: bool) -> Solved:
         value = float(problem.value)
         excess = 0.0 if isinstance(self.excess, float) else float(self.excess.value)
@@ -337,10 +326,8 @@ class _Built:
             served=served,
             excess=excess,
             load_duals=np.asarray(self.hold.dual_value, dtype=float).reshape(shape),
-            opening=self.opening,
-            open_duals=None
-            if self.opened is None
-            else np.asarray(self.opened.dual_value, dtype=float),
+            group_of=self.group_of,
+            group_duals=self._group_duals(),
             nodes=np.asarray(self.nodes.value, dtype=float),
             node_duals=np.asarray(self.not_negative.dual_value, dtype=float),
             serve_duals=-np.asarray(self.all_served.dual_value, dtype=float),

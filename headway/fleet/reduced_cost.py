@@ -56,7 +56,6 @@ def reduced_costs(fleet: Fleet, solved: Solved, column_mask: Mask) -> tuple[Arra
 
 
 def _beyond(fleet: Fleet, solved: Solved, unit_price: Array) -> Array:
-    assert solved.serve_duals is not None
     priced = np.einsum("jsl,sl->js", fleet.units, unit_price)
     column_costs: Array = np.where(fleet.allowed, priced - solved.serve_duals[:, None], np.inf)
     return column_costs
@@ -64,8 +63,6 @@ def _beyond(fleet: Fleet, solved: Solved, unit_price: Array) -> Array:
 
 def _prices_of_relaxation(fleet: Fleet, solved: Solved) -> Array:
     """The price of a unit in each load case, (S, L); for unused nodes, the highest possible."""
-    assert solved.load_duals is not None
-    assert solved.node_duals is not None
     room = np.maximum(solved.node_duals, 0.0) / fleet.units_per_node[:, None]
     prices: Array = np.maximum(solved.load_duals, 0.0) + room[:, fleet.period_of] * _share(
         fleet, solved
@@ -75,7 +72,6 @@ def _prices_of_relaxation(fleet: Fleet, solved: Solved) -> Array:
 
 def _share(fleet: Fleet, solved: Solved) -> Array:
     """The share of each load case in the cost of a node of its period."""
-    assert solved.load_duals is not None
     usual = np.maximum(solved.load_duals, 0.0).sum(axis=0) + _LEAST
     total = np.bincount(fleet.period_of, weights=usual, minlength=fleet.num_periods)
     share: Array = usual / total[fleet.period_of]
@@ -83,7 +79,6 @@ def _share(fleet: Fleet, solved: Solved) -> Array:
 
 
 def _supplies_of_unused_offers(fleet: Fleet, solved: Solved) -> Mask:
-    assert solved.nodes is not None
     used = np.zeros(len(fleet.offers), dtype=bool)
     used[fleet.offer_of[solved.nodes.sum(axis=1) > _LEAST]] = True
     return np.asarray(~used[fleet.offer_of])
@@ -94,8 +89,6 @@ def _prices_like_those_used(fleet: Fleet, solved: Solved) -> Array:
 
     Quotas add their prices in each period.
     """
-    assert solved.nodes is not None
-    assert solved.quota_duals is not None
     per_node, offers = fleet.units_per_node, fleet.offer_of
     of_quotas = np.zeros_like(solved.nodes)
     for quota, dual in zip(fleet.quotas, solved.quota_duals, strict=True):
@@ -114,8 +107,6 @@ def node_prices(fleet: Fleet, solved: Solved) -> Array:
     """Cost of a node of each supply in each period by the relaxation, (S, P), including quotas; for
     unused nodes, the highest possible.
     """
-    assert solved.load_duals is not None
-    assert solved.node_duals is not None
     by_period = np.zeros_like(solved.node_duals)
     np.add.at(by_period.T, fleet.period_of, np.maximum(solved.load_duals, 0.0).T)
     prices: Array = fleet.units_per_node[:, None] * by_period + np.maximum(solved.node_duals, 0.0)
@@ -125,33 +116,21 @@ def node_prices(fleet: Fleet, solved: Solved) -> Array:
 def highest_node_prices(fleet: Fleet, pattern: Array) -> Array:
     """The highest prices of a node of each offer, in proportion to a pattern over the periods.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        Offers, hours and how nodes may be paid for.
-    pattern : (P,) array, >= 0
-        Cost of nodes in each period, on any scale.
+    The pattern, (P,), is the cost of nodes in each period on any scale. For any numbers of nodes by
+    period, the sum of these prices, (O, P), is at most the cost of buying them.
 
-    Returns
-    -------
-    (O, P) array
-        For any numbers of nodes by period, the sum of these prices is at most the cost of buying
-        them.
-
-    Notes
-    -----
     Without commitments, a node of a period costs the price of its hours, with as much spot as
     allowed. A committed node is available in all periods, so the sum of its savings is at most its
     price, and the scale is found by bisection.
     """
-    hours, purchasing = fleet.hours, fleet.purchasing
+    hours = fleet.hours
     price = np.array([offer.price for offer in fleet.offers])
     spot_price = np.array(
         [offer.price if offer.spot_price is None else offer.spot_price for offer in fleet.offers]
     )
-    has_spot = (spot_price < price) & (purchasing.spot_ratio > 0)
+    has_spot = (spot_price < price) & (fleet.spot_ratio > 0)
     spot_price = np.where(has_spot, spot_price, price)
-    ratio = np.where(has_spot, purchasing.spot_ratio, 0.0)[:, None]
+    ratio = np.where(has_spot, fleet.spot_ratio, 0.0)[:, None]
     by_spot = spot_price[:, None] * hours
     dearest: Array = ratio * by_spot + (1.0 - ratio) * price[:, None] * hours
     committed = np.array(
@@ -160,7 +139,7 @@ def highest_node_prices(fleet: Fleet, pattern: Array) -> Array:
             for offer in fleet.offers
         ]
     )
-    if not purchasing.commitments or not np.any(committed < price):
+    if not fleet.commitments or not np.any(committed < price):
         return dearest
     pattern = pattern if pattern.max() > 0 else hours
     all_day = np.where(committed < price, committed, np.inf) * hours.sum()
@@ -224,15 +203,9 @@ def _with_reserve(
 def _paid_by_period(fleet: Fleet, solved: Solved, supply_index: int, price: Array) -> Array:
     """What existing columns pay for the reserve of a supply in each period."""
     paid = np.zeros(fleet.num_periods)
-    if solved.opening is None or solved.open_duals is None:
-        return paid
-    by_group = np.bincount(
-        solved.opening.group_of_link,
-        weights=np.maximum(solved.open_duals, 0.0),
-        minlength=solved.opening.num_groups,
-    )
-    for group in np.unique(solved.opening.group_of[supply_index]).tolist():
-        if group >= 0:
-            periods = solved.opening.group_of[supply_index] == group
-            paid[periods] = by_group[group] * price[periods] / max(price[periods].sum(), _LEAST)
+    group_of = solved.group_of[supply_index]
+    for group in np.unique(group_of[group_of >= 0]).tolist():
+        periods = group_of == group
+        pays = solved.group_duals[group]
+        paid[periods] = pays * price[periods] / max(price[periods].sum(), _LEAST)
     return paid

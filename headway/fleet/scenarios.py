@@ -31,18 +31,8 @@ class ScenarioPlan:
 def drawn_ratios(spreads: Sequence[tuple[float, float]], count: int, seed: int) -> Array:
     """Factors on the middles of ranges, for each scenario and range: (count, n).
 
-    Parameters
-    ----------
-    spreads : sequence of (float, float)
-        For each range, low and high over its middle; nine in ten draws are between them.
-    count : int, >= 1
-        Scenarios.
-    seed : int
-        Random seed; equal seeds give equal factors.
-
-    Notes
-    -----
-    Two halves of a lognormal around the middle, so that ranges may be asymmetric.
+    ``spreads`` are low and high of each range over its middle; nine in ten draws are between them.
+    They are of two halves of a lognormal around the middle, so that ranges may be asymmetric.
 
     >>> drawn_ratios([(1.0, 1.0)], 2, seed=1).tolist()
     [[1.0], [1.0]]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from headway.domain import APPLICATION_PROFILE_SCHEMA, PROFILE_SCHEMA, JobProfile
-from headway.errors import InputError, ProfileError
+from headway.errors import InputError
 from headway.formats.codec import validate
 from headway.formats.own_files import read_text
 from headway.formats.yaml_document import Document, Fault, Plain, shown, written_document
@@ -29,14 +29,14 @@ def load_profile(path: str | Path) -> JobProfile:
 
     Raises
     ------
-    ProfileError
+    InputError
         If it cannot be read, is no profile, or not one of this version. The message has one line
         per fault, with line and column where there is one.
 
     >>> load_profile("no/such/profile.yaml")
     Traceback (most recent call last):
     ...
-    headway.errors.ProfileError: no/such/profile.yaml: no such file; expected a job profile...
+    headway.errors.InputError: no/such/profile.yaml: no such file; expected a job profile...
     """
     return _loaded(path, _JOB, _job_in)
 
@@ -44,7 +44,7 @@ def load_profile(path: str | Path) -> JobProfile:
 def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
     """Read the profile of a stream: of a streaming job, or of a DStreams application.
 
-    Raises ProfileError as `load_profile` does, and if it is the profile of a batch job.
+    Raises InputError as `load_profile` does, and if it is the profile of a batch job.
     """
     return _loaded(path, _JOB, _stream_in)
 
@@ -52,7 +52,7 @@ def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
 def load_any_profile(path: str | Path) -> JobProfile | ApplicationProfile:
     """Read the profile of a streaming job, or of a batch or DStreams application.
 
-    Raises ProfileError as `load_profile` does.
+    Raises InputError as `load_profile` does.
     """
     return _loaded(path, "a profile", _any_in)
 
@@ -109,16 +109,13 @@ def _heading(profile: JobProfile | ApplicationProfile) -> str:
 
 def _loaded(path: str | Path, expected: str, read: Callable[[Document], Profile]) -> Profile:
     file = Path(path)
-    try:
-        text = read_text(file, expected=expected)
-        if EVENT_LOG.match(text):
-            raise InputError(
-                f"{file}: a Spark event log, not {expected}; "
-                f"run 'headway profile {file} -o profile.yaml' first"
-            )
-        return read(_document(text, str(file), expected))
-    except InputError as error:
-        raise ProfileError(str(error)) from None
+    text = read_text(file, expected=expected)
+    if EVENT_LOG.match(text):
+        raise InputError(
+            f"{file}: a Spark event log, not {expected}; "
+            f"run 'headway profile {file} -o profile.yaml' first"
+        )
+    return read(_document(text, str(file), expected))
 
 
 def _document(text: str, name: str, expected: str) -> Document:

@@ -12,7 +12,8 @@ from headway.planner.profiled_memory import (
     same_value,
 )
 from headway.planner.space import NodeSpace
-from headway.sparkconf import KNOBS, STREAMING, Knob, knob_of, resource_settings
+from headway.sparkconf import KNOBS, Knob, knob_of, resource_settings
+from headway.sparkconf.reader_limits import STREAMING_KEYS
 from headway.units import spark_memory_text
 
 
@@ -49,7 +50,7 @@ def profiled_values(profile: Job) -> dict[str, str]:
         KNOBS["task_cpus"].key: slots.task_cpus,
     }
     slot_values = {key: str(count) for key, count in counts.items() if count is not None}
-    streaming = {key: properties[key] for key in STREAMING if key in properties}
+    streaming = {key: properties[key] for key in STREAMING_KEYS if key in properties}
     sizes = profiled_sizes(profile.application)
     return slot_values | streaming | sizes | resource_settings(properties)
 

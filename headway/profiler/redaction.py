@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from headway.profiler.known_values import KNOWN_VALUE_PROPERTIES, is_known_value
-from headway.redaction import harmless, redact, without_logins
+from headway.redaction import printable, redact, without_logins
 from headway.sparkconf import is_resource_key
 
 # Names below a prefix whose values are numbers, sizes, durations or flags.
@@ -148,7 +148,7 @@ def describe_source(description: str | None) -> str:
     >>> describe_source("org.apache.spark.sql.execution.streaming.ConsoleTable$@514ba885")
     'ConsoleTable'
     """
-    text = _ADDRESS.sub("", harmless(description or "").strip())
+    text = _ADDRESS.sub("", printable(description or "").strip())
     if not text:
         return _UNKNOWN
     if _DESCRIBED.fullmatch(text):

@@ -140,8 +140,8 @@ def _job_json(answer: Capacity, plan: FleetPlan, job_index: int) -> dict[str, ob
     units = answer.fleet.units[job_index, supply_index]
     certainty: dict[str, object] = {}
     if estimate is not None:
-        probability = _rounded(estimate.probability)
-        certainty = {"kept_probability": probability, "verdict": estimate.verdict}
+        probability, verdict = estimate
+        certainty = {"kept_probability": _rounded(probability), "verdict": verdict}
     return {
         "job": name,
         "served": True,
@@ -157,10 +157,10 @@ def _job_json(answer: Capacity, plan: FleetPlan, job_index: int) -> dict[str, ob
 
 
 def _growth_json(point: GrowthPoint) -> dict[str, object]:
-    plan = point.plan
+    month, ratio, plan = point
     return {
-        "month": point.month,
-        "ratio": _rounded(point.ratio),
+        "month": month,
+        "ratio": _rounded(ratio),
         "cost_per_day": _rounded(plan.bill.cost_per_day) if plan.feasible else None,
         "bill_per_day": _rounded(plan.cost_per_day) if plan.feasible else None,
         "max_nodes": _max_nodes(plan) if plan.feasible else None,
@@ -236,7 +236,7 @@ def _job_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
             continue
         supply, estimate = answer.fleet.supplies[supply_index], answer.kept.get(name)
         counts = answer.fleet.units[job_index, supply_index]
-        probability = "" if estimate is None else f"{estimate.probability:.1%}"
+        probability = "" if estimate is None else f"{estimate[0]:.1%}"
         yield (
             name,
             _pool(supply),
@@ -313,11 +313,11 @@ def _target_rows(answer: Capacity) -> Iterator[tuple[str, str]]:
 
 
 def _growth_row(answer: Capacity, point: GrowthPoint) -> tuple[str, ...]:
-    rates = f"{point.ratio:.2f}x"
-    if not point.plan.feasible:
-        return point.month, rates, "no plan", _first_reason(point.plan)
-    cost = _by_month(answer, point.plan.cost_per_day)
-    return point.month, rates, str(_max_nodes(point.plan)), cost
+    month, ratio, plan = point
+    rates = f"{ratio:.2f}x"
+    if not plan.feasible:
+        return month, rates, "no plan", _first_reason(plan)
+    return month, rates, str(_max_nodes(plan)), _by_month(answer, plan.cost_per_day)
 
 
 def _infeasible_sheet(answer: Capacity, plan: Infeasible) -> Sheet:

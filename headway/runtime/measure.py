@@ -73,37 +73,16 @@ def run_query(
 ) -> MeasuredRun:
     """Run a streaming query without a sink, in update mode, and measure it.
 
-    On a busy machine, the first batch may take longer than the warm-up. The warm-up lasts until
-    that batch has ended, and the run until there are enough batches.
+    It has the observed metric ``arrivals``, a name that is unique among active queries, and a new
+    folder as its checkpoint, since an old one would keep its number of shuffle partitions. The
+    time ``warm_s`` is excluded, and ``run_s`` measured after it. On a busy machine, the first batch
+    may take longer than the warm-up. The warm-up lasts until that batch has ended, and the run
+    until there are enough batches, for at least ``least_patience_s``, or eight times the run.
+    ``progress`` is called with the share of the time that has passed, several times a second.
 
     Sets ``spark.sql.shuffle.partitions`` and the number of kept progress events on the query's
-    session. The query has stopped when this returns or raises.
-
-    Parameters
-    ----------
-    query : DataFrame
-        Streaming, with the observed metric ``arrivals``.
-    query_name : str
-        Name in event logs; must be unique among active queries.
-    trigger_s : float, >= 0
-        Trigger interval; 0 is as fast as possible. [s]
-    checkpoint : Path
-        A new folder, since an old checkpoint would keep its number of shuffle partitions.
-    warm_s, run_s : float
-        Time that is excluded, and measured time after it. [s]
-    shuffle_partitions : int, >= 1
-        Reduce tasks and partitions of the state.
-    least_batches : int, >= 1
-        Minimum number of measured batches.
-    least_patience_s : float, >= 0
-        Minimum time to wait for them, beyond the run; eight times the run if that is more. [s]
-    progress : callable, optional
-        Called with the share of the time that has passed, 0 to 1, several times a second.
-
-    Raises
-    ------
-    HeadwayError
-        If the query fails, or finishes too few batches in many times the expected time.
+    session. The query has stopped when this returns or raises. Raises HeadwayError if it fails, or
+    finishes too few batches in many times the expected time.
     """
     spark = query.sparkSession
     spark.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))

@@ -39,36 +39,13 @@ def clock_lines(
 ) -> DataFrame:
     """Lines of text on the wall clock: ``arrival`` (timestamp), ``text``.
 
-    They arrive at a constant rate, in bursts, in bulks at random times, or at changing rates.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        A session with the jar of `headway.runtime.clock_source`.
-    rate_per_s : float, > 0
-        Lines per second.
-    num_source_partitions : int, >= 1
-        Map tasks per batch; lines are distributed in turn.
-    start_epoch_s : float, optional
-        Arrival of the first line, seconds since 1970; by default the start of the query.
-    max_rows_per_trigger : int, optional
-        Maximum lines per batch.
-    burst_period_s, burst_share_ratio : float, > 0
-        Period of bursts, in whole milliseconds, and the share of it in which all its lines arrive;
-        1 is a constant rate.
-    bulk_rows : int, optional
-        Number of lines that arrive together, at the instants of a Poisson process.
-    rate_steps : sequence of (float, float)
-        Changes of the rate: seconds since the first line, increasing, and lines per second. Lines
-        arrive whether or not a query reads them; a restart must use the same steps.
-    num_words : int, >= 1
-        Size of the vocabulary.
-    zipf_exponent : float, >= 0
-        The word of rank k is drawn in proportion to k to the minus this; 0 is uniform.
-    words_per_row : int, >= 1
-        Words per line.
-    seed : int
-        Random seed; equal seeds give equal lines.
+    The session has the jar of `headway.runtime.clock_source`. Lines are distributed to the map
+    tasks of a batch in turn. The first one arrives at ``start_epoch_s``, seconds since 1970, or at
+    the start of the query. They arrive at a constant rate; in bursts, within a share of each
+    period, which is in whole milliseconds; in bulks of some rows together, at the instants of a
+    Poisson process; or with changes of the rate, by seconds since the first line. Lines arrive
+    whether or not a query reads them; a restart must use the same steps. The word of rank k, of
+    ``num_words``, is drawn in proportion to k to the minus ``zipf_exponent``.
     """
     options: dict[str, bool | float | int | str | None] = {
         "rowsPerSecond": rate_per_s,

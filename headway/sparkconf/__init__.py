@@ -12,13 +12,7 @@ from headway.sparkconf.knobs import (
     task_cpus_of,
 )
 from headway.sparkconf.properties import parse_properties, property_lines, render_properties
-from headway.sparkconf.reader_limits import (
-    STREAMING,
-    Counts,
-    ReaderLimit,
-    reader_limit,
-    streaming_number,
-)
+from headway.sparkconf.reader_limits import Counts, ReaderLimit, reader_limit
 from headway.sparkconf.task_resources import (
     TaskLimit,
     is_resource_key,
@@ -28,8 +22,8 @@ from headway.sparkconf.task_resources import (
 )
 
 __all__ = [
-    "KNOBS", "KNOBS_BY_KEY", "STREAMING", "Counts", "Knob", "ReaderLimit", "TaskLimit",
-    "applies_when", "is_resource_key", "knob_named", "knob_of", "parse_properties",
-    "property_lines", "query_options", "reader_limit", "render_properties", "resource_settings",
-    "spark_conf", "streaming_number", "task_cpus_of", "task_limit", "tasks_by_amounts",
+    "KNOBS", "KNOBS_BY_KEY", "Counts", "Knob", "ReaderLimit", "TaskLimit", "applies_when",
+    "is_resource_key", "knob_named", "knob_of", "parse_properties", "property_lines",
+    "query_options", "reader_limit", "render_properties", "resource_settings", "spark_conf",
+    "task_cpus_of", "task_limit", "tasks_by_amounts",
 ]  # fmt: skip

@@ -18,11 +18,11 @@ from headway.sparkconf.container import (
     OVERHEAD_KEY,
     OVERHEAD_KEYS,
     PYTHON_MEMORY_KEY,
+    cores_of,
     effective_overhead_bytes,
     memory_setting_bytes,
     off_heap_setting_bytes,
 )
-from headway.sparkconf.kubernetes_quantities import cores_of
 from headway.units import counted, parse_size_bytes, spark_memory_text
 
 TASK_CPUS_KEY = "spark.task.cpus"

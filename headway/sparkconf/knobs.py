@@ -18,7 +18,13 @@ from headway.domain.profile import spark_release
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_LONG
-from headway.sparkconf.reader_limits import KAFKA, READER_LIMIT_KEYS, STREAMING
+from headway.sparkconf.reader_limits import (
+    CONCURRENT_JOBS_KEY,
+    KAFKA,
+    PARTITION_RATE_KEY,
+    READER_LIMIT_KEYS,
+    RECEIVER_RATE_KEY,
+)
 from headway.sparkconf.rocksdb import (
     BOUND_KEY,
     BOUNDED_KEY,
@@ -90,9 +96,9 @@ _BESIDE = (
     Knob("rocksdb_bound", "bound of the memory of RocksDB", BOUND_KEY, "MiB"),
     Knob("rocksdb_buffers", "share of it for write buffers", WRITE_BUFFER_KEY, "-"),
     Knob("rocksdb_indexes", "share of it for indexes", HIGH_PRIORITY_KEY, "-"),
-    Knob("concurrent_jobs", "jobs at a time", STREAMING.jobs, "jobs"),
-    Knob("receiver_rate", "rate limit of a receiver", STREAMING.receiver_rate, "rows/s"),
-    Knob("partition_rate", "rate limit of a partition", STREAMING.partition_rate, "rows/s"),
+    Knob("concurrent_jobs", "jobs at a time", CONCURRENT_JOBS_KEY, "jobs"),
+    Knob("receiver_rate", "rate limit of a receiver", RECEIVER_RATE_KEY, "rows/s"),
+    Knob("partition_rate", "rate limit of a partition", PARTITION_RATE_KEY, "rows/s"),
 )
 
 ASYNC_PROGRESS_KEY = "asyncProgressTrackingEnabled"

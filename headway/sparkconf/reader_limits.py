@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
 
 from headway.lazy_classes import dataclass
 
@@ -149,30 +148,25 @@ def reader_limit(description: str) -> ReaderLimit:
     return _none(f"no option of {source} is known that limits the rows of a batch")
 
 
-class StreamingKeys(NamedTuple):
-    """Keys of Spark's configuration, by what they set."""
-
-    jobs: str = "spark.streaming.concurrentJobs"
-    """Output operations that run at the same time; 1 by default, and not documented."""
-    block: str = "spark.streaming.blockInterval"
-    """What receivers collect into one task."""
-    backpressure: str = "spark.streaming.backpressure.enabled"
-    receiver_rate: str = "spark.streaming.receiver.maxRate"
-    """Most rows a second of each receiver."""
-    partition_rate: str = "spark.streaming.kafka.maxRatePerPartition"
-    """Most rows a second of each partition of a direct Kafka stream."""
-
-
-STREAMING = StreamingKeys()
+#: Output operations that run at the same time; 1 by default, and not documented.
+CONCURRENT_JOBS_KEY = "spark.streaming.concurrentJobs"
+#: What receivers collect into one task.
+BLOCK_KEY = "spark.streaming.blockInterval"
+BACKPRESSURE_KEY = "spark.streaming.backpressure.enabled"
+#: Most rows a second of each receiver, and of each partition of a direct Kafka stream.
+RECEIVER_RATE_KEY = "spark.streaming.receiver.maxRate"
+PARTITION_RATE_KEY = "spark.streaming.kafka.maxRatePerPartition"
+STREAMING_KEYS = (
+    *(CONCURRENT_JOBS_KEY, BLOCK_KEY, BACKPRESSURE_KEY),
+    *(RECEIVER_RATE_KEY, PARTITION_RATE_KEY),
+)
 
 
-def streaming_number(properties: Mapping[str, str], key: str) -> int | None:
-    """A positive whole number set by an application; None if it set none.
+def concurrent_jobs_of(properties: Mapping[str, str]) -> int:
+    """Output operations of a DStreams application that run at the same time.
 
-    >>> streaming_number({"spark.streaming.concurrentJobs": "2"}, STREAMING.jobs)
-    2
-    >>> streaming_number({}, STREAMING.jobs) is None
-    True
+    >>> concurrent_jobs_of({"spark.streaming.concurrentJobs": "2"}), concurrent_jobs_of({})
+    (2, 1)
     """
-    stated = properties.get(key, "")
-    return int(stated) if stated.isdecimal() and int(stated) > 0 else None
+    stated = properties.get(CONCURRENT_JOBS_KEY, "")
+    return int(stated) if stated.isdecimal() and int(stated) > 0 else 1

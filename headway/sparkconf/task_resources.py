@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import TypeAlias
 
 # A cluster chooses the names: gpu and fpga are those in Spark's documentation.
 _KEY = re.compile(
@@ -14,11 +14,8 @@ _KEY = re.compile(
 _LEAST_SHARE = 1e-6
 
 
-class TaskLimit(NamedTuple):
-    """Most tasks at once on an executor, and the setting that says so."""
-
-    num_tasks: int
-    cause: str
+TaskLimit: TypeAlias = tuple[int, str]
+"""Most tasks at once on an executor, and the setting that says so."""
 
 
 def is_resource_key(key: str) -> bool:
@@ -35,7 +32,7 @@ def task_limit(properties: Mapping[str, str]) -> TaskLimit | None:
 
     >>> task_limit({"spark.task.resource.gpu.amount": "0.5",
     ...             "spark.executor.resource.gpu.amount": "2"})
-    TaskLimit(num_tasks=4, cause='spark.task.resource.gpu.amount=0.5 of 2')
+    (4, 'spark.task.resource.gpu.amount=0.5 of 2')
     """
     return min(_limits(properties), default=None)
 
@@ -83,4 +80,4 @@ def _limits(properties: Mapping[str, str]) -> Iterator[TaskLimit]:
         except ValueError:
             continue
         if num_tasks is not None:
-            yield TaskLimit(num_tasks, f"{key}={of_task} of {of_executor}")
+            yield num_tasks, f"{key}={of_task} of {of_executor}"

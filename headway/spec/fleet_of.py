@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headway.errors import InputError
-from headway.fleet.nouns import Fleet, Mask, Offer, Purchasing, Quota, Supply, Whole
+from headway.fleet.nouns import Fleet, Mask, Offer, Quota, Supply, Whole
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry, QuotaEntry
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
 from headway.spec.parts import built_in_catalog, executors_that_fit
@@ -135,10 +135,8 @@ class FleetForm:
                 *_pool_limits(plan, supplies),
                 *(_quota(quota, supplies, self._nodes_of) for quota in plan.quotas),
             ),
-            purchasing=Purchasing(
-                spot_ratio=plan.purchasing.spot_ratio,
-                commitments=plan.purchasing.commitments == "free",
-            ),
+            spot_ratio=plan.purchasing.spot_ratio,
+            commitments=plan.purchasing.commitments == "free",
             budget_per_day=None if plan.budget is None else plan.budget.limit_per_day,
         )
 

@@ -33,7 +33,7 @@ _CATALOG = "nodes.yaml"
 def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
     """The profile of a streaming job: from its file, or from declared figures.
 
-    Raises ProfileError if the file is not a profile.
+    Raises InputError if the file is not a profile.
     """
     if job.profile is not None:
         return load_profile(job.profile)
@@ -44,8 +44,8 @@ def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
 def ending_job_of(name: str, job: BatchJob) -> EndingJob:
     """A job that ends: the profile from its file, or declared figures.
 
-    Raises ProfileError if the file is no profile; InputError if it is that of a stream that did not
-    end, or has ``rows`` without being one.
+    Raises InputError if the file is no profile, is that of a stream that did not end, or has
+    ``rows`` without being one.
     """
     if job.profile is not None:
         deadline = Deadline(limit_s=job.deadline_s)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 from headway.assumptions.tuning import (
     BLOCKED_S,
@@ -22,12 +23,15 @@ from headway.domain.tuner import BlockedChange, Phase, TunerChange, TunerState
 from headway.errors import ActuatorError, HeadwayError, InputError, QueryEndedError
 from headway.formats.tuner_files import append_audit, audit_file, save_tuner, switch_word
 from headway.profiler.recording.live import QueryFeed
-from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothing
+from headway.runtime.tuning.actuators import Actuators, At, kind_of, nothing
 from headway.runtime.tuning.clean_stop import NoGapError
+from headway.runtime.tuning.supervised import SupervisedQuery
 from headway.tuner.live_query import LiveQuery
 from headway.tuner.live_rule import LiveRule
 from headway.tuner.rule.memory import with_memory
 
+ChangesQueries: TypeAlias = Actuators | SupervisedQuery
+"""What starts, changes and stops the query of a tuner: in its session, or as an application."""
 _RESTARTS = (ChangeKind.RESTART, ChangeKind.APPLICATION)
 
 

@@ -134,7 +134,6 @@ class LiveQuery:
 
     @property
     def last(self) -> LiveBatch | None:
-        """The newest batch."""
         return self.observed[-1].batch if self.observed else None
 
     @property
@@ -190,7 +189,6 @@ class LiveQuery:
         )
 
     def durations(self, recent: Sequence[Observed]) -> LatencyDistribution | None:
-        """How long some batches took."""
         if not recent:
             return None
         durations_s = np.array([observed.batch.duration_s for observed in recent])

@@ -20,10 +20,10 @@ from headway.domain.watched import LiveBatch
 from headway.errors import InputError
 from headway.formats.tuner_files import RESTORE_WORD, switch_word
 from headway.profiler.streaming.trigger import contradiction
-from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothing
+from headway.runtime.tuning.actuators import At, kind_of, nothing
 from headway.runtime.tuning.clean_stop import left_no_gap
 from headway.runtime.tuning.session import takes_each_batch_once, warning_of_sink
-from headway.tuner.changes import TunerChanges
+from headway.tuner.changes import ChangesQueries, TunerChanges
 from headway.tuner.live_query import Observed
 from headway.tuner.live_rule import LiveRule
 from headway.tuner.rule.memory import with_pause

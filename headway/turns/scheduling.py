@@ -65,7 +65,6 @@ class PolicyFigures:
 
     @property
     def num_met(self) -> int:
-        """Queries whose targets are met."""
         return sum(query.meets_targets for query in self.queries)
 
 

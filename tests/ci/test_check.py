@@ -12,11 +12,12 @@ import pytest
 
 from headway.api.check import check
 from headway.api.lock import lock
-from headway.ci import Finding, Level, Limits, Rule
 from headway.ci.formats import FORMATS
+from headway.ci.nouns import Finding, Level, Rule
 from headway.cli.check import _FORMATS
 from headway.cli.main import run
 from headway.domain import WarmUp, WarmUpPoint
+from headway.domain.fleet_questions import Limits
 from headway.errors import InfeasibleError, InputError
 from headway.formats.lock_file import LOCK_NAME, Lock, load_lock, save_lock
 from headway.formats.profile_file import save_profile

@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 from headway.api.results import as_data, as_text
-from headway.ci import Finding, Held, Level, Report, Rule
 from headway.ci.formats import FORMATS
 from headway.ci.formats.markdown import MARKER
+from headway.ci.nouns import Finding, Held, Level, Report, Rule
 from headway.formats.as_json import json_text
 from headway.formats.lock_file import Locked
 

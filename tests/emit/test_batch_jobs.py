@@ -13,8 +13,9 @@ import yaml
 from headway.api.specs import plan_spec
 from headway.cli.main import run
 from headway.domain import BatchAnswer, DeadlinePlan
-from headway.emitters import ALL_FORMATS, Submission
+from headway.emitters import ALL_FORMATS
 from headway.emitters.difference import only_what_differs, reasons_text
+from headway.emitters.submission import Submission
 from headway.formats.as_json import deadline_json, json_text
 from headway.formats.from_json import parse_any_plan
 from headway.sparkconf import parse_properties

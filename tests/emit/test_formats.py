@@ -13,9 +13,10 @@ import pytest
 import yaml
 
 from headway.domain import NodeType, StreamAnswer
-from headway.emitters import ALL_FORMATS, Submission
+from headway.emitters import ALL_FORMATS
 from headway.emitters.dataproc import properties_flag
 from headway.emitters.emr import worker_heap_bytes
+from headway.emitters.submission import Submission
 from headway.errors import InputError
 from headway.formats.yaml_lines import yaml_document, yaml_scalar
 from headway.units import parse_size_bytes

@@ -9,7 +9,7 @@ import yaml
 
 from headway.cli.main import run
 from headway.domain.tuner import Phase, TunerState
-from headway.emitters.patch_executors import patch_executors
+from headway.emitters.patch import patch_executors
 from headway.errors import InputError
 from headway.formats.tuner_files import save_tuner
 from tests.factories import a_configuration

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
-from headway.fleet.nouns import Fleet, Offer, Purchasing, Quota, Supply
+from headway.fleet.nouns import Fleet, Offer, Quota, Supply
 
 
 def a_random_fleet(seed: int, *, num_jobs: int = 4, num_cases: int = 3) -> Fleet:
@@ -62,9 +62,8 @@ def a_random_fleet(seed: int, *, num_jobs: int = 4, num_cases: int = 3) -> Fleet
         period_of=np.zeros(num_cases, int) if fixed else np.arange(num_cases),
         hours=np.array([24.0]) if fixed else np.full(num_cases, 24.0 / num_cases),
         quotas=tuple(quotas),
-        purchasing=Purchasing(
-            spot_ratio=float(rng.choice([0.0, 0.3, 1.0])), commitments=bool(rng.random() < 0.5)
-        ),
+        spot_ratio=float(rng.choice([0.0, 0.3, 1.0])),
+        commitments=bool(rng.random() < 0.5),
         budget_per_day=float(rng.uniform(200, 1500)) if rng.random() < 0.4 else None,
     )
 

@@ -11,9 +11,9 @@ import pytest
 from headway.fleet import plan_fleet as module
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
 from headway.fleet.moves import with_better_moves
-from headway.fleet.nouns import Fleet, FleetPlan, Offer, Purchasing, Supply
+from headway.fleet.nouns import Fleet, FleetPlan, Offer, Supply
 from headway.fleet.plan_fleet import plan_fleet
-from headway.fleet.problem import Columns, Goal, Solved, solve
+from headway.fleet.problem import Columns, Goal, Solved, columns_where, solve
 from headway.fleet.reduced_cost import gains, highest_node_prices, reduced_costs
 from tests.fleet.fleets import a_nightly_fleet, a_random_fleet, cheapest
 from tests.fleet.test_plan_fleet import a_fleet
@@ -34,18 +34,20 @@ def test_no_nodes_are_paid_for_with_less_than_the_highest_prices(seed: int) -> N
 @pytest.mark.parametrize(
     ("purchasing", "expected"),
     [
-        (Purchasing(), 1.0),
-        (Purchasing(spot_ratio=0.5), 0.7),
-        (Purchasing(commitments=True), 0.6),
+        ((0.0, False), 1.0),
+        ((0.5, False), 0.7),
+        ((0.0, True), 0.6),
         # Half of what is there all day is spot for 0.4; what is committed covers the other half.
-        (Purchasing(spot_ratio=0.5, commitments=True), 0.5),
-        (Purchasing(spot_ratio=1.0, commitments=True), 0.4),
+        ((0.5, True), 0.5),
+        ((1.0, True), 0.4),
     ],
 )
 def test_nodes_that_are_there_all_day_cost_what_they_are_paid_with(
-    purchasing: Purchasing, expected: float
+    purchasing: tuple[float, bool], expected: float
 ) -> None:
-    price = highest_node_prices(a_fleet(purchasing=purchasing), np.ones(24))
+    spot_ratio, commitments = purchasing
+    fleet = a_fleet(spot_ratio=spot_ratio, commitments=commitments)
+    price = highest_node_prices(fleet, np.ones(24))
     assert price[0] == pytest.approx(np.full(24, expected))
 
 
@@ -57,7 +59,7 @@ def test_reduced_costs_give_a_bound_from_any_columns(seed: int) -> None:
         chosen = np.zeros_like(fleet.allowed)
         for job, row in enumerate(fleet.allowed):
             chosen[job, rng.choice(np.flatnonzero(row))] = True
-        solved = solve(fleet, Columns.where(chosen), Goal(), integer=False)
+        solved = solve(fleet, columns_where(chosen), Goal(), integer=False)
         if best is None or solved is None:
             continue
         assert solved.value + gains(reduced_costs(fleet, solved, chosen)[0]).sum() <= best * (
@@ -94,7 +96,7 @@ def test_moves_fill_nodes() -> None:
     assert sorted(moved.tolist()) == [0, 1, 1]
 
 
-def a_large_fleet(seed: int, purchasing: Purchasing) -> Fleet:
+def a_large_fleet(seed: int, **purchasing: Any) -> Fleet:
     """Two hundred jobs that follow the day and forty offers: more pairs than a small fleet has."""
     rng = np.random.default_rng(seed)
     num_jobs, num_offers = 200, 40
@@ -128,7 +130,7 @@ def a_large_fleet(seed: int, purchasing: Purchasing) -> Fleet:
         allowed=allowed,
         period_of=np.arange(24),
         hours=np.ones(24),
-        purchasing=purchasing,
+        **purchasing,
     )
 
 
@@ -144,7 +146,7 @@ def test_with_commitments_the_relaxation_takes_few_rounds(
         return solve(*args, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module, "solve", counted)
-    fleet = a_large_fleet(seed, Purchasing(spot_ratio=0.3, commitments=True))
+    fleet = a_large_fleet(seed, spot_ratio=0.3, commitments=True)
     plan = plan_fleet(fleet, gap_ratio=0.02)
     assert isinstance(plan, FleetPlan)
     assert plan.gap_ratio <= 0.02
@@ -156,7 +158,7 @@ def test_a_relaxation_that_is_not_solved_in_time_still_bounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An end of rounds is no error: every round has a bound that holds."""
-    fleet = a_large_fleet(1, Purchasing(spot_ratio=0.3, commitments=True))
+    fleet = a_large_fleet(1, spot_ratio=0.3, commitments=True)
     best = plan_fleet(fleet, gap_ratio=0.02)
     monkeypatch.setattr(module, "_MOST_ROUNDS", 1)
     first = plan_fleet(fleet, gap_ratio=0.02)
@@ -170,14 +172,14 @@ def test_where_rounding_breaks_a_quota_the_columns_of_the_relaxation_are_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Whole numbers among all pairs of a job and an offer take a minute in a large fleet.
-    fleet = a_large_fleet(1, Purchasing())
+    fleet = a_large_fleet(1)
     asked: list[int] = []
 
     def solve_counted(
         fleet: Fleet, columns: Columns, goal: Goal, *, integer: bool, **limits: Any
     ) -> Solved | None:
         if integer:
-            asked.append(len(columns.job))
+            asked.append(len(columns[0]))
         return solve(fleet, columns, goal, integer=integer, **limits)
 
     monkeypatch.setattr(module, "solve", solve_counted)

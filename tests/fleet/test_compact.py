@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headway.fleet.billing import bill_of, nodes_needed
-from headway.fleet.compact import compact
+from headway.fleet.plan_fleet import compact
 from tests.fleet.fleets import a_random_fleet
 from tests.fleet.test_plan_fleet import a_fleet
 

@@ -14,7 +14,7 @@ from headway.fleet import prices
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
 from headway.fleet.infeasible import diagnose, reasoned
 from headway.fleet.moves import with_fewer_open
-from headway.fleet.nouns import Fleet, FleetPlan, Infeasible, Offer, Purchasing, Quota, Supply
+from headway.fleet.nouns import Fleet, FleetPlan, Infeasible, Offer, Quota, Supply
 from headway.fleet.plan_fleet import plan_fleet, plan_of, serve_most
 from headway.fleet.prices import costs_of_moves, saving_of_job, saving_text, shadow_prices
 from tests.fleet.fleets import (
@@ -213,14 +213,14 @@ def test_nodes_come_and_go_by_the_hour_or_stay() -> None:
 
 
 def test_spot_and_commitments_are_used_where_they_save() -> None:
-    spot = planned(a_fleet(purchasing=Purchasing(spot_ratio=0.5)))
+    spot = planned(a_fleet(spot_ratio=0.5))
     # Half of three nodes is one whole node.
     assert spot.bill.cost_per_day == pytest.approx(24 * (2 * 1.0 + 0.4))
-    both = planned(a_fleet(purchasing=Purchasing(spot_ratio=0.5, commitments=True)))
+    both = planned(a_fleet(spot_ratio=0.5, commitments=True))
     assert both.bill.cost_per_day == pytest.approx(24 * (2 * 0.6 + 0.4))
     units = a_fleet().units.copy()
     units[:, :, 4:] = 0
-    seldom = planned(a_fleet(units=units, purchasing=Purchasing(commitments=True)))
+    seldom = planned(a_fleet(units=units, commitments=True))
     assert seldom.bill.committed.tolist() == [0]
 
 
@@ -427,10 +427,10 @@ def test_the_bill_is_the_cheapest_way_to_pay(seed: int) -> None:
     for at, offer in enumerate(fleet.offers):
         costs = []
         for committed in range(int(bill.nodes[at].max()) + 1):
-            if committed and (not fleet.purchasing.commitments or offer.committed_price is None):
+            if committed and (not fleet.commitments or offer.committed_price is None):
                 break
             left = np.maximum(bill.nodes[at] - committed, 0)
-            spot = np.minimum(np.floor(fleet.purchasing.spot_ratio * bill.nodes[at] + 1e-9), left)
+            spot = np.minimum(np.floor(fleet.spot_ratio * bill.nodes[at] + 1e-9), left)
             if offer.spot_price is None or offer.spot_price >= offer.price:
                 spot = np.zeros_like(spot)
             hourly = (left - spot) * offer.price + spot * (offer.spot_price or 0.0)

@@ -27,7 +27,7 @@ from headway.domain import (
     RowsLaw,
 )
 from headway.domain.application_profile import StageRows, TaskTimes, WallClock
-from headway.errors import InputError, ProfileError
+from headway.errors import InputError
 from headway.formats.codec import noun_or_faults, plain_data
 from headway.formats.profile_file import dump_profile, load_any_profile, load_profile, save_profile
 from headway.formats.yaml_document import Document, Plain, Route, parse_document
@@ -70,7 +70,7 @@ def loaded(folder: Path, text: str | bytes) -> JobProfile:
 
 def faults(folder: Path, text: str | bytes) -> list[str]:
     """What is said about the text, line by line, without the folder's name."""
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(InputError) as caught:
         loaded(folder, text)
     assert caught.value.exit_code == 2
     # A cause or context would print as a second traceback.
@@ -322,16 +322,16 @@ def test_what_is_no_profile_at_all_is_one_line(
 
 
 def test_a_file_that_is_not_there_or_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match="no such file"):
+    with pytest.raises(InputError, match="no such file"):
         load_profile(tmp_path / "absent.yaml")
-    with pytest.raises(ProfileError, match="a folder"):
+    with pytest.raises(InputError, match="a folder"):
         load_profile(tmp_path)
-    with pytest.raises(ProfileError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot be read"):
         load_profile("a\0b")
-    with pytest.raises(ProfileError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot be read"):
         load_profile("x" * 5000)
     (tmp_path / "file").write_text("a: 1")
-    with pytest.raises(ProfileError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot be read"):
         load_profile(tmp_path / "file" / "below")
 
 
@@ -349,7 +349,7 @@ def test_a_damaged_profile_loads_or_is_explained(
     text = GOOD[:place] + put + GOOD[place + cut :]
     try:
         profile = loaded(tmp_path, text)
-    except ProfileError as error:
+    except InputError as error:
         for line in str(error).split("\n"):
             assert line.startswith(f"{tmp_path}{os.sep}job.yaml")
             assert line.isprintable()
@@ -517,7 +517,7 @@ def test_an_application_is_no_job_to_plan(
 )
 def test_what_is_no_application_is_one_line(tmp_path: Path, text: str, expected: str) -> None:
     (tmp_path / "job.yaml").write_text(text, encoding="utf-8")
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(InputError) as caught:
         load_any_profile(tmp_path / "job.yaml")
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -13,7 +13,7 @@ import pytest
 import headway
 from headway.api.check import check
 from headway.api.lock import lock
-from headway.ci import Rule
+from headway.ci.nouns import Rule
 from headway.cli.main import run
 from headway.domain import (
     BatchAnswer,

@@ -29,7 +29,8 @@ from headway.domain import (
 )
 from headway.domain.application_profile import TaskCounts, TaskTimes, WallClock
 from headway.domain.configuration import task_slots
-from headway.emitters import ALL_FORMATS, Submission
+from headway.emitters import ALL_FORMATS
+from headway.emitters.submission import Submission
 from headway.errors import InputError
 from headway.formats.as_json import deadline_json, json_text
 from headway.formats.from_json import parse_any_plan

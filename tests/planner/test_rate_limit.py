@@ -18,7 +18,8 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
-from headway.emitters import ALL_FORMATS, Submission
+from headway.emitters import ALL_FORMATS
+from headway.emitters.submission import Submission
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
 from headway.planner.playback import simulate_plan

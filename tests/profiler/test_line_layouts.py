@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headway.errors import ProfileError
+from headway.errors import InputError
 from headway.formats.profile_file import load_profile
 from headway.profiler.collect import CollectedLogs, collect, each_application
 from headway.profiler.engines.in_process import read_in_process
@@ -109,5 +109,5 @@ def test_every_layout_of_the_lines_tells_the_same(tmp_path: Path) -> None:
 def test_a_log_in_place_of_a_profile_is_reported_in_any_layout(layout: str, tmp_path: Path) -> None:
     log = tmp_path / "app-1"
     log.write_text("".join(LAYOUTS[layout](event) + "\n" for event in events_of_log()[:5]))
-    with pytest.raises(ProfileError, match="a Spark event log, not a job profile"):
+    with pytest.raises(InputError, match="a Spark event log, not a job profile"):
         load_profile(log)

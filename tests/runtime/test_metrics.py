@@ -29,7 +29,7 @@ from headway.report.live_metrics import (
     shedding_metrics,
     tuner_metrics,
 )
-from headway.runtime.metrics.endpoint import Endpoint
+from headway.runtime.metrics.publishing import close_page, page_server
 from headway.tuner.tuner import TunerStatus
 from tests.factories import a_configuration
 from tests.sources import ROOT
@@ -164,8 +164,9 @@ def test_shed_rows_are_added_up_over_batches() -> None:
 
 def test_an_address_answers_scrapers_and_no_one_else() -> None:
     texts: Iterator[str] = iter(["headway_gate_open 0\n# EOF\n"])
-    endpoint = Endpoint(lambda: next(texts), port=0, host="127.0.0.1")
-    address = f"http://127.0.0.1:{endpoint.port}"
+    server = page_server(lambda: next(texts), port=0, host="127.0.0.1")
+    port = int(server.server_address[1])
+    address = f"http://127.0.0.1:{port}"
     with urllib.request.urlopen(f"{address}/metrics?x=1", timeout=10) as answer:
         assert answer.headers["Content-Type"] == CONTENT_TYPE
         assert answer.read() == b"headway_gate_open 0\n# EOF\n"
@@ -174,9 +175,9 @@ def test_an_address_answers_scrapers_and_no_one_else() -> None:
             urllib.request.urlopen(f"{address}{path}", timeout=10)
         assert said.value.code == status
         said.value.close()
-    with pytest.raises(HeadwayError, match=f"port {endpoint.port} of 127.0.0.1 cannot be"):
-        Endpoint(str, port=endpoint.port, host="127.0.0.1")
-    endpoint.close()
+    with pytest.raises(HeadwayError, match=f"port {port} of 127.0.0.1 cannot be"):
+        page_server(str, port=port, host="127.0.0.1")
+    close_page(server)
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(f"{address}/metrics", timeout=10)
 

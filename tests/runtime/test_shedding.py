@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headway import bring_back, shed, shedding_batches
 from headway.errors import InputError
 from headway.runtime.sharing.files import SparkFiles
-from headway.runtime.shedding.offset_log import committed_batches
+from headway.runtime.shedding.checkpoint import committed_batches
 
 NUM_FILES, ROWS_PER_FILE = 4, 50
 PATIENCE_S = 180.0

@@ -14,8 +14,12 @@ from pyspark.sql import functions as sf
 
 from headway import bring_back, shed, shedding_batches
 from headway.errors import HeadwayError, InputError
-from headway.runtime.shedding.decisions import Decisions
-from headway.runtime.shedding.offset_log import batch_timestamp_ms, committed_batches, query_id
+from headway.runtime.shedding.checkpoint import (
+    Decisions,
+    batch_timestamp_ms,
+    committed_batches,
+    query_id,
+)
 from tests.runtime.sharing.log_cases import MemoryFiles
 
 FOLDER = "store://orders"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from headway.tuner.live_query import LiveQuery
 from headway.tuner.live_rule import LiveRule
 from headway.tuner.machine import TunerMachine
 from tests.factories import a_configuration, a_profile
+
+if TYPE_CHECKING:
+    from headway.runtime.tuning.actuators import Actuators
 
 BEGIN_S = 1_800_000_000.0
 QUERY_ID = "3f1c7e0a-0d51-4a0e-9d1d-1f2e3d4c5b6a"
@@ -230,7 +233,7 @@ def a_machine(
     state = load_tuner(path) or a_state(query.profile, target, first or a_configuration())
     rule.pauses_s = dict(state.pauses_s)
     return TunerMachine(
-        query,
+        cast("Actuators", query),
         rule,
         state,
         path,

@@ -13,7 +13,7 @@ from headway.domain.watched import LiveBatch, RunningBatch
 from headway.errors import ActuatorError
 from headway.profiler.recording.live import QueryFeed
 from headway.runtime.tuning import session
-from headway.runtime.tuning.session import Executor, remove_executors
+from headway.runtime.tuning.session import remove_executors
 from headway.runtime.word_count import clock_lines
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def test_a_change_without_a_restart_reads_no_batch_again(spark: SparkSession) ->
 class Cluster:
     """A session whose executors leave some looks after Spark was asked to remove them."""
 
-    alive: list[Executor]
+    alive: dict[str, int]
     leaving: dict[str, int] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
 
@@ -48,9 +48,11 @@ class Cluster:
         self.leaving[name] = 2
         return True
 
-    def looked(self) -> list[Executor]:
+    def looked(self) -> dict[str, int]:
         self.leaving = {name: left - 1 for name, left in self.leaving.items()}
-        self.alive = [one for one in self.alive if self.leaving.get(one.name, 1) > 0]
+        self.alive = {
+            name: cores for name, cores in self.alive.items() if self.leaving.get(name, 1) > 0
+        }
         return self.alive
 
 
@@ -67,14 +69,14 @@ def with_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Any:
     return type("Session", (), {"sparkContext": Context})()
 
 
-def three() -> list[Executor]:
-    return [Executor(str(number), float(number), 1) for number in range(3)]
+def three() -> dict[str, int]:
+    return {str(number): 1 for number in range(3)}
 
 
 def test_executors_that_are_leaving_already_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(three(), leaving={"2": 4})
     remove_executors(with_cluster(cluster, monkeypatch), 1)
-    assert [one.name for one in cluster.looked()] == ["0"]
+    assert [*cluster.looked()] == ["0"]
 
 
 def test_an_executor_that_stays_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:

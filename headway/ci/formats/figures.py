@@ -8,7 +8,7 @@ from functools import partial
 from headway.ci.nouns import Finding, Held
 from headway.digits import format_money
 from headway.formats.lock_file import AnyLocked
-from headway.redaction import harmless
+from headway.redaction import printable
 from headway.units import HOURS_PER_MONTH, format_duration
 
 #: The columns of `job_row`.
@@ -60,7 +60,7 @@ def locked_today_text(held: Held) -> str:
 def located_text(finding: Finding) -> str:
     """A finding on a line, behind its position."""
     position = f"{finding.file}:{finding.line}:{finding.column}"
-    return f"{position}: {finding.level}: {harmless(finding.message)} ({finding.rule})"
+    return f"{position}: {finding.level}: {printable(finding.message)} ({finding.rule})"
 
 
 def changed(then: str, now: str) -> str:

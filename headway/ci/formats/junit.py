@@ -6,7 +6,7 @@ import re
 
 from headway.ci.formats.figures import located_text
 from headway.ci.nouns import Held, Level, Report
-from headway.redaction import harmless
+from headway.redaction import printable
 
 # What XML 1.0 cannot hold at all, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -31,7 +31,7 @@ def _case(held: Held) -> str:
     errors = [finding for finding in held.findings if finding.level is Level.ERROR]
     failure = ""
     if errors:
-        message = "; ".join(harmless(finding.message) for finding in errors)
+        message = "; ".join(printable(finding.message) for finding in errors)
         failure = f"<failure message={_quoted(message)} type={_quoted(str(errors[0].rule))}/>\n"
     out = _escaped("\n".join(map(located_text, held.findings)))
     return f"{head}>\n{failure}<system-out>{out}</system-out>\n</testcase>\n"

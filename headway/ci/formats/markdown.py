@@ -7,7 +7,7 @@ import re
 from headway.ci.formats.figures import cost_text, job_row
 from headway.ci.nouns import Finding, Held, Level, Report, Rule
 from headway.digits import format_money
-from headway.redaction import harmless
+from headway.redaction import printable
 from headway.version import __version__
 
 #: Marks the comment as ours: whoever posts it finds the one to replace.
@@ -75,4 +75,4 @@ def _item(finding: Finding) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", " ".join(harmless(text).split()))
+    return _SPECIAL.sub(r"\\\1", " ".join(printable(text).split()))

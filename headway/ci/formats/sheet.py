@@ -8,7 +8,7 @@ from headway.ci.formats.figures import HEAD, changed, job_row, located_text, loc
 from headway.ci.formats.machine import check_json
 from headway.ci.nouns import Held, Report
 from headway.domain.sheet import Kind, Section, Sheet
-from headway.redaction import harmless
+from headway.redaction import printable
 
 
 def report_sheet(report: Report) -> Sheet:
@@ -35,7 +35,7 @@ def report_sheet(report: Report) -> Sheet:
             *(
                 Section(
                     lead=str(finding.level),
-                    texts=(f"{harmless(finding.message)} ({finding.rule})",),
+                    texts=(f"{printable(finding.message)} ({finding.rule})",),
                 )
                 for finding in report.others
             ),

@@ -32,7 +32,11 @@ from headway.planner.spark_settings import (
     planned_settings,
     profiled_values,
 )
-from headway.sparkconf import STREAMING
+from headway.sparkconf.reader_limits import (
+    CONCURRENT_JOBS_KEY,
+    PARTITION_RATE_KEY,
+    RECEIVER_RATE_KEY,
+)
 from headway.units import counted, format_duration
 
 _MOST_POINTS = 12
@@ -79,8 +83,8 @@ def plan_dstreams(
     setting = search.setting(point.nodes, point.batch_interval_s)
     expected = predicted(batches, setting, load, search.speed)
     conf = executor_conf(profile, setting.executors, space)
-    if setting.concurrent_jobs > 1 or STREAMING.jobs in profile.application.properties:
-        conf[STREAMING.jobs] = str(setting.concurrent_jobs)
+    if setting.concurrent_jobs > 1 or CONCURRENT_JOBS_KEY in profile.application.properties:
+        conf[CONCURRENT_JOBS_KEY] = str(setting.concurrent_jobs)
     conf |= _limit_conf(search, setting)
     settings = planned_settings(conf, profiled_values(profile))
     return DStreamsPlan(
@@ -257,11 +261,11 @@ def _limit_conf(search: _Search, setting: DStreamsSetting) -> dict[str, str]:
     if rate_per_s is None or highest_load < LEAST_CATCH_UP_RATIO.value * search.load:
         return {}
     if setting.num_receivers:
-        return {STREAMING.receiver_rate: _two_digits(rate_per_s / setting.num_receivers)}
+        return {RECEIVER_RATE_KEY: _two_digits(rate_per_s / setting.num_receivers)}
     sources = [
         stage.tasks.num_tasks for stage in search.batches.profile.stages if not stage.parents
     ]
-    return {STREAMING.partition_rate: _two_digits(rate_per_s / max(sources))}
+    return {PARTITION_RATE_KEY: _two_digits(rate_per_s / max(sources))}
 
 
 def _two_digits(rate_per_s: float) -> str:
@@ -307,7 +311,7 @@ def _changes(
 
 
 def _findings(search: _Search, conf: Mapping[str, str]) -> Iterator[Finding]:
-    key = STREAMING.partition_rate
+    key = PARTITION_RATE_KEY
     if key in conf:
         yield Finding(code=FindingCode.RATE_LIMIT_OF_KAFKA_ONLY, names={"key": key})
     if search.batches.seen_rate_per_s is None:

@@ -23,7 +23,7 @@ from headway.models.job.calibration import doublings_outside, of_runs_and_fit, w
 from headway.models.queues.times import lognormal_time
 from headway.models.stages.dag import StageDag, run_time
 from headway.planner.kinds.batch_run_time import job_stages
-from headway.sparkconf import STREAMING, streaming_number
+from headway.sparkconf.reader_limits import BLOCK_KEY, concurrent_jobs_of
 from headway.units import counted, parse_duration_s
 
 _LARGEST_CV = 10.0
@@ -85,7 +85,7 @@ class DStreamsBatches:
             executors=cluster.executors,
             cores_per_executor=cluster.cores_per_executor,
             batch_interval_s=dstreams.batch_interval_s,
-            concurrent_jobs=streaming_number(profile.application.properties, STREAMING.jobs) or 1,
+            concurrent_jobs=concurrent_jobs_of(profile.application.properties),
             task_cpus=cluster.task_cpus,
             num_receivers=dstreams.num_receivers,
         )
@@ -269,7 +269,7 @@ class DStreamsBatches:
         """Maximum time until a receiver's block is complete and part of the next batch."""
         if not self.seen.num_receivers:
             return 0.0
-        text = self.profile.application.properties.get(STREAMING.block)
+        text = self.profile.application.properties.get(BLOCK_KEY)
         try:
             return BLOCK_INTERVAL_S.value if text is None else parse_duration_s(text)
         except InputError:

@@ -16,7 +16,7 @@ from headway.models.batches.dstreams import DStreamJobs, DStreamsLatency, busy_t
 from headway.models.job.calibration import is_within_reach
 from headway.models.laws.distributions import lognormal_cdf, lognormal_quantile
 from headway.planner.kinds.dstreams_batches import DStreamsBatches
-from headway.sparkconf import STREAMING
+from headway.sparkconf.reader_limits import BACKPRESSURE_KEY
 
 
 def predicted(
@@ -141,5 +141,5 @@ def _findings(
     if setting.concurrent_jobs > 1:
         yield Finding(code=FindingCode.BATCHES_MAY_OVERTAKE)
     properties = batches.profile.application.properties
-    if properties.get(STREAMING.backpressure) == "true":
+    if properties.get(BACKPRESSURE_KEY) == "true":
         yield Finding(code=FindingCode.BACKPRESSURE_WHEN_PROFILED)

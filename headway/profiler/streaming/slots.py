@@ -159,7 +159,7 @@ def _needs(
         num_tasks = tasks_by_amounts(amount, available)
         if num_tasks is not None:
             cause = f"resource profile {profile_id}, {resource}={amount:g} of {available:g}"
-            limits.append(TaskLimit(num_tasks, cause))
+            limits.append((num_tasks, cause))
     return task_cpus, min(limits, default=None), words
 
 
@@ -182,12 +182,13 @@ def _tasks_at_once(
             f"{counted(cores, 'core')}, more than the {room} that {cpus_words} has room for; "
             f"predictions count {room}"
         )
-    if limit is not None and limit.num_tasks < room:
-        if most_tasks <= limit.num_tasks:
+    if limit is not None and limit[0] < room:
+        num_tasks, cause = limit
+        if most_tasks <= num_tasks:
             notes.append(limit_in_words(limit, cores))
-            return limit.num_tasks, limit.num_tasks
+            return num_tasks, num_tasks
         notes.append(
-            f"{limit.cause} allows {counted(limit.num_tasks, 'task')} at once on an executor, but "
+            f"{cause} allows {counted(num_tasks, 'task')} at once on an executor, but "
             f"{most_tasks} ran at once; its cores are taken as its slots"
         )
     is_limited = (
@@ -208,9 +209,10 @@ def _tasks_at_once(
 
 def limit_in_words(limit: TaskLimit, cores: int) -> str:
     """What limits the tasks of an executor, and what plans make of it."""
+    num_tasks, cause = limit
     return (
-        f"{limit.cause}: {counted(limit.num_tasks, 'task')} at a time on an executor, although it "
-        f"has {counted(cores, 'core')}; plans count {counted(limit.num_tasks, 'slot')} for each "
+        f"{cause}: {counted(num_tasks, 'task')} at a time on an executor, although it "
+        f"has {counted(cores, 'core')}; plans count {counted(num_tasks, 'slot')} for each "
         "executor, whatever its cores"
     )
 

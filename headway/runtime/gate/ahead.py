@@ -85,7 +85,6 @@ class Ahead:
             self._states, self._backs = dict(waiting), backs
 
     def take_back(self) -> None:
-        """Withdraw the order."""
         if self._is_given:
             self._is_given = not self._hub.stand(None)
 

@@ -56,7 +56,6 @@ class DecisionLog:
                 ) from None
 
     def write(self, entry: Decision | BatchEnd) -> None:
-        """Add a line."""
         if self._file is not None:
             kind = "decision" if isinstance(entry, Decision) else "batch"
             self._lines += msgspec.json.encode({kind: entry}) + b"\n"

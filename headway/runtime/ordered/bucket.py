@@ -17,15 +17,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.runtime.ordered.held_rows import HeldRows, parted
-from headway.runtime.ordered.kept_state import KeptStates, KeyTimes, StateForm, maker_of
-from headway.runtime.ordered.key_times import PassingTime, returned
-from headway.runtime.ordered.output_rows import output_table
+from headway.runtime.ordered.kept_state import (
+    KeptStates,
+    KeyTimes,
+    PassingTime,
+    StateForm,
+    maker_of,
+    returned,
+)
+from headway.runtime.ordered.kept_values import output_table
 from headway.runtime.ordered.pieces import (
     Pieces,
     as_bytes,
     as_table,
     fields_of,
+    joined,
+    may_grow,
     rows_of,
     times_us,
     values_of,
@@ -104,9 +111,11 @@ def run_bucket(
     due once it is past their time, and one that arrives after that is left out.
     """
     new = pa.concat_tables(arrived) if arrived else None
-    rows = HeldRows(due=new)
+    due, num_late, num_untimed = new, 0, 0
+    waiting: Pieces = ()
+    first_us: int | None = None
     if ordered.held and now_us is not None:
-        rows = parted(
+        due, waiting, first_us = parted(
             ordered.by[0],
             new,
             before.rows,
@@ -114,19 +123,60 @@ def run_bucket(
             watermark_us=now_us,
             logged=ordered.logged,
         )
-    output, states, next_us = _stepped(ordered, rows.due, before.states, now_us)
-    wakes_us = [at for at in (rows.first_us, next_us) if at is not None]
+        if new is not None:
+            new_us = times_us(new.column(ordered.by[0]))
+            num_late, num_untimed = pc.sum(pc.less(new_us, now_us)).as_py() or 0, new_us.null_count
+    output, states, next_us = _stepped(ordered, due, before.states, now_us)
+    wakes_us = [at for at in (first_us, next_us) if at is not None]
     return BucketBatch(
         output=output,
-        after=BucketState(
-            states=states, rows=rows.waiting, passed_us=now_us if ordered.held else None
-        ),
+        after=BucketState(states=states, rows=waiting, passed_us=now_us if ordered.held else None),
         # Spark calls a bucket in a batch with a later time than this; 0 means never.
         wakes_ms=max(min(wakes_us) // US_PER_MS, 1) if wakes_us else None,
-        num_tied=0 if rows.due is None else _num_tied(rows.due, [*ordered.key, *ordered.by]),
-        num_late=rows.num_late,
-        num_untimed=rows.num_untimed,
+        num_tied=0 if due is None else _num_tied(due, [*ordered.key, *ordered.by]),
+        num_late=num_late,
+        num_untimed=num_untimed,
     )
+
+
+def parted(
+    time: str,
+    arrived: Any,
+    stored_pieces: Pieces,
+    *,
+    passed_us: int | None,
+    watermark_us: int,
+    logged: bool,
+) -> tuple[Any, Pieces, int | None]:
+    """Rows that are due by a watermark, those that keep waiting, and the time of their first.
+
+    With ``logged``, arrived rows are added to the stored ones. Those that an earlier watermark,
+    ``passed_us``, let through are then still among these.
+    """
+    stored = joined(stored_pieces)
+    held = stored
+    if logged and stored is not None and passed_us is not None:
+        held = stored.filter(pc.greater_equal(times_us(stored.column(time)), passed_us))
+    due, accepted, still_held = None, None, []
+    if held is not None:
+        passed = pc.less(times_us(held.column(time)), watermark_us)
+        due = held.filter(passed)
+        still_held.append(held.filter(pc.invert(passed)))
+    if arrived is not None:
+        # Rows that are late, or without a time, are left out.
+        in_time = pc.greater_equal(times_us(arrived.column(time)), watermark_us)
+        accepted = arrived.filter(in_time)
+        still_held.append(accepted)
+    rows = pa.concat_tables(still_held) if still_held else None
+    if rows is None or not len(rows):
+        return due, (), None
+    num_accepted = 0 if accepted is None else len(accepted)
+    num_stored = num_accepted + (0 if stored is None else len(stored))
+    if not logged or not may_grow(stored_pieces, num_stored, len(rows)):
+        pieces: Pieces = (as_bytes(rows),)
+    else:
+        pieces = (*stored_pieces, as_bytes(accepted)) if num_accepted else stored_pieces
+    return due, pieces, int(pc.min(times_us(rows.column(time))).as_py())
 
 
 def _num_tied(due: Any, columns: Sequence[str]) -> int:
@@ -221,8 +271,7 @@ def _stepped(
     step = ordered.step
     time = None
     if ordered.times is not None:
-        time = PassingTime(ordered.times, ordered.key, key_states, form, now_us, output_rows)
-        time.begin(keys)
+        time = PassingTime(ordered.times, ordered.key, key_states, keys, now_us, output_rows)
     next_us = None
     with _fewer_collections():
         if table is not None:

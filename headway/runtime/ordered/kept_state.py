@@ -1,4 +1,9 @@
-"""State of keys between batches: a value is returned exactly as ``step`` returned it."""
+"""State of keys between batches, and what happens to it as time passes.
+
+A value is returned exactly as ``step`` returned it. Timers of keys, and the end of keys that have
+no more rows, happen as soon as the time has passed them: in event time before a row of the key with
+a later time, in any case in the batch whose watermark, or whose start, is later.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,14 @@ import numpy as np
 import pyarrow as pa
 
 from headway.errors import InputError
-from headway.runtime.ordered.kept_values import MISFITS, bounds_of, fits, keeping, kept_as_is
+from headway.runtime.ordered.kept_values import (
+    MISFITS,
+    bounds_of,
+    fits,
+    keeping,
+    kept_as_is,
+    table_of,
+)
 from headway.runtime.ordered.pieces import Pieces, as_bytes, joined, may_grow, rows_of, times_us
 
 Key: TypeAlias = tuple[Any, ...]
@@ -27,18 +39,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 _KEY = "_headway_key_"
 _LAST_ROW, _GONE = "_headway_last_row_us", "_headway_gone"
-
-
-def table_of(rows: Iterable[Values], schema: Any, label: str) -> Any:
-    """Tuples as an Arrow table; ``label`` begins the message about a value that does not fit."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = []
-    for field, values in zip(schema, columns, strict=True):
-        try:
-            arrays.append(pa.array(values, type=field.type))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"{label} column {field.name}: {error}") from None
-    return pa.table(arrays, schema=schema)
 
 
 class StateForm:
@@ -181,7 +181,7 @@ class KeptStates:
             *([pa.field(_GONE, pa.bool_())] if logged else []),
         ]
         self._schema = pa.schema([*named, *form.schema, *further])
-        self._form = form
+        self.form = form
         self._pieces = pieces
         stored = joined(pieces)
         self._table = self._schema.empty_table() if stored is None else stored
@@ -194,8 +194,8 @@ class KeptStates:
 
     def of(self, keys: Iterable[Key]) -> dict[Key, Any]:
         """States of the given keys that have one."""
-        stored_keys, rows = self._read(keys, self._form.schema.names)
-        return dict(zip(stored_keys, map(self._form.of, rows), strict=True))
+        stored_keys, rows = self._read(keys, self.form.schema.names)
+        return dict(zip(stored_keys, map(self.form.of, rows), strict=True))
 
     def last_rows_us(self, keys: Iterable[Key]) -> dict[Key, int | None]:
         """Time of the last row of the given keys that have a state."""
@@ -268,3 +268,84 @@ class KeptStates:
         unchanged = self._table.filter(pa.array(self._is_unchanged(changes)))
         table = pa.concat_tables([unchanged, table_of(new, self._schema, "state")])
         return (as_bytes(table),) if len(table) else ()
+
+
+class PassingTime:
+    """Time that passes for the keys of a bucket in a batch with some of them, up to ``now_us``.
+
+    What ``on_timer`` returns is added to ``output_rows``.
+    """
+
+    def __init__(
+        self,
+        times: KeyTimes,
+        key_columns: Sequence[str],
+        key_states: KeptStates,
+        keys: Iterable[Key],
+        now_us: int | None,
+        output_rows: list[Values],
+    ) -> None:
+        self._times, self._key_of = times, maker_of("Key", key_columns)
+        self._key_states, self._form = key_states, key_states.form
+        self._now_us, self._output_rows = now_us, output_rows
+        self.last_rows_us = key_states.last_rows_us(keys)
+
+    def before_row(self, key: Key, state: Any, row_us: int | None) -> Any:
+        """State of a key just before one of its rows."""
+        until_us = row_us if self._times.by_row else self._now_us
+        if state is not None and until_us is not None:
+            state = self._passed(key, state, until_us)
+        if self._times.idle_us is not None:
+            # A row without a time counts as one of now.
+            last_us = self._now_us if row_us is None else row_us
+            before_us = None if state is None else self.last_rows_us.get(key)
+            rows_us = [at for at in (before_us, last_us) if at is not None]
+            self.last_rows_us[key] = max(rows_us, default=None)
+        return state
+
+    def at_end(self, changes: dict[Key, Any]) -> int | None:
+        """Let the time pass for all keys once the rows are processed, and add what it changes.
+
+        Returns the time at which something will happen next.
+        """
+        if self._now_us is None:
+            return None
+        due_keys = self._key_states.due(self._now_us, changes)
+        self.last_rows_us |= self._key_states.last_rows_us(due_keys)
+        for key, state in {**changes, **self._key_states.of(due_keys)}.items():
+            if state is not None:
+                changes[key] = self._passed(key, state, self._now_us)
+        ahead_us = [
+            self._when_us(key, state) for key, state in changes.items() if state is not None
+        ]
+        first_us = min(ahead_us, default=NEVER_US)
+        first_us = min(first_us, self._key_states.first_us(changes))
+        return None if first_us == NEVER_US else first_us
+
+    def _when_us(self, key: Key, state: Any) -> int:
+        end_us = self._times.end_us(self.last_rows_us.get(key))
+        return min(self._times.timer_us(state), end_us)
+
+    def _passed(self, key: Key, state: Any, until_us: int) -> Any:
+        """State of a key at a time; what is due at that very time has not happened yet."""
+        on_timer = self._times.on_timer
+        while state is not None and self._when_us(key, state) < until_us:
+            timer_us = self._times.timer_us(state)
+            if on_timer is None or self._times.end_us(self.last_rows_us.get(key)) < timer_us:
+                return None
+            after, rows = returned(on_timer(self._key_of(key), state), "on_timer")
+            self._output_rows.extend(rows)
+            state = None if after is None else self._form.kept(after, "on_timer")
+            if state is not None and self._times.timer_us(state) <= timer_us:
+                raise InputError(
+                    f"on_timer returned the state {state!r}, whose {self._times.timer} has passed; "
+                    "expected a later time, null for no timer, or None to forget the key"
+                )
+        return state
+
+
+def returned(pair: Any, function: str) -> tuple[Any, Iterable[tuple[Any, ...]]]:
+    """What a user's function returned, if it is a state and rows."""
+    if type(pair) is not tuple or len(pair) != 2 or pair[1] is None:
+        raise InputError(f"{function} returned {pair!r}; expected the state and a list of rows")
+    return pair

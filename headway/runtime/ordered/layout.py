@@ -13,7 +13,7 @@ from headway.errors import HeadwayError
 from headway.formats.codec import STATE, data_of, noun_of
 from headway.formats.own_files import parse_json
 from headway.models.ordered import placement
-from headway.runtime.sharing.files import Files
+from headway.runtime.sharing.files import SparkFiles
 
 GUARD_FILE = "headway-ordered.json"
 _FORMAT = "headway.ordered/v1"
@@ -68,7 +68,7 @@ class BucketLayout:
         return noun_of(data, cls, STATE)
 
     @classmethod
-    def of_checkpoint(cls, files: Files, checkpoint: str) -> BucketLayout | None:
+    def of_checkpoint(cls, files: SparkFiles, checkpoint: str) -> BucketLayout | None:
         """The layout that a query's checkpoint was created with; None if it never ran."""
         guard_path = f"{checkpoint}/{GUARD_FILE}"
         if not files.exists(f"{checkpoint}/offsets"):
@@ -80,7 +80,7 @@ class BucketLayout:
             )
         return cls.from_json(files.read(guard_path))
 
-    def keep(self, files: Files, checkpoint: str) -> None:
+    def keep(self, files: SparkFiles, checkpoint: str) -> None:
         """Store it beside a new checkpoint."""
         guard_path = f"{checkpoint}/{GUARD_FILE}"
         files.delete(guard_path)

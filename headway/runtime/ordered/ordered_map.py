@@ -76,7 +76,7 @@ def ordered_map(
         import pyarrow as pa
 
         from headway.runtime.ordered.bucket import as_kept, named_rows
-        from headway.runtime.ordered.output_rows import output_table
+        from headway.runtime.ordered.kept_values import output_table
 
         tables = (as_kept(pa.Table.from_batches([batch])) for batch in batches)
         rows = (row for table in tables for row in named_rows(table))

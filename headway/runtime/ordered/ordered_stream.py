@@ -150,8 +150,7 @@ def ordered(
     columns, output_schema = spark_schema(df, state), spark_schema(df, output)
 
     from headway.runtime.ordered.bucket import BUCKET, ROWS, OrderedStep, packed, unpacked
-    from headway.runtime.ordered.bucket_call import BucketCall
-    from headway.runtime.ordered.groups import on_stream, on_table
+    from headway.runtime.ordered.groups import BucketCall, on_stream, on_table
     from headway.runtime.ordered.kept_state import StateForm
     from headway.runtime.ordered.plain_rows import arrive_plain, arriving, leave_plain
     from headway.runtime.ordered.time_options import key_times

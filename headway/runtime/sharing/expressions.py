@@ -42,7 +42,6 @@ class Expressions:
         self._has_nodes = int(spark.version.partition(".")[0]) >= 4
 
     def of(self, column: object) -> Any:
-        """The expression of a column."""
         java_column = getattr(column, "_jc", None)
         if java_column is None:
             raise InputError(

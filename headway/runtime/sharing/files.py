@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from headway.errors import HeadwayError, first_line
@@ -15,20 +15,6 @@ if TYPE_CHECKING:
 
 # In these, a put is atomic, and a rename is a copy.
 _OBJECT_STORES = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cosn")
-
-
-class Files(Protocol):
-    """Operations on files that state is kept in; `SparkFiles` says what each does."""
-
-    def exists(self, path: str) -> bool: ...
-
-    def read(self, path: str) -> str: ...
-
-    def write_new(self, path: str, text: str) -> None: ...
-
-    def names(self, folder: str) -> list[str]: ...
-
-    def delete(self, path: str) -> None: ...
 
 
 class SparkFiles:
@@ -49,7 +35,6 @@ class SparkFiles:
         self._conf = session._jsparkSession.sessionState().newHadoopConf()
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder exists."""
         with _in_words(path):
             return bool(self._system(path).exists(self._path(path)))
 

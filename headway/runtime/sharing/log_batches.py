@@ -5,48 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError
 from headway.models.sharing.consolidation import MergePlan, Piece
-from headway.runtime.sharing.files import Files
-from headway.runtime.sharing.log_state import Contents, LogState, Part, ReaderWindows
+from headway.runtime.sharing.files import SparkFiles
+from headway.runtime.sharing.log_state import (
+    Contents,
+    LogState,
+    Part,
+    ReaderWindows,
+    pane_path,
+    window_path,
+)
+
+if TYPE_CHECKING:
+    from headway.runtime.sharing.log_store import SparkStore
 
 Emit: TypeAlias = Literal["exact", "early", "update"]
-
-
-class Store(Protocol):
-    """Operations of a log on data; writing a folder replaces its contents.
-
-    Parts are named by their paths, windows by size and end.
-    """
-
-    def read_again(self) -> None: ...
-
-    def write_batch(self, folder: str) -> tuple[list[int], int | None]: ...
-
-    def write_compacted(self, folder: str, panes: Mapping[int, Sequence[str]]) -> None: ...
-
-    def make_windows(
-        self, folder: str, size_ms: int, ends: Mapping[int, Sequence[str]], keep: Sequence[int]
-    ) -> None: ...
-
-    def make_changed(
-        self, spec: WindowSpec, ends: Sequence[int], before: Sequence[str], now: Sequence[str]
-    ) -> None: ...
-
-    def deliver(self, reader: str, made: Sequence[tuple[int, int]]) -> None: ...
-
-
-def pane_path(folder: str, start_ms: int) -> str:
-    """Path of a pane's part in a folder of the store."""
-    return f"{folder}/pane={start_ms}"
-
-
-def window_path(folder: str, size_ms: int, end_ms: int) -> str:
-    """Path of a kept window in a folder of the store."""
-    return f"{folder}/window={size_ms}-{end_ms}"
 
 
 class WindowLog:
@@ -58,7 +35,7 @@ class WindowLog:
 
     def __init__(
         self,
-        files: Files,
+        files: SparkFiles,
         root: str,
         windows: WindowSet,
         *,
@@ -100,7 +77,9 @@ class WindowLog:
                 raise InputError(f"{spec}: the log has windows of that size with another slide")
         self._wanted[name] = tuple(windows)
 
-    def run_batch(self, batch: int, store: Store, *, watermark_ms: int, query_id: str = "") -> None:
+    def run_batch(
+        self, batch: int, store: SparkStore, *, watermark_ms: int, query_id: str = ""
+    ) -> None:
         """Store a batch, emit due windows, commit; one that is committed is only read again.
 
         ``watermark_ms`` is Spark's for the batch, from the rows of the batches before, and
@@ -116,7 +95,7 @@ class WindowLog:
         panes = dict(before.panes)
         for start_ms in touched:
             if self._last_end_ms(plan, start_ms) > before.closed_ms:
-                panes[start_ms] = (*panes.get(start_ms, ()), Part(folder, batch))
+                panes[start_ms] = (*panes.get(start_ms, ()), (folder, batch))
         until_ms = max(before.closed_ms, watermark_ms)
         if self._emit == "early" and newest_ms is not None:
             until_ms = max(until_ms, newest_ms - self._delay_ms)
@@ -171,7 +150,7 @@ class WindowLog:
 
     def _compact(
         self,
-        store: Store,
+        store: SparkStore,
         batch: int,
         panes: dict[int, tuple[Part, ...]],
         closed_ms: int,
@@ -179,18 +158,18 @@ class WindowLog:
     ) -> None:
         """Merge the parts of panes that end now, since they get few rows from here on."""
         closing = {
-            start_ms: [pane_path(part.folder, start_ms) for part in parts]
+            start_ms: [pane_path(folder, start_ms) for folder, _ in parts]
             for start_ms, parts in panes.items()
             if len(parts) > 1 and closed_ms < start_ms + self.pane_ms <= until_ms
         }
         if closing:
             folder = f"panes/{batch}-compacted"
             store.write_compacted(folder, closing)
-            panes |= dict.fromkeys(closing, (Part(folder, batch),))
+            panes |= dict.fromkeys(closing, ((folder, batch),))
 
     def _make_due(
         self,
-        store: Store,
+        store: SparkStore,
         batch: int,
         plan: MergePlan,
         before: LogState,
@@ -213,13 +192,13 @@ class WindowLog:
                 end for end in ends if any(self._uses(plan, spec.size_ms, end, before.closed_ms))
             ]
             store.make_windows(folder, spec.size_ms, sources, keep)
-            pieces |= {(spec.size_ms, end): Part(folder, batch) for end in keep}
+            pieces |= {(spec.size_ms, end): (folder, batch) for end in keep}
             made += [(spec.size_ms, end) for end in ends]
         return made
 
     def _make_changed(
         self,
-        store: Store,
+        store: SparkStore,
         batch: int,
         plan: MergePlan,
         before: LogState,
@@ -233,13 +212,13 @@ class WindowLog:
             if not ends:
                 continue
             parts = [
-                (part.batch, pane_path(part.folder, pane_ms))
+                (number, pane_path(folder, pane_ms))
                 for pane_ms in sorted(panes)
                 if any(
                     start_ms + spec.size_ms in ends
                     for start_ms in spec.starts_with(pane_ms, pane_ms + self.pane_ms)
                 )
-                for part in panes[pane_ms]
+                for folder, number in panes[pane_ms]
             ]
             store.make_changed(
                 spec,
@@ -279,12 +258,12 @@ class WindowLog:
             piece = pieces.get((length_ms, end_ms)) if length_ms > self.pane_ms else None
             since = -1
             if piece is not None:
-                yield window_path(piece.folder, length_ms, end_ms)
-                since = piece.batch
+                folder, since = piece
+                yield window_path(folder, length_ms, end_ms)
             for pane_ms in range(begin_ms, end_ms, self.pane_ms):
-                for part in panes.get(pane_ms, ()):
-                    if part.batch > since:
-                        yield pane_path(part.folder, pane_ms)
+                for folder, number in panes.get(pane_ms, ()):
+                    if number > since:
+                        yield pane_path(folder, pane_ms)
 
     def _pieces(self, plan: MergePlan, spec: WindowSpec, start_ms: int) -> list[Piece]:
         """Pieces of a window, equal for all windows with the same position between slides."""
@@ -328,7 +307,7 @@ class WindowLog:
 
 
 def _deliver(
-    store: Store, readers: Mapping[str, ReaderWindows], made: Sequence[tuple[int, int]]
+    store: SparkStore, readers: Mapping[str, ReaderWindows], made: Sequence[tuple[int, int]]
 ) -> None:
     """Pass to each reader its windows, from its first one on."""
     for name, windows in readers.items():

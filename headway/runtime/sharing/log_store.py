@@ -8,10 +8,11 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from headway.domain.window_set import WindowSpec
+from headway.errors import InputError
 from headway.runtime.given import F, options_set
 from headway.runtime.sharing.aggregates import PREFIX, columns_of, quoted
 from headway.runtime.sharing.files import SparkFiles
-from headway.runtime.sharing.log_batches import window_path
+from headway.runtime.sharing.log_state import window_path
 from headway.runtime.sharing.panes import (
     END,
     SIZE,
@@ -21,15 +22,22 @@ from headway.runtime.sharing.panes import (
     partials,
     windows_of_pane,
 )
-from headway.runtime.sharing.stored import OLD_DATES_AS_THEY_ARE, stored_names
 from headway.units import US_PER_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 Sink = Callable[["DataFrame", int], object]
 """Receives the windows of a batch and its number; a repeated batch must overwrite the first."""
+_OLD_DATES_AS_THEY_ARE = {
+    f"spark.sql.parquet.{kind}RebaseModeInWrite": "CORRECTED" for kind in ("datetime", "int96")
+}
+"""Options to write dates before 1582 and times before 1900, which Spark 3.5 refuses by default.
+
+Programs of before 2020 would read them in another calendar; a log is only read by Spark.
+"""
+_NOT_IN_PARQUET = ("void", "null", "interval", "object")
 _PANE, _NEWEST, _CHANGED = f"{PREFIX}pane", f"{PREFIX}newest", f"{PREFIX}changed"
 
 
@@ -137,7 +145,7 @@ class SparkStore:
         from pyspark.sql.types import LongType, StructField, StructType
 
         panes = [StructField(_PANE, LongType())] if with_pane else []
-        names = stored_names(self.query)
+        names = _stored_names(self.query)
         fields = zip(names, self.stored.fields, strict=True)
         schema = StructType([*(StructField(n, field.dataType) for n, field in fields), *panes])
         spark = self.batch.sparkSession
@@ -155,13 +163,13 @@ class SparkStore:
 
         No column of the files has a name that a user chose, so none has that of the partitions.
         """
-        fields = zip(self.stored.names, stored_names(self.query), strict=True)
+        fields = zip(self.stored.names, _stored_names(self.query), strict=True)
         by_folder = rows.select(
             *(F.col(quoted(column_name)).alias(stored) for column_name, stored in fields),
             _PANE,
             F.col(_PANE).alias(name),
         )
-        with options_set(rows.sparkSession, OLD_DATES_AS_THEY_ARE):
+        with options_set(rows.sparkSession, _OLD_DATES_AS_THEY_ARE):
             by_folder.write.mode("overwrite").partitionBy(name).parquet(f"{self.root}/{folder}")
 
 
@@ -171,3 +179,47 @@ def _ends_in(ends: Sequence[int]) -> str:
 
 def _union(parts: Sequence[DataFrame]) -> DataFrame:
     return reduce(lambda union, part: union.unionByName(part), parts)
+
+
+def _stored_names(query: WindowQuery) -> list[str]:
+    """Names in files: keys by position, since the names of users may be any; partial results."""
+    keys = [f"{PREFIX}key_{index}" for index in range(len(query.key))]
+    return keys + [column for aggregate in query.aggregates for column in aggregate.partials]
+
+
+def stored_schema(df: DataFrame, query: WindowQuery) -> StructType:
+    """Keys and partial results with their types, which are the same before and after merging."""
+    parts = partials(df, query).drop("window")
+    merged = parts.groupBy(*map(quoted, query.key)).agg(*merge_columns(query)).schema
+    for before, after in zip(parts.schema.fields, merged.fields, strict=True):
+        kind, merged_kind = before.dataType.simpleString(), after.dataType.simpleString()
+        if kind != merged_kind:
+            raise InputError(
+                f"{_name_of(query, before.name)}: partial results of type {kind} merge to "
+                f"{merged_kind}; use how='direct' of shared_windows"
+            )
+        if not _is_storable(before.dataType):
+            raise InputError(
+                f"{_name_of(query, before.name)}: a log keeps partial results in Parquet files, "
+                f"which cannot hold the type {kind}; cast it to another type"
+            )
+    return parts.schema
+
+
+def _name_of(query: WindowQuery, column: str) -> str:
+    """Of the aggregate that a partial result belongs to, or of the key."""
+    return next(
+        (aggregate.name for aggregate in query.aggregates if column in aggregate.partials), column
+    )
+
+
+def _is_storable(of_type: DataType) -> bool:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(of_type, StructType):
+        return all(_is_storable(field.dataType) for field in of_type.fields)
+    if isinstance(of_type, ArrayType):
+        return _is_storable(of_type.elementType)
+    if isinstance(of_type, MapType):
+        return _is_storable(of_type.keyType) and _is_storable(of_type.valueType)
+    return of_type.typeName() not in _NOT_IN_PARQUET

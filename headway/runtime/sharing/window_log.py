@@ -18,16 +18,15 @@ from headway.runtime.sharing.by_columns import (
 )
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.log_batches import Emit, WindowLog
-from headway.runtime.sharing.log_checkpoint import (
+from headway.runtime.sharing.log_state import (
+    Contents,
     marked,
     query_id_of,
     require_matching,
     watermark_of,
 )
-from headway.runtime.sharing.log_state import Contents
-from headway.runtime.sharing.log_store import Sink, SparkStore
+from headway.runtime.sharing.log_store import Sink, SparkStore, stored_schema
 from headway.runtime.sharing.panes import WindowQuery
-from headway.runtime.sharing.stored import stored_schema
 from headway.units import parse_duration_s, s_to_ms
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from headway.runtime.given import (
     require_timestamp,
 )
 from headway.runtime.sharing.aggregates import PREFIX, quoted
-from headway.runtime.shedding.decisions import Decisions, KeptFrom
+from headway.runtime.shedding.checkpoint import Decisions, KeptFrom
 from headway.runtime.shedding.rule import is_of_class, require_classes
 from headway.units import US_PER_MS, ms_to_s, s_to_ms
 

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from headway.assumptions.tuning import DRAINED_WITHIN_S
 from headway.domain import Configuration, QuerySetting
@@ -45,45 +45,6 @@ At = Callable[[str], None]
 
 def nothing(_point: str) -> None:
     """Do nothing at a named point."""
-
-
-class ChangesQueries(Protocol):
-    """Interface through which a tuner changes its query; `Actuators` says what each call does."""
-
-    query: Any
-    query_id: str | None
-    root: str | None
-    may_cut: bool
-    executors_are_given: bool
-
-    def is_in_gap(self, trigger_s: float, /) -> bool: ...
-
-    @property
-    def is_active(self) -> bool: ...
-
-    @property
-    def is_in_batch(self) -> bool: ...
-
-    def start(self, configuration: Configuration) -> object: ...
-
-    def stop(self, trigger_s: float) -> object: ...
-
-    def stop_at_once(self) -> None: ...
-
-    def apply(self, kind: ChangeKind, now: Configuration, then: Configuration) -> float: ...
-
-    def num_executors(self) -> int: ...
-
-    def why_no_live_executors(self) -> str | None: ...
-
-    def ask_for_executors(self, total: int, /) -> None: ...
-
-    def with_partitions_of_checkpoint(self, configuration: Configuration) -> Configuration: ...
-
-    def ended_with(self) -> str | None: ...
-
-    @property
-    def has_failed(self) -> bool: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -227,7 +188,6 @@ class Actuators:
 
     @property
     def is_active(self) -> bool:
-        """Whether the query runs."""
         return self.query is not None and bool(self.query.isActive)
 
     @property
@@ -240,7 +200,6 @@ class Actuators:
         return self.query is not None and is_in_gap(self.query, trigger_s)
 
     def num_executors(self) -> int:
-        """Number of current executors."""
         return len(alive_executors(self.spark))
 
     def why_no_live_executors(self) -> str | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from headway.assumptions.tuning import LEAVES_WITHIN_S, STOPS_WITHIN_S
 from headway.errors import ActuatorError, InputError
 from headway.limits import MOST_EXECUTORS
 from headway.runtime.given import require_no_connect
-from headway.units import counted, ms_to_s
+from headway.units import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,14 +24,6 @@ _APPENDING = {
     "kafka": "Kafka's sink is at least once: the rows of an interrupted batch are there twice",
     "foreach": "foreach is at least once: the rows of an interrupted batch are written twice",
 }
-
-
-class Executor(NamedTuple):
-    """A current executor."""
-
-    name: str
-    added_s: float
-    cores: int
 
 
 def require_classic(spark: SparkSession) -> None:
@@ -130,16 +122,13 @@ def takes_each_batch_once(sink: str | None) -> bool:
     return (sink or "").lower().startswith("filesink[")
 
 
-def alive_executors(spark: SparkSession) -> list[Executor]:
-    """Current executors, oldest first, without the driver of a cluster."""
-    summaries: Any = spark.sparkContext._jsc.sc().statusStore().executorList(True)
-    executors = []
-    for at in range(summaries.size()):
-        summary = summaries.apply(at)
-        if summary.totalCores() > 0:
-            added_s = ms_to_s(summary.addTime().getTime())
-            executors.append(Executor(str(summary.id()), added_s, int(summary.totalCores())))
-    return sorted(executors, key=lambda executor: (executor.added_s, executor.name))
+def alive_executors(spark: SparkSession) -> dict[str, int]:
+    """Cores of the current executors by name, oldest first, without the driver of a cluster."""
+    listed: Any = spark.sparkContext._jsc.sc().statusStore().executorList(True)
+    summaries = [listed.apply(at) for at in range(listed.size())]
+    summaries.sort(key=lambda summary: (summary.addTime().getTime(), str(summary.id())))
+    cores = {str(summary.id()): int(summary.totalCores()) for summary in summaries}
+    return {name: num_cores for name, num_cores in cores.items() if num_cores > 0}
 
 
 def ask_for_executors(spark: SparkSession, total: int) -> None:
@@ -157,16 +146,13 @@ def remove_executors(spark: SparkSession, total: int) -> None:
     """Remove the newest executors until a given number is left; to be called between batches."""
     ask_for_executors(spark, total)
     context: Any = spark.sparkContext._jsc.sc()
-    refused = [
-        executor
-        for executor in alive_executors(spark)[total:]
-        if not context.killExecutor(executor.name)
-    ]
+    newest = list(alive_executors(spark))[total:]
+    refused = [name for name in newest if not context.killExecutor(name)]
     # Spark also says no of an executor that is leaving already.
     ends_s = time.monotonic() + LEAVES_WITHIN_S.value
-    while refused and (staying := [*set(refused).intersection(alive_executors(spark))]):
+    while refused and (staying := set(refused).intersection(alive_executors(spark))):
         if time.monotonic() > ends_s:
-            names = ", ".join(sorted(executor.name for executor in staying))
+            names = ", ".join(sorted(staying))
             raise ActuatorError(f"the cluster manager refused to remove executor {names}")
         time.sleep(_LEAVES_LOOK_S)
 
@@ -175,6 +161,6 @@ def running_slots(spark: SparkSession) -> tuple[int, int]:
     """Executors of a session and the cores of each: current ones, or those to come."""
     executors = alive_executors(spark)
     if executors:
-        return len(executors), min(executor.cores for executor in executors)
+        return len(executors), min(executors.values())
     number = int(spark.conf.get("spark.executor.instances", None) or 1)
     return number, int(spark.conf.get("spark.executor.cores", None) or 1)

@@ -148,7 +148,6 @@ class SupervisedQuery:
 
     @property
     def is_active(self) -> bool:
-        """Whether the application runs."""
         return self.process is not None and self.process.poll() is None
 
     @property
@@ -165,7 +164,6 @@ class SupervisedQuery:
         return 1 if self.configuration is None else self.configuration.executors
 
     def why_no_live_executors(self) -> str:
-        """Why executors cannot be changed."""
         return "a supervisor does not change executors; give them to the command"
 
     def ask_for_executors(self, _total: int) -> None:
@@ -182,7 +180,6 @@ class SupervisedQuery:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the application ended with an error."""
         return self.process is not None and bool(self.process.poll())
 
     def _end_left_behind(self, configuration: Configuration) -> None:

@@ -135,7 +135,7 @@ def test_amounts_limit_tasks_as_in_spark(each: str, amount: str, num_tasks: int)
         {"spark.task.resource.gpu.amount": each, "spark.executor.resource.gpu.amount": amount}
     )
     assert limit is not None
-    assert limit.num_tasks == num_tasks
+    assert limit[0] == num_tasks
     assert task_limit({"spark.task.resource.gpu.amount": each}) is None
     assert task_limit({**GPU, "spark.task.resource.gpu.amount": "much"}) is None
 

@@ -17,17 +17,17 @@ import pyarrow as pa
 import pytest
 
 from headway.errors import InputError
-from headway.runtime.ordered import bucket, held_rows
+from headway.runtime.ordered import bucket
 from headway.runtime.ordered.bucket import (
     BUCKET,
     ROWS,
     BucketState,
     OrderedStep,
     packed,
+    parted,
     run_bucket,
     unpacked,
 )
-from headway.runtime.ordered.held_rows import parted
 from headway.runtime.ordered.kept_state import KeptStates, StateForm
 from headway.runtime.ordered.kept_values import keeping
 from headway.runtime.ordered.pieces import MOST_PIECES, added, as_table
@@ -171,7 +171,7 @@ def test_nothing_is_kept_in_the_process(tmp_path: Path) -> None:
     ("where", "name", "wrong"),
     [
         (bucket, "_in_order", lambda table, by: table),
-        (held_rows, "times_us", lambda column: column.cast(pa.int64()).fill_null(0)),
+        (bucket, "times_us", lambda column: column.cast(pa.int64()).fill_null(0)),
         (bucket, "parted", lambda *rows, **marks: parted(*rows, **(marks | {"passed_us": None}))),
         (StateForm, "kept", lambda form, state: form.of(state)),
         (KeptStates, "after", lambda states, changes, last_rows_us: ()),

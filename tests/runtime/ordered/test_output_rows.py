@@ -13,7 +13,7 @@ import pytest
 
 from headway.errors import InputError
 from headway.runtime.ordered.kept_state import StateForm, maker_of
-from headway.runtime.ordered.output_rows import output_table
+from headway.runtime.ordered.kept_values import output_table
 
 EAST = dt.timezone(dt.timedelta(hours=5))
 NOON = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)

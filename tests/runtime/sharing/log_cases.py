@@ -8,11 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.models.sharing.consolidation import MergePlan, with_rollups
-from headway.runtime.sharing.log_batches import Emit, WindowLog, pane_path, window_path
-from headway.runtime.sharing.log_state import Contents
+from headway.runtime.sharing.files import SparkFiles
+from headway.runtime.sharing.log_batches import Emit, WindowLog
+from headway.runtime.sharing.log_state import Contents, pane_path, window_path
+
+if TYPE_CHECKING:
+    from headway.runtime.sharing.log_store import SparkStore
 
 Row = tuple[int, str]
 """Event time [ms] and key; results count rows."""
@@ -132,7 +137,7 @@ def on_time(case: Case) -> Case:
     return Case(case.windows, case.delay_ms, tuple(kept))
 
 
-class PlainFiles:
+class PlainFiles(SparkFiles):
     """Files on this machine; ``before_write`` may end the process."""
 
     def __init__(self, before_write: Callable[[], None] = lambda: None) -> None:
@@ -168,7 +173,7 @@ class PlainFiles:
             target.rmdir() if target.is_dir() else target.unlink()
 
 
-class MemoryFiles:
+class MemoryFiles(SparkFiles):
     """Files in a dictionary."""
 
     def __init__(self) -> None:
@@ -197,7 +202,7 @@ class MemoryFiles:
 class CountingStore:
     """Counts of keys as JSON files: what Spark does for the log of a stream."""
 
-    files: PlainFiles | MemoryFiles
+    files: SparkFiles
     root: str
     pane_ms: int
     batch: int
@@ -269,7 +274,7 @@ class CountingStore:
 def through_log(
     case: Case,
     emit: Emit,
-    files: PlainFiles | MemoryFiles,
+    files: SparkFiles,
     root: str,
     results: Result,
     restarts: Callable[[], bool] = lambda: False,
@@ -293,6 +298,6 @@ def through_log(
     log, marks = opened(), watermarks(case)
     for batch, rows in enumerate(case.batches):
         store = CountingStore(files, root, case.window_set.pane_ms, batch, rows, results)
-        log.run_batch(batch, store, watermark_ms=marks[batch])
+        log.run_batch(batch, cast("SparkStore", store), watermark_ms=marks[batch])
         if restarts():
             log = opened()

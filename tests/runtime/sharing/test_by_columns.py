@@ -13,8 +13,7 @@ import pytest
 
 import headway
 from headway.errors import HeadwayError, InputError
-from headway.runtime.sharing.at_start import checked_at_start
-from headway.runtime.sharing.shared_windows import GUARD_FILE, STRICT_KEY, How
+from headway.runtime.sharing.shared_windows import GUARD_FILE, STRICT_KEY, How, checked_at_start
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -7,8 +7,12 @@ import json
 import pytest
 
 from headway.errors import HeadwayError
-from headway.runtime.sharing.log_checkpoint import query_id_of, require_matching, watermark_of
-from headway.runtime.sharing.log_state import LogState
+from headway.runtime.sharing.log_state import (
+    LogState,
+    query_id_of,
+    require_matching,
+    watermark_of,
+)
 from tests.runtime.sharing.log_cases import COUNTS, MemoryFiles
 
 OFFSETS = 'v1\n{"batchWatermarkMs":7000,"batchTimestampMs":1,"conf":{"a":"{"}}\n{"logOffset":0}'

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import pytest
 
@@ -31,6 +31,9 @@ from tests.runtime.sharing.log_cases import (
     panes,
     through_log,
 )
+
+if TYPE_CHECKING:
+    from headway.runtime.sharing.log_store import SparkStore
 
 NUM_CASES = int(os.environ.get("HEADWAY_WINDOW_CASES", "300"))
 NUM_KILLED_CASES = int(os.environ.get("HEADWAY_WINDOW_KILLS", "0"))
@@ -183,7 +186,7 @@ def run(log: WindowLog, files: MemoryFiles, first: int, batches: Mapping[int, in
     for batch, at in batches.items():
         store = CountingStore(files, "", 5, first + batch, [(at, "a")], results)
         before = [batches[b] for b in batches if b < batch]
-        log.run_batch(first + batch, store, watermark_ms=max(before, default=0))
+        log.run_batch(first + batch, cast("SparkStore", store), watermark_ms=max(before, default=0))
     return results
 
 
@@ -220,7 +223,7 @@ def test_windows_that_a_reader_had_go_on_beside_new_ones() -> None:
         log.add("all", specs)
         for batch in range(first, first + 4):
             store = CountingStore(files, "", 10, batch, [(10 * batch + 5, "a")], given)
-            log.run_batch(batch, store, watermark_ms=max(10 * batch - 5, 0))
+            log.run_batch(batch, cast("SparkStore", store), watermark_ms=max(10 * batch - 5, 0))
     ends = {size: [e for (_, s, e, _), n in given.items() if s == size] for size in (10, 30)}
     assert ends == {30: [10, 20, 30, 40, 50, 60, 70], 10: [50, 60, 70]}
     assert [n for (_, size, _, _), n in given.items() if size == 30][2:] == [3] * 5
@@ -259,7 +262,8 @@ def test_a_committed_batch_is_only_read_again() -> None:
     log = WindowLog(files, "", windows, contents=COUNTS, delay_ms=0, emit="exact")
     log.add("all", windows.windows)
     for _ in range(2):
-        log.run_batch(0, Reading(files, "", 5, 0, [(1, "a")], Result()), watermark_ms=0)
+        store = cast("SparkStore", Reading(files, "", 5, 0, [(1, "a")], Result()))
+        log.run_batch(0, store, watermark_ms=0)
     assert Reading.num_reads == 1
 
 
