@@ -113,15 +113,14 @@ def plan(
 
     def planned(job: JobProfile) -> tuple[StreamAnswer, Question]:
         offers, refused = offered(job)
-        enumeration = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
-        buy, fewest = enumeration.size, enumeration.fewest
+        _, buy, fewest = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
         question = buy.offer.question
         if relaxation:
             from headway.planner.relaxation import relaxed_nodes
 
             relaxed = replace(fewest.optimality, relaxed_nodes=relaxed_nodes(question))
             fewest = fewest._replace(optimality=relaxed)
-        if enumeration.feasible:
+        if fewest.nodes is not None:
             return settled_on(buy, fewest.optimality, objective, checkpoint, refused), question
         return nearest_there_is(buy, fewest, offers, objective, checkpoint, refused), question
 
@@ -139,11 +138,11 @@ def plan(
 
     def at_rate(rate_per_s: float) -> PlannedRate:
         offers, _ = offered(replace(job, arrivals=replace(arrivals, rate_per_s=rate_per_s)))
-        enumeration = enumerated_if_feasible([_OfQuery(offer=offer) for offer in offers], objective)
-        if enumeration is None:
+        best = enumerated_if_feasible([_OfQuery(offer=offer) for offer in offers], objective)
+        if best is None:
             return PlannedRate(rate_per_s=rate_per_s)
-        optimality = enumeration.fewest.optimality
-        return in_short(settled_on(enumeration.size, optimality, objective, checkpoint, ()))
+        _, buy, fewest = best
+        return in_short(settled_on(buy, fewest.optimality, objective, checkpoint, ()))
 
     def rates() -> tuple[PlannedRate, ...]:
         bursts = filter(None, map(burst_of, further_targets))

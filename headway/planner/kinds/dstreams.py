@@ -25,7 +25,7 @@ from headway.models.laws.normal import ndtri
 from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
 from headway.planner.kinds.dstreams_batches import DStreamsBatches
 from headway.planner.kinds.dstreams_prediction import predicted
-from headway.planner.space import NodeSpace
+from headway.planner.space import SearchSpace
 from headway.planner.spark_settings import (
     changes_of,
     executor_conf,
@@ -42,7 +42,7 @@ def plan_dstreams(
     profile: ApplicationProfile,
     rate_per_s: float | None,
     target: Target,
-    spaces: Sequence[NodeSpace],
+    spaces: Sequence[SearchSpace],
     *,
     concurrent_jobs: int,
     batch_interval_s: float | None = None,
@@ -73,8 +73,8 @@ def plan_dstreams(
         )
         for space in spaces
     ]
-    choice = enumerated(searches, objective)
-    search, point = searches[choice.place], choice.size
+    index, point, fewest = enumerated(searches, objective)
+    search, feasible = searches[index], fewest.nodes is not None
     space = search.space
     setting = search.setting(point.nodes, point.batch_interval_s)
     expected = predicted(batches, setting, load, search.speed)
@@ -84,7 +84,7 @@ def plan_dstreams(
     conf |= _limit_conf(search, setting)
     settings = planned_settings(conf, profiled_values(profile))
     return DStreamsPlan(
-        feasible=choice.feasible,
+        feasible=feasible,
         target=target,
         rate_per_s=batches.rate_at(load),
         point=point,
@@ -94,7 +94,7 @@ def plan_dstreams(
         frontier=tuple(search.around(point)),
         confidence=confidence,
         node_type=space.node_type,
-        binding=tuple(_binding(search, point, feasible=choice.feasible)),
+        binding=tuple(_binding(search, point, feasible=feasible)),
         spark_conf=conf,
         settings=settings,
         changes=tuple(_changes(search, setting, settings)),
@@ -110,7 +110,7 @@ class _Search:
     batches: DStreamsBatches
     load: float
     target: Target
-    space: NodeSpace
+    space: SearchSpace
     concurrent_jobs: int
     batch_interval_s: float | None
     confidence: float

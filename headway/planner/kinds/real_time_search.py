@@ -25,7 +25,7 @@ from headway.models.real_time.stages import required_slots
 from headway.planner.enumeration import best_of
 from headway.planner.kinds.real_time import gap_of, latency_at, predicted, spread_of, stages_of
 from headway.planner.purchase import at_core_speed
-from headway.planner.space import NodeSpace
+from headway.planner.space import SearchSpace
 from headway.sparkconf.knobs import ROCKSDB_PROVIDER
 from headway.units import counted, format_duration, spark_memory_text
 
@@ -38,7 +38,7 @@ def planned(
     profile: JobProfile,
     rate_per_s: float,
     target: Target,
-    spaces: Sequence[NodeSpace],
+    spaces: Sequence[SearchSpace],
     *,
     source_partitions: int,
     shuffle_partitions: int | None,
@@ -91,7 +91,7 @@ class _Search:
     rate_per_s: float
     target: Target
     also: Sequence[CatchUp]
-    space: NodeSpace
+    space: SearchSpace
     source_partitions: int
     shuffle_partitions: int | None
     batch_length_s: float | None
