@@ -19,27 +19,16 @@ _ANY_LATENCY = Target(metric=Metric.TUPLE, quantile=None, limit_s=NO_LIMIT_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Charges:
-    """What write requests cost, and what the bill may be.
-
-    ``budget_per_hour`` is for nodes and requests together, None without one; ``are_minimised`` says
-    whether the lowest bill is sought.
-    """
-
-    price: StorePrice
-    budget_per_hour: float | None = None
-    are_minimised: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One question to the search; the profile carries the arrivals that are planned for.
 
     Declared figures in it are at the end of their ranges for the confidence. ``also`` are further
     targets; a setting meets the question if it meets all of them. If the query ``starts_anew``,
-    without its checkpoint, today's partitions are not preferred. ``charges`` are None if the
-    price of requests is unknown, ``retention_s`` how long the source keeps rows if that is given. A
-    setting may write ``most_files_per_hour``. ``allowed`` are the switches that a plan may turn.
+    without its checkpoint, today's partitions are not preferred. ``store_price`` is what write
+    requests cost, if known; the bill of nodes and requests is then ``most_bill_per_hour`` at most,
+    and as low as possible if it ``minimises_bill``. ``retention_s`` is how long the source keeps
+    rows if that is given. A setting may write ``most_files_per_hour``. ``allowed`` are the switches
+    that a plan may turn.
     """
 
     profile: JobProfile
@@ -48,7 +37,9 @@ class Question:
     confidence: float
     also: tuple[Promise, ...] = ()
     starts_anew: bool = False
-    charges: Charges | None = None
+    store_price: StorePrice | None = None
+    most_bill_per_hour: float = math.inf
+    minimises_bill: bool = False
     retention_s: float | None = None
     most_files_per_hour: float = math.inf
     allowed: tuple[Switch, ...] = ()
@@ -78,7 +69,14 @@ class Question:
 
     def of_alone(self, promise: Promise) -> Question:
         """The same job and space with one target only, whatever is written and what that costs."""
-        lax = replace(self, also=(), charges=None, most_files_per_hour=math.inf)
+        lax = replace(
+            self,
+            also=(),
+            store_price=None,
+            most_bill_per_hour=math.inf,
+            minimises_bill=False,
+            most_files_per_hour=math.inf,
+        )
         if isinstance(promise, Target):
             return replace(lax, target=promise)
         return replace(lax, target=_ANY_LATENCY, also=(promise,))

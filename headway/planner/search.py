@@ -42,7 +42,7 @@ from headway.planner.fewest import fewest_nodes
 from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
 from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
-from headway.planner.question import Charges, Question, burst_of
+from headway.planner.question import Question, burst_of
 from headway.planner.retention import require_rows_kept
 from headway.planner.space import SearchSpace
 from headway.planner.state_growth import with_full_join
@@ -95,12 +95,12 @@ def plan(
             allowed=tuple(allowed),
         )
         if store_price is not None:
-            charges = Charges(
-                price=store_price,
-                budget_per_hour=budget_per_hour,
-                are_minimised=objective is Objective.COST,
+            question = replace(
+                question,
+                store_price=store_price,
+                most_bill_per_hour=math.inf if budget_per_hour is None else budget_per_hour,
+                minimises_bill=objective is Objective.COST,
             )
-            question = replace(question, charges=charges)
         require_prices(objective, node_types, budget_per_hour)
         offers_for = partial(
             offers_of,
@@ -220,11 +220,11 @@ class _OfQuery:
 
     def size(self, fewest: int, objective: Objective) -> Buy:
         question = self.offer.question
-        if objective is Objective.COST and question.charges is not None:
+        if question.minimises_bill:
             return cheapest(self.offer, fewest)
         if objective is not Objective.LATENCY:
             # The bill depends on the setting, which is then searched once.
-            sought = None if question.charges is None else chosen_at(question, fewest)
+            sought = None if question.store_price is None else chosen_at(question, fewest)
             return Buy(offer=self.offer, nodes=fewest, sought=sought)
         fastest = self.nearest()
         if (

@@ -68,7 +68,7 @@ class Staircase:
         self._one_rate_tells_of_others = (
             not question.has_windows
             and math.isinf(question.most_files_per_hour)
-            and question.charges is None
+            and question.store_price is None
         )
 
     def fewest_nodes(self, rates_per_s: Sequence[float]) -> tuple[int, ...] | None:
