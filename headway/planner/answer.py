@@ -61,15 +61,14 @@ def plan_fields(
     checkpoint: Checkpoint | None,
     refused: tuple[str, ...],
     findings: Iterable[Finding],
-    limit: RateLimit | None = None,
+    limit: RateLimit | Finding | None = None,
 ) -> dict[str, Any]:
     """The plan of a setting, feasible or not, by its fields, without those that explain it.
 
-    ``findings`` are those of the search, ``limit`` the rate limit of the setting.
+    ``findings`` are those of the search, ``limit`` its rate limit, or why it has none.
     """
     question, configuration = offer.question, explained.configuration
     profile = question.profile
-    limit = limit or RateLimit()
     expected = figures_at(profile, 0.0)
     # Growth is a finding about the plan, which has it once.
     prediction = predict(replace(expected, growth=None), configuration, profile.arrivals)
@@ -81,7 +80,7 @@ def plan_fields(
     if configuration.task_cpus != profile.baseline.task_cpus:
         # Even if it is Spark's default, since the job may still be submitted with another number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
-    options = query_options(configuration, limit.option)
+    options = query_options(configuration, limit[1] if isinstance(limit, tuple) else {})
     changes = changes_from_today(profile, configuration, conf) + changes_of_switches(offer)
     switch_conf, switch_options = settings_of_switches(offer)
     conf, options = conf | switch_conf, options | switch_options
@@ -96,7 +95,7 @@ def plan_fields(
         findings=(
             *findings,
             *_resource_findings(offer, memory, configuration),
-            *([] if limit.finding is None else [limit.finding]),
+            *([limit] if isinstance(limit, Finding) else []),
             *(finding for finding in prediction.findings if finding.code.is_of_profile),
         ),
         changes=changes,

@@ -74,7 +74,7 @@ def settled_on(
     """
     offer, question, setting = buy.offer, buy.offer.question, buy.setting
     limit = planned_rate_limit(setting)
-    explained = _explained(setting, limit.rows)
+    explained = _explained(setting, limit[0] if isinstance(limit, tuple) else None)
     configuration, nodes, latency_s = explained.configuration, buy.nodes, explained.latency_s
 
     @cache
