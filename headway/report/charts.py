@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from headway.digits import format_money
 from headway.domain import Prediction, StreamAnswer
-from headway.report.comparison import ComparedFigure, ComparisonRow
+from headway.report.comparison import ComparedFigure, Comparison
 from headway.report.frontier import another_carries_more, rate_text
 from headway.report.wording import brief_setting_text, interval_text, percent
 from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate
@@ -148,22 +148,25 @@ def phase_segments(phases_s: Mapping[str, float]) -> list[dict[str, Any]]:
     return segments
 
 
-def dot_charts(rows: Sequence[ComparisonRow]) -> tuple[Chart, ...]:
+def dot_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
     """A dot plot for each comparison, each on an axis of its own, under one legend."""
-    return tuple(_dot_chart(row, has_legend=index == 0) for index, row in enumerate(rows))
+    return tuple(
+        _dot_chart(label, figures, has_legend=index == 0)
+        for index, (label, figures) in enumerate(comparisons)
+    )
 
 
-def _dot_chart(row: ComparisonRow, *, has_legend: bool) -> Chart:
+def _dot_chart(label: str, figures: Sequence[ComparedFigure], *, has_legend: bool) -> Chart:
     reached_s: list[float] = []
-    for figure in row.figures:
+    for figure in figures:
         high_s = figure.interval90_s.high if figure.interval90_s else 0.0
         reached_s += (figure.predicted_s, figure.measured_s, high_s)
     ticks, top = axis(reached_s, format_duration)
     return {
         "form": "dots",
-        "label": row.label,
+        "label": label,
         "ticks": ticks,
-        "rows": [_dot_row(figure, top) for figure in row.figures],
+        "rows": [_dot_row(figure, top) for figure in figures],
         "has_legend": has_legend,
     }
 
