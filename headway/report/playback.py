@@ -9,7 +9,7 @@ from dataclasses import replace
 from headway.domain import Playback, RateTrace, SimulatedTarget, StreamAnswer, TraceStretch
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
-from headway.report.line_charts import LineChart, over_time
+from headway.report.charts import LineChart, over_time
 from headway.report.wording import headline, percent, setting_text
 from headway.units import counted, format_duration, format_rate
 

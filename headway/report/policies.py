@@ -9,7 +9,7 @@ from headway.domain import StreamAnswer
 from headway.domain.live import PolicyComparison, PolicyOutcome
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
-from headway.report.line_charts import over_time
+from headway.report.charts import over_time
 from headway.report.playback import input_rate_fact
 from headway.report.wording import percent, setting_text
 from headway.units import counted, format_duration, format_rate

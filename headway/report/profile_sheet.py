@@ -11,8 +11,7 @@ from headway.domain import ApplicationProfile, JobProfile
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import plain_data
 from headway.models.job.predict import predict
-from headway.report.charts import place_percent
-from headway.report.line_charts import Axes, LineChart
+from headway.report.charts import Axes, LineChart, place_percent
 from headway.report.stream import latency_section
 from headway.report.stream_page import p99_section
 from headway.report.wording import (
