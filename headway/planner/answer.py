@@ -16,7 +16,6 @@ from headway.domain import (
     JobProfile,
     LevelTime,
     MemoryPlan,
-    Objective,
     PlannedDurations,
     PlannedRate,
     StageTerm,
@@ -24,7 +23,6 @@ from headway.domain import (
 )
 from headway.domain.configuration import idle_cores
 from headway.domain.driver import PlannedDriver
-from headway.domain.question import Checkpoint
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.declared import figures_at
 from headway.models.job.driver_load import driver_cores, driver_work, planned_driver
@@ -57,8 +55,6 @@ def plan_fields(
     setting: Candidates,
     explained: ExplainedSetting,
     *,
-    objective: Objective,
-    checkpoint: Checkpoint | None,
     refused: tuple[str, ...],
     findings: Iterable[Finding],
     limit: RateLimit | Finding | None = None,
@@ -103,11 +99,11 @@ def plan_fields(
         query_options=options,
         confidence=question.confidence,
         also=question.also,
-        objective=objective,
+        objective=question.objective,
         node_type=offer.node_type,
         cost_per_hour=question.space.cost_per_hour(explained.nodes),
         refused_node_types=refused,
-        settings=settings_of_query(profile, {**conf, **options}, checkpoint),
+        settings=settings_of_query(profile, {**conf, **options}, question.checkpoint),
         memory=memory,
         budget_per_hour=offer.budget_per_hour,
         durations=_durations(profile, configuration, planned_ratio),

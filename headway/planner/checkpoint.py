@@ -39,15 +39,13 @@ def pinned_partitions(profile: JobProfile) -> int | None:
     return profile.pins.state_partitions or profile.todays_partitions
 
 
-def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
-    """The question with what the checkpoint fixes.
+def held_by_checkpoint(question: Question) -> Question:
+    """The question with what its checkpoint fixes.
 
     Raises InputError if the requested shuffle partitions differ from those of an existing
     checkpoint, or if those are unknown.
     """
-    if checkpoint == "new":
-        return replace(question, starts_anew=True)
-    if checkpoint is None:
+    if question.checkpoint != "existing":
         return question
     profile, partitions = question.profile, question.space.shuffle_partitions
     if (
@@ -72,15 +70,13 @@ def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
     return replace(question, space=replace(question.space, shuffle_partitions=pinned))
 
 
-def new_checkpoint_advice(
-    checkpoint: Checkpoint | None, question: Question, nodes: int, latency_s: float
-) -> Iterator[Advice]:
+def new_checkpoint_advice(question: Question, nodes: int, latency_s: float) -> Iterator[Advice]:
     """Gain of a new checkpoint, or of repartitioning the existing one offline, if it is worthwhile.
 
     The existing one fixes the shuffle partitions of the question, which was planned with ``nodes``
     (the maximum if it is infeasible) and a latency.
     """
-    if checkpoint != "existing" or pinned_partitions(question.profile) is None:
+    if question.checkpoint != "existing" or pinned_partitions(question.profile) is None:
         return
     free = replace(question, space=replace(question.space, shuffle_partitions=None))
     bounded = replace(free, space=replace(free.space, max_nodes=nodes))

@@ -142,7 +142,7 @@ def _most_preferred(best: Candidates) -> Candidates:
     roomy = best.take(is_roomy)
     roomy = _preferring(roomy, (roomy.trigger_s == 0) | _keeps_to_trigger(roomy))
     costs_checkpoint = roomy.partitions != question.profile.todays_partitions
-    if question.starts_anew:
+    if question.checkpoint == "new":
         costs_checkpoint = np.zeros_like(costs_checkpoint)
     bill = bill_per_hour(roomy) if question.minimises_bill else np.zeros(len(roomy))
     order = np.lexsort((roomy.partitions, -roomy.trigger_s, costs_checkpoint, bill))

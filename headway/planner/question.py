@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from headway.domain import Burst, CatchUp, DuringBurst, JobProfile, Metric, Promise, Target
+from headway.domain import (
+    Burst,
+    CatchUp,
+    DuringBurst,
+    JobProfile,
+    Metric,
+    Objective,
+    Promise,
+    Target,
+)
+from headway.domain.question import Checkpoint
 from headway.domain.switches import Switch
 from headway.domain.writes import StorePrice
 from headway.lazy_classes import dataclass
@@ -23,12 +33,11 @@ class Question:
     """One question to the search; the profile carries the arrivals that are planned for.
 
     Declared figures in it are at the end of their ranges for the confidence. ``also`` are further
-    targets; a setting meets the question if it meets all of them. If the query ``starts_anew``,
-    without its checkpoint, today's partitions are not preferred. ``store_price`` is what write
-    requests cost, if known; the bill of nodes and requests is then ``most_bill_per_hour`` at most,
-    and as low as possible if it ``minimises_bill``. ``retention_s`` is how long the source keeps
-    rows if that is given. A setting may write ``most_files_per_hour``. ``allowed`` are the switches
-    that a plan may turn.
+    targets; a setting meets the question if it meets all of them. ``checkpoint`` is what the query
+    starts from; with a new one, today's partitions are not preferred. ``store_price`` is what write
+    requests cost, if known; the bill of nodes and requests is then ``most_bill_per_hour`` at most.
+    ``retention_s`` is how long the source keeps rows if that is given. A setting may write
+    ``most_files_per_hour``. ``allowed`` are the switches that a plan may turn.
     """
 
     profile: JobProfile
@@ -36,10 +45,10 @@ class Question:
     space: SearchSpace
     confidence: float
     also: tuple[Promise, ...] = ()
-    starts_anew: bool = False
+    objective: Objective = Objective.NODES
+    checkpoint: Checkpoint | None = None
     store_price: StorePrice | None = None
     most_bill_per_hour: float = math.inf
-    minimises_bill: bool = False
     retention_s: float | None = None
     most_files_per_hour: float = math.inf
     allowed: tuple[Switch, ...] = ()
@@ -74,7 +83,6 @@ class Question:
             also=(),
             store_price=None,
             most_bill_per_hour=math.inf,
-            minimises_bill=False,
             most_files_per_hour=math.inf,
         )
         if isinstance(promise, Target):
@@ -85,6 +93,11 @@ class Question:
     def latency_targets(self) -> tuple[Target, ...]:
         """The first target, and all further targets on latency."""
         return (self.target, *(promise for promise in self.also if isinstance(promise, Target)))
+
+    @property
+    def minimises_bill(self) -> bool:
+        """Whether the lowest bill of nodes and requests is sought."""
+        return self.objective is Objective.COST and self.store_price is not None
 
     @property
     def has_windows(self) -> bool:

@@ -28,7 +28,7 @@ from headway.planner.after_start import for_fresh_jvm
 from headway.planner.answer import in_short
 from headway.planner.bill import within_limits
 from headway.planner.candidates import Candidates, all_candidates
-from headway.planner.checkpoint import held_by
+from headway.planner.checkpoint import held_by_checkpoint
 from headway.planner.choice import Buy, cheapest, chosen_setting
 from headway.planner.enumeration import (
     Fewest,
@@ -90,6 +90,7 @@ def plan(
     def offered(job: JobProfile) -> tuple[list[Offer], tuple[str, ...]]:
         question = replace(
             question_of(job, target, space, confidence, further_targets, checkpoint),
+            objective=objective,
             retention_s=retention_s,
             most_files_per_hour=most_files_per_hour,
             allowed=tuple(allowed),
@@ -99,7 +100,6 @@ def plan(
                 question,
                 store_price=store_price,
                 most_bill_per_hour=math.inf if budget_per_hour is None else budget_per_hour,
-                minimises_bill=objective is Objective.COST,
             )
         require_prices(objective, node_types, budget_per_hour)
         offers_for = partial(
@@ -109,7 +109,7 @@ def plan(
             budget_per_hour=budget_per_hour,
         )
         offers, refused = offers_for(question)
-        return turned_offers(question, offers, checkpoint, offers_for), refused
+        return turned_offers(question, offers, offers_for), refused
 
     def planned(job: JobProfile) -> tuple[StreamAnswer, Question]:
         offers, refused = offered(job)
@@ -121,8 +121,8 @@ def plan(
             relaxed = replace(fewest.optimality, relaxed_nodes=relaxed_nodes(question))
             fewest = fewest._replace(optimality=relaxed)
         if fewest.nodes is not None:
-            return settled_on(buy, fewest.optimality, objective, checkpoint, refused), question
-        return nearest_there_is(buy, fewest, offers, objective, checkpoint, refused), question
+            return settled_on(buy, fewest.optimality, refused), question
+        return nearest_there_is(buy, fewest, offers, refused), question
 
     require_rows_kept(further_targets, retention_s)
     job = replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals)
@@ -142,7 +142,7 @@ def plan(
         if best is None:
             return PlannedRate(rate_per_s=rate_per_s)
         _, buy, fewest = best
-        return in_short(settled_on(buy, fewest.optimality, objective, checkpoint, ()))
+        return in_short(settled_on(buy, fewest.optimality, ()))
 
     def rates() -> tuple[PlannedRate, ...]:
         bursts = filter(None, map(burst_of, further_targets))
@@ -182,10 +182,11 @@ def question_of(
         also=tuple(further_targets),
         space=space,
         confidence=confidence,
+        checkpoint=checkpoint,
     ).at_confidence(confidence)
     for promise in (question.target, *question.also):
         require_predictable(question.profile, promise)
-    return held_by(question, checkpoint)
+    return held_by_checkpoint(question)
 
 
 def _require_executors_of_one_kind(profile: JobProfile) -> None:

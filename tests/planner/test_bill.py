@@ -13,7 +13,7 @@ import pytest
 import headway
 from headway.api.results import as_text
 from headway.cli.main import run
-from headway.domain import JobProfile, NodeType, Target
+from headway.domain import JobProfile, NodeType, Objective, Target
 from headway.domain.writes import CheckpointStore
 from headway.errors import InputError
 from headway.formats.from_json import parse_plan
@@ -136,7 +136,7 @@ def test_cost_takes_the_lowest_bill_of_all_numbers_of_nodes() -> None:
         space=space,
         confidence=plan.confidence,
         store_price=price,
-        minimises_bill=True,
+        objective=Objective.COST,
     ).at_confidence(plan.confidence)
     bills = []
     for nodes in range(1, 9):
