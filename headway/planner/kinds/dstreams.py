@@ -9,7 +9,6 @@ from dataclasses import field
 from headway.assumptions.planning import LEAST_CATCH_UP_RATIO, TRIGGERS_S
 from headway.assumptions.predictions import CALIBRATED_DOUBLINGS
 from headway.domain import (
-    ApplicationProfile,
     Applies,
     Change,
     Finding,
@@ -38,44 +37,16 @@ from headway.units import counted, format_duration
 _MOST_POINTS = 12
 
 
-def plan_dstreams(
-    profile: ApplicationProfile,
-    rate_per_s: float | None,
-    target: Target,
-    spaces: Sequence[SearchSpace],
-    *,
-    concurrent_jobs: int,
-    batch_interval_s: float | None = None,
-    confidence: float = 0.95,
-    objective: Objective = Objective.NODES,
-) -> DStreamsPlan:
+def plan_dstreams(searches: Sequence[DStreamsSearch], objective: Objective) -> DStreamsPlan:
     """The fewest nodes, or the best ones, with which a DStreams application meets a latency target.
-
-    Without ``rate_per_s`` rows arrive as profiled; ``spaces`` are the available nodes, by node
-    type, and ``batch_interval_s`` is the interval if it is fixed. The ``objective`` is the fewest
-    nodes, the lowest cost, or the lowest latency within the spaces. Raises InputError if the
-    profile lacks what a plan needs.
 
     theory.md (V7). Numbers of nodes are tried from one upwards, each with the profiled batch
     interval first, since another one is a change of the application's code.
     """
-    batches = DStreamsBatches.of(profile)
-    load = batches.load_of(rate_per_s)
-    searches = [
-        _Search(
-            batches=batches,
-            load=load,
-            target=target,
-            space=space,
-            concurrent_jobs=concurrent_jobs,
-            batch_interval_s=batch_interval_s,
-            confidence=confidence,
-        )
-        for space in spaces
-    ]
     index, point, fewest = enumerated(searches, objective)
     search, feasible = searches[index], fewest.nodes is not None
-    space = search.space
+    batches, load, space = search.batches, search.load, search.space
+    profile = batches.profile
     setting = search.setting(point.nodes, point.batch_interval_s)
     expected = predicted(batches, setting, load, search.speed)
     conf = executor_conf(profile, setting.executors, space)
@@ -85,14 +56,14 @@ def plan_dstreams(
     settings = planned_settings(conf, profiled_values(profile))
     return DStreamsPlan(
         feasible=feasible,
-        target=target,
+        target=search.target,
         rate_per_s=batches.rate_at(load),
         point=point,
         setting=setting,
         expected=expected,
         max_rate_per_s=batches.rate_at(search.highest_load(setting)),
         frontier=tuple(search.around(point)),
-        confidence=confidence,
+        confidence=search.confidence,
         node_type=space.node_type,
         binding=tuple(_binding(search, point, feasible=feasible)),
         spark_conf=conf,
@@ -104,8 +75,11 @@ def plan_dstreams(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Search:
-    """The question and the latencies for it: an `Offered`."""
+class DStreamsSearch:
+    """The question on the nodes of a type, and the latencies for it: an `Offered`.
+
+    ``load`` is the rate over the profiled one, ``batch_interval_s`` the interval if it is fixed.
+    """
 
     batches: DStreamsBatches
     load: float
@@ -245,7 +219,7 @@ class _Search:
         return low
 
 
-def _limit_conf(search: _Search, setting: DStreamsSetting) -> dict[str, str]:
+def _limit_conf(search: DStreamsSearch, setting: DStreamsSetting) -> dict[str, str]:
     """The rate at which batches of the planned length still fit into their interval, as the
     source's option; none if rows are not counted or if it would restrict the plan.
     """
@@ -270,7 +244,7 @@ def _two_digits(rate_per_s: float) -> str:
     return str(max(int(rate_per_s / step) * int(step), 1))
 
 
-def _binding(search: _Search, point: DStreamsPoint, *, feasible: bool) -> Iterator[str]:
+def _binding(search: DStreamsSearch, point: DStreamsPoint, *, feasible: bool) -> Iterator[str]:
     if not feasible:
         yield (
             f"the best is {counted(point.nodes, 'node')} with a batch interval of "
@@ -293,7 +267,7 @@ def _up_to(seconds: float) -> str:
 
 
 def _changes(
-    search: _Search, setting: DStreamsSetting, settings: Sequence[PlannedSetting]
+    search: DStreamsSearch, setting: DStreamsSetting, settings: Sequence[PlannedSetting]
 ) -> Iterator[Change]:
     baseline = search.batches.seen
     if setting.batch_interval_s != baseline.batch_interval_s:
@@ -306,7 +280,7 @@ def _changes(
     yield from changes_of(settings, if_unknown="not set")
 
 
-def _findings(search: _Search, conf: Mapping[str, str]) -> Iterator[Finding]:
+def _findings(search: DStreamsSearch, conf: Mapping[str, str]) -> Iterator[Finding]:
     key = STREAMING.partition_rate
     if key in conf:
         yield Finding(code=FindingCode.RATE_LIMIT_OF_KAFKA_ONLY, names={"key": key})
