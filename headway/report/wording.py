@@ -70,12 +70,14 @@ def percent(ratio: float) -> str:
     return "<1%" if 0 < ratio < 0.005 else f"{ratio:.0%}"
 
 
-def interval_text(interval: Interval) -> str:
-    """Both ends of an interval.
+def interval_text(interval: Interval | None) -> str:
+    """Both ends of an interval, if there is one.
 
     >>> interval_text(Interval(low=0.9, high=1.2))
     '0.900 s to 1.20 s'
     """
+    if interval is None:
+        return "-"
     if interval.is_open:
         return f"{format_duration(interval.low)} or more"
     return " to ".join(format_durations(interval.low, interval.high))
