@@ -87,8 +87,11 @@ def command(
     from headway.api.watch import watch
 
     if explain is not None:
+        from headway.formats.tuner_files import explained_change
+
         refuse(given(*_OF_WATCHING), "does nothing beside --explain")
-        return _explained(source, explain, as_json)
+        answer(explained_change(Path(source), explain), as_json=as_json)
+        return ExitCode.OK
     if profile_path is None or target is None:
         missing = "--profile" if profile_path is None else "--target"
         raise click.UsageError(f"Missing option '{missing}'.", click.get_current_context())
@@ -114,14 +117,6 @@ def command(
     if as_json or prometheus or not sys.stdout.isatty():
         return _follow(watcher, every, as_json, prometheus)
     return _show(watcher, every)
-
-
-def _explained(log: str, number: int, as_json: bool) -> int:
-    """Print why a tuner made a change, and its outcome."""
-    from headway.formats.tuner_files import explained_change
-
-    answer(explained_change(Path(log), number), as_json=as_json)
-    return ExitCode.OK
 
 
 def _follow(watcher: Watcher, every_s: float, as_json: bool, prometheus: bool) -> int:

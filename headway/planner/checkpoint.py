@@ -40,11 +40,7 @@ def pinned_partitions(profile: JobProfile) -> int | None:
 
 
 def held_by_checkpoint(question: Question) -> Question:
-    """The question with what its checkpoint fixes.
-
-    Raises InputError if the requested shuffle partitions differ from those of an existing
-    checkpoint, or if those are unknown.
-    """
+    """The question with what its checkpoint fixes; an InputError if the space contradicts it."""
     if question.checkpoint != "existing":
         return question
     profile, partitions = question.profile, question.space.shuffle_partitions

@@ -122,10 +122,7 @@ def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
 def require_prices(
     objective: Objective, node_types: Sequence[NodeType], budget_per_hour: float | None
 ) -> None:
-    """Refuse an objective or a budget for which a node type lacks its price.
-
-    Raises InputError, which names what needs the prices, and the node types without one.
-    """
+    """Refuse an objective or a budget for which a node type lacks its price."""
     needs = (
         f"{argument('objective')} cost"
         if objective is Objective.COST

@@ -323,10 +323,7 @@ def notes(plan: StreamAnswer) -> tuple[str, ...]:
 
 
 def rejection_rows(plan: StreamAnswer) -> list[tuple[str, str, str]]:
-    """The neighbours of a plan: the change, the reason why it is ruled out, the setting.
-
-    The reason contains the latency, if there is one.
-    """
+    """The neighbours of a plan: the change, the reason why it is ruled out, the setting."""
     rows = []
     for rejection in plan.rejected if plan.feasible else ():
         reason = rejection.reason

@@ -135,7 +135,9 @@ def plan_difference(
         figures=tuple(_figures(before, after)),
         values=tuple(_changed_values(before, after)),
         causes=plan_causes if both_feasible else (),
-        parts=_plan_parts(before, after),
+        parts=parts(_parts_s(before), _parts_s(after))
+        if before.ends or after.ends
+        else phase_parts(before.prediction, after.prediction),
         parts_of=quantity if is_comparable else f"{quantity}, each in its own configuration",
         currency=currencies.pop() if len(currencies) == 1 else "",
     )
@@ -234,12 +236,6 @@ def changed_texts(
         then, now = before.get(name, if_missing), after.get(name, if_missing)
         if then != now:
             yield ChangedValue(name=name, before=then, after=now)
-
-
-def _plan_parts(before: AnyAnswer, after: AnyAnswer) -> tuple[Part, ...]:
-    if before.ends or after.ends:
-        return parts(_parts_s(before), _parts_s(after))
-    return phase_parts(before.prediction, after.prediction)
 
 
 def _parts_s(plan: AnyAnswer) -> Mapping[str, float]:

@@ -93,10 +93,7 @@ def plan_for_deadline(
 def fewest_in_time(
     profile: EndingJob, deadline: Deadline, space: SearchSpace, confidence: float
 ) -> int | None:
-    """The fewest nodes with which a batch job finishes in time; None if no number is enough.
-
-    It is the number that `plan_for_deadline` finds.
-    """
+    """The fewest nodes with which a batch job finishes in time; None if no number is enough."""
     job = run_time_of(profile)
     offer = _OfBatchJob(job=job, deadline=deadline, space=space, confidence=confidence)
     return offer.fewest().nodes
