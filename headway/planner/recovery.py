@@ -56,7 +56,7 @@ def recovery_after_outage_s(
     factor: Numeric,
     outage_s: float,
 ) -> Array:
-    """Time from the end of an outage until batches of a job are back to their usual size [s]: (P8)."""
+    """Time from the end of an outage until batches are back to their usual size [s]: (P8), (Z2)."""
     usual_rows = settled_batch_rows(model, rate_per_s, trigger_s, factor)
     start = start_after_outage(profile, model, size, trigger_s, factor, usual_rows)
     return recovery_s(model, rate_per_s, trigger_s, factor, outage_s, usual_rows, start)
