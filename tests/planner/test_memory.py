@@ -23,13 +23,13 @@ from headway.planner.memory import (
     needed_container_bytes,
     overhead_bytes,
 )
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.sparkconf.container import PYTHON_MEMORY_KEY
 from headway.units import parse_size_bytes
 from headway.words import all_words
 from tests.factories import a_profile
 from tests.planner.jobs import GIB, with_memory
+from tests.planner.plans import plan
 
 
 def executors_of(cores: int, per_node: int = 1, kind: NodeType | None = None) -> SearchSpace:

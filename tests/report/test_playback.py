@@ -21,12 +21,12 @@ from headway.domain import (
 )
 from headway.formats.as_json import json_text
 from headway.planner.playback import simulate_plan
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.report.page import sheet_page
 from headway.report.playback import playback_json, playback_sheet
 from headway.report.sheet_text import sheet_text
 from tests.factories import a_profile
+from tests.planner.plans import plan
 
 
 @cache
