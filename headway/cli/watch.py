@@ -143,16 +143,16 @@ def _show(watcher: Watcher, every_s: float) -> int:
 
 
 def _text(look: Look, as_json: bool, prometheus: bool, *, one_line: bool = False) -> str:
-    from headway.api.results import as_data, as_text
+    from headway.api.results import as_data, as_text, figures_of
     from headway.formats.as_json import json_text
-    from headway.report.watched import look_json, look_prometheus
+    from headway.report.watched import look_prometheus
 
     if prometheus:
         return look_prometheus(look)
     if not as_json:
         return as_text(look)
     # Programs that follow a query need no words at every look.
-    return json.dumps(look_json(look), allow_nan=False) if one_line else json_text(as_data(look))
+    return json.dumps(figures_of(look), allow_nan=False) if one_line else json_text(as_data(look))
 
 
 def _exit_code(look: Look, strict: bool) -> int:

@@ -76,8 +76,6 @@ def backtest_json(backtest: Backtest) -> dict[str, object]:
     """A backtest as data for :func:`headway.formats.as_json.json_text`."""
     num_held, num_intervals = backtest.intervals_held
     return {
-        "schema": "headway.backtest/v1",
-        "headline": backtest_headline(backtest),
         "rule": backtest.rule,
         "median_error_mean": backtest.median_error_ratio("mean"),
         "median_error_p99": backtest.median_error_ratio("p99"),

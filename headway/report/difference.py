@@ -17,8 +17,6 @@ def difference_json(difference: Difference) -> dict[str, object]:
     before, after = difference.names
     feasible = difference.feasible or (None, None)
     return {
-        "schema": "headway.diff/v1",
-        "headline": headline(difference),
         "kind": difference.kind,
         "same": difference.is_none,
         "before": {"name": before, "feasible": feasible[0]},

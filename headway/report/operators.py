@@ -52,8 +52,6 @@ def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
     pipeline, real_time = prediction.pipeline, prediction.real_time
     operators = zip(pipeline.operators, prediction.workers, prediction.latencies, strict=True)
     return {
-        "schema": "headway.ordered-prediction/v1",
-        "headline": _headline(prediction),
         "saturated": prediction.is_saturated,
         "rate_per_s": pipeline.rate_per_s,
         "max_rate_per_s": prediction.allocation.throughput_per_s,
@@ -113,9 +111,11 @@ def operators_runs_sheet(runs: OperatorsRuns) -> Sheet:
 def operators_runs_json(runs: OperatorsRuns) -> dict[str, object]:
     """Simulated schedulers as data."""
     return {
-        "schema": "headway.ordered-simulation/v1",
-        "headline": _headline(runs.predicted),
-        "predicted": operators_json(runs.predicted),
+        "predicted": {
+            "schema": "headway.ordered-prediction/v1",
+            "headline": _headline(runs.predicted),
+            **operators_json(runs.predicted),
+        },
         "schedulers": {str(scheduler): _run_json(run) for scheduler, run in runs.runs.items()},
     }
 
@@ -151,8 +151,6 @@ def _answer(plan: OperatorsPlan) -> str:
 def operators_plan_json(plan: OperatorsPlan) -> dict[str, object]:
     """A plan as data."""
     return {
-        "schema": "headway.ordered-plan/v1",
-        "headline": _answer(plan),
         "feasible": plan.feasible,
         "saturated": plan.is_saturated,
         "target": str(plan.target),

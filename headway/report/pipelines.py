@@ -103,8 +103,6 @@ def _quantiles(prediction: PipelinePrediction) -> Section:
 def pipeline_prediction_json(prediction: PipelinePrediction) -> dict[str, object]:
     """A prediction as data for :func:`headway.formats.as_json.json_text`."""
     return {
-        "schema": "headway.pipeline-prediction/v1",
-        "headline": pipeline_prediction_sheet(prediction).headline,
         "saturated": bool(prediction.overloaded),
         "overloaded": list(prediction.overloaded),
         "rate_per_s": float(prediction.rounds[0].rate_per_s),
@@ -172,8 +170,6 @@ def _compared(name: str, simulated_s: float, predicted_s: float) -> tuple[str, .
 def pipeline_runs_json(runs: PipelineRuns) -> dict[str, object]:
     """Simulated runs as data."""
     return {
-        "schema": "headway.pipeline-simulation/v1",
-        "headline": pipeline_runs_sheet(runs).headline,
         "saturated": runs.is_saturated,
         "runs": runs.num_runs,
         "length_s": runs.length_s,
@@ -208,8 +204,6 @@ def rounds_plan_sheet(plan: RoundsPlan) -> Sheet:
 def rounds_plan_json(plan: RoundsPlan) -> dict[str, object]:
     """A plan as data."""
     return {
-        "schema": "headway.pipeline-plan/v1",
-        "headline": rounds_plan_sheet(plan).headline,
         "feasible": plan.feasible,
         "nodes": _num_nodes(plan) if plan.feasible else None,
         "latency_s": None if plan.latency is None else _latency_json(plan.latency),

@@ -21,8 +21,6 @@ _TIMES_FROM = 2.0  # a miss is shown as a ratio from here on, below it as a diff
 def playback_json(playback: Playback) -> dict[str, object]:
     """A playback as data for :func:`headway.formats.as_json.json_text`."""
     return {
-        "schema": "headway.playback/v1",
-        "headline": verdict_text(playback),
         "feasible": playback.feasible,
         **data_of(playback),
     }

@@ -20,8 +20,6 @@ _HEADING = ("policy", "", "node-hours", "late", "target", "windows kept", "chang
 def policies_json(comparison: PolicyComparison) -> dict[str, object]:
     """A comparison as data for :func:`headway.formats.as_json.json_text`."""
     return {
-        "schema": "headway.policies/v1",
-        "headline": headline(comparison),
         "feasible": comparison.feasible,
         **data_of(comparison),
         "outcomes": [

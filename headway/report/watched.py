@@ -135,8 +135,6 @@ def _difference(now: Configuration, then: Configuration) -> str:
 def look_json(look: Look) -> dict[str, object]:
     """The same for machines."""
     return {
-        "schema": "headway.watch/v1",
-        "headline": _headline(look),
         "query": look.query,
         "target": str(look.target),
         "standing": look.standing.value,
