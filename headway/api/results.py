@@ -11,7 +11,7 @@ from headway.api.result_kinds import brief_of, headline_of, kind_of
 from headway.domain.result import Result
 from headway.errors import InputError, require_packages
 from headway.formats.as_json import json_text
-from headway.formats.codec import data_of
+from headway.formats.codec import EXACT, data_of
 from headway.formats.profile_file import save_profile
 from headway.redaction import printable
 from headway.report.sheet_text import sheet_text
@@ -42,7 +42,7 @@ def as_data(result: Result) -> dict[str, Any]:
 
 def figures_of(result: Result) -> dict[str, Any]:
     """The same without its sheet: what a schema of its own does not begin with is its headline."""
-    data = dict(kind_of(result).data(result))
+    data: dict[str, Any] = data_of(kind_of(result).data(result), EXACT)
     if "schema" in data:
         return data
     schema = f"headway.{result.result_kind}/v1"

@@ -165,7 +165,7 @@ def exploration_json(exploration: Explored) -> dict[str, object]:
         "folder": str(exploration.folder),
         "num_runs": exploration.num_runs,
         "spent_s": exploration.spent_s,
-        "width_ratio": exploration.width_ratio if math.isfinite(exploration.width_ratio) else None,
+        "width_ratio": exploration.width_ratio,
         "answered": exploration.is_answered,
         "plan": plan_json(exploration.plan),
     }

@@ -102,11 +102,6 @@ def latency_text(latency_s: float) -> str:
     return "saturated" if math.isinf(latency_s) else format_duration(latency_s)
 
 
-def finite_or_none(value: float) -> float | None:
-    """A number as JSON has it, which knows no infinity."""
-    return value if math.isfinite(value) else None
-
-
 def latencies(prediction: Prediction) -> dict[str, LatencyDistribution]:
     """The distributions that may be quoted, by name; none if the setting is not stable."""
     if not prediction.is_quotable:
