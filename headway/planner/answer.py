@@ -30,12 +30,13 @@ from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
 from headway.planner.bill import planned_writes
 from headway.planner.candidates import Candidates
-from headway.planner.checkpoint import changes_from_today, settings_of_query
+from headway.planner.checkpoint import changes_from_today, profiled_values_of_query, when_applied
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.memory import memory_plan, overhead_bytes
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import Offer, reserve_findings
 from headway.planner.rate_limit import RateLimit
+from headway.planner.spark_settings import planned_settings
 from headway.planner.switches import changes_of_switches, settings_of_switches
 from headway.sparkconf import KNOBS, query_options, resource_settings, spark_conf
 from headway.sparkconf.conflicts import DRIVER_CORES_KEY, DRIVER_HEAP_KEY
@@ -103,7 +104,12 @@ def plan_fields(
         node_type=offer.node_type,
         cost_per_hour=question.space.cost_per_hour(explained.nodes),
         refused_node_types=refused,
-        settings=settings_of_query(profile, {**conf, **options}, question.checkpoint),
+        settings=planned_settings(
+            {**conf, **options},
+            profiled_values_of_query(profile),
+            lambda knob: when_applied(knob, profile),
+            keeps_checkpoint=question.checkpoint == "existing",
+        ),
         memory=memory,
         budget_per_hour=offer.budget_per_hour,
         durations=_durations(profile, configuration, planned_ratio),

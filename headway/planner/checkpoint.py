@@ -12,16 +12,14 @@ from headway.domain import (
     Change,
     Configuration,
     JobProfile,
-    PlannedSetting,
 )
-from headway.domain.question import Checkpoint
 from headway.errors import InputError, argument
 from headway.planner.candidates import all_candidates
 from headway.planner.fewest import fewest_nodes
 from headway.planner.noise_free import lowest_latency
 from headway.planner.profiled_memory import before_words, same_value
 from headway.planner.question import Question
-from headway.planner.spark_settings import planned_settings, profiled_values
+from headway.planner.spark_settings import profiled_values
 from headway.sparkconf import KNOBS, Knob, applies_when, knob_of
 from headway.units import counted, format_duration, spark_trigger_text
 
@@ -93,18 +91,6 @@ def new_checkpoint_advice(question: Question, nodes: int, latency_s: float) -> I
     yield Advice(text=text, latency_s=best_s)
 
 
-def settings_of_query(
-    profile: JobProfile, conf: Mapping[str, str], checkpoint: Checkpoint | None
-) -> tuple[PlannedSetting, ...]:
-    """Every setting of the plan of a query, and every option, with when it applies to it."""
-    return planned_settings(
-        conf,
-        _profiled_values(profile),
-        lambda knob: when_applied(knob, profile),
-        keeps_checkpoint=checkpoint == "existing",
-    )
-
-
 def changes_from_today(
     profile: JobProfile, planned: Configuration, spark_conf: Mapping[str, str]
 ) -> tuple[Change, ...]:
@@ -122,7 +108,7 @@ def changes_from_today(
         if before != after:
             before_text = _in_words(name, before, "not recorded")
             texts.append((knob, before_text, _in_words(name, after, "none")))
-    profiled = _profiled_values(profile)
+    profiled = profiled_values_of_query(profile)
     for key, value in spark_conf.items():
         knob = knob_of(key)
         if not (hasattr(today, knob.setting) or same_value(key, profiled.get(key), value)):
@@ -133,7 +119,7 @@ def changes_from_today(
     )
 
 
-def _profiled_values(profile: JobProfile) -> dict[str, str]:
+def profiled_values_of_query(profile: JobProfile) -> dict[str, str]:
     """Values of a plan's keys in the profiled run, also of those that only a query has."""
     if profile.provenance == "declared":
         return {}
