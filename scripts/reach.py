@@ -143,7 +143,7 @@ def commands() -> Mapping[str, set[str]]:
     """The models that each command reaches."""
     from headway.cli.overview import COMMANDS
 
-    return {name: _models_of(module) for name, (module, _) in COMMANDS.items()}
+    return {name: _models_of(f"headway.cli.{name}") for name in COMMANDS}
 
 
 def calls() -> Mapping[str, set[str]]:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import headway
+from headway.api.results import figures_of
 from headway.cli.main import run
 from headway.domain import StreamAnswer
 from headway.formats.as_json import json_text, plan_json, prediction_json
-from headway.report.playback import playback_json
 from headway.spec.kinds import KINDS
 
 ROOT = Path(__file__).parents[1]
@@ -80,7 +80,7 @@ def test_simulate_is_the_same_by_call_and_command(
 ) -> None:
     found = headway.simulate(plan_file, TRACE, runs=2)
     out = printed(capsys, "simulate", plan_file, "--rate-trace", TRACE, "--runs", "2", "--json")
-    assert out == json_text(playback_json(found)) + "\n"
+    assert out == json_text(figures_of(found)) + "\n"
 
 
 def test_lock_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

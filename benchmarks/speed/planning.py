@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,17 +53,22 @@ def wide(profile: JobProfile) -> JobProfile:
     return replace(profile, stages=stages, settings=settings)
 
 
-def planned(rate_per_s: float, max_nodes: int, **options: object) -> Callable[[], StreamAnswer]:
+def planned(
+    rate_per_s: float,
+    max_nodes: int,
+    *,
+    objective: Objective = Objective.NODES,
+    node_types: Sequence[NodeType] = (),
+) -> Callable[[], StreamAnswer]:
     """A question to time: all settings free."""
-    profile = wide(load_profile(PROFILE))
-    space = SearchSpace(max_nodes=max_nodes, cores_per_executor=2)
-    return lambda: plan(
-        profile,
-        Arrivals(rate_per_s=rate_per_s),
-        TARGET,
-        space,
-        **options,  # type: ignore[arg-type]
+    question = Question(
+        profile=replace(wide(load_profile(PROFILE)), arrivals=Arrivals(rate_per_s=rate_per_s)),
+        target=TARGET,
+        space=SearchSpace(max_nodes=max_nodes, cores_per_executor=2),
+        confidence=0.95,
+        objective=objective,
     )
+    return lambda: plan(question, node_types=node_types)
 
 
 def described(found: StreamAnswer) -> str:

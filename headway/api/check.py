@@ -212,7 +212,7 @@ def _more_expensive(
     cost_causes = causes(_sized(then, now), _sized(now, now), replanned(planned))
     if cost_causes:
         text = f"{text}; {'; '.join(cause.in_words for cause in cost_causes)}"
-    if any(Why.COSTS in cause.whys for cause in cost_causes):
+    if any("costs of the job" in cause.whys for cause in cost_causes):
         text += what_grew(then, as_locked)
     key, where = _key_and_place(cost_causes, planned)
     yield finding(planned, Rule.COST, level, key, text, where)
@@ -244,12 +244,12 @@ def _key_and_place(cost_causes: Sequence[Cause], planned: Planned) -> tuple[str,
         for cause in cost_causes
     }
     main_why = max(sizes, key=lambda cause: sizes[cause]).whys[-1] if sizes else None
-    if main_why is Why.NODE_PRICE:
+    if main_why == "price of a node":
         cluster = planned.file.spec.cluster
         if isinstance(cluster, Path):
             return "cluster", load_spec(cluster).place("node")
         return "cluster", planned.file.place("cluster", "node")
-    keys: dict[Why | None, str] = {Why.RATE: "rate", Why.COSTS: "profile"}
+    keys: dict[Why | None, str] = {"rate": "rate", "costs of the job": "profile"}
     return keys.get(main_why, planned.promise_key), None
 
 

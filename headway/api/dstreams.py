@@ -11,7 +11,7 @@ from headway.domain.dstreams import DStreamsPlan, DStreamsPrediction
 from headway.domain.predict_question import PredictQuestion
 from headway.domain.question import PlanQuestion
 from headway.errors import InputError, argument
-from headway.planner.kinds.dstreams import plan_dstreams
+from headway.planner.kinds.dstreams import DStreamsSearch, plan_dstreams
 from headway.planner.kinds.dstreams_batches import DStreamsBatches
 from headway.planner.kinds.dstreams_prediction import predicted
 from headway.units import counted
@@ -44,20 +44,23 @@ def plan_application(job: ApplicationProfile, question: PlanQuestion) -> DStream
 
     Without an interval, others than the profiled one are tried, too.
     """
-    concurrent_jobs = question.concurrent_jobs or DStreamsBatches.of(job).seen.concurrent_jobs
+    batches = DStreamsBatches.of(job)
     spaces, refused = spaces_of(job, question)
-    batch_interval_s = positive_trigger_s(question)
-    answer = plan_dstreams(
-        job,
-        question.rate_per_s,
-        _latency_target(question),
-        spaces,
-        concurrent_jobs=concurrent_jobs,
-        batch_interval_s=batch_interval_s,
-        confidence=question.confidence,
-        objective=question.objective,
-    )
-    return replace(answer, refused_node_types=refused)
+    batch_interval_s, target = positive_trigger_s(question), _latency_target(question)
+    load = batches.load_of(question.rate_per_s)
+    searches = [
+        DStreamsSearch(
+            batches=batches,
+            load=load,
+            target=target,
+            space=space,
+            concurrent_jobs=question.concurrent_jobs or batches.seen.concurrent_jobs,
+            batch_interval_s=batch_interval_s,
+            confidence=question.confidence,
+        )
+        for space in spaces
+    ]
+    return replace(plan_dstreams(searches, question.objective), refused_node_types=refused)
 
 
 def _latency_target(question: PlanQuestion) -> Target:

@@ -13,7 +13,7 @@ from headway.domain import Deadline, EndingJob
 from headway.errors import InputError
 from headway.planner.kinds.batch_run_time import run_time_of
 from headway.planner.kinds.deadline import fewest_in_time, with_room_for_state
-from headway.planner.space import NodeSpace
+from headway.planner.space import SearchSpace
 from headway.spec.declared_batch import declared_application
 from headway.spec.kinds import BatchJob
 from headway.spec.kinds.capacity import FleetEntry
@@ -117,10 +117,10 @@ class BatchNeeds(FleetJob):
         space = self._space(profile, speed)
         return fewest_in_time(profile, self._deadline, space, self.job.confidence)
 
-    def _space(self, profile: EndingJob, speed: float) -> NodeSpace:
+    def _space(self, profile: EndingJob, speed: float) -> SearchSpace:
         """Nodes of one executor each, of cores of a speed."""
 
-        space = NodeSpace(
+        space = SearchSpace(
             max_nodes=FLEET_BATCH_EXECUTORS.value,
             executors_per_node=1,
             cores_per_executor=self.cores,

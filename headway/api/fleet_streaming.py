@@ -21,7 +21,7 @@ from headway.planner.after_start import for_fresh_jvm
 from headway.planner.bill import planned_writes
 from headway.planner.candidates import candidates_at
 from headway.planner.purchase import at_core_speed
-from headway.planner.question import Charges, Question, burst_of, with_limit
+from headway.planner.question import Question, burst_of, with_limit
 from headway.planner.search import chosen_at, question_of
 from headway.planner.space import SearchSpace
 from headway.planner.staircase import Staircase
@@ -131,7 +131,7 @@ class StreamingNeeds(FleetJob):
         """Files of a day, and requests and what they and the space cost, as far as known."""
         question = self._question(speed, max(rates_per_s))
         setting = chosen_at(question, executors).settings()
-        question = replace(question, charges=None if price is None else Charges(price=price))
+        question = replace(question, store_price=price)
         files = requests = cost = 0.0
         for rate_per_s, num_hours in Counter(rates_per_s).items():
             if rate_per_s > 0.0:

@@ -19,15 +19,15 @@ from headway.planner.enumeration import (
 )
 from headway.planner.memory import beside_heap_bytes
 from headway.planner.profiled_memory import profiled_memory
-from headway.planner.space import NodeSpace
+from headway.planner.space import SearchSpace
 from headway.units import counted, parse_size_bytes, spark_memory_text
 
 
 def spaces_of(
     job: Job,
     question: PlanQuestion,
-    with_room: Callable[[NodeSpace], NodeSpace | str] = lambda nodes: nodes,
-) -> tuple[list[NodeSpace], tuple[str, ...]]:
+    with_room: Callable[[SearchSpace], SearchSpace | str] = lambda nodes: nodes,
+) -> tuple[list[SearchSpace], tuple[str, ...]]:
     """Nodes of each kind that a question offers, and why node types are unsuitable.
 
     ``with_room`` limits their numbers to those with room for the job, or says why none has it.
@@ -35,7 +35,7 @@ def spaces_of(
     types = node_types_of(question)
     require_prices(question.objective, types, question.budget_per_hour)
 
-    def offer_of(node_type: NodeType) -> NodeSpace | str:
+    def offer_of(node_type: NodeType) -> SearchSpace | str:
         nodes = _nodes_of(job, question, node_type)
         return nodes if isinstance(nodes, str) else with_room(nodes)
 
@@ -47,12 +47,12 @@ def spaces_of(
     return [space], ()
 
 
-def _described_nodes(job: Job, question: PlanQuestion) -> NodeSpace:
+def _described_nodes(job: Job, question: PlanQuestion) -> SearchSpace:
     """The nodes of a question without node types."""
     cores = question.cores or job.slots.cores_per_executor or 1
     task_cpus = question.task_cpus or job.slots.task_cpus
     require_room_for_tasks(cores, task_cpus)
-    return NodeSpace(
+    return SearchSpace(
         max_nodes=question.max_nodes,
         executors_per_node=executors_by_cores(question.node_cores or cores, cores),
         cores_per_executor=cores,
@@ -61,7 +61,7 @@ def _described_nodes(job: Job, question: PlanQuestion) -> NodeSpace:
     )
 
 
-def _nodes_of(job: Job, question: PlanQuestion, node_type: NodeType) -> NodeSpace | str:
+def _nodes_of(job: Job, question: PlanQuestion, node_type: NodeType) -> SearchSpace | str:
     """The nodes of a type, or why they are unsuitable."""
     max_nodes = affordable_nodes(question.max_nodes, node_type, question.budget_per_hour)
     if max_nodes < 1:
@@ -82,7 +82,7 @@ def _nodes_of(job: Job, question: PlanQuestion, node_type: NodeType) -> NodeSpac
             f"too little memory for an executor of {counted(cores, 'core')} with a heap of "
             f"{spark_memory_text(heap_bytes)} and its overhead"
         )
-    return NodeSpace(
+    return SearchSpace(
         max_nodes=max_nodes,
         executors_per_node=executors_per_node,
         cores_per_executor=cores,

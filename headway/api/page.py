@@ -22,7 +22,7 @@ from headway.formats.profile_file import load_any_profile
 from headway.models.job.predict import predict
 from headway.report.evidence import evidence_of
 from headway.report.page import origin_rows, sheet_page
-from headway.report.profile_sheet import SeenRun, profile_sheet
+from headway.report.profile_sheet import profile_sheet
 from headway.report.stream_page import stream_page_sheet
 from headway.report.what_if import Question
 
@@ -37,7 +37,7 @@ def page(
     *,
     profile: JobProfile | str | Path | None = None,
     profile_file: str | None = None,
-    runs: Sequence[SeenRun] = (),
+    runs: Sequence[Section] = (),
     made_at: datetime | None = None,
     tell: Tell = lambda *_: None,
 ) -> str:
@@ -52,8 +52,8 @@ def page(
     profile_file : str
         The file or the log of this profile, for the commands on the page; by default its path, or
         ``job.profile.yaml``.
-    runs : sequence of SeenRun
-        The batches behind a profile, of :func:`headway.api.seen_runs.seen_runs`: adds time lines.
+    runs : sequence of Section
+        Time lines of the batches behind a profile, of :func:`headway.api.seen_runs.seen_runs`.
     made_at : datetime
         When the page was made; now by default.
     tell : callable

@@ -296,6 +296,7 @@ def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
 
 def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     """Plan a streaming query in micro-batches."""
+    from headway.planner.question import Question
     from headway.planner.search import plan as search
     from headway.planner.space import SearchSpace
 
@@ -323,27 +324,27 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         executor_memory_bytes=question.executor_memory_bytes,
         lower_memory=question.lower_memory,
     )
-    targets = question.targets or (
-        target_of_profile(replace(job, arrivals=arrivals), space, question.confidence),
-    )
+    at_rate = replace(job, arrivals=arrivals)
+    targets = question.targets or (target_of_profile(at_rate, space, question.confidence),)
     first, further_targets = promises_from(targets)
     further_targets += during_bursts(question, [first, *further_targets])
     answer = search(
-        job,
-        arrivals,
-        first,
-        space,
-        confidence=question.confidence,
-        further_targets=further_targets,
-        objective=question.objective,
+        Question(
+            profile=at_rate,
+            target=first,
+            also=tuple(further_targets),
+            space=space,
+            confidence=question.confidence,
+            objective=question.objective,
+            checkpoint=question.checkpoint,
+            store_price=store_price_of(question, job),
+            retention_s=question.retention_s,
+            most_files_per_hour=question.most_files_per_hour,
+            allowed=question.allowed,
+        ),
         node_types=node_types,
         cores_per_executor=question.cores,
         budget_per_hour=question.budget_per_hour,
-        checkpoint=question.checkpoint,
-        store_price=store_price_of(question, job),
-        retention_s=question.retention_s,
-        most_files_per_hour=question.most_files_per_hour,
-        allowed=question.allowed,
         relaxation=question.relaxation,
         from_start=question.from_start,
         rate_ratios=RATES_SHOWN.value if question.rate_per_s is None else (),

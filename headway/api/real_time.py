@@ -25,7 +25,8 @@ from headway.planner.kinds.real_time_limits import (
     require_promises,
     require_real_time,
 )
-from headway.planner.kinds.real_time_search import planned
+from headway.planner.kinds.real_time_search import RealTimeSearch, best_plan
+from headway.planner.purchase import at_core_speed
 from headway.units import counted
 
 
@@ -73,20 +74,23 @@ def plan_in_real_time(job: JobProfile, question: PlanQuestion) -> RealTimePlan:
     if batch_length_s is not None:
         require_batch_length(batch_length_s)
     spaces, refused = spaces_of(job, question)
-    plan = planned(
-        job,
-        rate_per_s,
-        first,
-        spaces,
-        source_partitions=_sources_of(job, question),
-        shuffle_partitions=question.shuffle_partitions,
-        batch_length_s=batch_length_s,
-        path_s=question.path_s or PATH_S.value,
-        further_targets=require_promises(further_targets),
-        confidence=question.confidence,
-        objective=question.objective,
-    )
-    return replace(plan, refused_node_types=refused)
+    catch_ups = require_promises(further_targets)
+    searches = [
+        RealTimeSearch(
+            profile=at_core_speed(job, space.core_speed_ratio),
+            rate_per_s=rate_per_s,
+            target=first,
+            also=catch_ups,
+            space=space,
+            source_partitions=_sources_of(job, question),
+            shuffle_partitions=question.shuffle_partitions,
+            batch_length_s=batch_length_s,
+            path_s=question.path_s or PATH_S.value,
+            confidence=question.confidence,
+        )
+        for space in spaces
+    ]
+    return replace(best_plan(searches, question.objective), refused_node_types=refused)
 
 
 def _sources_of(job: JobProfile, question: PlanQuestion | PredictQuestion) -> int:

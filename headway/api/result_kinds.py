@@ -28,8 +28,7 @@ _MODULES = {
         "report.schedule": "schedule schedule-replay",
         "report.sharing": "windows",
         "report.stream_kinds": "plan prediction",
-        "report.tuned": "explained-change",
-        "report.watched": "watch",
+        "report.watched": "watch explained-change",
     }.items()
     for kind in kinds.split()
 }

@@ -11,7 +11,7 @@ from headway.api.result_kinds import brief_of, headline_of, kind_of
 from headway.domain.result import Result
 from headway.errors import InputError, require_packages
 from headway.formats.as_json import json_text
-from headway.formats.codec import data_of
+from headway.formats.codec import EXACT, data_of
 from headway.formats.profile_file import save_profile
 from headway.redaction import printable
 from headway.report.sheet_text import sheet_text
@@ -32,13 +32,21 @@ def as_text(result: Result) -> str:
 
 def as_data(result: Result) -> dict[str, Any]:
     """A result as its command prints it with ``--json``; a profile as in its file."""
-    kind = kind_of(result)
-    data = dict(kind.data(result))
+    kind, data = kind_of(result), figures_of(result)
     if not kind.is_read_back:
         sheet = kind.sheet(result)
         sections = tuple(section for section in sheet.sections if not section.is_empty)
         data["sheet"] = _without_empty(data_of(replace(sheet, sections=sections)))
     return data
+
+
+def figures_of(result: Result) -> dict[str, Any]:
+    """The same without its sheet: what a schema of its own does not begin with is its headline."""
+    data: dict[str, Any] = data_of(kind_of(result).data(result), EXACT)
+    if "schema" in data:
+        return data
+    schema = f"headway.{result.result_kind}/v1"
+    return {"schema": schema, "headline": headline_of(result), **data}
 
 
 def _without_empty(data: Any) -> Any:
@@ -76,7 +84,7 @@ def _rows(
     path = table or kind.main
     if callable(path):
         return path(result)
-    content = kind.data(result)
+    content = figures_of(result)
     if not path:
         figures = flat(content).items()
         return [{"name": name, "value": value} for name, value in figures if value != []]

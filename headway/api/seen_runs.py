@@ -1,4 +1,4 @@
-"""The batches of profiled runs, for time lines: those that the profile uses, and the others."""
+"""The batches of profiled runs over time: those that the profile uses, and the others."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from pathlib import Path
 
 from headway.api.profile import reading
 from headway.domain.log_questions import LogsQuestion
+from headway.domain.sheet import Section
 from headway.profiler.streaming.batch_samples import is_timed, known_rows
 from headway.profiler.streaming.job_runs import runs_of_job
-from headway.report.profile_sheet import SeenBatch, SeenRun
+from headway.report.profile_sheet import time_line
 
 
-def seen_runs(logs: Sequence[str | Path]) -> tuple[SeenRun, ...]:
+def seen_runs(logs: Sequence[str | Path]) -> tuple[Section, ...]:
     """The batches of the runs in some logs, including those that a profile leaves out.
 
     Raises EventLogError if no log can be read, or none contains a streaming query.
@@ -20,7 +21,7 @@ def seen_runs(logs: Sequence[str | Path]) -> tuple[SeenRun, ...]:
     with reading(list(logs), LogsQuestion()) as logs_read:
         runs, _, _ = runs_of_job(logs_read.collected, logs_read.logs, ())
         reports = logs_read.collected.batches
-    shown_runs = []
+    lines = []
     for run in runs:
         used = {batch.batch_id for batch in run.batches}
         timed = {
@@ -29,14 +30,14 @@ def seen_runs(logs: Sequence[str | Path]) -> tuple[SeenRun, ...]:
             if report["query_id"] == run.query_id and is_timed(report) and known_rows(report) > 0
         }
         first_s = min(report["started_s"] for report in timed.values())
-        batches = tuple(
-            SeenBatch(
-                started_s=report["started_s"] - first_s,
-                duration_s=report["phases_s"]["triggerExecution"],
-                num_rows=int(known_rows(report)),
-                is_used=batch_id in used,
+        batches = [
+            (
+                report["started_s"] - first_s,
+                report["phases_s"]["triggerExecution"],
+                int(known_rows(report)),
+                batch_id in used,
             )
             for batch_id, report in sorted(timed.items())
-        )
-        shown_runs.append((run.query_name or run.query_id, batches))
-    return tuple(shown_runs)
+        ]
+        lines.append(time_line(run.query_name or run.query_id, *zip(*batches, strict=True)))
+    return tuple(lines)

@@ -49,6 +49,21 @@ class Assumption(Generic[Value]):
         return ", ".join(f"{number:,.10g}" for number in values) + unit
 
 
+def seconds(*, name: str, value: Value, source: str, influences: str) -> Assumption[Value]:
+    """A number of seconds that was chosen by judgement."""
+    return Assumption(name=name, value=value, unit="s", source=source, influences=influences)
+
+
+def batches(*, name: str, value: Value, source: str, influences: str) -> Assumption[Value]:
+    """A number of batches that was chosen by judgement."""
+    return Assumption(name=name, value=value, unit="batches", source=source, influences=influences)
+
+
+def size(*, name: str, value: Value, source: str, influences: str) -> Assumption[Value]:
+    """A number of bytes that was chosen by judgement."""
+    return Assumption(name=name, value=value, unit="bytes", source=source, influences=influences)
+
+
 AnyAssumption: TypeAlias = Assumption[float | tuple[float, ...]]
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from headway.assumptions import Assumption
+from headway.assumptions import Assumption, batches, seconds
 
-AVAILABLE_NOW_START_S = Assumption(
+AVAILABLE_NOW_START_S = seconds(
     name="Time to start an application with Trigger.AvailableNow, nodes included",
     value=180.0,
-    unit="s",
     source="judgement: clouds take minutes to start nodes, Spark takes seconds",
     influences="advice to run a query at intervals (P14)",
 )
@@ -41,10 +40,9 @@ LONGEST_TASK_RATIO = Assumption(
     source="judgement: the usual spread of tasks does not explain a larger ratio",
     influences="the finding that a stage of a batch job is skewed (P16)",
 )
-SLOW_COMMIT_S = Assumption(
+SLOW_COMMIT_S = seconds(
     name="Threshold for a slow state commit of one partition",
     value=0.01,
-    unit="s",
     source="judgement: a dozen such commits in a row take a visible part of a batch",
     influences="advice on the state store (P14)",
 )
@@ -54,10 +52,9 @@ BURSTY_RATIO = Assumption(
     source="judgement: a plan for the mean rate does not cover such a peak",
     influences="advice to plan for bursts (P14)",
 )
-YOUNG_JVM_S = Assumption(
+YOUNG_JVM_S = seconds(
     name="JVM age at which the slowdown of a young JVM is reported",
     value=30.0,
-    unit="s",
     source="judgement: by then, a restarted query has run its first batches",
     influences="advice on warm-up (P14)",
 )
@@ -132,25 +129,22 @@ MANY_PARTITIONS = Assumption(
     source="judgement: four times as many tasks would be too many for a test cluster",
     influences="headway profile --advise",
 )
-FEWEST_ADVISED_BATCHES = Assumption(
+FEWEST_ADVISED_BATCHES = batches(
     name="Minimum batches of an advised run",
     value=24,
-    unit="batches",
     source="measured: a query of a shop in a fresh JVM needed ten batches of 380,000 rows until it "
     "took 0.8 instead of 1.8 s; as many again are needed to see that",
     influences="headway profile --advise",
 )
-MOST_ADVISED_BATCHES = Assumption(
+MOST_ADVISED_BATCHES = batches(
     name="Maximum batches of an advised run",
     value=60,
-    unit="batches",
     source="judgement: differences between runs outweigh further batches",
     influences="headway profile --advise",
 )
-ADVISED_RUN_S = Assumption(
+ADVISED_RUN_S = seconds(
     name="Duration of an advised run",
     value=120.0,
-    unit="s",
     source="judgement: a warm-up and a few dozen batches",
     influences="headway profile --advise, and the run that would narrow an answer most (E42)",
 )
@@ -192,17 +186,15 @@ EXPLORED_RUN_SHARE = Assumption(
     source="judgement: two settings twice at first, then two more settings twice",
     influences="how long the runs of headway explore are",
 )
-SHORTEST_EXPLORED_RUN_S = Assumption(
+SHORTEST_EXPLORED_RUN_S = seconds(
     name="Minimum duration of a run in an exploration",
     value=20.0,
-    unit="s",
     source="judgement: the start of a query and ten batches of one second",
     influences="how long the runs of headway explore are",
 )
-LONGEST_EXPLORED_RUN_S = Assumption(
+LONGEST_EXPLORED_RUN_S = seconds(
     name="Maximum duration of a run in an exploration",
     value=120.0,
-    unit="s",
     source="judgement: more batches of one run help less than another run",
     influences="how long the runs of headway explore are",
 )
@@ -212,10 +204,9 @@ PILOT_SHARES = Assumption(
     source="judgement: nothing is known about the query yet, and it should keep up",
     influences="the first runs of headway explore",
 )
-PILOT_TRIGGER_S = Assumption(
+PILOT_TRIGGER_S = seconds(
     name="Trigger interval of one of the first runs of an exploration",
     value=1.0,
-    unit="s",
     source="judgement: a common choice",
     influences="the first runs of headway explore",
 )
@@ -237,24 +228,21 @@ SURELY_PAUSED_RATIO = Assumption(
     source="judgement: longer batches overrun now and then, and do not show the trigger",
     influences="when headway explore refuses a query that ignores its setting",
 )
-ADVISED_TRIGGERS_S = Assumption(
+ADVISED_TRIGGERS_S = seconds(
     name="Trigger intervals of advised runs",
     value=(0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0),
-    unit="s",
     source="judgement: round values, close enough to each other",
     influences="headway profile --advise",
 )
-WARM_UP_BATCHES = Assumption(
+WARM_UP_BATCHES = batches(
     name="Batches that warm the JVM up before the first run of an exploration",
     value=60,
-    unit="batches",
     source="judgement: as in the demonstration; compiled is what has run often",
     influences="what headway explore runs before its first run; at most as long as a run takes",
 )
-BATCHES_OF_A_RUN = Assumption(
+BATCHES_OF_A_RUN = batches(
     name="Batches after which a run of headway explore is long enough",
     value=8,
-    unit="batches",
     source="judgement: a profile needs five, and the first batches of a query are warm-up",
     influences="how long headway explore runs slow queries",
 )
@@ -264,10 +252,9 @@ LONGEST_RUN_RATIO = Assumption(
     source="judgement: with slow batches, a run may take up to five times its length",
     influences="how long headway explore runs slow queries",
 )
-FIRST_BATCH_WITHIN_S = Assumption(
+FIRST_BATCH_WITHIN_S = seconds(
     name="Maximum time for the first batch of a run of headway explore",
     value=60.0,
-    unit="s",
     source="judgement: a session on a busy machine starts in half that time",
     influences="when headway explore reports an empty source",
 )

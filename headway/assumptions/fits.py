@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from headway.assumptions import Assumption
+from headway.assumptions import Assumption, batches, seconds
 
-LEAST_BATCHES = Assumption(
+LEAST_BATCHES = batches(
     name="Minimum batches of a run",
     value=5,
-    unit="batches",
     source="judgement: fewer determine neither a mean nor a spread",
     influences="which runs of a log are profiled, and whether a log can be",
 )
-LEAST_BATCHES_TO_CUT = Assumption(
+LEAST_BATCHES_TO_CUT = batches(
     name="Minimum batches to remove a warm-up",
     value=10,
-    unit="batches",
     source="judgement: with fewer, the rule removes noise as often as warm-up",
     influences="which batches of a short run are left out as warm-up (E1), and whether its "
     "autocorrelation is estimated (E7)",
@@ -25,10 +23,9 @@ LATEST_CUT_RATIO = Assumption(
     source="White (1997), MSER: a later minimum indicates a run without a steady part",
     influences="which batches of a run are left out as warm-up (E1)",
 )
-FRESH_JVM_S = Assumption(
+FRESH_JVM_S = seconds(
     name="Maximum age of an application whose first query still has a fresh JVM",
     value=30.0,
-    unit="s",
     source="judgement: a query that starts later runs in a JVM that has done other work",
     influences="which runs show how durations fall with JVM age (E6), and whether the latency "
     "after a restart can be predicted (E30, P20)",
@@ -90,10 +87,9 @@ MOST_EXPONENT_ERROR = Assumption(
     source="judgement: at ten times the rate, rows are then off by a quarter",
     influences="how the rows that a stage reads grow with those of the batch (E4)",
 )
-SHORT_BATCH_NOISE_S = Assumption(
+SHORT_BATCH_NOISE_S = seconds(
     name="Duration of a batch at which half of its variance is that of any batch, however short",
     value=0.25,
-    unit="s",
     source="9,538 batches of 288 runs: 0.23 to 0.27 s whichever workload is left out",
     influences="how much short batches vary (E48)",
 )
@@ -103,10 +99,9 @@ USUAL_BATCH_NOISE_RATIO = Assumption(
     source="9,538 batches of 288 runs of 15 workloads",
     influences="how much batches vary in profiles of few batches (E48)",
 )
-USUAL_BATCH_NOISE_BATCHES = Assumption(
+USUAL_BATCH_NOISE_BATCHES = batches(
     name="Weight of the usual coefficient of variation of batches",
     value=40,
-    unit="batches",
     source="288 runs, each predicted from others of its workload",
     influences="how much batches vary in profiles of few batches (E48)",
 )
@@ -135,45 +130,39 @@ EMPTY_BATCH_SD_RATIO = Assumption(
     source="judgement: the first batch of a query sets up what later ones reuse",
     influences="the fixed time of tasks if the log has a batch without rows (E32)",
 )
-USUAL_PARTS_SD_S = Assumption(
+USUAL_PARTS_SD_S = seconds(
     name="Prior standard deviation of a task's fixed time",
     value=0.015,
-    unit="s",
     source="judgement: what Spark's times of launch, deserialization and commit leave out",
     influences="the fixed time of tasks in profiles of few runs (E3)",
 )
-USUAL_PARTS_SD_WITH_PYTHON_S = Assumption(
+USUAL_PARTS_SD_WITH_PYTHON_S = seconds(
     name="Prior standard deviation of a task's fixed time, with Python workers",
     value=0.030,
-    unit="s",
     source="judgement: the hand-over to a Python worker adds as much again",
     influences="the fixed time of tasks in profiles of few runs (E3)",
 )
-SET_UP_AT_SOURCE_S = Assumption(
+SET_UP_AT_SOURCE_S = seconds(
     name="Usual set-up of a task that reads a source, beyond what Spark reports",
     value=0.010,
-    unit="s",
     source="14 recorded workloads of many sizes: -6 to 56 ms, mean 10 ms, deviation 19 ms",
     influences="the fixed time of tasks in profiles of few runs (E46)",
 )
-SET_UP_BEHIND_EXCHANGE_S = Assumption(
+SET_UP_BEHIND_EXCHANGE_S = seconds(
     name="Usual set-up of a task behind an exchange, beyond what Spark reports",
     value=0.025,
-    unit="s",
     source="12 recorded workloads of many sizes: 5 to 62 ms, mean 25 ms, deviation 16 ms",
     influences="the fixed time of tasks in profiles of few runs (E46)",
 )
-SET_UP_SD_S = Assumption(
+SET_UP_SD_S = seconds(
     name="Standard deviation of the set-up of a task beyond what Spark reports",
     value=0.020,
-    unit="s",
     source="14 recorded workloads of many sizes: 19 ms at sources, 16 ms behind exchanges",
     influences="the fixed time of tasks in profiles of few runs (E46)",
 )
-SET_UP_CPU_S = Assumption(
+SET_UP_CPU_S = seconds(
     name="CPU time of a task that is not for its rows",
     value=0.006,
-    unit="s",
     source="14 recorded workloads of many sizes: mean 5 ms at sources, 8 ms behind exchanges",
     influences="the fixed time of tasks in profiles of few runs (E46)",
 )
@@ -203,25 +192,22 @@ USUAL_ROWS_SHARE = Assumption(
     "chosen on 13 of them and judged on the other, it is 0.75 to 1, and no more right",
     influences="the cost per row if all batches have one size (E43)",
 )
-MOST_SHUFFLED_ROW_S = Assumption(
+MOST_SHUFFLED_ROW_S = seconds(
     name="Maximum time for a row behind an exchange, by Spark's own operators",
     value=0.01,
-    unit="s",
     source="20 recorded workloads: at most 0.07 ms; the state commit of tasks with one or two rows "
     "looked like 735 ms for each",
     influences="the fixed time of tasks that read few rows, if all batches have one size (E43)",
 )
-USUAL_PARTITION_S = Assumption(
+USUAL_PARTITION_S = seconds(
     name="Prior for the time of a task per shuffle partition that it writes",
     value=0.0005,
-    unit="s",
     source="judgement: without it, one odd run led to a cost of 12 ms per partition (E3)",
     influences="how predictions depend on the number of shuffle partitions (T2, E3)",
 )
-USUAL_STATE_ROW_S = Assumption(
+USUAL_STATE_ROW_S = seconds(
     name="Prior for the time of a batch per row of state that a join keeps",
     value=0.9e-6,
-    unit="s",
     source="ten runs of a growing state in Spark's default store: 0.2 to 1.6 us, median 0.9; "
     "docs/accuracy.md",
     influences="how durations of a join depend on its rate and trigger (E29)",
@@ -254,10 +240,9 @@ LEAST_TREND_SCORE = Assumption(
     influences="whether a plan is refused because batches grow (E45), and what counts as warm-up "
     "(E1)",
 )
-LEAST_GROWTH_SPAN_S = Assumption(
+LEAST_GROWTH_SPAN_S = seconds(
     name="Minimum time over which batches grow before a plan is refused",
     value=120.0,
-    unit="s",
     source="judgement: other load on a machine may rise for tens of seconds; of 341 recorded runs "
     "of 25 s whose state does not grow, one looked like growth (docs/theory.md)",
     influences="whether a plan is refused because batches grow (E45)",
@@ -318,17 +303,15 @@ LEAST_WAVES = Assumption(
     source="judgement: with fewer, few slots are handed over",
     influences="the time that a task counts as running after its slot is free (E28)",
 )
-LEAST_BATCHES_WITH_SLOW = Assumption(
+LEAST_BATCHES_WITH_SLOW = batches(
     name="Minimum batches to look for a slow mode",
     value=40,
-    unit="batches",
     source="judgement: among fewer, four slow ones may be chance",
     influences="whether slow batches are modelled as a separate mode (E8)",
 )
-LEAST_SLOW_BATCHES = Assumption(
+LEAST_SLOW_BATCHES = batches(
     name="Minimum slow batches for a separate mode",
     value=4,
-    unit="batches",
     source="judgement: fewer do not determine a ratio",
     influences="whether slow batches are modelled as a separate mode (E8)",
 )
@@ -345,10 +328,9 @@ LEAST_SEPARATION_SD = Assumption(
     source="from this distance on, two normal densities have two peaks",
     influences="whether slow batches are modelled as a separate mode (E8)",
 )
-LEAST_SLOW_SPAN_S = Assumption(
+LEAST_SLOW_SPAN_S = seconds(
     name="Minimum length of a run that shows slow growth",
     value=172_800.0,
-    unit="s",
     source="judgement: two days, for a part of one is a part of the daily cycle",
     influences="growth of phases and of the state by the day (E52)",
 )

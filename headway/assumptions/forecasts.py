@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.assumptions import Assumption
+from headway.assumptions import Assumption, seconds
 
 FORECAST_WINDOWS = Assumption(
     name="Bins over which the rate is averaged",
@@ -78,10 +78,9 @@ BETTER_FORECAST_RATIO = Assumption(
     "better",
     influences="the forecast rate of a running query (A1)",
 )
-DAILY_SLOT_S = Assumption(
+DAILY_SLOT_S = seconds(
     name="Length of a slot of the day",
     value=300.0,
-    unit="s",
     source="judgement: long enough to average noise, and few enough slots to keep for days",
     influences="the daily pattern of the rate of a running query (A17)",
 )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from headway.assumptions import Assumption
+from headway.assumptions import Assumption, batches, seconds
 
-BIN_S = Assumption(
+BIN_S = seconds(
     name="Length of a bin of arrivals",
     value=15.0,
-    unit="s",
     source="judgement: longer than most trigger intervals, shorter than any change of a cluster",
     influences="how soon a jump of the rate is detected (A1)",
 )
@@ -17,10 +16,9 @@ FACTOR_WEIGHT_RATIO = Assumption(
     source="judgement: the last 30 batches determine the factor within a fifth of their noise",
     influences="the cost factor of a running query (A4)",
 )
-FALSE_ALARM_S = Assumption(
+FALSE_ALARM_S = seconds(
     name="Mean time between false alarms of a drift",
     value=30.0 * 86_400.0,
-    unit="s",
     source="judgement: people read one alarm a month, but not one a day",
     influences="when a drift of costs is reported (A5)",
 )
@@ -42,17 +40,15 @@ MOST_SCORE = Assumption(
     source="judgement: normal noise exceeds it once in 370 batches, a pause of the machine often",
     influences="when a drift of costs is reported (E23, A5)",
 )
-SETTLING_S = Assumption(
+SETTLING_S = seconds(
     name="Settling time after a change",
     value=90.0,
-    unit="s",
     source="measured: fresh executors are slower for their first batches, Spark 4.3",
     influences="which batches count for costs, and when a change is evaluated",
 )
-SETTLING_BATCHES = Assumption(
+SETTLING_BATCHES = batches(
     name="Number of batches in which a change settles",
     value=10,
-    unit="batches",
     source="judgement: fewer do not determine a mean",
     influences="which batches count for costs, and when a change is evaluated",
 )
@@ -69,17 +65,15 @@ LEAST_CARRIED_RATIO = Assumption(
     source="judgement: less is not worth a restart",
     influences="changes of the size and the shuffle partitions of a running query (A9)",
 )
-BUDGET_S = Assumption(
+BUDGET_S = seconds(
     name="Period over which the late budget counts",
     value=6.0 * 3600.0,
-    unit="s",
     source="judgement: a working shift",
     influences="the margin over the forecast (A6)",
 )
-BUDGET_RAMP_S = Assumption(
+BUDGET_RAMP_S = seconds(
     name="Time until the late budget is fully in force",
     value=3600.0,
-    unit="s",
     source="judgement: otherwise, the first late batch would be compared with almost no rows",
     influences="the margin over the forecast (A6)",
 )
@@ -122,10 +116,9 @@ CATCH_UP_RATIO = Assumption(
     source="judgement: a share of the rate at which large batches are processed",
     influences="steps up of a query that is behind (A9)",
 )
-CATCH_UP_S = Assumption(
+CATCH_UP_S = seconds(
     name="Default time to work off a backlog",
     value=300.0,
-    unit="s",
     source="judgement: the time until executors arrive, and four minutes",
     influences="steps up of a query that is behind (A9)",
 )
@@ -135,17 +128,15 @@ LEAST_BEHIND_RATIO = Assumption(
     source="judgement: rows that wait in addition to the usual batch make another batch",
     influences="steps up and down of a query that is behind (A9)",
 )
-LEAST_IDLE_S = Assumption(
+LEAST_IDLE_S = seconds(
     name="Minimum idle time before a step down",
     value=120.0,
-    unit="s",
     source="judgement: the time that a step up takes, and two bins",
     influences="steps down of a running query (A8)",
 )
-LEAST_KEPT_S = Assumption(
+LEAST_KEPT_S = seconds(
     name="Minimum time from a change to the next step down",
     value=1800.0,
-    unit="s",
     source="judgement: a change that is undone within half an hour was not worth it",
     influences="steps down of a running query (A8)",
 )
@@ -163,67 +154,58 @@ CHANGES_PER_HOUR = Assumption(
     source="judgement: more indicate a fault of the rule or of the job",
     influences="steps of a query that is not behind",
 )
-LONGEST_OUTLOOK_S = Assumption(
+LONGEST_OUTLOOK_S = seconds(
     name="Maximum time over which a change is expected to pay",
     value=6.0 * 3600.0,
-    unit="s",
     source="judgement: a load of one hour lasts another hour; a load of a week may not last "
     "another week",
     influences="changes of the trigger interval (A10)",
 )
-UP_LATE_S = Assumption(
+UP_LATE_S = seconds(
     name="Prior for the late arrivals that a step up causes",
     value=5.0,
-    unit="s",
     source="judgement: used until a step up has been observed",
     influences="how long idle nodes are kept (A8)",
 )
-PROVISIONING_S = Assumption(
+PROVISIONING_S = seconds(
     name="Prior for the time until an executor is available, 90th percentile",
     value=60.0,
-    unit="s",
     source="judgement: a pod on a running node; learned from the first executor on",
     influences="how far ahead the rate is forecast",
 )
-RESTART_PAUSE_S = Assumption(
+RESTART_PAUSE_S = seconds(
     name="Prior for the pause when the query is restarted",
     value=2.2,
-    unit="s",
     source="measured, Spark 4.3: 0.7 s, and the first batch 0.1 to 1.5 s longer",
     influences="changes of trigger interval and rate limit (A7)",
 )
-USUAL_RESTART_PAUSE_S = Assumption(
+USUAL_RESTART_PAUSE_S = seconds(
     name="Prior for the usual pause when the query is restarted",
     value=1.5,
-    unit="s",
     source="measured, Spark 4.3: 0.7 s, and the middle of 0.1 to 1.5 s for the first batch",
     influences="the pause and the late arrivals that a restart is expected to show (A18)",
 )
-REMOVAL_PAUSE_S = Assumption(
+REMOVAL_PAUSE_S = seconds(
     name="Prior for the pause when executors are removed",
     value=5.9,
-    unit="s",
     source="measured, Spark 4.3: one batch of 6.6 s instead of the usual 0.7 s",
     influences="steps down of a running query (A7)",
 )
-APPLICATION_PAUSE_S = Assumption(
+APPLICATION_PAUSE_S = seconds(
     name="Prior for the pause of a new application",
     value=60.0,
-    unit="s",
     source="measured, Spark 4.3, with images present; a young JVM follows",
     influences="changes that need a new application (A7)",
 )
-REPARTITION_PAUSE_S = Assumption(
+REPARTITION_PAUSE_S = seconds(
     name="Prior for the pause of an offline repartition",
     value=10.0,
-    unit="s",
     source="measured, Spark 4.3: 2.5 s, plus a clean stop, a batch and a restart",
     influences="changes of the shuffle partitions of stateful queries (A7)",
 )
-FIRST_BATCHES = Assumption(
+FIRST_BATCHES = batches(
     name="Number of slower batches after executors were added",
     value=2,
-    unit="batches",
     source="measured, Spark 4.3: two or three",
     influences="late arrivals of a step up (A7)",
 )
@@ -270,24 +252,21 @@ SILENT_LIMITS = Assumption(
     source="judgement: longer than any batch that meets a target, shorter than an outage",
     influences="when a query that reports nothing counts as behind",
 )
-MOST_LATE_LEARNED_S = Assumption(
+MOST_LATE_LEARNED_S = seconds(
     name="Maximum time of late arrivals that is attributed to one change",
     value=3600.0,
-    unit="s",
     source="judgement: later ones have another cause than the change",
     influences="the late arrivals expected of the next change of the kind (A7)",
 )
-BUDGET_BIN_S = Assumption(
+BUDGET_BIN_S = seconds(
     name="Length of a bin of the late budget",
     value=300.0,
-    unit="s",
     source="judgement: a seventieth of the period over which it counts",
     influences="the margin over the forecast (A6)",
 )
-LARGE_BATCHES_S = Assumption(
+LARGE_BATCHES_S = seconds(
     name="Seconds of arrivals in a batch that works off a backlog",
     value=4.0,
-    unit="s",
     source="judgement: the fixed times of a batch are a small part of such a large one",
     influences="how soon a backlog is expected to be worked off (A7, A9)",
 )

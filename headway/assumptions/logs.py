@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.assumptions import Assumption
+from headway.assumptions import Assumption, batches
 
 LEAST_TASKS_RATIO = Assumption(
     name="Minimum share of a stage's tasks in the log",
@@ -22,10 +22,9 @@ LEAST_USUAL_RATIO = Assumption(
     source="judgement: a few events are always missing, for instance of stopped queries",
     influences="a warning in a profile",
 )
-LEAST_BATCHES_WITH_OFFSETS = Assumption(
+LEAST_BATCHES_WITH_OFFSETS = batches(
     name="Minimum batches to compare offsets with rows",
     value=3,
-    unit="batches",
     source="judgement: fewer may agree by chance",
     influences="whether arrivals are derived from the offsets of a source",
 )

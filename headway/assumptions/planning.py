@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.assumptions import Assumption
+from headway.assumptions import Assumption, batches, seconds
 
 CONFIDENCE = Assumption(
     name="Default confidence level",
@@ -23,10 +23,9 @@ RATES_SHOWN = Assumption(
     source="judgement: from half of the traffic to three times as much",
     influences="the table of rates of headway plan",
 )
-TRIGGERS_S = Assumption(
+TRIGGERS_S = seconds(
     name="Trigger intervals from which a plan chooses",
     value=(0.0, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0),
-    unit="s",
     source="judgement: common values; most divide the usual windows",
     influences="every plan whose trigger is not fixed",
 )
@@ -44,10 +43,9 @@ MOST_PARTITIONS_OF_PLAN = Assumption(
     source="judgement: beyond it, the driver spends the batch on launching tasks",
     influences="plans with many slots",
 )
-CALM_TRIGGER_S = Assumption(
+CALM_TRIGGER_S = seconds(
     name="Shortest preferred trigger interval",
     value=0.5,
-    unit="s",
     source="judgement: with a shorter one, checkpoints and idle cores between batches cost more "
     "than the lower latency is worth",
     influences="the trigger of a plan whose target leaves a choice (P6)",
@@ -128,10 +126,9 @@ USUAL_BATCH_RATIO = Assumption(
     source="judgement: within the variation of usual batches",
     influences="the planned time to recover from an outage or a burst (P8, P17)",
 )
-MOST_BATCHES_TO_RECOVER = Assumption(
+MOST_BATCHES_TO_RECOVER = batches(
     name="Batches after which a backlog or a burst counts as permanent",
     value=200,
-    unit="batches",
     source="judgement: anything longer is not transient",
     influences="very long recoveries, reported as never; long bursts (P8, P17)",
 )
@@ -148,10 +145,9 @@ SAME_AFTER_START_RATIO = Assumption(
     source="judgement: smaller differences cannot be distinguished from the steady state",
     influences="from which minute after a restart a plan's target is met (P20)",
 )
-LONGEST_GROWTH_S = Assumption(
+LONGEST_GROWTH_S = seconds(
     name="Period for which a growing state is predicted",
     value=365 * 86400.0,
-    unit="s",
     source="judgement: nobody plans a query a year ahead",
     influences="whether a plan says when a growing state will miss its target (P21)",
 )
@@ -205,10 +201,9 @@ SENSITIVITY_RATIO = Assumption(
     source="judgement: ten per cent more",
     influences="the table of sensitivities",
 )
-RULE_TRIGGERS_S = Assumption(
+RULE_TRIGGERS_S = seconds(
     name="Trigger intervals of the rules of thumb",
     value=(1.0, 5.0, 10.0),
-    unit="s",
     source="judgement: common in examples and tutorials",
     influences="rules of thumb beside a plan (P12)",
 )
@@ -224,17 +219,15 @@ LOOSER_TARGET_RATIO = Assumption(
     source="judgement: a team may agree to a quarter more",
     influences="which savings by looser targets a capacity plan lists",
 )
-PIPELINE_PERIODS_S = Assumption(
+PIPELINE_PERIODS_S = seconds(
     name="Periods from which a plan of a mini-batch pipeline chooses",
     value=(0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0),
-    unit="s",
     source="VLDB'15, Table 4: 10 ms to 1 s",
     influences="shuffle and poll periods if the file does not list its own",
 )
-PIPELINE_RULE_PERIODS_S = Assumption(
+PIPELINE_RULE_PERIODS_S = seconds(
     name="Periods of the rules of thumb for a mini-batch pipeline",
     value=(0.01, 0.1, 1.0),
-    unit="s",
     source="VLDB'15, Table 4",
     influences="rules of thumb beside a plan of such a pipeline",
 )
@@ -257,10 +250,9 @@ TRIED_PER_SLOT = Assumption(
     source="simulated: with Zipf keys, p99 falls up to six per slot; beyond, tasks cost more",
     influences="the number of shuffle partitions that headway ordered recommends",
 )
-SKEWED_BATCHES = Assumption(
+SKEWED_BATCHES = batches(
     name="Batches that are simulated for each number of shuffle partitions",
     value=400,
-    unit="batches",
     source="judgement: determines the p99 of a stage to about 2%",
     influences="mean and p99 that headway ordered prints",
 )

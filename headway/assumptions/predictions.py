@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.assumptions import Assumption
+from headway.assumptions import Assumption, seconds
 
 SPREAD_PER_DOUBLING_RATIO = Assumption(
     name="Growth of uncertainty per doubling of slots or rows outside the profiled range",
@@ -115,10 +115,9 @@ LEAST_CERTIFIED_OVERRUN_RATIO = Assumption(
     source="below it, overruns do not accumulate: moments and chain agree to one part in a hundred",
     influences="which of the printed latencies are computed by (T4)",
 )
-POLLING_DELAY_S = Assumption(
+POLLING_DELAY_S = seconds(
     name="Pause between polls of a query without new rows",
     value=0.01,
-    unit="s",
     source="Spark: spark.sql.streaming.pollingDelay",
     influences="simulated runs of queries without a trigger interval (S6); batches that waited for "
     "one without rows (Y9)",
@@ -142,10 +141,9 @@ DECLARED_BATCH_JOB_TASK_CV = Assumption(
     "stream",
     influences="run times of batch jobs that were declared, not profiled (P19)",
 )
-DECLARED_TRIGGER_S = Assumption(
+DECLARED_TRIGGER_S = seconds(
     name="Current trigger interval of a declared query",
     value=1.0,
-    unit="s",
     source="judgement: a common choice",
     influences="only the setting that a plan of a declared query is compared with",
 )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from headway.assumptions import Assumption
+from headway.assumptions import Assumption, seconds
 
-PATH_S = Assumption(
+PATH_S = seconds(
     name="Time of a row through source and sink in Real-Time Mode",
     value=0.002,
-    unit="s",
     source="measured, Spark 4.3: median from one Kafka topic to another; docs/kafka-accuracy.md",
     influences="latencies of Real-Time Mode (N9)",
 )
@@ -18,17 +17,15 @@ PATH_RATIOS = Assumption(
     "differed by nearly a factor of two; docs/kafka-accuracy.md",
     influences="intervals and margins of Real-Time Mode (N9, N10)",
 )
-STATELESS_GAP_S = Assumption(
+STATELESS_GAP_S = seconds(
     name="Gap between two batches of Real-Time Mode, without state",
     value=0.2,
-    unit="s",
     source="measured, Spark 4.3: 195 and 214 ms; docs/kafka-accuracy.md",
     influences="latencies and batch length of Real-Time Mode (N7, N10)",
 )
-STATEFUL_GAP_S = Assumption(
+STATEFUL_GAP_S = seconds(
     name="Gap between two batches of Real-Time Mode, with state",
     value=0.3,
-    unit="s",
     source="measured, Spark 4.3: 240 and 319 ms, a small state in RocksDB; docs/kafka-accuracy.md",
     influences="latencies and batch length of Real-Time Mode (N7, N10)",
 )
@@ -53,17 +50,15 @@ MOST_BUSY_RATIO = Assumption(
     source="simulation: above it, the p99 behind a shuffle is off by up to 12% (N8)",
     influences="shuffle partitions of plans of Real-Time Mode (N10)",
 )
-BATCH_LENGTH_S = Assumption(
+BATCH_LENGTH_S = seconds(
     name="Default batch length of Real-Time Mode",
     value=300.0,
-    unit="s",
     source="Spark 4.3: default of the real-time trigger",
     influences="plans of Real-Time Mode, and the work that is repeated after a failure (N10)",
 )
-SHORTEST_BATCH_S = Assumption(
+SHORTEST_BATCH_S = seconds(
     name="Minimum batch length of Real-Time Mode",
     value=5.0,
-    unit="s",
     source="Spark 4.3: spark.sql.streaming.realTimeMode.minBatchDuration",
     influences="which batch lengths are refused",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.assumptions import Assumption
+from headway.assumptions import Assumption, seconds, size
 from headway.units import parse_size_bytes
 
 SPARK_PARTITIONS = Assumption(
@@ -12,38 +12,33 @@ SPARK_PARTITIONS = Assumption(
     source="Spark: spark.sql.shuffle.partitions",
     influences="rules of thumb beside a plan (P12), and declared queries",
 )
-ADVISORY_PARTITION_BYTES = Assumption(
+ADVISORY_PARTITION_BYTES = size(
     name="Default size that adaptive execution gives a task",
     value=parse_size_bytes("64m"),
-    unit="bytes",
     source="Spark: spark.sql.adaptive.advisoryPartitionSizeInBytes",
     influences="tasks of stages whose shuffle partitions are coalesced (T7)",
 )
-LEAST_PARTITION_BYTES = Assumption(
+LEAST_PARTITION_BYTES = size(
     name="Default least size of a task under adaptive execution",
     value=parse_size_bytes("1m"),
-    unit="bytes",
     source="Spark: spark.sql.adaptive.coalescePartitions.minPartitionSize, since 3.2",
     influences="tasks of stages whose shuffle partitions are coalesced (T7)",
 )
-MOST_SPLIT_BYTES = Assumption(
+MOST_SPLIT_BYTES = size(
     name="Default maximum size of a split of files",
     value=parse_size_bytes("128m"),
-    unit="bytes",
     source="Spark: spark.sql.files.maxPartitionBytes",
     influences="tasks that read a source of files (T9)",
 )
-OPEN_COST_BYTES = Assumption(
+OPEN_COST_BYTES = size(
     name="Default cost of opening a file, in bytes",
     value=parse_size_bytes("4m"),
-    unit="bytes",
     source="Spark: spark.sql.files.openCostInBytes",
     influences="tasks that read a source of files (T9)",
 )
-BACKLOG_TIMEOUT_S = Assumption(
+BACKLOG_TIMEOUT_S = seconds(
     name="Backlog timeout of dynamic allocation",
     value=1.0,
-    unit="s",
     source="Spark: spark.dynamicAllocation.schedulerBacklogTimeout",
     influences="the rule of thumb of dynamic allocation (P12)",
 )
@@ -61,31 +56,27 @@ LAUNCHES_PER_S = Assumption(
     source="Ousterhout et al. (2013) expected two to three times what they measured",
     influences="which settings with many short tasks are excluded (P18)",
 )
-DEFAULT_HEAP_BYTES = Assumption(
+DEFAULT_HEAP_BYTES = size(
     name="Default heap of an executor",
     value=parse_size_bytes("1g"),
-    unit="bytes",
     source="Spark: spark.executor.memory",
     influences="the smallest heap of a plan (P10)",
 )
-LEAST_HEAP_BYTES = Assumption(
+LEAST_HEAP_BYTES = size(
     name="Minimum heap of an executor",
     value=parse_size_bytes("450m"),
-    unit="bytes",
     source="Spark: 1.5 times the reserved memory (UnifiedMemoryManager)",
     influences="memory of executors (P10)",
 )
-LARGEST_USEFUL_HEAP_BYTES = Assumption(
+LARGEST_USEFUL_HEAP_BYTES = size(
     name="Maximum heap of an executor",
     value=parse_size_bytes("31g"),
-    unit="bytes",
     source="JVM: beyond 32 GiB, pointers take twice the space",
     influences="how much of a node's memory becomes heap (P10)",
 )
-RESERVED_BYTES = Assumption(
+RESERVED_BYTES = size(
     name="Heap reserved by Spark",
     value=parse_size_bytes("300m"),
-    unit="bytes",
     source="Spark: UnifiedMemoryManager",
     influences="memory of executors (P10)",
 )
@@ -113,31 +104,27 @@ PYTHON_OVERHEAD_RATIO = Assumption(
     source="Spark on Kubernetes: spark.kubernetes.memoryOverheadFactor of non-JVM jobs",
     influences="memory of executors (P10)",
 )
-LEAST_OVERHEAD_BYTES = Assumption(
+LEAST_OVERHEAD_BYTES = size(
     name="Minimum memory overhead",
     value=parse_size_bytes("384m"),
-    unit="bytes",
     source="Spark: spark.executor.minMemoryOverhead",
     influences="memory of executors (P10)",
 )
-BLOCK_INTERVAL_S = Assumption(
+BLOCK_INTERVAL_S = seconds(
     name="Default block interval of a receiver",
     value=0.2,
-    unit="s",
     source="Spark: spark.streaming.blockInterval",
     influences="latencies of DStreams with receivers (V1)",
 )
-SHUFFLE_BUFFER_BYTES = Assumption(
+SHUFFLE_BUFFER_BYTES = size(
     name="Shuffle buffer of Real-Time Mode",
     value=parse_size_bytes("32k"),
-    unit="bytes",
     source="Spark 4.3: networkBufferSize of the streaming shuffle",
     influences="latencies of Real-Time Mode behind a shuffle (N5)",
 )
-SHUFFLE_MAX_WAIT_S = Assumption(
+SHUFFLE_MAX_WAIT_S = seconds(
     name="Maximum wait in a shuffle buffer of Real-Time Mode",
     value=0.05,
-    unit="s",
     source="Spark 4.3: networkBufferMaxWaitTimeMs of the streaming shuffle",
     influences="latencies of Real-Time Mode behind a shuffle (N5)",
 )
@@ -175,10 +162,9 @@ DRIVER_CORES = Assumption(
     source="Spark: spark.driver.cores",
     influences="what a plan sets for the driver (U2)",
 )
-DRIVER_HEAP_BYTES = Assumption(
+DRIVER_HEAP_BYTES = size(
     name="Default heap of a driver",
     value=parse_size_bytes("1g"),
-    unit="bytes",
     source="Spark: spark.driver.memory",
     influences="what a plan sets for the driver (U4)",
 )
@@ -194,10 +180,9 @@ ALONE_PROCESSOR_RATIO = Assumption(
     source="a run of 1 query on Spark 4.3: docs/driver.md; of other queries, 0.8 to 0.95",
     influences="how much batches of other queries slowed the driver in local mode (U1)",
 )
-COMPILER_CORE_S = Assumption(
+COMPILER_CORE_S = seconds(
     name="Core time of the compiler of a driver, as cores times the age of its JVM",
     value=20.0,
-    unit="s",
     source="runs of 1 to 4 queries in JVMs of a minute: docs/driver.md; beyond that, judgement",
     influences="how busy a young driver is, and how many queries saturate it (U1)-(U3)",
 )
@@ -227,24 +212,21 @@ RETAINED_EXECUTIONS = Assumption(
     source="Spark: spark.sql.ui.retainedExecutions",
     influences="the heap that a plan gives the driver (U4)",
 )
-DRIVER_SPARK_BYTES = Assumption(
+DRIVER_SPARK_BYTES = size(
     name="Heap of a driver without queries",
     value=parse_size_bytes("70m"),
-    unit="bytes",
     source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
     influences="the heap that a plan gives the driver (U4)",
 )
-DRIVER_QUERY_BYTES = Assumption(
+DRIVER_QUERY_BYTES = size(
     name="Heap of a driver for a query",
     value=parse_size_bytes("2m"),
-    unit="bytes",
     source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
     influences="the heap that a plan gives the driver (U4)",
 )
-DRIVER_EXECUTION_BYTES = Assumption(
+DRIVER_EXECUTION_BYTES = size(
     name="Heap of a driver for an execution in its status store",
     value=parse_size_bytes("40k"),
-    unit="bytes",
     source="runs of 1 to 4 queries on Spark 4.3: docs/driver.md",
     influences="the heap that a plan gives the driver (U4)",
 )
@@ -261,17 +243,15 @@ ROCKSDB_BITS_PER_KEY = Assumption(
     source="RocksDB: BloomFilter, as Spark makes it",
     influences="memory of RocksDB (Z1)",
 )
-ROCKSDB_BLOCK_BYTES = Assumption(
+ROCKSDB_BLOCK_BYTES = size(
     name="Block of RocksDB",
     value=parse_size_bytes("4k"),
-    unit="bytes",
     source="Spark: spark.sql.streaming.stateStore.rocksdb.blockSizeKB",
     influences="memory of RocksDB (Z1)",
 )
-ROCKSDB_BUFFERED_ROW_BYTES = Assumption(
+ROCKSDB_BUFFERED_ROW_BYTES = size(
     name="What a row in a write buffer of RocksDB takes beyond its own bytes",
     value=64.0,
-    unit="bytes",
     source="judgement: a node of a skip list, a sequence number and two lengths",
     influences="memory of RocksDB (Z1)",
 )
@@ -281,17 +261,15 @@ ROCKSDB_FLUSH_RATIO = Assumption(
     source="RocksDB: WriteBufferManager",
     influences="memory of RocksDB (Z1)",
 )
-ROCKSDB_LARGEST_BUFFER_BYTES = Assumption(
+ROCKSDB_LARGEST_BUFFER_BYTES = size(
     name="Write buffer of a store in RocksDB",
     value=parse_size_bytes("64m"),
-    unit="bytes",
     source="RocksDB: write_buffer_size, which Spark leaves as it is",
     influences="memory of RocksDB (Z1)",
 )
-ROCKSDB_LEAST_BUFFER_BYTES = Assumption(
+ROCKSDB_LEAST_BUFFER_BYTES = size(
     name="Smallest write buffer of a store in RocksDB",
     value=parse_size_bytes("1m"),
-    unit="bytes",
     source="RocksDB: memory of write buffers is taken in blocks of 1 MiB",
     influences="memory of RocksDB (Z1)",
 )
@@ -301,17 +279,15 @@ ROCKSDB_ROOM_RATIO = Assumption(
     source="judgement: Spark does not make the bound strict (SPARK-44878)",
     influences="memory of RocksDB (Z1)",
 )
-JVM_START_S = Assumption(
+JVM_START_S = seconds(
     name="From the start of a process until the application begins",
     value=2.7,
-    unit="s",
     source="measured on Spark 4.3, local, 2 cores",
     influences="starting again (Z2)",
 )
-LOADED_STORE_S = Assumption(
+LOADED_STORE_S = seconds(
     name="Opening a store of Spark's default kind",
     value=0.05,
-    unit="s",
     source="judgement: it lists its files and opens them",
     influences="starting again, without a restart on record (Z2)",
 )
@@ -329,10 +305,9 @@ REPLAYED_ROW_S = Assumption(
     source="judgement: as a row of a snapshot",
     influences="starting again, without a restart on record (Z2)",
 )
-ROCKSDB_LOADED_STORE_S = Assumption(
+ROCKSDB_LOADED_STORE_S = seconds(
     name="Opening a store of RocksDB",
     value=0.5,
-    unit="s",
     source="measured on Spark 4.3: 4 stores on 2 cores, 2026-11-29",
     influences="starting again, without a restart on record (Z2)",
 )
@@ -350,17 +325,15 @@ ROCKSDB_REPLAYED_ROW_S = Assumption(
     source="measured on Spark 4.3: 210,000 rows in 4 stores on 2 cores, 2026-11-29",
     influences="starting again, without a restart on record (Z2)",
 )
-ROCKSDB_CACHE_BYTES = Assumption(
+ROCKSDB_CACHE_BYTES = size(
     name="Default cache of a store in RocksDB",
     value=parse_size_bytes("8m"),
-    unit="bytes",
     source="Spark: spark.sql.streaming.stateStore.rocksdb.blockCacheSizeMB",
     influences="memory of RocksDB (Z1)",
 )
-ROCKSDB_BOUND_BYTES = Assumption(
+ROCKSDB_BOUND_BYTES = size(
     name="Default bound of all stores in RocksDB, if it is on",
     value=parse_size_bytes("500m"),
-    unit="bytes",
     source="Spark: spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB",
     influences="memory of RocksDB (Z1)",
 )

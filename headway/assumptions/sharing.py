@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.assumptions import Assumption
+from headway.assumptions import Assumption, seconds
 
 COPIES_SHARE_RATIO = Assumption(
     name="Share of the time per row that copies for windows take",
@@ -18,31 +18,27 @@ HELD_ROW_RATIO = Assumption(
     "store also copies its rows for the next version",
     influences="batch time of panes and fused windows",
 )
-RAW_SHUFFLE_S = Assumption(
+RAW_SHUFFLE_S = seconds(
     name="Slot time to shuffle a row that was not combined",
     value=3e-7,
-    unit="s",
     source="16 fused runs of 10k to 400k rows per batch on two cores, 2026: 0.15 to 0.45 us",
     influences="batch time of fused windows",
 )
-LOG_BATCH_S = Assumption(
+LOG_BATCH_S = seconds(
     name="Time to write the partial windows of a batch and its log entry",
     value=0.1,
-    unit="s",
     source="runs of a log with 100 to 10,000 keys on two cores and a local disk, 2026",
     influences="batch time of windows from a log",
 )
-LOG_READ_S = Assumption(
+LOG_READ_S = seconds(
     name="Time of the job that makes due windows from the log, and of merging the ending panes",
     value=0.3,
-    unit="s",
     source="runs of a log with 100 to 10,000 keys on two cores and a local disk, 2026",
     influences="batch time of windows from a log",
 )
-LOG_ROW_S = Assumption(
+LOG_ROW_S = seconds(
     name="Slot time to write or read a row of partial windows",
     value=5e-7,
-    unit="s",
     source="batches of a log with 1,000 and with 10,000 keys on two cores and a local disk, 2026",
     influences="batch time of windows from a log",
 )

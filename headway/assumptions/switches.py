@@ -5,31 +5,28 @@ Shares and times are for the file systems and machines on which they were measur
 
 from __future__ import annotations
 
-from headway.assumptions import Assumption
+from headway.assumptions import Assumption, seconds
 
 _MEASURED = (
     "measured 2026-11-20, before any run of a pair: Spark 4.3, 8 partitions on a local disk, one "
     "run each: "
 )
-ROCKSDB_ROW_S = Assumption(
+ROCKSDB_ROW_S = seconds(
     name="Time of RocksDB for a row of state that a batch writes: low, expected, high",
     value=(4e-6, 10e-6, 25e-6),
-    unit="s",
     source="judgement: a get, a put and a lookup through JNI take a few microseconds each",
     influences="the gain of state in RocksDB (Y4)",
 )
-COPIED_ROW_S = Assumption(
+COPIED_ROW_S = seconds(
     name="Time of the default store to copy a row of state for a batch, where it could not be "
     "fitted: low, expected, high",
     value=(1e-7, 3e-7, 1e-6),
-    unit="s",
     source="judgement: a node of a hash map is allocated and linked, and collections move it",
     influences="the gain of state in RocksDB (Y4)",
 )
-ROCKSDB_TASK_S = Assumption(
+ROCKSDB_TASK_S = seconds(
     name="Time of RocksDB with changelog for a task beside its rows: low, expected, high",
     value=(0.0, 0.003, 0.008),
-    unit="s",
     source=f"{_MEASURED}eight commits took 370 ms instead of 346 ms, a batch 544 ms instead of 515",
     influences="the gain of state in RocksDB (Y4)",
 )
@@ -61,17 +58,15 @@ ARRIVED_SPREAD_RATIO = Assumption(
     "are known to some thousandths",
     influences="predictions with minOffsetsPerTrigger where as many rows arrive by a trigger (Y10)",
 )
-MOST_TRIGGER_DELAY_S = Assumption(
+MOST_TRIGGER_DELAY_S = seconds(
     name="Default time that a trigger waits at most for a minimum of rows",
     value=900.0,
-    unit="s",
     source="Spark: maxTriggerDelay, an option of Kafka's reader",
     influences="predictions with minOffsetsPerTrigger (Y10)",
 )
-ASYNC_LOG_INTERVAL_S = Assumption(
+ASYNC_LOG_INTERVAL_S = seconds(
     name="Default interval of files of offsets and commits under asynchronous progress tracking",
     value=1.0,
-    unit="s",
     source="Spark: asyncProgressTrackingCheckpointIntervalMs, an option of the writer",
     influences="files and write requests of a checkpoint (F2)",
 )

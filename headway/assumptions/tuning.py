@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from headway.assumptions import Assumption
+from headway.assumptions import Assumption, batches, seconds
 
-LEAST_GAP_S = Assumption(
+LEAST_GAP_S = seconds(
     name="Minimum time to the next trigger at which a query is stopped",
     value=0.5,
-    unit="s",
     source="judgement: a stop takes a tenth of it; by the status alone, 3 of 21 stops interrupted "
     "a batch",
     influences="clean stops of a running query",
@@ -18,45 +17,39 @@ LEAST_GAP_SHARE = Assumption(
     source="judgement: the clocks of driver and tuner differ by less",
     influences="clean stops of a running query",
 )
-MOST_BATCHES_WITHOUT_GAP = Assumption(
+MOST_BATCHES_WITHOUT_GAP = batches(
     name="Batches without a gap after which a clean stop is given up",
     value=10,
-    unit="batches",
     source="judgement: a query that overruns ten times in a row goes on to do so",
     influences="clean stops of a running query",
 )
-EXECUTORS_WITHIN_S = Assumption(
+EXECUTORS_WITHIN_S = seconds(
     name="Maximum time to wait for requested executors",
     value=300.0,
-    unit="s",
     source="judgement: starting a node takes two or three minutes",
     influences="when adding executors counts as failed",
 )
-LEAVES_WITHIN_S = Assumption(
+LEAVES_WITHIN_S = seconds(
     name="Maximum time for an executor to leave that Spark does not remove twice",
     value=10.0,
-    unit="s",
     source="measured, Spark 4.3: about a second; ten times that",
     influences="when removing executors counts as refused",
 )
-LOST_AFTER_S = Assumption(
+LOST_AFTER_S = seconds(
     name="Age of a heartbeat at which a tuner counts as gone",
     value=60.0,
-    unit="s",
     source="judgement: it is renewed every few seconds",
     influences="when another tuner may take over a state file",
 )
-BLOCKED_S = Assumption(
+BLOCKED_S = seconds(
     name="Time for which a change that was undone is not made again",
     value=86_400.0,
-    unit="s",
     source="judgement: a change that was wrong today may be right with another profile",
     influences="changes of a running query",
 )
-LEARNING_BATCHES = Assumption(
+LEARNING_BATCHES = batches(
     name="Batches before the first change",
     value=10,
-    unit="batches",
     source="judgement: as many as a change takes to settle",
     influences="changes of a running query",
 )
@@ -66,17 +59,15 @@ OVERDUE_RATIO = Assumption(
     source="judgement: a third as long again is noise, three times as long is a fault",
     influences="when a change is undone",
 )
-WATCHED_S = Assumption(
+WATCHED_S = seconds(
     name="Time over which a watched latency is measured",
     value=300.0,
-    unit="s",
     source="judgement: enough batches for a p99, few enough to follow a change",
     influences="headway watch",
 )
-LOG_ENDED_S = Assumption(
+LOG_ENDED_S = seconds(
     name="Time without a new line after which a log counts as ended",
     value=600.0,
-    unit="s",
     source="judgement: an idle query reports every ten seconds",
     influences="whether headway watch reports a query as silent",
 )
@@ -98,17 +89,15 @@ FOUND_DRIFT_RATIO = Assumption(
     source="judgement: a query that is a fifth slower is worth a new profile",
     influences="headway watch",
 )
-RETRY_AFTER_S = Assumption(
+RETRY_AFTER_S = seconds(
     name="Time for which a change that failed without harm is not made again",
     value=600.0,
-    unit="s",
     source="judgement: by then, the cause (a full cluster or a batch) has gone",
     influences="changes of a running query",
 )
-SHORTEST_CHANGE_S = Assumption(
+SHORTEST_CHANGE_S = seconds(
     name="Minimum time that is allowed for a change",
     value=60.0,
-    unit="s",
     source="judgement: a session starts in less, and so does a pod on a running node",
     influences="when a change is undone",
 )
@@ -119,45 +108,39 @@ MOST_STARTS = Assumption(
     source="judgement: one failure may be due to the machine, two are due to the setting",
     influences="the setting with which a query starts after a crash",
 )
-SILENT_STOP_S = Assumption(
+SILENT_STOP_S = seconds(
     name="Time without a report of a query after which a clean stop is given up",
     value=60.0,
-    unit="s",
     source="judgement: an idle query reports every ten seconds",
     influences="clean stops of a running query",
 )
-DRAINED_WITHIN_S = Assumption(
+DRAINED_WITHIN_S = seconds(
     name="Maximum time for an interrupted batch to run again before a repartitioning",
     value=600.0,
-    unit="s",
     source="judgement: longer than a batch of any query that meets a target",
     influences="repartitioning of a checkpoint",
 )
-STOPS_WITHIN_S = Assumption(
+STOPS_WITHIN_S = seconds(
     name="Maximum time for a query to stop if Spark sets no limit",
     value=60.0,
-    unit="s",
     source="judgement: some stops hang forever; none that ends takes a minute (Spark 4.3)",
     influences="spark.sql.streaming.stopTimeout of tuned queries",
 )
-ANSWERED_WITHIN_S = Assumption(
+ANSWERED_WITHIN_S = seconds(
     name="Maximum time for a supervised application to answer, plus two trigger intervals",
     value=60.0,
-    unit="s",
     source="judgement: twice the time that a session takes to start on a busy machine",
     influences="when a change of a supervised application counts as failed",
 )
-ENDS_WITHIN_S = Assumption(
+ENDS_WITHIN_S = seconds(
     name="Maximum time for a supervised application to end on its own",
     value=120.0,
-    unit="s",
     source="judgement: twice Spark's own limit of a minute",
     influences="when a supervised application is killed",
 )
-ALIVE_WITHIN_S = Assumption(
+ALIVE_WITHIN_S = seconds(
     name="Age of the sign of life at which a supervised application counts as gone",
     value=5.0,
-    unit="s",
     source="judgement: it is renewed four times a second",
     influences="whether another tuner takes over an application that was left running",
 )
@@ -167,10 +150,9 @@ WATCHED_SIZES_RATIO = Assumption(
     source="judgement: a query that needs more than twice as many is planned anew",
     influences="what headway watch recommends if no bounds are given",
 )
-REVERSAL_S = Assumption(
+REVERSAL_S = seconds(
     name="Time within which a step back counts as a reversal",
     value=1800.0,
-    unit="s",
     source="judgement: a change that is undone within half an hour should not have been made",
     influences="figures of headway simulate --policy",
 )

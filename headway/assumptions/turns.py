@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.assumptions import Assumption
+from headway.assumptions import Assumption, batches, seconds
 
 FIRST_SPREAD_RATIO = Assumption(
     name="Prior for the spread of batch durations under a gate",
@@ -10,32 +10,28 @@ FIRST_SPREAD_RATIO = Assumption(
     source="judgement: wide enough for an unknown query",
     influences="slack and leases of the first batches of a query under a gate",
 )
-COMPILED_BATCHES = Assumption(
+COMPILED_BATCHES = batches(
     name="First batches of a query that a gate ignores",
     value=2,
-    unit="batches",
     source="judgement: Spark compiles code that it runs for the first time",
     influences="the batch duration that a gate expects",
 )
-FEWEST_TO_CORRECT = Assumption(
+FEWEST_TO_CORRECT = batches(
     name="Minimum batches to correct a profile by measured durations",
     value=5,
-    unit="batches",
     source="judgement: fewer do not determine a median",
     influences="the batch duration that a gate expects",
 )
-FEWEST_FOR_A_LINE = Assumption(
+FEWEST_FOR_A_LINE = batches(
     name="Minimum batches to fit a line through measured durations",
     value=10,
-    unit="batches",
     source="judgement: fewer do not separate fixed time from time per row",
     influences="the batch duration that a gate expects, and when it sizes itself for queries "
     "without a profile",
 )
-KNOWN_BATCHES = Assumption(
+KNOWN_BATCHES = batches(
     name="Minimum batches of each query with a profile before a gate sizes itself",
     value=5,
-    unit="batches",
     source="judgement: fewer determine neither a mean nor a spread",
     influences="when a gate decides how many queries run at once, and by which policy",
 )
@@ -52,17 +48,15 @@ LEASE_RATIO = Assumption(
     "long",
     influences="when a query that has its turn counts as dead",
 )
-SHORTEST_LEASE_S = Assumption(
+SHORTEST_LEASE_S = seconds(
     name="Minimum lease of a turn",
     value=30.0,
-    unit="s",
     source="judgement: a full garbage collection takes seconds",
     influences="when a query that has its turn counts as dead",
 )
-HEARTBEAT_WITHIN_S = Assumption(
+HEARTBEAT_WITHIN_S = seconds(
     name="Heartbeat timeout of a gate",
     value=5.0,
-    unit="s",
     source="judgement: longer than a pause of a JVM, shorter than the time to an alarm",
     influences="how long queries wait for a gate that has died",
 )
@@ -72,17 +66,15 @@ LONGEST_WAIT_RATIO = Assumption(
     source="judgement: no query starves, and few run before their turn",
     influences="turns under load",
 )
-SHORTEST_LONGEST_WAIT_S = Assumption(
+SHORTEST_LONGEST_WAIT_S = seconds(
     name="Lower bound of the maximum wait of a query",
     value=5.0,
-    unit="s",
     source="judgement: with less, this rule would decide every turn",
     influences="turns under load",
 )
-MEMORY_LOOK_AHEAD_S = Assumption(
+MEMORY_LOOK_AHEAD_S = seconds(
     name="Maximum duration of memory relief",
     value=3.0,
-    unit="s",
     source="Klink (SIGMOD 2021)",
     influences="turns if memory is short (G7)",
 )
@@ -92,17 +84,15 @@ LEAST_GAIN_RATIO = Assumption(
     source="judgement: a smaller gain is not worth another component",
     influences="the verdict of headway schedule",
 )
-SIMULATED_S = Assumption(
+SIMULATED_S = seconds(
     name="Minimum simulated time of a policy",
     value=340.0,
-    unit="s",
     source="judgement: a few hundred batches of typical queries",
     influences="figures of headway schedule",
 )
-SIMULATED_WARM_UP_S = Assumption(
+SIMULATED_WARM_UP_S = seconds(
     name="Warm-up of a simulation",
     value=40.0,
-    unit="s",
     source="judgement: by then, queues have settled",
     influences="figures of headway schedule",
 )
@@ -113,10 +103,9 @@ WINDOWS_SIMULATED = Assumption(
     source="judgement: fewer do not determine a p99",
     influences="simulated time, and thus figures of headway schedule",
 )
-LONGEST_SIMULATED_S = Assumption(
+LONGEST_SIMULATED_S = seconds(
     name="Maximum simulated time of a policy",
     value=2400.0,
-    unit="s",
     source="judgement: takes seconds to compute",
     influences="figures of headway schedule for windows with long slides",
 )

@@ -261,17 +261,17 @@ def _setting_text(then: Locked) -> str:
 
 def _shortfall(setting: JudgedSetting, then: Locked) -> str:
     """What the locked setting misses, how certain that is, and what it carries."""
-    rate = format_rate(setting.rate_per_s)
+    question, rate = setting.question, format_rate(setting.question.rate_per_s)
     if setting.is_over:
         return f"is over capacity at {rate}: stable up to {format_rate(setting.stable_up_to_per_s)}"
-    if setting.limited_to_per_s < setting.rate_per_s:
+    if setting.limited_to_per_s < question.rate_per_s:
         rows = counted(then.max_offsets_per_trigger or 0, "row")
         return (
             f"falls behind at {rate}: its rate limit of {rows} per batch lets through "
             f"{format_rate(setting.limited_to_per_s)}"
         )
-    text = f"would miss {_missed(setting.targets, setting.planned_s)} at {rate}"
-    text += f"; {certainty_text(setting.probability, setting.confidence)}"
+    text = f"would miss {_missed(question.promises, setting.planned_s)} at {rate}"
+    text += f"; {certainty_text(setting.probability, question.confidence)}"
     if setting.max_rate_per_s > 0:
         text += f"; max rate within target {format_rate(setting.max_rate_per_s)}"
     return text

@@ -12,16 +12,10 @@ from headway.emitters import FORMATS
 from headway.sparkconf import render_properties
 from headway.version import __version__
 
-#: Options of output that mean nothing for plans of a kind, and why.
-_OUTPUT_NOT_FOR: Mapping[JobKind, Mapping[str, str]] = {
-    JobKind.QUERY: {},
-    JobKind.ENDING: {},
-    JobKind.DSTREAMS: {},
-    JobKind.REAL_TIME: {},
-    JobKind.PIPELINE: {
-        "verbose": "a plan of a pipeline has no further details",
-        "strict": "not for pipelines",
-    },
+#: Options of output that mean nothing for plans of pipelines, and why.
+_NOT_FOR_PIPELINES = {
+    "verbose": "a plan of a pipeline has no further details",
+    "strict": "not for pipelines",
 }
 #: The likely next command after a plan; that of queries depends on the answer.
 NEXT_STEP: Mapping[JobKind, str] = {
@@ -32,7 +26,7 @@ NEXT_STEP: Mapping[JobKind, str] = {
 
 def refuse_outputs(kind: JobKind, output_format: str) -> None:
     """Refuse options of output that a plan of this kind of job does not have."""
-    for name, why in _OUTPUT_NOT_FOR[kind].items():
+    for name, why in _NOT_FOR_PIPELINES.items() if kind is JobKind.PIPELINE else ():
         refuse(given(name), why)
     formats = ("text", "json", *configuration_formats(kind))
     if output_format not in formats and kind is JobKind.PIPELINE:

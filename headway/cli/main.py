@@ -47,7 +47,7 @@ class LazyGroup(click.Group):
         """The command, imported now."""
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        command = importlib.import_module(f"headway.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 

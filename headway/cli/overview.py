@@ -8,34 +8,31 @@ from collections.abc import Iterator, Mapping
 from headway.cli.terminal import fitted_help
 from headway.errors import EXIT_CODES
 
-# Name -> module that holds the command of the same name, and the line shown in the overview.
+# Each command, which is in the module of its name, with the line shown in the overview.
 COMMANDS = {
-    "demo": ("headway.cli.demo", "Profile, plan and run a real streaming query on this machine."),
-    "profile": ("headway.cli.profile", "Turn Spark event logs into a job profile."),
-    "explore": ("headway.cli.explore", "Profile your query with the most informative runs."),
-    "predict": ("headway.cli.predict", "Predict the latency of a job in another configuration."),
-    "backtest": ("headway.cli.backtest", "Validate predictions against your own logs."),
-    "plan": ("headway.cli.plan", "Find the fewest nodes that meet a latency target."),
-    "explain": ("headway.cli.explain", "Explain a plan: every number with its formula and source."),
-    "report": ("headway.cli.report", "Write a result as one HTML page to share."),
-    "watch": ("headway.cli.watch", "Compare a running query with its prediction."),
-    "tune": ("headway.cli.tune", "Keep a running query within its target, within your bounds."),
-    "diff": ("headway.cli.diff", "Compare two plans, profiles or logs: what changed, and why."),
-    "simulate": ("headway.cli.simulate", "Simulate a plan under a varying rate and outages."),
-    "windows": ("headway.cli.windows", "Predict what sharing overlapping windows would save."),
-    "ordered": ("headway.cli.ordered", "Place heavy keys, and choose partitions under skew."),
-    "emit": ("headway.cli.emit", "Write a plan as configuration for your platform."),
-    "capacity": ("headway.cli.capacity", "Find the cheapest capacity for many jobs."),
-    "schedule": ("headway.cli.schedule", "Decide whether queries should take turns, and how."),
-    "lock": ("headway.cli.lock", "Record plans as the baseline for 'headway check'."),
-    "check": ("headway.cli.check", "Fail a CI build when a target is missed or a cost rises."),
-    "init": ("headway.cli.init", "Create a spec file to start from."),
-    "validate": (
-        "headway.cli.validate",
-        "Check spec files and report every error with its position.",
-    ),
-    "schema": ("headway.cli.schema", "Print the JSON Schema of spec files."),
-    "mcp": ("headway.cli.mcp", "Offer read-only commands as tools to an assistant."),
+    "demo": "Profile, plan and run a real streaming query on this machine.",
+    "profile": "Turn Spark event logs into a job profile.",
+    "explore": "Profile your query with the most informative runs.",
+    "predict": "Predict the latency of a job in another configuration.",
+    "backtest": "Validate predictions against your own logs.",
+    "plan": "Find the fewest nodes that meet a latency target.",
+    "explain": "Explain a plan: every number with its formula and source.",
+    "report": "Write a result as one HTML page to share.",
+    "watch": "Compare a running query with its prediction.",
+    "tune": "Keep a running query within its target, within your bounds.",
+    "diff": "Compare two plans, profiles or logs: what changed, and why.",
+    "simulate": "Simulate a plan under a varying rate and outages.",
+    "windows": "Predict what sharing overlapping windows would save.",
+    "ordered": "Place heavy keys, and choose partitions under skew.",
+    "emit": "Write a plan as configuration for your platform.",
+    "capacity": "Find the cheapest capacity for many jobs.",
+    "schedule": "Decide whether queries should take turns, and how.",
+    "lock": "Record plans as the baseline for 'headway check'.",
+    "check": "Fail a CI build when a target is missed or a cost rises.",
+    "init": "Create a spec file to start from.",
+    "validate": "Check spec files and report every error with its position.",
+    "schema": "Print the JSON Schema of spec files.",
+    "mcp": "Offer read-only commands as tools to an assistant.",
 }
 #: Of ``headway`` itself; their order and texts are those of its declared options.
 OPTIONS = {
@@ -58,8 +55,7 @@ def overview(columns: int) -> str:
     about = textwrap.fill(ABOUT, columns, initial_indent="  ", subsequent_indent="  ")
     lines = [_USAGE, "", about, "", textwrap.indent(EXAMPLES, "  ")]
     exit_codes = {str(int(code)): text for code, text in EXIT_CODES.items()}
-    purposes = {name: purpose for name, (_, purpose) in COMMANDS.items()}
-    for title, texts in (("Options", OPTIONS), ("Commands", purposes), ("Exit codes", exit_codes)):
+    for title, texts in (("Options", OPTIONS), ("Commands", COMMANDS), ("Exit codes", exit_codes)):
         lines += ["", f"{title}:", *_defined(texts, columns)]
     return fitted_help("\n".join(lines))
 

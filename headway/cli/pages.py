@@ -9,9 +9,8 @@ from headway.cli.progress import Progress
 from headway.cli.terminal import remark
 from headway.domain import JobProfile
 from headway.domain.result import Result
-from headway.domain.sheet import Sheet
+from headway.domain.sheet import Section, Sheet
 from headway.formats.text_file import write_text
-from headway.report.profile_sheet import SeenRun
 
 
 def write_page(
@@ -20,7 +19,7 @@ def write_page(
     *,
     profile: JobProfile | str | None = None,
     profile_file: str | None = None,
-    runs: Sequence[SeenRun] = (),
+    runs: Sequence[Section] = (),
 ) -> None:
     """Write a result as an HTML page, and say so."""
     with Progress() as progress:

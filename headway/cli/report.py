@@ -9,7 +9,7 @@ from headway.cli.options import Command, given, refuse
 from headway.cli.outputs import OUTPUT_FILE
 from headway.cli.pages import write_page
 from headway.cli.terminal import suggest
-from headway.report.profile_sheet import SeenRun
+from headway.domain.sheet import Section
 
 
 @click.command("report", cls=Command)
@@ -47,7 +47,7 @@ def command(result: str, output: str, profile: str | None, logs: tuple[str, ...]
         )
         # Batch applications have no runs of a query.
         logs = (result,) if shown.result_kind == "profile" else ()
-    runs: tuple[SeenRun, ...] = ()
+    runs: tuple[Section, ...] = ()
     if logs:
         from headway.api.seen_runs import seen_runs
 

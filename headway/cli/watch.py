@@ -87,8 +87,11 @@ def command(
     from headway.api.watch import watch
 
     if explain is not None:
+        from headway.formats.tuner_files import explained_change
+
         refuse(given(*_OF_WATCHING), "does nothing beside --explain")
-        return _explained(source, explain, as_json)
+        answer(explained_change(Path(source), explain), as_json=as_json)
+        return ExitCode.OK
     if profile_path is None or target is None:
         missing = "--profile" if profile_path is None else "--target"
         raise click.UsageError(f"Missing option '{missing}'.", click.get_current_context())
@@ -116,14 +119,6 @@ def command(
     return _show(watcher, every)
 
 
-def _explained(log: str, number: int, as_json: bool) -> int:
-    """Print why a tuner made a change, and its outcome."""
-    from headway.formats.tuner_files import explained_change
-
-    answer(explained_change(Path(log), number), as_json=as_json)
-    return ExitCode.OK
-
-
 def _follow(watcher: Watcher, every_s: float, as_json: bool, prometheus: bool) -> int:
     """A text per look, one below the other."""
     while True:
@@ -148,16 +143,16 @@ def _show(watcher: Watcher, every_s: float) -> int:
 
 
 def _text(look: Look, as_json: bool, prometheus: bool, *, one_line: bool = False) -> str:
-    from headway.api.results import as_data, as_text
+    from headway.api.results import as_data, as_text, figures_of
     from headway.formats.as_json import json_text
-    from headway.report.watched import look_json, look_prometheus
+    from headway.report.watched import look_prometheus
 
     if prometheus:
         return look_prometheus(look)
     if not as_json:
         return as_text(look)
     # Programs that follow a query need no words at every look.
-    return json.dumps(look_json(look), allow_nan=False) if one_line else json_text(as_data(look))
+    return json.dumps(figures_of(look), allow_nan=False) if one_line else json_text(as_data(look))
 
 
 def _exit_code(look: Look, strict: bool) -> int:

@@ -22,7 +22,7 @@ from headway.formats.as_json import json_text, plan_json
 from headway.formats.text_file import write_text
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.profiler.work_folder import work_folder
-from headway.report.comparison import ComparisonRow, comparison_sections
+from headway.report.comparison import Comparison, compared, comparison_sections
 from headway.report.page import origin_rows, sheet_page
 from headway.report.sheet_text import sheet_text, text_of_sections
 from headway.report.stream import stream_sheet
@@ -112,7 +112,7 @@ class DemoOutcome:
     profile: JobProfile
     predictions: Mapping[str, Prediction]
     plans: tuple[StreamAnswer, ...]
-    comparisons: tuple[ComparisonRow, ...]
+    comparisons: tuple[Comparison, ...]
     measured: MeasuredRun
     promise_kept: bool
     was_busy: bool = False
@@ -166,7 +166,7 @@ def run_demo(
         if not plan.feasible:
             raise HeadwayError(f"{_TOO_SLOW}: {'; '.join(plan.binding)}")
         _write_plan(folder, plan)
-        comparisons: list[ComparisonRow] = []
+        comparisons: list[Comparison] = []
         if length.predicted_s:
             comparisons.extend(
                 _compared(run(name, setting, run_s=length.predicted_s), setting, predictions[name])
@@ -305,13 +305,9 @@ def _plans(profile: JobProfile, *, is_busy: bool) -> list[StreamAnswer]:
 
 def _compared(
     measured: MeasuredRun, setting: Setting, prediction: Prediction, label: str = ""
-) -> ComparisonRow:
+) -> Comparison:
     assert prediction.tuple_latency is not None, "only stable settings are compared"
-    return ComparisonRow(
-        label=f"{label}{setting}",
-        predicted=prediction.tuple_latency,
-        measured=measured.tuple_latency,
-    )
+    return compared(f"{label}{setting}", prediction.tuple_latency, measured.tuple_latency)
 
 
 def _write_plan(folder: Path, plan: StreamAnswer) -> None:
@@ -326,7 +322,7 @@ def _write_plan(folder: Path, plan: StreamAnswer) -> None:
 
 
 def _write_comparison(
-    folder: Path, profile: JobProfile, plan: StreamAnswer, comparisons: Sequence[ComparisonRow]
+    folder: Path, profile: JobProfile, plan: StreamAnswer, comparisons: Sequence[Comparison]
 ) -> None:
     text = text_of_sections(comparison_sections(comparisons))
     write_text(folder / "comparison.txt", text + "\n", label="the comparison")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from headway.assumptions.planning import MINUTES_AFTER_START, SAME_AFTER_START_RATIO
 from headway.domain import AfterStart, Configuration, JobProfile, Metric, Target
 from headway.errors import InputError, argument
+from headway.models.arrays import Array
 from headway.models.job.restart import restart_at, start_again
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
@@ -41,15 +41,6 @@ def for_fresh_jvm(profile: JobProfile) -> JobProfile:
         drift=replace(profile.drift, exponent=0.0, driver_exponent=0.0),
         warm_up=replace(warm_up, points=()),
     )
-
-
-class _Batch(NamedTuple):
-    """A simulated batch: start and duration, and the waits of its last and its first row [s]."""
-
-    start_s: float
-    duration_s: float
-    least_wait_s: float
-    most_wait_s: float
 
 
 def after_start(setting: Candidates, configuration: Configuration, planned_s: float) -> AfterStart:
@@ -99,25 +90,23 @@ def _minutes(
     profile, target = setting.question.profile, setting.question.target
     batches = _simulated_batches(profile, configuration, factor)
     unseen_s = factor * setting.promised().after_commit_s
-    steady_s = _statistic_s(target, [_steady(profile, configuration, factor)], unseen_s)
-    return batches[0].duration_s, [
+    duration_s, most_wait_s = _steady_s(profile, configuration, factor)
+    steady_s = _statistic_s(target, np.array([[0.0, duration_s, 0.0, most_wait_s]]), unseen_s)
+    return float(batches[0, 1]), [
         warm_s + max(_statistic_s(target, minute_batches, unseen_s) - steady_s, 0.0)
         for minute_batches in _by_minute(batches)
     ]
 
 
-def _by_minute(batches: Sequence[_Batch]) -> Iterator[Sequence[_Batch]]:
+def _by_minute(batches: Array) -> Iterator[Array]:
     """The batches that start in each minute; if none does, the running one."""
-    first, last = batches[0], batches[-1]
-    end_s = min(
-        last.start_s + last.duration_s, first.start_s + MINUTES_AFTER_START.value * _MINUTE_S
-    )
-    for minute in range(math.ceil((end_s - first.start_s) / _MINUTE_S)):
-        begin_s = first.start_s + minute * _MINUTE_S
-        minute_batches = [
-            batch for batch in batches if begin_s <= batch.start_s < begin_s + _MINUTE_S
-        ]
-        yield minute_batches or [max(batch for batch in batches if batch.start_s < begin_s)]
+    start_s, duration_s = batches[:, 0], batches[:, 1]
+    first_s = float(start_s[0])
+    end_s = min(start_s[-1] + duration_s[-1], first_s + MINUTES_AFTER_START.value * _MINUTE_S)
+    for minute in range(math.ceil((end_s - first_s) / _MINUTE_S)):
+        begin_s = first_s + minute * _MINUTE_S
+        minute_batches = batches[(start_s >= begin_s) & (start_s < begin_s + _MINUTE_S)]
+        yield minute_batches if len(minute_batches) else batches[start_s < begin_s][-1:]
 
 
 def _shown_minutes(by_minute_s: list[float], planned_s: float, holds_from: int) -> list[float]:
@@ -143,56 +132,54 @@ def _why_unavailable(profile: JobProfile) -> str:
     )
 
 
-def _simulated_batches(
-    profile: JobProfile, configuration: Configuration, factor: float
-) -> list[_Batch]:
+def _simulated_batches(profile: JobProfile, configuration: Configuration, factor: float) -> Array:
     """Batches from the first on, at an even rate; the first has the rows of a usual interval.
 
-    Rows that accumulated while the query was down are not included: see `catch_up`.
+    A row for each: its start, its duration, and the waits of its last and its first row [s]. What
+    accumulated while the query was down is not included: see `catch_up`.
     """
     model = duration_model(profile, *configuration.size)
     rate_per_s, trigger_s = profile.arrivals.rate_per_s, configuration.trigger_s
     longest_s = (configuration.max_offsets_per_trigger or math.inf) / rate_per_s
     warm_up = profile.warm_up
     assert warm_up is not None  # others are not reported
-    begun_s, extra_s = warm_up.start_age_s, _longer_s(profile, configuration, factor)
-    read_until_s = begun_s - _steady(profile, configuration, factor).most_wait_s
-    batches: list[_Batch] = []
+    begun_s = warm_up.start_age_s
+    steady_s, most_wait_s = _steady_s(profile, configuration, factor)
+    # The first batch takes longer than its rows do, and loads its state: (Z2).
+    start = start_again(
+        profile,
+        num_slots=configuration.num_slots,
+        partitions=configuration.shuffle_partitions,
+        interval_s=max(trigger_s, steady_s),
+        batch_rows=rate_per_s * most_wait_s,
+    )
+    extra_s = 0.0 if start is None else float(start.longer_s)
+    read_until_s = begun_s - most_wait_s
+    batches: list[tuple[float, ...]] = []
     end_s = begun_s + MINUTES_AFTER_START.value * _MINUTE_S
     while begun_s < end_s and len(batches) < _MOST_BATCHES:
         until_s = min(begun_s, read_until_s + longest_s)
         mean_s = float(model.mean_s(rate_per_s * (until_s - read_until_s)))
         duration_s = factor * (_slower_ratio(profile, begun_s) * mean_s + extra_s)
-        batches.append(_Batch(begun_s, duration_s, begun_s - until_s, begun_s - read_until_s))
+        batches.append((begun_s, duration_s, begun_s - until_s, begun_s - read_until_s))
         grid_s = trigger_s * (math.floor(begun_s / trigger_s) + 1.0) if trigger_s else 0.0
         begun_s, read_until_s, extra_s = max(begun_s + duration_s, grid_s), until_s, 0.0
-    return batches
+    return np.array(batches)
 
 
-def _longer_s(profile: JobProfile, configuration: Configuration, factor: float) -> float:
-    """How much longer the first batch takes than its rows do, loading its state: (Z2)."""
-    steady = _steady(profile, configuration, factor)
-    start = start_again(
-        profile,
-        num_slots=configuration.num_slots,
-        partitions=configuration.shuffle_partitions,
-        interval_s=max(configuration.trigger_s, steady.duration_s),
-        batch_rows=profile.arrivals.rate_per_s * steady.most_wait_s,
-    )
-    return 0.0 if start is None else float(start.longer_s)
-
-
-def _steady(profile: JobProfile, configuration: Configuration, factor: float) -> _Batch:
-    """A batch once the JVM is warm."""
+def _steady_s(
+    profile: JobProfile, configuration: Configuration, factor: float
+) -> tuple[float, float]:
+    """Duration of a batch once the JVM is warm, and the time in which its rows arrive [s]."""
     model = duration_model(profile, *configuration.size)
     rate_per_s = profile.arrivals.rate_per_s
     rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s, factor))
-    return _Batch(0.0, factor * float(model.mean_s(rows)), 0.0, rows / rate_per_s)
+    return factor * float(model.mean_s(rows)), rows / rate_per_s
 
 
-def _statistic_s(target: Target, batches: Sequence[_Batch], unseen_s: float) -> float:
+def _statistic_s(target: Target, batches: Array, unseen_s: float) -> float:
     """The target's statistic over the rows of some batches, or over the batches [s]."""
-    duration_s, least_wait_s, most_wait_s = np.array([batch[1:] for batch in batches]).T
+    _, duration_s, least_wait_s, most_wait_s = batches.T
     if target.metric is Metric.BATCH:
         if target.quantile is None:
             return float(duration_s.mean())

@@ -16,7 +16,6 @@ from headway.domain import (
     JobProfile,
     LevelTime,
     MemoryPlan,
-    Objective,
     PlannedDurations,
     PlannedRate,
     StageTerm,
@@ -24,7 +23,6 @@ from headway.domain import (
 )
 from headway.domain.configuration import idle_cores
 from headway.domain.driver import PlannedDriver
-from headway.domain.question import Checkpoint
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.declared import figures_at
 from headway.models.job.driver_load import driver_cores, driver_work, planned_driver
@@ -32,12 +30,13 @@ from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
 from headway.planner.bill import planned_writes
 from headway.planner.candidates import Candidates
-from headway.planner.checkpoint import changes_from_today, settings_of_query
+from headway.planner.checkpoint import changes_from_today, profiled_values_of_query, when_applied
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.memory import memory_plan, overhead_bytes
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import Offer, reserve_findings
 from headway.planner.rate_limit import RateLimit
+from headway.planner.spark_settings import planned_settings
 from headway.planner.switches import changes_of_switches, settings_of_switches
 from headway.sparkconf import KNOBS, query_options, resource_settings, spark_conf
 from headway.sparkconf.conflicts import DRIVER_CORES_KEY, DRIVER_HEAP_KEY
@@ -57,19 +56,16 @@ def plan_fields(
     setting: Candidates,
     explained: ExplainedSetting,
     *,
-    objective: Objective,
-    checkpoint: Checkpoint | None,
     refused: tuple[str, ...],
     findings: Iterable[Finding],
-    limit: RateLimit | None = None,
+    limit: RateLimit | Finding | None = None,
 ) -> dict[str, Any]:
     """The plan of a setting, feasible or not, by its fields, without those that explain it.
 
-    ``findings`` are those of the search, ``limit`` the rate limit of the setting.
+    ``findings`` are those of the search, ``limit`` its rate limit, or why it has none.
     """
     question, configuration = offer.question, explained.configuration
     profile = question.profile
-    limit = limit or RateLimit()
     expected = figures_at(profile, 0.0)
     # Growth is a finding about the plan, which has it once.
     prediction = predict(replace(expected, growth=None), configuration, profile.arrivals)
@@ -81,7 +77,7 @@ def plan_fields(
     if configuration.task_cpus != profile.baseline.task_cpus:
         # Even if it is Spark's default, since the job may still be submitted with another number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
-    options = query_options(configuration, limit.option)
+    options = query_options(configuration, limit[1] if isinstance(limit, tuple) else {})
     changes = changes_from_today(profile, configuration, conf) + changes_of_switches(offer)
     switch_conf, switch_options = settings_of_switches(offer)
     conf, options = conf | switch_conf, options | switch_options
@@ -96,7 +92,7 @@ def plan_fields(
         findings=(
             *findings,
             *_resource_findings(offer, memory, configuration),
-            *([] if limit.finding is None else [limit.finding]),
+            *([limit] if isinstance(limit, Finding) else []),
             *(finding for finding in prediction.findings if finding.code.is_of_profile),
         ),
         changes=changes,
@@ -104,11 +100,16 @@ def plan_fields(
         query_options=options,
         confidence=question.confidence,
         also=question.also,
-        objective=objective,
+        objective=question.objective,
         node_type=offer.node_type,
         cost_per_hour=question.space.cost_per_hour(explained.nodes),
         refused_node_types=refused,
-        settings=settings_of_query(profile, {**conf, **options}, checkpoint),
+        settings=planned_settings(
+            {**conf, **options},
+            profiled_values_of_query(profile),
+            lambda knob: when_applied(knob, profile),
+            keeps_checkpoint=question.checkpoint == "existing",
+        ),
         memory=memory,
         budget_per_hour=offer.budget_per_hour,
         durations=_durations(profile, configuration, planned_ratio),

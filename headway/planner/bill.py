@@ -42,10 +42,10 @@ def bill_per_hour(settings: Candidates) -> Array:
     """
     question = settings.question
     nodes_per_hour = settings.nodes * (question.space.cost_per_hour(1) or 0.0)
-    charges = question.charges
-    if charges is None or charges.price.is_free:
+    store_price = question.store_price
+    if store_price is None or store_price.is_free:
         return np.asarray(nodes_per_hour)
-    written, price = _written(settings), price_of_job(question.profile, charges.price)
+    written, price = _written(settings), price_of_job(question.profile, store_price)
     requests_per_hour = written.batches_per_hour * written.per_batch(Files.requests, price)
     bills_per_hour = nodes_per_hour + requests_per_hour * price.price_per_write
     if written.kept_bytes is not None:
@@ -61,9 +61,9 @@ def within_limits(settings: Candidates, bills_per_hour: Array | None = None) -> 
     question, is_within = settings.question, np.ones(len(settings), dtype=bool)
     if not len(settings):
         return is_within
-    if question.charges is not None and question.charges.budget_per_hour is not None:
+    if math.isfinite(question.most_bill_per_hour):
         bills = bill_per_hour(settings) if bills_per_hour is None else bills_per_hour
-        is_within &= bills <= question.charges.budget_per_hour * _ROUNDED_RATIO
+        is_within &= bills <= question.most_bill_per_hour * _ROUNDED_RATIO
     if math.isfinite(question.most_files_per_hour):
         is_within &= files_per_hour(settings) <= question.most_files_per_hour * _ROUNDED_RATIO
     return is_within
@@ -90,7 +90,7 @@ def files_per_hour(settings: Candidates, *, most_often: bool = False) -> Array:
 
 def planned_writes(setting: Candidates) -> PlannedWrites:
     """Files, requests and space of one setting that is stable: theory.md (F2)-(F6)."""
-    charges, written = setting.question.charges, _written(setting)
+    store_price, written = setting.question.store_price, _written(setting)
     batches_per_hour = float(written.batches_per_hour[0])
     of_checkpoint = float(written.checkpoint.total[0])
     of_sink = None if written.sink is None else float(written.sink.total[0])
@@ -105,9 +105,9 @@ def planned_writes(setting: Candidates) -> PlannedWrites:
         if written.sink_log_bytes_per_day is None
         else float(written.sink_log_bytes_per_day[0]),
     )
-    if charges is None:
+    if store_price is None:
         return writes
-    price = price_of_job(setting.question.profile, charges.price)
+    price = price_of_job(setting.question.profile, store_price)
     requests_per_hour, lists_per_hour = (
         batches_per_hour * float(written.per_batch(count, price)[0])
         for count in (Files.requests, Files.lists)

@@ -12,16 +12,14 @@ from headway.domain import (
     Change,
     Configuration,
     JobProfile,
-    PlannedSetting,
 )
-from headway.domain.question import Checkpoint
 from headway.errors import InputError, argument
 from headway.planner.candidates import all_candidates
 from headway.planner.fewest import fewest_nodes
 from headway.planner.noise_free import lowest_latency
 from headway.planner.profiled_memory import before_words, same_value
 from headway.planner.question import Question
-from headway.planner.spark_settings import planned_settings, profiled_values
+from headway.planner.spark_settings import profiled_values
 from headway.sparkconf import KNOBS, Knob, applies_when, knob_of
 from headway.units import counted, format_duration, spark_trigger_text
 
@@ -39,15 +37,9 @@ def pinned_partitions(profile: JobProfile) -> int | None:
     return profile.pins.state_partitions or profile.todays_partitions
 
 
-def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
-    """The question with what the checkpoint fixes.
-
-    Raises InputError if the requested shuffle partitions differ from those of an existing
-    checkpoint, or if those are unknown.
-    """
-    if checkpoint == "new":
-        return replace(question, starts_anew=True)
-    if checkpoint is None:
+def held_by_checkpoint(question: Question) -> Question:
+    """The question with what its checkpoint fixes; an InputError if the space contradicts it."""
+    if question.checkpoint != "existing":
         return question
     profile, partitions = question.profile, question.space.shuffle_partitions
     if (
@@ -72,15 +64,13 @@ def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
     return replace(question, space=replace(question.space, shuffle_partitions=pinned))
 
 
-def new_checkpoint_advice(
-    checkpoint: Checkpoint | None, question: Question, nodes: int, latency_s: float
-) -> Iterator[Advice]:
+def new_checkpoint_advice(question: Question, nodes: int, latency_s: float) -> Iterator[Advice]:
     """Gain of a new checkpoint, or of repartitioning the existing one offline, if it is worthwhile.
 
     The existing one fixes the shuffle partitions of the question, which was planned with ``nodes``
     (the maximum if it is infeasible) and a latency.
     """
-    if checkpoint != "existing" or pinned_partitions(question.profile) is None:
+    if question.checkpoint != "existing" or pinned_partitions(question.profile) is None:
         return
     free = replace(question, space=replace(question.space, shuffle_partitions=None))
     bounded = replace(free, space=replace(free.space, max_nodes=nodes))
@@ -101,18 +91,6 @@ def new_checkpoint_advice(
     yield Advice(text=text, latency_s=best_s)
 
 
-def settings_of_query(
-    profile: JobProfile, conf: Mapping[str, str], checkpoint: Checkpoint | None
-) -> tuple[PlannedSetting, ...]:
-    """Every setting of the plan of a query, and every option, with when it applies to it."""
-    return planned_settings(
-        conf,
-        _profiled_values(profile),
-        lambda knob: when_applied(knob, profile),
-        keeps_checkpoint=checkpoint == "existing",
-    )
-
-
 def changes_from_today(
     profile: JobProfile, planned: Configuration, spark_conf: Mapping[str, str]
 ) -> tuple[Change, ...]:
@@ -130,7 +108,7 @@ def changes_from_today(
         if before != after:
             before_text = _in_words(name, before, "not recorded")
             texts.append((knob, before_text, _in_words(name, after, "none")))
-    profiled = _profiled_values(profile)
+    profiled = profiled_values_of_query(profile)
     for key, value in spark_conf.items():
         knob = knob_of(key)
         if not (hasattr(today, knob.setting) or same_value(key, profiled.get(key), value)):
@@ -141,7 +119,7 @@ def changes_from_today(
     )
 
 
-def _profiled_values(profile: JobProfile) -> dict[str, str]:
+def profiled_values_of_query(profile: JobProfile) -> dict[str, str]:
     """Values of a plan's keys in the profiled run, also of those that only a query has."""
     if profile.provenance == "declared":
         return {}

@@ -82,7 +82,7 @@ class Buy:
         """Cost per hour of the nodes, and of write requests if priced; None without prices."""
         question = self.offer.question
         cost_per_hour = question.space.cost_per_hour(self.nodes)
-        if cost_per_hour is None or question.charges is None:
+        if cost_per_hour is None or question.store_price is None:
             return cost_per_hour
         return float(bill_per_hour(self.setting)[0])
 
@@ -142,10 +142,9 @@ def _most_preferred(best: Candidates) -> Candidates:
     roomy = best.take(is_roomy)
     roomy = _preferring(roomy, (roomy.trigger_s == 0) | _keeps_to_trigger(roomy))
     costs_checkpoint = roomy.partitions != question.profile.todays_partitions
-    if question.starts_anew:
+    if question.checkpoint == "new":
         costs_checkpoint = np.zeros_like(costs_checkpoint)
-    is_billed = question.charges is not None and question.charges.are_minimised
-    bill = bill_per_hour(roomy) if is_billed else np.zeros(len(roomy))
+    bill = bill_per_hour(roomy) if question.minimises_bill else np.zeros(len(roomy))
     order = np.lexsort((roomy.partitions, -roomy.trigger_s, costs_checkpoint, bill))
     return roomy.take(order[:1])
 
@@ -206,9 +205,9 @@ def as_fast_as_possible(setting: ExplainedSetting) -> Iterator[Advice]:
         f"10% longer batches would make the latency {0.1 * _gain(fastest):.0%} longer instead of "
         f"{0.1 * _gain(planned):.0%}"
     )
-    if question.charges is not None and question.charges.price.price_per_write:
+    if question.store_price is not None and question.store_price.price_per_write:
         bills = [float(bill_per_hour(settings)[0]) for settings in (fastest, planned)]
-        currency = question.charges.price.currency
+        currency = question.store_price.currency
         then, now = (format_money(bill * HOURS_PER_MONTH, currency=currency) for bill in bills)
         text += f"; the bill would be {then} per month instead of {now}"
     yield Advice(text=text, latency_s=fastest_s)

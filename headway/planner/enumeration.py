@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -63,55 +63,43 @@ class Offered(Protocol[SizedOut]):
         """The nearest size if no number of nodes meets the targets."""
 
 
-class Enumerated(NamedTuple, Generic[Sized]):
-    """The chosen offer, by its index, its size, and what was found for fewer nodes."""
-
-    place: int
-    size: Sized
-    fewest: Fewest
-
-    @property
-    def feasible(self) -> bool:
-        """Whether the size meets every target."""
-        return self.fewest.nodes is not None
-
-
-def enumerated(offers: Sequence[Offered[Sized]], objective: Objective) -> Enumerated[Sized]:
+def enumerated(offers: Sequence[Offered[Sized]], objective: Objective) -> tuple[int, Sized, Fewest]:
     """The best size of one or more offers for the objective; if none is feasible, the nearest one.
 
-    Each offer has its own fewest nodes; the objective decides between them: theory.md (P11).
+    Before it the index of its offer, behind it what was found for fewer nodes. Each offer has its
+    own fewest nodes; the objective decides between them: theory.md (P11).
     """
     all_fewest = [offer.fewest() for offer in offers]
     feasible = _best_feasible(offers, all_fewest, objective)
     if feasible is not None:
         return feasible
     missed = [
-        Enumerated(index, offer.nearest(), fewest)
+        (index, offer.nearest(), fewest)
         for index, (offer, fewest) in enumerate(zip(offers, all_fewest, strict=True))
     ]
     # Of those over capacity, the one with the most room.
-    return min(missed, key=lambda choice: (choice.size.planned_s, -offers[choice.place].most_slots))
+    return min(missed, key=lambda choice: (choice[1].planned_s, -offers[choice[0]].most_slots))
 
 
 def enumerated_if_feasible(
     offers: Sequence[Offered[Sized]], objective: Objective
-) -> Enumerated[Sized] | None:
+) -> tuple[int, Sized, Fewest] | None:
     """The same, or None if none is feasible, which is quicker than finding the nearest one."""
     return _best_feasible(offers, [offer.fewest() for offer in offers], objective)
 
 
 def _best_feasible(
     offers: Sequence[Offered[Sized]], all_fewest: Sequence[Fewest], objective: Objective
-) -> Enumerated[Sized] | None:
+) -> tuple[int, Sized, Fewest] | None:
     feasible = [
-        Enumerated(index, offer.size(fewest.nodes, objective), fewest)
+        (index, offer.size(fewest.nodes, objective), fewest)
         for index, (offer, fewest) in enumerate(zip(offers, all_fewest, strict=True))
         if fewest.nodes is not None
     ]
     if not feasible:
         return None
-    best = best_of([choice.size for choice in feasible], objective)
-    return next(choice for choice in feasible if choice.size is best)
+    best = best_of([size for _, size, _ in feasible], objective)
+    return next(choice for choice in feasible if choice[1] is best)
 
 
 def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
@@ -134,10 +122,7 @@ def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
 def require_prices(
     objective: Objective, node_types: Sequence[NodeType], budget_per_hour: float | None
 ) -> None:
-    """Refuse an objective or a budget for which a node type lacks its price.
-
-    Raises InputError, which names what needs the prices, and the node types without one.
-    """
+    """Refuse an objective or a budget for which a node type lacks its price."""
     needs = (
         f"{argument('objective')} cost"
         if objective is Objective.COST

@@ -19,7 +19,7 @@ from headway.domain.configuration import task_slots
 from headway.lazy_classes import dataclass
 from headway.models.job.rocksdb_memory import rocksdb_memory
 from headway.planner.profiled_memory import ProfiledMemory, profiled_memory, state_in_rocksdb
-from headway.planner.space import NodeSpace
+from headway.planner.space import SearchSpace
 from headway.sparkconf.container import usual_overhead_bytes
 from headway.units import parse_size_bytes
 
@@ -76,7 +76,7 @@ def beside_heap_bytes(application: Application, heap_bytes: int) -> int:
     return overhead + (profiled.python_bytes or 0) + profiled.off_heap_bytes
 
 
-def memory_need(profile: JobProfile, space: NodeSpace, executors: int) -> MemoryNeed:
+def memory_need(profile: JobProfile, space: SearchSpace, executors: int) -> MemoryNeed:
     """Memory need of an executor, from measurements; no heap if no peak or state is recorded.
 
     The profile has the peaks of tasks and heap, and the state, which ``executors`` share; the space
@@ -120,7 +120,7 @@ def memory_need(profile: JobProfile, space: NodeSpace, executors: int) -> Memory
     )
 
 
-def _heap_parts(profile: JobProfile, space: NodeSpace, executors: int) -> dict[str, int]:
+def _heap_parts(profile: JobProfile, space: SearchSpace, executors: int) -> dict[str, int]:
     """What an executor has on its heap, with the headroom; nothing if nothing is known."""
     memory, baseline = profile.memory, profile.baseline
     state_bytes = -(-heap_state_bytes(profile) // executors)
@@ -167,7 +167,7 @@ def overhead_bytes(
     return usual_overhead_bytes(heap_bytes, overhead_ratio) + native_bytes
 
 
-def least_heap_bytes(profile: JobProfile, need: MemoryNeed, space: NodeSpace) -> int:
+def least_heap_bytes(profile: JobProfile, need: MemoryNeed, space: SearchSpace) -> int:
     """The minimum heap of an executor in a plan, in whole MiB [bytes].
 
     It is the measured need, and at least the heap that the executor ran with. A measurement lowers
@@ -183,7 +183,7 @@ def least_heap_bytes(profile: JobProfile, need: MemoryNeed, space: NodeSpace) ->
     return _whole_mib(max(measured_bytes, profiled.heap_bytes))
 
 
-def memory_plan(profile: JobProfile, space: NodeSpace, executors: int) -> MemoryPlan | None:
+def memory_plan(profile: JobProfile, space: SearchSpace, executors: int) -> MemoryPlan | None:
     """The memory of an executor; None if neither measurement, node type nor user determines it.
 
     A node's memory is given to its executors, up to the heap beyond which pointers get larger.
@@ -237,7 +237,7 @@ def _reason(
     return f"{profiled.heap_words}; more than needed, but not lowered"
 
 
-def fewest_nodes_by_memory(profile: JobProfile, space: NodeSpace) -> int | None:
+def fewest_nodes_by_memory(profile: JobProfile, space: SearchSpace) -> int | None:
     """The fewest nodes whose executors have enough memory; None if no number has.
 
     State is shared by all executors, so each needs less with more nodes. A heap that is fixed holds
@@ -258,13 +258,13 @@ def fewest_nodes_by_memory(profile: JobProfile, space: NodeSpace) -> int | None:
     return bisect_left(range(1, space.max_nodes), True, key=fits) + 1
 
 
-def _room_bytes(space: NodeSpace) -> int | None:
+def _room_bytes(space: SearchSpace) -> int | None:
     """Memory of a node for each executor; None if unknown [bytes]."""
     memory_bytes = None if space.node_type is None else space.node_type.memory_bytes
     return None if memory_bytes is None else memory_bytes // space.executors_per_node
 
 
-def needed_container_bytes(profile: JobProfile, space: NodeSpace, executors: int) -> int:
+def needed_container_bytes(profile: JobProfile, space: SearchSpace, executors: int) -> int:
     """The minimum container size for an executor [bytes]."""
     need = memory_need(profile, space, executors)
     return need.container_bytes(least_heap_bytes(profile, need, space))

@@ -128,11 +128,7 @@ def window_shift_s(profile: JobProfile) -> float:
 
 
 def require_predictable(profile: JobProfile, promise: Promise) -> None:
-    """Reject a target on windows if the profile has none, or lacks information about them.
-
-    Also rejects a burst that is not above the planned rate. Raises InputError, which names the
-    target and what is missing.
-    """
+    """Reject a target on windows of which the profile says too little, and too low a burst."""
     burst, rate_per_s = burst_of(promise), profile.arrivals.rate_per_s
     if burst is not None and burst.rate_per_s <= rate_per_s:
         raise InputError(

@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from headway.domain import Burst, CatchUp, DuringBurst, JobProfile, Metric, Promise, Target
+from headway.domain import (
+    Burst,
+    CatchUp,
+    DuringBurst,
+    JobProfile,
+    Metric,
+    Objective,
+    Promise,
+    Target,
+)
+from headway.domain.question import Checkpoint
 from headway.domain.switches import Switch
 from headway.domain.writes import StorePrice
 from headway.lazy_classes import dataclass
@@ -19,27 +29,15 @@ _ANY_LATENCY = Target(metric=Metric.TUPLE, quantile=None, limit_s=NO_LIMIT_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Charges:
-    """What write requests cost, and what the bill may be.
-
-    ``budget_per_hour`` is for nodes and requests together, None without one; ``are_minimised`` says
-    whether the lowest bill is sought.
-    """
-
-    price: StorePrice
-    budget_per_hour: float | None = None
-    are_minimised: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One question to the search; the profile carries the arrivals that are planned for.
 
     Declared figures in it are at the end of their ranges for the confidence. ``also`` are further
-    targets; a setting meets the question if it meets all of them. If the query ``starts_anew``,
-    without its checkpoint, today's partitions are not preferred. ``charges`` are None if the
-    price of requests is unknown, ``retention_s`` how long the source keeps rows if that is given. A
-    setting may write ``most_files_per_hour``. ``allowed`` are the switches that a plan may turn.
+    targets; a setting meets the question if it meets all of them. ``checkpoint`` is what the query
+    starts from; with a new one, today's partitions are not preferred. ``store_price`` is what write
+    requests cost, if known; the bill of nodes and requests is then ``most_bill_per_hour`` at most.
+    ``retention_s`` is how long the source keeps rows if that is given. A setting may write
+    ``most_files_per_hour``. ``allowed`` are the switches that a plan may turn.
     """
 
     profile: JobProfile
@@ -47,8 +45,10 @@ class Question:
     space: SearchSpace
     confidence: float
     also: tuple[Promise, ...] = ()
-    starts_anew: bool = False
-    charges: Charges | None = None
+    objective: Objective = Objective.NODES
+    checkpoint: Checkpoint | None = None
+    store_price: StorePrice | None = None
+    most_bill_per_hour: float = math.inf
     retention_s: float | None = None
     most_files_per_hour: float = math.inf
     allowed: tuple[Switch, ...] = ()
@@ -78,7 +78,13 @@ class Question:
 
     def of_alone(self, promise: Promise) -> Question:
         """The same job and space with one target only, whatever is written and what that costs."""
-        lax = replace(self, also=(), charges=None, most_files_per_hour=math.inf)
+        lax = replace(
+            self,
+            also=(),
+            store_price=None,
+            most_bill_per_hour=math.inf,
+            most_files_per_hour=math.inf,
+        )
         if isinstance(promise, Target):
             return replace(lax, target=promise)
         return replace(lax, target=_ANY_LATENCY, also=(promise,))
@@ -87,6 +93,11 @@ class Question:
     def latency_targets(self) -> tuple[Target, ...]:
         """The first target, and all further targets on latency."""
         return (self.target, *(promise for promise in self.also if isinstance(promise, Target)))
+
+    @property
+    def minimises_bill(self) -> bool:
+        """Whether the lowest bill of nodes and requests is sought."""
+        return self.objective is Objective.COST and self.store_price is not None
 
     @property
     def has_windows(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from typing import TypeAlias
 
 from headway.assumptions.planning import (
     FARTHEST_LIMIT_RATIO,
@@ -12,31 +12,24 @@ from headway.assumptions.planning import (
     LEAST_LIMIT_RATIO,
 )
 from headway.domain import Z90, CatchUp, Finding, FindingCode, JobProfile, Metric
-from headway.lazy_classes import dataclass
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
 from headway.planner.recovery import limited_recovery_s, start_after_outage
 from headway.sparkconf import Counts, ReaderLimit, reader_limit
 
+RateLimit: TypeAlias = tuple[int, Mapping[str, str]]
+"""The maximum number of rows of a batch, and the reader's option for it."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateLimit:
-    """The maximum number of rows of a batch, the reader's option for it, and findings.
 
-    If the source has no such option, there is no limit: ``rows`` is None.
+def planned_rate_limit(setting: Candidates) -> RateLimit | Finding | None:
+    """The rate limit of one setting, or why its source has no option for one: theory.md (P22).
+
+    None if every limit would leave too little capacity.
     """
-
-    rows: int | None = None
-    option: Mapping[str, str] = field(default_factory=dict)
-    finding: Finding | None = None
-
-
-def planned_rate_limit(setting: Candidates) -> RateLimit:
-    """The rate limit of one setting, as an option of the job's source: theory.md (P22)."""
     rows, profile = largest_batch_in_time(setting), setting.question.profile
     if rows is None:
-        return RateLimit()
+        return None
     reference_rows = (
         profile.rows_per_batch_range[1] if profile.declared is None else _settled_rows(setting)
     )
@@ -51,7 +44,7 @@ def planned_rate_limit(setting: Candidates) -> RateLimit:
     return _option_of_source(setting, rows)
 
 
-def _option_of_source(setting: Candidates, rows: int) -> RateLimit:
+def _option_of_source(setting: Candidates, rows: int) -> RateLimit | Finding:
     profile = setting.question.profile
     sources = profile.shape.sources
     if len(sources) != 1:
@@ -61,7 +54,7 @@ def _option_of_source(setting: Candidates, rows: int) -> RateLimit:
     if limit.key is None:
         return _no_limit(FindingCode.RATE_LIMIT_NOT_OFFERED, rows, why=limit.why_none)
     if limit.counts is Counts.ROWS:
-        return RateLimit(rows=rows, option={limit.key: str(rows)})
+        return rows, {limit.key: str(rows)}
     if limit.counts.of_files:
         return _limit_in_files(setting, limit, rows)
     partitions = _source_partitions(profile)
@@ -74,19 +67,17 @@ def _option_of_source(setting: Candidates, rows: int) -> RateLimit:
             {"num_source_partitions": partitions},
             source=limit.source,
         )
-    return RateLimit(rows=partition_rows * partitions, option={limit.key: str(partition_rows)})
+    return partition_rows * partitions, {limit.key: str(partition_rows)}
 
 
 def _no_limit(
     code: FindingCode, rows: int, numbers: Mapping[str, float] | None = None, **names: str
-) -> RateLimit:
-    """No rate limit, and why."""
-    return RateLimit(
-        finding=Finding(code=code, numbers={"batch_rows": rows, **(numbers or {})}, names=names)
-    )
+) -> Finding:
+    """Why there is no rate limit."""
+    return Finding(code=code, numbers={"batch_rows": rows, **(numbers or {})}, names=names)
 
 
-def _limit_in_files(setting: Candidates, limit: ReaderLimit, rows: int) -> RateLimit:
+def _limit_in_files(setting: Candidates, limit: ReaderLimit, rows: int) -> RateLimit | Finding:
     """In files of the mean profiled size, or in their bytes: theory.md (P22)."""
     arrivals = setting.question.profile.observed_arrivals
     if arrivals is None or not arrivals.file_mean_rows or not arrivals.file_mean_bytes:
@@ -100,7 +91,7 @@ def _limit_in_files(setting: Candidates, limit: ReaderLimit, rows: int) -> RateL
     option_value = num_files
     if limit.counts is Counts.BYTES:
         option_value = math.floor(num_files * arrivals.file_mean_bytes)
-    return RateLimit(rows=whole_file_rows, option={limit.key or "": str(option_value)})
+    return whole_file_rows, {limit.key or "": str(option_value)}
 
 
 def largest_batch_in_time(setting: Candidates) -> int | None:

@@ -35,10 +35,7 @@ def start_after_outage(
     factor: Numeric,
     usual_rows: Numeric,
 ) -> StartAgain:
-    """The start of the application after an outage, with the state of usual batches (Z2).
-
-    ``size`` are its task slots and shuffle partitions.
-    """
+    """The start of the application after an outage, with the state of usual batches (Z2)."""
     num_slots, partitions = (np.asarray(count, dtype=np.float64) for count in size)
     start = start_again(
         profile,
@@ -59,10 +56,7 @@ def recovery_after_outage_s(
     factor: Numeric,
     outage_s: float,
 ) -> Array:
-    """Time from the end of an outage until batches of a job are back to their usual size [s].
-
-    ``size`` are its task slots and shuffle partitions: theory.md (P8), (Z2).
-    """
+    """Time from the end of an outage until batches are back to their usual size [s]: (P8), (Z2)."""
     usual_rows = settled_batch_rows(model, rate_per_s, trigger_s, factor)
     start = start_after_outage(profile, model, size, trigger_s, factor, usual_rows)
     return recovery_s(model, rate_per_s, trigger_s, factor, outage_s, usual_rows, start)

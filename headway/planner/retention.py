@@ -15,10 +15,7 @@ _STEPS = 60
 
 
 def require_rows_kept(promises: Iterable[Promise], retention_s: float | None) -> None:
-    """Refuse a target on an outage that is as long as the source keeps rows.
-
-    Raises InputError if some rows of an outage are deleted before it ends, whatever is planned.
-    """
+    """Refuse a target on an outage that is as long as the source keeps rows."""
     for outage_s in _outages_s(promises):
         if retention_s is not None and outage_s >= retention_s:
             raise InputError(

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from headway.assumptions.planning import CONFIDENCE
 from headway.domain import (
-    Arrivals,
     JobProfile,
     NodeType,
     Objective,
@@ -20,15 +18,13 @@ from headway.domain import (
 )
 from headway.domain.later import later, with_changes
 from headway.domain.question import Checkpoint
-from headway.domain.switches import Switch
-from headway.domain.writes import StorePrice
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.answer import in_short
 from headway.planner.bill import within_limits
 from headway.planner.candidates import Candidates, all_candidates
-from headway.planner.checkpoint import held_by
+from headway.planner.checkpoint import held_by_checkpoint
 from headway.planner.choice import Buy, cheapest, chosen_setting
 from headway.planner.enumeration import (
     Fewest,
@@ -42,7 +38,7 @@ from headway.planner.fewest import fewest_nodes
 from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
 from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
-from headway.planner.question import Charges, Question, burst_of
+from headway.planner.question import Question, burst_of
 from headway.planner.retention import require_rows_kept
 from headway.planner.space import SearchSpace
 from headway.planner.state_growth import with_full_join
@@ -50,57 +46,35 @@ from headway.planner.switches import turned_offers
 
 
 def plan(
-    profile: JobProfile,
-    arrivals: Arrivals,
-    target: Target,
-    space: SearchSpace,
+    question: Question,
     *,
-    confidence: float = CONFIDENCE.value,
-    further_targets: Sequence[Promise] = (),
-    objective: Objective = Objective.NODES,
     node_types: Sequence[NodeType] = (),
     cores_per_executor: int | None = None,
     budget_per_hour: float | None = None,
-    checkpoint: Checkpoint | None = None,
-    store_price: StorePrice | None = None,
-    retention_s: float | None = None,
-    most_files_per_hour: float = math.inf,
-    allowed: Sequence[Switch] = (),
     relaxation: bool = False,
     from_start: bool = False,
     rate_ratios: Sequence[float] = (),
 ) -> StreamAnswer:
     """The fewest nodes, lowest cost or lowest latency that meet the targets, and the setting.
 
-    The first ``target`` is on tuple latency, window latency or batch duration, and ``space`` is
-    what may be bought and set; most options are those of :func:`headway.plan`. ``node_types`` are
-    available instead of the executors of the space. ``budget_per_hour`` limits the cost of all
-    nodes, and of write requests if their ``store_price`` is known, which are part of the cost then.
-    ``from_start`` plans with batch durations that remain those of a fresh JVM. The plan shows what
-    other rates need, at ``rate_ratios`` times that of the arrivals. An infeasible one contains the
-    nearest setting, and what would have to change. Raises InputError if a target is on windows that
-    are not in the profile, the question is contradictory, no node type has room for an executor, or
-    rows of an outage are not kept.
+    The space of the question is what may be bought and set. ``node_types`` are available instead of
+    its executors. ``budget_per_hour`` limits the cost of all nodes, and of write requests if their
+    price is known, which are part of the cost then. ``from_start`` plans with batch durations that
+    remain those of a fresh JVM. The plan shows what other rates need, at ``rate_ratios`` times that
+    of the arrivals. An infeasible one contains the nearest setting, and what would have to change.
+    Raises InputError if a target is on windows that are not in the profile, the question is
+    contradictory, no node type has room for an executor, or rows of an outage are not kept.
 
     theory.md (P4)-(P14), (P33). Every setting with fewer nodes is compared with the target, or
     ruled out by a bound that noise can only worsen. While batches grow, a plan holds until a date
     (P31), or none is feasible (P27).
     """
+    objective, rate_per_s = question.objective, question.rate_per_s
+    if question.store_price is not None and budget_per_hour is not None:
+        question = replace(question, most_bill_per_hour=budget_per_hour)
 
     def offered(job: JobProfile) -> tuple[list[Offer], tuple[str, ...]]:
-        question = replace(
-            question_of(job, target, space, confidence, further_targets, checkpoint),
-            retention_s=retention_s,
-            most_files_per_hour=most_files_per_hour,
-            allowed=tuple(allowed),
-        )
-        if store_price is not None:
-            charges = Charges(
-                price=store_price,
-                budget_per_hour=budget_per_hour,
-                are_minimised=objective is Objective.COST,
-            )
-            question = replace(question, charges=charges)
+        of_job = checked(replace(question, profile=job))
         require_prices(objective, node_types, budget_per_hour)
         offers_for = partial(
             offers_of,
@@ -108,51 +82,49 @@ def plan(
             cores_per_executor=cores_per_executor,
             budget_per_hour=budget_per_hour,
         )
-        offers, refused = offers_for(question)
-        return turned_offers(question, offers, checkpoint, offers_for), refused
+        offers, refused = offers_for(of_job)
+        return turned_offers(of_job, offers, offers_for), refused
 
     def planned(job: JobProfile) -> tuple[StreamAnswer, Question]:
         offers, refused = offered(job)
-        enumeration = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
-        buy, fewest = enumeration.size, enumeration.fewest
-        question = buy.offer.question
+        _, buy, fewest = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
+        of_buy = buy.offer.question
         if relaxation:
             from headway.planner.relaxation import relaxed_nodes
 
-            relaxed = replace(fewest.optimality, relaxed_nodes=relaxed_nodes(question))
+            relaxed = replace(fewest.optimality, relaxed_nodes=relaxed_nodes(of_buy))
             fewest = fewest._replace(optimality=relaxed)
-        if enumeration.feasible:
-            return settled_on(buy, fewest.optimality, objective, checkpoint, refused), question
-        return nearest_there_is(buy, fewest, offers, objective, checkpoint, refused), question
+        if fewest.nodes is not None:
+            return settled_on(buy, fewest.optimality, refused), of_buy
+        return nearest_there_is(buy, fewest, offers, refused), of_buy
 
-    require_rows_kept(further_targets, retention_s)
-    job = replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals)
-    job = with_full_join(job)
+    require_rows_kept(question.also, question.retention_s)
+    job = with_full_join(for_fresh_jvm(question.profile) if from_start else question.profile)
     if job.growth is not None and job.growth.is_foreseeable:
-        answer, question = planned(with_growth_ahead(job))
-        lasting = until_a_date(answer, question) if answer.feasible else None
+        answer, of_answer = planned(with_growth_ahead(job))
+        lasting = until_a_date(answer, of_answer) if answer.feasible else None
         if lasting is not None:
             return lasting
-    answer, question = planned(job)
+    answer, of_answer = planned(job)
     if job.growth is not None:
-        return while_growing(answer, job.growth, question)
+        return while_growing(answer, job.growth, of_answer)
 
-    def at_rate(rate_per_s: float) -> PlannedRate:
-        offers, _ = offered(replace(job, arrivals=replace(arrivals, rate_per_s=rate_per_s)))
-        enumeration = enumerated_if_feasible([_OfQuery(offer=offer) for offer in offers], objective)
-        if enumeration is None:
-            return PlannedRate(rate_per_s=rate_per_s)
-        optimality = enumeration.fewest.optimality
-        return in_short(settled_on(enumeration.size, optimality, objective, checkpoint, ()))
+    def at_rate(other_per_s: float) -> PlannedRate:
+        offers, _ = offered(replace(job, arrivals=replace(job.arrivals, rate_per_s=other_per_s)))
+        best = enumerated_if_feasible([_OfQuery(offer=offer) for offer in offers], objective)
+        if best is None:
+            return PlannedRate(rate_per_s=other_per_s)
+        _, buy, fewest = best
+        return in_short(settled_on(buy, fewest.optimality, ()))
 
     def rates() -> tuple[PlannedRate, ...]:
-        bursts = filter(None, map(burst_of, further_targets))
+        bursts = filter(None, map(burst_of, question.also))
         below_per_s = min((burst.rate_per_s for burst in bursts), default=math.inf)
         planned_rate = in_short(answer)
         return tuple(
-            planned_rate if rate_per_s == arrivals.rate_per_s else at_rate(rate_per_s)
-            for rate_per_s in _round_rates(arrivals.rate_per_s, rate_ratios)
-            if rate_per_s < below_per_s
+            planned_rate if other_per_s == rate_per_s else at_rate(other_per_s)
+            for other_per_s in _round_rates(rate_per_s, rate_ratios)
+            if other_per_s < below_per_s
         )
 
     return with_changes(answer, rates=later(rates)) if rate_ratios else answer
@@ -171,22 +143,30 @@ def question_of(
     further_targets: Sequence[Promise] = (),
     checkpoint: Checkpoint | None = None,
 ) -> Question:
-    """The question of a plan, before there is an offer; with the same parameters as `plan`.
+    """The question of a plan, before there is an offer, as `checked`."""
+    return checked(
+        Question(
+            profile=profile,
+            target=target,
+            also=tuple(further_targets),
+            space=space,
+            confidence=confidence,
+            checkpoint=checkpoint,
+        )
+    )
+
+
+def checked(question: Question) -> Question:
+    """A question whose declared figures are in the middle of their ranges, made ready to plan.
 
     Raises InputError if the profile is insufficient for a target at its rate, the checkpoint
     contradicts the space, or stages run on executors of their own.
     """
-    _require_executors_of_one_kind(profile)
-    question = Question(
-        profile=profile,
-        target=target,
-        also=tuple(further_targets),
-        space=space,
-        confidence=confidence,
-    ).at_confidence(confidence)
-    for promise in (question.target, *question.also):
+    _require_executors_of_one_kind(question.profile)
+    question = question.at_confidence(question.confidence)
+    for promise in question.promises:
         require_predictable(question.profile, promise)
-    return held_by(question, checkpoint)
+    return held_by_checkpoint(question)
 
 
 def _require_executors_of_one_kind(profile: JobProfile) -> None:
@@ -221,11 +201,11 @@ class _OfQuery:
 
     def size(self, fewest: int, objective: Objective) -> Buy:
         question = self.offer.question
-        if objective is Objective.COST and question.charges is not None:
+        if question.minimises_bill:
             return cheapest(self.offer, fewest)
         if objective is not Objective.LATENCY:
             # The bill depends on the setting, which is then searched once.
-            sought = None if question.charges is None else chosen_at(question, fewest)
+            sought = None if question.store_price is None else chosen_at(question, fewest)
             return Buy(offer=self.offer, nodes=fewest, sought=sought)
         fastest = self.nearest()
         if (

@@ -13,16 +13,17 @@ from headway.limits import MOST_INT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSpace:
+class SearchSpace:
     """Nodes of a type, or without one those that a question describes, and their executors.
 
     ``min_nodes`` are needed for instance for their memory. ``task_cpus`` are the cores that a task
     occupies, and ``tasks_per_executor`` the most tasks at once on an executor, if something other
     than cores limits them. The heap is ``executor_memory_bytes``, used as given; None leaves it to
     the plan, or to Spark. With ``lower_memory`` a plan may give an executor less than it ran with,
-    down to the measured need.
+    down to the measured need. Of a query, ``shuffle_partitions`` and ``trigger_s`` may be fixed,
+    for instance by an existing checkpoint; None is free.
 
-    >>> NodeSpace(max_nodes=3, executors_per_node=2, cores_per_executor=4).num_slots(2)
+    >>> SearchSpace(max_nodes=3, executors_per_node=2, cores_per_executor=4).num_slots(2)
     16
     """
 
@@ -35,6 +36,24 @@ class NodeSpace:
     node_type: NodeType | None = None
     executor_memory_bytes: int | None = None
     lower_memory: bool = False
+    shuffle_partitions: int | None = None
+    trigger_s: float | None = None
+
+    def __post_init__(self) -> None:
+        counts = ("max_nodes", "min_nodes", "executors_per_node", "cores_per_executor")
+        require_count(MOST_INT, **{name: getattr(self, name) for name in counts})
+        if not 0 < self.task_cpus <= self.cores_per_executor:
+            raise ValueError(
+                f"task_cpus is {self.task_cpus}, cores_per_executor {self.cores_per_executor}"
+            )
+        if self.min_nodes > self.max_nodes:
+            raise ValueError(f"min_nodes is {self.min_nodes}, max_nodes {self.max_nodes}")
+        if self.shuffle_partitions is not None:
+            require_count(MOST_INT, shuffle_partitions=self.shuffle_partitions)
+        if self.trigger_s is not None and not 0 <= self.trigger_s < math.inf:
+            raise ValueError(
+                f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) or more"
+            )
 
     @property
     def core_speed_ratio(self) -> float:
@@ -54,34 +73,6 @@ class NodeSpace:
             self.task_cpus,
             self.tasks_per_executor,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchSpace(NodeSpace):
-    """Limits of the search for a setting of a query.
-
-    ``shuffle_partitions`` and ``trigger_s`` are fixed, for instance by an existing checkpoint; None
-    is free.
-    """
-
-    shuffle_partitions: int | None = None
-    trigger_s: float | None = None
-
-    def __post_init__(self) -> None:
-        counts = ("max_nodes", "min_nodes", "executors_per_node", "cores_per_executor")
-        require_count(MOST_INT, **{name: getattr(self, name) for name in counts})
-        if not 0 < self.task_cpus <= self.cores_per_executor:
-            raise ValueError(
-                f"task_cpus is {self.task_cpus}, cores_per_executor {self.cores_per_executor}"
-            )
-        if self.min_nodes > self.max_nodes:
-            raise ValueError(f"min_nodes is {self.min_nodes}, max_nodes {self.max_nodes}")
-        if self.shuffle_partitions is not None:
-            require_count(MOST_INT, shuffle_partitions=self.shuffle_partitions)
-        if self.trigger_s is not None and not 0 <= self.trigger_s < math.inf:
-            raise ValueError(
-                f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) or more"
-            )
 
     def partition_choices(self, profile: JobProfile, nodes: int) -> tuple[int, ...]:
         """Shuffle partitions to try: powers of two, multiples of the slots, and today's."""

@@ -11,13 +11,13 @@ from headway.planner.profiled_memory import (
     profiled_sizes,
     same_value,
 )
-from headway.planner.space import NodeSpace
+from headway.planner.space import SearchSpace
 from headway.sparkconf import KNOBS, Knob, knob_of, resource_settings
 from headway.sparkconf.reader_limits import STREAMING_KEYS
 from headway.units import spark_memory_text
 
 
-def executor_conf(profile: Job, executors: int, space: NodeSpace) -> dict[str, str]:
+def executor_conf(profile: Job, executors: int, space: SearchSpace) -> dict[str, str]:
     """Keys of the executors of a job that ends, or of DStreams.
 
     They have what the recorded run set besides their heap and cores. Cores per task are left out if

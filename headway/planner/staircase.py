@@ -32,17 +32,9 @@ class Staircase:
     misses them. The rates in between are searched for the last one that it sustains. So each
     answer is the first sufficient count, as if all smaller counts had been tried at exactly that
     rate. For targets on windows and limits of files, one rate implies nothing for another, so each
-    is tried on its own.
+    is tried on its own. The rate of the question itself does not matter. To search rates together
+    is quicker, so those that will be asked for may be given before: ``foreseen_per_s``.
 
-    Parameters
-    ----------
-    question : Question
-        The promises and the space; its own rate does not matter.
-    foreseen_per_s : iterable of float
-        Rates that will be asked for: to search them together is quicker. [records/s]
-
-    Notes
-    -----
     theory.md (P4), (P5), (P7), (P9): a setting that meets the targets at a rate meets them at all
     lower ones. The last rate that a count sustains is thus the maximum over its settings. It is
     searched with the setting that is best by moments, from the rate that these and the counts
@@ -87,7 +79,7 @@ class Staircase:
         self._one_rate_tells_of_others = (
             not question.has_windows
             and math.isinf(question.most_files_per_hour)
-            and question.charges is None
+            and question.store_price is None
         )
 
     def fewest_nodes(self, rates_per_s: Sequence[float]) -> tuple[int, ...] | None:

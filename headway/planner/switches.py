@@ -69,9 +69,7 @@ def variants(
             yield switches, with_switches
 
 
-def turned_offers(
-    question: Question, offers: Sequence[Offer], checkpoint: Checkpoint | None, offers_of: OffersOf
-) -> list[Offer]:
+def turned_offers(question: Question, offers: Sequence[Offer], offers_of: OffersOf) -> list[Offer]:
     """The offers of a job, then those with switches turned, the fewest switches first: (P33)."""
     if not question.allowed:
         return list(offers)
@@ -81,7 +79,7 @@ def turned_offers(
         return replace(offer, switches=switches, unturned=unturned)
 
     all_offers = list(map(with_unturned, offers))
-    metric = question.target.metric
+    metric, checkpoint = question.target.metric, question.checkpoint
     for switches, job in variants(question.profile, question.allowed, checkpoint, metric):
         # A job with switches turned may need memory that no node has.
         with contextlib.suppress(InputError):
@@ -208,9 +206,7 @@ def _expected_gain_s(profile: JobProfile, job: TurnedJob) -> float:
     return float(before.mean_s(rows) - duration_model(job.expected, *size).mean_s(rows))
 
 
-def findings_of_switches(
-    offer: Offer, explained: ExplainedSetting, checkpoint: Checkpoint | None
-) -> Iterator[Finding]:
+def findings_of_switches(offer: Offer, explained: ExplainedSetting) -> Iterator[Finding]:
     """What became of each allowed switch: turned, with the gain of all, or why it was not."""
     before, question = offer.unturned, offer.question
     if before is None:
@@ -231,7 +227,7 @@ def findings_of_switches(
     for switch in dict.fromkeys(question.allowed):
         if switch in offer.switches:
             continue
-        job = _candidate(before, switch, checkpoint, question.target.metric)
+        job = _candidate(before, switch, question.checkpoint, question.target.metric)
         yield Finding(
             code=FindingCode.SWITCH_NOT_TURNED,
             numbers={} if isinstance(job, str) else {"gain_s": _expected_gain_s(before, job)},

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from headway.digits import number_at, rank_of, rounded_up
-from headway.domain import Advice, Configuration, Promise, Target, Verdict
+from headway.domain import Advice, Configuration, Target, Verdict
 from headway.lazy_classes import dataclass
 from headway.models.job.calibration import of_runs_and_fit, spread_ratio
 from headway.models.job.capacity import Capacity, sustainable_rate_per_s
@@ -124,28 +124,21 @@ def _spread_ratio(setting: Candidates) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedSetting:
-    """A setting under a question.
+    """A setting under a ``question``.
 
     ``planned_s`` has the value of each target at the confidence of the question, infinite if no
     latency can be quoted; ``stable_up_to_per_s`` is without the rate limit, as is ``is_over``,
     whether the rate is surely too high; ``limited_to_per_s`` is what the rate limit lets through.
     """
 
-    targets: tuple[Promise, ...]
+    question: Question
     planned_s: tuple[float, ...]
     met: bool
     probability: float
-    confidence: float
-    rate_per_s: float
     stable_up_to_per_s: float
     is_over: bool
     limited_to_per_s: float
     max_rate_per_s: float
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict at the confidence of the question."""
-        return Verdict.of(self.probability, self.confidence)
 
 
 def judged_setting(question: Question, configuration: Configuration) -> JudgedSetting:
@@ -166,15 +159,13 @@ def judged_setting(question: Question, configuration: Configuration) -> JudgedSe
     )
     met = passes_limit and setting.certified_excess(rate_per_s) <= 0.0
     return JudgedSetting(
-        targets=question.promises,
+        question=question,
         planned_s=tuple(
             float(setting.promised_latency_s(promise, rate_per_s)[0])
             for promise in question.promises
         ),
         met=met,
         probability=kept_probability(setting) if passes_limit else 0.0,
-        confidence=question.confidence,
-        rate_per_s=rate_per_s,
         stable_up_to_per_s=capacity.stable_up_to_per_s,
         is_over=capacity.is_over,
         limited_to_per_s=limited_to_per_s,

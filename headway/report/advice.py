@@ -162,12 +162,10 @@ def _outcome(answer: StreamAnswer) -> str:
 def exploration_json(exploration: Explored) -> dict[str, object]:
     """The same for machines, with the plan."""
     return {
-        "schema": "headway.explored/v1",
-        "headline": exploration_sheet(exploration).headline,
         "folder": str(exploration.folder),
         "num_runs": exploration.num_runs,
         "spent_s": exploration.spent_s,
-        "width_ratio": exploration.width_ratio if math.isfinite(exploration.width_ratio) else None,
+        "width_ratio": exploration.width_ratio,
         "answered": exploration.is_answered,
         "plan": plan_json(exploration.plan),
     }

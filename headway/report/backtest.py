@@ -10,7 +10,7 @@ from headway.formats.as_json import prediction_json
 from headway.formats.codec import data_of
 from headway.redaction import one_line
 from headway.report.charts import Chart, dot_charts
-from headway.report.comparison import ComparisonRow
+from headway.report.comparison import compared
 from headway.units import counted, format_duration, format_rate
 
 _HEAD = (
@@ -65,11 +65,7 @@ def backtest_sheet(backtest: Backtest) -> Sheet:
 def _charts(backtest: Backtest) -> tuple[Chart, ...]:
     return dot_charts(
         [
-            ComparisonRow(
-                label=one_line(run.label),
-                predicted=run.prediction.tuple_latency,
-                measured=run.observed_latency,
-            )
+            compared(one_line(run.label), run.prediction.tuple_latency, run.observed_latency)
             for run in backtest.runs[:_MOST_CHARTS]
             if run.prediction.tuple_latency is not None
         ]
@@ -80,8 +76,6 @@ def backtest_json(backtest: Backtest) -> dict[str, object]:
     """A backtest as data for :func:`headway.formats.as_json.json_text`."""
     num_held, num_intervals = backtest.intervals_held
     return {
-        "schema": "headway.backtest/v1",
-        "headline": backtest_headline(backtest),
         "rule": backtest.rule,
         "median_error_mean": backtest.median_error_ratio("mean"),
         "median_error_p99": backtest.median_error_ratio("p99"),

@@ -37,6 +37,7 @@ _SOURCES = {
 
 def batch_explanation_text(plan: BatchAnswer) -> str:
     """The plan explained, as lines of at most 100 columns."""
+    table, legend = run_time_sections(plan)
     return sections_text(
         ("Answer", _answer(plan)),
         ("Declared costs", _declared(plan)),
@@ -45,16 +46,11 @@ def batch_explanation_text(plan: BatchAnswer) -> str:
         ("Where the run time comes from", _run_time(plan)),
         ("Uncertainty", _uncertainty(plan)),
         ("Assumptions", assumption_lines(plan)),
-        ("Run time by nodes", _by_nodes(plan)),
+        ("Run time by nodes", [*section_lines(table)[1:], *section_lines(legend)]),
         ("Settings, and when they apply", settings_lines(plan)),
         ("Other improvements", paragraphs(*(advice.text for advice in plan.advice))),
         ("Rejected node types", paragraphs(*plan.refused_node_types)),
     )
-
-
-def _by_nodes(plan: BatchAnswer) -> list[str]:
-    table, legend = run_time_sections(plan)
-    return [*section_lines(table)[1:], *section_lines(legend)]
 
 
 def _answer(plan: BatchAnswer) -> list[str]:

@@ -223,12 +223,7 @@ def _why_not_served(answer: Capacity, name: str) -> str:
 
 
 def _job_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
-    """Where each served job runs, the most expensive first.
-
-    The cost is that of nodes and requests; if any job pays for requests, a column has that part.
-    The last one, if it is known of any job, is the probability that the job meets its targets in
-    its busiest hour.
-    """
+    """Where each served job runs, the most expensive first."""
     costs, fees = plan.cost_by_job + plan.fees_by_job, plan.fees_by_job
     for job_index in np.argsort(-costs, kind="stable").tolist():
         name, supply_index = answer.fleet.jobs[job_index], int(plan.supply_of[job_index])

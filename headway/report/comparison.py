@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from headway.domain import Interval, LatencyDistribution
 from headway.domain.sheet import Section
@@ -46,42 +47,39 @@ class ComparedFigure:
         return f"{interval_text(self.interval90_s)}, {'inside' if self.is_inside else 'outside'}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonRow:
+Comparison: TypeAlias = tuple[str, tuple[ComparedFigure, ...]]
+"""The name of a latency, and its statistics."""
+
+
+def compared(
+    label: str, predicted: LatencyDistribution, measured: LatencyDistribution
+) -> Comparison:
     """One latency, predicted and measured.
 
     >>> guess = LatencyDistribution(mean_s=1.1, p50_s=1.0, p95_s=1.8, p99_s=2.2)
     >>> truth = LatencyDistribution(mean_s=1.0, p50_s=1.0, p95_s=2.0, p99_s=2.0)
-    >>> row = ComparisonRow(label="tuple latency", predicted=guess, measured=truth)
-    >>> [figure.error_text for figure in row.figures]
+    >>> _, figures = compared("tuple latency", guess, truth)
+    >>> [figure.error_text for figure in figures]
     ['+10%', '+0.0%', '-10%', '+10%']
     """
-
-    label: str
-    predicted: LatencyDistribution
-    measured: LatencyDistribution
-
-    @property
-    def figures(self) -> tuple[ComparedFigure, ...]:
-        """Mean, p50, p95 and p99."""
-        return tuple(
-            ComparedFigure(
-                statistic=statistic,
-                predicted_s=predicted_s,
-                measured_s=self.measured.statistics_s[statistic],
-                interval90_s=self.predicted.intervals90_s.get(statistic),
-            )
-            for statistic, predicted_s in self.predicted.statistics_s.items()
+    return label, tuple(
+        ComparedFigure(
+            statistic=statistic,
+            predicted_s=predicted_s,
+            measured_s=measured.statistics_s[statistic],
+            interval90_s=predicted.intervals90_s.get(statistic),
         )
+        for statistic, predicted_s in predicted.statistics_s.items()
+    )
 
 
 def comparison_sections(
-    rows: Sequence[ComparisonRow], *, statistics: Collection[str] = _STATISTICS
+    comparisons: Sequence[Comparison], *, statistics: Collection[str] = _STATISTICS
 ) -> tuple[Section, ...]:
     """A table for each comparison, with some or all statistics, and what the words mean."""
     tables = [
         Section(
-            title=row.label,
+            title=label,
             head=("", "predicted", "measured", "error", "90% interval"),
             rows=tuple(
                 (
@@ -91,12 +89,12 @@ def comparison_sections(
                     figure.error_text,
                     figure.interval_text,
                 )
-                for figure in row.figures
+                for figure in figures
                 if figure.statistic in statistics
             ),
             right=(1, 2, 3),
         )
-        for row in rows
+        for label, figures in comparisons
     ]
     meaning = (
         "error: predicted over measured, minus one; inside: the interval contains the measured "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headway.digits import format_money
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
-from headway.planner.explain.difference import Difference, Figure, Unit
+from headway.planner.explain.difference import Difference, Figure
 from headway.report.wording import APPLIES, percent
 from headway.units import counted, format_duration, format_rate
 
@@ -17,8 +17,6 @@ def difference_json(difference: Difference) -> dict[str, object]:
     before, after = difference.names
     feasible = difference.feasible or (None, None)
     return {
-        "schema": "headway.diff/v1",
-        "headline": headline(difference),
         "kind": difference.kind,
         "same": difference.is_none,
         "before": {"name": before, "feasible": feasible[0]},
@@ -119,15 +117,15 @@ def _time(difference: Difference) -> str:
 def _figure(difference: Difference, figure: Figure, value: float | None) -> str:
     if value is None:
         return "-"
-    if figure.unit is Unit.SECONDS:
+    if figure.unit == "s":
         return format_duration(value)
-    if figure.unit is Unit.PER_S:
+    if figure.unit == "rows/s":
         return format_rate(value) if value > 0 else "none"
-    if figure.unit is Unit.SHARE:
+    if figure.unit == "share":
         return percent(value)
-    if figure.unit is Unit.COUNT:
+    if figure.unit == "count":
         return f"{value:,.0f}"
-    if figure.unit is Unit.PER_HOUR:
+    if figure.unit == "per hour":
         return f"{value:,.0f} {figure.unit}"
     return f"{format_money(value, currency=difference.currency)} {figure.unit}"
 

@@ -25,8 +25,9 @@ def driver_section(driver: PlannedDriver | None) -> Section:
     """
     if driver is None:
         return Section()
+    busy = f"{percent(driver.utilization_ratio)} of {counted(driver.cores, 'core')}"
     rows = (
-        ("utilisation", _utilization_text(driver)),
+        ("utilisation", busy),
         ("heap", spark_memory_text(driver.heap_bytes)),
         ("such queries that saturate it", _knee_text(driver)),
     )
@@ -56,10 +57,6 @@ def driver_text(driver: PlannedDriver) -> str:
         f"{busy[:1].upper()}{busy[1:]}{short}: set {settings}. {_knee_text(driver)} such queries "
         "saturate it."
     )
-
-
-def _utilization_text(driver: PlannedDriver) -> str:
-    return f"{percent(driver.utilization_ratio)} of {counted(driver.cores, 'core')}"
 
 
 def _knee_text(driver: PlannedDriver) -> str:

@@ -6,15 +6,24 @@ import json
 import math
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from operator import attrgetter
 
 from markupsafe import Markup
 
 from headway.domain import JobProfile, Metric, Prediction
 from headway.domain.sheet import Section
-from headway.report.charts import Chart, place_percent
-from headway.report.feasibility import partitions_map, trigger_map
-from headway.report.line_charts import Axes, LineChart
-from headway.report.what_if import SHARES, Grid, Question, grid_of, is_over, shares_of, upper_s
+from headway.report.charts import Axes, Chart, LineChart, place_percent
+from headway.report.what_if import (
+    SHARES,
+    Grid,
+    Question,
+    grid_of,
+    is_over,
+    predicted_at,
+    shares_of,
+    upper_s,
+)
 from headway.report.wording import percent, setting_text, trigger_text
 from headway.units import HOURS_PER_MONTH, format_duration, format_rate
 
@@ -22,6 +31,10 @@ _STATISTICS = ("mean", "p50", "p95", "p99")
 _SAME_WITHIN = 0.01
 _TOP_OF_TARGET = 2.5  # the rate chart shows this many times the limit
 _TARGET_STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
+_PARTITIONS = (1, 2, 4, 8, 16, 32, 64, 128, 200)
+_CORES = (1, 2, 4, 8, 16)
+_MOST_ROWS = 7
+_place_of = attrgetter("num_slots", "cores_per_executor", "shuffle_partitions", "trigger_s")
 
 
 def evidence_of(
@@ -51,7 +64,7 @@ def evidence_of(
         Section(
             title="feasible configurations",
             texts=(meaning,),
-            charts=(trigger_map(question, grid), partitions_map(question, profile)),
+            charts=(_trigger_map(question, grid), _partitions_map(question, profile)),
         ),
     )
 
@@ -208,3 +221,73 @@ def _numbers(question: Question, prediction: Prediction) -> list[object]:
 def _short(value: float) -> float | None:
     """Four digits: far more precise than the one per cent that a reader may rely on."""
     return float(f"{value:.4g}") if math.isfinite(value) else None
+
+
+def _trigger_map(question: Question, grid: Grid) -> Chart:
+    """Trigger interval by nodes at the requested rate."""
+    rate_index = grid.rates_per_s.index(question.rate_per_s)
+    rows = [
+        (trigger_text(trigger_s), [grid.at(count, trigger_s)[rate_index] for count in grid.nodes])
+        for trigger_s in grid.triggers_s
+    ]
+    return _setting_map(question, "trigger interval", rows, "nodes", grid.nodes)
+
+
+def _partitions_map(question: Question, profile: JobProfile) -> Chart:
+    """Shuffle partitions by cores per executor at the requested rate."""
+    base = replace(question.configuration, max_offsets_per_trigger=None)
+    cores = [count for count in _around(_CORES, base.cores_per_executor) if count >= base.task_cpus]
+    rows = []
+    for parts in _around(_PARTITIONS, base.shuffle_partitions):
+        settings = [
+            replace(base, shuffle_partitions=parts, cores_per_executor=count) for count in cores
+        ]
+        row = [predicted_at(profile, setting, question.rate_per_s) for setting in settings]
+        rows.append((f"{parts:,}", row))
+    return _setting_map(question, "shuffle partitions", rows, "cores per executor", cores)
+
+
+def _around(values: Sequence[int], center: int) -> list[int]:
+    """The values nearest to a given one, which is included."""
+    nearest_first = sorted({*values, center}, key=lambda value: abs(math.log2(value / center)))
+    return sorted(nearest_first[:_MOST_ROWS])
+
+
+def _setting_map(
+    question: Question,
+    row_name: str,
+    rows: Sequence[tuple[str, Sequence[Prediction]]],
+    column_name: str,
+    columns: Sequence[int],
+) -> Chart:
+    """A table of configurations by two settings: which meet the target, and the one in question."""
+    rate = format_rate(question.rate_per_s)
+    return {
+        "form": "setting_map",
+        "caption": f"{row_name.capitalize()} by {column_name} at {rate}",
+        "row_name": row_name,
+        "column_name": column_name,
+        "columns": [f"{count:,}" for count in columns],
+        "rows": [
+            (label, [_cell(question, prediction) for prediction in predictions])
+            for label, predictions in rows
+        ],
+    }
+
+
+def _cell(question: Question, prediction: Prediction) -> tuple[str, str, bool, str]:
+    """Text, whether it meets the target, whether it is the one in question, and tooltip."""
+    setting = prediction.configuration
+    is_here = _place_of(setting) == _place_of(question.configuration)
+    latency, tooltip = question.latency(prediction), setting_text(setting)
+    if latency is None:
+        text = "✗ over capacity" if is_over(prediction) else "✗ saturated"
+        return text, "no", is_here, tooltip
+    high_s = upper_s(latency, question.statistic)
+    meets = high_s <= question.target.limit_s
+    return (
+        f"{'✓' if meets else '✗'} {format_duration(high_s)}",
+        "yes" if meets else "no",
+        is_here,
+        tooltip if prediction.calibrated else f"{tooltip} (extrapolated)",
+    )

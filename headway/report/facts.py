@@ -118,7 +118,9 @@ def after_start_fact(plan: Plan) -> Iterator[tuple[str, str]]:
     expected = "" if expected_s is None else f"{format_duration(expected_s)}, "
     upper_end = format_duration(after_start.by_minute_s[0])
     first_minute = f"first minute {plan.target.statistic} {expected}up to {upper_end}"
-    ready = _ready_text(after_start)
+    restart, ready = after_start.restart, ""
+    if restart is not None:
+        ready = f"; starting takes up to {format_duration(restart.total_s)}"
     yield _AFTER_START, f"{_holds_text(after_start)}; {first_minute}{ready}"
 
 
@@ -148,11 +150,6 @@ def after_start_lines(plan: Plan) -> list[str]:
             "with the batch durations of a fresh JVM."
         ),
     ]
-
-
-def _ready_text(after_start: AfterStart) -> str:
-    restart = after_start.restart
-    return "" if restart is None else f"; starting takes up to {format_duration(restart.total_s)}"
 
 
 def restart_text(restart: Restart | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.domain.sheet import Kind, Section, Sheet
-from headway.report.wording import finite_or_none, latency_text
+from headway.report.wording import latency_text
 from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:
@@ -52,8 +52,6 @@ def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
     pipeline, real_time = prediction.pipeline, prediction.real_time
     operators = zip(pipeline.operators, prediction.workers, prediction.latencies, strict=True)
     return {
-        "schema": "headway.ordered-prediction/v1",
-        "headline": _headline(prediction),
         "saturated": prediction.is_saturated,
         "rate_per_s": pipeline.rate_per_s,
         "max_rate_per_s": prediction.allocation.throughput_per_s,
@@ -64,17 +62,14 @@ def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
                 "name": operator.name,
                 "type": str(operator.type),
                 "workers": busy,
-                "latency_s": {
-                    "mean": finite_or_none(latency.mean_s),
-                    "p99": finite_or_none(latency.p99_s),
-                },
+                "latency_s": {"mean": latency.mean_s, "p99": latency.p99_s},
                 "simulated": latency.is_simulated,
             }
             for operator, busy, latency in operators
         ],
         "on_spark": {
             "micro_batch_rate_per_s": prediction.micro_batch_per_s,
-            "real_time_tasks": None if real_time is None else list(real_time.num_tasks),
+            "real_time_tasks": None if real_time is None else real_time.num_tasks,
             "real_time_rate_per_s": None if real_time is None else real_time.throughput_per_s,
         },
     }
@@ -113,9 +108,11 @@ def operators_runs_sheet(runs: OperatorsRuns) -> Sheet:
 def operators_runs_json(runs: OperatorsRuns) -> dict[str, object]:
     """Simulated schedulers as data."""
     return {
-        "schema": "headway.ordered-simulation/v1",
-        "headline": _headline(runs.predicted),
-        "predicted": operators_json(runs.predicted),
+        "predicted": {
+            "schema": "headway.ordered-prediction/v1",
+            "headline": _headline(runs.predicted),
+            **operators_json(runs.predicted),
+        },
         "schedulers": {str(scheduler): _run_json(run) for scheduler, run in runs.runs.items()},
     }
 
@@ -151,15 +148,13 @@ def _answer(plan: OperatorsPlan) -> str:
 def operators_plan_json(plan: OperatorsPlan) -> dict[str, object]:
     """A plan as data."""
     return {
-        "schema": "headway.ordered-plan/v1",
-        "headline": _answer(plan),
         "feasible": plan.feasible,
         "saturated": plan.is_saturated,
         "target": str(plan.target),
         "rate_per_s": plan.pipeline.rate_per_s,
         "workers": plan.pipeline.num_workers if plan.feasible else None,
         "scheduler": str(plan.pipeline.compare[0]),
-        "planned_latency_s": finite_or_none(plan.planned_s),
+        "planned_latency_s": plan.planned_s,
         "simulated": None if plan.run is None else _run_json(plan.run),
         "proof": {"min_workers": plan.proved_workers},
     }
@@ -194,10 +189,9 @@ def _on_spark(prediction: OperatorsPrediction) -> str:
 
 
 def _run_json(run: SchedulerRun) -> dict[str, object]:
-    latency_s = {"mean": run.mean_s, "p50": run.p50_s, "p99": run.p99_s}
     return {
         "rate_per_s": run.throughput_per_s,
-        "latency_s": {name: finite_or_none(value_s) for name, value_s in latency_s.items()},
+        "latency_s": {"mean": run.mean_s, "p50": run.p50_s, "p99": run.p99_s},
         "busy_workers": [float(num_busy) for num_busy in run.busy_workers],
     }
 

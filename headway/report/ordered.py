@@ -27,8 +27,6 @@ def ordered_json(plan: OrderedPlan) -> dict[str, object]:
     placed, slots = plan.placed, plan.real_time
     buckets = zip(placed.keys, placed.key_share, placed.buckets, strict=True)
     return {
-        "schema": "headway.keys/v1",
-        "headline": _headline(plan)[0],
         **data_of(plan, EXACT),
         "today": _choice_json(plan.today),
         "choices": [_choice_json(choice) for choice in plan.choices],

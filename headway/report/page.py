@@ -101,10 +101,7 @@ def sheet_page(
 
 
 def sheet_screen(sheet: Sheet, charts: Sequence[Any] = ()) -> str:
-    """The answer, facts, first table, a chart and what to copy, as HTML for a notebook.
-
-    The chart is the first of ``charts`` or, if there are none, of the sheet.
-    """
+    """The answer, facts, first table, a chart and what to copy, as HTML for a notebook."""
     charts = charts or [chart for section in sheet.sections for chart in section.charts]
     tables = (section for section in sheet.sections if section.rows and not section.only_on_pages)
     main = next(tables, Section())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
 from headway.planner.kinds.pipelines import busy_ratios, statistic_s
-from headway.report.wording import finite_or_none, latency_text, nodes_meet
+from headway.report.wording import latency_text, nodes_meet
 from headway.units import counted, exact_duration, format_duration, format_rate
 
 if TYPE_CHECKING:
@@ -103,8 +103,6 @@ def _quantiles(prediction: PipelinePrediction) -> Section:
 def pipeline_prediction_json(prediction: PipelinePrediction) -> dict[str, object]:
     """A prediction as data for :func:`headway.formats.as_json.json_text`."""
     return {
-        "schema": "headway.pipeline-prediction/v1",
-        "headline": pipeline_prediction_sheet(prediction).headline,
         "saturated": bool(prediction.overloaded),
         "overloaded": list(prediction.overloaded),
         "rate_per_s": float(prediction.rounds[0].rate_per_s),
@@ -172,19 +170,17 @@ def _compared(name: str, simulated_s: float, predicted_s: float) -> tuple[str, .
 def pipeline_runs_json(runs: PipelineRuns) -> dict[str, object]:
     """Simulated runs as data."""
     return {
-        "schema": "headway.pipeline-simulation/v1",
-        "headline": pipeline_runs_sheet(runs).headline,
         "saturated": runs.is_saturated,
         "runs": runs.num_runs,
         "length_s": runs.length_s,
         "rate_per_s": float(runs.pipeline.rate_per_s),
         "setting": setting_json(runs.pipeline.setting),
         "simulated_s": {
-            "mean": finite_or_none(runs.mean_s),
-            "sd": finite_or_none(runs.sd_s),
-            **{_level(level): finite_or_none(runs.quantile_s(level)) for level in _LEVELS},
+            "mean": runs.mean_s,
+            "sd": runs.sd_s,
+            **{_level(level): runs.quantile_s(level) for level in _LEVELS},
         },
-        "phase_means_s": {name: finite_or_none(mean) for name, mean in runs.phase_means_s.items()},
+        "phase_means_s": runs.phase_means_s,
         "predicted_s": _latency_json(runs.predicted),
     }
 
@@ -208,8 +204,6 @@ def rounds_plan_sheet(plan: RoundsPlan) -> Sheet:
 def rounds_plan_json(plan: RoundsPlan) -> dict[str, object]:
     """A plan as data."""
     return {
-        "schema": "headway.pipeline-plan/v1",
-        "headline": rounds_plan_sheet(plan).headline,
         "feasible": plan.feasible,
         "nodes": _num_nodes(plan) if plan.feasible else None,
         "latency_s": None if plan.latency is None else _latency_json(plan.latency),
@@ -343,31 +337,26 @@ def _plan_json(plan: PipelinePlan) -> dict[str, object]:
         "rate_per_s": plan.question.rate_per_s,
         "nodes": plan.num_nodes,
         "setting": None if setting is None else setting_json(setting),
-        "planned_latency_s": finite_or_none(plan.planned_s),
+        "planned_latency_s": plan.planned_s,
         "sustainable_rate_per_s": plan.highest_rate_per_s,
         "latency_s": None if plan.latency is None else _latency_json(plan.latency),
         "lowest_latency_setting": None if lowest is None else setting_json(lowest),
         "proof": {
             "min_nodes": plan.proved_nodes,
             "gap_nodes": None if plan.num_nodes is None else plan.num_nodes - plan.proved_nodes,
-            "max_rate_per_s": finite_or_none(plan.most_rate_per_s),
+            "max_rate_per_s": plan.most_rate_per_s,
         },
         "rules": data_of(plan.rules, EXACT),
     }
 
 
 def _latency_json(latency: PipelineLatency) -> dict[str, object]:
-    quantiles_s = {_level(level): float(latency.quantile_s(level)) for level in _LEVELS}
     return {
-        "mean": finite_or_none(float(latency.mean_s)),
-        "variance_s2": finite_or_none(float(latency.variance_s2)),
-        **{name: finite_or_none(quantile_s) for name, quantile_s in quantiles_s.items()},
+        "mean": float(latency.mean_s),
+        "variance_s2": float(latency.variance_s2),
+        **{_level(level): float(latency.quantile_s(level)) for level in _LEVELS},
         "phases": [
-            {
-                "name": part.name,
-                "mean": finite_or_none(float(part.mean_s)),
-                "variance_s2": finite_or_none(float(part.variance_s2)),
-            }
+            {"name": part.name, "mean": float(part.mean_s), "variance_s2": float(part.variance_s2)}
             for part in latency.parts
         ],
     }

@@ -9,7 +9,7 @@ from dataclasses import replace
 from headway.domain import Playback, RateTrace, SimulatedTarget, StreamAnswer, TraceStretch
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
-from headway.report.line_charts import LineChart, over_time
+from headway.report.charts import LineChart, over_time
 from headway.report.wording import headline, percent, setting_text
 from headway.units import counted, format_duration, format_rate
 
@@ -21,8 +21,6 @@ _TIMES_FROM = 2.0  # a miss is shown as a ratio from here on, below it as a diff
 def playback_json(playback: Playback) -> dict[str, object]:
     """A playback as data for :func:`headway.formats.as_json.json_text`."""
     return {
-        "schema": "headway.playback/v1",
-        "headline": verdict_text(playback),
         "feasible": playback.feasible,
         **data_of(playback),
     }

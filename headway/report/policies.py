@@ -9,7 +9,7 @@ from headway.domain import StreamAnswer
 from headway.domain.live import PolicyComparison, PolicyOutcome
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
-from headway.report.line_charts import over_time
+from headway.report.charts import over_time
 from headway.report.playback import input_rate_fact
 from headway.report.wording import percent, setting_text
 from headway.units import counted, format_duration, format_rate
@@ -20,8 +20,6 @@ _HEADING = ("policy", "", "node-hours", "late", "target", "windows kept", "chang
 def policies_json(comparison: PolicyComparison) -> dict[str, object]:
     """A comparison as data for :func:`headway.formats.as_json.json_text`."""
     return {
-        "schema": "headway.policies/v1",
-        "headline": headline(comparison),
         "feasible": comparison.feasible,
         **data_of(comparison),
         "outcomes": [

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
 
 from headway.digits import format_rate_down
 from headway.domain import ApplicationProfile, JobProfile
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import plain_data
 from headway.models.job.predict import predict
-from headway.report.charts import place_percent
-from headway.report.line_charts import Axes, LineChart
+from headway.report.charts import Axes, LineChart, place_percent
 from headway.report.stream import latency_section
 from headway.report.stream_page import p99_section
 from headway.report.wording import (
@@ -29,22 +26,8 @@ from headway.words import as_sentence, words_of
 _MOST_MARKS = 400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenBatch:
-    """One batch of a run: when it started, how long it took, and whether the profile uses it."""
-
-    started_s: float
-    duration_s: float
-    num_rows: int
-    is_used: bool
-
-
-SeenRun: TypeAlias = tuple[str, tuple[SeenBatch, ...]]
-"""Name of a profiled run, and its batches in the order of time; starts count from the first."""
-
-
 def profile_sheet(
-    profile: JobProfile, evidence: Sequence[Section] = (), runs: Sequence[SeenRun] = ()
+    profile: JobProfile, evidence: Sequence[Section] = (), time_lines: Sequence[Section] = ()
 ) -> Sheet:
     """A streaming job's profile at the configuration that was profiled last, and its runs."""
     prediction = predict(profile, profile.baseline, profile.arrivals)
@@ -80,7 +63,7 @@ def profile_sheet(
             ),
             latency_section(prediction),
             p99_section(prediction),
-            *(_time_line(name, batches) for name, batches in runs if batches),
+            *time_lines,
             _settings(profile),
             *_costs(profile),
         ),
@@ -178,26 +161,30 @@ def _costs(profile: JobProfile) -> tuple[Section, Section]:
     )
 
 
-def _time_line(name: str, batches: Sequence[SeenBatch]) -> Section:
-    step = -(-len(batches) // _MOST_MARKS)
-    shown_batches = batches[::step]
-    axes = Axes.of(
-        [batch.started_s for batch in shown_batches],
-        [batch.duration_s for batch in shown_batches],
-        format_duration,
-        format_duration,
-    )
+def time_line(
+    name: str,
+    started_s: Sequence[float],
+    durations_s: Sequence[float],
+    num_rows: Sequence[int],
+    is_used: Sequence[bool],
+) -> Section:
+    """The batches of a run: which of them the profile uses; starts count from the first."""
+    step = -(-len(started_s) // _MOST_MARKS)
+    starts_s, shown_s = started_s[::step], durations_s[::step]
+    axes = Axes.of(starts_s, shown_s, format_duration, format_duration)
     marks = tuple(
         (
-            place_percent(batch.started_s, axes.right),
-            place_percent(batch.duration_s, axes.top),
-            batch.is_used,
+            place_percent(start_s, axes.right),
+            place_percent(duration_s, axes.top),
+            used,
             (
-                f"{format_duration(batch.duration_s)}, {counted(batch.num_rows, 'row')}, "
-                f"{'used' if batch.is_used else 'left out'}"
+                f"{format_duration(duration_s)}, {counted(rows, 'row')}, "
+                f"{'used' if used else 'left out'}"
             ),
         )
-        for batch in shown_batches
+        for start_s, duration_s, rows, used in zip(
+            starts_s, shown_s, num_rows[::step], is_used[::step], strict=True
+        )
     )
     chart = LineChart(
         title="batch duration", x_title="time since the first batch", axes=axes, marks=marks

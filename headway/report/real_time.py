@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from headway.domain import Interval
 from headway.domain.real_time import RealTimePlan, RealTimePrediction, RealTimeSetting
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.domain.stage import stage_called
@@ -111,7 +110,7 @@ def _latency_in_short(prediction: RealTimePrediction) -> Section:
     figures = map(format_duration, latency.statistics_s.values())
     return Section(
         head=("predicted", *latency.statistics_s, "90% interval of p99"),
-        rows=(("tuple latency", *figures, _ends(latency.intervals90_s.get("p99"))),),
+        rows=(("tuple latency", *figures, interval_text(latency.intervals90_s.get("p99"))),),
         right=(1, 2, 3, 4),
     )
 
@@ -184,15 +183,11 @@ def _latency(prediction: RealTimePrediction) -> Section:
     return Section(
         head=("tuple latency", "predicted", "90% interval"),
         rows=tuple(
-            (f"  {name}", format_duration(value_s), _ends(latency.intervals90_s.get(name)))
+            (f"  {name}", format_duration(value_s), interval_text(latency.intervals90_s.get(name)))
             for name, value_s in latency.statistics_s.items()
         ),
         right=(1,),
     )
-
-
-def _ends(interval: Interval | None) -> str:
-    return "-" if interval is None else interval_text(interval)
 
 
 def _parts(prediction: RealTimePrediction) -> Section:

@@ -47,8 +47,6 @@ def schedule_json(verdict: Verdict) -> dict[str, object]:
     """A verdict as data for :func:`headway.formats.as_json.json_text`."""
     recommended = verdict.recommended
     return {
-        "schema": "headway.schedule/v1",
-        "headline": headline(verdict),
         "pays": recommended is not None,
         "policy": None if recommended is None else recommended.policy,
         "at_once": None if recommended is None else recommended.at_once,

@@ -23,8 +23,6 @@ _HEAD = ("way", "batch", "saved", "from", "to", "p99", "window p99", "state rows
 def sharing_json(gain: SharingGain) -> dict[str, object]:
     """The prediction as JSON; what is unbounded is null."""
     return {
-        "schema": "headway.windows/v1",
-        "headline": _headline(gain),
         "windows": [str(spec) for spec in gain.windows.windows],
         "pane_s": gain.windows.pane_ms / 1000,
         "windows_per_row": gain.windows.num_copies,

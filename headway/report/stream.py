@@ -105,7 +105,7 @@ def reason_sections(plan: StreamAnswer) -> tuple[Section, ...]:
         *skew_sections(plan),
         needs_section(plan),
         nearest_section(plan),
-        Section(title="other improvements", texts=_advice(plan)),
+        Section(title="other improvements", texts=tuple(advice.text for advice in plan.advice)),
         Section(title="rejected node types", texts=plan.refused_node_types),
         Section(lead="note", texts=notes(plan)),
     )
@@ -180,14 +180,13 @@ def _rate_row(
     if planned.nodes is None or planned.configuration is None or planned.predicted is None:
         return (rate, "none", *cost, *("-" for _ in ("trigger", *statistics, "interval")))
     values_s = planned.predicted.statistics_s
-    interval = planned.predicted.intervals90_s.get("p99")
     return (
         rate,
         f"{planned.nodes:,}",
         *cost,
         trigger_text(planned.configuration.trigger_s),
         *(format_duration(values_s[name]) for name in statistics),
-        "-" if interval is None else interval_text(interval),
+        interval_text(planned.predicted.intervals90_s.get("p99")),
     )
 
 
@@ -331,10 +330,6 @@ def nearest_section(plan: StreamAnswer) -> Section:
     """The nearest targets that can be met."""
     rows = tuple(nearest_rows(plan, "other {}"))
     return Section(title="nearest feasible targets", rows=rows)
-
-
-def _advice(plan: StreamAnswer) -> tuple[str, ...]:
-    return tuple(advice.text for advice in plan.advice)
 
 
 def skew_sections(plan: StreamAnswer) -> Iterator[Section]:

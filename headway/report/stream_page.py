@@ -9,7 +9,7 @@ from headway.digits import format_rate_down
 from headway.domain import Prediction, StreamAnswer
 from headway.domain.sheet import Section, Sheet
 from headway.report.charts import dot_charts, frontier_charts, latency_charts
-from headway.report.comparison import ComparisonRow, comparison_sections
+from headway.report.comparison import Comparison, comparison_sections
 from headway.report.explanation import rule_section, sensitivity_section
 from headway.report.stream import answer_sheet, frontier_sections, reason_sections, setting_sections
 from headway.report.wording import (
@@ -25,7 +25,7 @@ from headway.units import counted, format_duration
 
 
 def stream_page_sheet(
-    plan: StreamAnswer, comparisons: Sequence[ComparisonRow] = (), evidence: Sequence[Section] = ()
+    plan: StreamAnswer, comparisons: Sequence[Comparison] = (), evidence: Sequence[Section] = ()
 ) -> Sheet:
     """A plan with its charts, compared with measured runs, and with what only its profile shows."""
     frontier, legend = frontier_sections(plan)

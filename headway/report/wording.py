@@ -70,12 +70,14 @@ def percent(ratio: float) -> str:
     return "<1%" if 0 < ratio < 0.005 else f"{ratio:.0%}"
 
 
-def interval_text(interval: Interval) -> str:
-    """Both ends of an interval.
+def interval_text(interval: Interval | None) -> str:
+    """Both ends of an interval, if there is one.
 
     >>> interval_text(Interval(low=0.9, high=1.2))
     '0.900 s to 1.20 s'
     """
+    if interval is None:
+        return "-"
     if interval.is_open:
         return f"{format_duration(interval.low)} or more"
     return " to ".join(format_durations(interval.low, interval.high))
@@ -98,11 +100,6 @@ def shown_parts(parts_s: Mapping[str, float]) -> list[tuple[str, float, float]]:
 def latency_text(latency_s: float) -> str:
     """A latency, if there is one."""
     return "saturated" if math.isinf(latency_s) else format_duration(latency_s)
-
-
-def finite_or_none(value: float) -> float | None:
-    """A number as JSON has it, which knows no infinity."""
-    return value if math.isfinite(value) else None
 
 
 def latencies(prediction: Prediction) -> dict[str, LatencyDistribution]:
@@ -321,10 +318,7 @@ def notes(plan: StreamAnswer) -> tuple[str, ...]:
 
 
 def rejection_rows(plan: StreamAnswer) -> list[tuple[str, str, str]]:
-    """The neighbours of a plan: the change, the reason why it is ruled out, the setting.
-
-    The reason contains the latency, if there is one.
-    """
+    """The neighbours of a plan: the change, the reason why it is ruled out, the setting."""
     rows = []
     for rejection in plan.rejected if plan.feasible else ():
         reason = rejection.reason

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 import headway
-from headway.api.results import as_text
+from headway.api.results import as_text, figures_of
 from headway.cli.main import run
 from headway.domain import Explored
 from headway.domain.later import with_changes
-from headway.report.advice import exploration_json
 from tests.factories import a_plan, a_profile
 
 SPEC = """\
@@ -76,7 +75,7 @@ def test_the_text_says_what_the_json_says(tmp_path: Path) -> None:
         spent_s=180.0,
         width_ratio=0.23,
     )
-    text, data = as_text(found), exploration_json(found)
+    text, data = as_text(found), figures_of(found)
     assert text.startswith("6 runs in 3 min: the 90% interval is 23% wide on either side")
     assert "the budget is spent" in text
     assert data["num_runs"] == 6

@@ -28,7 +28,7 @@ from headway.demo.story import story
 from headway.domain import Explored, LatencyDistribution
 from headway.formats.as_json import json_text, plan_json
 from headway.report.columns import USUAL_WIDTH, aligned, fitted, set_width, width
-from headway.report.comparison import ComparisonRow
+from headway.report.comparison import compared
 from headway.runtime.measure import MeasuredRun
 from headway.spec.spec_file import scaffold
 from tests.cli.test_options import kitchen  # noqa: F401  # a fixture
@@ -141,7 +141,7 @@ def demonstrated() -> DemoOutcome:
         predictions={name: _predict(profile, one) for name, one in PREDICTED.items()},
         plans=tuple(plans),
         comparisons=tuple(
-            ComparisonRow(label=f"the plan: {one}", predicted=latency, measured=latency)
+            compared(f"the plan: {one}", latency, latency)
             for one in (*PROFILED.values(), *PREDICTED.values())
         ),
         measured=MeasuredRun(

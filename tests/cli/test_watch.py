@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import headway
-from headway.api.results import as_text
+from headway.api.results import as_text, figures_of
 from headway.api.watch import Watcher, watch
 from headway.cli.main import run
 from headway.domain import JobProfile
@@ -19,7 +19,7 @@ from headway.domain.watched import Look, Standing
 from headway.errors import EventLogError, InputError
 from headway.formats.profile_file import save_profile
 from headway.profiler import schema
-from headway.report.watched import look_json, look_prometheus
+from headway.report.watched import look_prometheus
 from headway.tuner.live_query import _warm_up_length
 from tests.factories import a_profile
 from tests.live_logs import BEGIN_S, QUERY_ID, FakeQuery, a_log
@@ -153,7 +153,7 @@ def test_a_rate_that_needs_more_is_recommended(tmp_path: Path, profile: str) -> 
     assert look.change is not None or not look.is_feasible
     if look.change is not None:
         assert look.change.then.executors > look.change.now.executors
-        assert look_json(look)["change"] is not None
+        assert figures_of(look)["change"] is not None
 
 
 def test_a_target_out_of_reach_is_not_explained_by_a_setting_that_holds(

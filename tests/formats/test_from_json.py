@@ -19,11 +19,11 @@ from headway.domain import (
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import load_plan, parse_plan
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_plan, a_profile
 from tests.planner.enumeration import random_case
 from tests.planner.jobs import with_memory
+from tests.planner.plans import plan
 from tests.seeds import examples, seeds
 
 

@@ -32,9 +32,9 @@ from headway.models.job.setting import (
 from headway.planner.candidates import Candidates
 from headway.planner.fewest import fewest_nodes
 from headway.planner.question import Question
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_configuration, a_profile
+from tests.planner.plans import plan
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,10 @@ from headway.planner.fewest import fewest_nodes
 from headway.planner.frontier import frontier_of
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.units import parse_rate_per_s
 from tests.planner.enumeration import random_profile
+from tests.planner.plans import plan
 from tests.planner.test_nearest import given_way
 
 MOST_NOISE_RATIO = 0.6

@@ -23,11 +23,11 @@ from headway.domain import (
     TasksRule,
 )
 from headway.models.job.switches import without_coalescing
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.planner.tasks import with_source_partitions
 from tests.factories import a_profile, a_stage_observed
 from tests.planner.jobs import windowed
+from tests.planner.plans import plan
 
 SPACE = SearchSpace(max_nodes=4, cores_per_executor=8)
 TARGET = Target.parse("p99 <= 2s")

@@ -33,7 +33,7 @@ from headway.formats.profile_file import load_profile, save_profile
 from headway.models.job.setting import duration_model
 from headway.planner.kinds.batch_run_time import BacklogRunTime
 from headway.planner.kinds.deadline import fewest_in_time, plan_for_deadline
-from headway.planner.space import NodeSpace
+from headway.planner.space import SearchSpace
 from tests.factories import a_profile
 from tests.planner.jobs import GIB
 
@@ -120,7 +120,7 @@ def test_slots_shorten_the_stages_and_speed_does_not_shorten_the_driver() -> Non
 
 def test_the_fewest_nodes_are_those_of_a_scan() -> None:
     rng = np.random.default_rng(3)
-    space = NodeSpace(max_nodes=12, executors_per_node=1, cores_per_executor=2)
+    space = SearchSpace(max_nodes=12, executors_per_node=1, cores_per_executor=2)
     for _ in range(40):
         job = backlog(ended(float(rng.uniform(-5, 20))), float(rng.uniform(1e5, 5e6)))
         time = BacklogRunTime(backlog=job)

@@ -13,14 +13,14 @@ import pytest
 import headway
 from headway.api.results import as_text
 from headway.cli.main import run
-from headway.domain import JobProfile, NodeType, Target
+from headway.domain import JobProfile, NodeType, Objective, Target
 from headway.domain.writes import CheckpointStore
 from headway.errors import InputError
 from headway.formats.from_json import parse_plan
 from headway.planner.bill import bill_per_hour
 from headway.planner.candidates import all_candidates
 from headway.planner.choice import chosen_setting
-from headway.planner.question import Charges, Question
+from headway.planner.question import Question
 from headway.planner.space import SearchSpace
 from headway.profiler.plan_text import read_plan
 from headway.report.sheet_text import sheet_text
@@ -135,7 +135,8 @@ def test_cost_takes_the_lowest_bill_of_all_numbers_of_nodes() -> None:
         target=Target(quantile=0.99, limit_s=3.0),
         space=space,
         confidence=plan.confidence,
-        charges=Charges(price=price, are_minimised=True),
+        store_price=price,
+        objective=Objective.COST,
     ).at_confidence(plan.confidence)
     bills = []
     for nodes in range(1, 9):

@@ -18,11 +18,11 @@ from headway.planner.borne_out import borne_out_per_s
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.question import Question
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.planner.verdict import excess_at_score, kept_probability
 from tests.factories import a_profile
 from tests.planner.enumeration import answer_of, fewest_of
+from tests.planner.plans import plan
 from tests.planner.test_nearest import asked, given_way
 from tests.seeds import first_of, seeds
 

@@ -30,9 +30,9 @@ from headway.formats.from_json import plan_from_json
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.planner.playback import simulate_plan
 from headway.planner.recovery import passage
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
+from tests.planner.plans import plan
 from tests.seeds import examples
 
 SPACE = SearchSpace(max_nodes=24, cores_per_executor=2)

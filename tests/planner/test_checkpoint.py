@@ -17,10 +17,10 @@ from headway.domain import (
 from headway.domain.question import Checkpoint
 from headway.errors import InputError
 from headway.planner.checkpoint import pinned_partitions
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
 from tests.planner.jobs import with_memory
+from tests.planner.plans import plan
 from tests.seeds import first_of
 
 TARGET = Target.parse("p99 <= 2s")

@@ -37,7 +37,7 @@ from headway.formats.from_json import parse_any_plan
 from headway.formats.profile_file import dump_profile
 from headway.planner.kinds.batch_run_time import BatchRunTime, job_stages
 from headway.planner.kinds.deadline import _OfBatchJob, fewest_in_time, plan_for_deadline
-from headway.planner.space import NodeSpace, SearchSpace
+from headway.planner.space import SearchSpace
 from headway.report.sheet_text import sheet_text
 from headway.words import all_words
 from tests.domain.test_application_profile import a_batch_application, a_recorded_stage
@@ -47,7 +47,7 @@ from tests.oracles.stage_dag import simulated_lognormal_stage_dag
 NIGHTLY = Path(__file__).parents[2] / "examples" / "nightly-totals.profile.yaml"
 
 TEN_MINUTES = Deadline(limit_s=600.0)
-NODE = NodeSpace(max_nodes=40, executors_per_node=1, cores_per_executor=4)
+NODE = SearchSpace(max_nodes=40, executors_per_node=1, cores_per_executor=4)
 
 
 def a_long_job(num_tasks: int = 200) -> ApplicationProfile:
@@ -165,10 +165,6 @@ def test_every_noun_counts_the_same_slots(executors: int, cores: int, task_cpus:
     assert a_configuration(executors=executors, **size).num_slots == slots
     space = SearchSpace(max_nodes=executors, executors_per_node=1, **size)  # type: ignore[arg-type]
     assert space.num_slots(executors) == slots
-    batch = NodeSpace(
-        max_nodes=executors, executors_per_node=1, cores_per_executor=cores, task_cpus=task_cpus
-    )
-    assert batch.num_slots(executors) == slots
 
 
 def test_profiles_of_earlier_versions_name_the_cores_of_a_task_otherwise(tmp_path: Path) -> None:
@@ -344,7 +340,7 @@ def competing_stages() -> ApplicationProfile:
 @pytest.mark.parametrize("profile", [a_long_job(), competing_stages()], ids=["long", "competing"])
 def test_a_table_that_gets_worse_with_more_nodes_says_why(profile: ApplicationProfile) -> None:
     deadline = Deadline.parse("deadline <= 10m")
-    space = NodeSpace(max_nodes=60, executors_per_node=1, cores_per_executor=4)
+    space = SearchSpace(max_nodes=60, executors_per_node=1, cores_per_executor=4)
     found = plan_for_deadline(profile, deadline, [space])
     codes = {one.code: one.numbers for one in found.findings}
     planned_s = [point.planned_s for point in found.frontier]
@@ -390,7 +386,7 @@ def test_a_run_takes_no_longer_with_more_slots_when_it_is_simulated() -> None:
 
 def test_text_table_and_page_have_the_row_of_the_plan_itself() -> None:
     """A table of many numbers of nodes shows some of them, and that of the plan always."""
-    space = NodeSpace(max_nodes=20, executors_per_node=1, cores_per_executor=4)
+    space = SearchSpace(max_nodes=20, executors_per_node=1, cores_per_executor=4)
     plan = plan_for_deadline(a_long_job(), Deadline(limit_s=150.0), [space])
     assert plan.feasible
     others = tuple(point for point in plan.frontier if point.nodes != plan.nodes)

@@ -18,13 +18,13 @@ from headway.formats.as_json import deadline_json, json_text
 from headway.formats.from_json import parse_any_plan
 from headway.planner.kinds.batch_run_time import BatchRunTime, seen_slots_of
 from headway.planner.kinds.deadline import plan_for_deadline
-from headway.planner.space import NodeSpace
+from headway.planner.space import SearchSpace
 from headway.spec.declared_batch import declared_application
 from headway.words import certainty_text
 from tests.planner.test_deadline import a_long_job
 from tests.spec.test_declared_batch import REPORT
 
-SPACE = NodeSpace(max_nodes=8, executors_per_node=1, cores_per_executor=4)
+SPACE = SearchSpace(max_nodes=8, executors_per_node=1, cores_per_executor=4)
 JOBS = {"profiled": a_long_job(), "declared": declared_application("report", REPORT, 1500.0)}
 
 

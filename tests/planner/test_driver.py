@@ -14,11 +14,11 @@ from headway.domain import (
     Target,
 )
 from headway.errors import InputError
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.planner.tasks import most_launches_per_s
 from headway.words import all_words
 from tests.factories import a_configuration, a_profile
+from tests.planner.plans import plan
 
 TARGET = Target.parse("p99 <= 3.2s")
 ARRIVALS = Arrivals(rate_per_s=5000.0)

@@ -71,23 +71,23 @@ def test_the_size_is_that_of_a_scan_over_all_offers_and_nodes(objective: Objecti
         every = [(place, one.of(nodes)) for place, one in enumerate(offers)
                  for nodes in range(1, len(one.times_s) + 1)]  # fmt: skip
         kept = [(place, one) for place, one in every if one.planned_s <= 1.0]
-        found = enumerated(offers, objective)
-        assert found.feasible == bool(kept)
+        index, size, fewest = enumerated(offers, objective)
+        assert (fewest.nodes is not None) == bool(kept)
         if not kept:
-            assert found.size.planned_s == min(one.planned_s for _, one in every)
+            assert size.planned_s == min(one.planned_s for _, one in every)
         elif objective is Objective.LATENCY:
-            assert found.size.planned_s == min(one.planned_s for _, one in kept)
+            assert size.planned_s == min(one.planned_s for _, one in kept)
         elif objective is Objective.COST:
-            assert found.size.cost == min(one.cost for _, one in kept)
+            assert size.cost == min(one.cost for _, one in kept)
         else:
-            assert found.size.nodes == min(one.nodes for _, one in kept)
-        assert found.size.times_s == offers[found.place].times_s
+            assert size.nodes == min(one.nodes for _, one in kept)
+        assert size.times_s == offers[index].times_s
 
 
 def test_of_offers_that_are_all_over_capacity_the_one_with_most_room_is_the_nearest() -> None:
     over = (float("inf"),)
     offers = [Offer(times_s=over, most_slots=slots) for slots in (4, 16, 8)]
-    assert enumerated(offers, Objective.NODES).place == 1
+    assert enumerated(offers, Objective.NODES)[0] == 1
 
 
 def test_what_is_tried_one_by_one_is_proved_and_what_is_halved_is_not() -> None:

@@ -19,10 +19,10 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.report.wording import headline
 from tests.factories import a_profile
+from tests.planner.plans import plan
 
 TARGET = Target.parse("p99 <= 12s")
 HOUR_S = 3600.0

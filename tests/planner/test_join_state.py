@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from headway.domain import Arrivals, FindingCode, JobProfile, StatefulOperator, StateProfile, Target
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.planner.state_growth import full_join_rows, with_full_join
 from headway.words import all_words
 from tests.factories import a_profile
+from tests.planner.plans import plan
 
 JOIN = StatefulOperator(name="StreamingSymmetricHashJoin", holds_back_s=3600.0)
 

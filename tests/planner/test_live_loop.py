@@ -14,13 +14,13 @@ from headway.domain.live import PolicyComparison
 from headway.errors import InputError
 from headway.models.simulation.closed_loop import LoopTrace
 from headway.planner.playback import simulate_plan
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.tuner.rule.loop import POLICIES, compare_policies
 from headway.tuner.rule.optimum import Indices, PathCosts, cheapest_path, optimal_steps, path_costs
 from headway.tuner.rule.policies import PathPolicy
 from headway.tuner.rule.table import capacity_table
 from tests.planner.live_cases import TRIGGER_S, the_case, the_question, waves_profile
+from tests.planner.plans import plan
 from tests.seeds import seeds
 
 

@@ -23,18 +23,18 @@ from headway.planner.memory import (
     needed_container_bytes,
     overhead_bytes,
 )
-from headway.planner.search import plan
-from headway.planner.space import NodeSpace, SearchSpace
+from headway.planner.space import SearchSpace
 from headway.sparkconf.container import PYTHON_MEMORY_KEY
 from headway.units import parse_size_bytes
 from headway.words import all_words
 from tests.factories import a_profile
 from tests.planner.jobs import GIB, with_memory
+from tests.planner.plans import plan
 
 
-def executors_of(cores: int, per_node: int = 1, kind: NodeType | None = None) -> NodeSpace:
+def executors_of(cores: int, per_node: int = 1, kind: NodeType | None = None) -> SearchSpace:
     """Executors of so many cores, a number of them on a node."""
-    return NodeSpace(
+    return SearchSpace(
         max_nodes=1, executors_per_node=per_node, cores_per_executor=cores, node_type=kind
     )
 

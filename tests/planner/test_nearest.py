@@ -27,11 +27,11 @@ from headway.planner.enumeration import first_place
 from headway.planner.explain import nearest
 from headway.planner.explain.infeasible import lowest_latency_in_reach
 from headway.planner.question import Question
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.planner.tasks import with_source_partitions
 from tests.factories import a_profile
 from tests.planner.enumeration import random_case, search_by_moments
+from tests.planner.plans import plan
 from tests.seeds import seeds
 
 ONE_NODE = SearchSpace(max_nodes=3, cores_per_executor=2)

@@ -19,9 +19,9 @@ from headway.domain import (
 )
 from headway.errors import InputError
 from headway.planner.playback import _model, simulate_plan
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_plan, a_profile
+from tests.planner.plans import plan
 
 RATE_PER_S = 5000.0
 

@@ -16,11 +16,11 @@ from headway.domain import (
 )
 from headway.errors import InputError
 from headway.planner.purchase import at_core_speed
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
 from tests.planner.enumeration import highest_rate, random_case
 from tests.planner.jobs import GIB, with_memory
+from tests.planner.plans import plan
 from tests.seeds import first_of
 
 TARGET = Target.parse("p99 <= 2s")

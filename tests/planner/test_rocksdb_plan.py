@@ -11,7 +11,7 @@ from headway.api.plan import plan
 from headway.domain import JobProfile, StateOperatorProfile
 from headway.planner.memory import memory_need
 from headway.planner.profiled_memory import state_in_rocksdb
-from headway.planner.space import NodeSpace
+from headway.planner.space import SearchSpace
 from tests.factories import kept
 from tests.planner.jobs import with_memory
 
@@ -98,7 +98,7 @@ def test_the_plan_sets_the_bound_and_reserves_it() -> None:
 
 @pytest.mark.parametrize("metrics", [{"rocksdbPutCount": 0.0}, {"rocksdbTotalBytesWritten": 0.0}])
 def test_without_the_bytes_of_its_rows_it_gets_what_it_held(metrics: dict[str, Any]) -> None:
-    space = NodeSpace(max_nodes=1, executors_per_node=1, cores_per_executor=4, node_type=None)
+    space = SearchSpace(max_nodes=1, executors_per_node=1, cores_per_executor=4, node_type=None)
     need = memory_need(in_rocksdb(**metrics), space, 2)
     assert need.rocksdb is None
     assert need.native_bytes == 5 * 10**8

@@ -26,7 +26,6 @@ from headway.errors import InputError
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model, setting_law, settled_batch_rows
 from headway.planner.candidates import candidates_at
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.planner.tasks import with_source_partitions
 from headway.words import all_words
@@ -40,6 +39,7 @@ from tests.planner.enumeration import (
     random_case,
     search_by_moments,
 )
+from tests.planner.plans import plan
 from tests.seeds import examples, first_of, seeds
 
 Z90 = float(ndtri(0.95))

@@ -16,9 +16,9 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
+from tests.planner.plans import plan
 
 TARGET = Target.parse("p99 <= 2s")
 

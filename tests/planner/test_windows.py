@@ -23,10 +23,10 @@ from headway.planner.candidates import all_candidates
 from headway.planner.noise_free import noise_free_latency_s, noise_free_rate_per_s
 from headway.planner.question import Question
 from headway.planner.recovery import limited_recovery_s, recovery_s
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
 from tests.planner.jobs import windowed
+from tests.planner.plans import plan
 
 SPACE = SearchSpace(max_nodes=4, cores_per_executor=4)
 ARRIVALS = Arrivals(rate_per_s=5000.0)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from headway.domain import Interval, LatencyDistribution
-from headway.report.comparison import ComparisonRow, comparison_sections
+from headway.report.comparison import Comparison, compared, comparison_sections
 from headway.report.sheet_text import text_of_sections
 
 PREDICTED = LatencyDistribution(
@@ -21,8 +21,8 @@ MEASURED = LatencyDistribution(mean_s=1.0, p50_s=1.0, p95_s=2.0, p99_s=3.0)
 
 def a_row(
     predicted: LatencyDistribution = PREDICTED, measured: LatencyDistribution = MEASURED
-) -> ComparisonRow:
-    return ComparisonRow(label="tuple latency", predicted=predicted, measured=measured)
+) -> Comparison:
+    return compared("tuple latency", predicted, measured)
 
 
 def test_each_statistic_has_its_error_and_its_verdict() -> None:
@@ -48,7 +48,7 @@ def test_each_row_has_a_table() -> None:
 @pytest.mark.parametrize(("measured_s", "inside"), [(0.9, True), (1.2, True), (1.21, False)])
 def test_the_ends_belong_to_the_interval(measured_s: float, inside: bool) -> None:
     measured = LatencyDistribution(mean_s=measured_s, p50_s=1.0, p95_s=2.0, p99_s=3.0)
-    assert a_row(measured=measured).figures[0].is_inside is inside
+    assert a_row(measured=measured)[1][0].is_inside is inside
 
 
 def test_an_interval_may_have_no_upper_end() -> None:
@@ -59,9 +59,9 @@ def test_an_interval_may_have_no_upper_end() -> None:
         p99_s=3.0,
         interval90_mean_s=Interval(low=0.9, high=math.inf),
     )
-    assert a_row(predicted=open_ended).figures[0].interval_text == "900 ms or more, inside"
+    assert a_row(predicted=open_ended)[1][0].interval_text == "900 ms or more, inside"
 
 
 def test_against_nothing_measured_there_is_no_error() -> None:
     nothing = LatencyDistribution(mean_s=0.0, p50_s=0.0, p95_s=0.0, p99_s=0.0)
-    assert {figure.error_text for figure in a_row(measured=nothing).figures} == {"-"}
+    assert {figure.error_text for figure in a_row(measured=nothing)[1]} == {"-"}

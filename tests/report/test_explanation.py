@@ -13,12 +13,12 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.report.explanation import explanation_text
 from tests.factories import a_plan, a_profile
 from tests.planner.enumeration import random_case
 from tests.planner.jobs import windowed, with_memory
+from tests.planner.plans import plan
 from tests.seeds import seeds
 
 SPACE = SearchSpace(max_nodes=4, cores_per_executor=4)

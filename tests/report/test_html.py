@@ -23,7 +23,7 @@ from headway.domain import (
 )
 from headway.formats.as_json import json_text, plan_json
 from headway.report.charts import dot_charts, frontier_charts, phase_segments
-from headway.report.comparison import ComparisonRow
+from headway.report.comparison import Comparison, compared
 from headway.report.page import sheet_page
 from headway.report.stream_page import stream_page_sheet
 from tests.factories import a_configuration, a_plan, a_prediction, about_stage, an_infeasible_plan
@@ -65,15 +65,15 @@ class Page(HTMLParser):
             self.json_text += data
 
 
-def comparisons(label: str = "tuple latency") -> list[ComparisonRow]:
+def comparisons(label: str = "tuple latency") -> list[Comparison]:
     predicted = a_prediction().tuple_latency
     assert predicted is not None
     measured = LatencyDistribution(mean_s=1.24, p50_s=1.2, p95_s=1.85, p99_s=2.75)
-    return [ComparisonRow(label=label, predicted=predicted, measured=measured)]
+    return [compared(label, predicted, measured)]
 
 
-def plan_page(plan: StreamAnswer, compared: Sequence[ComparisonRow] = ()) -> str:
-    return sheet_page(stream_page_sheet(plan, compared), data_json=json_text(plan_json(plan)))
+def plan_page(plan: StreamAnswer, measured_runs: Sequence[Comparison] = ()) -> str:
+    return sheet_page(stream_page_sheet(plan, measured_runs), data_json=json_text(plan_json(plan)))
 
 
 def over_capacity() -> InfeasiblePlan:

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from headway.api.backtest import backtest
 from headway.api.page import page as report
 from headway.api.plan import plan
+from headway.api.results import figures_of
 from headway.api.seen_runs import seen_runs
 from headway.api.simulate import simulate
 from headway.cli.main import cli
@@ -24,9 +25,7 @@ from headway.domain import JobProfile, StreamAnswer
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.profile_file import load_profile, save_profile
-from headway.report.backtest import backtest_json
 from headway.report.glossary import DEFINITIONS, explained
-from headway.report.playback import playback_json
 from headway.units import format_duration
 from tests.ci.conftest import SPEC
 from tests.cli.test_options import FLEET
@@ -89,12 +88,12 @@ PAGES: dict[str, Callable[[Path], str]] = {
     # Of the whole what-ifs one is enough to be looked at: that of the plan is.
     "profile": lambda _: small_report(LOG_PROFILE(), runs=seen_runs([LOG])),
     "backtest": lambda folder: report(
-        saved(folder, json_text(backtest_json(backtest(LOG, engine="in-process"))))
+        saved(folder, json_text(figures_of(backtest(LOG, engine="in-process"))))
     ),
     "simulation": lambda folder: report(
         saved(
             folder,
-            json_text(playback_json(simulate(planned(), ROOT / "examples/burst.csv", runs=2))),
+            json_text(figures_of(simulate(planned(), ROOT / "examples/burst.csv", runs=2))),
         )
     ),
     "capacity": lambda folder: report(

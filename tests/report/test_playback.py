@@ -9,6 +9,7 @@ from functools import cache
 
 import pytest
 
+from headway.api.results import figures_of
 from headway.domain import (
     Arrivals,
     CatchUp,
@@ -21,12 +22,12 @@ from headway.domain import (
 )
 from headway.formats.as_json import json_text
 from headway.planner.playback import simulate_plan
-from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.report.page import sheet_page
-from headway.report.playback import playback_json, playback_sheet
+from headway.report.playback import playback_sheet
 from headway.report.sheet_text import sheet_text
 from tests.factories import a_profile
+from tests.planner.plans import plan
 
 
 @cache
@@ -132,7 +133,7 @@ def test_a_backlog_that_still_grows_misses_whatever_was_read() -> None:
 
 
 def test_the_data_is_json() -> None:
-    found = json.loads(json_text(playback_json(simulated()[1])))
+    found = json.loads(json_text(figures_of(simulated()[1])))
     assert found["schema"] == "headway.playback/v1"
     assert found["feasible"] is False
     assert found["headline"].startswith("p99 <= 2.00 s missed under ")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.cli.assistants.confinement import Folder
+from headway.cli.assistants.confinement import require_readable
 from headway.cli.assistants.tool import Tool, all_tools
 from headway.cli.main import run
 from headway.errors import EXIT_CODES, ExitCode, InputError
@@ -47,7 +47,7 @@ def refusal(messages: Sequence[str], exit_code: int = ExitCode.INVALID) -> Answe
     return Answer(text=_compact(refused), exit_code=int(exit_code), is_error=True)
 
 
-def answer(tool_name: str, arguments: Mapping[str, Any], folder: Folder) -> Answer:
+def answer(tool_name: str, arguments: Mapping[str, Any], folder: Path) -> Answer:
     """Call a tool in this process, whose working folder is the folder of the tools.
 
     Names and texts of logs and files are values of the JSON that is answered, and nothing else.
@@ -85,12 +85,12 @@ def _answered(tool_name: str, result: dict[str, Any], exit_code: int) -> Answer:
     return Answer(text=text, exit_code=exit_code)
 
 
-def _with_stored_plans(tool: Tool, arguments: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
+def _with_stored_plans(tool: Tool, arguments: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The arguments with the files of stored plans; all other paths must be readable."""
     stored = {file.name: str(file) for file in _stored_plans()}
     for path in tool.paths(arguments):
         if path not in stored:
-            folder.require_readable(path)
+            require_readable(folder, path)
     return {
         name: stored.get(value, value) if isinstance(value, str) else value
         for name, value in arguments.items()

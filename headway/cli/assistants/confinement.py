@@ -15,7 +15,6 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -35,64 +34,62 @@ _WITH_A_PATH = ("open", "os.listdir", "os.scandir")
 Look = Callable[[str, tuple[Any, ...]], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A folder, resolved, to which the paths of calls are relative."""
+def require_readable(folder: Path, name: str) -> None:
+    """Refuse a path that leads outside the folder, an address, and more bytes than are read.
 
-    path: Path
-
-    def require_readable(self, name: str) -> None:
-        """Refuse a path that leads outside the folder, an address, and more bytes than are read.
-
-        Patterns are resolved, too. Whether there is anything at a path is the command's own
-        question. Raises InputError if a tool must not read it.
-        """
-        if is_address(name):
-            raise InputError(
-                f"an address: {without_secrets(name)}; expected a path inside the folder, since "
-                "tools use no network"
-            )
-        try:
-            # Not even the names of files outside are looked at.
-            self._require_inside(re.split(r"[*?\[]", name, maxsplit=1)[0], name)
-            paths = list(self._named(name))
-            for path in paths:
-                self._require_inside(path, name)
-            self._require_small(paths, name)
-        except ValueError:
-            return  # no file can have such a name, which the command says
-
-    def _named(self, name: str) -> Iterator[str]:
-        if glob.has_magic(name) and not (self.path / name).exists():
-            matches = glob.iglob(name, root_dir=self.path, recursive=True)  # noqa: PTH207
-            yield from islice(matches, MOST_FILES_OF_FOLDER)
-        else:
-            yield name
-
-    def _require_inside(self, path: str, name: str) -> None:
-        if not (self.path / path).resolve().is_relative_to(self.path):
-            raise InputError(
-                f"outside the folder that tools may read: {one_line(name)}; expected a path inside "
-                "it, or start headway mcp with another folder"
-            )
-
-    def _require_small(self, paths: Iterable[str], name: str) -> None:
-        total_bytes = 0
-        for num_files, size_bytes in enumerate(self._sizes_bytes(paths)):
-            total_bytes += size_bytes
-            if total_bytes > LARGEST_LOGS_BYTES or num_files > MOST_FILES_OF_FOLDER:
-                raise InputError(
-                    f"{one_line(name)}: more than {LARGEST_LOGS_BYTES / 2**30:g} GiB or "
-                    f"{MOST_FILES_OF_FOLDER:,} files, the most a tool reads; profile them with "
-                    "'headway profile', and give the profile"
-                )
-
-    def _sizes_bytes(self, paths: Iterable[str]) -> Iterator[int]:
+    Paths are relative to the folder, which is resolved, and so are patterns. Whether there is
+    anything at a path is the command's own question. Raises InputError if a tool must not read it.
+    """
+    if is_address(name):
+        raise InputError(
+            f"an address: {without_secrets(name)}; expected a path inside the folder, since "
+            "tools use no network"
+        )
+    try:
+        # Not even the names of files outside are looked at.
+        _require_inside(folder, re.split(r"[*?\[]", name, maxsplit=1)[0], name)
+        paths = list(_named(folder, name))
         for path in paths:
-            if not (self.path / path).is_dir():
-                yield _size_bytes(self.path / path)
-            for folder, _, files in os.walk(self.path / path):
-                yield from (_size_bytes(Path(folder, file)) for file in files)
+            _require_inside(folder, path, name)
+        _require_small(folder, paths, name)
+    except ValueError:
+        return  # no file can have such a name, which the command says
+
+
+def _named(folder: Path, name: str) -> Iterator[str]:
+    if glob.has_magic(name) and not (folder / name).exists():
+        matches = glob.iglob(name, root_dir=folder, recursive=True)  # noqa: PTH207
+        yield from islice(matches, MOST_FILES_OF_FOLDER)
+    else:
+        yield name
+
+
+def _require_inside(folder: Path, path: str, name: str) -> None:
+    if not (folder / path).resolve().is_relative_to(folder):
+        raise InputError(
+            f"outside the folder that tools may read: {one_line(name)}; expected a path inside "
+            "it, or start headway mcp with another folder"
+        )
+
+
+def _require_small(folder: Path, paths: Iterable[str], name: str) -> None:
+    total_bytes = 0
+    for num_files, size_bytes in enumerate(_sizes_bytes(folder, paths)):
+        total_bytes += size_bytes
+        if total_bytes > LARGEST_LOGS_BYTES or num_files > MOST_FILES_OF_FOLDER:
+            raise InputError(
+                f"{one_line(name)}: more than {LARGEST_LOGS_BYTES / 2**30:g} GiB or "
+                f"{MOST_FILES_OF_FOLDER:,} files, the most a tool reads; profile them with "
+                "'headway profile', and give the profile"
+            )
+
+
+def _sizes_bytes(folder: Path, paths: Iterable[str]) -> Iterator[int]:
+    for path in paths:
+        if not (folder / path).is_dir():
+            yield _size_bytes(folder / path)
+        for parent, _, files in os.walk(folder / path):
+            yield from (_size_bytes(Path(parent, file)) for file in files)
 
 
 def _size_bytes(file: Path) -> int:

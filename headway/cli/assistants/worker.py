@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.cli.assistants.calls import Answer, answer, refusal
-from headway.cli.assistants.confinement import Folder, confine
+from headway.cli.assistants.confinement import confine
 from headway.errors import ExitCode
 from headway.processes import python_command, python_environment
 
@@ -96,13 +96,13 @@ def _load_models() -> None:
 
 def main() -> None:
     """Answer calls until there are no more."""
-    folder, longest_call_s = Folder(Path(sys.argv[1]).resolve()), int(sys.argv[2])
+    folder, longest_call_s = Path(sys.argv[1]).resolve(), int(sys.argv[2])
     # What else writes to standard output must not look like an answer.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    os.chdir(folder.path)
+    os.chdir(folder)
     _load_models()
-    confine(folder.path)
+    confine(folder)
     for line in sys.stdin.buffer:
         tool_name, arguments = json.loads(line)
         signal.alarm(longest_call_s)

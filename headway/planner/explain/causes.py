@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from headway.digits import format_money
 from headway.domain import AnyAnswer, AnyPromise
@@ -21,21 +21,15 @@ from headway.units import HOURS_PER_MONTH, counted, format_rate
 UNCHANGED_RATIO = 1e-4
 
 
-class Why(StrEnum):
-    """Possible causes of a larger or more expensive plan."""
-
-    COSTS = "costs of the job"
-    TARGET = "target"
-    RATE = "rate"
-    NODE_PRICE = "price of a node"
-    REQUESTS = "write requests"
+Why: TypeAlias = Literal["costs of the job", "target", "rate", "price of a node", "write requests"]
+"""Possible causes of a larger or more expensive plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
     """Effect of one cause, or of several that cannot be separated, on nodes and cost.
 
-    >>> Cause(whys=(Why.RATE,), before="24k/s", after="48k/s", nodes=(2, 3)).in_words
+    >>> Cause(whys=("rate",), before="24k/s", after="48k/s", nodes=(2, 3)).in_words
     'rate 24k/s -> 48k/s: 3 nodes instead of 2'
     """
 
@@ -108,9 +102,9 @@ def _of_prices(before: Sized, after: Sized) -> Iterator[Cause]:
     """What is paid for a node, and for write requests."""
     prices = []
     if before.node_price is not None and after.node_price is not None:
-        prices.append((Why.NODE_PRICE, before.node_price, after.node_price, before.nodes))
+        prices.append(("price of a node", before.node_price, after.node_price, before.nodes))
     requests = before.requests_cost_per_hour or 0.0, after.requests_cost_per_hour or 0.0
-    for why, then, now, count in (*prices, (Why.REQUESTS, *requests, 1)):
+    for why, then, now, count in (*prices, ("write requests", *requests, 1)):
         if not math.isclose(then, now, rel_tol=UNCHANGED_RATIO):
             yield Cause(
                 whys=(why,),
@@ -129,7 +123,7 @@ def _of_size(before: Sized, after: Sized, needs: Needs) -> Iterator[Cause]:
         if nodes is None:
             continue
         whys = tuple(step_why for step_why, _, _ in steps)
-        if nodes != nodes_before or whys != (Why.COSTS,):
+        if nodes != nodes_before or whys != ("costs of the job",):
             yield Cause(
                 whys=whys,
                 before=", ".join(text for _, text, _ in steps if text),
@@ -148,16 +142,16 @@ def _steps(before: Sized, after: Sized, needs: Needs) -> Iterator[tuple[Why, str
     same_promises = before.promises == after.promises
     same_rate = before.rate_per_s == after.rate_per_s
     if same_promises and same_rate:
-        yield Why.COSTS, "", "", after.nodes
+        yield "costs of the job", "", "", after.nodes
         return
-    yield Why.COSTS, "", "", needs(before.rate_per_s, before.promises)
+    yield "costs of the job", "", "", needs(before.rate_per_s, before.promises)
     if not same_promises:
         nodes = after.nodes if same_rate else needs(before.rate_per_s, after.promises)
-        yield Why.TARGET, targets_text(before.promises), targets_text(after.promises), nodes
+        yield "target", targets_text(before.promises), targets_text(after.promises), nodes
     if not same_rate:
         assert before.rate_per_s is not None
         assert after.rate_per_s is not None
-        yield Why.RATE, format_rate(before.rate_per_s), format_rate(after.rate_per_s), after.nodes
+        yield "rate", format_rate(before.rate_per_s), format_rate(after.rate_per_s), after.nodes
 
 
 def frontier_needs(plan: AnyAnswer) -> Needs:

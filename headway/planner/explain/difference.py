@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from headway.assumptions.advice import SHOWN_CHANGE_RATIO
 from headway.domain import AnyAnswer, Applies, Prediction
@@ -23,27 +22,16 @@ from headway.planner.explain.causes import (
 from headway.sparkconf import KNOBS_BY_KEY
 from headway.units import HOURS_PER_MONTH
 
-_Quantity: TypeAlias = "tuple[str, Unit, Callable[[Any], float | None]]"
+Unit: TypeAlias = Literal["s", "rows/s", "count", "per month", "per hour", "per run", "share"]
+_Quantity: TypeAlias = tuple[str, Unit, Callable[[Any], float | None]]
 """Name and unit of a figure of a plan, and how it is read."""
-
-
-class Unit(StrEnum):
-    """Unit of a compared figure."""
-
-    SECONDS = "s"
-    PER_S = "rows/s"
-    COUNT = "count"
-    PER_MONTH = "per month"
-    PER_HOUR = "per hour"
-    PER_RUN = "per run"
-    SHARE = "share"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """One quantity of both plans; None if unavailable.
 
-    >>> Figure(name="nodes", unit=Unit.COUNT, before=2.0, after=3.0).change_ratio
+    >>> Figure(name="nodes", unit="count", before=2.0, after=3.0).change_ratio
     0.5
     """
 
@@ -147,7 +135,9 @@ def plan_difference(
         figures=tuple(_figures(before, after)),
         values=tuple(_changed_values(before, after)),
         causes=plan_causes if both_feasible else (),
-        parts=_plan_parts(before, after),
+        parts=parts(_parts_s(before), _parts_s(after))
+        if before.ends or after.ends
+        else phase_parts(before.prediction, after.prediction),
         parts_of=quantity if is_comparable else f"{quantity}, each in its own configuration",
         currency=currencies.pop() if len(currencies) == 1 else "",
     )
@@ -177,28 +167,28 @@ def _quantities(before: Any, after: Any) -> list[_Quantity]:
     """The compared quantities of two plans of the same kind: name, unit, and how each is read."""
     if after.ends:
         return [
-            ("nodes", Unit.COUNT, lambda plan: plan.nodes),
-            ("cost", Unit.PER_RUN, lambda plan: plan.cost),
-            ("planned run time", Unit.SECONDS, lambda plan: plan.planned_s),
-            ("predicted run time", Unit.SECONDS, lambda plan: plan.expected_s),
+            ("nodes", "count", lambda plan: plan.nodes),
+            ("cost", "per run", lambda plan: plan.cost),
+            ("planned run time", "s", lambda plan: plan.planned_s),
+            ("predicted run time", "s", lambda plan: plan.expected_s),
         ]
     statistic = after.target.statistic
     latencies: list[_Quantity] = []
     if (before.target.metric, before.target.statistic) == (after.target.metric, statistic):
         latencies = [
-            (f"planned {statistic}", Unit.SECONDS, lambda plan: _finite(plan.planned_s)),
-            (f"predicted {statistic}", Unit.SECONDS, lambda plan: plan.expected_s),
+            (f"planned {statistic}", "s", lambda plan: _finite(plan.planned_s)),
+            (f"predicted {statistic}", "s", lambda plan: plan.expected_s),
         ]
     return [
-        ("rate", Unit.PER_S, lambda plan: plan.rate_per_s),
-        ("nodes", Unit.COUNT, lambda plan: plan.nodes),
-        ("cost", Unit.PER_MONTH, lambda plan: per_month(plan.cost)),
-        ("write requests", Unit.PER_MONTH, lambda plan: per_month(_requests_cost(plan))),
-        ("files", Unit.PER_HOUR, lambda plan: plan.writes and plan.writes.files_per_hour),
+        ("rate", "rows/s", lambda plan: plan.rate_per_s),
+        ("nodes", "count", lambda plan: plan.nodes),
+        ("cost", "per month", lambda plan: per_month(plan.cost)),
+        ("write requests", "per month", lambda plan: per_month(_requests_cost(plan))),
+        ("files", "per hour", lambda plan: plan.writes and plan.writes.files_per_hour),
         *latencies,
-        ("utilisation", Unit.SHARE, lambda plan: plan.prediction.utilization_ratio),
-        ("max rate within target", Unit.PER_S, lambda plan: plan.max_rate_per_s),
-        ("stable up to", Unit.PER_S, lambda plan: plan.prediction.sustainable_rate_per_s),
+        ("utilisation", "share", lambda plan: plan.prediction.utilization_ratio),
+        ("max rate within target", "rows/s", lambda plan: plan.max_rate_per_s),
+        ("stable up to", "rows/s", lambda plan: plan.prediction.sustainable_rate_per_s),
     ]
 
 
@@ -246,12 +236,6 @@ def changed_texts(
         then, now = before.get(name, if_missing), after.get(name, if_missing)
         if then != now:
             yield ChangedValue(name=name, before=then, after=now)
-
-
-def _plan_parts(before: AnyAnswer, after: AnyAnswer) -> tuple[Part, ...]:
-    if before.ends or after.ends:
-        return parts(_parts_s(before), _parts_s(after))
-    return phase_parts(before.prediction, after.prediction)
 
 
 def _parts_s(plan: AnyAnswer) -> Mapping[str, float]:

@@ -17,7 +17,6 @@ from headway.domain import (
     FindingCode,
     FrontierPoint,
     InfeasiblePlan,
-    Objective,
     Optimality,
     Plan,
     Rejection,
@@ -25,7 +24,6 @@ from headway.domain import (
     Verdict,
 )
 from headway.domain.later import later
-from headway.domain.question import Checkpoint
 from headway.planner.after_start import after_start
 from headway.planner.answer import plan_fields
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
@@ -60,21 +58,15 @@ from headway.planner.tasks import short_of_tasks
 from headway.planner.verdict import kept_probability, settling_advice
 
 
-def settled_on(
-    buy: Buy,
-    optimality: Optimality,
-    objective: Objective,
-    checkpoint: Checkpoint | None,
-    refused: tuple[str, ...],
-) -> Plan:
+def settled_on(buy: Buy, optimality: Optimality, refused: tuple[str, ...]) -> Plan:
     """The plan for a number of nodes that meets the targets, and why it was chosen.
 
-    ``optimality`` is what is proven for fewer nodes, ``checkpoint`` what the plan starts from, and
-    ``refused`` are the node types that cannot run the job, with the reason of each.
+    ``optimality`` is what is proven for fewer nodes; ``refused`` are the node types that cannot run
+    the job, with the reason of each.
     """
     offer, question, setting = buy.offer, buy.offer.question, buy.setting
     limit = planned_rate_limit(setting)
-    explained = _explained(setting, limit.rows)
+    explained = _explained(setting, limit[0] if isinstance(limit, tuple) else None)
     configuration, nodes, latency_s = explained.configuration, buy.nodes, explained.latency_s
 
     @cache
@@ -118,8 +110,6 @@ def settled_on(
         offer,
         setting,
         explained,
-        objective=objective,
-        checkpoint=checkpoint,
         refused=refused,
         findings=(
             *state_findings(setting),
@@ -127,7 +117,7 @@ def settled_on(
             *slow_growth_findings(setting),
             *retention_findings(setting, configuration),
             *_idle_slots(explained),
-            *findings_of_switches(offer, explained, checkpoint),
+            *findings_of_switches(offer, explained),
         ),
         limit=limit,
     )
@@ -141,7 +131,7 @@ def settled_on(
         optimality=optimality,
         sensitivities=later(lambda: sensitivities(explained, (*resized(explained), *neighbours()))),
         **_advice(
-            lambda: new_checkpoint_advice(checkpoint, question, nodes, latency_s),
+            lambda: new_checkpoint_advice(question, nodes, latency_s),
             lambda: as_fast_as_possible(explained),
             lambda: advice_of(explained),
         ),
@@ -152,12 +142,7 @@ def settled_on(
 
 
 def nearest_there_is(
-    buy: Buy,
-    fewest: Fewest,
-    offers: Sequence[Offer],
-    objective: Objective,
-    checkpoint: Checkpoint | None,
-    refused: tuple[str, ...],
+    buy: Buy, fewest: Fewest, offers: Sequence[Offer], refused: tuple[str, ...]
 ) -> InfeasiblePlan:
     """The nearest plan if no setting meets the targets, and what would make them feasible.
 
@@ -175,9 +160,7 @@ def nearest_there_is(
         frontier[-1] if tried_offer is offer else _highest(tried_offer.question)
         for tried_offer in offers
     )
-    nearest = Nearest(
-        offers=offers, objective=objective, highest=highest, answered=[(question, fewest)]
-    )
+    nearest = Nearest(offers=offers, highest=highest, answered=[(question, fewest)])
     needs = tuple(need_of(nearest, promise) for promise in question.promises)
     failing = [index for index, need in enumerate(needs) if not need.within]
     best, setting = frontier[-1], nearest_setting(question, floor_s, buy.setting)
@@ -190,10 +173,8 @@ def nearest_there_is(
         offer,
         setting,
         explained,
-        objective=objective,
-        checkpoint=checkpoint,
         refused=refused,
-        findings=(*_idle_slots(explained), *findings_of_switches(offer, explained, checkpoint)),
+        findings=(*_idle_slots(explained), *findings_of_switches(offer, explained)),
     )
     return InfeasiblePlan(
         **fields,
@@ -209,7 +190,7 @@ def nearest_there_is(
             lambda: sensitivities(explained, (*resized(explained), *retuned(explained)))
         ),
         **_advice(
-            lambda: new_checkpoint_advice(checkpoint, question, max_nodes, explained.latency_s),
+            lambda: new_checkpoint_advice(question, max_nodes, explained.latency_s),
             lambda: settling_advice(setting, Verdict.of(probability, question.confidence)),
             lambda: advice_of(explained),
         ),

@@ -129,20 +129,19 @@ def why_infeasible(
 
 def _over_budget(question: Question) -> str | None:
     """Why the bill prevents a plan; None if the targets are not met for more money either."""
-    charges = question.charges
-    if charges is None or charges.budget_per_hour is None:
+    if question.store_price is None or math.isinf(question.most_bill_per_hour):
         return None
-    lax = replace(question, charges=replace(charges, budget_per_hour=None))
+    lax = replace(question, most_bill_per_hour=math.inf)
     cheapest = _least_to_meet(lax, bill_per_hour)
     if cheapest is None:
         return None
     setting, bill = cheapest
-    currency, nodes = charges.price.currency, int(setting.nodes[0])
+    currency, nodes = question.store_price.currency, int(setting.nodes[0])
     return (
         f"the lowest bill that meets {targets_text(question.promises)} is "
         f"{format_money(bill, currency=currency)} per hour for {counted(nodes, 'node')} and write "
         "requests, more than the budget of "
-        f"{format_money(charges.budget_per_hour, currency=currency)}"
+        f"{format_money(question.most_bill_per_hour, currency=currency)}"
     )
 
 

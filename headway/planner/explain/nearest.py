@@ -67,7 +67,6 @@ class Nearest:
     """
 
     offers: Sequence[Offer]
-    objective: Objective
     highest: Sequence[FrontierPoint]
     answered: list[tuple[Question, Fewest]]
 
@@ -103,7 +102,7 @@ class Nearest:
             for offer, fewest in sizes
             if fewest.nodes is not None
         ]
-        objective = Objective.COST if self.objective is Objective.COST else Objective.NODES
+        objective = Objective.COST if self.question.objective is Objective.COST else Objective.NODES
         proved = all(fewest.optimality.proved for _, fewest in sizes)
         return best_of(able, objective) if able else None, proved
 

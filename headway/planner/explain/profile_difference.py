@@ -32,11 +32,11 @@ def profile_difference(
     setting, arrivals = after.baseline, after.arrivals
     then, now = predict(before, setting, arrivals), predict(after, setting, arrivals)
     quantities: list[tuple[str, Unit, float | None, float | None]] = [
-        ("rate as profiled", Unit.PER_S, before.arrivals.rate_per_s, arrivals.rate_per_s),
-        ("mean batch duration", Unit.SECONDS, _batch_s(then), _batch_s(now)),
-        ("p99 tuple latency", Unit.SECONDS, _p99_s(then), _p99_s(now)),
-        ("utilisation", Unit.SHARE, then.utilization_ratio, now.utilization_ratio),
-        ("stable up to", Unit.PER_S, then.sustainable_rate_per_s, now.sustainable_rate_per_s),
+        ("rate as profiled", "rows/s", before.arrivals.rate_per_s, arrivals.rate_per_s),
+        ("mean batch duration", "s", _batch_s(then), _batch_s(now)),
+        ("p99 tuple latency", "s", _p99_s(then), _p99_s(now)),
+        ("utilisation", "share", then.utilization_ratio, now.utilization_ratio),
+        ("stable up to", "rows/s", then.sustainable_rate_per_s, now.sustainable_rate_per_s),
     ]
     figures = [
         Figure(name=name, unit=unit, before=first, after=second)
@@ -70,7 +70,7 @@ def _stage_figures(
         for basis, field in (("per task", "task_fixed_s"), ("per row", "task_per_row_s")):
             figure = Figure(
                 name=f"{stage.called}, {basis}",
-                unit=Unit.SECONDS,
+                unit="s",
                 before=None if then is None else getattr(then, field),
                 after=None if now is None else getattr(now, field),
             )
@@ -124,7 +124,7 @@ def application_difference(
         kind="profile",
         names=names,
         figures=tuple(
-            Figure(name=name, unit=Unit.SECONDS, before=first, after=second)
+            Figure(name=name, unit="s", before=first, after=second)
             for name, (first, second) in pairs.items()
         ),
         values=tuple(changed_texts(_batch_facts(before), _batch_facts(after))),

@@ -20,12 +20,12 @@ from headway.domain import (
     Objective,
     Verdict,
 )
-from headway.planner.enumeration import Enumerated, Fewest, enumerated, fewest_of, spread_counts
+from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
 from headway.planner.kinds.batch_run_time import JobTime, run_time_of
 from headway.planner.memory import fewest_nodes_by_memory
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import reserve_findings
-from headway.planner.space import NodeSpace
+from headway.planner.space import SearchSpace
 from headway.planner.spark_settings import (
     changes_of,
     executor_conf,
@@ -36,7 +36,7 @@ from headway.units import S_PER_HOUR, counted, spark_memory_text
 from headway.words.predictions import duration_against
 
 
-def with_room_for_state(space: NodeSpace, job: EndingJob) -> NodeSpace | str:
+def with_room_for_state(space: SearchSpace, job: EndingJob) -> SearchSpace | str:
     """The numbers of nodes whose executors have memory for the state of a stream, or why none."""
     if job.backlog is None:
         return space
@@ -55,7 +55,7 @@ def with_room_for_state(space: NodeSpace, job: EndingJob) -> NodeSpace | str:
 def plan_for_deadline(
     profile: EndingJob,
     deadline: Deadline,
-    spaces: Sequence[NodeSpace],
+    spaces: Sequence[SearchSpace],
     *,
     confidence: float = CONFIDENCE.value,
     objective: Objective = Objective.NODES,
@@ -86,17 +86,14 @@ def plan_for_deadline(
         _OfBatchJob(job=job, deadline=deadline, space=space, confidence=confidence)
         for space in spaces
     ]
-    choice = enumerated(offers, objective)
-    return _answer(profile, offers[choice.place], choice)
+    index, run, fewest = enumerated(offers, objective)
+    return _answer(profile, offers[index], run, feasible=fewest.nodes is not None)
 
 
 def fewest_in_time(
-    profile: EndingJob, deadline: Deadline, space: NodeSpace, confidence: float
+    profile: EndingJob, deadline: Deadline, space: SearchSpace, confidence: float
 ) -> int | None:
-    """The fewest nodes with which a batch job finishes in time; None if no number is enough.
-
-    It is the number that `plan_for_deadline` finds.
-    """
+    """The fewest nodes with which a batch job finishes in time; None if no number is enough."""
     job = run_time_of(profile)
     offer = _OfBatchJob(job=job, deadline=deadline, space=space, confidence=confidence)
     return offer.fewest().nodes
@@ -108,7 +105,7 @@ class _OfBatchJob:
 
     job: JobTime
     deadline: Deadline
-    space: NodeSpace
+    space: SearchSpace
     confidence: float
 
     @property
@@ -169,19 +166,19 @@ def _shortest(point: DeadlinePoint) -> tuple[float, int]:
 
 
 def _answer(
-    profile: EndingJob, offer: _OfBatchJob, choice: Enumerated[DeadlinePoint]
+    profile: EndingJob, offer: _OfBatchJob, run: DeadlinePoint, *, feasible: bool
 ) -> BatchAnswer:
-    job, space, run = offer.job, offer.space, choice.size
+    job, space = offer.job, offer.space
     slots, speed = space.num_slots(run.nodes), space.core_speed_ratio
     floor_s = job.floor_s(speed)
     probability = job.kept_probability(slots, speed, offer.deadline.limit_s)
-    if choice.feasible:
+    if feasible:
         probability = max(probability, offer.confidence)
     executors = run.nodes * space.executors_per_node
     conf = executor_conf(profile, executors, space)
     settings = planned_settings(conf, profiled_values(profile))
     return DeadlinePlan(
-        feasible=choice.feasible,
+        feasible=feasible,
         deadline=offer.deadline,
         nodes=run.nodes,
         executors=executors,
@@ -194,7 +191,7 @@ def _answer(
         parts_s=job.parts_s(slots, speed),
         confidence=offer.confidence,
         node_type=space.node_type,
-        binding=tuple(_binding(offer, run, floor_s, feasible=choice.feasible)),
+        binding=tuple(_binding(offer, run, floor_s, feasible=feasible)),
         spark_conf=conf,
         calibrated=job.is_calibrated(slots),
         changes=tuple(changes_of(settings)) if profile.provenance == "measured" else (),

@@ -9,7 +9,6 @@ from dataclasses import field
 from headway.assumptions.planning import LEAST_CATCH_UP_RATIO, TRIGGERS_S
 from headway.assumptions.predictions import CALIBRATED_DOUBLINGS
 from headway.domain import (
-    ApplicationProfile,
     Applies,
     Change,
     Finding,
@@ -25,7 +24,7 @@ from headway.models.laws.normal import ndtri
 from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
 from headway.planner.kinds.dstreams_batches import DStreamsBatches
 from headway.planner.kinds.dstreams_prediction import predicted
-from headway.planner.space import NodeSpace
+from headway.planner.space import SearchSpace
 from headway.planner.spark_settings import (
     changes_of,
     executor_conf,
@@ -42,44 +41,16 @@ from headway.units import counted, format_duration
 _MOST_POINTS = 12
 
 
-def plan_dstreams(
-    profile: ApplicationProfile,
-    rate_per_s: float | None,
-    target: Target,
-    spaces: Sequence[NodeSpace],
-    *,
-    concurrent_jobs: int,
-    batch_interval_s: float | None = None,
-    confidence: float = 0.95,
-    objective: Objective = Objective.NODES,
-) -> DStreamsPlan:
+def plan_dstreams(searches: Sequence[DStreamsSearch], objective: Objective) -> DStreamsPlan:
     """The fewest nodes, or the best ones, with which a DStreams application meets a latency target.
-
-    Without ``rate_per_s`` rows arrive as profiled; ``spaces`` are the available nodes, by node
-    type, and ``batch_interval_s`` is the interval if it is fixed. The ``objective`` is the fewest
-    nodes, the lowest cost, or the lowest latency within the spaces. Raises InputError if the
-    profile lacks what a plan needs.
 
     theory.md (V7). Numbers of nodes are tried from one upwards, each with the profiled batch
     interval first, since another one is a change of the application's code.
     """
-    batches = DStreamsBatches.of(profile)
-    load = batches.load_of(rate_per_s)
-    searches = [
-        _Search(
-            batches=batches,
-            load=load,
-            target=target,
-            space=space,
-            concurrent_jobs=concurrent_jobs,
-            batch_interval_s=batch_interval_s,
-            confidence=confidence,
-        )
-        for space in spaces
-    ]
-    choice = enumerated(searches, objective)
-    search, point = searches[choice.place], choice.size
-    space = search.space
+    index, point, fewest = enumerated(searches, objective)
+    search, feasible = searches[index], fewest.nodes is not None
+    batches, load, space = search.batches, search.load, search.space
+    profile = batches.profile
     setting = search.setting(point.nodes, point.batch_interval_s)
     expected = predicted(batches, setting, load, search.speed)
     conf = executor_conf(profile, setting.executors, space)
@@ -88,17 +59,17 @@ def plan_dstreams(
     conf |= _limit_conf(search, setting)
     settings = planned_settings(conf, profiled_values(profile))
     return DStreamsPlan(
-        feasible=choice.feasible,
-        target=target,
+        feasible=feasible,
+        target=search.target,
         rate_per_s=batches.rate_at(load),
         point=point,
         setting=setting,
         expected=expected,
         max_rate_per_s=batches.rate_at(search.highest_load(setting)),
         frontier=tuple(search.around(point)),
-        confidence=confidence,
+        confidence=search.confidence,
         node_type=space.node_type,
-        binding=tuple(_binding(search, point, feasible=choice.feasible)),
+        binding=tuple(_binding(search, point, feasible=feasible)),
         spark_conf=conf,
         settings=settings,
         changes=tuple(_changes(search, setting, settings)),
@@ -108,13 +79,16 @@ def plan_dstreams(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Search:
-    """The question and the latencies for it: an `Offered`."""
+class DStreamsSearch:
+    """The question on the nodes of a type, and the latencies for it: an `Offered`.
+
+    ``load`` is the rate over the profiled one, ``batch_interval_s`` the interval if it is fixed.
+    """
 
     batches: DStreamsBatches
     load: float
     target: Target
-    space: NodeSpace
+    space: SearchSpace
     concurrent_jobs: int
     batch_interval_s: float | None
     confidence: float
@@ -249,7 +223,7 @@ class _Search:
         return low
 
 
-def _limit_conf(search: _Search, setting: DStreamsSetting) -> dict[str, str]:
+def _limit_conf(search: DStreamsSearch, setting: DStreamsSetting) -> dict[str, str]:
     """The rate at which batches of the planned length still fit into their interval, as the
     source's option; none if rows are not counted or if it would restrict the plan.
     """
@@ -274,7 +248,7 @@ def _two_digits(rate_per_s: float) -> str:
     return str(max(int(rate_per_s / step) * int(step), 1))
 
 
-def _binding(search: _Search, point: DStreamsPoint, *, feasible: bool) -> Iterator[str]:
+def _binding(search: DStreamsSearch, point: DStreamsPoint, *, feasible: bool) -> Iterator[str]:
     if not feasible:
         yield (
             f"the best is {counted(point.nodes, 'node')} with a batch interval of "
@@ -297,7 +271,7 @@ def _up_to(seconds: float) -> str:
 
 
 def _changes(
-    search: _Search, setting: DStreamsSetting, settings: Sequence[PlannedSetting]
+    search: DStreamsSearch, setting: DStreamsSetting, settings: Sequence[PlannedSetting]
 ) -> Iterator[Change]:
     baseline = search.batches.seen
     if setting.batch_interval_s != baseline.batch_interval_s:
@@ -310,7 +284,7 @@ def _changes(
     yield from changes_of(settings, if_unknown="not set")
 
 
-def _findings(search: _Search, conf: Mapping[str, str]) -> Iterator[Finding]:
+def _findings(search: DStreamsSearch, conf: Mapping[str, str]) -> Iterator[Finding]:
     key = PARTITION_RATE_KEY
     if key in conf:
         yield Finding(code=FindingCode.RATE_LIMIT_OF_KAFKA_ONLY, names={"key": key})

@@ -60,11 +60,7 @@ class DStreamsBatches:
 
     @classmethod
     def of(cls, profile: ApplicationProfile) -> DStreamsBatches:
-        """From a profile.
-
-        Raises InputError if the profile is not that of a DStreams application, or lacks what a
-        prediction needs.
-        """
+        """From a profile; an InputError if it is of another kind, or lacks what is needed."""
         dstreams, cluster = profile.dstreams, profile.cluster
         if profile.kind != "dstreams" or dstreams is None:
             raise InputError(
@@ -147,10 +143,7 @@ class DStreamsBatches:
         return None if profiled_per_s is None else load * profiled_per_s
 
     def load_of(self, rate_per_s: float | None) -> float:
-        """A rate as a multiple of the profiled one.
-
-        Raises InputError if a rate is given and the log counts no rows.
-        """
+        """A rate as a multiple of the profiled one; an InputError if the log counts no rows."""
         if rate_per_s is None:
             return 1.0
         if self.seen_rate_per_s is None:

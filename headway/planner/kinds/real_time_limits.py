@@ -18,20 +18,14 @@ _MODE = "STREAMING_REAL_TIME_MODE"
 
 
 def require_real_time(profile: JobProfile, target: Target | None = None) -> None:
-    """Reject a query that Spark rejects in Real-Time Mode, or that is not modelled there.
-
-    Raises InputError, which states the reason, with Spark's own condition, and what is expected.
-    """
+    """Reject a query that Spark rejects in Real-Time Mode, or that is not modelled there."""
     why = next(iter((*_of_target(target), *_of_profile(profile), *_of_query(profile))), None)
     if why is not None:
         raise InputError(why)
 
 
 def require_batch_length(batch_length_s: float) -> None:
-    """Reject a batch length that Spark rejects.
-
-    Raises InputError if it is too short.
-    """
+    """Reject a batch length that is too short for Spark."""
     least_s = SHORTEST_BATCH_S.value
     if batch_length_s < least_s:
         raise InputError(
@@ -42,10 +36,7 @@ def require_batch_length(batch_length_s: float) -> None:
 
 
 def require_promises(promises: list[Promise]) -> list[CatchUp]:
-    """The further targets, if all can be planned for.
-
-    Raises InputError if one of them is not about the time after an outage.
-    """
+    """The further targets, of which those about the time after an outage can be planned for."""
     catch_ups = []
     for promise in promises:
         if not isinstance(promise, CatchUp) or promise.outage_s is None:

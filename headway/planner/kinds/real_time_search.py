@@ -24,8 +24,7 @@ from headway.models.laws.normal import ndtri
 from headway.models.real_time.stages import required_slots
 from headway.planner.enumeration import best_of
 from headway.planner.kinds.real_time import gap_of, latency_at, predicted, spread_of, stages_of
-from headway.planner.purchase import at_core_speed
-from headway.planner.space import NodeSpace
+from headway.planner.space import SearchSpace
 from headway.sparkconf.knobs import ROCKSDB_PROVIDER
 from headway.units import counted, format_duration, spark_memory_text
 
@@ -34,24 +33,8 @@ _MOST_STEPS = 12
 _MANY = 10**9
 
 
-def planned(
-    profile: JobProfile,
-    rate_per_s: float,
-    target: Target,
-    spaces: Sequence[NodeSpace],
-    *,
-    source_partitions: int,
-    shuffle_partitions: int | None,
-    batch_length_s: float | None,
-    path_s: float,
-    further_targets: Sequence[CatchUp] = (),
-    confidence: float,
-    objective: Objective = Objective.NODES,
-) -> RealTimePlan:
+def best_plan(searches: Sequence[RealTimeSearch], objective: Objective) -> RealTimePlan:
     """The fewest nodes, or the best ones, that meet a target in Real-Time Mode.
-
-    ``spaces`` are the available nodes, by node type. ``shuffle_partitions`` and ``batch_length_s``
-    are given if they are fixed. A row takes ``path_s`` from the source and to the sink.
 
     **(N10)** The shuffle partitions are the fewest with which no task is busier than 0.7, at the
     confidence of the plan, and the target is met; the slots are those of (N1). A batch lasts 5 min,
@@ -60,23 +43,7 @@ def planned(
     from its start, so after an outage of `H` the query has caught up after at most `(H+T) ρ/(1-ρ)`,
     which a target on catching up limits.
     """
-    plans = []
-    for space in spaces:
-        job = at_core_speed(profile, space.core_speed_ratio)
-        search = _Search(
-            profile=job,
-            rate_per_s=rate_per_s,
-            target=target,
-            also=further_targets,
-            space=space,
-            source_partitions=source_partitions,
-            shuffle_partitions=shuffle_partitions,
-            batch_length_s=batch_length_s,
-            path_s=path_s,
-            confidence=confidence,
-            margin=math.exp(float(ndtri(confidence)) * spread_of(job)),
-        )
-        plans.append(search.plan(objective))
+    plans = [search.plan(objective) for search in searches]
     feasible = [plan for plan in plans if plan.feasible]
     if feasible:
         return best_of(feasible, objective)
@@ -84,20 +51,28 @@ def planned(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Search:
-    """The question of a plan; what is None is chosen by the plan, or as profiled."""
+class RealTimeSearch:
+    """The question of a plan on the nodes of a type, and the job on cores of their speed.
+
+    What is None is chosen by the plan, or as profiled. A row takes ``path_s`` from the source and
+    to the sink.
+    """
 
     profile: JobProfile
     rate_per_s: float
     target: Target
     also: Sequence[CatchUp]
-    space: NodeSpace
+    space: SearchSpace
     source_partitions: int
     shuffle_partitions: int | None
     batch_length_s: float | None
     path_s: float
     confidence: float
-    margin: float
+
+    @property
+    def margin(self) -> float:
+        """Factor of planned over expected times of rows."""
+        return math.exp(float(ndtri(self.confidence)) * spread_of(self.profile))
 
     def plan(self, objective: Objective) -> RealTimePlan:
         partitions = self._partitions()

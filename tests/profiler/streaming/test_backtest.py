@@ -11,13 +11,12 @@ import pytest
 
 import headway
 from headway.api.page import page
-from headway.api.results import as_text
+from headway.api.results import as_text, figures_of
 from headway.cli.main import run
 from headway.domain import Backtest
 from headway.errors import EventLogError
 from headway.formats.as_json import json_text
 from headway.profiler.streaming.backtest import BY_SETTING, BY_TIME
-from headway.report.backtest import backtest_json
 from tests.profiler.event_log import EPOCH_S, AppLog, Query
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def test_the_text_says_what_the_json_says(by_setting: Backtest) -> None:
     assert text.splitlines()[1].startswith(BY_SETTING)
     assert text.startswith("Median error of the mean ")
     assert "10 of 10 90% intervals contain the measured value" in " ".join(text.split())
-    found = json.loads(json_text(backtest_json(by_setting)))
+    found = json.loads(json_text(figures_of(by_setting)))
     assert found["schema"] == "headway.backtest/v1"
     assert found["intervals90_held"] == 10
     assert len(found["runs"]) == 5
@@ -150,6 +149,6 @@ def test_the_headline_says_the_error_of_mean_and_p99(by_setting: Backtest) -> No
     mean, p99 = map(by_setting.median_error_ratio, ("mean", "p99"))
     headline = f"edian error of the mean {mean:.1%}, of the p99 {p99:.1%} in 5 held-out runs"
     assert as_text(by_setting).startswith(f"M{headline}\n")
-    assert backtest_json(by_setting)["headline"] == f"m{headline}"
+    assert figures_of(by_setting)["headline"] == f"m{headline}"
     assert repr(by_setting) == f"<Backtest: m{headline}>"
     assert f"M{headline}" in page(by_setting)
