@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, make_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -211,7 +211,7 @@ class _Reading:
     def __init__(self, document: Document, form: Form) -> None:
         self._document, self._form = document, form
         self.faults = list(document.faults)
-        self._meant: set[Route] = set()
+        self._told: set[Route] = set()
 
     def value(self, plain: Plain, hint: Any, route: Route) -> Any:
         """A value of its declared type; None if it is faulty."""
@@ -269,7 +269,7 @@ class _Reading:
             if field.name not in added and (path := _path_in(field, plain)) is not None
         }
         if self._form.for_people:
-            self._require_known(plain, paths, route)
+            self._require_known(plain, list(paths.values()), route)
         arguments = dict(added)
         for field, path in paths.items():
             hint, field_route = hints[field.name], (*route, *path)
@@ -303,23 +303,30 @@ class _Reading:
         for key in path:
             if not isinstance(plain, dict):
                 self._fault(route, f"got {shown(plain)}; expected a mapping")
+                self._told.add(route)
             if not isinstance(plain, dict) or key not in plain:
                 return MISSING
             plain, route = plain[key], (*route, key)
         return plain
 
     def _require_known(
-        self, plain: dict[str, Plain], paths: Mapping[Field[Any], tuple[str, ...]], route: Route
+        self, plain: dict[str, Plain], paths: Sequence[tuple[str, ...]], route: Route
     ) -> None:
-        unknown_keys = [key for key in plain if (key,) not in paths.values()]
+        """Note keys that lead to no field, in a mapping and in those that have its fields."""
+        known_keys = list(dict.fromkeys(path[0] for path in paths))
+        for key in known_keys:
+            inner_paths = [path[1:] for path in paths if path[0] == key and len(path) > 1]
+            inner = plain.get(key)
+            if inner_paths and isinstance(inner, dict):
+                self._require_known(inner, inner_paths, (*route, key))
+        unknown_keys = [key for key in plain if key not in known_keys]
         if not unknown_keys:
             return
         from difflib import get_close_matches
 
-        known_keys = [field.name for field in paths]
         for key in unknown_keys:
             close = get_close_matches(key, known_keys, n=1)
-            self._meant.update((*route, name) for name in close)
+            self._told.update((*route, name) for name in close)
             advice = f"did you mean {close[0]!r}?" if close else f"expected {_one_of(known_keys)}"
             mark = self._document.key_mark((*route, key))
             self.faults.append(Fault(mark, (*route, key), f"unknown key; {advice}"))
@@ -328,8 +335,8 @@ class _Reading:
         self._fault(route, f"got {shown(plain)}; expected {_in_words(kind)}{within}")
 
     def _fault(self, route: Route, message: str) -> None:
-        # A misspelt key is one fault, not a strange key and a missing one.
-        if route not in self._meant:
+        # A misspelt key, or a part that is no mapping, is one fault, and no missing key is another.
+        if not any(route[:length] in self._told for length in range(1, len(route) + 1)):
             self.faults.append(Fault(self._document.value_mark(route), route, message))
 
 
@@ -359,8 +366,8 @@ def _in_words(hint: Any) -> str:
     if hint in _IN_WORDS:
         return _IN_WORDS[hint]
     if is_dataclass(hint):
-        keys = [".".join(path) for field in fields(hint) if (path := _path(field))]
-        return f"a mapping with the keys {', '.join(keys)}"
+        keys = [path[0] for field in fields(hint) if (path := _path(field))]
+        return f"a mapping with the keys {', '.join(dict.fromkeys(keys))}"
     if get_origin(hint) is Literal:
         return _one_of(list(get_args(hint)))
     if _is_enum(hint):

@@ -26,7 +26,6 @@ from headway.domain import (
     QueryShape,
     RowsLaw,
 )
-from headway.domain.application_profile import StageRows, TaskTimes, WallClock
 from headway.errors import InputError, ProfileError
 from headway.formats.codec import noun_or_faults, plain_data
 from headway.formats.profile_file import dump_profile, load_any_profile, load_profile, save_profile
@@ -440,26 +439,15 @@ def applications(draw: st.DrawFn) -> ApplicationProfile:
         replace(
             stage,
             job=draw(st.none() | st.integers(0, 10**6)),
-            task_time=draw(
-                st.builds(
-                    TaskTimes,
-                    mean_s=seconds,
-                    sd_s=st.none() | seconds,
-                    max_s=seconds,
-                    fixed_s=seconds,
-                )
-            ),
-            wall_clock=draw(
-                submitted_s.map(lambda at_s: WallClock(submitted_s=at_s, completed_s=2 * at_s))
-            ),
-            rows=draw(
-                st.builds(
-                    StageRows,
-                    read=st.integers(0, 2**63 - 1),
-                    written=st.integers(0, 2**63 - 1),
-                    largest_task_ratio=st.none() | amounts,
-                )
-            ),
+            task_mean_s=draw(seconds),
+            task_sd_s=draw(st.none() | seconds),
+            task_max_s=draw(seconds),
+            task_fixed_s=draw(seconds),
+            submitted_s=(at_s := draw(submitted_s)),
+            completed_s=2 * at_s,
+            rows_read=draw(st.integers(0, 2**63 - 1)),
+            rows_written=draw(st.integers(0, 2**63 - 1)),
+            largest_task_ratio=draw(st.none() | amounts),
         )
         for stage in base.stages
     )

@@ -258,9 +258,7 @@ def _limit_conf(search: _Search, setting: DStreamsSetting) -> dict[str, str]:
         return {}
     if setting.num_receivers:
         return {STREAMING.receiver_rate: _two_digits(rate_per_s / setting.num_receivers)}
-    sources = [
-        stage.tasks.num_tasks for stage in search.batches.profile.stages if not stage.parents
-    ]
+    sources = [stage.num_tasks for stage in search.batches.profile.stages if not stage.parents]
     return {STREAMING.partition_rate: _two_digits(rate_per_s / max(sources))}
 
 
