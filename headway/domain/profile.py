@@ -165,28 +165,15 @@ def is_rocksdb(state_store: str | None) -> bool:
     return "rocksdb" in (state_store or "").lower()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pins:
-    """What checkpoint and source fix; None if nothing does, or if it is unknown."""
-
-    state_partitions: int | None = None
-    source_partitions: int | None = None
-    state_store: str | None = None
-
-    @property
-    def is_rocksdb(self) -> bool:
-        """Whether RocksDB is known to keep the state."""
-        return is_rocksdb(self.state_store)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JobProfile(Result):
     """Everything that prediction and planning need to know about one streaming job.
 
     ``declared`` are the figures that people declared if nothing was measured; such a profile has no
-    observed setting. If all batches had one size, the cost of a row is only known to be within
-    ``row_cost_half_range_ratio`` of the one listed, above or below. Read and written as YAML by
-    :mod:`headway.formats.profile_file`.
+    observed setting. Checkpoint and source fix ``state_partitions``, ``source_partitions`` and
+    ``state_store``; None if nothing does, or if it is unknown. If all batches had one size, the
+    cost of a row is only known to be within ``row_cost_half_range_ratio`` of the one listed, above
+    or below. Read and written as YAML by :mod:`headway.formats.profile_file`.
     """
 
     result_kind = "profile"
@@ -205,7 +192,9 @@ class JobProfile(Result):
     observed_arrivals: ObservedArrivals | None = None
     state: StateProfile | None = None
     memory: MemoryProfile | None = None
-    pins: Pins = field(default_factory=Pins)
+    state_partitions: int | None = field(default=None, metadata={"key": "pins.state_partitions"})
+    source_partitions: int | None = field(default=None, metadata={"key": "pins.source_partitions"})
+    state_store: str | None = field(default=None, metadata={"key": "pins.state_store"})
     coverage: Coverage | None = None
     notes: tuple[str, ...] = field(default=())
     declared: DeclaredCosts | None = None
@@ -242,6 +231,11 @@ class JobProfile(Result):
     def application(self) -> Application:
         """The Spark application of the last profiled run."""
         return self.applications[-1]
+
+    @property
+    def is_rocksdb(self) -> bool:
+        """Whether RocksDB is known to keep the state."""
+        return is_rocksdb(self.state_store)
 
     @property
     def slots(self) -> Configuration:

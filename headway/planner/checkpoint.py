@@ -36,7 +36,7 @@ def pinned_partitions(profile: JobProfile) -> int | None:
     """
     if when_applied(KNOBS["shuffle_partitions"], profile) is not Applies.NEW_CHECKPOINT:
         return None
-    return profile.pins.state_partitions or profile.todays_partitions
+    return profile.state_partitions or profile.todays_partitions
 
 
 def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:

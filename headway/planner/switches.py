@@ -125,14 +125,14 @@ def _reasons(profile: JobProfile, switch: Switch) -> Iterator[str]:
             if properties.get(ASYNC_PROGRESS_KEY) == "true":
                 yield "it is on already"
         case Switch.CHANGELOG:
-            if not profile.pins.is_rocksdb:
+            if not profile.is_rocksdb:
                 yield "the log does not show state in RocksDB"
             if properties.get(CHANGELOG_KEY) == "true":
                 yield "it is on already"
         case Switch.ROCKSDB:
             if not is_stateful:
                 yield "the query has no state"
-            if profile.pins.is_rocksdb or PROVIDER_KEY in properties:
+            if profile.is_rocksdb or PROVIDER_KEY in properties:
                 yield "the query has a state store of its own already"
         case Switch.FILE_MANAGER:
             if not properties:
@@ -171,10 +171,11 @@ def with_setting(profile: JobProfile, setting: SwitchSetting) -> JobProfile:
     """The job as if its log showed the settings of a switch, by which files are counted (F2)."""
     application = profile.application
     changed = replace(application, properties={**application.properties, **setting.settings})
-    pinned = profile.pins
+    state_store = profile.state_store
     if PROVIDER_KEY in setting.conf:
-        pinned = replace(pinned, state_store=setting.conf[PROVIDER_KEY].rpartition(".")[2])
-    return replace(profile, applications=(*profile.applications[:-1], changed), pins=pinned)
+        state_store = setting.conf[PROVIDER_KEY].rpartition(".")[2]
+    applications = (*profile.applications[:-1], changed)
+    return replace(profile, applications=applications, state_store=state_store)
 
 
 def with_switches_of(profile: JobProfile, settings: Mapping[str, str]) -> JobProfile:

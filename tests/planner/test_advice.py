@@ -15,7 +15,6 @@ from headway.domain import (
     EventTimeWindow,
     JobProfile,
     MemoryProfile,
-    Pins,
     RowsLaw,
     StateOperatorProfile,
     StateProfile,
@@ -150,7 +149,7 @@ def test_only_state_on_the_heap_is_advised_to_leave_it() -> None:
             operators=(operator,),
         ),
     )
-    outside = replace(stored, pins=Pins(state_store="RocksDBStateStoreProvider"))
+    outside = replace(stored, state_store="RocksDBStateStoreProvider")
     space = replace(SPACE, trigger_s=0.0, shuffle_partitions=8)
     for profile, is_advised in (
         (stored, True),

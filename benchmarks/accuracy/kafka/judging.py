@@ -61,8 +61,8 @@ def _profiled(log: LogsOfRuns, name: str) -> Record:
     return {
         "trigger_s": setting.configuration.trigger_s,
         "rate_per_s": setting.rate_per_s,
-        "source_partitions": profile.pins.source_partitions if profile.pins else None,
-        "state_partitions": profile.pins.state_partitions if profile.pins else None,
+        "source_partitions": profile.source_partitions,
+        "state_partitions": profile.state_partitions,
         "counted": observed.counted,
         "lag_p95_rows": observed.lag_p95_rows,
         "lag_max_rows": observed.lag_max_rows,

@@ -339,7 +339,7 @@ def _as_advised(profile: JobProfile, setting: ObservedSetting, num_rows: float) 
         num_batches=setting.num_batches,
         duration_s=max(ADVISED_RUN_S.value, setting.num_batches * interval_s),
         num_repeats=ADVISED_REPEATS.value,
-        new_checkpoint=profile.pins.state_partitions not in (None, partitions),
+        new_checkpoint=profile.state_partitions not in (None, partitions),
     )
 
 

@@ -327,7 +327,7 @@ def _operators_by_stage(profile: JobProfile) -> list[tuple[StateOperatorProfile,
 
 def _stores_per_task(profile: JobProfile, operator: StateOperatorProfile) -> float:
     """State stores of an operator that a task commits."""
-    profiled = profile.pins.state_partitions or profile.baseline.shuffle_partitions
+    profiled = profile.state_partitions or profile.baseline.shuffle_partitions
     return max(operator.num_stores / profiled, 1.0)
 
 

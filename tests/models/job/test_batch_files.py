@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.domain import JobProfile, Pins, StateOperatorProfile, StateProfile
+from headway.domain import JobProfile, StateOperatorProfile, StateProfile
 from headway.domain.writes import CheckpointStore, StorePrice
 from headway.models.job.batch_files import (
     CommitFiles,
@@ -33,7 +33,8 @@ def a_stateful_profile(*stores: int, store: str | None = None, **properties: str
     return replace(
         profile,
         applications=(application,),
-        pins=Pins(state_partitions=8, state_store=store),
+        state_partitions=8,
+        state_store=store,
         state=StateProfile(
             rows=1,
             memory_bytes=1,

@@ -11,7 +11,6 @@ import pytest
 from headway.domain import (
     EmptyBatches,
     JobProfile,
-    Pins,
     RowsLaw,
     StateOperatorProfile,
     StateProfile,
@@ -57,7 +56,7 @@ def with_state(num_stores: int = 8, **metrics_ms: float) -> JobProfile:
         updated_row_s=2e-6,
         operators=(operator,),
     )
-    return a_profile(state=state, pins=Pins(state_partitions=8))
+    return a_profile(state=state, state_partitions=8)
 
 
 def test_asynchronous_progress_takes_both_logs_out_of_the_batch() -> None:
