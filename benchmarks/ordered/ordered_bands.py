@@ -31,7 +31,7 @@ SEEDS = range(5)
 WORKERS = (1, 2, 4, 8, 16, 32)
 SPREADS = (0.0, 0.1, 0.3, 1.0)
 UTILIZATIONS = (0.3, 0.6, 0.9)
-_SCHEMES = (ReorderScheme.NON_BLOCKING, ReorderScheme.LOCK)
+_SCHEMES: tuple[ReorderScheme, ...] = ("non-blocking", "lock")
 #: Work and time to send of a tuple [us]; 0.1 us to store and to lock.
 COSTS_US = ((10.0, 0.5), (10.0, 1.0), (100.0, 25.0))
 
@@ -299,10 +299,7 @@ def lock_gains(found: Sequence[figures.Reordered]) -> list[float]:
     """Simulated speedup without blocking over that with the lock."""
     by = {(one.num_workers, one.scheme): one.speedup_simulated for one in found}
     numbers = sorted({number for number, _ in by})
-    return [
-        by[number, ReorderScheme.NON_BLOCKING] / by[number, ReorderScheme.LOCK]
-        for number in numbers
-    ]
+    return [by[number, "non-blocking"] / by[number, "lock"] for number in numbers]
 
 
 def _service(mean_s: float, cv: float, num: int, seed: int) -> Array:

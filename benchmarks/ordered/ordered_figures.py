@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 
 from headway.domain.ordered import (
-    KeyLaw,
     Operator,
     OperatorType,
     OrderedPipeline,
@@ -68,7 +67,7 @@ CHAINS = {
     ),
     "Q3": (
         _operator("filter", _SL, 0.5), _operator("views", _PS, 2.0, 0.5),
-        _operator("items", _PS, 3.7, keys=KeyLaw(exponent=1.3, num_keys=1000)),
+        _operator("items", _PS, 3.7, exponent=1.3, num_keys=1000),
     ),
     "Q4": (
         _operator("filter", _SL, 0.5), _operator("sessions", _PS, 1.5, 0.2),
@@ -191,7 +190,7 @@ class Schemes(NamedTuple):
     second_s: float
 
 
-def queue_schemes(keys: KeyLaw | None) -> Iterator[Schemes]:
+def queue_schemes(num_keys: int | None = None, exponent: float = 0.0) -> Iterator[Schemes]:
     """Figure 11: hybrid, then partitioned; latency at 0.8 of the rate that both carry."""
     for name, operators in CHAINS.items():
         for number in WORKERS:
@@ -200,7 +199,10 @@ def queue_schemes(keys: KeyLaw | None) -> Iterator[Schemes]:
                 OrderedPipeline(
                     num_workers=number,
                     operators=tuple(
-                        replace(one, queue=scheme, keys=one.keys or keys) for one in operators
+                        replace(one, queue=scheme)
+                        if one.num_keys or num_keys is None
+                        else replace(one, queue=scheme, num_keys=num_keys, exponent=exponent)
+                        for one in operators
                     ),
                     reordering=LIGHT,
                 )
@@ -241,7 +243,7 @@ def reordered(
 
 def _reordered(cost_us: float, send_us: float, num: int, selectivity: float) -> Iterator[Reordered]:
     for number in (1, 2, 4, 8, 12, 16):
-        for scheme in ReorderScheme:
+        for scheme in get_args(ReorderScheme):
             given = Reordering(
                 scheme=scheme, num_buffered=4 * number, store_s=1e-7, lock_s=1e-7,
                 send_s=send_us * 1e-6,
@@ -270,7 +272,7 @@ def reorder_schemes() -> Iterator[Schemes]:
             OrderedPipeline(
                 num_workers=16, operators=operators, reordering=replace(LIGHT, scheme=scheme)
             )
-            for scheme in (ReorderScheme.NON_BLOCKING, ReorderScheme.LOCK)
+            for scheme in reversed(get_args(ReorderScheme))
         ]
         found = [pipeline_allocation(one) for one in pipelines]
         rate_per_s = 0.8 * min(one.throughput_per_s for one in found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import ordered_figures as figures
@@ -16,7 +16,7 @@ from ordered_bands import bands
 from ordered_threads import run_threads
 from pages import headed, save_svg, svg_pyplot
 
-from headway.domain.ordered import KeyLaw, ReorderScheme, Scheduler
+from headway.domain.ordered import ReorderScheme, Scheduler
 from headway.models.ordered.chain import pipeline_allocation
 from headway.models.ordered.placement import placed_keys, skewed_stage_s
 from headway.models.stages.skew import random_partition_loads, zipf_key_shares
@@ -248,8 +248,8 @@ def queues() -> Iterator[str]:
     yield from headed(
         "| chain | cores | hybrid / partitioned, even | Zipf | latency hybrid, even | partitioned |"
     )
-    even = list(figures.queue_schemes(None))
-    zipf = list(figures.queue_schemes(KeyLaw(exponent=0.8, num_keys=10_000)))
+    even = list(figures.queue_schemes())
+    zipf = list(figures.queue_schemes(num_keys=10_000, exponent=0.8))
     for one, other, ratio, uneven in zip(
         even, zipf, figures.ratios(even), figures.ratios(zipf), strict=True
     ):
@@ -296,8 +296,8 @@ def reordering(num: int) -> Iterator[str]:
             "| workers | non-blocking | simulated | per tuple | lock | simulated | per tuple |"
         )
         free, locked = (
-            [one for one in found if one.scheme is scheme]
-            for scheme in (ReorderScheme.NON_BLOCKING, ReorderScheme.LOCK)
+            [one for one in found if one.scheme == scheme]
+            for scheme in reversed(get_args(ReorderScheme))
         )
         for one, other in zip(free, locked, strict=True):
             cells = [

@@ -8,28 +8,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Literal, TypeAlias, get_args
 
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_CORES, MOST_LONG
 from headway.units import parse_size_bytes, spark_memory_text
 
-
-class Platform(StrEnum):
-    """What runs Spark, and keeps part of each node for itself."""
-
-    KUBERNETES = "kubernetes"
-    DATABRICKS = "databricks"
-    EMR = "emr"
-    EMR_EKS = "emr-eks"
-    EMR_SERVERLESS = "emr-serverless"
-    DATAPROC = "dataproc"
-    YARN = "yarn"
-    STANDALONE = "standalone"
-
-
+#: What runs Spark, and keeps part of each node for itself.
+Platform: TypeAlias = Literal[
+    "kubernetes", "databricks", "emr", "emr-eks", "emr-serverless", "dataproc", "yarn", "standalone"
+]
 #: Their names.
-PLATFORMS = tuple(map(str, Platform))
+PLATFORMS: tuple[Platform, ...] = get_args(Platform)
 _EXAMPLE = "e.g. m6i.xlarge:cores=4,memory=14g,price=0.192"
 
 

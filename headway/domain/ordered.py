@@ -6,12 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from headway.domain.checks import require_count, require_seconds
 from headway.domain.plan_parts import PartitionChoice
 from headway.domain.result import Result
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_CORES, MOST_INT, MOST_PARTITIONS, MOST_RATIO, MOST_SPREAD_RATIO
+
+#: How outputs of several workers are put in order.
+ReorderScheme: TypeAlias = Literal["lock", "non-blocking"]
 
 
 class OperatorType(StrEnum):
@@ -33,13 +37,6 @@ class QueueScheme(StrEnum):
     """A queue for each partition, and one that says which is next."""
 
 
-class ReorderScheme(StrEnum):
-    """How outputs of several workers are put in order."""
-
-    LOCK = "lock"
-    NON_BLOCKING = "non-blocking"
-
-
 class Scheduler(StrEnum):
     """Which operator a free worker takes."""
 
@@ -58,25 +55,13 @@ class Scheduler(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyLaw:
-    """Keys whose k-th most frequent one has a share in proportion to ``k ** -exponent``."""
-
-    exponent: float
-    num_keys: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.exponent <= 10:
-            raise ValueError(f"exponent is {self.exponent}; expected 0 (all alike) to 10")
-        require_count(MOST_INT, num_keys=self.num_keys)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """One operator of a pipeline: the cost of a tuple, and its outputs.
 
     ``selectivity_ratio`` is outputs per input; ``cost_spread_ratio`` is the coefficient of
-    variation of the cost. Only a partitioned operator has partitions, queue and keys; without
-    ``keys`` the partitions get even shares.
+    variation of the cost. Only a partitioned operator has partitions, queue and keys: the k-th most
+    frequent of ``num_keys`` has a share in proportion to ``k ** -exponent``. If it is None, the
+    partitions get even shares.
     """
 
     name: str
@@ -86,7 +71,8 @@ class Operator:
     cost_spread_ratio: float = 0.0
     partitions: int = 100
     queue: QueueScheme = QueueScheme.HYBRID
-    keys: KeyLaw | None = None
+    num_keys: int | None = None
+    exponent: float = 0.0
 
     def __post_init__(self) -> None:
         require_seconds(cost_s=self.cost_s)
@@ -101,6 +87,9 @@ class Operator:
                 f"{MOST_SPREAD_RATIO:g}"
             )
         require_count(MOST_PARTITIONS, partitions=self.partitions)
+        require_count(MOST_INT, num_keys=self.num_keys)
+        if not 0 <= self.exponent <= 10:
+            raise ValueError(f"exponent is {self.exponent}; expected 0 (all alike) to 10")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +100,7 @@ class Reordering:
     operator, ``lock_s`` that to take the lock.
     """
 
-    scheme: ReorderScheme = ReorderScheme.NON_BLOCKING
+    scheme: ReorderScheme = "non-blocking"
     num_buffered: int = 64
     store_s: float = 1e-7
     send_s: float = 5e-7

@@ -37,7 +37,7 @@ from headway.domain.argument_values import (
     Positive,
 )
 from headway.domain.configuration import TaskCores
-from headway.domain.node_type import NodeType, Objective, Platform
+from headway.domain.node_type import PLATFORMS, NodeType, Objective, Platform
 from headway.domain.switches import Switch
 from headway.domain.target import AnyPromise, Burst
 from headway.domain.writes import CheckpointStore, FilesLimit
@@ -243,9 +243,9 @@ class PlanQuestion(JobQuestion):
         "Node catalogue (a spec file of kind NodeCatalog); Headway's own by default.",
     )
     platform: Platform = _rarely_of_nodes(
-        Choice(Platform),
+        Choice(PLATFORMS),
         "Platform that runs Spark; it reserves part of each catalogue node.",
-        default=Platform.KUBERNETES,
+        default="kubernetes",
     )
     objective: Objective = _rarely_of_nodes(
         Choice(Objective),

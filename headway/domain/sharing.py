@@ -60,25 +60,14 @@ class QueryWindows:
     utilization_ratio: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModeWork:
-    """Processor time per longest window in the paper's modes, and the cost of moving keys.
-
-    ``break_even_windows_ratio`` is the number of windows per row from which the split mode takes
-    less than counting directly; ``pause_s`` is how long rows wait while the keys of a partition are
-    moved.
-    """
-
-    work_s: Mapping[str, float]
-    break_even_windows_ratio: float = field(metadata={"key": "break_even_windows_per_row"})
-    pause_s: Mapping[str, float]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SharingGain(Result):
     """Effect of sharing for a profiled query: every way at its trigger, and the best setting.
 
     ``break_even_rows`` and ``break_even_keys`` are those of a batch from which panes pay off.
+    ``mode_work_s`` is the processor time per longest window in the paper's modes, of which the
+    split one takes less than counting directly from ``break_even_windows_ratio`` windows per row
+    on; ``mode_pause_s`` is how long rows wait while the keys of a partition are moved.
     ``merges_ratio`` is the minimum number of merges, with ``rollups``, over that from panes alone,
     ``busiest_ratio`` the load of the busiest slot over an even share with the given partitions,
     ``moved_ratio`` with partitions that are moved at best.
@@ -98,7 +87,9 @@ class SharingGain(Result):
     break_even_keys: float
     rollups: tuple[str, ...]
     merges_ratio: float
-    modes: ModeWork
+    mode_work_s: Mapping[str, float] = field(metadata={"key": "modes.work_s"})
+    break_even_windows_ratio: float = field(metadata={"key": "modes.break_even_windows_per_row"})
+    mode_pause_s: Mapping[str, float] = field(metadata={"key": "modes.pause_s"})
     busiest_ratio: float = field(metadata={"key": "busiest_slot_ratio"})
     moved_ratio: float = field(metadata={"key": "busiest_slot_moved_ratio"})
     assumed: tuple[str, ...]

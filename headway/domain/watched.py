@@ -45,17 +45,6 @@ class LiveBatch:
         return self.ended_s - self.started_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningBatch:
-    """A micro-batch that runs: an instant since 1970, and how far its sources had come by then.
-
-    ``available_rows`` are counted as those of a `LiveBatch`.
-    """
-
-    started_s: float
-    available_rows: int
-
-
 class Standing(StrEnum):
     """Verdict of a look at a running query, the most urgent first."""
 

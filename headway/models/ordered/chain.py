@@ -12,7 +12,6 @@ from headway.domain.ordered import (
     OperatorType,
     OrderedPipeline,
     QueueScheme,
-    ReorderScheme,
 )
 from headway.models.arrays import Array
 from headway.models.ordered.allocation import (
@@ -69,9 +68,9 @@ def partition_shares(operator: Operator, num_workers: int) -> Array:
     number = operator.partitions
     if operator.queue is QueueScheme.PARTITIONED:
         number = min(number, num_workers)
-    if operator.keys is None:
+    if operator.num_keys is None:
         return np.full(number, 1.0 / number)
-    keys = zipf_key_shares(operator.keys.num_keys, operator.keys.exponent)
+    keys = zipf_key_shares(operator.num_keys, operator.exponent)
     loads = random_partition_loads(keys, number, num_replications=_PLACEMENTS, seed=_DRAWN)
     mean_loads: Array = np.sort(loads, axis=1)[:, ::-1].mean(axis=0)
     return mean_loads
@@ -208,7 +207,7 @@ def operator_latency(
     is_reordered = operator.type is not OperatorType.STATEFUL
     send_s = reordering.send_s * operator.selectivity_ratio
     knee = np.inf if send_s == 0.0 else (operator.cost_s + reordering.store_s + send_s) / send_s
-    if is_reordered and num_busy > knee and reordering.scheme is ReorderScheme.NON_BLOCKING:
+    if is_reordered and num_busy > knee and reordering.scheme == "non-blocking":
         full_s = saturated_latency_s(round(num_busy), operator.cost_s, reordering)
         full_s *= operator.selectivity_ratio
         return latency._replace(

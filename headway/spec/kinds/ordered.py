@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from headway.domain.ordered import (
-    KeyLaw,
     Operator,
     OperatorType,
     QueueScheme,
@@ -88,7 +87,8 @@ class OperatorEntry:
             selectivity_ratio=self.selectivity,
             partitions=self.partitions or 1,
             queue=QueueScheme(self.queue),
-            keys=None if keys is None else KeyLaw(num_keys=keys.number, exponent=keys.zipf),
+            num_keys=None if keys is None else keys.number,
+            exponent=0.0 if keys is None else keys.zipf,
         )
 
 
@@ -120,8 +120,8 @@ def _not_above(after: str, names: list[str], index: int) -> str:
 class ReorderingEntry:
     """How outputs are brought back into order, and the times of its steps."""
 
-    scheme: str = entry(
-        Choice(tuple(map(str, ReorderScheme))), "Default `non-blocking`.", default="non-blocking"
+    scheme: ReorderScheme = entry(
+        Choice(get_args(ReorderScheme)), "Default `non-blocking`.", default="non-blocking"
     )
     buffer: int = entry(
         Whole(low=1), "Outputs that may wait for earlier ones. Default 64.", default=64
@@ -139,7 +139,7 @@ class ReorderingEntry:
     def reordering(self) -> Reordering:
         """The same as the models take it."""
         return Reordering(
-            scheme=ReorderScheme(self.scheme),
+            scheme=self.scheme,
             num_buffered=self.buffer,
             store_s=self.store_s,
             send_s=self.send_s,
