@@ -222,17 +222,6 @@ def plain_scalar(text: str) -> bool | int | float | str | None:
     return text
 
 
-class _Frame:
-    """An open mapping or list."""
-
-    __slots__ = ("holds", "key", "route")
-
-    def __init__(self, route: Route, holds: dict[str, Plain] | list[Plain]) -> None:
-        self.route = route
-        self.holds = holds
-        self.key: str | None = None
-
-
 class _Builder:
     """Puts a stream of YAML events together."""
 
@@ -240,7 +229,9 @@ class _Builder:
         self._name = name
         self._root: Plain = None
         self._num_documents = 0
-        self._stack: list[_Frame] = []
+        #: The open mappings and lists, and the key of the innermost mapping whose value is next.
+        self._stack: list[tuple[Route, dict[str, Plain] | list[Plain]]] = []
+        self._key: str | None = None
         self._values: dict[Route, Mark] = {}
         self._keys: dict[Route, Mark] = {}
         self._faults: list[Fault] = []
@@ -275,33 +266,36 @@ class _Builder:
                 if self._num_documents > 1:
                     raise self._stop(event, "a second document starts here; expected one")
 
+    @property
+    def _expects_key(self) -> bool:
+        return bool(self._stack) and isinstance(self._stack[-1][1], dict) and self._key is None
+
     def _scalar(self, event: Any) -> None:
-        frame = self._stack[-1] if self._stack else None
         mark = _mark(event.start_mark)
-        if frame is not None and isinstance(frame.holds, dict) and frame.key is None:
-            route = (*frame.route, event.value)
-            if event.value in frame.holds:
+        if self._expects_key:
+            parent_route, holds = self._stack[-1]
+            route = (*parent_route, event.value)
+            if event.value in holds:
                 first = self._keys[route].line
                 message = f"this key is already in line {first}; expected each key once"
                 self._faults.append(Fault(mark, route, message))
             else:
                 self._keys[route] = mark
-            frame.key = event.value
+            self._key = event.value
             return
         unquoted = not event.style
         route = self._add(plain_scalar(event.value) if unquoted else event.value, mark)
         self._check_tag(event, mark, route)
 
     def _open(self, holds: dict[str, Plain] | list[Plain], event: Any) -> None:
-        frame = self._stack[-1] if self._stack else None
-        if frame is not None and isinstance(frame.holds, dict) and frame.key is None:
+        if self._expects_key:
             raise self._stop(event, "a list or mapping as a key; expected text")
         if len(self._stack) == _DEEPEST_NESTING:
             raise self._stop(event, _TOO_DEEP)
         mark = _mark(event.start_mark)
         route = self._add(holds, mark)
         self._check_tag(event, mark, route)
-        self._stack.append(_Frame(route, holds))
+        self._stack.append((route, holds))
 
     def _add(self, value: Plain, mark: Mark) -> Route:
         """Put a value where it belongs; its route."""
@@ -309,15 +303,15 @@ class _Builder:
         if not self._stack:
             self._root = value
         else:
-            frame = self._stack[-1]
-            if isinstance(frame.holds, list):
-                route = (*frame.route, len(frame.holds))
-                frame.holds.append(value)
+            parent_route, holds = self._stack[-1]
+            if isinstance(holds, list):
+                route = (*parent_route, len(holds))
+                holds.append(value)
             else:
-                assert frame.key is not None
-                route = (*frame.route, frame.key)
-                frame.holds[frame.key] = value
-                frame.key = None
+                assert self._key is not None
+                route = (*parent_route, self._key)
+                holds[self._key] = value
+                self._key = None
         self._values[route] = mark
         return route
 
@@ -329,7 +323,7 @@ class _Builder:
             self._faults.append(Fault(mark, route, message))
 
     def _stop(self, event: Any, message: str) -> InputError:
-        route = self._stack[-1].route if self._stack else ()
+        route = self._stack[-1][0] if self._stack else ()
         fault = Fault(_mark(event.start_mark), route, message)
         return InputError(faults_text(self._name, [*self._faults, fault]))
 
