@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from headway.api.fleet_queries import queries_needs
 from headway.api.fleet_streaming import search_together, streaming_needs
 from headway.assumptions.advice import JUDGED_JOBS, PRICED_TARGETS
 from headway.assumptions.planning import LOOSER_TARGET_RATIO
-from headway.domain.argument import read_question, takes
+from headway.domain.argument import read_question
 from headway.domain.fleet_questions import CapacityQuestion, read_month
 from headway.errors import InputError, argument, require_packages
 from headway.fleet.infeasible import reasoned
@@ -49,19 +49,12 @@ _NEEDS_OF: dict[type, Callable[[Any, Any, int | None, KnownNeeds], FleetJob]] = 
 _ONE_FLEET = ("high", "mid")
 
 
-class CapacityOptions(TypedDict, total=False):
-    """Arguments about growth, as the library takes them."""
-
-    growth: float | str | None
-    by: str | None
-
-
-@takes(CapacityQuestion)
 def capacity(
     path: str | Path,
     *,
+    growth: float | str | None = None,
+    by: str | None = None,
     tell: Callable[[str], None] = lambda _: None,
-    **options: Unpack[CapacityOptions],
 ) -> Capacity:
     """The cheapest capacity for a fleet.
 
@@ -86,22 +79,22 @@ def capacity(
     MissingPackagesError
         If the solver is not installed.
     """
-    question = read_question(CapacityQuestion, options)
+    question = read_question(CapacityQuestion, {"growth": growth, "by": by})
     if question.by_month is not None and question.growth_ratio is None:
         raise InputError(f"{argument('by')} needs {argument('growth')}, e.g. 1.5x")
-    growth = question.growth_ratio or 1.0
+    growth_ratio = question.growth_ratio or 1.0
     file = load_spec(path)
     spec = spec_of(file, CapacityPlan)
     require_packages("capacity", "planning capacity", "cvxpy", "highspy", "scipy")
     with AllCores() as cores:
         maker = _Maker(file.metadata.name, spec, tell, KnownNeeds(cores))
-        growth_of_month = maker.growth_by_month(growth, question.by_month)
+        growth_of_month = maker.growth_by_month(growth_ratio, question.by_month)
         tell("searching what the jobs need")
-        maker.search_ahead([growth, *growth_of_month.values()])
+        maker.search_ahead([growth_ratio, *growth_of_month.values()])
         tell("solving")
-        planned = maker.planned(growth)
+        planned = maker.planned(growth_ratio)
         if planned.plan.feasible and spec.scenarios.rule in _ONE_FLEET:
-            planned = maker.with_prices_and_odds(planned, planned.plan, growth)
+            planned = maker.with_prices_and_odds(planned, planned.plan, growth_ratio)
         return replace(planned, growth=tuple(maker.growth_points(growth_of_month)))
 
 
