@@ -19,8 +19,8 @@ from headway.units import format_duration, format_rate, spark_trigger_text
 if TYPE_CHECKING:
     from headway.domain import Prediction
     from headway.domain.fleet_questions import Limits
+    from headway.formats.yaml_document import Mark
     from headway.sparkconf import Knob
-    from headway.spec.forms import Where
     from headway.spec.spec_file import Planned, PlannedBatch, PlannedJob
 
 
@@ -30,7 +30,7 @@ def finding(
     level: Level,
     key: str,
     message: str,
-    location: Where | None = None,
+    location: Mark | None = None,
 ) -> Finding:
     """A finding about a planned job, at a key of its file's ``spec``, or at another position."""
     location = location or planned.file.place(key)
@@ -40,8 +40,8 @@ def finding(
         job=planned.name,
         message=message,
         file=location.name,
-        line=location.mark.line,
-        column=location.mark.column,
+        line=location.line,
+        column=location.column,
     )
 
 

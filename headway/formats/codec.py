@@ -180,7 +180,7 @@ def value_of(data: Mapping[str, Any], key: str, hint: Any) -> Any:
 
 def _reading_of(data: Any, form: Form) -> _Reading:
     """The reading of data without positions."""
-    document = Document(name="", root=data, faults=(), values={(): Mark(1, 1)}, keys={})
+    document = Document(name="", root=data, faults=(), values={(): Mark("", 1, 1)}, keys={})
     return _Reading(document, form)
 
 
@@ -212,7 +212,7 @@ def validate(document: Document, noun: type[T]) -> T:
     """
     value, faults = noun_or_faults(document, noun)
     if faults:
-        raise InputError(faults_text(document.name, faults))
+        raise InputError(faults_text(sorted(faults, key=lambda fault: fault.message)))
     return value
 
 

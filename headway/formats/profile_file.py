@@ -182,8 +182,8 @@ def _is_of_dstreams(document: Document) -> bool:
 def _schema_of(document: Document, expected: str) -> Plain:
     root = document.root
     if not isinstance(root, dict):
-        fault = Fault(document.value_mark(()), (), f"got {shown(root)}; expected {expected}")
-        raise InputError(fault.text(document.name))
+        mark = document.value_mark(())
+        raise InputError(str(Fault(mark, (), f"got {shown(root)}; expected {expected}")))
     schema = root.get("schema")
     if schema is None and "kind" in root:
         raise InputError(
@@ -198,4 +198,4 @@ def _schema_of(document: Document, expected: str) -> Plain:
 def _fault(document: Document, message: str) -> InputError:
     """The fault of a file's schema, with its position."""
     route = ("schema",)
-    return InputError(Fault(document.value_mark(route), route, message).text(document.name))
+    return InputError(str(Fault(document.value_mark(route), route, message)))

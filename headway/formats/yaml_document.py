@@ -43,26 +43,29 @@ _NOT_TEXT = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|[\ud800-\udfff\ufffe
 class Mark(NamedTuple):
     """A position in a file; both numbers start at 1, as in editors."""
 
+    name: str
     line: int
     column: int
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}:{self.column}"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One thing wrong with a file.
 
-    >>> Fault(Mark(3, 7), ("stages", 0, "level"), "got 'two'; expected a number").text("a.yaml")
-    "a.yaml:3:7: stages[0].level: got 'two'; expected a number"
+    >>> print(Fault(Mark("a.yaml", 3, 7), ("stages", 0, "level"), "got 'two'; expected a number"))
+    a.yaml:3:7: stages[0].level: got 'two'; expected a number
     """
 
     mark: Mark
     route: Route = field(compare=False)
     message: str
 
-    def text(self, name: str) -> str:
-        """The fault as one line, ``name`` being the file's."""
+    def __str__(self) -> str:
         where = f"{route_text(self.route)}: " if self.route else ""
-        return f"{name}:{self.mark.line}:{self.mark.column}: {where}{self.message}"
+        return f"{self.mark}: {where}{self.message}"
 
 
 @made_when_asked("values", "keys")
@@ -74,7 +77,7 @@ class Document:
     >>> document.root
     {'stages': [{'level': 1}]}
     >>> document.value_mark(("stages", 0, "level"))
-    Mark(line=2, column=11)
+    Mark(name='job.yaml', line=2, column=11)
     """
 
     name: str
@@ -125,20 +128,18 @@ def shown(value: Plain) -> str:
     return text if len(text) <= 40 else f"{text[:38]}..."
 
 
-def faults_text(name: str, faults: Iterable[Fault]) -> str:
-    """All faults in the order of the file, one per line; if very many, the first ones.
+def faults_text(faults: Sequence[Fault]) -> str:
+    """Faults in the order of the files, one per line, each once; if very many, the first ones.
 
-    >>> faults_text("a.yaml", [Fault(Mark(2, 1), (), "second"), Fault(Mark(1, 1), (), "first")])
-    'a.yaml:1:1: first\\na.yaml:2:1: second'
+    >>> second, first = (Fault(Mark("a.yaml", line, 1), (), "a tag") for line in (2, 1))
+    >>> faults_text([second, first, second])
+    'a.yaml:1:1: a tag\\na.yaml:2:1: a tag'
     """
-    in_order = sorted(faults, key=lambda fault: (fault.mark, fault.message))
-    return in_short([fault.text(name) for fault in in_order], name)
-
-
-def in_short(lines: Sequence[str], name: str) -> str:
-    """The lines of some faults, below each other; if very many, the first ones."""
+    in_order = sorted(faults, key=lambda fault: fault.mark)
+    lines = list(dict.fromkeys(map(str, in_order)))
     num_hidden = len(lines) - _MOST_FAULTS_SHOWN
     if num_hidden > 1:
+        name = in_order[0].mark.name
         lines = [*lines[:_MOST_FAULTS_SHOWN], f"{name}: and {num_hidden} more faults"]
     return "\n".join(lines)
 
@@ -152,7 +153,7 @@ def parse_document(text: str, *, name: str) -> Document:
 
     >>> parse_document("rate: 1e3\\non: 1:30", name="job.yaml").root
     {'rate': 1000.0, 'on': '1:30'}
-    >>> print(parse_document("a: 1\\na: 2", name="job.yaml").faults[0].text("job.yaml"))
+    >>> print(parse_document("a: 1\\na: 2", name="job.yaml").faults[0])
     job.yaml:2:1: a: this key is already in line 1; expected each key once
     """
     # Imported here: what only writes nothing and reads nothing should not pay for it.
@@ -162,9 +163,10 @@ def parse_document(text: str, *, name: str) -> Document:
     strange = re.search(_NOT_TEXT, text)
     if strange is not None:
         before = text[: strange.start()]
-        mark = Mark(before.count("\n") + 1, strange.start() - (before.rfind("\n") + 1) + 1)
+        column = strange.start() - (before.rfind("\n") + 1) + 1
+        mark = Mark(name, before.count("\n") + 1, column)
         message = f"the character {strange[0]!a}; expected text without control characters"
-        raise InputError(Fault(mark, (), message).text(name))
+        raise InputError(str(Fault(mark, (), message)))
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     builder = _Builder(name)
     try:
@@ -172,13 +174,13 @@ def parse_document(text: str, *, name: str) -> Document:
             builder.take(event)
     except yaml.MarkedYAMLError as error:
         yaml_mark = error.problem_mark or error.context_mark
-        mark = Mark(1, 1) if yaml_mark is None else _mark(yaml_mark)
+        mark = Mark(name, 1, 1) if yaml_mark is None else _mark(name, yaml_mark)
         message = f"not YAML: {error.problem or error.context}"
         if "\t" in "".join(text.splitlines()[mark.line - 1 : mark.line])[: mark.column]:
             message = "not YAML: a tab; expected blanks, which alone indent YAML"
         if "nesting depth" in message:  # PyYAML 6.0.4 has a limit of its own and looks ahead.
             message = _TOO_DEEP
-        raise InputError(Fault(mark, (), message).text(name)) from None
+        raise InputError(str(Fault(mark, (), message))) from None
     return builder.document()
 
 
@@ -189,7 +191,7 @@ def written_document(text: str, *, name: str) -> Document:
     --------
     >>> document = written_document("rate: 1e3\\n", name="job.yaml")
     >>> document.root, document.value_mark(("rate",))
-    ({'rate': 1000.0}, Mark(line=1, column=7))
+    ({'rate': 1000.0}, Mark(name='job.yaml', line=1, column=7))
     """
     root = written_data(text, plain_scalar)
     if root is None:
@@ -238,7 +240,7 @@ class _Builder:
 
     def document(self) -> Document:
         if not self._values:
-            self._values[()] = Mark(1, 1)
+            self._values[()] = Mark(self._name, 1, 1)
         return Document(
             name=self._name,
             root=self._root,
@@ -271,7 +273,7 @@ class _Builder:
         return bool(self._stack) and isinstance(self._stack[-1][1], dict) and self._key is None
 
     def _scalar(self, event: Any) -> None:
-        mark = _mark(event.start_mark)
+        mark = _mark(self._name, event.start_mark)
         if self._expects_key:
             parent_route, holds = self._stack[-1]
             route = (*parent_route, event.value)
@@ -292,7 +294,7 @@ class _Builder:
             raise self._stop(event, "a list or mapping as a key; expected text")
         if len(self._stack) == _DEEPEST_NESTING:
             raise self._stop(event, _TOO_DEEP)
-        mark = _mark(event.start_mark)
+        mark = _mark(self._name, event.start_mark)
         route = self._add(holds, mark)
         self._check_tag(event, mark, route)
         self._stack.append((route, holds))
@@ -324,12 +326,12 @@ class _Builder:
 
     def _stop(self, event: Any, message: str) -> InputError:
         route = self._stack[-1][0] if self._stack else ()
-        fault = Fault(_mark(event.start_mark), route, message)
-        return InputError(faults_text(self._name, [*self._faults, fault]))
+        fault = Fault(_mark(self._name, event.start_mark), route, message)
+        return InputError(faults_text([*self._faults, fault]))
 
 
-def _mark(yaml_mark: Any) -> Mark:
-    return Mark(yaml_mark.line + 1, yaml_mark.column + 1)
+def _mark(name: str, yaml_mark: Any) -> Mark:
+    return Mark(name, yaml_mark.line + 1, yaml_mark.column + 1)
 
 
 def _legible(key: str) -> str:
