@@ -10,7 +10,7 @@ import numpy as np
 import ordered_figures as figures
 from pages import headed
 
-from headway.domain.ordered import QueueScheme, Reordering, ReorderScheme, Scheduler
+from headway.domain.ordered import Reordering, ReorderScheme, Scheduler
 from headway.models.arrays import Array
 from headway.models.ordered.chain import pipeline_allocation
 from headway.models.ordered.queues import (
@@ -200,10 +200,8 @@ def queue_errors(
                     simulate_queues(
                         scheme, service, random.integers(number, size=each), 16, arrival_s=arrival
                     )
-                    for scheme, number in (
-                        (QueueScheme.HYBRID, 100), (QueueScheme.PARTITIONED, 16),
-                    )
-                ]  # fmt: skip
+                    for scheme, number in zip(figures.SCHEMES, (100, 16), strict=True)
+                ]
                 seen.append((
                     (runs[0].exit_s - runs[0].start_s)[kept].mean(),
                     (runs[1].exit_s - arrival)[kept].mean(),
@@ -234,7 +232,7 @@ def hybrid_errors(each: int, *, inside: bool) -> Iterator[tuple[float, float]]:
             random = np.random.default_rng([seed, 7])
             arrival = np.cumsum(random.exponential(1.0 / (workers * ratio), each))
             run = simulate_queues(
-                QueueScheme.HYBRID, _service(1.0, cv, each, seed),
+                "hybrid", _service(1.0, cv, each, seed),
                 random.integers(number, size=each), workers, arrival_s=arrival,
             )  # fmt: skip
             left = (run.exit_s - run.start_s)[each // 10 :]

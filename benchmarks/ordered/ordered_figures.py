@@ -35,7 +35,10 @@ WORKERS = (2, 4, 8, 12, 16)
 SIGMAS = (float("inf"), 1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 COSTS_US = (10.0, 100.0, 1000.0, 10_000.0)
 SCHEDULERS = (Scheduler.CT_KEEP, Scheduler.CT, Scheduler.LP, Scheduler.QST, Scheduler.ET)
-_SL, _PS, _SF = OperatorType.STATELESS, OperatorType.PARTITIONED, OperatorType.STATEFUL
+_SL: OperatorType = "stateless"
+_PS: OperatorType = "partitioned"
+_SF: OperatorType = "stateful"
+SCHEMES: tuple[QueueScheme, ...] = ("hybrid", "partitioned")
 #: About a hundred tuples, as many as a slice of 1 ms has if a tuple takes 10 us.
 SLICE_S = 1e-4
 #: Work and time to send of a tuple [us], and outputs per tuple, in figures 12 and 13.
@@ -125,7 +128,7 @@ def skews(num: int) -> tuple[Skew, ...]:
 def _skews(num: int) -> Iterator[Skew]:
     for sigma in SIGMAS:
         found = []
-        for scheme, number in ((QueueScheme.PARTITIONED, 16), (QueueScheme.HYBRID, 100)):
+        for scheme, number in zip(reversed(SCHEMES), (16, 100), strict=True):
             random = np.random.default_rng(9)
             shares = gaussian_shares(sigma, number)
             places = random.choice(number, num, p=shares)
@@ -161,10 +164,10 @@ def _latencies(num: int) -> Iterator[Latency]:
             service = random.gamma(1 / 0.09, 0.09 * cost_s, num)
             arrival = np.cumsum(random.exponential(cost_s / (16 * ratio), num))
             hybrid = simulate_queues(
-                QueueScheme.HYBRID, service, random.integers(100, size=num), 16, arrival_s=arrival
+                "hybrid", service, random.integers(100, size=num), 16, arrival_s=arrival
             )
             apart = simulate_queues(
-                QueueScheme.PARTITIONED, service, random.integers(16, size=num), 16,
+                "partitioned", service, random.integers(16, size=num), 16,
                 arrival_s=arrival,
             )  # fmt: skip
             kept = slice(num // 10, None)
@@ -206,7 +209,7 @@ def queue_schemes(num_keys: int | None = None, exponent: float = 0.0) -> Iterato
                     ),
                     reordering=LIGHT,
                 )
-                for scheme in (QueueScheme.HYBRID, QueueScheme.PARTITIONED)
+                for scheme in SCHEMES
             ]
             found = [pipeline_allocation(one) for one in pipelines]
             rate_per_s = 0.8 * min(one.throughput_per_s for one in found)

@@ -15,7 +15,7 @@ from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.domain import DuringBurst, JobProfile, Promise, Target, Verdict
 from headway.domain.target import targets_text
-from headway.domain.writes import CheckpointStore, StorePrice
+from headway.domain.writes import StorePrice
 from headway.errors import InputError
 from headway.fleet.nouns import JobWrites, Kept
 from headway.planner.after_start import for_fresh_jvm
@@ -106,14 +106,14 @@ class StreamingNeeds(FleetJob):
         executors = None if store is None else self.executors(speed, scale, end)
         if store is None or executors is None:
             return None
-        price = store_price(CheckpointStore(store), catalog)
+        price = store_price(store, catalog)
         rates_per_s = tuple(self._rates_per_s(scale, end))
         key = (*self._kind_key(speed), price, rates_per_s, max(executors))
         files, requests, cost = self.known_needs.once(
             ("writes", *key), lambda: self._written(speed, rates_per_s, max(executors), price)
         )
         return JobWrites(
-            store=str(store),
+            store=store,
             files_per_day=files,
             requests_per_day=None if price is None else requests,
             cost_per_day=None if price is None else cost,

@@ -14,27 +14,14 @@ from headway.domain.result import Result
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_CORES, MOST_INT, MOST_PARTITIONS, MOST_RATIO, MOST_SPREAD_RATIO
 
+#: How many workers an operator can use: any number, one per partition, one.
+OperatorType: TypeAlias = Literal["stateless", "partitioned", "stateful"]
+#: How the workers of a partitioned operator get their tuples: from one queue, where a tuple is
+#: taken and its partition locked in one step; from a queue for each partition, a worker for each;
+#: from a queue for each partition, and one that says which is next.
+QueueScheme: TypeAlias = Literal["shared", "partitioned", "hybrid"]
 #: How outputs of several workers are put in order.
 ReorderScheme: TypeAlias = Literal["lock", "non-blocking"]
-
-
-class OperatorType(StrEnum):
-    """How many workers an operator can use: any number, one per partition, one."""
-
-    STATELESS = "stateless"
-    PARTITIONED = "partitioned"
-    STATEFUL = "stateful"
-
-
-class QueueScheme(StrEnum):
-    """How the workers of a partitioned operator get their tuples."""
-
-    SHARED = "shared"
-    """One queue; a tuple is taken and its partition locked in one step."""
-    PARTITIONED = "partitioned"
-    """A queue for each partition, a worker for each."""
-    HYBRID = "hybrid"
-    """A queue for each partition, and one that says which is next."""
 
 
 class Scheduler(StrEnum):
@@ -70,7 +57,7 @@ class Operator:
     selectivity_ratio: float = 1.0
     cost_spread_ratio: float = 0.0
     partitions: int = 100
-    queue: QueueScheme = QueueScheme.HYBRID
+    queue: QueueScheme = "hybrid"
     num_keys: int | None = None
     exponent: float = 0.0
 
@@ -120,7 +107,7 @@ class OrderedPipeline:
     ``rate_per_s`` is None if the source always has tuples. ``compare`` are the schedulers to
     simulate.
 
-    >>> parse = Operator(name="parse", type=OperatorType.STATELESS, cost_s=1e-5)
+    >>> parse = Operator(name="parse", type="stateless", cost_s=1e-5)
     >>> OrderedPipeline(num_workers=4, operators=(parse,)).slice_s
     0.001
     """

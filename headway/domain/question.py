@@ -40,7 +40,7 @@ from headway.domain.configuration import TaskCores
 from headway.domain.node_type import PLATFORMS, NodeType, Objective, Platform
 from headway.domain.switches import Switch
 from headway.domain.target import AnyPromise, Burst
-from headway.domain.writes import CheckpointStore, FilesLimit
+from headway.domain.writes import STORES, CheckpointStore, FilesLimit
 from headway.errors import argument
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
@@ -268,7 +268,7 @@ class PlanQuestion(JobQuestion):
         ),
     )
     checkpoint_store: CheckpointStore | None = _rare(
-        Choice(CheckpointStore),
+        Choice(STORES),
         "Store of the checkpoint, whose write requests count in the cost; by default as logged.",
         not_for=not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
     )

@@ -11,7 +11,6 @@ from typing import TypeAlias
 from headway.domain import Change, Finding, FindingCode, JobProfile, Metric, TasksRule
 from headway.domain.question import Checkpoint
 from headway.domain.switches import Switch, SwitchSetting
-from headway.domain.writes import CheckpointStore
 from headway.errors import InputError
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.job.switches import turned
@@ -139,9 +138,7 @@ def _reasons(profile: JobProfile, switch: Switch) -> Iterator[str]:
                 yield "the log shows no settings of the query"
             if FILE_MANAGER_KEY in properties:
                 yield "the query has a file manager of its own already"
-            on_disk = store is CheckpointStore.DISK or (
-                store is None and profile.application.is_local
-            )
+            on_disk = store == "disk" or (store is None and profile.application.is_local)
             if not on_disk:
                 yield "the checkpoint is not known to be on a mounted disk"
         case Switch.NO_CHECKSUMS:

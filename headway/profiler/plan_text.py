@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from headway.domain import EventTimeWindow, StatefulOperator
-from headway.domain.writes import CheckpointStore
+from headway.domain.writes import STORE_OF_SCHEME, CheckpointStore
 from headway.lazy_classes import dataclass
 from headway.profiler.plan_chain import stateful_chain
 from headway.profiler.plan_nodes import is_join
@@ -168,7 +168,7 @@ def _mode(operator: PrintedOperator) -> str | None:
 def _checkpoint_store(operators: list[PrintedOperator]) -> CheckpointStore | None:
     for operator in operators:
         if (address := _CHECKPOINT.search(operator.arguments)) is not None:
-            return CheckpointStore.of_scheme(address[1])
+            return STORE_OF_SCHEME.get(address[1])
     return None
 
 

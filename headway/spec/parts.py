@@ -158,7 +158,7 @@ def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> S
 
     None if only the latter has the store, in another currency.
 
-    >>> store_price(CheckpointStore.DISK).price_per_write
+    >>> store_price("disk").price_per_write
     0.0
     """
     for known_catalog in (catalog or built_in_catalog(), built_in_catalog()):

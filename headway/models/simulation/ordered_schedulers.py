@@ -71,8 +71,8 @@ def simulate_scheduler(
     can use, they share its usable ones. Latencies are read from the curves of starts and exits,
     with a precision of about a slice. Prasaad, Ramalingam and Rajan (2018), section 6.
 
-    >>> from headway.domain.ordered import Operator, OperatorType
-    >>> chain = tuple(Operator(name=str(c), type=OperatorType.STATELESS, cost_s=c * 1e-6)
+    >>> from headway.domain.ordered import Operator
+    >>> chain = tuple(Operator(name=str(c), type="stateless", cost_s=c * 1e-6)
     ...               for c in (10, 30))
     >>> run = simulate_scheduler(OrderedPipeline(num_workers=4, operators=chain), Scheduler.CT,
     ...                          [np.inf, np.inf], num_tuples=20_000)

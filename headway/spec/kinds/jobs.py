@@ -10,7 +10,7 @@ from headway.assumptions.planning import CONFIDENCE
 from headway.domain import Promise, Target
 from headway.domain.checks import LABEL_PATTERN, LABEL_WORDS, SUBDOMAIN_PATTERN, SUBDOMAIN_WORDS
 from headway.domain.switches import Switch
-from headway.domain.writes import STORES, FilesLimit
+from headway.domain.writes import STORES, CheckpointStore, FilesLimit
 from headway.spec.forms import as_in, entry
 from headway.spec.forms.kinds import (
     Choice,
@@ -164,7 +164,7 @@ class StreamingJob:
         "Default: the current number is preferred, not fixed.",
         default=None,
     )
-    checkpoint_store: str | None = entry(
+    checkpoint_store: CheckpointStore | None = entry(
         Choice(STORES),
         "Store of the checkpoint, whose write requests are then part of the cost. Default: as in "
         "the profile.",

@@ -39,8 +39,8 @@ class OperatorEntry:
     """An operator of an ordered pipeline."""
 
     name: str = entry(NAME, "What it is called.")
-    type: str = entry(
-        Choice(tuple(map(str, OperatorType))),
+    type: OperatorType = entry(
+        Choice(get_args(OperatorType)),
         "`stateless`: any number of workers; `partitioned`: one per partition; `stateful`: one.",
     )
     cost_s: float = entry(DURATION, "Time of a worker per input tuple.")
@@ -58,8 +58,8 @@ class OperatorEntry:
     partitions: int | None = entry(
         PARTITIONS, "Number of partitions; required for a partitioned operator.", default=None
     )
-    queue: str = entry(
-        Choice(tuple(map(str, QueueScheme))),
+    queue: QueueScheme = entry(
+        Choice(get_args(QueueScheme)),
         "How tuples queue before a partitioned operator. Default `hybrid`.",
         default="hybrid",
     )
@@ -69,7 +69,7 @@ class OperatorEntry:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        partitioned = self.type == OperatorType.PARTITIONED
+        partitioned = self.type == "partitioned"
         if partitioned and self.partitions is None:
             raise ValueError("partitions: missing; expected a number for a partitioned operator")
         if not partitioned and (self.partitions is not None or self.keys is not None):
@@ -81,12 +81,12 @@ class OperatorEntry:
         keys = self.keys
         return Operator(
             name=self.name,
-            type=OperatorType(self.type),
+            type=self.type,
             cost_s=self.cost_s,
             cost_spread_ratio=self.spread_ratio,
             selectivity_ratio=self.selectivity,
             partitions=self.partitions or 1,
-            queue=QueueScheme(self.queue),
+            queue=self.queue,
             num_keys=None if keys is None else keys.number,
             exponent=0.0 if keys is None else keys.zipf,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.domain.ordered import Operator, OperatorType, OrderedPipeline, Scheduler
+from headway.domain.ordered import Operator, OrderedPipeline, Scheduler
 from headway.models.ordered.allocation import pipelined_allocation, source_work_s
 from headway.models.simulation.ordered_schedulers import SchedulerRun, _Slices, simulate_scheduler
 from tests.models.ordered.cases import COSTS, SELECTIVITIES, most, pipeline
@@ -94,7 +94,7 @@ def test_every_slice_is_that_of_the_plain_loop(scheduler: Scheduler, seed: int) 
     number = int(random.integers(1, 7))
     operators = tuple(
         Operator(
-            name=f"o{at}", type=OperatorType.STATELESS,
+            name=f"o{at}", type="stateless",
             cost_s=float(10 ** random.uniform(-6, -3.5)),
             selectivity_ratio=float(random.choice([0.3, 1.0, 2.5])),
         )
