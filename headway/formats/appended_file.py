@@ -10,16 +10,13 @@ from pathlib import Path
 from headway.errors import InputError
 
 
-class FileInUseError(InputError):
-    """Another writer, of this process or another one, appends to the file."""
-
-
 class AppendedFile:
     """An open file at whose end lines are written; made if missing, locked until it is closed.
 
     The system releases the lock with its process, however that ends. File systems without locks do
     without. ``mode`` are the permissions of a new file, from which the umask takes. Raises
-    FileInUseError if another writer has it open; OSError if it cannot be opened.
+    InputError if another writer, of this process or another one, has it open; OSError if it cannot
+    be opened.
     """
 
     def __init__(self, path: Path, mode: int = 0o666) -> None:
@@ -32,7 +29,7 @@ class AppendedFile:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._file.close()
-            raise FileInUseError(
+            raise InputError(
                 f"{path}: another writer appends to it; end that one, or give another file"
             ) from None
         except OSError:
