@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
-from headway.api.profile import ProfileOptions, reading
+from headway.api.profile import LogsOptions, reading
 from headway.domain import Backtest
 from headway.domain.argument import read_question, takes
 from headway.domain.log_questions import ProfileQuestion
@@ -17,7 +17,11 @@ from headway.version import __version__
 
 @takes(ProfileQuestion)
 def backtest(
-    sources: str | Path | Sequence[str | Path], **options: Unpack[ProfileOptions]
+    sources: str | Path | Sequence[str | Path],
+    *,
+    queries: Sequence[str] = (),
+    trigger: str | float | None = None,
+    **options: Unpack[LogsOptions],
 ) -> Backtest:
     """Errors of predictions for a job: fitted to one part of its logs, compared with the rest.
 
@@ -34,7 +38,8 @@ def backtest(
     SparkUnavailableError
         If Spark is to read them and there is no Java to run it with.
     """
-    question = read_question(ProfileQuestion, options)
+    about_runs = {"queries": queries, "trigger": trigger}
+    question = read_question(ProfileQuestion, {**about_runs, **options})
     with reading(sources, question) as logs_read:
         logs_read.tell("fitting and predicting")
         error_report = judged(

@@ -14,7 +14,7 @@ import pytest
 import headway
 from headway.api.plan import PlanOptions
 from headway.api.predict import PredictOptions, RunOptions
-from headway.api.profile import LogsOptions, ProfileOptions
+from headway.api.profile import LogsOptions
 from headway.api.simulate import SimulateOptions
 from headway.cli import backtest as backtest_command
 from headway.cli import capacity as capacity_command
@@ -127,9 +127,10 @@ QUESTIONS = {
     "profile": Declared(
         question=ProfileQuestion,
         call=headway.profile,
-        types=ProfileOptions,
+        types=LogsOptions,
         command=profile_command.command,
         own={"sources"},
+        explicit={"queries", "trigger"},
         outputs={
             *("sources", "output", "check", "advise", "rate", "targets", "tables", "as_json"),
         },
@@ -144,9 +145,10 @@ QUESTIONS = {
     "backtest": Declared(
         question=ProfileQuestion,
         call=headway.backtest,
-        types=ProfileOptions,
+        types=LogsOptions,
         command=backtest_command.command,
         own={"sources"},
+        explicit={"queries", "trigger"},
         described_by=headway.profile,
         outputs={"sources", "max_error", "as_json"},
     ),

@@ -69,7 +69,8 @@ def _number(text: str) -> float:
         raise InputError(f"{text!r} is no number") from None
 
 
-def _is_countable(number: float) -> bool:
+def is_countable(number: float) -> bool:
+    """Whether it can be a rate, or a number of rows."""
     return 0 < number <= LARGEST_NUMBER
 
 
@@ -97,7 +98,7 @@ DURATION_OR_ZERO = replace(DURATION, is_valid=None, words=f"{DURATION.words}, or
 RATE = Parsed(
     words="a rate of records, e.g. 50k/s, 1.2M/min, or a number of records per second",
     parse=parse_rate_per_s,
-    is_valid=_is_countable,
+    is_valid=is_countable,
     takes_numbers=True,
     examples=("50k/s", "800/s", "1.2M/min"),
     pattern=r"^\s*[0-9.]+([eE][-+]?[0-9]+)?\s*[kKmMgG]?\s*((rows|records)?\s*/\s*[a-zA-Z]+)?\s*$",
@@ -112,7 +113,7 @@ RATE = Parsed(
 ROWS = Parsed(
     words="a number of rows, e.g. 800000 or 40M",
     parse=parse_rows,
-    is_valid=_is_countable,
+    is_valid=is_countable,
     takes_numbers=True,
     examples=("40M", "800000"),
     pattern=r"^\s*[0-9.]+([eE][-+]?[0-9]+)?\s*[kKmMgG]?\s*(rows|records)?\s*$",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import get_args
 
 from headway.domain.ordered import (
     Operator,
@@ -15,11 +15,20 @@ from headway.domain.ordered import (
 )
 from headway.domain.ordered import OrderedPipeline as Pipeline
 from headway.domain.target import Target
-from headway.formats.yaml_document import Plain, Route
+from headway.formats.yaml_document import Route
 from headway.spec.forms import Reader, entry
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Whole
-from headway.spec.forms.quantities import CORES, DURATION, DURATION_OR_ZERO, NAME, PARTITIONS, RATE
+from headway.spec.forms.quantities import (
+    CORES,
+    DURATION,
+    DURATION_OR_ZERO,
+    NAME,
+    PARTITIONS,
+    RATE,
+    is_countable,
+)
 from headway.spec.kinds.pipelines import EXPONENT, LATENCY_TARGET, PER_ROW, require_modelled
+from headway.units import parse_rate_per_s
 
 _MOST_OPERATORS = 200
 
@@ -147,21 +156,13 @@ class ReorderingEntry:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaturatedOr:
-    """A rate, or ``saturated``: as much as the pipeline can process."""
-
-    @property
-    def words(self) -> str:
-        return f"{RATE.words}; or saturated"
-
-    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        if value == "saturated":
-            return None
-        return replace(RATE, words=self.words).read(reader, route, value)
-
-    def json_schema(self) -> dict[str, Any]:
-        return {"anyOf": [{"const": "saturated"}, RATE.json_schema()]}
+_RATE_OR_SATURATED = replace(
+    RATE,
+    words=f"{RATE.words}; or saturated",
+    parse=lambda text: None if text == "saturated" else parse_rate_per_s(text),
+    is_valid=lambda rate_per_s: rate_per_s is None or is_countable(rate_per_s),
+    pattern=f"^saturated$|{RATE.pattern}",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +174,7 @@ class OrderedPipeline:
         DURATION, "How long a worker stays with an operator. Default 1ms.", default=1e-3
     )
     rate_per_s: float | None = entry(
-        SaturatedOr(), "Input rate; `saturated` is as much as the pipeline can process."
+        _RATE_OR_SATURATED, "Input rate; `saturated` is as much as the pipeline can process."
     )
     target: Target | None = entry(LATENCY_TARGET, "Target, e.g. `p99 <= 50ms`.", default=None)
     reorder: ReorderingEntry = entry(
