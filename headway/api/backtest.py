@@ -29,14 +29,9 @@ def backtest(
     each setting is predicted from the runs at the others; otherwise the second half of each run is
     predicted from the first half.
 
-    Raises
-    ------
-    EventLogError
-        If no log can be read, or the logs contain too little to leave a part out.
-    InputError
-        If the logs contain several different jobs.
-    SparkUnavailableError
-        If Spark is to read them and there is no Java to run it with.
+    Raises EventLogError if no log can be read, or the logs contain too little to leave a part out;
+    InputError if the logs contain several different jobs; SparkUnavailableError if Spark is to read
+    them and there is no Java to run it with.
     """
     about_runs = {"queries": queries, "trigger": trigger}
     question = read_question(ProfileQuestion, {**about_runs, **options})

@@ -57,8 +57,6 @@ def is_log(source: object) -> bool:
     Addresses, patterns, folders and packed files are of logs; other files if they begin with an
     event.
 
-    Examples
-    --------
     >>> is_log("http://history:18080/history/app-1"), is_log("examples/word-count.profile.yaml")
     (True, False)
     """

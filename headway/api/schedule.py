@@ -166,10 +166,7 @@ class ScheduleGate:
             orders = frame.writeStream.foreachBatch(turn).start()
             gate.add(orders, target="p99 <= 2s", in_turn=turn)
 
-        Raises
-        ------
-        InputError
-            If ``each`` cannot be called.
+        Raises InputError if ``each`` cannot be called.
         """
         return Turn(each)
 

@@ -102,10 +102,7 @@ class Watcher:
     def look(self) -> Look:
         """Read new batches, and report the status of the query.
 
-        Raises
-        ------
-        EventLogError
-            If the log is gone.
+        Raises EventLogError if the log is gone.
         """
         live = self._live
         new_batches = live.read()

@@ -83,10 +83,7 @@ class NodeType:
     def parse(cls, text: str) -> NodeType:
         """Read a node type as written on the command line.
 
-        Raises
-        ------
-        InputError
-            If the text is not a node type, or not a possible one.
+        Raises InputError if the text is not a node type, or not a possible one.
 
         >>> NodeType.parse("m6i.xlarge:cores=4,memory=14g,price=0.192").price_per_hour
         0.192

@@ -121,10 +121,7 @@ class FilesLimit:
     def parse(cls, text: str) -> FilesLimit:
         """A limit from its text.
 
-        Raises
-        ------
-        InputError
-            If it is none; says what is expected.
+        Raises InputError if it is none; says what is expected.
         """
         stated = re.fullmatch(_FILES_LIMIT, text.strip())
         if stated is None:

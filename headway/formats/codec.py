@@ -187,8 +187,6 @@ def _reading_of(data: Any, form: Form) -> _Reading:
 def plain_data(noun: object) -> Any:
     """The data of a noun as it stands in files that people read.
 
-    Examples
-    --------
     >>> from headway.domain import TasksRule
     >>> plain_data((TasksRule.SOURCE, 0.12345678))
     ['source', 0.123457]

@@ -49,10 +49,8 @@ _NOUNS: Mapping[str, type[Backtest | Playback | Prediction]] = {
 def load_plan(path: str | Path) -> StreamAnswer:
     """A plan of a streaming query as it was printed by ``headway plan --json``.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is no such plan; names the file and the position in it.
+    Raises InputError if the file cannot be read or is no such plan; names the file and the position
+    in it.
 
     >>> load_plan("no/such/plan.json")
     Traceback (most recent call last):

@@ -27,11 +27,8 @@ _OF_BATCH_JOBS = ". A batch job has a deadline: headway plan PROFILE --target 'd
 def load_profile(path: str | Path) -> JobProfile:
     """Read a job profile.
 
-    Raises
-    ------
-    ProfileError
-        If it cannot be read, is no profile, or not one of this version. The message has one line
-        per fault, with line and column where there is one.
+    Raises ProfileError if it cannot be read, is no profile, or not one of this version. The message
+    has one line per fault, with line and column where there is one.
 
     >>> load_profile("no/such/profile.yaml")
     Traceback (most recent call last):
@@ -74,12 +71,8 @@ def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> 
 
     An existing file is replaced; a device or pipe is written to as it is.
 
-    Raises
-    ------
-    HeadwayError
-        If the file cannot be written.
-    ValueError
-        If a number of the profile is infinite or not a number.
+    Raises HeadwayError if the file cannot be written; ValueError if a number of the profile is
+    infinite or not a number.
     """
     # Imported here: who loads does not write.
     from headway.formats.text_file import write_text

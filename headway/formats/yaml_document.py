@@ -187,8 +187,6 @@ def parse_document(text: str, *, name: str) -> Document:
 def written_document(text: str, *, name: str) -> Document:
     """The same, sooner if the text is of the form in which Headway writes files.
 
-    Examples
-    --------
     >>> document = written_document("rate: 1e3\\n", name="job.yaml")
     >>> document.root, document.value_mark(("rate",))
     ({'rate': 1000.0}, Mark(name='job.yaml', line=1, column=7))
