@@ -7,7 +7,7 @@ and their times. That is enough to simulate the stages on another number of core
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import asdict, field
 from typing import ClassVar, Literal
 
 from headway.domain.argument import JobKind
@@ -133,16 +133,8 @@ class Spread:
     min_s: float | None = None
 
     def __post_init__(self) -> None:
-        require_not_negative(
-            "durations",
-            mean_s=self.mean_s,
-            sd_s=self.sd_s,
-            p50_s=self.p50_s,
-            p95_s=self.p95_s,
-            p99_s=self.p99_s,
-            max_s=self.max_s,
-            min_s=self.min_s or 0.0,
-        )
+        durations_s = {name: duration_s or 0.0 for name, duration_s in asdict(self).items()}
+        require_not_negative("durations", **durations_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

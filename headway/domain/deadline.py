@@ -31,7 +31,6 @@ class DeadlinePoint:
 
     @property
     def cost(self) -> float | None:
-        """Of a run."""
         return self.cost_per_run
 
 
@@ -113,7 +112,6 @@ class DeadlinePlan(Result):
 
     @property
     def cost(self) -> float | None:
-        """Of a run."""
         return self.run.cost_per_run
 
     @property

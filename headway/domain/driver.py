@@ -57,8 +57,3 @@ class PlannedDriver:
     def is_saturated(self) -> bool:
         """Whether batches are not expected to keep their triggers."""
         return self.utilization_ratio >= 1.0
-
-    @property
-    def is_short_of_cores(self) -> bool:
-        """Whether it has fewer cores than it needs."""
-        return self.cores < self.needed_cores

@@ -124,6 +124,12 @@ class GrowthCause(StrEnum):
     """Time to write the files of the checkpoint."""
 
 
+_RECORDED = (
+    *("state_first_rows", "state_last_rows", "largest_first_share", "largest_last_share"),
+    *("gc_first_s", "gc_last_s"),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurationGrowth:
     """Growth of the batches of the last profiled run, for the same rows: theory.md (E45).
@@ -193,15 +199,7 @@ class DurationGrowth:
         """The growth, which is a headline, and its likely cause."""
         growth_s = {"first_s": self.first_s, "last_s": self.last_s}
         part_s = {"part_first_s": self.part_first_s, "part_last_s": self.part_last_s}
-        others = {
-            "state_first_rows": self.state_first_rows,
-            "state_last_rows": self.state_last_rows,
-            "largest_first_share": self.largest_first_share,
-            "largest_last_share": self.largest_last_share,
-            "gc_first_s": self.gc_first_s,
-            "gc_last_s": self.gc_last_s,
-        }
-        recorded = {name: number for name, number in others.items() if number is not None}
+        recorded = {name: n for name in _RECORDED if (n := getattr(self, name)) is not None}
         extent = {
             "span_s": self.span_s,
             "is_same_load": float(self.is_same_load),

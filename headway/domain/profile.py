@@ -80,14 +80,9 @@ class DurationNoise:
                 f"{self.slow_batch_ratio} times as long; expected a share from 0 to below 1 and a "
                 f"ratio from 1 to {MOST_RATIO:g}"
             )
-        if not 0 <= self.autocorrelation < 1:
-            raise ValueError(
-                f"noise: autocorrelation is {self.autocorrelation}; expected 0 or more, below 1"
-            )
-        if not 0 <= self.persistence_ratio < 1:
-            raise ValueError(
-                f"noise: persistence_ratio is {self.persistence_ratio}; expected 0 or more, below 1"
-            )
+        for name in ("autocorrelation", "persistence_ratio"):
+            if not 0 <= (value := getattr(self, name)) < 1:
+                raise ValueError(f"noise: {name} is {value}; expected 0 or more, below 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
