@@ -17,7 +17,7 @@ from headway.domain.ordered import OrderedPipeline as Pipeline
 from headway.domain.target import Target
 from headway.formats.yaml_document import Route
 from headway.spec.forms import Reader, entry
-from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Whole
+from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, whole
 from headway.spec.forms.quantities import (
     CORES,
     DURATION,
@@ -37,7 +37,7 @@ _MOST_OPERATORS = 200
 class KeysEntry:
     """Keys of a partitioned operator."""
 
-    number: int = entry(Whole(low=1), "Keys.")
+    number: int = entry(whole(low=1), "Keys.")
     zipf: float = entry(
         EXPONENT, "Zipf exponent of their frequencies; 0 is uniform. Default 0.", default=0.0
     )
@@ -133,7 +133,7 @@ class ReorderingEntry:
         Choice(get_args(ReorderScheme)), "Default `non-blocking`.", default="non-blocking"
     )
     buffer: int = entry(
-        Whole(low=1), "Outputs that may wait for earlier ones. Default 64.", default=64
+        whole(low=1), "Outputs that may wait for earlier ones. Default 64.", default=64
     )
     store_s: float = entry(
         DURATION_OR_ZERO, "Time to store an output. Default 0.1us.", default=1e-7
@@ -161,6 +161,7 @@ _RATE_OR_SATURATED = replace(
     words=f"{RATE.words}; or saturated",
     parse=lambda text: None if text == "saturated" else parse_rate_per_s(text),
     is_valid=lambda rate_per_s: rate_per_s is None or is_countable(rate_per_s),
+    examples=(*RATE.examples, "saturated"),
     pattern=f"^saturated$|{RATE.pattern}",
 )
 
