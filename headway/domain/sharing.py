@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from headway.domain.result import Result
 from headway.domain.window_set import WindowSet
 from headway.lazy_classes import dataclass
 
-
-class WindowsHow(StrEnum):
-    """Ways to count windows; the first is Spark's own."""
-
-    DIRECT = "direct"
-    PANES = "panes"
-    FUSED = "fused"
-    LOG = "log"
+#: Ways to count windows; the first is Spark's own.
+WindowsHow: TypeAlias = Literal["direct", "panes", "fused", "log"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +41,7 @@ class SharingWay:
     @property
     def pays(self) -> bool:
         """Whether batches are predicted to take less time than those of the direct query."""
-        return self.how is not WindowsHow.DIRECT and self.is_stable and self.saved_s > 0.0
+        return self.how != "direct" and self.is_stable and self.saved_s > 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +100,7 @@ class SharingGain(Result):
         """Whether any way pays off, or another way at another trigger does."""
         if self.queries:
             # Update mode takes one aggregation a query.
-            is_one = self.best.how is not WindowsHow.DIRECT or not self.is_update
+            is_one = self.best.how != "direct" or not self.is_update
             less = self.best.utilization_ratio < self.apart_ratio
             return is_one and self.best.is_stable and less
-        return self.best.how is not WindowsHow.DIRECT or any(way.pays for way in self.ways)
+        return self.best.how != "direct" or any(way.pays for way in self.ways)
