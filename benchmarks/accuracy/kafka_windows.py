@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from kafka.runs import FIRST_BATCH_WITHIN_S, wait_from_first_batch
 from kafka_broker.broker import Lane, running_lane
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from headway.runtime.sharing.shared_windows import How
     from headway.runtime.sharing.window_log import SharedLog
 
 RESULTS = Path(__file__).parents[1] / "sharing" / "results" / "kafka.jsonl"
@@ -239,7 +238,7 @@ def _started(
         )
         return log.start(sink=sink, checkpoint=checkpoint, trigger=every, name=name)
     counted: DataFrame = headway.shared_windows(
-        rows, **_asked(window), how=cast("How", how), checkpoint=checkpoint
+        rows, **_asked(window), how=how, checkpoint=checkpoint
     )
     writer = counted.writeStream.foreachBatch(sink).outputMode("append").queryName(name)
     return writer.option("checkpointLocation", checkpoint).trigger(**every).start()
