@@ -139,7 +139,7 @@ class Watcher:
         look = Look(
             query=live.label,
             target=live.target,
-            standing=Standing.LEARNING,
+            standing="learning",
             at_s=time.time(),
             seen_s=recent[-1].batch.ended_s - recent[0].batch.started_s if recent else 0.0,
             num_batches=len(live.observed),
@@ -191,17 +191,17 @@ class Watcher:
 
 def _standing(look: Look, drift: SeenDrift | None, is_active: bool) -> Standing:
     if look.num_batches < LEARNING_BATCHES.value:
-        return Standing.LEARNING
+        return "learning"
     if not look.is_feasible:
-        return Standing.OUT_OF_BOUNDS
+        return "out_of_bounds"
     longest_s = max(look.target.limit_s, look.configuration.trigger_s)
     if is_active and look.silent_s > SILENT_RATIO.value * longest_s:
-        return Standing.SILENT
+        return "silent"
     if drift is not None and drift.is_alarm:
-        return Standing.DRIFTED
+        return "drifted"
     if look.budget_left_ratio is not None and look.budget_left_ratio < 0.0:
-        return Standing.LATE
-    return Standing.HELD
+        return "late"
+    return "held"
 
 
 def _predicted(live: LiveQuery, running: Configuration, rate_per_s: float) -> Prediction:
