@@ -109,17 +109,15 @@ class Watcher:
         running = live.configuration()
         if live.last is not None:
             is_same_query = self._rule_query_id == live.last.query_id
-            rule = self._rule if is_same_query and self._rule else self._new_rule(running)
+            rule = self._rule if is_same_query else None
+            if rule is None:
+                most = WATCHED_SIZES_RATIO.value * running.executors
+                bounds = self._bounds or Bounds(min_executors=1, max_executors=most)
+                rule = LiveRule(live=live, bounds=bounds)
             self._rule, self._rule_query_id = rule, live.last.query_id
             for observed in new_batches:
                 rule.see(observed, running)
         return self._said(running)
-
-    def _new_rule(self, running: Configuration) -> LiveRule:
-        bounds = self._bounds or Bounds(
-            min_executors=1, max_executors=WATCHED_SIZES_RATIO.value * running.executors
-        )
-        return LiveRule(live=self._live, bounds=bounds)
 
     def _said(self, running: Configuration) -> Look:
         live, rule = self._live, self._rule

@@ -104,6 +104,8 @@ _NOT_MODELLED = "their gains are not modelled"
 _WRITES_REAL_TIME = "what Real-Time Mode writes to its checkpoint is not modelled"
 _WRITES_DSTREAMS = "what DStreams write to checkpoints is not modelled"
 _OUTAGES = "rows that outages lose are modelled for queries in micro-batches"
+_NOT_FOR_WRITES = not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS)
+_NOT_FOR_KEYS = not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS)
 _SOURCE_OF_DSTREAMS = "the tasks that read DStreams are as profiled"
 _SHUFFLE_OF_DSTREAMS = "in DStreams the application's own code sets the number of shuffle tasks"
 
@@ -270,7 +272,7 @@ class PlanQuestion(JobQuestion):
     checkpoint_store: CheckpointStore | None = _rare(
         Choice(STORES),
         "Store of the checkpoint, whose write requests count in the cost; by default as logged.",
-        not_for=not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
+        not_for=_NOT_FOR_WRITES,
     )
     retention_s: float | None = _rare(
         Duration(),
@@ -283,7 +285,7 @@ class PlanQuestion(JobQuestion):
         "Limit beside the targets: the files written per hour, e.g. 'files <= 500/h'.",
         name="limit",
         default=(),
-        not_for=not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
+        not_for=_NOT_FOR_WRITES,
         is_repeatable=True,
     )
     allowed: tuple[Switch, ...] = _rare(
@@ -335,17 +337,17 @@ class PlanQuestion(JobQuestion):
     keys: KeyCounts | str | Path | None = _rare(
         PATH_READ_LATER,
         "How often each key occurs, as for headway ordered; all rows of a key go to one task.",
-        not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+        not_for=_NOT_FOR_KEYS,
     )
     key_type: KeyType | None = _rare(
         Choice(get_args(KeyType)),
         "Spark's type of the key column; by default long for numbers in JSON, else string.",
-        not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+        not_for=_NOT_FOR_KEYS,
     )
     total_rows: float | None = _rare(
         TOTAL_ROWS,
         "Rows of all keys, if the file has only the most frequent ones.",
-        not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+        not_for=_NOT_FOR_KEYS,
     )
     confidence: float = _rare(
         CONFIDENCE_LEVEL,

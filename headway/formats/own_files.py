@@ -175,7 +175,7 @@ def parse_json(text: str, *, name: str, expected: str, has_infinity: bool = Fals
     if (deep := _too_deep(text)) is not None:
         refuse(deep, _NESTED)
     surrogate_match = re.search(_ESCAPED_SURROGATE, text)
-    if surrogate_match is not None and any(map(_is_no_text, _texts(data))):
+    if surrogate_match is not None and any(re.search("[\ud800-\udfff]", t) for t in _texts(data)):
         refuse(surrogate_match.start(), "half a character; expected text")
     return data
 
@@ -214,10 +214,6 @@ def _texts(data: Any) -> Iterator[str]:
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value
-
-
-def _is_no_text(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _short(word: str) -> str:
