@@ -34,8 +34,7 @@ class RecordedStage:
     the stages that it had to wait for; a stage in between that is not listed is replaced by its own
     parents. ``job`` is the number of the first job that needed the stage: jobs follow each other as
     the driver's program submits them, which ``parents`` do not show. Under adaptive execution each
-    stage of a query is a job of its own. ``work`` are its operators in words, None if the log does
-    not name them.
+    stage of a query is a job of its own. ``work`` are its operators in words, None if unknown.
 
     ``num_tasks`` are the tasks that it needs. A task takes ``task_mean_s`` from launch to finish,
     ``task_fixed_s`` of it outside the executor's run: launch, deserialization, sending the result.
@@ -148,8 +147,7 @@ class DStreamsProfile:
     the submission of a batch's first stage to the completion of its last, ``scheduling_delay`` from
     a batch's own time to the submission of its first stage. ``rows_per_batch`` are mean rows of the
     job with the most rows in each batch, since every output operation reads the rows again; None if
-    Spark counted none. The profile's stages are means over the typical batches, which have the same
-    stages.
+    Spark counted none. Stages of the profile are means over typical batches, which have the same.
     """
 
     batch_interval_s: float | None = None

@@ -142,8 +142,7 @@ class DurationGrowth:
 
     If it is measured well enough to be extrapolated, ``part_rise_ratio`` is by how much the part
     gets longer in a second, at the upper end of its 90% interval, and ``ended`` when the run ended:
-    theory.md (P31). ``batch_ratio`` and ``autocorrelation`` are those of `DurationNoise`, around
-    the growth.
+    theory.md (P31). ``batch_ratio`` and ``autocorrelation`` are as of `DurationNoise`.
 
     >>> growth = DurationGrowth(first_s=0.7, last_s=3.2, span_s=780.0, part="stage 1",
     ...     part_first_s=0.3, part_last_s=2.6)

@@ -40,8 +40,7 @@ class NodeType:
     ``currency``, which is empty if unknown; None is an unknown price. ``core_speed_ratio`` is
     relative to the profiled cores. If ``executors_per_node`` is None, the planner fills the node
     with executors like the profiled ones. Besides ``cores`` and ``memory_bytes`` the node has
-    ``reserved_cores`` and ``reserved_memory_bytes`` for the system; ``reserved_by`` says whose
-    figures those are.
+    ``reserved_cores`` and ``reserved_memory_bytes`` for the system; ``reserved_by`` says by whom.
 
     >>> NodeType(name="m6i.xlarge", cores=4, memory_bytes=14 * 2**30, price_per_hour=0.192).cores
     4

@@ -311,8 +311,7 @@ class PlannedResources:
 
     A file that is patched, and settings that a plan is compared with, must not contradict any of
     it. ``heap_bytes`` is None if the plan does not set the heap, the memory of a container besides
-    it is None if the plan does not assume a size: it checks no node's memory, and whatever is set
-    stays.
+    it is None if the plan does not assume a size: it checks no memory, and what is set stays.
 
     >>> resources = PlannedResources(
     ...     nodes=1, executors=2, cores_per_executor=4, task_cpus=2, heap_bytes=8 * 2**30,

@@ -115,8 +115,7 @@ class Prediction(Result):
     ``overrun_probability`` is the share of batches that take longer than their trigger interval.
 
     ``utilization_ratio`` is the share of time that the query is busy, however it is triggered;
-    ``offered_load_ratio`` is the processing time that one second of input adds, which a query needs
-    to have below 1.
+    ``offered_load_ratio`` is the processing time that one second of input adds; it must be below 1.
 
     ``phases_s`` splits the mean tuple latency; its values add up to it. ``provenance`` says whether
     it is based on measured figures or on declared ones. ``next_run`` is the run that would narrow

@@ -15,8 +15,7 @@ class AppendedFile:
 
     The system releases the lock with its process, however that ends. File systems without locks do
     without. ``mode`` are the permissions of a new file, from which the umask takes. Raises
-    InputError if another writer, of this process or another one, has it open; OSError if it cannot
-    be opened.
+    InputError if another writer, of this process or another one, has it open; else OSError.
     """
 
     def __init__(self, path: Path, mode: int = 0o666) -> None:

@@ -197,8 +197,7 @@ def plain_data(noun: object) -> Any:
 def validate(document: Document, noun: type[T]) -> T:
     """What a document for people describes; types are strict: no ``"2"`` for 2, no ``2.0`` for 2.
 
-    Raises InputError with one line per fault of the whole file: its position, the value's path,
-    what was expected.
+    Raises InputError with a line per fault of the file: position, path, what was expected.
 
     >>> from headway.domain import RowsLaw
     >>> from headway.formats.yaml_document import parse_document

@@ -44,8 +44,7 @@ def read_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_B
 def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
     """The complete text of a file that people or Headway wrote.
 
-    Raises InputError if there is no such file, it cannot be read, is empty, far too large, or not
-    UTF-8 text.
+    Raises InputError if there is no such file, it cannot be read, is empty, too large, or no UTF-8.
     """
     name = one_line(path)
     try:
@@ -74,8 +73,7 @@ def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_
 def read_bytes(path: Path, most_bytes: int) -> bytes:
     """The beginning of a file; of a pipe what comes, until it is silent for ten seconds.
 
-    Raises OSError if it cannot be read, or nothing comes; ValueError if no file can have such a
-    name.
+    Raises OSError if it cannot be read, or nothing comes; ValueError for an impossible name.
     """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     try:

@@ -148,8 +148,7 @@ def parse_document(text: str, *, name: str) -> Document:
     """Read one YAML document.
 
     Raises InputError if the text is not YAML, or uses an unsupported feature that cannot be
-    skipped. Repeated keys and tags do not raise: they are in ``Document.faults``, with the other
-    faults.
+    skipped. Repeated keys and tags do not raise: they are in ``Document.faults``.
 
     >>> parse_document("rate: 1e3\\non: 1:30", name="job.yaml").root
     {'rate': 1000.0, 'on': '1:30'}

@@ -61,8 +61,7 @@ class Reader:
     def raise_faults(self) -> None:
         """End the reading if anything was wrong.
 
-        Raises SpecError with one line per fault, each once, in the order of the files; of very
-        many, the first.
+        Raises SpecError with a line per fault in the order of the files; of very many, the first.
         """
         if self.faults:
             raise SpecError(faults_text(self.faults))
