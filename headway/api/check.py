@@ -20,6 +20,7 @@ from headway.ci.locked_setting import judged_today
 from headway.ci.nouns import Finding, Held, Level, Report, Rule
 from headway.digits import format_money
 from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
+from headway.domain.finding import AGAINST_CALIBRATION, OUTSIDE_CALIBRATION
 from headway.domain.fleet_questions import Limits
 from headway.formats.lock_file import AnyLocked, Lock, Locked, load_lock, lock_beside
 from headway.formats.yaml_document import Mark
@@ -159,9 +160,9 @@ def _why_not_calibrated(planned: Planned) -> str:
     why = next(
         model_finding
         for model_finding in model_findings
-        if model_finding.code.is_against_calibration
+        if model_finding.code in AGAINST_CALIBRATION
     )
-    is_extrapolated = why.code.is_outside and why.code is not FindingCode.DECLARED
+    is_extrapolated = why.code in OUTSIDE_CALIBRATION and why.code is not FindingCode.DECLARED
     return f"extrapolated: {words_of(why)}" if is_extrapolated else words_of(why)
 
 

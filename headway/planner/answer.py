@@ -24,6 +24,7 @@ from headway.domain import (
 )
 from headway.domain.configuration import idle_cores
 from headway.domain.driver import PlannedDriver
+from headway.domain.finding import OF_PROFILE
 from headway.domain.question import Checkpoint
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.declared import figures_at
@@ -97,7 +98,7 @@ def plan_fields(
             *findings,
             *_resource_findings(offer, memory, configuration),
             *([] if limit.finding is None else [limit.finding]),
-            *(finding for finding in prediction.findings if finding.code.is_of_profile),
+            *(finding for finding in prediction.findings if finding.code in OF_PROFILE),
         ),
         changes=changes,
         spark_conf=conf,

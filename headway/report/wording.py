@@ -23,6 +23,7 @@ from headway.domain import (
     StreamAnswer,
     Verdict,
 )
+from headway.domain.finding import CAUTIONS, OF_GROWTH
 from headway.domain.sheet import Section
 from headway.domain.target import targets_text
 from headway.report.frontier import failing_promises
@@ -190,7 +191,7 @@ def stability_text(prediction: Prediction) -> str:
 
     Before that, that batches grow, if they do.
     """
-    growth = all_words(finding for finding in prediction.findings if finding.code.is_growth)
+    growth = all_words(finding for finding in prediction.findings if finding.code in OF_GROWTH)
     return " ".join([*map(as_sentence, growth), _stability(prediction)])
 
 
@@ -248,7 +249,7 @@ def prediction_notes(prediction: Prediction) -> tuple[str, ...]:
     findings = [
         finding
         for finding in prediction.findings
-        if not (finding.code in stability_codes or finding.code.is_growth)
+        if not (finding.code in stability_codes or finding.code in OF_GROWTH)
     ]
     return tuple(dict.fromkeys(all_words(findings)))
 
@@ -287,7 +288,7 @@ def headline(plan: StreamAnswer) -> str:
 
 def cautions(plan: StreamAnswer) -> tuple[str, ...]:
     """Cautions that a reader of the headline must know, in words."""
-    return all_words(finding for finding in plan.findings if finding.code.is_caution)
+    return all_words(finding for finding in plan.findings if finding.code in CAUTIONS)
 
 
 def promise_text(plan: Plan) -> str:
@@ -315,7 +316,7 @@ def notes(plan: StreamAnswer) -> tuple[str, ...]:
     plan_notes = all_words(
         finding
         for finding in plan.findings
-        if not (finding.code.is_caution or finding.code.is_growth)
+        if not (finding.code in CAUTIONS or finding.code in OF_GROWTH)
     )
     return tuple(dict.fromkeys((*plan_notes, *prediction_notes(plan.prediction))))
 

@@ -19,6 +19,7 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
+from headway.domain.finding import CAUTIONS
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.report.wording import headline
@@ -64,7 +65,7 @@ def planned(
 
 
 def promise_of(answer: StreamAnswer) -> Finding:
-    promise, cause = (finding for finding in answer.findings if finding.code.is_caution)
+    promise, cause = (finding for finding in answer.findings if finding.code in CAUTIONS)
     assert promise.code is FindingCode.GROWTH_ENDS_PROMISE
     assert cause.code is FindingCode.GROWTH_CAUSE
     return promise
