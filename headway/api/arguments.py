@@ -22,6 +22,7 @@ from headway.domain import (
     Promise,
     Target,
 )
+from headway.domain.argument import JobKind
 from headway.domain.argument_values import PROMISES, RATE, Duration
 from headway.errors import InputError, RefusedArgumentError, argument
 from headway.formats.profile_file import load_any_profile, load_profile, load_stream_profile
@@ -54,7 +55,13 @@ def job_from(
     job = _read(profile, queries, load_profile)
     if promise is not None:
         job.require_can_promise(promise)
-    job.require_streaming_query()
+    if job.job_kind is not JobKind.QUERY:
+        instead = (
+            "; a batch job is planned for a deadline" if job.job_kind is JobKind.ENDING else ""
+        )
+        raise InputError(
+            f"the profile of {job.called}; expected that of a streaming query{instead}"
+        )
     return cast("JobProfile", job)
 
 

@@ -65,7 +65,10 @@ class StreamingNeeds(FleetJob):
         rates_per_s = self._rates_per_s(scale, end)
         if self._has_burst:
             self._question(speed, max(rates_per_s))  # refuses a burst that is not above the rate
-        return self._staircase(speed, rates_per_s).fewest_nodes(rates_per_s)
+        staircase = self.known_needs.once(
+            self._staircase_key(speed), lambda: self._new_staircase(speed, rates_per_s)
+        )
+        return staircase.fewest_nodes(rates_per_s)
 
     def least_executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
         """A lower bound of these, from bounds of the rates of all numbers of executors."""
@@ -172,12 +175,6 @@ class StreamingNeeds(FleetJob):
     @property
     def _has_burst(self) -> bool:
         return any(map(burst_of, self.job.targets))
-
-    def _staircase(self, speed: float, rates_per_s: Sequence[float]) -> Staircase:
-        """That of all jobs that are alike."""
-        return self.known_needs.once(
-            self._staircase_key(speed), lambda: self._new_staircase(speed, rates_per_s)
-        )
 
     def _new_staircase(self, speed: float, rates_per_s: Sequence[float]) -> Staircase:
         return Staircase(self._question(speed, max(rates_per_s)))

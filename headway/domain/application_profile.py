@@ -251,14 +251,6 @@ class ApplicationProfile(Result):
     def slots(self) -> Cluster:
         return self.cluster
 
-    def require_streaming_query(self) -> None:
-        """Refuse what is asked of streaming queries only, saying what the profile is of."""
-        is_batch = self.kind == "batch"
-        instead = "; a batch job is planned for a deadline" if is_batch else ""
-        raise InputError(
-            f"the profile of {self.called}; expected that of a streaming query{instead}"
-        )
-
     def require_can_promise(self, promise: AnyPromise) -> None:
         """Refuse everything except a deadline of a batch job."""
         if self.kind != "batch":

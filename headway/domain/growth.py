@@ -265,11 +265,6 @@ class SlowGrowth:
         return self.rise_low_per_day > 0.0
 
     @property
-    def is_of_time(self) -> bool:
-        """Whether batches take longer by it, rather than that the state gets larger."""
-        return self.measure in ("phase", "compaction")
-
-    @property
     def finding(self) -> Finding:
         """How much it grows in a day."""
         return Finding(

@@ -237,9 +237,6 @@ class JobProfile(Result):
         """The current executors of the job: as profiled last, or declared."""
         return self.baseline
 
-    def require_streaming_query(self) -> None:
-        """Refuse nothing: it is one."""
-
     def require_can_promise(self, promise: AnyPromise) -> None:
         """Refuse a deadline, unless the profiled query read a backlog and ended."""
         if isinstance(promise, Deadline) and self.drain is None:

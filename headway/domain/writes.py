@@ -48,11 +48,6 @@ class StorePrice:
     lists_by_file_system: int | None = None
     byte_price_per_hour: float = 0.0
 
-    @property
-    def is_free(self) -> bool:
-        """Whether neither requests nor space cost anything."""
-        return not (self.price_per_write or self.byte_price_per_hour)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedWrites:

@@ -45,7 +45,7 @@ class AppendedFile:
 
     def append(self, lines: bytes) -> None:
         """Write lines; OSError if they are not written completely."""
-        if self._ends_within_a_line():
+        if self.size_bytes and self._last_byte() != b"\n":
             # A partial line of a killed process must not corrupt the next line.
             lines = b"\n" + lines
         while lines:
@@ -64,8 +64,6 @@ class AppendedFile:
             fcntl.flock(self._file, fcntl.LOCK_UN)
             self._file.close()
 
-    def _ends_within_a_line(self) -> bool:
-        if self.size_bytes == 0:
-            return False
+    def _last_byte(self) -> bytes | None:
         self._file.seek(-1, os.SEEK_END)
-        return self._file.read(1) != b"\n"
+        return self._file.read(1)

@@ -43,7 +43,7 @@ def bill_per_hour(settings: Candidates) -> Array:
     question = settings.question
     nodes_per_hour = settings.nodes * (question.space.cost_per_hour(1) or 0.0)
     charges = question.charges
-    if charges is None or charges.price.is_free:
+    if charges is None or not (charges.price.price_per_write or charges.price.byte_price_per_hour):
         return np.asarray(nodes_per_hour)
     written, price = _written(settings), price_of_job(question.profile, charges.price)
     requests_per_hour = written.batches_per_hour * written.per_batch(Files.requests, price)

@@ -121,7 +121,7 @@ def slow_growth_findings(setting: Candidates) -> Iterator[Finding]:
     profile = setting.question.profile
     growths = [growth for growth in profile.slow_growth if growth.is_certain]
     yield from (growth.finding for growth in growths)
-    longer = [growth for growth in growths if growth.is_of_time]
+    longer = [growth for growth in growths if growth.measure in ("phase", "compaction")]
     if not longer or profile.growth is not None:
         return
     duration_s = float(setting.durations.mean_s(0.0)[0])
