@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
@@ -107,23 +106,13 @@ class WarmUp:
         return self.points[-1].duration_ratio
 
 
-class GrowthCause(StrEnum):
-    """What grew together with the batches."""
-
-    STATE_ROWS = "state_rows"
-    """Rows of the state."""
-    LARGEST_TASK = "largest_task"
-    """Share of a stage's rows in its largest task, as with few keys that get most rows."""
-    GC = "gc"
-    """Time of a stage's tasks in garbage collection."""
-    LISTING = "listing"
-    """Time to list the files of the source."""
-    SINK_LOG = "sink_log"
-    """Time of the driver in addBatch, with a file sink, which keeps a log of all its files."""
-    CHECKPOINT = "checkpoint"
-    """Time to write the files of the checkpoint."""
-
-
+#: What grew together with the batches: rows of the state; the share of rows in the largest
+#: task, as with few keys that get most rows; time of a stage's tasks in garbage collection; time to
+#: list the files of the source; time of the driver in addBatch with a file sink, which keeps a log
+#: of all its files; time to write the files of the checkpoint.
+GrowthCause: TypeAlias = Literal[
+    "state_rows", "largest_task", "gc", "listing", "sink_log", "checkpoint"
+]
 _RECORDED = (
     *("state_first_rows", "state_last_rows", "largest_first_share", "largest_last_share"),
     *("gc_first_s", "gc_last_s"),

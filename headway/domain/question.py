@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.assumptions.resources import LEAST_HEAP_BYTES
-from headway.domain.argument import JobKind, Question, Topic, argument_of
+from headway.domain.argument import JobKind, Question, argument_of
 from headway.domain.argument_values import (
     BURSTS,
     CONFIDENCE_LEVEL,
@@ -60,9 +60,9 @@ NOT_FOR_PIPELINES = "not for pipelines"
 # Of jobs of all kinds but pipelines, unless it says otherwise.
 _of_jobs = partial(argument_of, not_for={JobKind.PIPELINE: NOT_FOR_PIPELINES})
 # Where help lists an option, and whether it does so only if all of them are asked for.
-_fixed = partial(_of_jobs, topic=Topic.FIXED)
+_fixed = partial(_of_jobs, topic="What is fixed")
 _rarely_fixed = partial(_fixed, is_rare=True)
-_of_nodes = partial(_of_jobs, topic=Topic.NODES)
+_of_nodes = partial(_of_jobs, topic="The nodes")
 _rarely_of_nodes = partial(_of_nodes, is_rare=True)
 _rare = partial(_of_jobs, is_rare=True)
 _MODE: Choice[Mode] = Choice(get_args(Mode))
@@ -223,7 +223,7 @@ class PlanQuestion(JobQuestion):
         Count(maximum=MOST_NODES),
         "Maximum number of nodes.",
         default=MOST_NODES_OF_PLAN.value,
-        topic=Topic.NODES,
+        topic="The nodes",
     )
     node_cores: int | None = _rarely_of_nodes(
         Count(maximum=MOST_CORES),

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from headway.assumptions.fits import FULL_JOIN_RATIO
 from headway.assumptions.planning import LONGEST_GROWTH_S
-from headway.domain import Finding, FindingCode, GrowthCause, JobProfile, SlowGrowth
+from headway.domain import Finding, FindingCode, JobProfile, SlowGrowth
 from headway.planner.candidates import Candidates, candidates_at
 from headway.units import S_PER_DAY
 
@@ -145,7 +145,7 @@ def _with_longer_phases(
     profile = setting.question.profile
     phases = {phase.name: phase for phase in profile.driver_phases}
     for growth in growths:
-        is_listing = growth.cause is GrowthCause.LISTING and growth.measure == "phase"
+        is_listing = growth.cause == "listing" and growth.measure == "phase"
         ratio = higher_rate_ratio(profile) if is_listing else faster
         extra_s = growth.rise_high_per_day * ratio * elapsed_s / S_PER_DAY
         phase = phases[growth.part]
