@@ -10,7 +10,7 @@ import numpy as np
 import ordered_figures as figures
 from pages import headed
 
-from headway.domain.ordered import Reordering, ReorderScheme, Scheduler
+from headway.domain.ordered import Reordering, ReorderScheme
 from headway.models.arrays import Array
 from headway.models.ordered.chain import pipeline_allocation
 from headway.models.ordered.queues import (
@@ -250,18 +250,18 @@ def of_figures(num: int) -> Iterator[Band]:
         best = pipeline_allocation(figures.chain(name, peak)).throughput_per_s
         runs = {one: figures.scheduled(name, peak, one, num=num) for one in figures.SCHEDULERS}
         share[name] = {one: run.throughput_per_s / best for one, run in runs.items()}
-    keep = {name: of[Scheduler.CT_KEEP] - 1.0 for name, of in share.items()}
+    keep = {name: of["CT keep"] - 1.0 for name, of in share.items()}
     yield Band(
         "figure 8: CT keep reaches (O1)", "2%", _range(keep.values()),
         _most(keep.values()) <= 0.02,
         "on Q3, where one key allows 3.5 workers: three or four work, and four share the capacity "
         f"of 3.5. Elsewhere {_range(error for name, error in keep.items() if name != 'Q3')}",
     )  # fmt: skip
-    last = [share[name][Scheduler.LP] / share[name][Scheduler.CT] for name in ("Q1", "Q15")]
+    last = [share[name]["LP"] / share[name]["CT"] for name in ("Q1", "Q15")]
     yield Band(
         "figure 8: LP within 10% of CT on Q1 and Q15", "0.90", f"{min(last):.2f}", min(last) >= 0.9
     )
-    worst = max(of[Scheduler.ET] for of in share.values())
+    worst = max(of["ET"] for of in share.values())
     yield Band(
         "figure 8: ET has the lowest throughput if saturated", "lowest", f"{worst:.0%}", worst < 0.5
     )

@@ -22,7 +22,6 @@ from headway.domain import (
     ObservedSetting,
     QueryShape,
     RowsLaw,
-    Separation,
     StageProfile,
     TasksRule,
 )
@@ -138,7 +137,7 @@ def _a_stage(name: str, level: int, per_row_s: float, num_source_tasks: int | No
         task_fixed_s=0.008,
         task_per_row_s=per_row_s,
         task_noise_ratio=0.2,
-        separation=Separation.PARTS,
+        separation="parts",
     )
 
 

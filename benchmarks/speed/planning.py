@@ -23,7 +23,6 @@ from headway.domain import (
     Arrivals,
     JobProfile,
     NodeType,
-    Objective,
     RateTrace,
     StreamAnswer,
     Target,
@@ -116,7 +115,7 @@ def page(rounds: int) -> str:
         "1-1,000 nodes at 3M/s": planned(3e6, 1000),
         "1-1,000 nodes, infeasible": planned(1e8, 1000),
         "1-200 nodes of four types, lowest cost": planned(
-            3e5, 200, node_types=TYPES, objective=Objective.COST
+            3e5, 200, node_types=TYPES, objective="cost"
         ),
     }
     made = (

@@ -29,7 +29,6 @@ from headway.domain import (
     ObservedSetting,
     QueryShape,
     RowsLaw,
-    Separation,
     StageProfile,
     Target,
     TasksRule,
@@ -68,7 +67,7 @@ def profile() -> JobProfile:
             task_fixed_s=fixed_s,
             task_per_row_s=25e-6,
             task_noise_ratio=0.1,
-            separation=Separation.BATCHES,
+            separation="batches",
         )
         for name, level, rule, fixed_s in (
             ("scan", 0, TasksRule.SOURCE, 0.012),

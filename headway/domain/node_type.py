@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
@@ -21,15 +20,9 @@ Platform: TypeAlias = Literal[
 ]
 #: Their names.
 PLATFORMS: tuple[Platform, ...] = get_args(Platform)
+#: Quantity that a plan minimises.
+Objective: TypeAlias = Literal["nodes", "cost", "latency"]
 _EXAMPLE = "e.g. m6i.xlarge:cores=4,memory=14g,price=0.192"
-
-
-class Objective(StrEnum):
-    """Quantity that a plan minimises."""
-
-    NODES = "nodes"
-    COST = "cost"
-    LATENCY = "latency"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

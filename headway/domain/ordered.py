@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import field
-from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from headway.domain.checks import require_count, require_seconds
@@ -22,23 +21,11 @@ OperatorType: TypeAlias = Literal["stateless", "partitioned", "stateful"]
 QueueScheme: TypeAlias = Literal["shared", "partitioned", "hybrid"]
 #: How outputs of several workers are put in order.
 ReorderScheme: TypeAlias = Literal["lock", "non-blocking"]
-
-
-class Scheduler(StrEnum):
-    """Which operator a free worker takes."""
-
-    CT = "CT"
-    """The one with the lowest throughput in the current window."""
-    CT_KEEP = "CT keep"
-    """The same, but a worker stays on an operator of few workers while it has a slice of input."""
-    CT_PRINTED = "CT as printed"
-    """The same as CT, with the divisor that the paper prints."""
-    LP = "LP"
-    """The last that has input."""
-    ET = "ET"
-    """The one whose input would take longest."""
-    QST = "QST"
-    """The first whose output queue is below its limit."""
+#: Which operator a free worker takes: the one with the lowest throughput in the current window; the
+#: same, but a worker stays on an operator of few workers while it has a slice of input; the same as
+#: CT, with the divisor that the paper prints; the last that has input; the one whose input would
+#: take longest; the first whose output queue is below its limit.
+Scheduler: TypeAlias = Literal["CT", "CT keep", "CT as printed", "LP", "ET", "QST"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +104,7 @@ class OrderedPipeline:
     slice_s: float = 1e-3
     rate_per_s: float | None = None
     reordering: Reordering = field(default_factory=Reordering)
-    compare: tuple[Scheduler, ...] = (Scheduler.CT, Scheduler.LP, Scheduler.ET, Scheduler.QST)
+    compare: tuple[Scheduler, ...] = ("CT", "LP", "ET", "QST")
 
     def __post_init__(self) -> None:
         require_count(MOST_CORES, num_workers=self.num_workers)

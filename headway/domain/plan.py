@@ -133,7 +133,7 @@ class _StreamAnswer(Result):
     query_options: Mapping[str, str]
     confidence: float = field(default=CONFIDENCE.value, metadata={"exact": True})
     also: tuple[Promise, ...] = ()
-    objective: Objective = Objective.NODES
+    objective: Objective = "nodes"
     node_type: NodeType | None = None
     cost_per_hour: float | None = None
     budget_per_hour: float | None = None

@@ -250,9 +250,9 @@ class PlanQuestion(JobQuestion):
         default="kubernetes",
     )
     objective: Objective = _rarely_of_nodes(
-        Choice(Objective),
+        Choice(get_args(Objective)),
         "Quantity to minimise.",
-        default=Objective.NODES,
+        default="nodes",
     )
     budget_per_hour: float | None = _rarely_of_nodes(
         Positive(words="a positive price per hour"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from headway.domain.checks import require_count, require_not_negative, require_spread
 from headway.domain.source_tasks import Coalescing, SourceTasks
@@ -36,20 +36,12 @@ class TasksRule(StrEnum):
     FIXED = "fixed"
 
 
-class Separation(StrEnum):
-    """How the fixed cost of a task was separated from its cost per row, best first.
-
-    BATCHES compares batches of different size, TASKS the tasks of the same batch that had different
-    shares of the rows. If all tasks are alike, EMPTY uses the tasks of batches that read no rows,
-    and PARTS, if there were none, what Spark reports of a task's fixed work (launch, state commit);
-    the rest is that of the rows. TOTALS knows only how long batches of different size took.
-    """
-
-    BATCHES = "batches"
-    TASKS = "tasks"
-    EMPTY = "empty"
-    PARTS = "parts"
-    TOTALS = "totals"
+#: How the fixed cost of a task was separated from its cost per row, best first. Batches of other
+#: size are compared, or the tasks of the same batch that had different shares of the rows. If all
+#: tasks are alike, those of empty batches are used, which read no rows, and if there were none, the
+#: parts that Spark reports of a task's fixed work (launch, state commit); the rest is that of the
+#: rows. Of totals, it is only known how long batches of different size took.
+Separation: TypeAlias = Literal["batches", "tasks", "empty", "parts", "totals"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ def plan(
     *,
     confidence: float = CONFIDENCE.value,
     further_targets: Sequence[Promise] = (),
-    objective: Objective = Objective.NODES,
+    objective: Objective = "nodes",
     node_types: Sequence[NodeType] = (),
     cores_per_executor: int | None = None,
     budget_per_hour: float | None = None,
@@ -98,7 +98,7 @@ def plan(
             charges = Charges(
                 price=store_price,
                 budget_per_hour=budget_per_hour,
-                are_minimised=objective is Objective.COST,
+                are_minimised=objective == "cost",
             )
             question = replace(question, charges=charges)
         require_prices(objective, node_types, budget_per_hour)
@@ -221,9 +221,9 @@ class _OfQuery:
 
     def size(self, fewest: int, objective: Objective) -> Buy:
         question = self.offer.question
-        if objective is Objective.COST and question.charges is not None:
+        if objective == "cost" and question.charges is not None:
             return cheapest(self.offer, fewest)
-        if objective is not Objective.LATENCY:
+        if objective != "latency":
             # The bill depends on the setting, which is then searched once.
             sought = None if question.charges is None else chosen_at(question, fewest)
             return Buy(offer=self.offer, nodes=fewest, sought=sought)

@@ -13,7 +13,6 @@ from headway.domain import (
     Answer,
     Applies,
     Metric,
-    Objective,
     RuleOfThumb,
     StatedRange,
     StreamAnswer,
@@ -164,7 +163,7 @@ def _optimality(plan: StreamAnswer) -> list[str]:
             "bound; theory.md (P5), (P9)."
         )
         return [proof] if optimality.proved else []
-    if plan.objective is Objective.LATENCY:
+    if plan.objective == "latency":
         proof = "The plan has the lowest latency in the search space; (P6)."
     elif plan.nodes == 1:
         proof = "One node is the minimum."

@@ -25,7 +25,6 @@ from headway.domain import (
     JobProfile,
     QueryShape,
     RowsLaw,
-    Separation,
     StageProfile,
     StatedRange,
     TasksRule,
@@ -113,7 +112,7 @@ def _stages(declared: DeclaredStream) -> tuple[StageProfile, ...]:
         task_fixed_s=declared.task_fixed_s.mid,
         task_per_row_s=declared.task_per_row_s.mid,
         task_noise_ratio=DECLARED_TASK_NOISE_RATIO.value,
-        separation=Separation.PARTS,
+        separation="parts",
     )
     if declared.shuffle_task_per_row_s is None:
         return (source_stage,)

@@ -116,7 +116,7 @@ def test_a_log_shows_the_store_by_the_scheme(address: str, store: CheckpointStor
         "ver = 3, numPartitions = 2], Update, 0, 2\n"
         "+- LocalTableScan [k#2L]\n"
     )
-    assert read_plan(text).checkpoint_store is store
+    assert read_plan(text).checkpoint_store == store
 
 
 def test_cost_takes_the_lowest_bill_of_all_numbers_of_nodes() -> None:

@@ -24,7 +24,6 @@ from headway.domain import (
     DeadlinePlan,
     FindingCode,
     NodeType,
-    Objective,
     RecordedStage,
 )
 from headway.domain.configuration import task_slots
@@ -210,7 +209,7 @@ def test_the_cheapest_run_may_take_fewer_or_more_nodes() -> None:
     ]
     cheapest, fewest = (
         plan_for_deadline(a_long_job(), Deadline(limit_s=150.0), types, objective=objective)
-        for objective in (Objective.COST, Objective.NODES)
+        for objective in ("cost", "nodes")
     )
     assert cheapest.run.cost_per_run is not None
     assert fewest.run.cost_per_run is not None

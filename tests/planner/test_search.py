@@ -16,7 +16,6 @@ from headway.domain import (
     Configuration,
     Metric,
     RowsLaw,
-    Separation,
     StageProfile,
     StreamAnswer,
     Target,
@@ -291,7 +290,7 @@ def test_fewer_nodes_may_do_what_more_cannot_promise() -> None:
         task_fixed_s=0.05,
         task_per_row_s=1e-4,
         task_noise_ratio=0.0,
-        separation=Separation.BATCHES,
+        separation="batches",
     )
     profile = replace(a_profile(), stages=(stage,), settings=a_profile().settings)
     target = Target.parse("p99 <= 3s")

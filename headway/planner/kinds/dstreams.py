@@ -47,7 +47,7 @@ def plan_dstreams(
     concurrent_jobs: int,
     batch_interval_s: float | None = None,
     confidence: float = 0.95,
-    objective: Objective = Objective.NODES,
+    objective: Objective = "nodes",
 ) -> DStreamsPlan:
     """The fewest nodes, or the best ones, with which a DStreams application meets a latency target.
 
@@ -200,7 +200,7 @@ class _Search:
     def size(self, fewest: int, objective: Objective) -> DStreamsPoint:
         point = self.in_time(fewest)
         assert point is not None  # this number of nodes was found to meet the target
-        if objective is not Objective.LATENCY:
+        if objective != "latency":
             return point  # fewer nodes of a type cost less
         return min([point, *self.table()], key=lambda size: (size.planned_s, size.nodes))
 

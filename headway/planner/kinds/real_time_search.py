@@ -46,7 +46,7 @@ def planned(
     path_s: float,
     further_targets: Sequence[CatchUp] = (),
     confidence: float,
-    objective: Objective = Objective.NODES,
+    objective: Objective = "nodes",
 ) -> RealTimePlan:
     """The fewest nodes, or the best ones, that meet a target in Real-Time Mode.
 
@@ -101,7 +101,7 @@ class _Search:
 
     def plan(self, objective: Objective) -> RealTimePlan:
         partitions = self._partitions()
-        if objective is Objective.LATENCY:
+        if objective == "latency":
             partitions = self._fastest_partitions(partitions)
         setting = self._setting(partitions)
         planned_s = self._planned_at(setting, self.rate_per_s)

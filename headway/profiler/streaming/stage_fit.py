@@ -103,7 +103,7 @@ def _fit_stage(
         task_per_state_row_s=costs.per_state_row_s,
         task_noise_ratio=task_noise_ratio(stage, times),
         hot_share_ratio=stage.hot_share_ratio,
-        separation=costs.separation if stage.has_tasks else Separation.TOTALS,
+        separation=costs.separation if stage.has_tasks else "totals",
     )
 
 
@@ -116,11 +116,11 @@ def _costs(stage: StageRuns, times: StageTimes, earlier_stages: Sequence[StagePr
         covariances_s, variances = times.rows_time_covariance_s, stage.rows_variances
         slope_s = sum(covariances_s.tolist()) / sum(variances.tolist())
         per_row_s = float(np.clip(slope_s, 0.0, mean_s / mean_rows))
-        return _Costs(mean_s - per_row_s * mean_rows, per_row_s, Separation.TASKS)
+        return _Costs(mean_s - per_row_s * mean_rows, per_row_s, "tasks")
     empty = without_rows(stage, times, 0.0)
     if empty is not None:
         fixed_s = min(empty[0], mean_s)
-        return _Costs(fixed_s, (mean_s - fixed_s) / mean_rows, Separation.EMPTY)
+        return _Costs(fixed_s, (mean_s - fixed_s) / mean_rows, "empty")
     # Launch, deserialization and the state commit are fixed time; the rest is for rows.
     fixed_s = weighted_mean(np.minimum(parts_s(stage, times), task_mean_s), weights)
     per_row_s = (mean_s - fixed_s) / mean_rows
@@ -131,7 +131,7 @@ def _costs(stage: StageRuns, times: StageTimes, earlier_stages: Sequence[StagePr
         total_s = fixed_s + per_row_s * mean_rows
         per_row_s = min(per_row_s, dearest_s)
         fixed_s = total_s - per_row_s * mean_rows
-    return _Costs(fixed_s, per_row_s, Separation.PARTS)
+    return _Costs(fixed_s, per_row_s, "parts")
 
 
 def _costs_of_terms(
@@ -145,7 +145,7 @@ def _costs_of_terms(
     # The state is known as a whole, of which the stage has a part.
     per_state_row_s = terms.state_share * extra_costs_s.pop() if terms.tells_state else 0.0
     per_partition_s = extra_costs_s.pop() if terms.tells_partitions else 0.0
-    return _Costs(fixed_s, per_row_s, Separation.BATCHES, per_partition_s, per_state_row_s)
+    return _Costs(fixed_s, per_row_s, "batches", per_partition_s, per_state_row_s)
 
 
 def _handover_s(stage: StageRuns, times: StageTimes, fitted: StageProfile) -> float:

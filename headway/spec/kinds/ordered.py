@@ -31,6 +31,7 @@ from headway.spec.kinds.pipelines import EXPONENT, LATENCY_TARGET, PER_ROW, requ
 from headway.units import parse_rate_per_s
 
 _MOST_OPERATORS = 200
+_SCHEDULER = Choice(get_args(Scheduler))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,8 +190,8 @@ class OrderedPipeline:
         ),
         "The operators, in the order of flow.",
     )
-    compare: tuple[str, ...] = entry(
-        ListOf(item=Choice(tuple(map(str, Scheduler))), least=1, most=len(Scheduler), or_one=True),
+    compare: tuple[Scheduler, ...] = entry(
+        ListOf(item=_SCHEDULER, least=1, most=len(_SCHEDULER.choices), or_one=True),
         "Schedulers to simulate. Default [CT, LP, ET, QST].",
         default=("CT", "LP", "ET", "QST"),
     )
@@ -209,5 +210,5 @@ class OrderedPipeline:
             slice_s=self.slice_s,
             rate_per_s=self.rate_per_s,
             reordering=self.reorder.reordering(),
-            compare=tuple(Scheduler(scheduler) for scheduler in self.compare),
+            compare=self.compare,
         )

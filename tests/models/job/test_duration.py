@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.domain import Coalescing, RowsLaw, Separation, StageProfile, TasksRule
+from headway.domain import Coalescing, RowsLaw, StageProfile, TasksRule
 from headway.models.job.duration import DurationModel, LevelSpan, level_spans, stacked
 from headway.models.stages.coalescing import coalesced_tasks
 from headway.models.stages.makespan import makespan_moments
@@ -27,7 +27,7 @@ def a_stage(**changes: Any) -> StageProfile:
             task_fixed_s=0.05,
             task_per_row_s=1e-5,
             task_noise_ratio=0.0,
-            separation=Separation.BATCHES,
+            separation="batches",
         ),
         **changes,
     )

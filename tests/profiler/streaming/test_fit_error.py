@@ -16,7 +16,6 @@ from headway.domain import (
     JobProfile,
     ObservedSetting,
     RowsLaw,
-    Separation,
     StageProfile,
     TasksRule,
 )
@@ -48,12 +47,12 @@ def the_job() -> JobProfile:
                 name="stage 0", level=0, tasks_rule=TasksRule.SOURCE, num_source_tasks=2,
                 rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=FIXED_S[0],
                 task_per_row_s=1e-5, task_per_partition_s=5e-4,
-                task_noise_ratio=0.0, separation=Separation.BATCHES,
+                task_noise_ratio=0.0, separation="batches",
             ),
             StageProfile(
                 name="stage 1", level=1, tasks_rule=TasksRule.SHUFFLE,
                 rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=FIXED_S[1],
-                task_per_row_s=4e-6, task_noise_ratio=0.0, separation=Separation.BATCHES,
+                task_per_row_s=4e-6, task_noise_ratio=0.0, separation="batches",
             ),
         ),
         noise=DurationNoise(
