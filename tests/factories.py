@@ -9,7 +9,6 @@ from typing import Any
 from headway.domain import (
     Application,
     ApplicationProfile,
-    Applies,
     Arrivals,
     Change,
     Configuration,
@@ -34,7 +33,6 @@ from headway.domain import (
     StageProfile,
     StreamAnswer,
     Target,
-    TasksRule,
 )
 from headway.formats.profile_file import load_any_profile
 from headway.profiler.streaming.samples import StageSample
@@ -86,7 +84,7 @@ def a_profile(**changes: Any) -> JobProfile:
                 StageProfile(
                     name="scan",
                     level=0,
-                    tasks_rule=TasksRule.SOURCE,
+                    tasks_rule="source",
                     num_source_tasks=4,
                     rows=RowsLaw(scale=1.0, exponent=1.0),
                     task_fixed_s=0.01,
@@ -98,7 +96,7 @@ def a_profile(**changes: Any) -> JobProfile:
                 StageProfile(
                     name="aggregate",
                     level=1,
-                    tasks_rule=TasksRule.SHUFFLE,
+                    tasks_rule="shuffle",
                     rows=RowsLaw(scale=3.5, exponent=0.7),
                     task_fixed_s=0.06,
                     task_per_row_s=1.25e-5,
@@ -203,13 +201,13 @@ def a_plan(**changes: Any) -> Plan:
                     setting="executors",
                     before="1",
                     after="2",
-                    applies=Applies.NEW_APPLICATION,
+                    applies="new application",
                 ),
                 Change(
                     setting="trigger",
                     before="1 seconds",
                     after="2 seconds",
-                    applies=Applies.RESTART,
+                    applies="restart",
                 ),
             ),
             spark_conf={
@@ -225,7 +223,7 @@ def a_plan(**changes: Any) -> Plan:
                     setting=setting,
                     key=key,
                     value=value,
-                    applies=Applies.NEW_APPLICATION,
+                    applies="new application",
                     profiled=value,
                 )
                 for setting, key, value in (

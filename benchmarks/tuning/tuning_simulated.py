@@ -31,7 +31,6 @@ from headway.domain import (
     RowsLaw,
     StageProfile,
     Target,
-    TasksRule,
 )
 from headway.domain.live import Bounds
 from headway.errors import InputError
@@ -62,7 +61,7 @@ def profile() -> JobProfile:
             name=name,
             level=level,
             tasks_rule=rule,
-            num_source_tasks=PARTITIONS if rule is TasksRule.SOURCE else None,
+            num_source_tasks=PARTITIONS if rule == "source" else None,
             rows=RowsLaw(scale=1.0, exponent=1.0),
             task_fixed_s=fixed_s,
             task_per_row_s=25e-6,
@@ -70,8 +69,8 @@ def profile() -> JobProfile:
             separation="batches",
         )
         for name, level, rule, fixed_s in (
-            ("scan", 0, TasksRule.SOURCE, 0.012),
-            ("aggregate", 1, TasksRule.SHUFFLE, 0.030),
+            ("scan", 0, "source", 0.012),
+            ("aggregate", 1, "shuffle", 0.030),
         )
     )
     return JobProfile(

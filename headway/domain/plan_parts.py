@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from headway.domain.configuration import Configuration, TaskCores, task_slots
 from headway.lazy_classes import dataclass
 
-
-class Applies(StrEnum):
-    """When a changed setting takes effect."""
-
-    LIVE = "live"
-    RESTART = "restart"
-    NEW_APPLICATION = "new application"
-    NEW_CHECKPOINT = "new checkpoint"
+#: When a changed setting takes effect.
+Applies: TypeAlias = Literal["live", "restart", "new application", "new checkpoint"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

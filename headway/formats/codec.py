@@ -187,9 +187,9 @@ def _reading_of(data: Any, form: Form) -> _Reading:
 def plain_data(noun: object) -> Any:
     """The data of a noun as it stands in files that people read.
 
-    >>> from headway.domain import TasksRule
-    >>> plain_data((TasksRule.SOURCE, 0.12345678))
-    ['source', 0.123457]
+    >>> from headway.domain import Metric
+    >>> plain_data((Metric.BATCH, 0.12345678))
+    ['batch', 0.123457]
     """
     return data_of(noun, FOR_PEOPLE)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from headway.domain import Change, Finding, FindingCode, JobProfile, Metric, TasksRule
+from headway.domain import Change, Finding, FindingCode, JobProfile, Metric
 from headway.domain.question import Checkpoint
 from headway.domain.switches import Switch, SwitchSetting
 from headway.errors import InputError
@@ -153,7 +153,7 @@ def _reasons(profile: JobProfile, switch: Switch) -> Iterator[str]:
         case Switch.ADAPTIVE:
             if (0, 0) < release < _STATELESS_ADAPTIVE_SINCE:
                 yield f"streams have it since Spark 4.1 ({STATELESS_ADAPTIVE_KEY})"
-            if any(stage.tasks_rule is TasksRule.COALESCED for stage in profile.stages):
+            if any(stage.tasks_rule == "coalesced" for stage in profile.stages):
                 yield "it is on already"
         case Switch.NO_COALESCING:
             pass

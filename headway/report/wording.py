@@ -10,7 +10,6 @@ from headway.digits import format_money
 from headway.domain import (
     NOT_QUOTED,
     Answer,
-    Applies,
     Change,
     Configuration,
     Finding,
@@ -43,14 +42,14 @@ MOST_NOTES = 1
 PRINTED_FROM = 0.005
 """Share of a time from which one of its parts is shown."""
 APPLIES = {
-    Applies.RESTART: "when the query restarts",
-    Applies.NEW_APPLICATION: "when the application is submitted again",
-    Applies.NEW_CHECKPOINT: "only with a new checkpoint; an existing one keeps its value",
+    "restart": "when the query restarts",
+    "new application": "when the application is submitted again",
+    "new checkpoint": "only with a new checkpoint; an existing one keeps its value",
 }
 _WHEN = {
-    Applies.RESTART: "at a restart",
-    Applies.NEW_APPLICATION: "with a new application",
-    Applies.NEW_CHECKPOINT: "only with a new checkpoint",
+    "restart": "at a restart",
+    "new application": "with a new application",
+    "new checkpoint": "only with a new checkpoint",
 }
 _AS_FAST_AS_POSSIBLE = {"0 seconds": "0 seconds (as fast as possible)"}
 METRIC_NAMES = {

@@ -19,7 +19,6 @@ from headway.domain import (
     StateOperatorProfile,
     StateProfile,
     Target,
-    TasksRule,
 )
 from headway.models.job.switches import without_coalescing
 from headway.planner.search import plan
@@ -260,7 +259,7 @@ def merged(bytes_per_row: float) -> JobProfile:
     """A job without state, whose dear stage behind the exchange adaptive execution coalesces."""
     stage = replace(
         a_profile().stages[1],
-        tasks_rule=TasksRule.COALESCED,
+        tasks_rule="coalesced",
         num_source_tasks=1,
         task_per_row_s=1e-4,
         coalescing=Coalescing(

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from headway.domain import (
-    Applies,
     Arrivals,
     JobProfile,
     StreamAnswer,
@@ -52,7 +51,7 @@ def test_an_existing_checkpoint_keeps_its_partitions(partitions: int, rate_per_s
         ruled = [one.configuration.shuffle_partitions for one in found.rules]
         assert {*rejected, *ruled} <= {partitions}
     (setting,) = [one for one in found.settings if one.setting == "shuffle partitions"]
-    assert setting.applies is Applies.NEW_CHECKPOINT
+    assert setting.applies == "new checkpoint"
     assert setting.pinned_by == "the existing checkpoint"
 
 

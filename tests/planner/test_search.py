@@ -19,7 +19,6 @@ from headway.domain import (
     StageProfile,
     StreamAnswer,
     Target,
-    TasksRule,
 )
 from headway.errors import InputError
 from headway.models.job.predict import predict
@@ -285,7 +284,7 @@ def test_fewer_nodes_may_do_what_more_cannot_promise() -> None:
     stage = StageProfile(
         name="aggregate",
         level=0,
-        tasks_rule=TasksRule.SHUFFLE,
+        tasks_rule="shuffle",
         rows=RowsLaw(scale=1.0, exponent=1.0),
         task_fixed_s=0.05,
         task_per_row_s=1e-4,

@@ -34,7 +34,6 @@ from headway.domain import (
     ObservedSetting,
     Prediction,
     Target,
-    TasksRule,
 )
 from headway.lazy_classes import dataclass
 from headway.limits import LONGEST_S
@@ -387,7 +386,7 @@ def _all_had(counts: set[int], noun: str) -> str:
 
 
 def _is_shuffled(profile: JobProfile) -> bool:
-    return any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages)
+    return any(stage.tasks_rule == "shuffle" for stage in profile.stages)
 
 
 def _trigger_beyond(least_s: float) -> float:

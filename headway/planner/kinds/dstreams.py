@@ -10,7 +10,6 @@ from headway.assumptions.planning import LEAST_CATCH_UP_RATIO, TRIGGERS_S
 from headway.assumptions.predictions import CALIBRATED_DOUBLINGS
 from headway.domain import (
     ApplicationProfile,
-    Applies,
     Change,
     Finding,
     FindingCode,
@@ -299,7 +298,7 @@ def _changes(
             setting="batch interval (of the StreamingContext, in the application's code)",
             before=format_duration(baseline.batch_interval_s),
             after=format_duration(setting.batch_interval_s),
-            applies=Applies.NEW_CHECKPOINT,
+            applies="new checkpoint",
         )
     yield from changes_of(settings, if_unknown="not set")
 

@@ -25,7 +25,6 @@ from headway.domain import (
     Prediction,
     RowsLaw,
     StateProfile,
-    TasksRule,
 )
 from headway.domain.finding import OF_PROFILE
 from headway.models.batches.microbatch import AffineDuration
@@ -431,7 +430,7 @@ def test_more_slots_are_advised_with_how_many_if_batches_then_end_in_time() -> N
 def test_a_query_without_exchange() -> None:
     prediction = ask(straight(), 10000.0, shuffle_partitions=999)
     assert not any("partitions" in warning for warning in all_words(prediction.findings))
-    assert all(stage.tasks_rule is TasksRule.SOURCE for stage in straight().stages)
+    assert all(stage.tasks_rule == "source" for stage in straight().stages)
 
 
 def test_without_cost_per_row_every_rate_is_sustained() -> None:

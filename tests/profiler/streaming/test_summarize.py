@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headway.domain import JobProfile, StageProfile, TasksRule
+from headway.domain import JobProfile, StageProfile
 from headway.errors import EventLogError, HeadwayError, InputError
 from headway.formats.profile_file import dump_profile, load_profile
 from headway.models.job.predict import predict
@@ -409,7 +409,7 @@ def test_costs_come_back_from_two_settings(profiled: Profiled) -> None:
     assert_stage(profile.stages[0], MAP)
     assert_stage(profile.stages[1], REDUCE)
     assert [stage.level for stage in profile.stages] == [0, 1]
-    assert [stage.tasks_rule for stage in profile.stages] == [TasksRule.SOURCE, TasksRule.SHUFFLE]
+    assert [stage.tasks_rule for stage in profile.stages] == ["source", "shuffle"]
     assert {stage.separation for stage in profile.stages} == {"batches"}
     assert profile.stages[0].task_noise_ratio == pytest.approx(0.02, rel=0.3)
     phases = {phase.name: phase.mean_s for phase in profile.driver_phases}
