@@ -34,7 +34,7 @@ from tests.oracles.ordered_reordering import simulate_reordering
 WORKERS = (2, 4, 8, 12, 16)
 SIGMAS = (float("inf"), 1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 COSTS_US = (10.0, 100.0, 1000.0, 10_000.0)
-SCHEDULERS = ("CT keep", "CT", "LP", "QST", "ET")
+SCHEDULERS: tuple[Scheduler, ...] = ("CT keep", "CT", "LP", "QST", "ET")
 _SL: OperatorType = "stateless"
 _PS: OperatorType = "partitioned"
 _SF: OperatorType = "stateful"

@@ -22,6 +22,7 @@ from headway.domain.ordered import (
     OrderedPipeline,
     QueueScheme,
     Reordering,
+    Scheduler,
 )
 from headway.models.ordered.chain import most_workers, pipeline_allocation
 from headway.models.ordered.placement import first_bucket_ids, placed_keys
@@ -64,7 +65,8 @@ def _lines(rounds: int, num: int) -> Iterator[str]:
     yield from headed("| what | measured | goal |")
     most = [most_workers(one, 16) for one in chain().operators]
     best = pipeline_allocation(chain(), reordered=False).throughput_per_s
-    for scheduler in ("CT keep", "LP", "QST", "ET"):
+    schedulers: tuple[Scheduler, ...] = ("CT keep", "LP", "QST", "ET")
+    for scheduler in schedulers:
         for said, rate_per_s in (
             ("unlimited input", None),
             ("input at 0.9 of the maximum", 0.9 * best),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -207,10 +208,8 @@ def test_the_cheapest_run_may_take_fewer_or_more_nodes() -> None:
             node_type=NodeType(name="fast", cores=4, price_per_hour=0.15, core_speed_ratio=2.0),
         ),
     ]
-    cheapest, fewest = (
-        plan_for_deadline(a_long_job(), Deadline(limit_s=150.0), types, objective=objective)
-        for objective in ("cost", "nodes")
-    )
+    plan_of = partial(plan_for_deadline, a_long_job(), Deadline(limit_s=150.0), types)
+    cheapest, fewest = plan_of(objective="cost"), plan_of(objective="nodes")
     assert cheapest.run.cost_per_run is not None
     assert fewest.run.cost_per_run is not None
     assert cheapest.run.cost_per_run <= fewest.run.cost_per_run

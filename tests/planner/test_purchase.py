@@ -81,7 +81,7 @@ def answer(seed: int, objective: Objective) -> StreamAnswer:
 
 def check_against_enumeration(seed: int) -> None:
     nodes, cost = enumerated(seed)
-    fewest, cheapest = (answer(seed, one) for one in ("nodes", "cost"))
+    fewest, cheapest = answer(seed, "nodes"), answer(seed, "cost")
     assert fewest.feasible == cheapest.feasible == (nodes is not None)
     if nodes is not None:
         assert fewest.nodes == nodes

@@ -103,7 +103,7 @@ class Nearest:
             for offer, fewest in sizes
             if fewest.nodes is not None
         ]
-        objective = "cost" if self.objective == "cost" else "nodes"
+        objective: Objective = "cost" if self.objective == "cost" else "nodes"
         proved = all(fewest.optimality.proved for _, fewest in sizes)
         return best_of(able, objective) if able else None, proved
 

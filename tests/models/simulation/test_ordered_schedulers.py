@@ -55,7 +55,8 @@ def test_with_endless_input_the_longest_queue_is_the_first_for_ever(name: str) -
 
 
 def test_latency_is_least_for_the_last_then_the_slowest_then_the_throttled() -> None:
-    found = {one: run("A", one).mean_s for one in ("LP", "CT", "QST")}
+    schedulers: tuple[Scheduler, ...] = ("LP", "CT", "QST")
+    found = {one: run("A", one).mean_s for one in schedulers}
     assert found["LP"] < found["CT"] < found["QST"]
 
 
