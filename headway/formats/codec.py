@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, make_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -42,7 +42,6 @@ T = TypeVar("T")
 
 _IN_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 _LARGEST = {int: MOST_LONG, float: LARGEST_NUMBER}
-_WHOLE_NUMBER = "[0-9]{1,18}"
 _hints = cache(get_type_hints)
 
 
@@ -159,8 +158,7 @@ def noun_of(data: Any, noun: type[T], form: Form = RESULT, /, **added: object) -
     if not isinstance(data, dict):
         raise InputError(f"got {shown(data)}; expected {_in_words(noun)}")
     reading = _reading_of(data, form)
-    value: T = reading.noun(data, noun, (), added)
-    reading.raise_first_fault()
+    value: T = reading.checked(reading.noun(data, noun, (), added))
     return value
 
 
@@ -173,24 +171,16 @@ def value_of(data: Mapping[str, Any], key: str, hint: Any) -> Any:
     if key not in data:
         raise InputError(f"{key}: missing; expected {_in_words(hint)}")
     reading = _reading_of(data, RESULT)
-    value = reading.value(data[key], hint, (key,))
-    reading.raise_first_fault()
-    return value
+    return reading.checked(reading.value(data[key], hint, (key,)))
 
 
 def _reading_of(data: Any, form: Form) -> _Reading:
-    """The reading of data without positions."""
     document = Document(name="", root=data, faults=(), values={(): Mark("", 1, 1)}, keys={})
     return _Reading(document, form)
 
 
 def plain_data(noun: object) -> Any:
-    """The data of a noun as it stands in files that people read.
-
-    >>> from headway.domain import Metric
-    >>> plain_data((Metric.BATCH, 0.12345678))
-    ['batch', 0.123457]
-    """
+    """The data of a noun as it stands in files that people read."""
     return data_of(noun, FOR_PEOPLE)
 
 
@@ -228,9 +218,11 @@ class _Reading:
         self.faults = list(document.faults)
         self._told: set[Route] = set()
 
-    def raise_first_fault(self) -> None:
+    def checked(self, value: Any) -> Any:
+        """A value, unless there is a fault: an InputError with the first one."""
         for fault in self.faults:
             raise InputError(": ".join(filter(None, (route_text(fault.route), fault.message))))
+        return value
 
     def value(self, plain: Plain, hint: Any, route: Route) -> Any:
         """A value of its declared type; None if it is faulty."""
@@ -271,7 +263,7 @@ class _Reading:
             # Counts among the numbers of a finding stay whole.
             is_count = kind is float and type(plain_value) is int and not self._form.for_people
             value = plain_value if is_count else self.value(plain_value, kind, (*route, key))
-            if kind_of_key is str or re.fullmatch(_WHOLE_NUMBER, key):
+            if kind_of_key is str or re.fullmatch("[0-9]{1,18}", key):
                 mapping[kind_of_key(key)] = value
             else:
                 self._unexpected(key, kind_of_key, route)
@@ -328,27 +320,24 @@ class _Reading:
             plain, route = plain[key], (*route, key)
         return plain
 
-    def _require_known(
-        self, plain: dict[str, Plain], paths: Sequence[tuple[str, ...]], route: Route
-    ) -> None:
+    def _require_known(self, plain: Any, paths: list[tuple[str, ...]], route: Route) -> None:
         """Note keys that lead to no field, in a mapping and in those that have its fields."""
         known_keys = list(dict.fromkeys(path[0] for path in paths))
-        for key in known_keys:
+        for key, value in plain.items():
             inner_paths = [path[1:] for path in paths if path[0] == key and len(path) > 1]
-            inner = plain.get(key)
-            if inner_paths and isinstance(inner, dict):
-                self._require_known(inner, inner_paths, (*route, key))
-        unknown_keys = [key for key in plain if key not in known_keys]
-        if not unknown_keys:
-            return
+            if key not in known_keys:
+                self._unknown(key, known_keys, route)
+            elif inner_paths and isinstance(value, dict):
+                self._require_known(value, inner_paths, (*route, key))
+
+    def _unknown(self, key: str, known_keys: list[str], route: Route) -> None:
         from difflib import get_close_matches
 
-        for key in unknown_keys:
-            close = get_close_matches(key, known_keys, n=1)
-            self._told.update((*route, name) for name in close)
-            advice = f"did you mean {close[0]!r}?" if close else f"expected {_one_of(known_keys)}"
-            mark = self._document.key_mark((*route, key))
-            self.faults.append(Fault(mark, (*route, key), f"unknown key; {advice}"))
+        close = get_close_matches(key, known_keys, n=1)
+        self._told.update((*route, name) for name in close)
+        advice = f"did you mean {close[0]!r}?" if close else f"expected {_one_of(known_keys)}"
+        mark = self._document.key_mark((*route, key))
+        self.faults.append(Fault(mark, (*route, key), f"unknown key; {advice}"))
 
     def _unexpected(self, plain: Plain, kind: Any, route: Route, within: str = "") -> None:
         self._fault(route, f"got {shown(plain)}; expected {_in_words(kind)}{within}")

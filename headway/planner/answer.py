@@ -23,8 +23,8 @@ from headway.domain import (
     StreamAnswer,
 )
 from headway.domain.configuration import idle_cores
-from headway.domain.driver import PlannedDriver
 from headway.domain.finding import OF_PROFILE
+from headway.domain.plan_parts import PlannedDriver
 from headway.domain.question import Checkpoint
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.declared import figures_at

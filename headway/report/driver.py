@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from headway.domain.driver import PlannedDriver
+from headway.domain.plan_parts import PlannedDriver
 from headway.domain.sheet import Section
 from headway.report.wording import percent
 from headway.units import counted, spark_memory_text

@@ -23,7 +23,7 @@ from headway.assumptions.resources import (
     RETAINED_EXECUTIONS,
 )
 from headway.domain import Z90, Application, JobProfile
-from headway.domain.driver import PlannedDriver
+from headway.domain.plan_parts import PlannedDriver
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.domain.stage import StageObserved
 from headway.models.job.batch_files import LEAST_INTERVAL_S

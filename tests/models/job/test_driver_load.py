@@ -8,7 +8,7 @@ import pytest
 
 from headway.assumptions.resources import DRIVER_CPU_RATIO
 from headway.domain import Application
-from headway.domain.driver import PlannedDriver
+from headway.domain.plan_parts import PlannedDriver
 from headway.models.job.driver_load import (
     DriverWork,
     driver_heap_bytes,
