@@ -223,13 +223,13 @@ def store_price_of(question: PlanQuestion, job: JobProfile) -> StorePrice | None
     store = question.checkpoint_store or job.shape.checkpoint_store
     if store is None:
         return None
-    from headway.api.catalogue import price_of_store
+    from headway.spec.parts import catalog_at, store_price
 
-    return price_of_store(store, question.catalog)
+    return store_price(store, catalog_at(question.catalog))
 
 
 def _catalogued(name: str, question: PlanQuestion) -> NodeType:
-    from headway.api.catalogue import node_type_named
+    from headway.spec.parts import node_type_named
 
     return node_type_named(name, question.catalog, question.platform)
 
