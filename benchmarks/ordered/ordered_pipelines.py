@@ -16,7 +16,7 @@ from ordered_bands import bands
 from ordered_threads import run_threads
 from pages import headed, save_svg, svg_pyplot
 
-from headway.domain.ordered import ReorderScheme
+from headway.domain.ordered import ReorderScheme, Scheduler
 from headway.models.ordered.chain import pipeline_allocation
 from headway.models.ordered.placement import placed_keys, skewed_stage_s
 from headway.models.stages.skew import random_partition_loads, zipf_key_shares
@@ -146,8 +146,9 @@ def schedulers(num: int, pictures: Path) -> Iterator[str]:
         f"{min(qst):.2f} to {max(qst):.2f} of CT; below it on {sum(one < 0.99 for one in qst)} of "
         "5 chains, where queues at their limit leave workers idle",
     )  # fmt: skip
+    pairs: tuple[tuple[Scheduler, Scheduler], ...] = (("LP", "CT"), ("CT", "ET"))
     ordered = [
-        all(runs[name, a].mean_s <= runs[name, b].mean_s for a, b in (("LP", "CT"), ("CT", "ET")))
+        all(runs[name, a].mean_s <= runs[name, b].mean_s for a, b in pairs)
         for name in figures.CHAINS
     ]
     slower = [runs[name, "CT"].mean_s < runs[name, "QST"].mean_s for name in figures.CHAINS]

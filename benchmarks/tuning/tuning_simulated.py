@@ -33,6 +33,7 @@ from headway.domain import (
     Target,
 )
 from headway.domain.live import Bounds
+from headway.domain.stage import TasksRule
 from headway.errors import InputError
 from headway.planner.search import question_of
 from headway.planner.space import SearchSpace
@@ -56,6 +57,10 @@ SEEDS = (1, 2)
 
 def profile() -> JobProfile:
     """48 source tasks and 48 tasks with state, 12 and 30 ms each, 50 us per row."""
+    rules: tuple[tuple[str, int, TasksRule, float], ...] = (
+        ("scan", 0, "source", 0.012),
+        ("aggregate", 1, "shuffle", 0.030),
+    )
     stages = tuple(
         StageProfile(
             name=name,
@@ -68,10 +73,7 @@ def profile() -> JobProfile:
             task_noise_ratio=0.1,
             separation="batches",
         )
-        for name, level, rule, fixed_s in (
-            ("scan", 0, "source", 0.012),
-            ("aggregate", 1, "shuffle", 0.030),
-        )
+        for name, level, rule, fixed_s in rules
     )
     return JobProfile(
         headway_version=__version__,

@@ -68,7 +68,9 @@ def test_requests_follow_files_batches_and_the_price() -> None:
 @pytest.mark.parametrize(
     ("store", "requests"), [("s3", 12), ("gcs", 2), ("adls", 4), ("hdfs", 1), ("disk", 1)]
 )
-def test_each_store_has_its_price_and_requests_per_file(store: str, requests: int) -> None:
+def test_each_store_has_its_price_and_requests_per_file(
+    store: CheckpointStore, requests: int
+) -> None:
     price = store_price(store)
     assert price is not None
     assert price.requests_renamed + price.lists_renamed == requests

@@ -133,7 +133,7 @@ def test_operators_come_out_as_the_models_take_them() -> None:
     assert pipeline.compare == (
         "CT", "CT keep", "LP", "ET", "QST"
     )  # fmt: skip
-    assert pipeline.operators[1].keys is not None
+    assert pipeline.operators[1].num_keys == 100_000
     assert pipeline.reordering.send_s == 5e-7
     saturated = parse_spec(
         ORDERED.replace("rate: 900k/s", "rate: saturated"), name="p.yaml", folder=Path()
