@@ -59,9 +59,9 @@ class SharingGain(Result):
     """Effect of sharing for a profiled query: every way at its trigger, and the best setting.
 
     ``break_even_rows`` and ``break_even_keys`` are those of a batch from which panes pay off.
-    ``mode_work_s`` is the processor time per longest window in the paper's modes, of which the
+    ``work_by_mode_s`` is the processor time per longest window in the paper's modes, of which the
     split one takes less than counting directly from ``break_even_windows_ratio`` windows per row
-    on; ``mode_pause_s`` is how long rows wait while the keys of a partition are moved.
+    on; ``pause_by_mode_s`` is how long rows wait while the keys of a partition are moved.
     ``merges_ratio`` is the minimum number of merges, with ``rollups``, over that from panes alone,
     ``busiest_ratio`` the load of the busiest slot over an even share with the given partitions,
     ``moved_ratio`` with partitions that are moved at best.
@@ -81,9 +81,9 @@ class SharingGain(Result):
     break_even_keys: float
     rollups: tuple[str, ...]
     merges_ratio: float
-    mode_work_s: Mapping[str, float] = field(metadata={"key": "modes.work_s"})
+    work_by_mode_s: Mapping[str, float] = field(metadata={"key": "modes.work_s"})
     break_even_windows_ratio: float = field(metadata={"key": "modes.break_even_windows_per_row"})
-    mode_pause_s: Mapping[str, float] = field(metadata={"key": "modes.pause_s"})
+    pause_by_mode_s: Mapping[str, float] = field(metadata={"key": "modes.pause_s"})
     busiest_ratio: float = field(metadata={"key": "busiest_slot_ratio"})
     moved_ratio: float = field(metadata={"key": "busiest_slot_moved_ratio"})
     assumed: tuple[str, ...]

@@ -216,7 +216,7 @@ class _Reading:
     def __init__(self, document: Document, form: Form) -> None:
         self._document, self._form = document, form
         self.faults = list(document.faults)
-        self._told: set[Route] = set()
+        self._noted: set[Route] = set()
 
     def checked(self, value: Any) -> Any:
         """A value, unless there is a fault: an InputError with the first one."""
@@ -314,7 +314,7 @@ class _Reading:
         for key in path:
             if not isinstance(plain, dict):
                 self._fault(route, f"got {shown(plain)}; expected a mapping")
-                self._told.add(route)
+                self._noted.add(route)
             if not isinstance(plain, dict) or key not in plain:
                 return MISSING
             plain, route = plain[key], (*route, key)
@@ -334,7 +334,7 @@ class _Reading:
         from difflib import get_close_matches
 
         close = get_close_matches(key, known_keys, n=1)
-        self._told.update((*route, name) for name in close)
+        self._noted.update((*route, name) for name in close)
         advice = f"did you mean {close[0]!r}?" if close else f"expected {_one_of(known_keys)}"
         mark = self._document.key_mark((*route, key))
         self.faults.append(Fault(mark, (*route, key), f"unknown key; {advice}"))
@@ -344,7 +344,7 @@ class _Reading:
 
     def _fault(self, route: Route, message: str) -> None:
         # A misspelt key, or a part that is no mapping, is one fault, and no missing key is another.
-        if not any(route[:length] in self._told for length in range(1, len(route) + 1)):
+        if not any(route[:length] in self._noted for length in range(1, len(route) + 1)):
             self.faults.append(Fault(self._document.value_mark(route), route, message))
 
 

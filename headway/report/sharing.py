@@ -154,7 +154,7 @@ def _break_even(gain: SharingGain) -> Iterator[str]:
 def _work(gain: SharingGain) -> Iterator[str]:
     """The paper's modes, and the effect of moving keys."""
     work = ", ".join(
-        f"{mode} {format_duration(seconds)}" for mode, seconds in gain.mode_work_s.items()
+        f"{mode} {format_duration(seconds)}" for mode, seconds in gain.work_by_mode_s.items()
     )
     longest = format_duration(gain.windows.longest_ms / 1000)
     yield f"copies, merges and state per {longest}: {work}"

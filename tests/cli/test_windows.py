@@ -121,10 +121,10 @@ def test_the_modes_of_the_paper_and_the_deal_of_partitions_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gain = headway.windows(job())
-    unshared, in_place, split = gain.mode_work_s.values()
+    unshared, in_place, split = gain.work_by_mode_s.values()
     assert in_place < split < unshared
     assert gain.break_even_windows_ratio < gain.windows.num_copies
-    pauses_s = list(gain.mode_pause_s.values())
+    pauses_s = list(gain.pause_by_mode_s.values())
     assert pauses_s[0] == pauses_s[1] > pauses_s[2] == 0.0
     assert gain.busiest_ratio == pytest.approx(1.0)
     made = job()

@@ -86,7 +86,7 @@ def sharing_gain(
     ways = tuple(_ways(setting, merges))
     horizon_ms = steady_horizon_ms(merges)
     costs = next(cost_cases(setting))
-    mode_work_s, break_even_windows_ratio, mode_pause_s = mode_work(setting, merges)
+    work_by_mode_s, break_even_windows_ratio, pause_by_mode_s = mode_work(setting, merges)
     busiest_ratio, moved_ratio = partition_deal(setting)
     return SharingGain(
         windows=windows,
@@ -99,9 +99,9 @@ def sharing_gain(
         break_even_keys=break_even_keys(setting.num_rows, costs, setting.keys, windows),
         rollups=tuple(map(str, merges.rollups)),
         merges_ratio=merges.total_cost(horizon_ms) / merges.naive_cost(horizon_ms),
-        mode_work_s=mode_work_s,
+        work_by_mode_s=work_by_mode_s,
         break_even_windows_ratio=break_even_windows_ratio,
-        mode_pause_s=mode_pause_s,
+        pause_by_mode_s=pause_by_mode_s,
         busiest_ratio=busiest_ratio,
         moved_ratio=moved_ratio,
         assumed=tuple(assumptions(profile)),
