@@ -9,7 +9,6 @@ from typing import Any
 from headway.domain import (
     Application,
     ApplicationProfile,
-    Applies,
     Arrivals,
     Change,
     Configuration,
@@ -30,12 +29,10 @@ from headway.domain import (
     QueryShape,
     Rejection,
     RowsLaw,
-    Separation,
     StageObserved,
     StageProfile,
     StreamAnswer,
     Target,
-    TasksRule,
 )
 from headway.formats.profile_file import load_any_profile
 from headway.profiler.streaming.samples import StageSample
@@ -87,24 +84,24 @@ def a_profile(**changes: Any) -> JobProfile:
                 StageProfile(
                     name="scan",
                     level=0,
-                    tasks_rule=TasksRule.SOURCE,
+                    tasks_rule="source",
                     num_source_tasks=4,
                     rows=RowsLaw(scale=1.0, exponent=1.0),
                     task_fixed_s=0.01,
                     task_per_row_s=2e-6,
                     task_per_partition_s=1e-4,
                     task_noise_ratio=0.2,
-                    separation=Separation.BATCHES,
+                    separation="batches",
                 ),
                 StageProfile(
                     name="aggregate",
                     level=1,
-                    tasks_rule=TasksRule.SHUFFLE,
+                    tasks_rule="shuffle",
                     rows=RowsLaw(scale=3.5, exponent=0.7),
                     task_fixed_s=0.06,
                     task_per_row_s=1.25e-5,
                     task_noise_ratio=0.25,
-                    separation=Separation.PARTS,
+                    separation="parts",
                 ),
             ),
             noise=DurationNoise(batch_ratio=0.08, autocorrelation=0.3, run_to_run_ratio=0.05),
@@ -204,13 +201,13 @@ def a_plan(**changes: Any) -> Plan:
                     setting="executors",
                     before="1",
                     after="2",
-                    applies=Applies.NEW_APPLICATION,
+                    applies="new application",
                 ),
                 Change(
                     setting="trigger",
                     before="1 seconds",
                     after="2 seconds",
-                    applies=Applies.RESTART,
+                    applies="restart",
                 ),
             ),
             spark_conf={
@@ -226,7 +223,7 @@ def a_plan(**changes: Any) -> Plan:
                     setting=setting,
                     key=key,
                     value=value,
-                    applies=Applies.NEW_APPLICATION,
+                    applies="new application",
                     profiled=value,
                 )
                 for setting, key, value in (

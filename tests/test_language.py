@@ -25,7 +25,7 @@ PLACES = (
 # Keys of files keep their names: texts that hold a refused word all the same, with the reason.
 KEYS = {
     r"\btold_up_to_per_s\b": "headway.prediction/v1",
-    r"\bpins(?==|:)|\.pins\b|\bPins\b": "headway.profile/v1, and its noun",
+    r'\bpins(?=:)|"pins(?=\.)': "headway.profile/v1",
     r"\btold_s\b": "benchmarks/accuracy/results/checkpoint-plans.jsonl",
     r'"plays?"|\bplay=': "benchmarks/accuracy/results/campaign.jsonl.gz",
 }

@@ -43,7 +43,6 @@ from result_lines import keep, lines_of
 from written_shapes import CONF_OF_STORE, SHAPES, STATE, Shape, started
 
 import headway
-from headway.domain.writes import CheckpointStore
 from headway.formats.profile_file import load_profile, save_profile
 from headway.models.job.batch_files import checkpoint_files, sink_files
 from headway.models.job.file_requests import price_of_job
@@ -255,7 +254,7 @@ def requests_of(row: Row) -> Requests:
 
 def predicted(each: Run, interval_s: float) -> Requests:
     """As they are predicted from the profile of the run."""
-    profile, usual_price = load_profile(each.profile), store_price(CheckpointStore.S3)
+    profile, usual_price = load_profile(each.profile), store_price("s3")
     sink = sink_files(profile, each.shape.num_writers(profile))
     assert usual_price is not None
     assert sink is not None

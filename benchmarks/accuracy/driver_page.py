@@ -24,7 +24,7 @@ from scipy.special import stdtrit
 from headway.assumptions.resources import COMPILER_CORE_S, DRIVER_CPU_RATIO, LAUNCHES_PER_S
 from headway.digits import size_text
 from headway.domain import JobProfile
-from headway.domain.driver import PlannedDriver
+from headway.domain.plan_parts import PlannedDriver
 from headway.formats.profile_file import dump_profile, load_profile
 from headway.models.job.driver_load import (
     DriverWork,

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from kafka.runs import FIRST_BATCH_WITHIN_S, wait_from_first_batch
 from kafka_broker.broker import Lane, running_lane
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from headway.runtime.sharing.shared_windows import How
     from headway.runtime.sharing.window_log import SharedLog
 
 RESULTS = Path(__file__).parents[1] / "sharing" / "results" / "kafka.jsonl"
@@ -101,15 +100,16 @@ def _measure(lane: Lane, amount: Amount, results: Path, scratch: Path) -> None:
     )  # fmt: skip
     ways = {way.how: way for way in gain.ways}
     best = max(gain.ways[1:], key=lambda way: way.saved_s)
-    for how in (WindowsHow.DIRECT, best.how):
-        if how.value in runs_of(results):
+    ways_run: tuple[WindowsHow, ...] = ("direct", best.how)
+    for how in ways_run:
+        if how in runs_of(results):
             continue
-        tell(f"{how.value}: {amount.warm_s + amount.run_s:.0f} s")
+        tell(f"{how}: {amount.warm_s + amount.run_s:.0f} s")
         with _session(scratch, None) as spark:
             found = _judged(spark, lane, amount, how, scratch)
         expected = ways[how]
         line = {
-            "how": how.value,
+            "how": how,
             "made": f"{datetime.now(UTC):%Y-%m-%d}",
             **asdict(amount),
             "predicted_batch_s": expected.batch_mean_s,
@@ -127,7 +127,7 @@ def _profile(lane: Lane, amount: Amount, scratch: Path, profile: Path) -> None:
         for name, (rate_per_s, trigger_s) in zip(names, amount.profiled, strict=True):
             tell(f"profiling: {rate_per_s:,.0f} rows/s, trigger {trigger_s:g} s")
             _followed(
-                spark, lane, amount.window, WindowsHow.DIRECT, rate_per_s, trigger_s,
+                spark, lane, amount.window, "direct", rate_per_s, trigger_s,
                 amount.warm_s + amount.profiled_s, scratch / name,
             )  # fmt: skip
     # Each reads a topic of its own: without their names they would be different jobs.
@@ -153,7 +153,7 @@ def _session(scratch: Path, logs: Path | None) -> Any:
 def _judged(
     spark: SparkSession, lane: Lane, amount: Amount, how: WindowsHow, scratch: Path
 ) -> Mapping[str, Any]:
-    folder = scratch / f"judged-{how.value}"
+    folder = scratch / f"judged-{how}"
     events = _followed(
         spark, lane, amount.window, how, amount.rate_per_s, amount.trigger_s,
         amount.warm_s + amount.run_s, folder,
@@ -232,13 +232,13 @@ def _started(
     checkpoint, name = str(folder / "checkpoint"), folder.name
     every = {"processingTime": f"{trigger_s:g} seconds"}
     sink = _into(folder / "out")
-    if how is WindowsHow.LOG:
+    if how == "log":
         log: SharedLog = headway.window_log(
             rows, **_asked(window), store=str(folder / "store"), emit="early", rollups=[]
         )
         return log.start(sink=sink, checkpoint=checkpoint, trigger=every, name=name)
     counted: DataFrame = headway.shared_windows(
-        rows, **_asked(window), how=cast("How", how.value), checkpoint=checkpoint
+        rows, **_asked(window), how=how, checkpoint=checkpoint
     )
     writer = counted.writeStream.foreachBatch(sink).outputMode("append").queryName(name)
     return writer.option("checkpointLocation", checkpoint).trigger(**every).start()

@@ -10,7 +10,7 @@ import numpy as np
 import ordered_figures as figures
 from pages import headed
 
-from headway.domain.ordered import QueueScheme, Reordering, ReorderScheme, Scheduler
+from headway.domain.ordered import Reordering, ReorderScheme
 from headway.models.arrays import Array
 from headway.models.ordered.chain import pipeline_allocation
 from headway.models.ordered.queues import (
@@ -31,7 +31,7 @@ SEEDS = range(5)
 WORKERS = (1, 2, 4, 8, 16, 32)
 SPREADS = (0.0, 0.1, 0.3, 1.0)
 UTILIZATIONS = (0.3, 0.6, 0.9)
-_SCHEMES = (ReorderScheme.NON_BLOCKING, ReorderScheme.LOCK)
+_SCHEMES: tuple[ReorderScheme, ...] = ("non-blocking", "lock")
 #: Work and time to send of a tuple [us]; 0.1 us to store and to lock.
 COSTS_US = ((10.0, 0.5), (10.0, 1.0), (100.0, 25.0))
 
@@ -200,10 +200,8 @@ def queue_errors(
                     simulate_queues(
                         scheme, service, random.integers(number, size=each), 16, arrival_s=arrival
                     )
-                    for scheme, number in (
-                        (QueueScheme.HYBRID, 100), (QueueScheme.PARTITIONED, 16),
-                    )
-                ]  # fmt: skip
+                    for scheme, number in zip(figures.SCHEMES, (100, 16), strict=True)
+                ]
                 seen.append((
                     (runs[0].exit_s - runs[0].start_s)[kept].mean(),
                     (runs[1].exit_s - arrival)[kept].mean(),
@@ -234,7 +232,7 @@ def hybrid_errors(each: int, *, inside: bool) -> Iterator[tuple[float, float]]:
             random = np.random.default_rng([seed, 7])
             arrival = np.cumsum(random.exponential(1.0 / (workers * ratio), each))
             run = simulate_queues(
-                QueueScheme.HYBRID, _service(1.0, cv, each, seed),
+                "hybrid", _service(1.0, cv, each, seed),
                 random.integers(number, size=each), workers, arrival_s=arrival,
             )  # fmt: skip
             left = (run.exit_s - run.start_s)[each // 10 :]
@@ -252,18 +250,18 @@ def of_figures(num: int) -> Iterator[Band]:
         best = pipeline_allocation(figures.chain(name, peak)).throughput_per_s
         runs = {one: figures.scheduled(name, peak, one, num=num) for one in figures.SCHEDULERS}
         share[name] = {one: run.throughput_per_s / best for one, run in runs.items()}
-    keep = {name: of[Scheduler.CT_KEEP] - 1.0 for name, of in share.items()}
+    keep = {name: of["CT keep"] - 1.0 for name, of in share.items()}
     yield Band(
         "figure 8: CT keep reaches (O1)", "2%", _range(keep.values()),
         _most(keep.values()) <= 0.02,
         "on Q3, where one key allows 3.5 workers: three or four work, and four share the capacity "
         f"of 3.5. Elsewhere {_range(error for name, error in keep.items() if name != 'Q3')}",
     )  # fmt: skip
-    last = [share[name][Scheduler.LP] / share[name][Scheduler.CT] for name in ("Q1", "Q15")]
+    last = [share[name]["LP"] / share[name]["CT"] for name in ("Q1", "Q15")]
     yield Band(
         "figure 8: LP within 10% of CT on Q1 and Q15", "0.90", f"{min(last):.2f}", min(last) >= 0.9
     )
-    worst = max(of[Scheduler.ET] for of in share.values())
+    worst = max(of["ET"] for of in share.values())
     yield Band(
         "figure 8: ET has the lowest throughput if saturated", "lowest", f"{worst:.0%}", worst < 0.5
     )
@@ -299,10 +297,7 @@ def lock_gains(found: Sequence[figures.Reordered]) -> list[float]:
     """Simulated speedup without blocking over that with the lock."""
     by = {(one.num_workers, one.scheme): one.speedup_simulated for one in found}
     numbers = sorted({number for number, _ in by})
-    return [
-        by[number, ReorderScheme.NON_BLOCKING] / by[number, ReorderScheme.LOCK]
-        for number in numbers
-    ]
+    return [by[number, "non-blocking"] / by[number, "lock"] for number in numbers]
 
 
 def _service(mean_s: float, cv: float, num: int, seed: int) -> Array:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 
 from headway.domain.ordered import (
-    KeyLaw,
     Operator,
     OperatorType,
     OrderedPipeline,
@@ -35,8 +34,11 @@ from tests.oracles.ordered_reordering import simulate_reordering
 WORKERS = (2, 4, 8, 12, 16)
 SIGMAS = (float("inf"), 1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 COSTS_US = (10.0, 100.0, 1000.0, 10_000.0)
-SCHEDULERS = (Scheduler.CT_KEEP, Scheduler.CT, Scheduler.LP, Scheduler.QST, Scheduler.ET)
-_SL, _PS, _SF = OperatorType.STATELESS, OperatorType.PARTITIONED, OperatorType.STATEFUL
+SCHEDULERS: tuple[Scheduler, ...] = ("CT keep", "CT", "LP", "QST", "ET")
+_SL: OperatorType = "stateless"
+_PS: OperatorType = "partitioned"
+_SF: OperatorType = "stateful"
+SCHEMES: tuple[QueueScheme, ...] = ("hybrid", "partitioned")
 #: About a hundred tuples, as many as a slice of 1 ms has if a tuple takes 10 us.
 SLICE_S = 1e-4
 #: Work and time to send of a tuple [us], and outputs per tuple, in figures 12 and 13.
@@ -68,7 +70,7 @@ CHAINS = {
     ),
     "Q3": (
         _operator("filter", _SL, 0.5), _operator("views", _PS, 2.0, 0.5),
-        _operator("items", _PS, 3.7, keys=KeyLaw(exponent=1.3, num_keys=1000)),
+        _operator("items", _PS, 3.7, exponent=1.3, num_keys=1000),
     ),
     "Q4": (
         _operator("filter", _SL, 0.5), _operator("sessions", _PS, 1.5, 0.2),
@@ -126,7 +128,7 @@ def skews(num: int) -> tuple[Skew, ...]:
 def _skews(num: int) -> Iterator[Skew]:
     for sigma in SIGMAS:
         found = []
-        for scheme, number in ((QueueScheme.PARTITIONED, 16), (QueueScheme.HYBRID, 100)):
+        for scheme, number in zip(reversed(SCHEMES), (16, 100), strict=True):
             random = np.random.default_rng(9)
             shares = gaussian_shares(sigma, number)
             places = random.choice(number, num, p=shares)
@@ -162,10 +164,10 @@ def _latencies(num: int) -> Iterator[Latency]:
             service = random.gamma(1 / 0.09, 0.09 * cost_s, num)
             arrival = np.cumsum(random.exponential(cost_s / (16 * ratio), num))
             hybrid = simulate_queues(
-                QueueScheme.HYBRID, service, random.integers(100, size=num), 16, arrival_s=arrival
+                "hybrid", service, random.integers(100, size=num), 16, arrival_s=arrival
             )
             apart = simulate_queues(
-                QueueScheme.PARTITIONED, service, random.integers(16, size=num), 16,
+                "partitioned", service, random.integers(16, size=num), 16,
                 arrival_s=arrival,
             )  # fmt: skip
             kept = slice(num // 10, None)
@@ -191,7 +193,7 @@ class Schemes(NamedTuple):
     second_s: float
 
 
-def queue_schemes(keys: KeyLaw | None) -> Iterator[Schemes]:
+def queue_schemes(num_keys: int | None = None, exponent: float = 0.0) -> Iterator[Schemes]:
     """Figure 11: hybrid, then partitioned; latency at 0.8 of the rate that both carry."""
     for name, operators in CHAINS.items():
         for number in WORKERS:
@@ -200,11 +202,14 @@ def queue_schemes(keys: KeyLaw | None) -> Iterator[Schemes]:
                 OrderedPipeline(
                     num_workers=number,
                     operators=tuple(
-                        replace(one, queue=scheme, keys=one.keys or keys) for one in operators
+                        replace(one, queue=scheme)
+                        if one.num_keys or num_keys is None
+                        else replace(one, queue=scheme, num_keys=num_keys, exponent=exponent)
+                        for one in operators
                     ),
                     reordering=LIGHT,
                 )
-                for scheme in (QueueScheme.HYBRID, QueueScheme.PARTITIONED)
+                for scheme in SCHEMES
             ]
             found = [pipeline_allocation(one) for one in pipelines]
             rate_per_s = 0.8 * min(one.throughput_per_s for one in found)
@@ -241,7 +246,7 @@ def reordered(
 
 def _reordered(cost_us: float, send_us: float, num: int, selectivity: float) -> Iterator[Reordered]:
     for number in (1, 2, 4, 8, 12, 16):
-        for scheme in ReorderScheme:
+        for scheme in get_args(ReorderScheme):
             given = Reordering(
                 scheme=scheme, num_buffered=4 * number, store_s=1e-7, lock_s=1e-7,
                 send_s=send_us * 1e-6,
@@ -270,7 +275,7 @@ def reorder_schemes() -> Iterator[Schemes]:
             OrderedPipeline(
                 num_workers=16, operators=operators, reordering=replace(LIGHT, scheme=scheme)
             )
-            for scheme in (ReorderScheme.NON_BLOCKING, ReorderScheme.LOCK)
+            for scheme in reversed(get_args(ReorderScheme))
         ]
         found = [pipeline_allocation(one) for one in pipelines]
         rate_per_s = 0.8 * min(one.throughput_per_s for one in found)

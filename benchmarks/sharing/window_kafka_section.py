@@ -10,7 +10,6 @@ from typing import Any
 from pages import headed
 from result_lines import lines_of
 
-from headway.domain.sharing import WindowsHow
 from headway.units import format_rate
 
 
@@ -45,7 +44,7 @@ def section(results: Path) -> Iterator[str]:
     for line in lines:
         yield _row(line)
     yield ""
-    direct = next((line for line in lines if line["how"] == WindowsHow.DIRECT), None)
+    direct = next((line for line in lines if line["how"] == "direct"), None)
     for line in lines:
         if direct is not None and line is not direct:
             ratio = fmean(direct["batches_s"]) / fmean(line["batches_s"])

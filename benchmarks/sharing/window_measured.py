@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
+from typing import Any, get_args
 
 from result_lines import lines_of
 
@@ -22,7 +22,7 @@ from headway.models.sharing.profiled_windows import cost_cases, setting_of
 from headway.models.sharing.way_costs import batch_change
 
 BY_HAND = "by hand"
-WAYS = (*(how.value for how in WindowsHow), BY_HAND)
+WAYS = (*get_args(WindowsHow), BY_HAND)
 _PROFILED_COPIES = 12.0
 TELLING_RATIO = 0.1
 """The sign of a smaller gain is not judged."""
@@ -94,7 +94,7 @@ def cells_of(results: Path, *, from_repeat: int = 0) -> list[Cell]:
                 tuple(line["windows"]),
                 _beside(line),
                 how,
-                expected[WindowsHow.PANES if how == BY_HAND else WindowsHow(how)],
+                expected["panes" if how == BY_HAND else how],
                 tuple(seconds[name, how]),
             )
             for how in WAYS
@@ -105,7 +105,7 @@ def cells_of(results: Path, *, from_repeat: int = 0) -> list[Cell]:
 
 def predicted(
     profile: JobProfile, keys: int, rows: int, texts: Sequence[str]
-) -> Mapping[WindowsHow, Interval]:
+) -> Mapping[str, Interval]:
     """Batch duration of each way, for ``rows`` rows per batch over a second of event time."""
     windows = WindowSet.parse(texts)
     configuration = replace(profile.baseline, trigger_s=1.0, max_offsets_per_trigger=rows)
@@ -115,7 +115,7 @@ def predicted(
     direct_s = float(here.model.mean_s(here.num_rows))
     cases = list(cost_cases(here))
     found = {}
-    for how in WindowsHow:
+    for how in get_args(WindowsHow):
         changes = [batch_change(how, here, case, merges) for case in cases]
         times_s = [
             max(direct_s + (every_batch_s + share * closing_s), 0.0)
@@ -136,15 +136,13 @@ def _beside(line: Mapping[str, Any]) -> str:
 
 def direct_of(cell: Cell, cells: Sequence[Cell]) -> Cell | None:
     """The direct query at the setting of a cell."""
-    return next(
-        (one for one in cells if one.setting == cell.setting and one.how == WindowsHow.DIRECT), None
-    )
+    return next((one for one in cells if one.setting == cell.setting and one.how == "direct"), None)
 
 
 def gains(cell: Cell, cells: Sequence[Cell]) -> tuple[float, float] | None:
     """Predicted and measured gain over the direct query; None for the direct query itself."""
     direct = direct_of(cell, cells)
-    if direct is None or cell.how == WindowsHow.DIRECT:
+    if direct is None or cell.how == "direct":
         return None
     return (
         1.0 - cell.predicted.mid_s / direct.predicted.mid_s,
@@ -172,7 +170,7 @@ def other_profiles(profile: JobProfile, cells: Sequence[Cell]) -> Iterator[Other
     like = [
         cell
         for cell in cells
-        if cell.how == WindowsHow.DIRECT and not cell.store and cell.copies == _PROFILED_COPIES
+        if cell.how == "direct" and not cell.store and cell.copies == _PROFILED_COPIES
     ]
     for pair in combinations(like, 2):
         other = replace(
@@ -190,8 +188,7 @@ def other_profiles(profile: JobProfile, cells: Sequence[Cell]) -> Iterator[Other
         )
         costs = keyed_costs(other)
         errors = [
-            predicted(other, cell.keys, cell.rows, cell.windows)[WindowsHow(cell.how)].mid_s
-            / cell.measured_s
+            predicted(other, cell.keys, cell.rows, cell.windows)[cell.how].mid_s / cell.measured_s
             - 1.0
             for cell in cells
             if cell.how != BY_HAND and cell not in pair

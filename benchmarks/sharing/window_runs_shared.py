@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from result_lines import keep, lines_of
 
@@ -69,7 +69,7 @@ JUDGED = (
     Setting(10_000, 100_000, MINUTE, store="rocksdb"),
 )
 BY_HAND = "by hand"
-WAYS = (*(how.value for how in WindowsHow), BY_HAND)
+WAYS = (*get_args(WindowsHow), BY_HAND)
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _started(df: DataFrame, setting: Setting, how: str, place: Path) -> Streamin
         "aggregates": {"n": "count(*)", "total": "sum(v)"},
     }
     checkpoint = str(place / "checkpoint")
-    if how == WindowsHow.LOG:
+    if how == "log":
         log: SharedLog = headway.window_log(df, **asked, store=str(place / "store"), emit="early")
         return log.start(sink=_into_nothing, checkpoint=checkpoint)
     if how == BY_HAND:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean, median
+from typing import get_args
 
 from pages import headed
 from window_measured import (
@@ -83,8 +84,8 @@ def _speed(cells: Sequence[Cell]) -> Iterator[str]:
     mine = [cell for cell in cells if cell.keys == 10_000 and cell.copies == 12.0]
     for setting in dict.fromkeys(cell.setting for cell in mine):
         ways = {cell.how: cell for cell in mine if cell.setting == setting}
-        direct, panes = ways.get(WindowsHow.DIRECT), ways.get(WindowsHow.PANES)
-        shared = [ways[how] for how in WindowsHow if how in ways and how is not WindowsHow.DIRECT]
+        direct, panes = ways.get("direct"), ways.get("panes")
+        shared = [ways[how] for how in get_args(WindowsHow) if how in ways and how != "direct"]
         if direct is None or panes is None or not shared:
             continue
         best = min(shared, key=lambda cell: cell.measured_s)
@@ -124,14 +125,14 @@ def _errors(cells: Sequence[Cell]) -> Iterator[str]:
     yield from headed(
         "| way | settings | median error | mean error | within 10% | error of the gain |"
     )
-    for how in WindowsHow:
+    for how in get_args(WindowsHow):
         mine = [cell for cell in judged if cell.how == how]
         if not mine:
             continue
         errors = [cell.error_ratio for cell in mine]
         off = [abs(p - m) for cell, (p, m) in pairs if cell.how == how]
         yield (
-            f"| {how.value} | {len(mine)} | {median(map(abs, errors)):.1%} | "
+            f"| {how} | {len(mine)} | {median(map(abs, errors)):.1%} | "
             f"{fmean(errors):+.1%} | {sum(abs(error) <= GOAL_RATIO for error in errors)} | "
             f"{f'{100 * median(off):.0f} points' if off else '-'} |"
         )

@@ -22,9 +22,7 @@ from headway.domain import (
     ObservedSetting,
     QueryShape,
     RowsLaw,
-    Separation,
     StageProfile,
-    TasksRule,
 )
 from headway.formats.profile_file import dump_profile
 
@@ -132,13 +130,13 @@ def _a_stage(name: str, level: int, per_row_s: float, num_source_tasks: int | No
     return StageProfile(
         name=name,
         level=level,
-        tasks_rule=TasksRule.SHUFFLE if num_source_tasks is None else TasksRule.SOURCE,
+        tasks_rule="shuffle" if num_source_tasks is None else "source",
         num_source_tasks=num_source_tasks,
         rows=RowsLaw(scale=1.0, exponent=1.0),
         task_fixed_s=0.008,
         task_per_row_s=per_row_s,
         task_noise_ratio=0.2,
-        separation=Separation.PARTS,
+        separation="parts",
     )
 
 

@@ -11,6 +11,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from typing import get_args
 
 import numpy as np
 from pages import headed, made_by
@@ -32,8 +33,9 @@ from headway.models.simulation.ordered_schedulers import simulate_scheduler
 from headway.models.stages.skew import zipf_key_shares
 from tests.oracles.ordered_reordering import simulate_reordering
 
-_TYPES = (OperatorType.STATELESS, OperatorType.PARTITIONED, OperatorType.STATELESS,
-          OperatorType.PARTITIONED, OperatorType.STATEFUL)  # fmt: skip
+_TYPES: tuple[OperatorType, ...] = (
+    "stateless", "partitioned", "stateless", "partitioned", "stateful"
+)  # fmt: skip
 _COSTS_S = (1e-5, 2e-5, 1.5e-5, 1e-5, 2e-6)
 
 
@@ -63,7 +65,8 @@ def _lines(rounds: int, num: int) -> Iterator[str]:
     yield from headed("| what | measured | goal |")
     most = [most_workers(one, 16) for one in chain().operators]
     best = pipeline_allocation(chain(), reordered=False).throughput_per_s
-    for scheduler in (Scheduler.CT_KEEP, Scheduler.LP, Scheduler.QST, Scheduler.ET):
+    schedulers: tuple[Scheduler, ...] = ("CT keep", "LP", "QST", "ET")
+    for scheduler in schedulers:
         for said, rate_per_s in (
             ("unlimited input", None),
             ("input at 0.9 of the maximum", 0.9 * best),
@@ -80,7 +83,7 @@ def _lines(rounds: int, num: int) -> Iterator[str]:
             )
     random = np.random.default_rng(1)
     service, places = random.gamma(11.1, 0.09, num), random.integers(100, size=num)
-    for scheme in QueueScheme:
+    for scheme in get_args(QueueScheme):
         took_s = _median_s(
             lambda s=scheme: simulate_queues(s, service, places, 16),  # type: ignore[misc]
             rounds,

@@ -57,7 +57,7 @@ def planned(
     rate_per_s: float,
     max_nodes: int,
     *,
-    objective: Objective = Objective.NODES,
+    objective: Objective = "nodes",
     node_types: Sequence[NodeType] = (),
 ) -> Callable[[], StreamAnswer]:
     """A question to time: all settings free."""
@@ -121,7 +121,7 @@ def page(rounds: int) -> str:
         "1-1,000 nodes at 3M/s": planned(3e6, 1000),
         "1-1,000 nodes, infeasible": planned(1e8, 1000),
         "1-200 nodes of four types, lowest cost": planned(
-            3e5, 200, node_types=TYPES, objective=Objective.COST
+            3e5, 200, node_types=TYPES, objective="cost"
         ),
     }
     made = (

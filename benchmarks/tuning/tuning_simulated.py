@@ -29,12 +29,11 @@ from headway.domain import (
     ObservedSetting,
     QueryShape,
     RowsLaw,
-    Separation,
     StageProfile,
     Target,
-    TasksRule,
 )
 from headway.domain.live import Bounds
+from headway.domain.stage import TasksRule
 from headway.errors import InputError
 from headway.planner.search import question_of
 from headway.planner.space import SearchSpace
@@ -58,22 +57,23 @@ SEEDS = (1, 2)
 
 def profile() -> JobProfile:
     """48 source tasks and 48 tasks with state, 12 and 30 ms each, 50 us per row."""
+    rules: tuple[tuple[str, int, TasksRule, float], ...] = (
+        ("scan", 0, "source", 0.012),
+        ("aggregate", 1, "shuffle", 0.030),
+    )
     stages = tuple(
         StageProfile(
             name=name,
             level=level,
             tasks_rule=rule,
-            num_source_tasks=PARTITIONS if rule is TasksRule.SOURCE else None,
+            num_source_tasks=PARTITIONS if rule == "source" else None,
             rows=RowsLaw(scale=1.0, exponent=1.0),
             task_fixed_s=fixed_s,
             task_per_row_s=25e-6,
             task_noise_ratio=0.1,
-            separation=Separation.BATCHES,
+            separation="batches",
         )
-        for name, level, rule, fixed_s in (
-            ("scan", 0, TasksRule.SOURCE, 0.012),
-            ("aggregate", 1, TasksRule.SHUFFLE, 0.030),
-        )
+        for name, level, rule, fixed_s in rules
     )
     return JobProfile(
         headway_version=__version__,

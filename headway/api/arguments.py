@@ -22,6 +22,7 @@ from headway.domain import (
     Promise,
     Target,
 )
+from headway.domain.argument import JobKind
 from headway.domain.argument_values import PROMISES, RATE, Duration
 from headway.errors import InputError, RefusedArgumentError, argument
 from headway.formats.profile_file import load_any_profile, load_profile, load_stream_profile
@@ -54,7 +55,13 @@ def job_from(
     job = _read(profile, queries, load_profile)
     if promise is not None:
         job.require_can_promise(promise)
-    job.require_streaming_query()
+    if job.job_kind is not JobKind.QUERY:
+        instead = (
+            "; a batch job is planned for a deadline" if job.job_kind is JobKind.ENDING else ""
+        )
+        raise InputError(
+            f"the profile of {job.called}; expected that of a streaming query{instead}"
+        )
     return cast("JobProfile", job)
 
 
@@ -216,13 +223,13 @@ def store_price_of(question: PlanQuestion, job: JobProfile) -> StorePrice | None
     store = question.checkpoint_store or job.shape.checkpoint_store
     if store is None:
         return None
-    from headway.api.catalogue import price_of_store
+    from headway.spec.parts import catalog_at, store_price
 
-    return price_of_store(store, question.catalog)
+    return store_price(store, catalog_at(question.catalog))
 
 
 def _catalogued(name: str, question: PlanQuestion) -> NodeType:
-    from headway.api.catalogue import node_type_named
+    from headway.spec.parts import node_type_named
 
     return node_type_named(name, question.catalog, question.platform)
 

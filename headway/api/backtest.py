@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
-from headway.api.profile import ProfileOptions, reading
+from headway.api.profile import LogsOptions, reading
 from headway.domain import Backtest
 from headway.domain.argument import read_question, takes
 from headway.domain.log_questions import ProfileQuestion
@@ -17,7 +17,11 @@ from headway.version import __version__
 
 @takes(ProfileQuestion)
 def backtest(
-    sources: str | Path | Sequence[str | Path], **options: Unpack[ProfileOptions]
+    sources: str | Path | Sequence[str | Path],
+    *,
+    queries: Sequence[str] = (),
+    trigger: str | float | None = None,
+    **options: Unpack[LogsOptions],
 ) -> Backtest:
     """Errors of predictions for a job: fitted to one part of its logs, compared with the rest.
 
@@ -25,16 +29,12 @@ def backtest(
     each setting is predicted from the runs at the others; otherwise the second half of each run is
     predicted from the first half.
 
-    Raises
-    ------
-    EventLogError
-        If no log can be read, or the logs contain too little to leave a part out.
-    InputError
-        If the logs contain several different jobs.
-    SparkUnavailableError
-        If Spark is to read them and there is no Java to run it with.
+    Raises EventLogError if no log can be read, or the logs contain too little to leave a part out;
+    InputError if the logs contain several different jobs; SparkUnavailableError if Spark is to read
+    them and there is no Java to run it with.
     """
-    question = read_question(ProfileQuestion, options)
+    about_runs = {"queries": queries, "trigger": trigger}
+    question = read_question(ProfileQuestion, {**about_runs, **options})
     with reading(sources, question) as logs_read:
         logs_read.tell("fitting and predicting", None)
         error_report = judged(

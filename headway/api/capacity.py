@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from headway.api.fleet_streaming import search_together
 from headway.assumptions.advice import JUDGED_JOBS, PRICED_TARGETS
 from headway.assumptions.planning import LOOSER_TARGET_RATIO
 from headway.domain import Verdict
-from headway.domain.argument import read_question, takes
+from headway.domain.argument import read_question
 from headway.domain.fleet_questions import CapacityQuestion, read_month
 from headway.errors import InputError, argument, require_packages
 from headway.fleet.nouns import (
@@ -32,19 +31,12 @@ from headway.spec.kinds import CapacityPlan
 from headway.spec.spec_file import load_spec, spec_of
 
 
-class CapacityOptions(TypedDict, total=False):
-    """Arguments about growth, as the library takes them."""
-
-    growth: float | str | None
-    by: str | None
-
-
-@takes(CapacityQuestion)
 def capacity(
     path: str | Path,
     *,
+    growth: float | str | None = None,
+    by: str | None = None,
     tell: Callable[[str], None] = lambda _: None,
-    **options: Unpack[CapacityOptions],
 ) -> Capacity:
     """The cheapest capacity for a fleet.
 
@@ -69,22 +61,22 @@ def capacity(
     MissingPackagesError
         If the solver is not installed.
     """
-    question = read_question(CapacityQuestion, options)
+    question = read_question(CapacityQuestion, {"growth": growth, "by": by})
     if question.by_month is not None and question.growth_ratio is None:
         raise InputError(f"{argument('by')} needs {argument('growth')}, e.g. 1.5x")
-    growth = question.growth_ratio or 1.0
+    growth_ratio = question.growth_ratio or 1.0
     file = load_spec(path)
     spec = spec_of(file, CapacityPlan)
     require_packages("capacity", "planning capacity", "cvxpy", "highspy", "scipy")
     with AllCores() as cores:
         maker = FleetMaker(file.metadata.name, spec, KnownNeeds(cores))
-        growth_of_month = _growth_by_month(maker.catalog.date[:7], growth, question.by_month)
+        growth_of_month = _growth_by_month(maker.catalog.date[:7], growth_ratio, question.by_month)
         tell("searching what the jobs need")
-        maker.search_ahead([growth, *growth_of_month.values()])
+        maker.search_ahead([growth_ratio, *growth_of_month.values()])
         tell("solving")
-        planned = maker.planned(growth)
+        planned = maker.planned(growth_ratio)
         if planned.plan.feasible and spec.scenarios.rule in ONE_FLEET:
-            planned = _with_prices_and_odds(maker, planned, planned.plan, growth, tell)
+            planned = _with_prices_and_odds(maker, planned, planned.plan, growth_ratio, tell)
         return replace(planned, growth=tuple(_growth_points(maker, growth_of_month, tell)))
 
 

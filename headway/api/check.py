@@ -20,15 +20,16 @@ from headway.ci.changes import (
 from headway.ci.nouns import Finding, Held, Level, Report, Rule
 from headway.digits import format_money
 from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
+from headway.domain.finding import AGAINST_CALIBRATION, OUTSIDE_CALIBRATION
 from headway.domain.fleet_questions import Limits
 from headway.formats.lock_file import AnyLocked, Lock, Locked, load_lock, lock_beside
+from headway.formats.yaml_document import Mark
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.explain.causes import UNCHANGED_RATIO, Cause, Sized, Why, causes
 from headway.planner.purchase import at_core_speed
 from headway.planner.switches import with_switches_of
 from headway.redaction import one_line
 from headway.sparkconf import task_cpus_of
-from headway.spec.forms import Where
 from headway.spec.spec_file import Planned, PlannedJob, load_spec
 from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate
 from headway.words import words_of
@@ -103,7 +104,7 @@ def _held(planned: Planned, lock: Lock | None, limits: Limits) -> Held:
     return Held(
         name=planned.name,
         file=location.name,
-        line=location.mark.line,
+        line=location.line,
         now=now,
         then=then,
         locked_today=today,
@@ -159,9 +160,9 @@ def _why_not_calibrated(planned: Planned) -> str:
     why = next(
         model_finding
         for model_finding in model_findings
-        if model_finding.code.is_against_calibration
+        if model_finding.code in AGAINST_CALIBRATION
     )
-    is_extrapolated = why.code.is_outside and why.code is not FindingCode.DECLARED
+    is_extrapolated = why.code in OUTSIDE_CALIBRATION and why.code is not FindingCode.DECLARED
     return f"extrapolated: {words_of(why)}" if is_extrapolated else words_of(why)
 
 
@@ -234,7 +235,7 @@ def _sized(locked: AnyLocked, now: AnyLocked) -> Sized:
     )
 
 
-def _key_and_place(cost_causes: Sequence[Cause], planned: Planned) -> tuple[str, Where | None]:
+def _key_and_place(cost_causes: Sequence[Cause], planned: Planned) -> tuple[str, Mark | None]:
     """The key that is about what changed the cost most, or the nodes if they have no price.
 
     If the price of a node did, the line of ``node:`` too, also in the cluster's own file.

@@ -13,8 +13,6 @@ from headway.report.explanation import explanation_text
 class Explanation(str):
     r"""A plan in words: text, which shows itself in an interpreter as it is printed.
 
-    Examples
-    --------
     >>> Explanation("Answer\n  1 node")
     Answer
       1 node

@@ -197,8 +197,6 @@ def function_of(code: Path, name: str) -> Build:
 def parse_question(question: str) -> tuple[float, str]:
     """The rate and the target of a question.
 
-    Examples
-    --------
     >>> parse_question("p99 <= 3s at 50k/s")
     (50000.0, 'p99 <= 3.00 s')
     """

@@ -54,11 +54,8 @@ def is_pipeline(source: object) -> bool:
 def is_log(source: object) -> bool:
     """Whether something names event logs rather than a file of Headway's own.
 
-    Addresses, patterns, folders and packed files are of logs; other files if they begin with an
-    event.
+    Addresses, patterns, folders and packed files are of logs; others if they begin with an event.
 
-    Examples
-    --------
     >>> is_log("http://history:18080/history/app-1"), is_log("examples/word-count.profile.yaml")
     (True, False)
     """

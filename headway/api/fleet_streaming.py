@@ -14,7 +14,7 @@ from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.domain import DuringBurst, JobProfile, Promise, Target
 from headway.domain.target import targets_text
-from headway.domain.writes import CheckpointStore, StorePrice
+from headway.domain.writes import StorePrice
 from headway.errors import InputError
 from headway.fleet.nouns import JobWrites
 from headway.planner.after_start import for_fresh_jvm
@@ -72,7 +72,10 @@ class StreamingNeeds(FleetJob):
         rates_per_s = self._rates_per_s(scale, end)
         if self._has_burst:
             self._question(speed, max(rates_per_s))  # refuses a burst that is not above the rate
-        return self._staircase(speed, rates_per_s).fewest_nodes(rates_per_s)
+        staircase = self.known_needs.once(
+            self._key(_SEARCHED, speed), lambda: self._new_staircase(speed, rates_per_s)
+        )
+        return staircase.fewest_nodes(rates_per_s)
 
     def least_executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
         """A lower bound of these: by moments where that was foreseen, or by noise-free models."""
@@ -108,14 +111,14 @@ class StreamingNeeds(FleetJob):
         executors = None if store is None else self.executors(speed, scale, end)
         if store is None or executors is None:
             return None
-        price = store_price(CheckpointStore(store), catalog)
+        price = store_price(store, catalog)
         rates_per_s = tuple(self._rates_per_s(scale, end))
         key = (*self._key("writes", speed), price, rates_per_s, max(executors))
         files, requests, cost = self.known_needs.once(
             key, lambda: self._written(speed, rates_per_s, max(executors), price)
         )
         return JobWrites(
-            store=str(store),
+            store=store,
             files_per_day=files,
             requests_per_day=None if price is None else requests,
             cost_per_day=None if price is None else cost,
@@ -174,12 +177,6 @@ class StreamingNeeds(FleetJob):
     @property
     def _has_burst(self) -> bool:
         return any(map(burst_of, self.job.targets))
-
-    def _staircase(self, speed: float, rates_per_s: Sequence[float]) -> Staircase:
-        """That of all jobs that are alike."""
-        return self.known_needs.once(
-            self._key(_SEARCHED, speed), lambda: self._new_staircase(speed, rates_per_s)
-        )
 
     def _new_staircase(self, speed: float, rates_per_s: Sequence[float]) -> Staircase:
         return Staircase(self._question(speed, max(rates_per_s)))

@@ -149,10 +149,7 @@ class PublishedMetrics:
     def add(self, publisher: Publisher) -> None:
         """Publish another gate, tuner, recorder, watcher or function that sheds batches.
 
-        Raises
-        ------
-        InputError
-            If it is something else.
+        Raises InputError if it is something else.
         """
         _require_publisher(publisher)
         self._publishers.append(publisher)

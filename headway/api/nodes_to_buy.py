@@ -95,8 +95,7 @@ def _nodes_of(job: Job, question: PlanQuestion, node_type: NodeType) -> SearchSp
 def _heap_bytes(job: Job, question: PlanQuestion, cores: int) -> int | None:
     """The heap of an executor with this number of cores, in whole MiB; None leaves it to Spark.
 
-    Unless it is fixed, it grows with the cores, and is less than in the profiled run only if that
-    is allowed.
+    Unless it is fixed, it grows with the cores, and is less than profiled only if that is allowed.
     """
     if question.executor_memory_bytes is not None:
         return question.executor_memory_bytes

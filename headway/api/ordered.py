@@ -15,19 +15,15 @@ from headway.errors import InputError, argument
 from headway.planner.kinds.ordered import plan_ordered
 
 
-class OrderedOptions(RunOptions, total=False):
-    """Arguments about heavy keys, as the library takes them."""
-
-    stage: str | None
-    key_type: str | None
-    total_rows: float | None
-
-
 @takes(OrderedQuestion)
 def ordered_plan(
     profile: JobProfile | str | Path,
     keys: KeyCounts | str | Path,
-    **options: Unpack[OrderedOptions],
+    *,
+    stage: str | None = None,
+    key_type: str | None = None,
+    total_rows: float | None = None,
+    **options: Unpack[RunOptions],
 ) -> OrderedPlan:
     """Shuffle partitions, placement of heavy keys and limits of a stage under skew.
 
@@ -51,7 +47,8 @@ def ordered_plan(
     InputError
         If a file or a value is invalid.
     """
-    question = read_question(OrderedQuestion, {"keys": keys, **options})
+    about_keys = {"keys": keys, "stage": stage, "key_type": key_type, "total_rows": total_rows}
+    question = read_question(OrderedQuestion, {**about_keys, **options})
     job = job_from(profile)
     counts = key_counts(question)
     if counts is None:

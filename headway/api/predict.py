@@ -129,14 +129,8 @@ def predict(profile: Any, **options: Any) -> Any:
         Cores per task (``spark.task.cpus``).
     jvm_age : float or str
         Time since the executors started, seconds or e.g. ``"5min"``; a young JVM is slower.
-    mode : str
-        ``"micro-batch"`` or ``"real-time"``: the execution mode of the query.
-    path : float or str
-        In Real-Time Mode: constant time of a row from the source and to the sink.
-    concurrent_jobs : int
-        Of DStreams: jobs that run at the same time, ``spark.streaming.concurrentJobs``.
-
-    Not every argument means something for every kind of job; those that do not are refused.
+    mode, path, concurrent_jobs
+        As in :func:`headway.plan`. What means nothing for a kind of job is refused.
 
     Raises
     ------

@@ -33,13 +33,6 @@ class LogsOptions(TypedDict, total=False):
     progress: Tell | None
 
 
-class ProfileOptions(LogsOptions, total=False):
-    """What logs are profiled for, as the library takes it."""
-
-    queries: Sequence[str]
-    trigger: str | float | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
     """Contents of several logs, the sources that could not be read, and the written tables."""
@@ -51,7 +44,11 @@ class Survey:
 
 @takes(ProfileQuestion)
 def profile(
-    sources: str | Path | Sequence[str | Path], **options: Unpack[ProfileOptions]
+    sources: str | Path | Sequence[str | Path],
+    *,
+    queries: Sequence[str] = (),
+    trigger: str | float | None = None,
+    **options: Unpack[LogsOptions],
 ) -> JobProfile:
     """Profile a streaming job from its Spark event logs.
 
@@ -90,7 +87,7 @@ def profile(
     SparkUnavailableError
         If Spark is to read them and there is no Java to run it with.
     """
-    any_profile, _ = profile_and_tables(sources, None, **options)
+    any_profile, _ = profile_and_tables(sources, None, queries=queries, trigger=trigger, **options)
     if isinstance(any_profile, JobProfile):
         return any_profile
     raise EventLogError(
@@ -104,7 +101,10 @@ def profile(
 def profile_and_tables(
     sources: str | Path | Sequence[str | Path],
     tables: Path | None,
-    **options: Unpack[ProfileOptions],
+    *,
+    queries: Sequence[str] = (),
+    trigger: str | float | None = None,
+    **options: Unpack[LogsOptions],
 ) -> tuple[JobProfile | ApplicationProfile, tuple[Path, ...]]:
     """The profile of any kind of job in the logs, and where the tables were written.
 
@@ -115,7 +115,8 @@ def profile_and_tables(
     """
     from headway.profiler.survey import profile_together
 
-    question = read_question(ProfileQuestion, options)
+    about_runs = {"queries": queries, "trigger": trigger}
+    question = read_question(ProfileQuestion, {**about_runs, **options})
     if tables is not None:
         _require_tables()
     with reading(sources, question) as logs_read:

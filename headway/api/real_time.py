@@ -33,8 +33,7 @@ from headway.units import counted
 def predict_in_real_time(job: JobProfile, question: PredictQuestion) -> RealTimePrediction:
     """Latency of a query in Real-Time Mode, from its profile in micro-batches.
 
-    By default there are as many executors as all tasks of all stages need at once, and batches of
-    five minutes.
+    By default executors have a slot for each task of all stages, and batches take five minutes.
     """
     require_real_time(job)
     cores = question.cores or job.baseline.cores_per_executor

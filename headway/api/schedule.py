@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from headway.api.choosing import choose_beside
 from headway.assumptions.turns import LONGEST_WAIT_RATIO, SHORTEST_LONGEST_WAIT_S
 from headway.domain import JobProfile, Policy, ScheduledQuery, ScheduleReport, Target, WindowGrid
-from headway.domain.argument_lists import Names
+from headway.domain.argument_lists import names_of
 from headway.domain.argument_values import Choice
 from headway.domain.scheduling import Decision, Replay
 from headway.errors import InputError
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE_S = 0.001
 _POLICY: Choice[Policy] = Choice(Policy)
-_POLICIES = Names(expected="policies between commas, or 'all'")
+_POLICIES = names_of("policies between commas, or 'all'")
 
 
 class ScheduleGate:
@@ -171,10 +171,7 @@ class ScheduleGate:
             orders = frame.writeStream.foreachBatch(turn).start()
             gate.add(orders, target="p99 <= 2s", in_turn=turn)
 
-        Raises
-        ------
-        InputError
-            If ``each`` cannot be called.
+        Raises InputError if ``each`` cannot be called.
         """
         return Turn(each)
 

@@ -203,8 +203,6 @@ def _require_policies(question: SimulateQuestion) -> None:
 def parse_policy(text: str) -> tuple[str, float | None]:
     """Read a policy as it is written on the command line.
 
-    Examples
-    --------
     >>> parse_policy("hpa:50%"), parse_policy("headway")
     (('hpa', 0.5), ('headway', None))
     """

@@ -205,8 +205,6 @@ def rule_and_state(
 def quiet_times(texts: Sequence[str]) -> Callable[[float], bool]:
     """Whether an instant is within one of some times of the day, by the local clock.
 
-    Examples
-    --------
     >>> quiet_times(["22-6"])
     Traceback (most recent call last):
     ...

@@ -17,10 +17,7 @@ from headway.spec.spec_file import SpecFile, load_spec
 def validate(path: str | Path) -> SpecFile:
     """Read a spec file and everything that it names: profiles, clusters, catalogues, jobs.
 
-    Raises
-    ------
-    InputError
-        One line per fault in all of these files.
+    Raises InputError with one line per fault in all of these files.
     """
     file = load_spec(path)
     faults: list[str] = []

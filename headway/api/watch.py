@@ -102,27 +102,22 @@ class Watcher:
     def look(self) -> Look:
         """Read new batches, and report the status of the query.
 
-        Raises
-        ------
-        EventLogError
-            If the log is gone.
+        Raises EventLogError if the log is gone.
         """
         live = self._live
         new_batches = live.read()
         running = live.configuration()
         if live.last is not None:
             is_same_query = self._rule_query_id == live.last.query_id
-            rule = self._rule if is_same_query and self._rule else self._new_rule(running)
+            rule = self._rule if is_same_query else None
+            if rule is None:
+                most = WATCHED_SIZES_RATIO.value * running.executors
+                bounds = self._bounds or Bounds(min_executors=1, max_executors=most)
+                rule = LiveRule(live=live, bounds=bounds)
             self._rule, self._rule_query_id = rule, live.last.query_id
             for observed in new_batches:
                 rule.see(observed, running)
         return self._said(running)
-
-    def _new_rule(self, running: Configuration) -> LiveRule:
-        bounds = self._bounds or Bounds(
-            min_executors=1, max_executors=WATCHED_SIZES_RATIO.value * running.executors
-        )
-        return LiveRule(live=self._live, bounds=bounds)
 
     def _said(self, running: Configuration) -> Look:
         live, rule = self._live, self._rule
@@ -142,7 +137,7 @@ class Watcher:
         look = Look(
             query=live.label,
             target=live.target,
-            standing=Standing.LEARNING,
+            standing="learning",
             at_s=time.time(),
             seen_s=recent[-1].batch.ended_s - recent[0].batch.started_s if recent else 0.0,
             num_batches=len(live.observed),
@@ -194,17 +189,17 @@ class Watcher:
 
 def _standing(look: Look, drift: SeenDrift | None, is_active: bool) -> Standing:
     if look.num_batches < LEARNING_BATCHES.value:
-        return Standing.LEARNING
+        return "learning"
     if not look.is_feasible:
-        return Standing.OUT_OF_BOUNDS
+        return "out_of_bounds"
     longest_s = max(look.target.limit_s, look.configuration.trigger_s)
     if is_active and look.silent_s > SILENT_RATIO.value * longest_s:
-        return Standing.SILENT
+        return "silent"
     if drift is not None and drift.is_alarm:
-        return Standing.DRIFTED
+        return "drifted"
     if look.budget_left_ratio is not None and look.budget_left_ratio < 0.0:
-        return Standing.LATE
-    return Standing.HELD
+        return "late"
+    return "held"
 
 
 def _predicted(live: LiveQuery, running: Configuration, rate_per_s: float) -> Prediction:

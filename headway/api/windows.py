@@ -24,16 +24,14 @@ from headway.spec.kinds.windows import SharedWindows
 from headway.spec.spec_file import load_spec_of
 
 
-class WindowsOptions(RunOptions, total=False):
-    """Arguments about windows, as the library takes them."""
-
-    queries: str | Path | None
-    num_keys: int | None
-
-
 @takes(WindowsQuestion)
 def windows(
-    profile: JobProfile | str | Path, windows: Sequence[str] = (), **options: Unpack[WindowsOptions]
+    profile: JobProfile | str | Path,
+    windows: Sequence[str] = (),
+    *,
+    queries: str | Path | None = None,
+    num_keys: int | None = None,
+    **options: Unpack[RunOptions],
 ) -> SharingGain:
     """Batch time, window latency and state of a query if its windows are counted in a shared way.
 
@@ -58,7 +56,8 @@ def windows(
     InputError
         If the profile has no windows of a fixed size, or a value is invalid.
     """
-    question = read_question(WindowsQuestion, {"windows": windows, **options})
+    about_windows = {"windows": windows, "queries": queries, "num_keys": num_keys}
+    question = read_question(WindowsQuestion, {**about_windows, **options})
     shared_windows = None
     if question.queries is not None:
         if question.windows:
@@ -86,12 +85,12 @@ def windows(
             f"{argument('num_keys')}: the profile does not say how many state rows its batches "
             "wrote; profile the query anew, from a log with its progress events"
         )
-    num_keys = None if question.num_keys is None else float(question.num_keys)
+    num_stream_keys = None if question.num_keys is None else float(question.num_keys)
     rate_per_s = arrivals_from(job, question.rate_per_s).rate_per_s
     if shared_windows is None:
         window_set = WindowSet.parse(question.windows) if question.windows else profiled_windows
         return sharing_gain(
-            job, configuration, window_set, rate_per_s=rate_per_s, num_keys=num_keys
+            job, configuration, window_set, rate_per_s=rate_per_s, num_keys=num_stream_keys
         )
     if configuration.trigger_s == 0.0:
         raise InputError(
@@ -103,7 +102,7 @@ def windows(
         configuration,
         shared_windows.windows(),
         rate_per_s=rate_per_s,
-        num_keys=num_keys,
+        num_keys=num_stream_keys,
         queries={query.name: query.windows() for query in shared_windows.queries},
     )
 

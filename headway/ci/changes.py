@@ -28,9 +28,9 @@ from headway.words import certainty_text
 if TYPE_CHECKING:
     from headway.domain import AnyPromise, Prediction
     from headway.domain.fleet_questions import Limits
+    from headway.formats.yaml_document import Mark
     from headway.planner.verdict import JudgedSetting
     from headway.sparkconf import Knob
-    from headway.spec.forms import Where
     from headway.spec.spec_file import Planned, PlannedBatch, PlannedJob
 
 
@@ -40,7 +40,7 @@ def finding(
     level: Level,
     key: str,
     message: str,
-    location: Where | None = None,
+    location: Mark | None = None,
 ) -> Finding:
     """A finding about a planned job, at a key of its file's ``spec``, or at another position."""
     location = location or planned.file.place(key)
@@ -50,8 +50,8 @@ def finding(
         job=planned.name,
         message=message,
         file=location.name,
-        line=location.mark.line,
-        column=location.mark.column,
+        line=location.line,
+        column=location.column,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
@@ -54,7 +54,7 @@ class Option(click.Option):
     """An option of which help knows what it is about, and whether only the full help has it."""
 
     def __init__(
-        self, *names: Any, topic: Topic = Topic.OUTPUT, is_rare: bool = False, **details: Any
+        self, *names: Any, topic: Topic = "Output", is_rare: bool = False, **details: Any
     ) -> None:
         super().__init__(*names, **details)
         self.topic = topic
@@ -111,10 +111,10 @@ class Command(click.Command):
         options = [
             param for param in params if isinstance(param, click.Option) and param not in left_out
         ]
-        topics = [topic for topic in Topic if topic in map(_topic, options)]
+        topics = [topic for topic in get_args(Topic) if topic in map(_topic, options)]
         for topic in topics:
-            records = [option.get_help_record(ctx) for option in options if _topic(option) is topic]
-            with formatter.section(str(topic) if len(topics) > 1 else "Options"):
+            records = [option.get_help_record(ctx) for option in options if _topic(option) == topic]
+            with formatter.section(topic if len(topics) > 1 else "Options"):
                 formatter.write_dl(list(filter(None, records)))
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -158,7 +158,7 @@ def _is_rare(parameter: click.Parameter) -> bool:
 
 
 def _topic(option: click.Option) -> Topic:
-    return option.topic if isinstance(option, Option) else Topic.OUTPUT
+    return option.topic if isinstance(option, Option) else "Output"
 
 
 def was_given(name: str) -> bool:
@@ -203,7 +203,7 @@ def spelling(parameter: click.Parameter) -> str:
 
 def question_option(*names: str, **details: Any) -> Callable[[Function], Function]:
     """An option that is a part of the question, as help by topics shows it."""
-    return click.option(*names, cls=Option, topic=Topic.QUESTION, **details)
+    return click.option(*names, cls=Option, topic="What you ask", **details)
 
 
 def rare_option(*names: str, **details: Any) -> Callable[[Function], Function]:

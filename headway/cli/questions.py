@@ -59,7 +59,7 @@ def _option(declared: Argument, spelling: str) -> Callable[[Function], Function]
         details |= {"default": _default_text(declared), "show_default": True}
     if declared.value is not FLAG:
         details["type"] = _type_of(
-            getattr(declared.value, "member_value", declared.value), spelling.lstrip("-")
+            getattr(declared.value, "member_value", None) or declared.value, spelling.lstrip("-")
         )
     return click.option(spelling, declared.name, cls=Option, **details)
 

@@ -156,11 +156,10 @@ def _text(look: Look, as_json: bool, prometheus: bool, *, one_line: bool = False
 
 
 def _exit_code(look: Look, strict: bool) -> int:
-    from headway.domain.watched import Standing
 
-    if look.standing is Standing.OUT_OF_BOUNDS:
+    if look.standing == "out_of_bounds":
         return ExitCode.INFEASIBLE
-    if look.standing in (Standing.DRIFTED, Standing.SILENT, Standing.LATE):
+    if look.standing in ("drifted", "silent", "late"):
         return ExitCode.REGRESSION
     if strict and look.prediction is not None and not look.prediction.calibrated:
         return ExitCode.OUTSIDE

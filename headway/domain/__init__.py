@@ -59,7 +59,6 @@ from headway.domain.profile import (
     DriverPhase,
     DurationNoise,
     JobProfile,
-    Pins,
 )
 from headway.domain.recorded import (
     Coverage,
@@ -149,7 +148,7 @@ __all__ = [
     "FileSplits", "Finding", "FindingCode", "FrontierPoint", "GrowthCause", "HeldOut",
     "InfeasiblePlan", "Interval", "Job", "JobProfile", "LatencyDistribution", "LevelTime",
     "MemoryPlan", "MemoryProfile", "Metric", "Narrowing", "NearestTarget", "NodeType", "Objective",
-    "ObservedArrivals", "ObservedSetting", "Optimality", "Outage", "Pins", "Plan",
+    "ObservedArrivals", "ObservedSetting", "Optimality", "Outage", "Plan",
     "PlannedDurations", "PlannedRate", "PlannedSetting", "Playback", "Policy", "Prediction",
     "Promise", "PromiseNeed", "QueryReport", "QuerySetting", "QueryShape", "QueryState",
     "RateTrace", "RecordSplits", "RecordedStage", "Recovery", "Rejection", "Restart",

@@ -7,7 +7,7 @@ and their times. That is enough to simulate the stages on another number of core
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import asdict, field
 from typing import ClassVar, Literal
 
 from headway.domain.argument import JobKind
@@ -27,125 +27,69 @@ MOST_STAGES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskCounts:
-    """Tasks that a stage needs, and those that finished and failed, over all its attempts.
-
-    Times and sums of the stage are those of the tasks that finished.
-    """
-
-    num_tasks: int
-    num_finished: int
-    num_failed: int
-    num_attempts: int
-
-    def __post_init__(self) -> None:
-        require_count(MOST_INT, num_tasks=self.num_tasks, num_finished=self.num_finished)
-        require_not_negative("tasks", num_failed=self.num_failed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskTimes:
-    """How long a task takes, from launch to finish [s].
-
-    ``fixed_s`` is the mean time outside the executor's run: launch, deserialization, sending the
-    result. ``sd_s`` is None for a single task.
-    """
-
-    mean_s: float
-    sd_s: float | None = None
-    max_s: float
-    fixed_s: float
-
-    def __post_init__(self) -> None:
-        require_not_negative(
-            "task time",
-            mean_s=self.mean_s,
-            sd_s=self.sd_s or 0.0,
-            max_s=self.max_s,
-            fixed_s=self.fixed_s,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WallClock:
-    """When a stage was submitted and completed, in seconds since the start."""
-
-    submitted_s: float
-    completed_s: float
-
-    def __post_init__(self) -> None:
-        require_not_negative("wall clock", submitted_s=self.submitted_s)
-        if not self.submitted_s <= self.completed_s < math.inf:
-            raise ValueError(
-                f"completed_s is {self.completed_s}; expected {self.submitted_s} or more"
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageRows:
-    """Rows that a stage read and wrote, whether from files or from the stages around it.
-
-    ``largest_task_ratio`` is rows of the largest task over those of the mean task; None if nothing
-    was read.
-    """
-
-    read: int
-    written: int
-    largest_task_ratio: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageVolume:
-    """Bytes that a stage read from outside, read from other stages, and wrote for them."""
-
-    input_bytes: int
-    shuffle_read_bytes: int
-    shuffle_write_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageMemory:
-    """Maximum execution memory of one task, and bytes that all tasks spilled from memory."""
-
-    peak_task_bytes: int
-    spilled_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunShares:
-    """Shares of the time that tasks ran on the executor; None if not recorded.
-
-    ``python_ratio`` is the share spent in Python workers, which ``cpu_ratio`` does not include.
-    """
-
-    gc_ratio: float
-    cpu_ratio: float | None = None
-    python_ratio: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedStage:
-    """One stage as it ran, over all its attempts.
+    """One stage as it ran, over all its attempts; times and sums are of the tasks that finished.
 
     ``id`` is Spark's number of the stage. ``parents`` are the positions, in the profile's list, of
     the stages that it had to wait for; a stage in between that is not listed is replaced by its own
     parents. ``job`` is the number of the first job that needed the stage: jobs follow each other as
     the driver's program submits them, which ``parents`` do not show. Under adaptive execution each
-    stage of a query is a job of its own. ``work`` are its operators in words, None if the log does
-    not name them.
+    stage of a query is a job of its own. ``work`` are its operators in words, None if unknown.
+
+    ``num_tasks`` are the tasks that it needs. A task takes ``task_mean_s`` from launch to finish,
+    ``task_fixed_s`` of it outside the executor's run: launch, deserialization, sending the result.
+    ``task_sd_s`` is None for a single task. The stage was submitted and completed in seconds since
+    the start. Rows are those from files and from the stages around it; ``largest_task_ratio`` is
+    rows of the largest task over those of the mean task, None if nothing was read. Bytes were read
+    from outside, read from other stages, and written for them. ``peak_task_bytes`` is the maximum
+    execution memory of a task, ``spilled_bytes`` what all of them spilled from it. The last three
+    are shares of the time that tasks ran on the executor, None if not recorded; ``cpu_ratio`` does
+    not include the Python workers.
     """
 
     id: int
     job: int | None = None
     work: str | None = None
     parents: tuple[int, ...] = ()
-    tasks: TaskCounts
-    task_time: TaskTimes
-    wall_clock: WallClock
-    rows: StageRows
-    volume: StageVolume
-    memory: StageMemory
-    run_time: RunShares
+    num_tasks: int = field(metadata={"key": "tasks.num_tasks"})
+    num_finished: int = field(metadata={"key": "tasks.num_finished"})
+    num_failed: int = field(metadata={"key": "tasks.num_failed"})
+    num_attempts: int = field(metadata={"key": "tasks.num_attempts"})
+    task_mean_s: float = field(metadata={"key": "task_time.mean_s"})
+    task_sd_s: float | None = field(default=None, metadata={"key": "task_time.sd_s"})
+    task_max_s: float = field(metadata={"key": "task_time.max_s"})
+    task_fixed_s: float = field(metadata={"key": "task_time.fixed_s"})
+    submitted_s: float = field(metadata={"key": "wall_clock.submitted_s"})
+    completed_s: float = field(metadata={"key": "wall_clock.completed_s"})
+    rows_read: int = field(metadata={"key": "rows.read"})
+    rows_written: int = field(metadata={"key": "rows.written"})
+    largest_task_ratio: float | None = field(
+        default=None, metadata={"key": "rows.largest_task_ratio"}
+    )
+    input_bytes: int = field(metadata={"key": "volume.input_bytes"})
+    shuffle_read_bytes: int = field(metadata={"key": "volume.shuffle_read_bytes"})
+    shuffle_write_bytes: int = field(metadata={"key": "volume.shuffle_write_bytes"})
+    peak_task_bytes: int = field(metadata={"key": "memory.peak_task_bytes"})
+    spilled_bytes: int = field(metadata={"key": "memory.spilled_bytes"})
+    gc_ratio: float = field(metadata={"key": "run_time.gc_ratio"})
+    cpu_ratio: float | None = field(default=None, metadata={"key": "run_time.cpu_ratio"})
+    python_ratio: float | None = field(default=None, metadata={"key": "run_time.python_ratio"})
+
+    def __post_init__(self) -> None:
+        require_count(MOST_INT, num_tasks=self.num_tasks, num_finished=self.num_finished)
+        require_not_negative(
+            f"stage {self.id}",
+            num_failed=self.num_failed,
+            task_mean_s=self.task_mean_s,
+            task_sd_s=self.task_sd_s or 0.0,
+            task_max_s=self.task_max_s,
+            task_fixed_s=self.task_fixed_s,
+            submitted_s=self.submitted_s,
+        )
+        if not self.submitted_s <= self.completed_s < math.inf:
+            raise ValueError(
+                f"completed_s is {self.completed_s}; expected {self.submitted_s} or more"
+            )
 
     @property
     def called(self) -> str:
@@ -155,7 +99,7 @@ class RecordedStage:
     @property
     def task_time_s(self) -> float:
         """Time of all tasks that finished [s]."""
-        return self.task_time.mean_s * self.tasks.num_finished
+        return self.task_mean_s * self.num_finished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,16 +132,8 @@ class Spread:
     min_s: float | None = None
 
     def __post_init__(self) -> None:
-        require_not_negative(
-            "durations",
-            mean_s=self.mean_s,
-            sd_s=self.sd_s,
-            p50_s=self.p50_s,
-            p95_s=self.p95_s,
-            p99_s=self.p99_s,
-            max_s=self.max_s,
-            min_s=self.min_s or 0.0,
-        )
+        durations_s = {name: duration_s or 0.0 for name, duration_s in asdict(self).items()}
+        require_not_negative("durations", **durations_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,8 +147,7 @@ class DStreamsProfile:
     the submission of a batch's first stage to the completion of its last, ``scheduling_delay`` from
     a batch's own time to the submission of its first stage. ``rows_per_batch`` are mean rows of the
     job with the most rows in each batch, since every output operation reads the rows again; None if
-    Spark counted none. The profile's stages are means over the typical batches, which have the same
-    stages.
+    Spark counted none. Stages of the profile are means over typical batches, which have the same.
     """
 
     batch_interval_s: float | None = None
@@ -315,14 +250,6 @@ class ApplicationProfile(Result):
     @property
     def slots(self) -> Cluster:
         return self.cluster
-
-    def require_streaming_query(self) -> None:
-        """Refuse what is asked of streaming queries only, saying what the profile is of."""
-        is_batch = self.kind == "batch"
-        instead = "; a batch job is planned for a deadline" if is_batch else ""
-        raise InputError(
-            f"the profile of {self.called}; expected that of a streaming query{instead}"
-        )
 
     def require_can_promise(self, promise: AnyPromise) -> None:
         """Refuse everything except a deadline of a batch job."""

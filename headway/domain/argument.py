@@ -12,7 +12,7 @@ from dataclasses import Field, field, fields, replace
 from enum import StrEnum
 from functools import lru_cache, wraps
 from inspect import Parameter, signature
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from headway.errors import RefusedArgumentError, argument
 from headway.lazy_classes import dataclass
@@ -28,13 +28,8 @@ class JobKind(StrEnum):
     PIPELINE = "pipeline"
 
 
-class Topic(StrEnum):
-    """What arguments are about: the headings under which help lists their options, in order."""
-
-    QUESTION = "What you ask"
-    FIXED = "What is fixed"
-    NODES = "The nodes"
-    OUTPUT = "Output"
+#: What arguments are about: the headings under which help lists their options, in order.
+Topic: TypeAlias = Literal["What you ask", "What is fixed", "The nodes", "Output"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +87,7 @@ def argument_of(
     is_required: bool = False,
     is_first: bool = False,
     metavar: str | None = None,
-    topic: Topic = Topic.QUESTION,
+    topic: Topic = "What you ask",
     is_rare: bool = False,
 ) -> Any:
     """A field of a question: how its ``value`` is read, and ``about`` as its help.

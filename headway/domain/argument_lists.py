@@ -1,6 +1,6 @@
 """What lists, ranges, texts and files given as arguments must be; plan and predict have none.
 
-They are apart from `headway.domain.argument_values` since each class takes time when it is loaded.
+They are apart from `headway.domain.argument_values`, which plan and predict load.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from headway.domain.argument import Value
 from headway.domain.argument_values import Count, ReadBy, is_list_of, not_expected
 from headway.errors import InputError, argument
-from headway.lazy_classes import dataclass
 from headway.limits import MOST_EXECUTORS
 
 
@@ -33,67 +33,60 @@ def _executor_range(value: Any, name: str) -> tuple[int, int]:
     return low, high
 
 
-@dataclass(frozen=True, slots=True)
-class Each:
+def each_of(member_value: Value, expected: str) -> ReadBy:
     """A list of values, each of which is read by itself.
 
-    >>> Each(Count(maximum=9), expected="a list of counts").read([1, 2.0], "counts")
+    >>> each_of(Count(maximum=9), expected="a list of counts").read([1, 2.0], "counts")
     (1, 2)
     """
 
-    member_value: Any
-    expected: str
-
-    def read(self, value: Any, name: str) -> tuple[Any, ...]:
+    def read(value: Any, name: str) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
-            raise not_expected(name, value, self.expected)
-        return tuple(self.member_value.read(member, name) for member in value)
+            raise not_expected(name, value, expected)
+        return tuple(member_value.read(member, name) for member in value)
+
+    return ReadBy(read, member_value=member_value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+def names_of(expected: str) -> ReadBy:
     """Names in a list, or in one text with commas between them; each counts once.
 
-    >>> Names(expected="e.g. hpa,static").read("hpa, static,hpa", "policies")
+    >>> names_of("e.g. hpa,static").read("hpa, static,hpa", "policies")
     ('hpa', 'static')
     """
 
-    expected: str
-
-    def read(self, value: Any, name: str) -> tuple[str, ...]:
+    def read(value: Any, name: str) -> tuple[str, ...]:
         texts = value.split(",") if isinstance(value, str) else value
         if not is_list_of(texts, str):
-            raise not_expected(name, value, self.expected)
+            raise not_expected(name, value, expected)
         names = tuple(dict.fromkeys(filter(None, (text.strip() for text in texts))))
         if not names:
-            raise InputError(f"{argument(name)} names none; expected {self.expected}")
+            raise InputError(f"{argument(name)} names none; expected {expected}")
         return names
 
+    return ReadBy(read)
 
-@dataclass(frozen=True, slots=True)
-class Text:
+
+def text_of(expected: str = "a text") -> ReadBy:
     """A text that is not empty."""
 
-    expected: str = "a text"
-
-    def read(self, value: Any, name: str) -> str:
+    def read(value: Any, name: str) -> str:
         if not isinstance(value, str) or not value.strip():
-            raise not_expected(name, value, self.expected)
+            raise not_expected(name, value, expected)
         return value
 
+    return ReadBy(read)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+
+def file_of(expected: str, noun: type = Path) -> ReadBy:
     """The path of a file, or an object of the class that is read from it."""
 
-    expected: str
-    noun: type = Path
-    is_path: bool = True
-
-    def read(self, value: Any, name: str) -> Any:
-        if not isinstance(value, str | Path | self.noun):
-            raise not_expected(name, value, self.expected)
+    def read(value: Any, name: str) -> Any:
+        if not isinstance(value, str | Path | noun):
+            raise not_expected(name, value, expected)
         return value
+
+    return ReadBy(read, is_path=True)
 
 
 EXECUTOR_RANGE = ReadBy(_executor_range)

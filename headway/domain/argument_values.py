@@ -131,12 +131,14 @@ class Choice(Generic[Member]):
 class ReadBy:
     """What a function reads, from the value and the name of its argument.
 
-    ``parse`` reads the texts of the command line, which may be paths.
+    ``parse`` reads the texts of the command line, which may be paths. ``member_value`` is what it
+    reads members by, if it is a list.
     """
 
     read: Callable[[Any, str], Any]
     parse: Callable[[str], Any] | None = None
     is_path: bool = False
+    member_value: Any = None
 
 
 def _flag(value: Any, name: str) -> bool:

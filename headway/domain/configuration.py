@@ -79,8 +79,7 @@ def task_slots(
     remaining cores of an executor stay idle. ``tasks_per_executor`` are the most tasks at once on
     an executor if something other than cores limits them, such as GPUs.
 
-    Spark's ``TaskSchedulerImpl``: an offer of cores gets tasks as long as enough cores for one are
-    left.
+    Spark's ``TaskSchedulerImpl``: an offer gets tasks as long as enough cores for one are left.
 
     >>> task_slots(3, 4), task_slots(3, 4, task_cpus=2), task_slots(3, 5, task_cpus=2)
     (12, 6, 6)
@@ -160,8 +159,7 @@ class Cluster:
     """The executors of an application; the cores of tasks and executors are as of `Configuration`.
 
     ``executors`` is their maximum number at one time, ``executors_mean`` the mean over the time of
-    the application, ``cores_per_executor`` the median over them; None if no executor's cores are
-    recorded.
+    the application, ``cores_per_executor`` the median over them; None if none are recorded.
 
     >>> Cluster(executors=2, executors_mean=1.5, cores_per_executor=5, task_cpus=2).num_slots
     4

@@ -31,7 +31,6 @@ class DeadlinePoint:
 
     @property
     def cost(self) -> float | None:
-        """Of a run."""
         return self.cost_per_run
 
 
@@ -39,8 +38,7 @@ class DeadlinePoint:
 class DeadlinePlan(Result):
     """The fewest nodes, or the lowest cost, with which a job that ends meets its deadline.
 
-    If it is not ``feasible``, the deadline cannot be met, and ``nodes`` are those of the shortest
-    run.
+    If it is not ``feasible``, the deadline cannot be met, and ``nodes`` take the shortest run.
 
     ``floor_s`` is the lower bound for any number of nodes: the longest chain of stages, and the
     driver. ``modelled_ratio`` is the observed run time over the modelled one at the profiled slots,
@@ -52,8 +50,7 @@ class DeadlinePlan(Result):
     row of the frontier is worse than one with fewer nodes. ``kept_probability`` is that of the
     deadline (P26), None in files of earlier versions; ``advice`` says what would decide a verdict
     that is too close to tell. ``backlog`` is what a run reads if the job is a streaming query that
-    ends. There is neither a rate nor a query whose options could be set, and memory is as profiled,
-    or as given.
+    ends. There is neither a rate nor a query with options, and memory is as profiled or given.
     """
 
     result_kind = "deadline-plan"
@@ -113,7 +110,6 @@ class DeadlinePlan(Result):
 
     @property
     def cost(self) -> float | None:
-        """Of a run."""
         return self.run.cost_per_run
 
     @property

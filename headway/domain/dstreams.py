@@ -100,7 +100,6 @@ class DStreamsPoint:
 
     @property
     def cost(self) -> float | None:
-        """What points are compared by."""
         return self.cost_per_hour
 
 

@@ -142,33 +142,9 @@ class FindingCode(StrEnum):
     EARLIER_WORDS = "earlier_words"
     """Of a file that an earlier version wrote, which had no code for it; named: ``text``."""
 
-    @property
-    def is_outside(self) -> bool:
-        """Whether it says why the numbers are outside the calibrated range of the profile."""
-        return self in _OUTSIDE
 
-    @property
-    def is_of_profile(self) -> bool:
-        """Whether it is about what the profile does not contain, rather than about the setting."""
-        return self.is_outside or self in _NO_WINDOWS
-
-    @property
-    def is_against_calibration(self) -> bool:
-        """Whether it makes all latencies of the setting uncalibrated."""
-        return self.is_outside or self in _HARDLY_PREDICTED
-
-    @property
-    def is_caution(self) -> bool:
-        """Whether the headline must not be shown without it."""
-        return self in _CAUTIONS
-
-    @property
-    def is_growth(self) -> bool:
-        """Whether it is about batches that grow, which comes before everything else."""
-        return self in _GROWTH
-
-
-_CAUTIONS = frozenset(
+#: The headline must not be shown without them.
+CAUTIONS = frozenset(
     (
         *(FindingCode.STATE_BREAKS_PROMISE, FindingCode.GROWTH_ENDS_PROMISE),
         *(FindingCode.SLOW_GROWTH_ENDS_PROMISE, FindingCode.RETENTION_LOSES_ROWS),
@@ -176,29 +152,28 @@ _CAUTIONS = frozenset(
         *(FindingCode.RATE_OF_PROFILE, FindingCode.TARGET_OF_PROFILE),
     )
 )
-_GROWTH = frozenset((FindingCode.BATCHES_GROW, FindingCode.GROWTH_CAUSE))
-_HARDLY_PREDICTED = frozenset(
-    (
-        *(FindingCode.OVER_CAPACITY, FindingCode.RATE_LIMIT_TOO_LOW),
-        *(FindingCode.TOO_CLOSE_TO_SATURATION, FindingCode.MOSTLY_OVERRUNS),
-        FindingCode.STABILITY_NOT_KNOWN,
-    )
-)
+#: About batches that grow, which comes before everything else.
+OF_GROWTH = frozenset((FindingCode.BATCHES_GROW, FindingCode.GROWTH_CAUSE))
+#: Of settings without latencies to quote although their backlog need not grow.
 NOT_QUOTED = frozenset((FindingCode.TOO_CLOSE_TO_SATURATION, FindingCode.STABILITY_NOT_KNOWN))
-"""Of settings without latencies to quote although their backlog need not grow."""
-_NO_WINDOWS = frozenset(
-    (
-        *(FindingCode.NO_OUTPUT_MODE, FindingCode.NO_WATERMARK_DELAY, FindingCode.NO_EVENT_TIMES),
-        *(FindingCode.NO_EMITTED_WINDOWS, FindingCode.WATERMARK_BEHIND_UNKNOWN),
-    )
-)
-_OUTSIDE = frozenset(
+#: They say why the numbers are outside the calibrated range of the profile.
+OUTSIDE_CALIBRATION = frozenset(
     (
         *(FindingCode.DECLARED, FindingCode.SLOTS_FAR_OFF, FindingCode.PARTITIONS_FAR_OFF),
         *(FindingCode.ROWS_FAR_OFF, FindingCode.BATCH_SIZE_FAR_OFF),
         FindingCode.CONCURRENT_JOBS_NOT_PROFILED,
     )
 )
+#: They make all latencies of the setting uncalibrated.
+AGAINST_CALIBRATION = OUTSIDE_CALIBRATION | {
+    *(FindingCode.OVER_CAPACITY, FindingCode.RATE_LIMIT_TOO_LOW, FindingCode.MOSTLY_OVERRUNS),
+    *(FindingCode.TOO_CLOSE_TO_SATURATION, FindingCode.STABILITY_NOT_KNOWN),
+}
+#: About what the profile does not contain, rather than about the setting.
+OF_PROFILE = OUTSIDE_CALIBRATION | {
+    *(FindingCode.NO_OUTPUT_MODE, FindingCode.NO_WATERMARK_DELAY, FindingCode.NO_EVENT_TIMES),
+    *(FindingCode.NO_EMITTED_WINDOWS, FindingCode.WATERMARK_BEHIND_UNKNOWN),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
@@ -107,21 +106,17 @@ class WarmUp:
         return self.points[-1].duration_ratio
 
 
-class GrowthCause(StrEnum):
-    """What grew together with the batches."""
-
-    STATE_ROWS = "state_rows"
-    """Rows of the state."""
-    LARGEST_TASK = "largest_task"
-    """Share of a stage's rows in its largest task, as with few keys that get most rows."""
-    GC = "gc"
-    """Time of a stage's tasks in garbage collection."""
-    LISTING = "listing"
-    """Time to list the files of the source."""
-    SINK_LOG = "sink_log"
-    """Time of the driver in addBatch, with a file sink, which keeps a log of all its files."""
-    CHECKPOINT = "checkpoint"
-    """Time to write the files of the checkpoint."""
+#: What grew together with the batches: rows of the state; the share of rows in the largest
+#: task, as with few keys that get most rows; time of a stage's tasks in garbage collection; time to
+#: list the files of the source; time of the driver in addBatch with a file sink, which keeps a log
+#: of all its files; time to write the files of the checkpoint.
+GrowthCause: TypeAlias = Literal[
+    "state_rows", "largest_task", "gc", "listing", "sink_log", "checkpoint"
+]
+_RECORDED = (
+    *("state_first_rows", "state_last_rows", "largest_first_share", "largest_last_share"),
+    *("gc_first_s", "gc_last_s"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +131,7 @@ class DurationGrowth:
 
     If it is measured well enough to be extrapolated, ``part_rise_ratio`` is by how much the part
     gets longer in a second, at the upper end of its 90% interval, and ``ended`` when the run ended:
-    theory.md (P31). ``batch_ratio`` and ``autocorrelation`` are those of `DurationNoise`, around
-    the growth.
+    theory.md (P31). ``batch_ratio`` and ``autocorrelation`` are as of `DurationNoise`.
 
     >>> growth = DurationGrowth(first_s=0.7, last_s=3.2, span_s=780.0, part="stage 1",
     ...     part_first_s=0.3, part_last_s=2.6)
@@ -193,15 +187,7 @@ class DurationGrowth:
         """The growth, which is a headline, and its likely cause."""
         growth_s = {"first_s": self.first_s, "last_s": self.last_s}
         part_s = {"part_first_s": self.part_first_s, "part_last_s": self.part_last_s}
-        others = {
-            "state_first_rows": self.state_first_rows,
-            "state_last_rows": self.state_last_rows,
-            "largest_first_share": self.largest_first_share,
-            "largest_last_share": self.largest_last_share,
-            "gc_first_s": self.gc_first_s,
-            "gc_last_s": self.gc_last_s,
-        }
-        recorded = {name: number for name, number in others.items() if number is not None}
+        recorded = {name: n for name in _RECORDED if (n := getattr(self, name)) is not None}
         extent = {
             "span_s": self.span_s,
             "is_same_load": float(self.is_same_load),
@@ -266,11 +252,6 @@ class SlowGrowth:
     def is_certain(self) -> bool:
         """Whether the whole interval is growth."""
         return self.rise_low_per_day > 0.0
-
-    @property
-    def is_of_time(self) -> bool:
-        """Whether batches take longer by it, rather than that the state gets larger."""
-        return self.measure in ("phase", "compaction")
 
     @property
     def finding(self) -> Finding:

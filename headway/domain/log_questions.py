@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, get_args
 
 from headway.domain.argument import Question, argument_of
-from headway.domain.argument_lists import Text
+from headway.domain.argument_lists import text_of
 from headway.domain.argument_values import (
     QUERIES,
     READ_LATER,
@@ -59,7 +59,7 @@ class LogsQuestion(Question):
         is_rare=True,
     )
     master: str = argument_of(
-        Text(), "Spark master for reading the logs.", default=DEFAULT_MASTER, is_rare=True
+        text_of(), "Spark master for reading the logs.", default=DEFAULT_MASTER, is_rare=True
     )
     conf: tuple[tuple[str, str], ...] = argument_of(
         ReadBy(_properties, parse=parse_property),

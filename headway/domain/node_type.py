@@ -6,39 +6,23 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from enum import StrEnum
 from types import MappingProxyType
+from typing import Literal, TypeAlias, get_args
 
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_CORES, MOST_LONG
 from headway.units import parse_size_bytes, spark_memory_text
 
-
-class Platform(StrEnum):
-    """What runs Spark, and keeps part of each node for itself."""
-
-    KUBERNETES = "kubernetes"
-    DATABRICKS = "databricks"
-    EMR = "emr"
-    EMR_EKS = "emr-eks"
-    EMR_SERVERLESS = "emr-serverless"
-    DATAPROC = "dataproc"
-    YARN = "yarn"
-    STANDALONE = "standalone"
-
-
+#: What runs Spark, and keeps part of each node for itself.
+Platform: TypeAlias = Literal[
+    "kubernetes", "databricks", "emr", "emr-eks", "emr-serverless", "dataproc", "yarn", "standalone"
+]
 #: Their names.
-PLATFORMS = tuple(map(str, Platform))
+PLATFORMS: tuple[Platform, ...] = get_args(Platform)
+#: Quantity that a plan minimises.
+Objective: TypeAlias = Literal["nodes", "cost", "latency"]
 _EXAMPLE = "e.g. m6i.xlarge:cores=4,memory=14g,price=0.192"
-
-
-class Objective(StrEnum):
-    """Quantity that a plan minimises."""
-
-    NODES = "nodes"
-    COST = "cost"
-    LATENCY = "latency"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +33,7 @@ class NodeType:
     ``currency``, which is empty if unknown; None is an unknown price. ``core_speed_ratio`` is
     relative to the profiled cores. If ``executors_per_node`` is None, the planner fills the node
     with executors like the profiled ones. Besides ``cores`` and ``memory_bytes`` the node has
-    ``reserved_cores`` and ``reserved_memory_bytes`` for the system; ``reserved_by`` says whose
-    figures those are.
+    ``reserved_cores`` and ``reserved_memory_bytes`` for the system; ``reserved_by`` says by whom.
 
     >>> NodeType(name="m6i.xlarge", cores=4, memory_bytes=14 * 2**30, price_per_hour=0.192).cores
     4
@@ -92,10 +75,7 @@ class NodeType:
     def parse(cls, text: str) -> NodeType:
         """Read a node type as written on the command line.
 
-        Raises
-        ------
-        InputError
-            If the text is not a node type, or not a possible one.
+        Raises InputError if the text is not a node type, or not a possible one.
 
         >>> NodeType.parse("m6i.xlarge:cores=4,memory=14g,price=0.192").price_per_hour
         0.192

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import field
-from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from headway.domain.checks import require_count, require_seconds
 from headway.domain.plan_parts import PartitionChoice
@@ -13,61 +13,19 @@ from headway.domain.result import Result
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_CORES, MOST_INT, MOST_PARTITIONS, MOST_RATIO, MOST_SPREAD_RATIO
 
-
-class OperatorType(StrEnum):
-    """How many workers an operator can use: any number, one per partition, one."""
-
-    STATELESS = "stateless"
-    PARTITIONED = "partitioned"
-    STATEFUL = "stateful"
-
-
-class QueueScheme(StrEnum):
-    """How the workers of a partitioned operator get their tuples."""
-
-    SHARED = "shared"
-    """One queue; a tuple is taken and its partition locked in one step."""
-    PARTITIONED = "partitioned"
-    """A queue for each partition, a worker for each."""
-    HYBRID = "hybrid"
-    """A queue for each partition, and one that says which is next."""
-
-
-class ReorderScheme(StrEnum):
-    """How outputs of several workers are put in order."""
-
-    LOCK = "lock"
-    NON_BLOCKING = "non-blocking"
-
-
-class Scheduler(StrEnum):
-    """Which operator a free worker takes."""
-
-    CT = "CT"
-    """The one with the lowest throughput in the current window."""
-    CT_KEEP = "CT keep"
-    """The same, but a worker stays on an operator of few workers while it has a slice of input."""
-    CT_PRINTED = "CT as printed"
-    """The same as CT, with the divisor that the paper prints."""
-    LP = "LP"
-    """The last that has input."""
-    ET = "ET"
-    """The one whose input would take longest."""
-    QST = "QST"
-    """The first whose output queue is below its limit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyLaw:
-    """Keys whose k-th most frequent one has a share in proportion to ``k ** -exponent``."""
-
-    exponent: float
-    num_keys: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.exponent <= 10:
-            raise ValueError(f"exponent is {self.exponent}; expected 0 (all alike) to 10")
-        require_count(MOST_INT, num_keys=self.num_keys)
+#: How many workers an operator can use: any number, one per partition, one.
+OperatorType: TypeAlias = Literal["stateless", "partitioned", "stateful"]
+#: How the workers of a partitioned operator get their tuples: from one queue, where a tuple is
+#: taken and its partition locked in one step; from a queue for each partition, a worker for each;
+#: from a queue for each partition, and one that says which is next.
+QueueScheme: TypeAlias = Literal["shared", "partitioned", "hybrid"]
+#: How outputs of several workers are put in order.
+ReorderScheme: TypeAlias = Literal["lock", "non-blocking"]
+#: Which operator a free worker takes: the one with the lowest throughput in the current window; the
+#: same, but a worker stays on an operator of few workers while it has a slice of input; the same as
+#: CT, with the divisor that the paper prints; the last that has input; the one whose input would
+#: take longest; the first whose output queue is below its limit.
+Scheduler: TypeAlias = Literal["CT", "CT keep", "CT as printed", "LP", "ET", "QST"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +33,9 @@ class Operator:
     """One operator of a pipeline: the cost of a tuple, and its outputs.
 
     ``selectivity_ratio`` is outputs per input; ``cost_spread_ratio`` is the coefficient of
-    variation of the cost. Only a partitioned operator has partitions, queue and keys; without
-    ``keys`` the partitions get even shares.
+    variation of the cost. Only a partitioned operator has partitions, queue and keys: the k-th most
+    frequent of ``num_keys`` has a share in proportion to ``k ** -exponent``. If it is None, the
+    partitions get even shares.
     """
 
     name: str
@@ -85,8 +44,9 @@ class Operator:
     selectivity_ratio: float = 1.0
     cost_spread_ratio: float = 0.0
     partitions: int = 100
-    queue: QueueScheme = QueueScheme.HYBRID
-    keys: KeyLaw | None = None
+    queue: QueueScheme = "hybrid"
+    num_keys: int | None = None
+    exponent: float = 0.0
 
     def __post_init__(self) -> None:
         require_seconds(cost_s=self.cost_s)
@@ -101,6 +61,9 @@ class Operator:
                 f"{MOST_SPREAD_RATIO:g}"
             )
         require_count(MOST_PARTITIONS, partitions=self.partitions)
+        require_count(MOST_INT, num_keys=self.num_keys)
+        if not 0 <= self.exponent <= 10:
+            raise ValueError(f"exponent is {self.exponent}; expected 0 (all alike) to 10")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +74,7 @@ class Reordering:
     operator, ``lock_s`` that to take the lock.
     """
 
-    scheme: ReorderScheme = ReorderScheme.NON_BLOCKING
+    scheme: ReorderScheme = "non-blocking"
     num_buffered: int = 64
     store_s: float = 1e-7
     send_s: float = 5e-7
@@ -131,7 +94,7 @@ class OrderedPipeline:
     ``rate_per_s`` is None if the source always has tuples. ``compare`` are the schedulers to
     simulate.
 
-    >>> parse = Operator(name="parse", type=OperatorType.STATELESS, cost_s=1e-5)
+    >>> parse = Operator(name="parse", type="stateless", cost_s=1e-5)
     >>> OrderedPipeline(num_workers=4, operators=(parse,)).slice_s
     0.001
     """
@@ -141,7 +104,7 @@ class OrderedPipeline:
     slice_s: float = 1e-3
     rate_per_s: float | None = None
     reordering: Reordering = field(default_factory=Reordering)
-    compare: tuple[Scheduler, ...] = (Scheduler.CT, Scheduler.LP, Scheduler.ET, Scheduler.QST)
+    compare: tuple[Scheduler, ...] = ("CT", "LP", "ET", "QST")
 
     def __post_init__(self) -> None:
         require_count(MOST_CORES, num_workers=self.num_workers)

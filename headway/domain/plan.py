@@ -9,7 +9,6 @@ from typing import ClassVar, Literal, TypeAlias
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import DeclaredCosts, Provenance
-from headway.domain.driver import PlannedDriver
 from headway.domain.finding import Finding
 from headway.domain.later import made_when_asked
 from headway.domain.node_type import NodeType, Objective
@@ -20,6 +19,7 @@ from headway.domain.plan_parts import (
     MemoryPlan,
     NearestTarget,
     Optimality,
+    PlannedDriver,
     PlannedDurations,
     PlannedSetting,
     PlannedSkew,
@@ -133,7 +133,7 @@ class _StreamAnswer(Result):
     query_options: Mapping[str, str]
     confidence: float = field(default=CONFIDENCE.value, metadata={"exact": True})
     also: tuple[Promise, ...] = ()
-    objective: Objective = Objective.NODES
+    objective: Objective = "nodes"
     node_type: NodeType | None = None
     cost_per_hour: float | None = None
     budget_per_hour: float | None = None

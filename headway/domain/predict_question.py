@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from headway.domain.argument import Topic, argument_of
+from headway.domain.argument import argument_of
 from headway.domain.argument_values import Count, Duration
 from headway.domain.question import (
     WARM_UP_DSTREAMS,
@@ -16,7 +16,7 @@ from headway.domain.question import (
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_LONG
 
-_fixed = partial(argument_of, topic=Topic.FIXED)
+_fixed = partial(argument_of, topic="What is fixed")
 _rarely_fixed = partial(_fixed, is_rare=True)
 _NO_MINIMUM = not_for(
     real_time="Real-Time Mode reads each row as it comes",

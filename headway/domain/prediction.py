@@ -115,8 +115,7 @@ class Prediction(Result):
     ``overrun_probability`` is the share of batches that take longer than their trigger interval.
 
     ``utilization_ratio`` is the share of time that the query is busy, however it is triggered;
-    ``offered_load_ratio`` is the processing time that one second of input adds, which a query needs
-    to have below 1.
+    ``offered_load_ratio`` is the processing time that one second of input adds; it must be below 1.
 
     ``phases_s`` splits the mean tuple latency; its values add up to it. ``provenance`` says whether
     it is based on measured figures or on declared ones. ``next_run`` is the run that would narrow
@@ -190,12 +189,9 @@ class Prediction(Result):
     @property
     def is_surely_stable(self) -> bool:
         """Whether its backlog stays bounded even if batches are as long as they may well be."""
-        return self.is_quotable and not self.is_far_from_one_size and self.stability_is_sure
-
-    @property
-    def is_far_from_one_size(self) -> bool:
-        """Whether all profiled batches had one size, too far from the one asked about."""
-        return any("row_cost_half_range_ratio" in finding.numbers for finding in self.findings)
+        # All profiled batches had one size, too far from the one asked about.
+        is_far = any("row_cost_half_range_ratio" in finding.numbers for finding in self.findings)
+        return self.is_quotable and not is_far and self.stability_is_sure
 
     @property
     def gain_ratio(self) -> float | None:

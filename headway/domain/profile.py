@@ -80,14 +80,9 @@ class DurationNoise:
                 f"{self.slow_batch_ratio} times as long; expected a share from 0 to below 1 and a "
                 f"ratio from 1 to {MOST_RATIO:g}"
             )
-        if not 0 <= self.autocorrelation < 1:
-            raise ValueError(
-                f"noise: autocorrelation is {self.autocorrelation}; expected 0 or more, below 1"
-            )
-        if not 0 <= self.persistence_ratio < 1:
-            raise ValueError(
-                f"noise: persistence_ratio is {self.persistence_ratio}; expected 0 or more, below 1"
-            )
+        for name in ("autocorrelation", "persistence_ratio"):
+            if not 0 <= (value := getattr(self, name)) < 1:
+                raise ValueError(f"noise: {name} is {value}; expected 0 or more, below 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,28 +160,15 @@ def is_rocksdb(state_store: str | None) -> bool:
     return "rocksdb" in (state_store or "").lower()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pins:
-    """What checkpoint and source fix; None if nothing does, or if it is unknown."""
-
-    state_partitions: int | None = None
-    source_partitions: int | None = None
-    state_store: str | None = None
-
-    @property
-    def is_rocksdb(self) -> bool:
-        """Whether RocksDB is known to keep the state."""
-        return is_rocksdb(self.state_store)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JobProfile(Result):
     """Everything that prediction and planning need to know about one streaming job.
 
     ``declared`` are the figures that people declared if nothing was measured; such a profile has no
-    observed setting. If all batches had one size, the cost of a row is only known to be within
-    ``row_cost_half_range_ratio`` of the one listed, above or below. Read and written as YAML by
-    :mod:`headway.formats.profile_file`.
+    observed setting. Checkpoint and source fix ``state_partitions``, ``source_partitions`` and
+    ``state_store``; None if nothing does, or if it is unknown. If all batches had one size, the
+    cost of a row is only known to be within ``row_cost_half_range_ratio`` of the one listed, above
+    or below. Read and written as YAML by :mod:`headway.formats.profile_file`.
     """
 
     result_kind = "profile"
@@ -205,7 +187,9 @@ class JobProfile(Result):
     observed_arrivals: ObservedArrivals | None = None
     state: StateProfile | None = None
     memory: MemoryProfile | None = None
-    pins: Pins = field(default_factory=Pins)
+    state_partitions: int | None = field(default=None, metadata={"key": "pins.state_partitions"})
+    source_partitions: int | None = field(default=None, metadata={"key": "pins.source_partitions"})
+    state_store: str | None = field(default=None, metadata={"key": "pins.state_store"})
     coverage: Coverage | None = None
     notes: tuple[str, ...] = field(default=())
     declared: DeclaredCosts | None = None
@@ -244,12 +228,14 @@ class JobProfile(Result):
         return self.applications[-1]
 
     @property
+    def is_rocksdb(self) -> bool:
+        """Whether RocksDB is known to keep the state."""
+        return is_rocksdb(self.state_store)
+
+    @property
     def slots(self) -> Configuration:
         """The current executors of the job: as profiled last, or declared."""
         return self.baseline
-
-    def require_streaming_query(self) -> None:
-        """Refuse nothing: it is one."""
 
     def require_can_promise(self, promise: AnyPromise) -> None:
         """Refuse a deadline, unless the profiled query read a backlog and ended."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.domain.argument import Question, argument_of, as_in
-from headway.domain.argument_lists import EXECUTOR_RANGE, Each, File, Names, Text
+from headway.domain.argument_lists import EXECUTOR_RANGE, each_of, file_of, names_of, text_of
 from headway.domain.argument_values import PATH_READ_LATER, RATE, Count, Duration, ListOf
 from headway.domain.playback import Outage, RateTrace
 from headway.domain.question import KeyType, PlanQuestion, RunQuestion
@@ -33,7 +33,7 @@ class WindowsQuestion(RunQuestion):
         is_first=True,
     )
     queries: str | Path | None = argument_of(
-        File(expected="the path of a spec file of the kind SharedWindows"),
+        file_of("the path of a spec file of the kind SharedWindows"),
         "Spec file of the kind SharedWindows: several queries on one stream, each with its "
         "windows.",
         is_first=True,
@@ -59,7 +59,7 @@ class OrderedQuestion(RunQuestion):
     key_type: KeyType | None = as_in(PlanQuestion, "key_type")
     total_rows: float | None = as_in(PlanQuestion, "total_rows")
     stage: str | None = argument_of(
-        Text(), "Stage after an exchange; by default the one with the most work."
+        text_of(), "Stage after an exchange; by default the one with the most work."
     )
 
 
@@ -86,7 +86,7 @@ class SimulateQuestion(Question):
     """What a simulation is asked for."""
 
     rate_trace: RateTrace | str | Path | None = argument_of(
-        File(expected="the path of a CSV or JSON file, or a RateTrace", noun=RateTrace),
+        file_of("the path of a CSV or JSON file, or a RateTrace", RateTrace),
         "CSV file with the columns time and rate, or JSON: the answer of a Prometheus range "
         "query, or the progress of a query, one object per line; required for a plan.",
         not_for=_NOT_FOR_PIPELINES,
@@ -107,7 +107,7 @@ class SimulateQuestion(Question):
         is_repeatable=True,
     )
     policies: tuple[str, ...] | None = argument_of(
-        Names(expected="e.g. headway,hpa,static"),
+        names_of("e.g. headway,hpa,static"),
         "Autoscaling policies to compare: headway, hpa, flink, ds2, static, optimum; with "
         "constants: hpa:50%,flink:70%,ds2:1.2,static:8.",
         option="--policy",
@@ -127,7 +127,7 @@ class SimulateQuestion(Question):
         is_rare=True,
     )
     triggers_s: tuple[float, ...] = argument_of(
-        Each(Duration(), expected="a list of durations such as '1s'"),
+        each_of(Duration(), "a list of durations such as '1s'"),
         "With --policy headway: trigger interval that it may change to; repeatable.",
         name="triggers",
         option="--trigger",

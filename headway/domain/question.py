@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.assumptions.resources import LEAST_HEAP_BYTES
-from headway.domain.argument import JobKind, Question, Topic, argument_of
+from headway.domain.argument import JobKind, Question, argument_of
 from headway.domain.argument_values import (
     BURSTS,
     CONFIDENCE_LEVEL,
@@ -37,10 +37,10 @@ from headway.domain.argument_values import (
     Positive,
 )
 from headway.domain.configuration import TaskCores
-from headway.domain.node_type import NodeType, Objective, Platform
+from headway.domain.node_type import PLATFORMS, NodeType, Objective, Platform
 from headway.domain.switches import Switch
 from headway.domain.target import AnyPromise, Burst
-from headway.domain.writes import CheckpointStore, FilesLimit
+from headway.domain.writes import STORES, CheckpointStore, FilesLimit
 from headway.errors import argument
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
@@ -60,9 +60,9 @@ NOT_FOR_PIPELINES = "not for pipelines"
 # Of jobs of all kinds but pipelines, unless it says otherwise.
 _of_jobs = partial(argument_of, not_for={JobKind.PIPELINE: NOT_FOR_PIPELINES})
 # Where help lists an option, and whether it does so only if all of them are asked for.
-_fixed = partial(_of_jobs, topic=Topic.FIXED)
+_fixed = partial(_of_jobs, topic="What is fixed")
 _rarely_fixed = partial(_fixed, is_rare=True)
-_of_nodes = partial(_of_jobs, topic=Topic.NODES)
+_of_nodes = partial(_of_jobs, topic="The nodes")
 _rarely_of_nodes = partial(_of_nodes, is_rare=True)
 _rare = partial(_of_jobs, is_rare=True)
 _MODE: Choice[Mode] = Choice(get_args(Mode))
@@ -104,6 +104,8 @@ _NOT_MODELLED = "their gains are not modelled"
 _WRITES_REAL_TIME = "what Real-Time Mode writes to its checkpoint is not modelled"
 _WRITES_DSTREAMS = "what DStreams write to checkpoints is not modelled"
 _OUTAGES = "rows that outages lose are modelled for queries in micro-batches"
+_NOT_FOR_WRITES = not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS)
+_NOT_FOR_KEYS = not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS)
 _SOURCE_OF_DSTREAMS = "the tasks that read DStreams are as profiled"
 _SHUFFLE_OF_DSTREAMS = "in DStreams the application's own code sets the number of shuffle tasks"
 
@@ -221,7 +223,7 @@ class PlanQuestion(JobQuestion):
         Count(maximum=MOST_NODES),
         "Maximum number of nodes.",
         default=MOST_NODES_OF_PLAN.value,
-        topic=Topic.NODES,
+        topic="The nodes",
     )
     node_cores: int | None = _rarely_of_nodes(
         Count(maximum=MOST_CORES),
@@ -243,14 +245,14 @@ class PlanQuestion(JobQuestion):
         "Node catalogue (a spec file of kind NodeCatalog); Headway's own by default.",
     )
     platform: Platform = _rarely_of_nodes(
-        Choice(Platform),
+        Choice(PLATFORMS),
         "Platform that runs Spark; it reserves part of each catalogue node.",
-        default=Platform.KUBERNETES,
+        default="kubernetes",
     )
     objective: Objective = _rarely_of_nodes(
-        Choice(Objective),
+        Choice(get_args(Objective)),
         "Quantity to minimise.",
-        default=Objective.NODES,
+        default="nodes",
     )
     budget_per_hour: float | None = _rarely_of_nodes(
         Positive(words="a positive price per hour"),
@@ -268,9 +270,9 @@ class PlanQuestion(JobQuestion):
         ),
     )
     checkpoint_store: CheckpointStore | None = _rare(
-        Choice(CheckpointStore),
+        Choice(STORES),
         "Store of the checkpoint, whose write requests count in the cost; by default as logged.",
-        not_for=not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
+        not_for=_NOT_FOR_WRITES,
     )
     retention_s: float | None = _rare(
         Duration(),
@@ -283,7 +285,7 @@ class PlanQuestion(JobQuestion):
         "Limit beside the targets: the files written per hour, e.g. 'files <= 500/h'.",
         name="limit",
         default=(),
-        not_for=not_for(ending=_DEADLINE, real_time=_WRITES_REAL_TIME, dstreams=_WRITES_DSTREAMS),
+        not_for=_NOT_FOR_WRITES,
         is_repeatable=True,
     )
     allowed: tuple[Switch, ...] = _rare(
@@ -335,17 +337,17 @@ class PlanQuestion(JobQuestion):
     keys: KeyCounts | str | Path | None = _rare(
         PATH_READ_LATER,
         "How often each key occurs, as for headway ordered; all rows of a key go to one task.",
-        not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+        not_for=_NOT_FOR_KEYS,
     )
     key_type: KeyType | None = _rare(
         Choice(get_args(KeyType)),
         "Spark's type of the key column; by default long for numbers in JSON, else string.",
-        not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+        not_for=_NOT_FOR_KEYS,
     )
     total_rows: float | None = _rare(
         TOTAL_ROWS,
         "Rows of all keys, if the file has only the most frequent ones.",
-        not_for=not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+        not_for=_NOT_FOR_KEYS,
     )
     confidence: float = _rare(
         CONFIDENCE_LEVEL,

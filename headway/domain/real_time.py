@@ -128,5 +128,4 @@ class RealTimePlan(Result):
 
     @property
     def promises(self) -> tuple[Promise, ...]:
-        """All targets."""
         return (self.target, *self.also)

@@ -210,11 +210,6 @@ class EmptyBatches:
         if not 0 <= self.emitted_share <= 1:
             raise ValueError(f"emitted_share is {self.emitted_share}; expected 0 to 1")
 
-    @property
-    def window_delay_s(self) -> float:
-        """By how much windows would be emitted later on average without such batches [s]."""
-        return self.emitted_share * self.ahead_s
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryProfile:

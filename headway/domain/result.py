@@ -77,12 +77,7 @@ class Result:
     def save(self, path: str | Path) -> Path:
         """Write it to a file: JSON, a page (``.html``), for a profile YAML; returns the path.
 
-        Raises
-        ------
-        InputError
-            If the extension of the name is none of these.
-        HeadwayError
-            If the file cannot be written.
+        Raises InputError for another extension; HeadwayError if the file cannot be written.
         """
         written: Path = _find("save")(self, path)
         return written

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from headway.domain.result import Result
 from headway.domain.window_set import WindowSet
 from headway.lazy_classes import dataclass
 
-
-class WindowsHow(StrEnum):
-    """Ways to count windows; the first is Spark's own."""
-
-    DIRECT = "direct"
-    PANES = "panes"
-    FUSED = "fused"
-    LOG = "log"
+#: Ways to count windows; the first is Spark's own.
+WindowsHow: TypeAlias = Literal["direct", "panes", "fused", "log"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +41,7 @@ class SharingWay:
     @property
     def pays(self) -> bool:
         """Whether batches are predicted to take less time than those of the direct query."""
-        return self.how is not WindowsHow.DIRECT and self.is_stable and self.saved_s > 0.0
+        return self.how != "direct" and self.is_stable and self.saved_s > 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,25 +54,14 @@ class QueryWindows:
     utilization_ratio: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModeWork:
-    """Processor time per longest window in the paper's modes, and the cost of moving keys.
-
-    ``break_even_windows_ratio`` is the number of windows per row from which the split mode takes
-    less than counting directly; ``pause_s`` is how long rows wait while the keys of a partition are
-    moved.
-    """
-
-    work_s: Mapping[str, float]
-    break_even_windows_ratio: float = field(metadata={"key": "break_even_windows_per_row"})
-    pause_s: Mapping[str, float]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SharingGain(Result):
     """Effect of sharing for a profiled query: every way at its trigger, and the best setting.
 
     ``break_even_rows`` and ``break_even_keys`` are those of a batch from which panes pay off.
+    ``work_by_mode_s`` is the processor time per longest window in the paper's modes, of which the
+    split one takes less than counting directly from ``break_even_windows_ratio`` windows per row
+    on; ``pause_by_mode_s`` is how long rows wait while the keys of a partition are moved.
     ``merges_ratio`` is the minimum number of merges, with ``rollups``, over that from panes alone,
     ``busiest_ratio`` the load of the busiest slot over an even share with the given partitions,
     ``moved_ratio`` with partitions that are moved at best.
@@ -98,7 +81,9 @@ class SharingGain(Result):
     break_even_keys: float
     rollups: tuple[str, ...]
     merges_ratio: float
-    modes: ModeWork
+    work_by_mode_s: Mapping[str, float] = field(metadata={"key": "modes.work_s"})
+    break_even_windows_ratio: float = field(metadata={"key": "modes.break_even_windows_per_row"})
+    pause_by_mode_s: Mapping[str, float] = field(metadata={"key": "modes.pause_s"})
     busiest_ratio: float = field(metadata={"key": "busiest_slot_ratio"})
     moved_ratio: float = field(metadata={"key": "busiest_slot_moved_ratio"})
     assumed: tuple[str, ...]
@@ -115,7 +100,7 @@ class SharingGain(Result):
         """Whether any way pays off, or another way at another trigger does."""
         if self.queries:
             # Update mode takes one aggregation a query.
-            is_one = self.best.how is not WindowsHow.DIRECT or not self.is_update
+            is_one = self.best.how != "direct" or not self.is_update
             less = self.best.utilization_ratio < self.apart_ratio
             return is_one and self.best.is_stable and less
-        return self.best.how is not WindowsHow.DIRECT or any(way.pays for way in self.ways)
+        return self.best.how != "direct" or any(way.pays for way in self.ways)

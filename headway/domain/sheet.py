@@ -91,12 +91,11 @@ class Kind:
     """How results of one kind are shown: as a sheet, as data, as a table.
 
     ``headline`` is that of the sheet, for sheets that take long; ``brief`` is a sheet for
-    terminals, by default the sheet without its details. ``main`` is the path of keys to the list
-    in the data that is the table, or the function that makes the rows; empty if every figure is a
-    row. ``tables`` are further ones by name, made of a result and of the profile behind it, None if
-    it was not given. ``charts`` are drawn in notebooks, where the sheet has none. With
-    ``is_read_back`` the data become a result again; those of others contain the sheet, so that a
-    page is made from it.
+    terminals, by default the sheet without its details. ``main`` is the path of keys to the list in
+    the data that is the table, or the function that makes the rows; empty if every figure is a row.
+    ``tables`` are further ones by name, made of a result and of the profile behind it, None if it
+    was not given. ``charts`` are drawn in notebooks, where the sheet has none. With
+    ``is_read_back`` the data become a result again; those of others contain the sheet, for a page.
     """
 
     sheet: Callable[[Any], Sheet]

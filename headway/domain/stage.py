@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from headway.domain.checks import require_count, require_not_negative, require_spread
 from headway.domain.source_tasks import Coalescing, SourceTasks
@@ -23,33 +22,16 @@ def stage_called(stage: str, work: str | None) -> str:
     return stage if work is None else f"{stage} ({work})"
 
 
-class TasksRule(StrEnum):
-    """What determines the number of tasks of a stage.
-
-    COALESCED are shuffle partitions that adaptive execution merges by their size. FIXED is none of
-    these: the files of a static table, or an exchange whose tasks follow no rule that is known.
-    """
-
-    SOURCE = "source"
-    SHUFFLE = "shuffle"
-    COALESCED = "coalesced"
-    FIXED = "fixed"
-
-
-class Separation(StrEnum):
-    """How the fixed cost of a task was separated from its cost per row, best first.
-
-    BATCHES compares batches of different size, TASKS the tasks of the same batch that had different
-    shares of the rows. If all tasks are alike, EMPTY uses the tasks of batches that read no rows,
-    and PARTS, if there were none, what Spark reports of a task's fixed work (launch, state commit);
-    the rest is that of the rows. TOTALS knows only how long batches of different size took.
-    """
-
-    BATCHES = "batches"
-    TASKS = "tasks"
-    EMPTY = "empty"
-    PARTS = "parts"
-    TOTALS = "totals"
+#: What determines the number of tasks of a stage. Coalesced are shuffle partitions that adaptive
+#: execution merges by their size. Fixed is none of these: the files of a static table, or an
+#: exchange whose tasks follow no rule that is known.
+TasksRule: TypeAlias = Literal["source", "shuffle", "coalesced", "fixed"]
+#: How the fixed cost of a task was separated from its cost per row, best first. Batches of other
+#: size are compared, or the tasks of the same batch that had different shares of the rows. If all
+#: tasks are alike, those of empty batches are used, which read no rows, and if there were none, the
+#: parts that Spark reports of a task's fixed work (launch, state commit); the rest is that of the
+#: rows. Of totals, it is only known how long batches of different size took.
+Separation: TypeAlias = Literal["batches", "tasks", "empty", "parts", "totals"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,15 +159,15 @@ class StageProfile:
     observed: StageObserved | None = None
 
     def __post_init__(self) -> None:
-        if (self.num_source_tasks is None) != (self.tasks_rule is TasksRule.SHUFFLE):
+        if (self.num_source_tasks is None) != (self.tasks_rule == "shuffle"):
             raise ValueError(
                 f"stage {self.name}: num_source_tasks belongs to every rule but 'shuffle'"
             )
-        if (self.coalescing is None) == (self.tasks_rule is TasksRule.COALESCED):
+        if (self.coalescing is None) == (self.tasks_rule == "coalesced"):
             raise ValueError(
                 f"stage {self.name}: coalescing belongs to the rule 'coalesced', and to no other"
             )
-        if self.source_tasks is not None and self.tasks_rule is not TasksRule.SOURCE:
+        if self.source_tasks is not None and self.tasks_rule != "source":
             raise ValueError(f"stage {self.name}: source_tasks belong to the rule 'source' only")
         require_count(MOST_INT, num_source_tasks=self.num_source_tasks)
         if not 0 <= self.hot_share_ratio < 1:
@@ -221,7 +203,7 @@ class StageProfile:
     @property
     def reads_source(self) -> bool:
         """Whether the source determines its number of tasks."""
-        return self.tasks_rule is TasksRule.SOURCE
+        return self.tasks_rule == "source"
 
     @property
     def follows_rows(self) -> bool:

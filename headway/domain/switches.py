@@ -27,10 +27,7 @@ class Switch(StrEnum):
     def parse(cls, name: str) -> Switch:
         """The switch of a name.
 
-        Raises
-        ------
-        InputError
-            If there is none; names all.
+        Raises InputError if there is none; names all.
 
         >>> str(Switch.parse("changelog"))
         'changelog'

@@ -124,10 +124,7 @@ class Target:
     def parse(cls, text: str) -> Target:
         """Read a target as it is written on the command line and in files.
 
-        Raises
-        ------
-        InputError
-            If the text is not a target.
+        Raises InputError if the text is not a target.
         """
         match = re.fullmatch(
             r"\s*(?:(?P<metric>tuple|batch|window)\s+)?(?P<statistic>mean|p\d+(?:\.\d+)?)\s*<=?\s*(?P<limit>.+?)\s*",

@@ -59,8 +59,7 @@ class ChangeOutcome:
     """Outcome of a change: one line of the log.
 
     ``event`` is ``applied``, ``verified``, ``missed``, ``failed`` or ``restored``; ``at_s`` an
-    instant since 1970. ``duration_s`` and ``late_ratio`` are those of the batches that it was
-    judged with.
+    instant since 1970. ``duration_s`` and ``late_ratio`` are of the batches that judged it.
     """
 
     event: str

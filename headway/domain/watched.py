@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from headway.domain.configuration import Configuration
 from headway.domain.prediction import LatencyDistribution, Prediction
@@ -45,32 +45,11 @@ class LiveBatch:
         return self.ended_s - self.started_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningBatch:
-    """A micro-batch that runs: an instant since 1970, and how far its sources had come by then.
-
-    ``available_rows`` are counted as those of a `LiveBatch`.
-    """
-
-    started_s: float
-    available_rows: int
-
-
-class Standing(StrEnum):
-    """Verdict of a look at a running query, the most urgent first."""
-
-    OUT_OF_BOUNDS = "out_of_bounds"
-    """Nothing within the bounds meets the target at the rate that arrives."""
-    SILENT = "silent"
-    """A batch runs for longer than nearly all do."""
-    DRIFTED = "drifted"
-    """Batches have come to take longer, or less long, than the profile says."""
-    LATE = "late"
-    """More rows were late than the target allows."""
-    LEARNING = "learning"
-    """There are too few batches to say anything."""
-    HELD = "held"
-    """The target is met, as predicted."""
+#: Verdict of a look at a running query, the most urgent first: nothing within the bounds meets the
+#: target at the rate that arrives; a batch runs for longer than nearly all do; batches have come to
+#: take longer, or less long, than the profile says; more rows were late than the target allows;
+#: there are too few batches to say anything; the target is met, as predicted.
+Standing: TypeAlias = Literal["out_of_bounds", "silent", "drifted", "late", "learning", "held"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

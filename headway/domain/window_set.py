@@ -39,10 +39,7 @@ class WindowSpec:
     def parse(cls, text: str) -> WindowSpec:
         """Windows from text: ``10m``, ``1h every 5m``, ``1 hour every 5 minutes offset 30s``.
 
-        Raises
-        ------
-        InputError
-            If the text is none, or not in whole milliseconds.
+        Raises InputError if the text is none, or not in whole milliseconds.
         """
         match = re.fullmatch(
             r"\s*(?P<size>.+?)(?:\s+every\s+(?P<slide>.+?))?(?:\s+offset\s+(?P<offset>.+?))?\s*",
@@ -113,11 +110,8 @@ class WindowSet:
     def parse(cls, texts: Sequence[str]) -> WindowSet:
         """Windows from texts as :meth:`WindowSpec.parse` reads them, in any order.
 
-        Raises
-        ------
-        InputError
-            If a text is no window, there is none, two have the same size, or there are too many
-            panes.
+        Raises InputError if a text is no window, there is none, two have the same size, or there
+        are too many panes.
         """
         try:
             return cls.of(WindowSpec.parse(text) for text in texts)
@@ -149,10 +143,6 @@ class WindowSet:
     def longest_ms(self) -> int:
         """Size of the longest window."""
         return self.windows[-1].size_ms
-
-    def pane_start_ms(self, time_ms: int) -> int:
-        """Start of the pane that contains a time."""
-        return time_ms - time_ms % self.pane_ms
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.windows))

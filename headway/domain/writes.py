@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, get_args
 
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
@@ -13,35 +14,16 @@ from headway.units import S_PER_DAY, S_PER_HOUR, parse_rows
 _FILES_LIMIT = r"files *<=? *([\d.]{1,15}[kKMG]?) */ *(h|d)"
 
 
-class CheckpointStore(StrEnum):
-    """Where a checkpoint is, by what writing to it costs."""
-
-    S3 = "s3"
-    GCS = "gcs"
-    ADLS = "adls"
-    HDFS = "hdfs"
-    DISK = "disk"
-
-    @classmethod
-    def of_scheme(cls, scheme: str) -> CheckpointStore | None:
-        """The store behind the scheme of an address; None if it does not tell.
-
-        A local address tells nothing: what runs on a disk for a profile may run elsewhere later.
-
-        >>> str(CheckpointStore.of_scheme("s3a")), CheckpointStore.of_scheme("file")
-        ('s3', None)
-        """
-        return _STORE_OF_SCHEME.get(scheme)
-
-
+#: Where a checkpoint is, by what writing to it costs.
+CheckpointStore: TypeAlias = Literal["s3", "gcs", "adls", "hdfs", "disk"]
 #: Their names.
-STORES = tuple(map(str, CheckpointStore))
-_STORE_OF_SCHEME = {
-    **dict.fromkeys(("s3", "s3a", "s3n"), CheckpointStore.S3),
-    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), CheckpointStore.ADLS),
-    "gs": CheckpointStore.GCS,
-    "hdfs": CheckpointStore.HDFS,
-}
+STORES: tuple[CheckpointStore, ...] = get_args(CheckpointStore)
+#: The store behind the scheme of an address. A local address tells nothing: what runs on a disk for
+#: a profile may run elsewhere later.
+STORE_OF_SCHEME: Mapping[str, CheckpointStore] = {
+    "s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gcs", "hdfs": "hdfs",
+    "abfs": "adls", "abfss": "adls", "wasb": "adls", "wasbs": "adls",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +47,6 @@ class StorePrice:
     lists_renamed: int = 0
     lists_by_file_system: int | None = None
     byte_price_per_hour: float = 0.0
-
-    @property
-    def is_free(self) -> bool:
-        """Whether neither requests nor space cost anything."""
-        return not (self.price_per_write or self.byte_price_per_hour)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,10 +116,7 @@ class FilesLimit:
     def parse(cls, text: str) -> FilesLimit:
         """A limit from its text.
 
-        Raises
-        ------
-        InputError
-            If it is none; says what is expected.
+        Raises InputError if it is none; says what is expected.
         """
         stated = re.fullmatch(_FILES_LIMIT, text.strip())
         if stated is None:

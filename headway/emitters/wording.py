@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from headway.digits import format_max_rate, format_rate_down
-from headway.domain import Answer, Applies, Metric
+from headway.domain import Answer, Metric
 from headway.emitters.submission import with_kubernetes_overhead
 from headway.redaction import printable
 from headway.sparkconf import KNOBS, knob_named
@@ -17,9 +17,9 @@ from headway.words import all_words
 
 _DYNAMIC_KEY = "spark.dynamicAllocation.enabled"
 _APPLIES = {
-    Applies.RESTART: "applies when the query restarts",
-    Applies.NEW_APPLICATION: "applies when the application is submitted again",
-    Applies.NEW_CHECKPOINT: "applies only with a new checkpoint; an existing one keeps its value",
+    "restart": "applies when the query restarts",
+    "new application": "applies when the application is submitted again",
+    "new checkpoint": "applies only with a new checkpoint; an existing one keeps its value",
 }
 
 

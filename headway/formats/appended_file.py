@@ -10,16 +10,12 @@ from pathlib import Path
 from headway.errors import InputError
 
 
-class FileInUseError(InputError):
-    """Another writer, of this process or another one, appends to the file."""
-
-
 class AppendedFile:
     """An open file at whose end lines are written; made if missing, locked until it is closed.
 
     The system releases the lock with its process, however that ends. File systems without locks do
     without. ``mode`` are the permissions of a new file, from which the umask takes. Raises
-    FileInUseError if another writer has it open; OSError if it cannot be opened.
+    InputError if another writer, of this process or another one, has it open; else OSError.
     """
 
     def __init__(self, path: Path, mode: int = 0o666) -> None:
@@ -32,7 +28,7 @@ class AppendedFile:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._file.close()
-            raise FileInUseError(
+            raise InputError(
                 f"{path}: another writer appends to it; end that one, or give another file"
             ) from None
         except OSError:
@@ -49,7 +45,7 @@ class AppendedFile:
 
     def append(self, lines: bytes) -> None:
         """Write lines; OSError if they are not written completely."""
-        if self._ends_within_a_line():
+        if self.size_bytes and self._last_byte() != b"\n":
             # A partial line of a killed process must not corrupt the next line.
             lines = b"\n" + lines
         while lines:
@@ -68,8 +64,6 @@ class AppendedFile:
             fcntl.flock(self._file, fcntl.LOCK_UN)
             self._file.close()
 
-    def _ends_within_a_line(self) -> bool:
-        if self.size_bytes == 0:
-            return False
+    def _last_byte(self) -> bytes | None:
         self._file.seek(-1, os.SEEK_END)
-        return self._file.read(1) != b"\n"
+        return self._file.read(1)

@@ -42,7 +42,6 @@ T = TypeVar("T")
 
 _IN_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 _LARGEST = {int: MOST_LONG, float: LARGEST_NUMBER}
-_WHOLE_NUMBER = "[0-9]{1,18}"
 _hints = cache(get_type_hints)
 
 
@@ -158,31 +157,37 @@ def noun_of(data: Any, noun: type[T], form: Form = RESULT, /, **added: object) -
     """
     if not isinstance(data, dict):
         raise InputError(f"got {shown(data)}; expected {_in_words(noun)}")
-    document = Document(name="", root=data, faults=(), values={(): Mark(1, 1)}, keys={})
-    reading = _Reading(document, form)
-    value: T = reading.noun(data, noun, (), added)
-    for fault in reading.faults:
-        raise InputError(": ".join(filter(None, (route_text(fault.route), fault.message))))
+    reading = _reading_of(data, form)
+    value: T = reading.checked(reading.noun(data, noun, (), added))
     return value
 
 
-def plain_data(noun: object) -> Any:
-    """The data of a noun as it stands in files that people read.
+def value_of(data: Mapping[str, Any], key: str, hint: Any) -> Any:
+    """The value at a key of JSON data, of a declared type; errors are those of `noun_of`.
 
-    Examples
-    --------
-    >>> from headway.domain import TasksRule
-    >>> plain_data((TasksRule.SOURCE, 0.12345678))
-    ['source', 0.123457]
+    >>> value_of({"targets": ["p99 <= 3s"]}, "targets", tuple[str, ...])
+    ('p99 <= 3s',)
     """
+    if key not in data:
+        raise InputError(f"{key}: missing; expected {_in_words(hint)}")
+    reading = _reading_of(data, RESULT)
+    return reading.checked(reading.value(data[key], hint, (key,)))
+
+
+def _reading_of(data: Any, form: Form) -> _Reading:
+    document = Document(name="", root=data, faults=(), values={(): Mark("", 1, 1)}, keys={})
+    return _Reading(document, form)
+
+
+def plain_data(noun: object) -> Any:
+    """The data of a noun as it stands in files that people read."""
     return data_of(noun, FOR_PEOPLE)
 
 
 def validate(document: Document, noun: type[T]) -> T:
     """What a document for people describes; types are strict: no ``"2"`` for 2, no ``2.0`` for 2.
 
-    Raises InputError with one line per fault of the whole file: its position, the value's path,
-    what was expected.
+    Raises InputError with a line per fault of the file: position, path, what was expected.
 
     >>> from headway.domain import RowsLaw
     >>> from headway.formats.yaml_document import parse_document
@@ -194,7 +199,7 @@ def validate(document: Document, noun: type[T]) -> T:
     """
     value, faults = noun_or_faults(document, noun)
     if faults:
-        raise InputError(faults_text(document.name, faults))
+        raise InputError(faults_text(sorted(faults, key=lambda fault: fault.message)))
     return value
 
 
@@ -211,7 +216,13 @@ class _Reading:
     def __init__(self, document: Document, form: Form) -> None:
         self._document, self._form = document, form
         self.faults = list(document.faults)
-        self._meant: set[Route] = set()
+        self._noted: set[Route] = set()
+
+    def checked(self, value: Any) -> Any:
+        """A value, unless there is a fault: an InputError with the first one."""
+        for fault in self.faults:
+            raise InputError(": ".join(filter(None, (route_text(fault.route), fault.message))))
+        return value
 
     def value(self, plain: Plain, hint: Any, route: Route) -> Any:
         """A value of its declared type; None if it is faulty."""
@@ -252,7 +263,7 @@ class _Reading:
             # Counts among the numbers of a finding stay whole.
             is_count = kind is float and type(plain_value) is int and not self._form.for_people
             value = plain_value if is_count else self.value(plain_value, kind, (*route, key))
-            if kind_of_key is str or re.fullmatch(_WHOLE_NUMBER, key):
+            if kind_of_key is str or re.fullmatch("[0-9]{1,18}", key):
                 mapping[kind_of_key(key)] = value
             else:
                 self._unexpected(key, kind_of_key, route)
@@ -269,7 +280,7 @@ class _Reading:
             if field.name not in added and (path := _path_in(field, plain)) is not None
         }
         if self._form.for_people:
-            self._require_known(plain, paths, route)
+            self._require_known(plain, list(paths.values()), route)
         arguments = dict(added)
         for field, path in paths.items():
             hint, field_route = hints[field.name], (*route, *path)
@@ -303,33 +314,37 @@ class _Reading:
         for key in path:
             if not isinstance(plain, dict):
                 self._fault(route, f"got {shown(plain)}; expected a mapping")
+                self._noted.add(route)
             if not isinstance(plain, dict) or key not in plain:
                 return MISSING
             plain, route = plain[key], (*route, key)
         return plain
 
-    def _require_known(
-        self, plain: dict[str, Plain], paths: Mapping[Field[Any], tuple[str, ...]], route: Route
-    ) -> None:
-        unknown_keys = [key for key in plain if (key,) not in paths.values()]
-        if not unknown_keys:
-            return
+    def _require_known(self, plain: Any, paths: list[tuple[str, ...]], route: Route) -> None:
+        """Note keys that lead to no field, in a mapping and in those that have its fields."""
+        known_keys = list(dict.fromkeys(path[0] for path in paths))
+        for key, value in plain.items():
+            inner_paths = [path[1:] for path in paths if path[0] == key and len(path) > 1]
+            if key not in known_keys:
+                self._unknown(key, known_keys, route)
+            elif inner_paths and isinstance(value, dict):
+                self._require_known(value, inner_paths, (*route, key))
+
+    def _unknown(self, key: str, known_keys: list[str], route: Route) -> None:
         from difflib import get_close_matches
 
-        known_keys = [field.name for field in paths]
-        for key in unknown_keys:
-            close = get_close_matches(key, known_keys, n=1)
-            self._meant.update((*route, name) for name in close)
-            advice = f"did you mean {close[0]!r}?" if close else f"expected {_one_of(known_keys)}"
-            mark = self._document.key_mark((*route, key))
-            self.faults.append(Fault(mark, (*route, key), f"unknown key; {advice}"))
+        close = get_close_matches(key, known_keys, n=1)
+        self._noted.update((*route, name) for name in close)
+        advice = f"did you mean {close[0]!r}?" if close else f"expected {_one_of(known_keys)}"
+        mark = self._document.key_mark((*route, key))
+        self.faults.append(Fault(mark, (*route, key), f"unknown key; {advice}"))
 
     def _unexpected(self, plain: Plain, kind: Any, route: Route, within: str = "") -> None:
         self._fault(route, f"got {shown(plain)}; expected {_in_words(kind)}{within}")
 
     def _fault(self, route: Route, message: str) -> None:
-        # A misspelt key is one fault, not a strange key and a missing one.
-        if route not in self._meant:
+        # A misspelt key, or a part that is no mapping, is one fault, and no missing key is another.
+        if not any(route[:length] in self._noted for length in range(1, len(route) + 1)):
             self.faults.append(Fault(self._document.value_mark(route), route, message))
 
 
@@ -359,8 +374,8 @@ def _in_words(hint: Any) -> str:
     if hint in _IN_WORDS:
         return _IN_WORDS[hint]
     if is_dataclass(hint):
-        keys = [".".join(path) for field in fields(hint) if (path := _path(field))]
-        return f"a mapping with the keys {', '.join(keys)}"
+        keys = [path[0] for field in fields(hint) if (path := _path(field))]
+        return f"a mapping with the keys {', '.join(dict.fromkeys(keys))}"
     if get_origin(hint) is Literal:
         return _one_of(list(get_args(hint)))
     if _is_enum(hint):

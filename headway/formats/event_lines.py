@@ -12,7 +12,7 @@ from typing import Self
 import msgspec
 
 from headway.errors import HeadwayError, InputError, first_line
-from headway.formats.appended_file import AppendedFile, FileInUseError
+from headway.formats.appended_file import AppendedFile
 from headway.redaction import redact
 
 EVENTS = logging.getLogger("headway.events")
@@ -42,7 +42,7 @@ class EventFile(logging.Handler):
         self.ended_because: str | None = None
         try:
             self._file: AppendedFile | None = AppendedFile(Path(path))
-        except FileInUseError as error:
+        except InputError as error:
             raise InputError(f"events: {error}") from None
         except (OSError, ValueError) as error:
             raise HeadwayError(

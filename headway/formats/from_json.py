@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,7 +30,7 @@ from headway.domain.kept_promise import KeptPromise
 from headway.domain.sheet import Sheet
 from headway.errors import InputError
 from headway.formats.as_json import DEADLINE_SCHEMA, PLAN_SCHEMA
-from headway.formats.codec import noun_of
+from headway.formats.codec import noun_of, value_of
 from headway.formats.own_files import parse_json, read_whole_text
 from headway.redaction import one_line
 from headway.words import all_words
@@ -49,10 +49,7 @@ _NOUNS: Mapping[str, type[Backtest | Playback | Prediction]] = {
 def load_plan(path: str | Path) -> StreamAnswer:
     """A plan of a streaming query as it was printed by ``headway plan --json``.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is no such plan; names the file and the position in it.
+    Raises InputError if the file cannot be read or is no such plan; names the position in it.
 
     >>> load_plan("no/such/plan.json")
     Traceback (most recent call last):
@@ -71,8 +68,7 @@ def load_any_plan(path: str | Path) -> AnyAnswer:
 def load_result(path: str | Path) -> AnyResult | Sheet:
     """A result from the JSON of its command, or the sheet in it if it is read for nothing else.
 
-    Raises InputError if the file cannot be read or is none of these; names the file and the
-    position in it.
+    Raises InputError if the file cannot be read or is none of these; names the position in it.
     """
     name = str(path)
     text = read_whole_text(Path(path), expected=_RESULT, largest_bytes=_MOST_BYTES)
@@ -139,33 +135,9 @@ def _of_a_query(plan: AnyAnswer, name: str) -> StreamAnswer:
     return plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Head:
-    """What each plan has in its file besides its fields."""
-
-    feasible: bool
-    promises: tuple[KeptPromise, ...] = ()
-
-    @property
-    def targets(self) -> list[AnyPromise]:
-        return [kept_promise.promise() for kept_promise in self.promises]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _EarlierTargets:
-    """The targets of a plan of an earlier version: all except one are texts."""
-
-    target: Target
-    also: tuple[str, ...]
-
-    @property
-    def targets(self) -> list[AnyPromise]:
-        return [self.target, *map(parse_promise, self.also)]
-
-
 def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
     """A plan from the data of :func:`headway.formats.as_json.plan_json`, with its six digits."""
-    kind: type[StreamAnswer] = Plan if noun_of(data, _Head).feasible else InfeasiblePlan
+    kind: type[StreamAnswer] = Plan if value_of(data, "feasible", bool) else InfeasiblePlan
     target, *further_targets = _targets(data)
     if not isinstance(target, Target):
         raise InputError(f"promises[0]: '{target}'; expected the latency that is planned by")
@@ -182,9 +154,17 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
 
 
 def _targets(data: Mapping[str, object]) -> list[Promise]:
-    head: type[_Head | _EarlierTargets] = _Head if "promises" in data else _EarlierTargets
+    # All except one are texts in a plan of an earlier version.
+    written: list[AnyPromise] = (
+        _kept_promises(data)
+        if "promises" in data
+        else [
+            value_of(data, "target", Target),
+            *map(parse_promise, value_of(data, "also", tuple[str, ...])),
+        ]
+    )
     targets: list[Promise] = []
-    for target in noun_of(data, head).targets:
+    for target in written:
         if isinstance(target, Deadline):
             raise InputError(f"'{target}' is not a promise of a streaming job")
         targets.append(target)
@@ -193,13 +173,17 @@ def _targets(data: Mapping[str, object]) -> list[Promise]:
     return targets
 
 
+def _kept_promises(data: Mapping[str, object]) -> list[AnyPromise]:
+    kept_promises = value_of(data, "promises", tuple[KeptPromise, ...])
+    return [kept_promise.promise() for kept_promise in kept_promises]
+
+
 def _deadline_plan(data: Mapping[str, object]) -> BatchAnswer:
-    head = noun_of(data, _Head)
     plan = noun_of(in_todays_form(data, words_first=False), DeadlinePlan)
     require_words(plan.findings, "findings")
     if "promises" not in data:
         return plan
-    match head.targets:
+    match _kept_promises(data):
         case [Deadline() as deadline]:
             return replace(plan, deadline=deadline)
     raise InputError("promises: expected one deadline")

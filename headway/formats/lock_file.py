@@ -166,10 +166,7 @@ def lock_beside(spec: str | Path) -> Path | None:
 def save_lock(found: Lock, path: str | Path) -> None:
     """Write a lock in one step: readers see the old one or the complete new one.
 
-    Raises
-    ------
-    HeadwayError
-        If the file cannot be written.
+    Raises HeadwayError if the file cannot be written.
     """
     from headway.formats.text_file import write_text
     from headway.formats.yaml_text import yaml_text
@@ -180,10 +177,8 @@ def save_lock(found: Lock, path: str | Path) -> None:
 def load_lock(path: str | Path) -> Lock:
     """Read a lock.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, is no lock, or not one of this version; every fault with its position.
+    Raises InputError if it cannot be read, is no lock, or not one of this version; every fault with
+    its position.
 
     >>> load_lock("no/such.lock")
     Traceback (most recent call last):

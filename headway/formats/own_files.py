@@ -44,8 +44,7 @@ def read_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_B
 def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
     """The complete text of a file that people or Headway wrote.
 
-    Raises InputError if there is no such file, it cannot be read, is empty, far too large, or not
-    UTF-8 text.
+    Raises InputError if there is no such file, it cannot be read, is empty, too large, or no UTF-8.
     """
     name = one_line(path)
     try:
@@ -74,8 +73,7 @@ def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_
 def read_bytes(path: Path, most_bytes: int) -> bytes:
     """The beginning of a file; of a pipe what comes, until it is silent for ten seconds.
 
-    Raises OSError if it cannot be read, or nothing comes; ValueError if no file can have such a
-    name.
+    Raises OSError if it cannot be read, or nothing comes; ValueError for an impossible name.
     """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     try:
@@ -175,7 +173,7 @@ def parse_json(text: str, *, name: str, expected: str, has_infinity: bool = Fals
     if (deep := _too_deep(text)) is not None:
         refuse(deep, _NESTED)
     surrogate_match = re.search(_ESCAPED_SURROGATE, text)
-    if surrogate_match is not None and any(map(_is_no_text, _texts(data))):
+    if surrogate_match is not None and any(re.search("[\ud800-\udfff]", t) for t in _texts(data)):
         refuse(surrogate_match.start(), "half a character; expected text")
     return data
 
@@ -214,10 +212,6 @@ def _texts(data: Any) -> Iterator[str]:
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value
-
-
-def _is_no_text(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _short(word: str) -> str:

@@ -74,12 +74,8 @@ def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> 
 
     An existing file is replaced; a device or pipe is written to as it is.
 
-    Raises
-    ------
-    HeadwayError
-        If the file cannot be written.
-    ValueError
-        If a number of the profile is infinite or not a number.
+    Raises HeadwayError if the file cannot be written; ValueError if a number of the profile is
+    infinite or not a number.
     """
     # Imported here: who loads does not write.
     from headway.formats.text_file import write_text
@@ -179,8 +175,8 @@ def _is_of_dstreams(document: Document) -> bool:
 def _schema_of(document: Document, expected: str) -> Plain:
     root = document.root
     if not isinstance(root, dict):
-        fault = Fault(document.value_mark(()), (), f"got {shown(root)}; expected {expected}")
-        raise InputError(fault.text(document.name))
+        mark = document.value_mark(())
+        raise InputError(str(Fault(mark, (), f"got {shown(root)}; expected {expected}")))
     schema = root.get("schema")
     if schema is None and "kind" in root:
         raise InputError(
@@ -195,4 +191,4 @@ def _schema_of(document: Document, expected: str) -> Plain:
 def _fault(document: Document, message: str) -> InputError:
     """The fault of a file's schema, with its position."""
     route = ("schema",)
-    return InputError(Fault(document.value_mark(route), route, message).text(document.name))
+    return InputError(str(Fault(document.value_mark(route), route, message)))

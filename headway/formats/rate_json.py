@@ -1,8 +1,7 @@
 """Rate traces in JSON: answers of Prometheus, and the progress of a streaming query.
 
 **Prometheus**: the answer to ``/api/v1/query_range`` for a rate in records per second. Several
-series, of partitions or topics, are added up; a sample that is missing in one of them or is no
-number counts as 0.
+series, of partitions or topics, are added up; a missing sample, or one that is no number, is 0.
 
 **Progress**: ``StreamingQueryProgress`` as Spark writes it, one a line, in a list, or inside the
 events of a listener, an event log or ``headway.record``. The rows of a batch have arrived since the

@@ -30,8 +30,6 @@ def written_data(text: str, plain_scalar: Callable[[str], Any]) -> Any:
 
     ``plain_scalar`` is what an unquoted scalar means.
 
-    Examples
-    --------
     >>> written_data("job:\\n- {name: 'a: b', rows: 8}\\n- [x, y z]\\nrate: 5/s\\n", str)
     {'job': [{'name': 'a: b', 'rows': '8'}, ['x', 'y z']], 'rate': '5/s'}
     >>> written_data("job: &anchor 5\\n", str)

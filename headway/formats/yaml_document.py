@@ -43,26 +43,29 @@ _NOT_TEXT = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|[\ud800-\udfff\ufffe
 class Mark(NamedTuple):
     """A position in a file; both numbers start at 1, as in editors."""
 
+    name: str
     line: int
     column: int
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}:{self.column}"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One thing wrong with a file.
 
-    >>> Fault(Mark(3, 7), ("stages", 0, "level"), "got 'two'; expected a number").text("a.yaml")
-    "a.yaml:3:7: stages[0].level: got 'two'; expected a number"
+    >>> print(Fault(Mark("a.yaml", 3, 7), ("stages", 0, "level"), "got 'two'; expected a number"))
+    a.yaml:3:7: stages[0].level: got 'two'; expected a number
     """
 
     mark: Mark
     route: Route = field(compare=False)
     message: str
 
-    def text(self, name: str) -> str:
-        """The fault as one line, ``name`` being the file's."""
+    def __str__(self) -> str:
         where = f"{route_text(self.route)}: " if self.route else ""
-        return f"{name}:{self.mark.line}:{self.mark.column}: {where}{self.message}"
+        return f"{self.mark}: {where}{self.message}"
 
 
 @made_when_asked("values", "keys")
@@ -74,7 +77,7 @@ class Document:
     >>> document.root
     {'stages': [{'level': 1}]}
     >>> document.value_mark(("stages", 0, "level"))
-    Mark(line=2, column=11)
+    Mark(name='job.yaml', line=2, column=11)
     """
 
     name: str
@@ -125,20 +128,18 @@ def shown(value: Plain) -> str:
     return text if len(text) <= 40 else f"{text[:38]}..."
 
 
-def faults_text(name: str, faults: Iterable[Fault]) -> str:
-    """All faults in the order of the file, one per line; if very many, the first ones.
+def faults_text(faults: Sequence[Fault]) -> str:
+    """Faults in the order of the files, one per line, each once; if very many, the first ones.
 
-    >>> faults_text("a.yaml", [Fault(Mark(2, 1), (), "second"), Fault(Mark(1, 1), (), "first")])
-    'a.yaml:1:1: first\\na.yaml:2:1: second'
+    >>> second, first = (Fault(Mark("a.yaml", line, 1), (), "a tag") for line in (2, 1))
+    >>> faults_text([second, first, second])
+    'a.yaml:1:1: a tag\\na.yaml:2:1: a tag'
     """
-    in_order = sorted(faults, key=lambda fault: (fault.mark, fault.message))
-    return in_short([fault.text(name) for fault in in_order], name)
-
-
-def in_short(lines: Sequence[str], name: str) -> str:
-    """The lines of some faults, below each other; if very many, the first ones."""
+    in_order = sorted(faults, key=lambda fault: fault.mark)
+    lines = list(dict.fromkeys(map(str, in_order)))
     num_hidden = len(lines) - _MOST_FAULTS_SHOWN
     if num_hidden > 1:
+        name = in_order[0].mark.name
         lines = [*lines[:_MOST_FAULTS_SHOWN], f"{name}: and {num_hidden} more faults"]
     return "\n".join(lines)
 
@@ -147,12 +148,11 @@ def parse_document(text: str, *, name: str) -> Document:
     """Read one YAML document.
 
     Raises InputError if the text is not YAML, or uses an unsupported feature that cannot be
-    skipped. Repeated keys and tags do not raise: they are in ``Document.faults``, with the other
-    faults.
+    skipped. Repeated keys and tags do not raise: they are in ``Document.faults``.
 
     >>> parse_document("rate: 1e3\\non: 1:30", name="job.yaml").root
     {'rate': 1000.0, 'on': '1:30'}
-    >>> print(parse_document("a: 1\\na: 2", name="job.yaml").faults[0].text("job.yaml"))
+    >>> print(parse_document("a: 1\\na: 2", name="job.yaml").faults[0])
     job.yaml:2:1: a: this key is already in line 1; expected each key once
     """
     # Imported here: what only writes nothing and reads nothing should not pay for it.
@@ -162,9 +162,10 @@ def parse_document(text: str, *, name: str) -> Document:
     strange = re.search(_NOT_TEXT, text)
     if strange is not None:
         before = text[: strange.start()]
-        mark = Mark(before.count("\n") + 1, strange.start() - (before.rfind("\n") + 1) + 1)
+        column = strange.start() - (before.rfind("\n") + 1) + 1
+        mark = Mark(name, before.count("\n") + 1, column)
         message = f"the character {strange[0]!a}; expected text without control characters"
-        raise InputError(Fault(mark, (), message).text(name))
+        raise InputError(str(Fault(mark, (), message)))
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     builder = _Builder(name)
     try:
@@ -172,24 +173,22 @@ def parse_document(text: str, *, name: str) -> Document:
             builder.take(event)
     except yaml.MarkedYAMLError as error:
         yaml_mark = error.problem_mark or error.context_mark
-        mark = Mark(1, 1) if yaml_mark is None else _mark(yaml_mark)
+        mark = Mark(name, 1, 1) if yaml_mark is None else _mark(name, yaml_mark)
         message = f"not YAML: {error.problem or error.context}"
         if "\t" in "".join(text.splitlines()[mark.line - 1 : mark.line])[: mark.column]:
             message = "not YAML: a tab; expected blanks, which alone indent YAML"
         if "nesting depth" in message:  # PyYAML 6.0.4 has a limit of its own and looks ahead.
             message = _TOO_DEEP
-        raise InputError(Fault(mark, (), message).text(name)) from None
+        raise InputError(str(Fault(mark, (), message))) from None
     return builder.document()
 
 
 def written_document(text: str, *, name: str) -> Document:
     """The same, sooner if the text is of the form in which Headway writes files.
 
-    Examples
-    --------
     >>> document = written_document("rate: 1e3\\n", name="job.yaml")
     >>> document.root, document.value_mark(("rate",))
-    ({'rate': 1000.0}, Mark(line=1, column=7))
+    ({'rate': 1000.0}, Mark(name='job.yaml', line=1, column=7))
     """
     root = written_data(text, plain_scalar)
     if root is None:
@@ -222,17 +221,6 @@ def plain_scalar(text: str) -> bool | int | float | str | None:
     return text
 
 
-class _Frame:
-    """An open mapping or list."""
-
-    __slots__ = ("holds", "key", "route")
-
-    def __init__(self, route: Route, holds: dict[str, Plain] | list[Plain]) -> None:
-        self.route = route
-        self.holds = holds
-        self.key: str | None = None
-
-
 class _Builder:
     """Puts a stream of YAML events together."""
 
@@ -240,14 +228,16 @@ class _Builder:
         self._name = name
         self._root: Plain = None
         self._num_documents = 0
-        self._stack: list[_Frame] = []
+        #: The open mappings and lists, and the key of the innermost mapping whose value is next.
+        self._stack: list[tuple[Route, dict[str, Plain] | list[Plain]]] = []
+        self._key: str | None = None
         self._values: dict[Route, Mark] = {}
         self._keys: dict[Route, Mark] = {}
         self._faults: list[Fault] = []
 
     def document(self) -> Document:
         if not self._values:
-            self._values[()] = Mark(1, 1)
+            self._values[()] = Mark(self._name, 1, 1)
         return Document(
             name=self._name,
             root=self._root,
@@ -275,33 +265,36 @@ class _Builder:
                 if self._num_documents > 1:
                     raise self._stop(event, "a second document starts here; expected one")
 
+    @property
+    def _expects_key(self) -> bool:
+        return bool(self._stack) and isinstance(self._stack[-1][1], dict) and self._key is None
+
     def _scalar(self, event: Any) -> None:
-        frame = self._stack[-1] if self._stack else None
-        mark = _mark(event.start_mark)
-        if frame is not None and isinstance(frame.holds, dict) and frame.key is None:
-            route = (*frame.route, event.value)
-            if event.value in frame.holds:
+        mark = _mark(self._name, event.start_mark)
+        if self._expects_key:
+            parent_route, holds = self._stack[-1]
+            route = (*parent_route, event.value)
+            if event.value in holds:
                 first = self._keys[route].line
                 message = f"this key is already in line {first}; expected each key once"
                 self._faults.append(Fault(mark, route, message))
             else:
                 self._keys[route] = mark
-            frame.key = event.value
+            self._key = event.value
             return
         unquoted = not event.style
         route = self._add(plain_scalar(event.value) if unquoted else event.value, mark)
         self._check_tag(event, mark, route)
 
     def _open(self, holds: dict[str, Plain] | list[Plain], event: Any) -> None:
-        frame = self._stack[-1] if self._stack else None
-        if frame is not None and isinstance(frame.holds, dict) and frame.key is None:
+        if self._expects_key:
             raise self._stop(event, "a list or mapping as a key; expected text")
         if len(self._stack) == _DEEPEST_NESTING:
             raise self._stop(event, _TOO_DEEP)
-        mark = _mark(event.start_mark)
+        mark = _mark(self._name, event.start_mark)
         route = self._add(holds, mark)
         self._check_tag(event, mark, route)
-        self._stack.append(_Frame(route, holds))
+        self._stack.append((route, holds))
 
     def _add(self, value: Plain, mark: Mark) -> Route:
         """Put a value where it belongs; its route."""
@@ -309,15 +302,15 @@ class _Builder:
         if not self._stack:
             self._root = value
         else:
-            frame = self._stack[-1]
-            if isinstance(frame.holds, list):
-                route = (*frame.route, len(frame.holds))
-                frame.holds.append(value)
+            parent_route, holds = self._stack[-1]
+            if isinstance(holds, list):
+                route = (*parent_route, len(holds))
+                holds.append(value)
             else:
-                assert frame.key is not None
-                route = (*frame.route, frame.key)
-                frame.holds[frame.key] = value
-                frame.key = None
+                assert self._key is not None
+                route = (*parent_route, self._key)
+                holds[self._key] = value
+                self._key = None
         self._values[route] = mark
         return route
 
@@ -329,13 +322,13 @@ class _Builder:
             self._faults.append(Fault(mark, route, message))
 
     def _stop(self, event: Any, message: str) -> InputError:
-        route = self._stack[-1].route if self._stack else ()
-        fault = Fault(_mark(event.start_mark), route, message)
-        return InputError(faults_text(self._name, [*self._faults, fault]))
+        route = self._stack[-1][0] if self._stack else ()
+        fault = Fault(_mark(self._name, event.start_mark), route, message)
+        return InputError(faults_text([*self._faults, fault]))
 
 
-def _mark(yaml_mark: Any) -> Mark:
-    return Mark(yaml_mark.line + 1, yaml_mark.column + 1)
+def _mark(name: str, yaml_mark: Any) -> Mark:
+    return Mark(name, yaml_mark.line + 1, yaml_mark.column + 1)
 
 
 def _legible(key: str) -> str:

@@ -137,7 +137,8 @@ def patched(
         (start, end, number, put)
         for number, (start, end, put) in enumerate(_edits(text, node, changes, name))
     ]
-    newline, patched_text = _newline(text), text
+    newline = "\r\n" if 2 * text.count("\r\n") > text.count("\n") else "\n"
+    patched_text = text
     # From the end on, so that places stay; at one place what belongs deeper comes first.
     for start, end, _, put in sorted(edits, reverse=True):
         patched_text = patched_text[:start] + put.replace("\n", newline) + patched_text[end:]
@@ -161,11 +162,6 @@ def _require_said(
             f"{name}: the patch would not read back as planned, at {difference}; nothing is changed"
             ": write the values in by hand, or in plain block style, one key per line"
         )
-
-
-def _newline(text: str) -> str:
-    """The most frequent line ending of a text."""
-    return "\r\n" if 2 * text.count("\r\n") > text.count("\n") else "\n"
 
 
 def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iterable[Edit]:

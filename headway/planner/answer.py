@@ -22,7 +22,8 @@ from headway.domain import (
     StreamAnswer,
 )
 from headway.domain.configuration import idle_cores
-from headway.domain.driver import PlannedDriver
+from headway.domain.finding import OF_PROFILE
+from headway.domain.plan_parts import PlannedDriver
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.declared import figures_at
 from headway.models.job.driver_load import driver_cores, driver_work, planned_driver
@@ -93,7 +94,7 @@ def plan_fields(
             *findings,
             *_resource_findings(offer, memory, configuration),
             *([limit] if isinstance(limit, Finding) else []),
-            *(finding for finding in prediction.findings if finding.code.is_of_profile),
+            *(finding for finding in prediction.findings if finding.code in OF_PROFILE),
         ),
         changes=changes,
         spark_conf=conf,

@@ -43,7 +43,7 @@ def bill_per_hour(settings: Candidates) -> Array:
     question = settings.question
     nodes_per_hour = settings.nodes * (question.space.cost_per_hour(1) or 0.0)
     store_price = question.store_price
-    if store_price is None or store_price.is_free:
+    if store_price is None or not (store_price.price_per_write or store_price.byte_price_per_hour):
         return np.asarray(nodes_per_hour)
     written, price = _written(settings), price_of_job(question.profile, store_price)
     requests_per_hour = written.batches_per_hour * written.per_batch(Files.requests, price)

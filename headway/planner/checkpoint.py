@@ -32,9 +32,9 @@ def pinned_partitions(profile: JobProfile) -> int | None:
     A query without state on Spark 4.1 or newer uses a new number from its next start on; with
     state, the checkpoint keeps the number that it started with.
     """
-    if when_applied(KNOBS["shuffle_partitions"], profile) is not Applies.NEW_CHECKPOINT:
+    if when_applied(KNOBS["shuffle_partitions"], profile) != "new checkpoint":
         return None
-    return profile.pins.state_partitions or profile.todays_partitions
+    return profile.state_partitions or profile.todays_partitions
 
 
 def held_by_checkpoint(question: Question) -> Question:

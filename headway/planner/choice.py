@@ -10,7 +10,7 @@ import numpy as np
 from headway.assumptions.planning import CALM_TRIGGER_S, CHOICES_CERTIFIED, ROOM_RATIO, SELDOM_RATIO
 from headway.assumptions.predictions import HIGHEST_QUOTED_OVERRUN_RATIO
 from headway.digits import format_money
-from headway.domain import Advice, TasksRule
+from headway.domain import Advice
 from headway.lazy_classes import dataclass
 from headway.models.job.calibration import is_calibrated
 from headway.models.job.setting import duration_model, settled_batch_rows
@@ -169,7 +169,7 @@ def _is_calibrated(settings: Candidates) -> BoolArray:
 
 def _fills_slots(settings: Candidates) -> BoolArray:
     stages = settings.question.profile.stages
-    if not any(stage.tasks_rule is TasksRule.SHUFFLE for stage in stages):
+    if not any(stage.tasks_rule == "shuffle" for stage in stages):
         return np.ones(len(settings), dtype=bool)
     return np.asarray(settings.partitions >= settings.num_slots)
 

@@ -110,9 +110,9 @@ def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
 
     def order(size: Size) -> tuple[float, ...]:
         cost = math.inf if size.cost is None else size.cost
-        if objective is Objective.COST:
+        if objective == "cost":
             return cost, size.nodes
-        if objective is Objective.LATENCY:
+        if objective == "latency":
             return size.planned_s, cost, size.nodes
         return size.nodes, cost
 
@@ -125,7 +125,7 @@ def require_prices(
     """Refuse an objective or a budget for which a node type lacks its price."""
     needs = (
         f"{argument('objective')} cost"
-        if objective is Objective.COST
+        if objective == "cost"
         else argument("budget")
         if budget_per_hour is not None
         else None

@@ -10,7 +10,6 @@ from headway.domain import (
     DurationGrowth,
     Finding,
     FindingCode,
-    GrowthCause,
     InfeasiblePlan,
     JobProfile,
     Plan,
@@ -24,7 +23,7 @@ from headway.planner.state_growth import first_missed_s, higher_rate_ratio, more
 from headway.units import format_duration
 
 #: Causes that grow by the batch; the others grow by the rows that arrive.
-_BY_BATCH = frozenset((GrowthCause.SINK_LOG, GrowthCause.CHECKPOINT))
+_BY_BATCH = frozenset(("sink_log", "checkpoint"))
 
 
 def with_growth_ahead(profile: JobProfile) -> JobProfile:

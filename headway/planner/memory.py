@@ -135,7 +135,7 @@ def _heap_parts(profile: JobProfile, space: SearchSpace, executors: int) -> dict
             seen_slots = task_slots(1, baseline.cores_per_executor, baseline.task_cpus)
             seen_tasks_bytes = seen_slots * memory.peak_task_bytes
             seen_state_bytes = profile.state.memory_bytes if profile.state else 0
-            on_heap_bytes = 0 if profile.pins.is_rocksdb else seen_state_bytes
+            on_heap_bytes = 0 if profile.is_rocksdb else seen_state_bytes
             program_bytes = (
                 memory.peak_heap_bytes - seen_tasks_bytes - on_heap_bytes // baseline.executors
             )
@@ -153,7 +153,7 @@ def _heap_parts(profile: JobProfile, space: SearchSpace, executors: int) -> dict
 
 def heap_state_bytes(profile: JobProfile) -> int:
     """State at the planned rate that executors keep on their heaps, together [bytes]."""
-    return 0 if profile.pins.is_rocksdb else profile.state_memory_bytes
+    return 0 if profile.is_rocksdb else profile.state_memory_bytes
 
 
 def overhead_bytes(

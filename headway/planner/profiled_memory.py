@@ -131,7 +131,7 @@ def state_in_rocksdb(profile: JobProfile, executors: int) -> StateInRocksDb | No
     True
     """
     state = profile.state
-    if state is None or not profile.pins.is_rocksdb or not profile.num_state_rows:
+    if state is None or not profile.is_rocksdb or not profile.num_state_rows:
         return None
     totals = {
         name: sum(operator.store_metrics.get(name, 0.0) for operator in state.operators)

@@ -45,7 +45,7 @@ class Question:
     space: SearchSpace
     confidence: float
     also: tuple[Promise, ...] = ()
-    objective: Objective = Objective.NODES
+    objective: Objective = "nodes"
     checkpoint: Checkpoint | None = None
     store_price: StorePrice | None = None
     most_bill_per_hour: float = math.inf
@@ -97,7 +97,7 @@ class Question:
     @property
     def minimises_bill(self) -> bool:
         """Whether the lowest bill of nodes and requests is sought."""
-        return self.objective is Objective.COST and self.store_price is not None
+        return self.objective == "cost" and self.store_price is not None
 
     @property
     def has_windows(self) -> bool:

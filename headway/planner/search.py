@@ -203,7 +203,7 @@ class _OfQuery:
         question = self.offer.question
         if question.minimises_bill:
             return cheapest(self.offer, fewest)
-        if objective is not Objective.LATENCY:
+        if objective != "latency":
             # The bill depends on the setting, which is then searched once.
             sought = None if question.store_price is None else chosen_at(question, fewest)
             return Buy(offer=self.offer, nodes=fewest, sought=sought)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from headway.assumptions.planning import MOST_PARTITIONS_OF_PLAN, PARTITIONS_PER_SLOT, TRIGGERS_S
-from headway.domain import JobProfile, NodeType, TasksRule
+from headway.domain import JobProfile, NodeType
 from headway.domain.checks import require_count
 from headway.domain.configuration import TaskCores, task_slots
 from headway.lazy_classes import dataclass
@@ -79,7 +79,7 @@ class SearchSpace:
         today = profile.todays_partitions
         if self.shuffle_partitions is not None:
             return (self.shuffle_partitions,)
-        if not any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages):
+        if not any(stage.tasks_rule == "shuffle" for stage in profile.stages):
             return (profile.baseline.shuffle_partitions,)
         slots = self.num_slots(nodes)
         max_partitions = min(4 * slots, MOST_PARTITIONS_OF_PLAN.value)

@@ -71,7 +71,7 @@ def planned_settings(
     for key, value in conf.items():
         knob, before = knob_of(key), profiled.get(key)
         applies = applies_of(knob)
-        is_pinned = keeps_checkpoint and applies is Applies.NEW_CHECKPOINT
+        is_pinned = keeps_checkpoint and applies == "new checkpoint"
         settings.append(
             PlannedSetting(
                 setting=knob.label,

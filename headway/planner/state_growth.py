@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from headway.assumptions.fits import FULL_JOIN_RATIO
 from headway.assumptions.planning import LONGEST_GROWTH_S
-from headway.domain import Finding, FindingCode, GrowthCause, JobProfile, SlowGrowth
+from headway.domain import Finding, FindingCode, JobProfile, SlowGrowth
 from headway.planner.candidates import Candidates, candidates_at
 from headway.units import S_PER_DAY
 
@@ -121,7 +121,7 @@ def slow_growth_findings(setting: Candidates) -> Iterator[Finding]:
     profile = setting.question.profile
     growths = [growth for growth in profile.slow_growth if growth.is_certain]
     yield from (growth.finding for growth in growths)
-    longer = [growth for growth in growths if growth.is_of_time]
+    longer = [growth for growth in growths if growth.measure in ("phase", "compaction")]
     if not longer or profile.growth is not None:
         return
     duration_s = float(setting.durations.mean_s(0.0)[0])
@@ -145,7 +145,7 @@ def _with_longer_phases(
     profile = setting.question.profile
     phases = {phase.name: phase for phase in profile.driver_phases}
     for growth in growths:
-        is_listing = growth.cause is GrowthCause.LISTING and growth.measure == "phase"
+        is_listing = growth.cause == "listing" and growth.measure == "phase"
         ratio = higher_rate_ratio(profile) if is_listing else faster
         extra_s = growth.rise_high_per_day * ratio * elapsed_s / S_PER_DAY
         phase = phases[growth.part]

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from headway.domain import Change, Finding, FindingCode, JobProfile, Metric, TasksRule
+from headway.domain import Change, Finding, FindingCode, JobProfile, Metric
 from headway.domain.question import Checkpoint
 from headway.domain.switches import Switch, SwitchSetting
-from headway.domain.writes import CheckpointStore
 from headway.errors import InputError
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.job.switches import turned
@@ -123,23 +122,21 @@ def _reasons(profile: JobProfile, switch: Switch) -> Iterator[str]:
             if properties.get(ASYNC_PROGRESS_KEY) == "true":
                 yield "it is on already"
         case Switch.CHANGELOG:
-            if not profile.pins.is_rocksdb:
+            if not profile.is_rocksdb:
                 yield "the log does not show state in RocksDB"
             if properties.get(CHANGELOG_KEY) == "true":
                 yield "it is on already"
         case Switch.ROCKSDB:
             if not is_stateful:
                 yield "the query has no state"
-            if profile.pins.is_rocksdb or PROVIDER_KEY in properties:
+            if profile.is_rocksdb or PROVIDER_KEY in properties:
                 yield "the query has a state store of its own already"
         case Switch.FILE_MANAGER:
             if not properties:
                 yield "the log shows no settings of the query"
             if FILE_MANAGER_KEY in properties:
                 yield "the query has a file manager of its own already"
-            on_disk = store is CheckpointStore.DISK or (
-                store is None and profile.application.is_local
-            )
+            on_disk = store == "disk" or (store is None and profile.application.is_local)
             if not on_disk:
                 yield "the checkpoint is not known to be on a mounted disk"
         case Switch.NO_CHECKSUMS:
@@ -154,7 +151,7 @@ def _reasons(profile: JobProfile, switch: Switch) -> Iterator[str]:
         case Switch.ADAPTIVE:
             if (0, 0) < release < _STATELESS_ADAPTIVE_SINCE:
                 yield f"streams have it since Spark 4.1 ({STATELESS_ADAPTIVE_KEY})"
-            if any(stage.tasks_rule is TasksRule.COALESCED for stage in profile.stages):
+            if any(stage.tasks_rule == "coalesced" for stage in profile.stages):
                 yield "it is on already"
         case Switch.NO_COALESCING:
             pass
@@ -169,10 +166,11 @@ def with_setting(profile: JobProfile, setting: SwitchSetting) -> JobProfile:
     """The job as if its log showed the settings of a switch, by which files are counted (F2)."""
     application = profile.application
     changed = replace(application, properties={**application.properties, **setting.settings})
-    pinned = profile.pins
+    state_store = profile.state_store
     if PROVIDER_KEY in setting.conf:
-        pinned = replace(pinned, state_store=setting.conf[PROVIDER_KEY].rpartition(".")[2])
-    return replace(profile, applications=(*profile.applications[:-1], changed), pins=pinned)
+        state_store = setting.conf[PROVIDER_KEY].rpartition(".")[2]
+    applications = (*profile.applications[:-1], changed)
+    return replace(profile, applications=applications, state_store=state_store)
 
 
 def with_switches_of(profile: JobProfile, settings: Mapping[str, str]) -> JobProfile:

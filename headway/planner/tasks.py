@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.assumptions.resources import LAUNCHES_PER_S
-from headway.domain import JobProfile, StageProfile, TasksRule
+from headway.domain import JobProfile, StageProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.stages.coalescing import num_tasks_at
 from headway.units import counted
@@ -121,7 +121,7 @@ def _with_usual_tasks(stage: StageProfile) -> StageProfile:
     if not stage.follows_rows:
         return stage
     if stage.coalescing:
-        return replace(stage, tasks_rule=TasksRule.FIXED, coalescing=None)
+        return replace(stage, tasks_rule="fixed", coalescing=None)
     return replace(stage, source_tasks=None)
 
 

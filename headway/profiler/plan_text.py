@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from headway.domain import EventTimeWindow, StatefulOperator
-from headway.domain.writes import CheckpointStore
+from headway.domain.writes import STORE_OF_SCHEME, CheckpointStore
 from headway.lazy_classes import dataclass
 from headway.profiler.plan_chain import stateful_chain
 from headway.profiler.plan_nodes import is_join
@@ -110,7 +110,7 @@ def read_plan(text: str) -> PlanShape:
         ),
         checkpoint_store=next(
             (
-                CheckpointStore.of_scheme(address[1])
+                STORE_OF_SCHEME.get(address[1])
                 for operator in operators
                 if (address := _CHECKPOINT.search(operator.arguments))
             ),

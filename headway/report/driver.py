@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from headway.domain.driver import PlannedDriver
+from headway.domain.plan_parts import PlannedDriver
 from headway.domain.sheet import Section
 from headway.report.wording import percent
 from headway.units import counted, spark_memory_text
@@ -52,7 +52,7 @@ def driver_text(driver: PlannedDriver) -> str:
             f"triggers, on any number of executors. Set {settings}, use longer triggers, or divide "
             "the queries among several applications."
         )
-    short = "; that leaves too little room" if driver.is_short_of_cores else ""
+    short = "; that leaves too little room" if driver.cores < driver.needed_cores else ""
     return (
         f"{busy[:1].upper()}{busy[1:]}{short}: set {settings}. {_knee_text(driver)} such queries "
         "saturate it."

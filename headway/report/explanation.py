@@ -11,9 +11,7 @@ from headway.assumptions.predictions import (
 )
 from headway.domain import (
     Answer,
-    Applies,
     Metric,
-    Objective,
     RuleOfThumb,
     StatedRange,
     StreamAnswer,
@@ -45,12 +43,6 @@ from headway.report.wording import (
 from headway.units import counted, format_duration, format_rate
 from headway.words import as_sentence
 
-_WHEN = {
-    Applies.LIVE: "live",
-    Applies.RESTART: "restart",
-    Applies.NEW_APPLICATION: "new application",
-    Applies.NEW_CHECKPOINT: "new checkpoint",
-}
 #: What the driver does in its phases of a batch.
 _DRIVER_PHASES = {
     "latest_offset": "driver asks the source",
@@ -164,7 +156,7 @@ def _optimality(plan: StreamAnswer) -> list[str]:
             "bound; theory.md (P5), (P9)."
         )
         return [proof] if optimality.proved else []
-    if plan.objective is Objective.LATENCY:
+    if plan.objective == "latency":
         proof = "The plan has the lowest latency in the search space; (P6)."
     elif plan.nodes == 1:
         proof = "One node is the minimum."
@@ -299,7 +291,7 @@ def settings_lines(plan: Answer) -> list[str]:
         remarks = [f"fixed by {setting.pinned_by}"] if setting.pinned_by else []
         if setting.setting in was:
             remarks.append(f"was {was[setting.setting]}")
-        rows.append((setting.key, setting.value, _WHEN[setting.applies], "; ".join(remarks)))
+        rows.append((setting.key, setting.value, setting.applies, "; ".join(remarks)))
     return aligned(rows)
 
 

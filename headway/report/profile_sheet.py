@@ -78,9 +78,7 @@ def profile_headline(profile: JobProfile | ApplicationProfile) -> str:
 
 def application_sheet(profile: ApplicationProfile) -> Sheet:
     """A batch or DStreams application's profile: its stages and their times."""
-    longest = sorted(
-        profile.stages, key=lambda stage: stage.task_time.mean_s * stage.tasks.num_tasks
-    )
+    longest = sorted(profile.stages, key=lambda stage: stage.task_mean_s * stage.num_tasks)
     return Sheet(
         about=f"Headway profile of a {profile.kind} application",
         headline=profile_headline(profile),
@@ -97,10 +95,10 @@ def application_sheet(profile: ApplicationProfile) -> Sheet:
                 rows=tuple(
                     (
                         stage.called,
-                        f"{stage.tasks.num_tasks:,}",
-                        format_duration(stage.task_time.mean_s),
-                        format_duration(stage.task_time.max_s),
-                        format_duration(stage.task_time.mean_s * stage.tasks.num_tasks),
+                        f"{stage.num_tasks:,}",
+                        format_duration(stage.task_mean_s),
+                        format_duration(stage.task_max_s),
+                        format_duration(stage.task_mean_s * stage.num_tasks),
                     )
                     for stage in reversed(longest)
                 ),

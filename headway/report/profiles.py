@@ -217,8 +217,8 @@ def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
         if stage.task_time_s > 0.0:
             yield (
                 f"  {printable(stage.called)}: {percent(stage.task_time_s / total_s)} of all task "
-                f"time, {counted(stage.tasks.num_finished, 'task')} of "
-                f"{format_duration(stage.task_time.mean_s)}"
+                f"time, {counted(stage.num_finished, 'task')} of "
+                f"{format_duration(stage.task_mean_s)}"
             )
 
 

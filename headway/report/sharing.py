@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from headway.assumptions.sharing import UNEVEN_DEAL_RATIO
-from headway.domain.sharing import SharingGain, SharingWay, WindowsHow
+from headway.domain.sharing import SharingGain, SharingWay
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
 from headway.units import counted, format_duration, format_rate, spark_trigger_text
@@ -43,7 +43,7 @@ def sharing_json(gain: SharingGain) -> dict[str, object]:
 
 def sharing_sheet(gain: SharingGain) -> Sheet:
     """The answer, the table, why, what to do."""
-    has_code = gain.paying and (gain.queries or gain.best.how is not WindowsHow.DIRECT)
+    has_code = gain.paying and (gain.queries or gain.best.how != "direct")
     own_names = "put your own names for TIME, KEY and the aggregates:"
     return Sheet(
         about="Headway verdict on shared windows",
@@ -76,13 +76,13 @@ def _headline(gain: SharingGain) -> str:
     workload = f"{gain.windows} at {format_rate(gain.rate_per_s)}"
     if gain.queries:
         return _headline_of_several(gain, workload)
-    if best.how is WindowsHow.DIRECT:
+    if best.how == "direct":
         if gain.paying:
             return f"{workload}: sharing saves little; windows counted directly are as good"
         return f"{workload}: sharing does not pay; keep counting directly"
     sure = "" if best.saved_low_s > 0 else ", not certain"
     return (
-        f"{workload}: {best.how.value}, trigger {format_duration(best.trigger_s)}: utilisation "
+        f"{workload}: {best.how}, trigger {format_duration(best.trigger_s)}: utilisation "
         f"{best.utilization_ratio:.0%} instead of {direct.utilization_ratio:.0%}{sure}"
     )
 
@@ -93,7 +93,7 @@ def _headline_of_several(gain: SharingGain, workload: str) -> str:
         return f"{workload}: sharing does not pay; utilisation {apart}"
     best = gain.best
     return (
-        f"{workload}: {best.how.value} for all, trigger {format_duration(best.trigger_s)}: "
+        f"{workload}: {best.how} for all, trigger {format_duration(best.trigger_s)}: "
         f"utilisation {best.utilization_ratio:.0%} instead of {apart}"
     )
 
@@ -109,10 +109,10 @@ def _queries(gain: SharingGain) -> Iterator[str]:
 
 def _row(way: SharingWay) -> tuple[str, ...]:
     saved = ("", "", "")
-    if way.how is not WindowsHow.DIRECT:
+    if way.how != "direct":
         saved = (_signed(way.saved_s), _signed(way.saved_low_s), _signed(way.saved_high_s))
     return (
-        way.how.value,
+        way.how,
         format_duration(way.batch_mean_s),
         *saved,
         format_duration(way.batch_p99_s),
@@ -152,7 +152,7 @@ def _break_even(gain: SharingGain) -> Iterator[str]:
 def _work(gain: SharingGain) -> Iterator[str]:
     """The paper's modes, and the effect of moving keys."""
     work = ", ".join(
-        f"{mode} {format_duration(seconds)}" for mode, seconds in gain.modes.work_s.items()
+        f"{mode} {format_duration(seconds)}" for mode, seconds in gain.work_by_mode_s.items()
     )
     longest = format_duration(gain.windows.longest_ms / 1000)
     yield f"copies, merges and state per {longest}: {work}"
@@ -165,7 +165,7 @@ def _work(gain: SharingGain) -> Iterator[str]:
 
 def _code(gain: SharingGain) -> Iterator[str]:
     best = gain.best
-    trigger, is_log = spark_trigger_text(best.trigger_s), best.how is WindowsHow.LOG
+    trigger, is_log = spark_trigger_text(best.trigger_s), best.how == "log"
     yield "log = headway.window_log(" if is_log else "counted = headway.shared_windows("
     yield '    df, time="TIME", key=["KEY"],'
     yield '    aggregates={"n": "count(*)"},'
@@ -188,8 +188,8 @@ def _code(gain: SharingGain) -> Iterator[str]:
         yield f'    trigger={{"processingTime": "{trigger}"}},'
         yield ")"
         return
-    fused = ', checkpoint="CHECKPOINT"' if best.how is WindowsHow.FUSED else ""
-    yield f'    how="{best.how.value}"{fused},'
+    fused = ', checkpoint="CHECKPOINT"' if best.how == "fused" else ""
+    yield f'    how="{best.how}"{fused},'
     yield ")"
     if gain.queries:
         yield "# each query takes its windows by window.end - window.start"

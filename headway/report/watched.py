@@ -10,7 +10,7 @@ from headway.domain import Configuration, Interval, LatencyDistribution
 from headway.domain.live import Expectation, Proposal
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.domain.tuner import ChangeOutcome, ExplainedChange
-from headway.domain.watched import Look, SeenDrift, Standing, WatchedChange
+from headway.domain.watched import Look, SeenDrift, WatchedChange
 from headway.formats.as_json import prediction_json
 from headway.formats.codec import EXACT, data_of
 from headway.formats.open_metrics import Labels, Metric, prometheus_text
@@ -18,12 +18,12 @@ from headway.report.wording import brief_setting_text, percent
 from headway.units import counted, format_duration, format_rate
 
 _WORDS = {
-    Standing.HELD: "the target is met",
-    Standing.LEARNING: "too few batches yet",
-    Standing.LATE: "more rows were late than the target allows",
-    Standing.DRIFTED: "batches no longer cost what the profile says",
-    Standing.SILENT: "a batch runs for longer than it should",
-    Standing.OUT_OF_BOUNDS: "no setting within bounds meets the target",
+    "held": "the target is met",
+    "learning": "too few batches yet",
+    "late": "more rows were late than the target allows",
+    "drifted": "batches no longer cost what the profile says",
+    "silent": "a batch runs for longer than it should",
+    "out_of_bounds": "no setting within bounds meets the target",
 }
 _UNKNOWN = "-"
 
@@ -140,7 +140,7 @@ def look_json(look: Look) -> dict[str, object]:
     return {
         "query": look.query,
         "target": str(look.target),
-        "standing": look.standing.value,
+        "standing": look.standing,
         "at_s": look.at_s,
         "num_batches": look.num_batches,
         "seen_s": look.seen_s,

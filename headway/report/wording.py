@@ -10,7 +10,6 @@ from headway.digits import format_money
 from headway.domain import (
     NOT_QUOTED,
     Answer,
-    Applies,
     Change,
     Configuration,
     Finding,
@@ -23,6 +22,7 @@ from headway.domain import (
     StreamAnswer,
     Verdict,
 )
+from headway.domain.finding import CAUTIONS, OF_GROWTH
 from headway.domain.sheet import Section
 from headway.domain.target import targets_text
 from headway.report.frontier import failing_promises
@@ -42,14 +42,14 @@ MOST_NOTES = 1
 PRINTED_FROM = 0.005
 """Share of a time from which one of its parts is shown."""
 APPLIES = {
-    Applies.RESTART: "when the query restarts",
-    Applies.NEW_APPLICATION: "when the application is submitted again",
-    Applies.NEW_CHECKPOINT: "only with a new checkpoint; an existing one keeps its value",
+    "restart": "when the query restarts",
+    "new application": "when the application is submitted again",
+    "new checkpoint": "only with a new checkpoint; an existing one keeps its value",
 }
 _WHEN = {
-    Applies.RESTART: "at a restart",
-    Applies.NEW_APPLICATION: "with a new application",
-    Applies.NEW_CHECKPOINT: "only with a new checkpoint",
+    "restart": "at a restart",
+    "new application": "with a new application",
+    "new checkpoint": "only with a new checkpoint",
 }
 _AS_FAST_AS_POSSIBLE = {"0 seconds": "0 seconds (as fast as possible)"}
 METRIC_NAMES = {
@@ -187,7 +187,7 @@ def stability_text(prediction: Prediction) -> str:
 
     Before that, that batches grow, if they do.
     """
-    growth = all_words(finding for finding in prediction.findings if finding.code.is_growth)
+    growth = all_words(finding for finding in prediction.findings if finding.code in OF_GROWTH)
     return " ".join([*map(as_sentence, growth), _stability(prediction)])
 
 
@@ -245,7 +245,7 @@ def prediction_notes(prediction: Prediction) -> tuple[str, ...]:
     findings = [
         finding
         for finding in prediction.findings
-        if not (finding.code in stability_codes or finding.code.is_growth)
+        if not (finding.code in stability_codes or finding.code in OF_GROWTH)
     ]
     return tuple(dict.fromkeys(all_words(findings)))
 
@@ -284,7 +284,7 @@ def headline(plan: StreamAnswer) -> str:
 
 def cautions(plan: StreamAnswer) -> tuple[str, ...]:
     """Cautions that a reader of the headline must know, in words."""
-    return all_words(finding for finding in plan.findings if finding.code.is_caution)
+    return all_words(finding for finding in plan.findings if finding.code in CAUTIONS)
 
 
 def promise_text(plan: Plan) -> str:
@@ -312,7 +312,7 @@ def notes(plan: StreamAnswer) -> tuple[str, ...]:
     plan_notes = all_words(
         finding
         for finding in plan.findings
-        if not (finding.code.is_caution or finding.code.is_growth)
+        if not (finding.code in CAUTIONS or finding.code in OF_GROWTH)
     )
     return tuple(dict.fromkeys((*plan_notes, *prediction_notes(plan.prediction))))
 

@@ -55,12 +55,12 @@ class Knob:
     label: str
     key: str
     unit: str
-    applies: Applies = Applies.NEW_APPLICATION
-    applies_with_state: Applies = Applies.NEW_APPLICATION
+    applies: Applies = "new application"
+    applies_with_state: Applies = "new application"
     pinned_before_version: str | None = None
 
 
-_AT_RESTART = (Applies.RESTART, Applies.RESTART)
+_AT_RESTART: tuple[Applies, Applies] = ("restart", "restart")
 _TABLE = (
     Knob("executors", "executors", "spark.executor.instances", "executors"),
     Knob("cores_per_executor", "cores per executor", "spark.executor.cores", "cores"),
@@ -71,9 +71,9 @@ _TABLE = (
         "shuffle partitions",
         "spark.sql.shuffle.partitions",
         "tasks",
-        applies=Applies.RESTART,
+        applies="restart",
         # The offset log keeps the number and a restart takes it from there, without a word.
-        applies_with_state=Applies.NEW_CHECKPOINT,
+        applies_with_state="new checkpoint",
         pinned_before_version="4.1",
     ),
     Knob("trigger_s", "trigger", "trigger", "seconds", *_AT_RESTART),
@@ -114,15 +114,15 @@ COALESCE_KEY = "spark.sql.adaptive.coalescePartitions.enabled"
 STATELESS_ADAPTIVE_KEY = "spark.sql.adaptive.streaming.stateless.enabled"
 
 
-def _of_switch(label: str, key: str, with_state: Applies = Applies.RESTART) -> Knob:
+def _of_switch(label: str, key: str, with_state: Applies = "restart") -> Knob:
     """A switch of Spark, which a query reads when it starts."""
-    return Knob(key, label, key, "flag", Applies.RESTART, with_state)
+    return Knob(key, label, key, "flag", "restart", with_state)
 
 
 _SWITCHES = (
     _of_switch("asynchronous progress tracking", ASYNC_PROGRESS_KEY),
     # A checkpoint keeps the kind of its state store.
-    _of_switch("state store", PROVIDER_KEY, Applies.NEW_CHECKPOINT),
+    _of_switch("state store", PROVIDER_KEY, "new checkpoint"),
     _of_switch("changelog checkpointing", CHANGELOG_KEY),
     _of_switch("file manager of the checkpoint", FILE_MANAGER_KEY),
     _of_switch("checksums of checkpoint files", CHECKSUMS_KEY),
@@ -188,7 +188,7 @@ def applies_when(knob: Knob, *, stateful: bool, spark_version: str) -> Applies:
     if knob.pinned_before_version is not None and _release(spark_version) < _release(
         knob.pinned_before_version
     ):
-        return Applies.NEW_CHECKPOINT
+        return "new checkpoint"
     return knob.applies
 
 

@@ -25,10 +25,8 @@ from headway.domain import (
     JobProfile,
     QueryShape,
     RowsLaw,
-    Separation,
     StageProfile,
     StatedRange,
-    TasksRule,
 )
 from headway.spec.forms.quantities import Quantity
 from headway.spec.kinds.jobs import DeclaredBatch, DeclaredStream
@@ -107,13 +105,13 @@ def _stages(declared: DeclaredStream) -> tuple[StageProfile, ...]:
     source_stage = StageProfile(
         name="source",
         level=0,
-        tasks_rule=TasksRule.SOURCE,
+        tasks_rule="source",
         num_source_tasks=declared.source_partitions,
         rows=RowsLaw(scale=1.0, exponent=1.0),
         task_fixed_s=declared.task_fixed_s.mid,
         task_per_row_s=declared.task_per_row_s.mid,
         task_noise_ratio=DECLARED_TASK_NOISE_RATIO.value,
-        separation=Separation.PARTS,
+        separation="parts",
     )
     if declared.shuffle_task_per_row_s is None:
         return (source_stage,)
@@ -121,7 +119,7 @@ def _stages(declared: DeclaredStream) -> tuple[StageProfile, ...]:
         source_stage,
         name="shuffle",
         level=1,
-        tasks_rule=TasksRule.SHUFFLE,
+        tasks_rule="shuffle",
         num_source_tasks=None,
         rows=RowsLaw(scale=declared.shuffle_ratio, exponent=1.0),
         task_per_row_s=declared.shuffle_task_per_row_s.mid,

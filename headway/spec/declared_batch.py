@@ -18,15 +18,6 @@ from headway.domain import (
     RecordedStage,
     Share,
 )
-from headway.domain.application_profile import (
-    RunShares,
-    StageMemory,
-    StageRows,
-    StageVolume,
-    TaskCounts,
-    TaskTimes,
-    WallClock,
-)
 from headway.domain.configuration import task_slots
 from headway.models.stages.dag import StageDag, run_time
 from headway.models.stages.pooling import JobStage
@@ -114,18 +105,22 @@ def _stage(stage_index: int, num_tasks: int, task_s: float, duration_s: float) -
         id=stage_index,
         job=0,
         parents=(stage_index - 1,) if stage_index else (),
-        tasks=TaskCounts(num_tasks=num_tasks, num_finished=num_tasks, num_failed=0, num_attempts=1),
-        task_time=TaskTimes(
-            mean_s=task_s,
-            sd_s=DECLARED_BATCH_JOB_TASK_CV.value * task_s,
-            max_s=2.0 * task_s,
-            fixed_s=0.0,
-        ),
-        wall_clock=WallClock(
-            submitted_s=stage_index * duration_s, completed_s=(stage_index + 1) * duration_s
-        ),
-        rows=StageRows(read=0, written=0),
-        volume=StageVolume(input_bytes=0, shuffle_read_bytes=0, shuffle_write_bytes=0),
-        memory=StageMemory(peak_task_bytes=0, spilled_bytes=0),
-        run_time=RunShares(gc_ratio=0.0),
+        num_tasks=num_tasks,
+        num_finished=num_tasks,
+        num_failed=0,
+        num_attempts=1,
+        task_mean_s=task_s,
+        task_sd_s=DECLARED_BATCH_JOB_TASK_CV.value * task_s,
+        task_max_s=2.0 * task_s,
+        task_fixed_s=0.0,
+        submitted_s=stage_index * duration_s,
+        completed_s=(stage_index + 1) * duration_s,
+        rows_read=0,
+        rows_written=0,
+        input_bytes=0,
+        shuffle_read_bytes=0,
+        shuffle_write_bytes=0,
+        peak_task_bytes=0,
+        spilled_bytes=0,
+        gc_ratio=0.0,
     )

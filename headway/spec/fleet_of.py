@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +13,8 @@ from headway.errors import InputError
 from headway.fleet.nouns import Fleet, Mask, Offer, Quota, Supply, Whole
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry, QuotaEntry
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
-from headway.spec.parts import built_in_catalog, executors_that_fit
-from headway.spec.spec_file import load_spec, load_spec_of
+from headway.spec.parts import catalog_at, executors_that_fit
+from headway.spec.spec_file import load_spec
 from headway.units import HOURS_PER_DAY, counted, spark_memory_text
 
 if TYPE_CHECKING:
@@ -42,9 +41,7 @@ class JobNeeds:
 
 def catalog_of(plan: CapacityPlan) -> NodeCatalog:
     """The catalogue of a capacity plan."""
-    if isinstance(plan.catalog, Path):
-        return load_spec_of(plan.catalog, NodeCatalog)
-    return plan.catalog or built_in_catalog()
+    return plan.catalog if isinstance(plan.catalog, NodeCatalog) else catalog_at(plan.catalog)
 
 
 def fleet_members(

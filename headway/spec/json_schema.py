@@ -39,7 +39,14 @@ def json_schema() -> JsonSchema:
             "spec": {"type": "object"},
         },
         "additionalProperties": False,
-        "allOf": [_if_kind(kind) for kind in KINDS],
+        # A kind is called as its noun is.
+        "allOf": [
+            {
+                "if": {"properties": {"kind": {"const": kind}}},
+                "then": {"properties": {"spec": {"$ref": f"#/$defs/{kind}"}}},
+            }
+            for kind in KINDS
+        ],
         "$defs": {noun.__name__: _object_schema(noun) for noun in nouns},
     }
 
@@ -54,14 +61,6 @@ def file_nouns() -> list[type[Any]]:
             nouns.append(noun)
             waiting += [inner for entry in entries_of(noun) for inner in _nouns_in(entry.kind)]
     return nouns
-
-
-def _if_kind(kind: str) -> JsonSchema:
-    # A kind is called as its noun is.
-    return {
-        "if": {"properties": {"kind": {"const": kind}}},
-        "then": {"properties": {"spec": {"$ref": f"#/$defs/{kind}"}}},
-    }
 
 
 def _object_schema(noun: type[Any]) -> JsonSchema:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.domain import Deadline, NodeType
 from headway.domain.backlog import ending_job
+from headway.domain.node_type import Platform
 from headway.domain.writes import CheckpointStore, StorePrice
 from headway.errors import InputError
 from headway.formats.profile_file import load_any_profile, load_profile
@@ -158,7 +159,7 @@ def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> S
 
     None if only the latter has the store, in another currency.
 
-    >>> store_price(CheckpointStore.DISK).price_per_write
+    >>> store_price("disk").price_per_write
     0.0
     """
     for known_catalog in (catalog or built_in_catalog(), built_in_catalog()):
@@ -221,6 +222,24 @@ def _left_of(cluster: Cluster) -> tuple[int, int]:
     return cores, memory_bytes
 
 
+def node_type_named(name: str, catalog: str | Path | None, platform: Platform) -> NodeType:
+    """A node type of a catalogue, by default of Headway's own, without what the platform keeps."""
+    node_catalog = catalog_at(catalog)
+    nodes = {node.name: node for node in node_catalog.nodes}
+    if name in nodes:
+        return catalogued_type(nodes[name], platform, node_catalog)
+    where = "Headway's catalogue" if catalog is None else str(catalog)
+    close_names = get_close_matches(name, nodes, n=1)
+    figures = f"describe it, e.g. {name}:cores=4,memory=14g,price=0.192"
+    hint = f"did you mean {close_names[0]!r}?" if close_names else figures
+    raise InputError(f"node type {name!r} is not in {where}; {hint}")
+
+
+def catalog_at(path: str | Path | None) -> NodeCatalog:
+    """The catalogue of a file, by default the one that comes with Headway."""
+    return built_in_catalog() if path is None else load_spec_of(Path(path), NodeCatalog)
+
+
 @cache
 def built_in_catalog() -> NodeCatalog:
     """The catalogue that comes with Headway: a dated sample of three clouds and on-premises."""
@@ -252,7 +271,6 @@ def executors_that_fit(
 
 def container_memory_bytes(heap_bytes: int) -> int:
     """Memory of an executor's container: its heap and what Spark adds to it, a tenth at least."""
-
     return heap_bytes + max(heap_bytes // 10, parse_size_bytes("384m"))
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 from headway.errors import InputError
 from headway.formats.own_files import read_text
-from headway.formats.yaml_document import Document, Fault, Plain, Route, parse_document, shown
-from headway.spec.forms import FAULTY, Reader, Where, entry, place
+from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route, parse_document, shown
+from headway.spec.forms import FAULTY, Reader, entry, place
 from headway.spec.forms.entries import Kind
 from headway.spec.forms.kinds import Choice, ListOf, MapOf, Nested, Text
 from headway.spec.forms.quantities import NAME
@@ -50,12 +50,12 @@ class SpecFile:
     spec: Any
     documents: Sequence[Document]
 
-    def place(self, *route: str | int) -> Where:
+    def place(self, *route: str | int) -> Mark:
         """Position of a value in the file; for a missing one, that of what is around it."""
         return place(self.documents, ("spec", *route))
 
     @property
-    def place_of_kind(self) -> Where:
+    def place_of_kind(self) -> Mark:
         """Position of its kind."""
         return place(self.documents, ("kind",))
 
@@ -111,8 +111,7 @@ def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) 
     root = _with_includes(parse_document(text, name=name), folder, documents, (name,))
     reader = Reader(documents, folder, needs_files=needs_files)
     for document in documents:
-        for fault in document.faults:
-            reader.faults.append((Where(document.name, fault.mark), fault))
+        reader.faults += document.faults
     envelope = _read_envelope(reader, root)
     reader.raise_faults()
     kind, metadata, spec = envelope
@@ -153,8 +152,8 @@ def _with_includes(
     documents.append(document)
     root = document.root
     if not isinstance(root, dict):
-        fault = Fault(document.value_mark(()), (), f"got {shown(root)}; expected {_EXPECTED}")
-        raise InputError(fault.text(document.name))
+        mark = document.value_mark(())
+        raise InputError(str(Fault(mark, (), f"got {shown(root)}; expected {_EXPECTED}")))
     for route, included in _included(root.get("include")):
         path = folder / included
         try:
@@ -166,7 +165,7 @@ def _with_includes(
             text = read_text(path, expected="a YAML file to include")
         except (InputError, OSError, ValueError) as error:
             fault = Fault(document.value_mark(route), route, str(error))
-            raise InputError(fault.text(document.name)) from None
+            raise InputError(str(fault)) from None
         included_root = _with_includes(
             parse_document(text, name=str(path)), path.parent, documents, (*trail, resolved)
         )

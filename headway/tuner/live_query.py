@@ -107,10 +107,10 @@ class LiveQuery:
         None if no batch has been planned since the last one ended, or if that is unknown.
         """
         running = self.feed.running_batch() if self._counts_positions else None
-        if running is None or running.started_s <= self._looks[-1][0]:
+        if running is None or running[0] <= self._looks[-1][0]:
             return None
-        arrived_rows = running.available_rows - self._base_rows
-        return running.started_s, max(arrived_rows, self._looks[-1][1])
+        started_s, available_rows = running
+        return started_s, max(available_rows - self._base_rows, self._looks[-1][1])
 
     def _forget(self) -> None:
         """What is known of a query that has ended says nothing about its successor's rows."""

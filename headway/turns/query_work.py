@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headway.domain import JobProfile, ScheduledQuery
-from headway.domain.driver import PlannedDriver
+from headway.domain.plan_parts import PlannedDriver
 from headway.errors import InputError
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.driver_load import driver_work, planned_driver

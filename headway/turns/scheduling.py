@@ -18,7 +18,7 @@ from headway.assumptions.turns import (
     WINDOWS_SIMULATED,
 )
 from headway.domain import Policy
-from headway.domain.driver import PlannedDriver
+from headway.domain.plan_parts import PlannedDriver
 from headway.domain.result import Result
 from headway.models.scheduling.stagger import num_at_once, stagger_offsets_s
 from headway.models.simulation.batch_parts import QueryWork

@@ -11,7 +11,7 @@ import pytest
 
 import headway
 from headway.cli.main import run
-from headway.domain import RowsLaw, TasksRule
+from headway.domain import RowsLaw
 from tests.factories import a_profile
 
 
@@ -22,7 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     profile = a_profile()
     stages = tuple(
         replace(one, task_per_row_s=1e-4, rows=RowsLaw(scale=1.0, exponent=1.0))
-        if one.tasks_rule is TasksRule.SHUFFLE
+        if one.tasks_rule == "shuffle"
         else one
         for one in profile.stages
     )

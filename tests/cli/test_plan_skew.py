@@ -10,7 +10,7 @@ import pytest
 
 import headway
 from headway.cli.main import run
-from headway.domain import RowsLaw, TasksRule
+from headway.domain import RowsLaw
 from headway.errors import InputError
 from headway.formats.from_json import load_plan
 from tests.factories import a_profile
@@ -27,13 +27,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     job = replace(profile, shape=shape)
     headway.save_profile(job, "job.profile.yaml")
     stages = tuple(
-        replace(one, hot_share_ratio=0.4) if one.tasks_rule is TasksRule.SHUFFLE else one
+        replace(one, hot_share_ratio=0.4) if one.tasks_rule == "shuffle" else one
         for one in job.stages
     )
     headway.save_profile(replace(job, stages=stages), "hot.profile.yaml")
     slow = tuple(
         replace(one, rows=RowsLaw(scale=1.0, exponent=1.0), task_per_row_s=5e-4)
-        if one.tasks_rule is TasksRule.SHUFFLE
+        if one.tasks_rule == "shuffle"
         else one
         for one in job.stages
     )

@@ -17,7 +17,7 @@ from headway.domain import (
     ObservedSetting,
     StateProfile,
 )
-from headway.domain.sharing import QueryWindows, WindowsHow
+from headway.domain.sharing import QueryWindows
 from headway.errors import InputError
 from tests.factories import a_profile
 from tests.planner.jobs import SLIDING, windowed
@@ -84,8 +84,8 @@ def test_a_query_without_windows_tells_nothing(tmp_path: Path) -> None:
 def test_more_rows_and_more_keys_make_sharing_pay_more() -> None:
     gains = [headway.windows(job(), rate=rate) for rate in (2e4, 5e4, 1e5)]
     panes, log = (
-        [way.saved_s for gain in gains for way in gain.ways if way.how is how]
-        for how in (WindowsHow.PANES, WindowsHow.LOG)
+        [way.saved_s for gain in gains for way in gain.ways if way.how == how]
+        for how in ("panes", "log")
     )
     assert panes == sorted(panes)
     assert log == sorted(log)
@@ -121,10 +121,10 @@ def test_the_modes_of_the_paper_and_the_deal_of_partitions_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gain = headway.windows(job())
-    unshared, in_place, split = gain.modes.work_s.values()
+    unshared, in_place, split = gain.work_by_mode_s.values()
     assert in_place < split < unshared
-    assert gain.modes.break_even_windows_ratio < gain.windows.num_copies
-    pauses_s = list(gain.modes.pause_s.values())
+    assert gain.break_even_windows_ratio < gain.windows.num_copies
+    pauses_s = list(gain.pause_by_mode_s.values())
     assert pauses_s[0] == pauses_s[1] > pauses_s[2] == 0.0
     assert gain.busiest_ratio == pytest.approx(1.0)
     made = job()
@@ -237,7 +237,7 @@ def test_queries_that_cannot_be_shared_are_refused_with_their_place(
 
 def test_the_code_of_several_queries_on_a_log_adds_each_as_a_reader() -> None:
     gain = headway.windows(job(), ["1m every 5s", "10s"])
-    log = next(way for way in gain.ways if way.how is WindowsHow.LOG)
+    log = next(way for way in gain.ways if way.how == "log")
     several = replace(
         gain,
         best=replace(log, is_stable=True, utilization_ratio=0.1),
@@ -260,7 +260,7 @@ def test_update_mode_knows_the_log_alone() -> None:
     made = job()
     update = replace(made, shape=replace(made.shape, output_mode="update"))
     gain = headway.windows(update)
-    assert [way.how for way in gain.ways] == [WindowsHow.DIRECT, WindowsHow.LOG]
+    assert [way.how for way in gain.ways] == ["direct", "log"]
     assert gain.is_update
     append = headway.windows(made)
     # All windows that a batch touches are made anew in each, not only those that end.

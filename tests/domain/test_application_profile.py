@@ -18,14 +18,7 @@ from headway.domain.application_profile import (
     MOST_STAGES,
     DStreamsProfile,
     OtherStages,
-    RunShares,
     Spread,
-    StageMemory,
-    StageRows,
-    StageVolume,
-    TaskCounts,
-    TaskTimes,
-    WallClock,
 )
 
 
@@ -35,13 +28,27 @@ def a_recorded_stage(**changes: Any) -> RecordedStage:
         RecordedStage(
             id=0,
             job=0,
-            tasks=TaskCounts(num_tasks=10, num_finished=10, num_failed=0, num_attempts=1),
-            task_time=TaskTimes(mean_s=2.0, sd_s=0.5, max_s=3.5, fixed_s=0.05),
-            wall_clock=WallClock(submitted_s=4.0, completed_s=9.5),
-            rows=StageRows(read=1000, written=250, largest_task_ratio=1.5),
-            volume=StageVolume(input_bytes=80_000, shuffle_read_bytes=0, shuffle_write_bytes=9_000),
-            memory=StageMemory(peak_task_bytes=4_000_000, spilled_bytes=0),
-            run_time=RunShares(gc_ratio=0.02, cpu_ratio=0.9, python_ratio=0.25),
+            num_tasks=10,
+            num_finished=10,
+            num_failed=0,
+            num_attempts=1,
+            task_mean_s=2.0,
+            task_sd_s=0.5,
+            task_max_s=3.5,
+            task_fixed_s=0.05,
+            submitted_s=4.0,
+            completed_s=9.5,
+            rows_read=1000,
+            rows_written=250,
+            largest_task_ratio=1.5,
+            input_bytes=80_000,
+            shuffle_read_bytes=0,
+            shuffle_write_bytes=9_000,
+            peak_task_bytes=4_000_000,
+            spilled_bytes=0,
+            gc_ratio=0.02,
+            cpu_ratio=0.9,
+            python_ratio=0.25,
         ),
         **changes,
     )
@@ -66,9 +73,15 @@ def a_batch_application(**changes: Any) -> ApplicationProfile:
                 a_recorded_stage(
                     id=2,
                     parents=(0,),
-                    task_time=TaskTimes(mean_s=0.5, max_s=0.5, fixed_s=0.05),
-                    rows=StageRows(read=0, written=0),
-                    run_time=RunShares(gc_ratio=0.0),
+                    task_mean_s=0.5,
+                    task_sd_s=None,
+                    task_max_s=0.5,
+                    rows_read=0,
+                    rows_written=0,
+                    largest_task_ratio=None,
+                    gc_ratio=0.0,
+                    cpu_ratio=None,
+                    python_ratio=None,
                 ),
             ),
             other_stages=OtherStages(num_stages=1, num_tasks=3, task_time_s=0.25),
@@ -122,8 +135,7 @@ def test_slots_are_whole_tasks_per_executor() -> None:
 
 
 def test_task_time_counts_what_finished() -> None:
-    counts = TaskCounts(num_tasks=10, num_finished=7, num_failed=2, num_attempts=1)
-    assert a_recorded_stage(tasks=counts).task_time_s == pytest.approx(14.0)
+    assert a_recorded_stage(num_finished=7, num_failed=2).task_time_s == pytest.approx(14.0)
 
 
 @pytest.mark.parametrize(
@@ -156,13 +168,13 @@ def test_what_makes_no_application_is_refused(changes: dict[str, Any], expected:
             "cores_per_executor is 0",
         ),
         (lambda: Cluster(executors=1, executors_mean=1.0, task_cpus=0), "task_cpus is 0"),
-        (lambda: WallClock(submitted_s=2.0, completed_s=1.0), "completed_s is 1.0; expected 2.0"),
-        (lambda: WallClock(submitted_s=-1.0, completed_s=1.0), "submitted_s is -1.0"),
-        (lambda: TaskTimes(mean_s=-1.0, max_s=1.0, fixed_s=0.0), "mean_s is -1.0"),
         (
-            lambda: TaskCounts(num_tasks=1, num_finished=0, num_failed=0, num_attempts=1),
-            "num_finished is 0",
+            lambda: a_recorded_stage(submitted_s=2.0, completed_s=1.0),
+            "completed_s is 1.0; expected 2.0",
         ),
+        (lambda: a_recorded_stage(submitted_s=-1.0), "submitted_s is -1.0"),
+        (lambda: a_recorded_stage(task_mean_s=-1.0), "mean_s is -1.0"),
+        (lambda: a_recorded_stage(num_finished=0), "num_finished is 0"),
         (
             lambda: some_dstreams(batch_interval_s=0.0),
             "batch_interval_s is 0.0",

@@ -12,13 +12,10 @@ import click
 import pytest
 
 import headway
-from headway.api.capacity import CapacityOptions
-from headway.api.ordered import OrderedOptions
 from headway.api.plan import PlanOptions
-from headway.api.predict import PredictOptions
-from headway.api.profile import LogsOptions, ProfileOptions
+from headway.api.predict import PredictOptions, RunOptions
+from headway.api.profile import LogsOptions
 from headway.api.simulate import SimulateOptions
-from headway.api.windows import WindowsOptions
 from headway.cli import backtest as backtest_command
 from headway.cli import capacity as capacity_command
 from headway.cli import check as check_command
@@ -88,17 +85,17 @@ QUESTIONS = {
     "windows": Declared(
         question=WindowsQuestion,
         call=headway.windows,
-        types=WindowsOptions,
+        types=RunOptions,
         command=windows_command.command,
-        explicit={"windows"},
+        explicit={"windows", "queries", "num_keys"},
         outputs={"profile", "plan", "as_json"},
     ),
     "ordered_plan": Declared(
         question=OrderedQuestion,
         call=headway.ordered_plan,
-        types=OrderedOptions,
+        types=RunOptions,
         command=ordered_command.command,
-        explicit={"keys"},
+        explicit={"keys", "stage", "key_type", "total_rows"},
     ),
     "simulate": Declared(
         question=SimulateQuestion,
@@ -121,17 +118,19 @@ QUESTIONS = {
     "capacity": Declared(
         question=CapacityQuestion,
         call=headway.capacity,
-        types=CapacityOptions,
+        types=object,
         command=capacity_command.command,
         own={"path", "tell"},
+        explicit={"growth", "by"},
         outputs={"fleet", "as_json"},
     ),
     "profile": Declared(
         question=ProfileQuestion,
         call=headway.profile,
-        types=ProfileOptions,
+        types=LogsOptions,
         command=profile_command.command,
         own={"sources"},
+        explicit={"queries", "trigger"},
         outputs={
             *("sources", "output", "check", "advise", "rate", "targets", "tables", "as_json"),
         },
@@ -146,9 +145,10 @@ QUESTIONS = {
     "backtest": Declared(
         question=ProfileQuestion,
         call=headway.backtest,
-        types=ProfileOptions,
+        types=LogsOptions,
         command=backtest_command.command,
         own={"sources"},
+        explicit={"queries", "trigger"},
         described_by=headway.profile,
         outputs={"sources", "max_error", "as_json"},
     ),
@@ -172,7 +172,7 @@ def test_call_command_and_types_have_the_declared_arguments(name: str) -> None:
     arguments = arguments_of(declared.question)
     names = {argument.name for argument in arguments}
     assert set(inspect.signature(declared.call).parameters) == declared.own | names
-    assert set(declared.types.__annotations__) == names - declared.explicit
+    assert set(inspect.get_annotations(declared.types)) == names - declared.explicit
     if declared.command is not None:
         with_option = {argument.name for argument in arguments if argument.option}
         assert {param.name for param in declared.command.params} - declared.outputs == with_option

@@ -6,9 +6,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 import yaml
@@ -26,7 +27,6 @@ from headway.domain import (
     QueryShape,
     RowsLaw,
 )
-from headway.domain.application_profile import StageRows, TaskTimes, WallClock
 from headway.errors import InputError
 from headway.formats.codec import noun_or_faults, plain_data
 from headway.formats.profile_file import dump_profile, load_any_profile, load_profile, save_profile
@@ -383,19 +383,74 @@ def _verdict(document: Document, noun: type[JobProfile | ApplicationProfile]) ->
 
 
 def _of_pydantic(root: Plain, noun: type[JobProfile | ApplicationProfile]) -> object:
+    text = json.dumps(_by_field(root, noun))
     try:
-        return [TypeAdapter(noun).validate_json(json.dumps(root), strict=True, extra="forbid")]
+        return [TypeAdapter(noun).validate_json(text, strict=True, extra="forbid")]
     except ValidationError as error:
-        found = error.errors()
-    strange = {
-        fault["loc"][:-1] for fault in found if fault["type"] == "unexpected_keyword_argument"
-    }
-    return _faulty([(fault["loc"], fault["type"] == "missing") for fault in found], strange)
+        found = [(_route(fault["loc"], noun), fault["type"]) for fault in error.errors()]
+    strange = {route[:-1] for route, kind in found if kind == "unexpected_keyword_argument"}
+    return _faulty([(route, kind == "missing") for route, kind in found], strange)
 
 
 def _faulty(found: Iterable[tuple[Route, bool]], strange: set[Route]) -> list[Route]:
-    routes = {route for route, is_missing in found if not (is_missing and route[:-1] in strange)}
+    routes = {
+        route
+        for route, is_missing in found
+        if not (is_missing and {route[:-1], route[:-2]} & strange)
+    }
     return sorted(routes, key=str)
+
+
+def _by_field(plain: Any, hint: Any) -> Any:
+    """The data of a file by the names of fields, which is how pydantic reads dataclasses.
+
+    A key that leads to no field becomes a name that none has, of the keys before it and a "?".
+    """
+    hint = _without_none(hint)
+    if get_origin(hint) is tuple and isinstance(plain, list):
+        return [_by_field(item, get_args(hint)[0]) for item in plain]
+    if not (is_dataclass(hint) and isinstance(plain, dict)):
+        return plain
+    hints, paths = get_type_hints(hint), _paths(hint)
+    names = {path: name for name, path in paths.items()}
+    groups = {path[0] for path in names if len(path) > 1}
+    data: dict[str, Any] = {}
+    for key, value in plain.items():
+        is_group = key in groups and isinstance(value, dict)
+        parts = {(key, name): part for name, part in value.items()} if is_group else {(key,): value}
+        for path, part in parts.items():
+            name = names.get(path)
+            data[name or "\n".join(path) + "?"] = _by_field(part, hints[name]) if name else part
+    return data
+
+
+def _route(loc: Route, noun: Any) -> Route:
+    """Where in the file a fault is that pydantic found in the data by the names of fields."""
+    route: list[str | int] = []
+    hint = noun
+    for part in loc:
+        hint = _without_none(hint)
+        if is_dataclass(hint):
+            path = _paths(hint).get(str(part))
+            route.extend(path or str(part).removesuffix("?").split("\n"))
+            hint = get_type_hints(hint)[str(part)] if path else Any
+        else:
+            route.append(part)
+            hint = get_args(hint)[0] if get_origin(hint) is tuple else Any
+    return tuple(route)
+
+
+def _paths(noun: Any) -> dict[str, Route]:
+    return {
+        field.name: tuple(field.metadata.get("key", field.name).split("."))
+        for field in fields(noun)
+    }
+
+
+def _without_none(hint: Any) -> Any:
+    if get_origin(hint) in (Union, UnionType):
+        return next(kind for kind in get_args(hint) if kind is not NoneType)
+    return hint
 
 
 @fast
@@ -440,26 +495,15 @@ def applications(draw: st.DrawFn) -> ApplicationProfile:
         replace(
             stage,
             job=draw(st.none() | st.integers(0, 10**6)),
-            task_time=draw(
-                st.builds(
-                    TaskTimes,
-                    mean_s=seconds,
-                    sd_s=st.none() | seconds,
-                    max_s=seconds,
-                    fixed_s=seconds,
-                )
-            ),
-            wall_clock=draw(
-                submitted_s.map(lambda at_s: WallClock(submitted_s=at_s, completed_s=2 * at_s))
-            ),
-            rows=draw(
-                st.builds(
-                    StageRows,
-                    read=st.integers(0, 2**63 - 1),
-                    written=st.integers(0, 2**63 - 1),
-                    largest_task_ratio=st.none() | amounts,
-                )
-            ),
+            task_mean_s=draw(seconds),
+            task_sd_s=draw(st.none() | seconds),
+            task_max_s=draw(seconds),
+            task_fixed_s=draw(seconds),
+            submitted_s=(at_s := draw(submitted_s)),
+            completed_s=2 * at_s,
+            rows_read=draw(st.integers(0, 2**63 - 1)),
+            rows_written=draw(st.integers(0, 2**63 - 1)),
+            largest_task_ratio=draw(st.none() | amounts),
         )
         for stage in base.stages
     )

@@ -108,7 +108,7 @@ def _numbers(value: Any) -> list[tuple[Any, Any]]:
             APPLICATION,
             r"num_tasks: \d+",
             "num_tasks: 0",
-            "stages[0].tasks: num_tasks is 0; expected at least 1",
+            "stages[0]: num_tasks is 0; expected at least 1",
         ),
         (
             JOB,

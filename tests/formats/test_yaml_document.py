@@ -24,9 +24,9 @@ def test_scalars_mean_what_they_look_like() -> None:
 
 def test_every_value_knows_its_place() -> None:
     document = parse_document("a:\n  - b: 1\n    c: [2, 3]\n", name="x")
-    assert document.value_mark(("a", 0, "c", 1)) == Mark(3, 12)
-    assert document.key_mark(("a", 0, "c")) == Mark(3, 5)
-    assert document.value_mark(("a", 0, "missing")) == Mark(2, 5)
+    assert document.value_mark(("a", 0, "c", 1)) == Mark("x", 3, 12)
+    assert document.key_mark(("a", 0, "c")) == Mark("x", 3, 5)
+    assert document.value_mark(("a", 0, "missing")) == Mark("x", 2, 5)
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_what_is_no_yaml_of_ours_is_one_line_with_a_place(text: str, message: st
 @pytest.mark.parametrize("text", ["a: !!python/object:os.system 1", "a: !!int '5'", "a: &x 1"])
 def test_tags_and_anchors_are_faults(text: str) -> None:
     (fault,) = parse_document(text, name="x").faults
-    assert fault.mark == Mark(1, 4)
+    assert fault.mark == Mark("x", 1, 4)
 
 
 def test_the_first_of_two_equal_keys_is_named() -> None:
     (fault,) = parse_document("a: 1\nb:\n  c: 1\n  d: 2\n  c: 3", name="x").faults
-    assert fault.text("x") == "x:5:3: b.c: this key is already in line 3; expected each key once"
+    assert str(fault) == "x:5:3: b.c: this key is already in line 3; expected each key once"

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from headway.domain.ordered import Reordering, ReorderScheme
+from headway.domain.ordered import Reordering
 from headway.models.arrays import Array
 
 
@@ -78,7 +78,7 @@ def simulate_reordering(
     if num_workers < 1 or not selectivity_ratio > 0.0:
         raise ValueError("need num_workers >= 1 and selectivity_ratio > 0")
     send_s = reordering.send_s * selectivity_ratio
-    run = _locked if reordering.scheme is ReorderScheme.LOCK else _unblocked
+    run = _locked if reordering.scheme == "lock" else _unblocked
     starts, exits = run(service.tolist(), num_workers, reordering, send_s)
     cut = len(service) // 10
     inner = slice(cut, len(service) - cut)

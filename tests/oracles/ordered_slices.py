@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from headway.domain.ordered import Scheduler
 from headway.models.simulation.ordered_schedulers import (
     _BEGINS,
     _JITTER,
@@ -88,13 +87,13 @@ class PlainSlices(_Slices):
         can = [at for at in self.places if workers[at] < most[at] and waiting[at] >= 1.0]
         if not can:
             return None
-        if self.scheduler is Scheduler.LP:
+        if self.scheduler == "LP":
             return can[-1]
-        if self.scheduler is Scheduler.QST:
+        if self.scheduler == "QST":
             return next((at for at in can if waiting[at + 1] < self.limits[at]), None)
-        if self.scheduler is Scheduler.ET:
+        if self.scheduler == "ET":
             return max(can, key=lambda at: waiting[at] * self.cost_s[at] / (workers[at] + 1))
-        if self.scheduler is Scheduler.CT_KEEP and last in can and most[last] < self.num_workers:
+        if self.scheduler == "CT keep" and last in can and most[last] < self.num_workers:
             has_slice = waiting[last] * self.cost_s[last] >= self.slice_s
             return last if has_slice else self._slowest(can)
         return self._slowest(can)

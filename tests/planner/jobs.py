@@ -10,7 +10,6 @@ from headway.domain import (
     JobProfile,
     MemoryProfile,
     ObservedArrivals,
-    Pins,
     StateProfile,
 )
 from tests.factories import a_profile
@@ -52,9 +51,7 @@ def with_memory(*, rocksdb: bool = False, state_bytes: int = 4 * GIB, **peaks: A
         state=StateProfile(
             rows=10**6, memory_bytes=state_bytes, commit_per_partition_s=0.001, growth_per_s=0.0
         ),
-        pins=Pins(
-            state_partitions=8,
-            source_partitions=4,
-            state_store="RocksDBStateStoreProvider" if rocksdb else "HDFSBackedStateStoreProvider",
-        ),
+        state_partitions=8,
+        source_partitions=4,
+        state_store="RocksDBStateStoreProvider" if rocksdb else "HDFSBackedStateStoreProvider",
     )

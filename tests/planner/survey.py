@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from headway.domain import Metric, Target, TasksRule
+from headway.domain import Metric, Target
 from headway.models.arrays import Array
 from headway.models.job.calibration import is_calibrated
 from headway.models.job.setting import settled_batch_rows
@@ -75,7 +75,7 @@ def fills_slots(settings: Candidates) -> BoolArray:
     """Which settings have as many shuffle partitions as slots, or no use for them."""
     question = settings.question
     slots = np.array([question.space.num_slots(nodes) for nodes in settings.nodes.tolist()])
-    shuffles = any(stage.tasks_rule is TasksRule.SHUFFLE for stage in question.profile.stages)
+    shuffles = any(stage.tasks_rule == "shuffle" for stage in question.profile.stages)
     return np.asarray((settings.partitions >= slots) | (not shuffles))
 
 

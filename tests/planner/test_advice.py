@@ -15,12 +15,10 @@ from headway.domain import (
     EventTimeWindow,
     JobProfile,
     MemoryProfile,
-    Pins,
     RowsLaw,
     StateOperatorProfile,
     StateProfile,
     Target,
-    TasksRule,
 )
 from headway.models.job.switches import without_coalescing
 from headway.planner.space import SearchSpace
@@ -150,7 +148,7 @@ def test_only_state_on_the_heap_is_advised_to_leave_it() -> None:
             operators=(operator,),
         ),
     )
-    outside = replace(stored, pins=Pins(state_store="RocksDBStateStoreProvider"))
+    outside = replace(stored, state_store="RocksDBStateStoreProvider")
     space = replace(SPACE, trigger_s=0.0, shuffle_partitions=8)
     for profile, is_advised in (
         (stored, True),
@@ -261,7 +259,7 @@ def merged(bytes_per_row: float) -> JobProfile:
     """A job without state, whose dear stage behind the exchange adaptive execution coalesces."""
     stage = replace(
         a_profile().stages[1],
-        tasks_rule=TasksRule.COALESCED,
+        tasks_rule="coalesced",
         num_source_tasks=1,
         task_per_row_s=1e-4,
         coalescing=Coalescing(

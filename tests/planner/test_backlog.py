@@ -21,7 +21,6 @@ from headway.domain import (
     Drain,
     DurationGrowth,
     JobProfile,
-    Pins,
     StateProfile,
     StreamBacklog,
 )
@@ -154,7 +153,7 @@ def test_state_needs_the_memory_of_several_nodes() -> None:
     state = StateProfile(
         rows=10_000_000, memory_bytes=100 * GIB, commit_per_partition_s=0.01, growth_per_s=0.0
     )
-    profile = replace(ended(), state=state, pins=Pins(state_partitions=8, state_store="hdfs"))
+    profile = replace(ended(), state=state, state_partitions=8, state_store="hdfs")
     asked: dict[str, Any] = {"target": "deadline <= 2h", "executor_memory_bytes": 8 * GIB}
     found = headway.plan(profile, **asked)
     assert found.feasible

@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 
 from headway.domain import (
-    Applies,
     Arrivals,
     JobProfile,
-    Pins,
     StreamAnswer,
     Target,
 )
@@ -28,7 +26,7 @@ SPACE = SearchSpace(max_nodes=8, cores_per_executor=4)
 
 
 def pinned_at(partitions: int, spark_version: str = "4.3.0") -> JobProfile:
-    profile = a_profile(pins=Pins(state_partitions=partitions))
+    profile = a_profile(state_partitions=partitions)
     application = replace(profile.applications[0], spark_version=spark_version)
     return replace(profile, applications=(application,))
 
@@ -53,7 +51,7 @@ def test_an_existing_checkpoint_keeps_its_partitions(partitions: int, rate_per_s
         ruled = [one.configuration.shuffle_partitions for one in found.rules]
         assert {*rejected, *ruled} <= {partitions}
     (setting,) = [one for one in found.settings if one.setting == "shuffle partitions"]
-    assert setting.applies is Applies.NEW_CHECKPOINT
+    assert setting.applies == "new checkpoint"
     assert setting.pinned_by == "the existing checkpoint"
 
 
@@ -82,7 +80,7 @@ def test_a_query_without_state_is_pinned_by_older_sparks_only() -> None:
     shape = replace(a_profile().shape, stateful_operators=())
     assert pinned_partitions(replace(pinned_at(5), shape=shape)) is None
     assert pinned_partitions(replace(pinned_at(5, "3.5.6"), shape=shape)) == 5
-    nothing_known = replace(a_profile(), pins=Pins())
+    nothing_known = a_profile()
     assert pinned_partitions(nothing_known) == a_profile().baseline.shuffle_partitions
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,10 +25,8 @@ from headway.domain import (
     DeadlinePlan,
     FindingCode,
     NodeType,
-    Objective,
     RecordedStage,
 )
-from headway.domain.application_profile import TaskCounts, TaskTimes, WallClock
 from headway.domain.configuration import task_slots
 from headway.emitters import ALL_FORMATS
 from headway.emitters.submission import Submission
@@ -52,15 +51,11 @@ NODE = SearchSpace(max_nodes=40, executors_per_node=1, cores_per_executor=4)
 
 def a_long_job(num_tasks: int = 200) -> ApplicationProfile:
     """Two stages of many tasks behind each other, as run on eight cores."""
-    tasks = TaskCounts(num_tasks=num_tasks, num_finished=num_tasks, num_failed=0, num_attempts=1)
-    time = TaskTimes(mean_s=4.0, sd_s=1.0, max_s=8.0, fixed_s=0.05)
     first = a_recorded_stage(
-        tasks=tasks, task_time=time, wall_clock=WallClock(submitted_s=5.0, completed_s=110.0)
-    )
-    second = a_recorded_stage(
-        id=1, job=1, tasks=tasks, task_time=time,
-        wall_clock=WallClock(submitted_s=112.0, completed_s=216.0),
+        num_tasks=num_tasks, num_finished=num_tasks, task_mean_s=4.0, task_sd_s=1.0,
+        task_max_s=8.0, task_fixed_s=0.05, submitted_s=5.0, completed_s=110.0,
     )  # fmt: skip
+    second = replace(first, id=1, job=1, submitted_s=112.0, completed_s=216.0)
     profile = a_batch_application(stages=(first, second), duration_s=228.0, driver_only_s=20.0)
     return replace(profile, cluster=Cluster(executors=2, executors_mean=2.0, cores_per_executor=4))
 
@@ -210,10 +205,8 @@ def test_the_cheapest_run_may_take_fewer_or_more_nodes() -> None:
             node_type=NodeType(name="fast", cores=4, price_per_hour=0.15, core_speed_ratio=2.0),
         ),
     ]
-    cheapest, fewest = (
-        plan_for_deadline(a_long_job(), Deadline(limit_s=150.0), types, objective=objective)
-        for objective in (Objective.COST, Objective.NODES)
-    )
+    plan_of = partial(plan_for_deadline, a_long_job(), Deadline(limit_s=150.0), types)
+    cheapest, fewest = plan_of(objective="cost"), plan_of(objective="nodes")
     assert cheapest.run.cost_per_run is not None
     assert fewest.run.cost_per_run is not None
     assert cheapest.run.cost_per_run <= fewest.run.cost_per_run
@@ -328,8 +321,9 @@ def competing_stages() -> ApplicationProfile:
             first,
             id=number,
             parents=parents,
-            tasks=replace(first.tasks, num_tasks=tasks),
-            task_time=replace(first.task_time, mean_s=mean_s, sd_s=0.1 * mean_s),
+            num_tasks=tasks,
+            task_mean_s=mean_s,
+            task_sd_s=0.1 * mean_s,
         )
 
     shapes = ((295, 5.0, ()), (146, 3.0, (0,)), (14, 8.0, ()), (145, 6.0, ()))

@@ -181,7 +181,7 @@ def test_rates_up_to_the_planned_one_are_kept_and_no_others(slower: ApplicationP
 def test_the_rate_limit_lets_batches_of_its_size_keep_up(slower: ApplicationProfile) -> None:
     plan = headway.plan(slower, rate=300.0, target="p99 <= 12s", max_nodes=2)
     limit = int(plan.spark_conf["spark.streaming.kafka.maxRatePerPartition"])
-    read = max(stage.tasks.num_tasks for stage in slower.stages if not stage.parents)
+    read = max(stage.num_tasks for stage in slower.stages if not stage.parents)
     assert limit * read >= 1.2 * 300.0
     assert (
         headway.predict(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headway.domain import (
-    Applies,
     Change,
     Plan,
     StreamAnswer,
@@ -74,9 +73,7 @@ def test_every_kind_of_target_can_be_written(target: str) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_messages_cannot_break_out_of_their_comment(name: str) -> None:
-    change = Change(
-        setting="executors", before="1\nspark.evil 1", after="2", applies=Applies.RESTART
-    )
+    change = Change(setting="executors", before="1\nspark.evil 1", after="2", applies="restart")
     plan = a_plan(
         binding=("two\nlines\\",),
         findings=tuple(map(about_stage, ("carriage\rreturn", "\x85\u2028"))),

@@ -14,11 +14,11 @@ from headway.domain import (
     DurationGrowth,
     Finding,
     FindingCode,
-    GrowthCause,
     JobProfile,
     StreamAnswer,
     Target,
 )
+from headway.domain.finding import CAUTIONS
 from headway.planner.space import SearchSpace
 from headway.report.wording import headline
 from tests.factories import a_profile
@@ -35,7 +35,7 @@ LISTING = DurationGrowth(
     part="latest_offset",
     part_first_s=0.1,
     part_last_s=0.5,
-    causes=(GrowthCause.LISTING,),
+    causes=("listing",),
     part_rise_ratio=0.45 / HOUR_S,
     ended="2026-09-21T14:30:00Z",
     batch_ratio=0.08,
@@ -46,7 +46,7 @@ STAGE = replace(
     part="aggregate",
     part_first_s=0.2,
     part_last_s=0.6,
-    causes=(GrowthCause.STATE_ROWS,),
+    causes=("state_rows",),
 )
 
 
@@ -64,7 +64,7 @@ def planned(
 
 
 def promise_of(answer: StreamAnswer) -> Finding:
-    promise, cause = (finding for finding in answer.findings if finding.code.is_caution)
+    promise, cause = (finding for finding in answer.findings if finding.code in CAUTIONS)
     assert promise.code is FindingCode.GROWTH_ENDS_PROMISE
     assert cause.code is FindingCode.GROWTH_CAUSE
     return promise
@@ -126,7 +126,7 @@ def test_growth_by_the_batch_is_faster_on_a_shorter_trigger() -> None:
         part_first_s=0.02,
         part_last_s=0.036,
         part_rise_ratio=0.04 / HOUR_S,
-        causes=(GrowthCause.CHECKPOINT,),
+        causes=("checkpoint",),
     )
     spaces = [replace(SPACE, trigger_s=trigger_s) for trigger_s in (3.0, 1.0, 0.5)]
     rises = [

@@ -237,7 +237,7 @@ def test_spark_reads_the_sizes_that_were_planned(spark: SparkSession) -> None:
         spark_memory_offHeap_size=str(GIB),
         state_bytes=4 * GIB,
     )
-    job = replace(job, pins=replace(job.pins, state_store="RocksDBStateStoreProvider"))
+    job = replace(job, state_store="RocksDBStateStoreProvider")
     answer = plan_of(job)
     assert answer.memory is not None
     jvm = spark._jvm

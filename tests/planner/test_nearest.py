@@ -16,7 +16,6 @@ from headway.domain import (
     InfeasiblePlan,
     NearestTarget,
     NodeType,
-    Objective,
     Promise,
     StreamAnswer,
     Target,
@@ -220,7 +219,7 @@ def test_of_source_partitions_and_node_types_the_least_is_reported() -> None:
         question.target,
         question.space,
         node_types=(large, small),
-        objective=Objective.COST,
+        objective="cost",
     )
     assert not answer.feasible
     (source,) = [one for one in answer.nearest if one.gives_way == "source"]

@@ -10,7 +10,7 @@ import pytest
 
 import headway
 from headway.api.results import as_text
-from headway.domain import Pins, StateProfile
+from headway.domain import StateProfile
 from headway.errors import InputError
 from headway.formats.profile_file import load_any_profile
 from tests.factories import a_profile
@@ -91,7 +91,7 @@ def test_a_type_without_memory_for_the_state_of_a_backlog_is_skipped() -> None:
     state = StateProfile(
         rows=10_000_000, memory_bytes=100 * GIB, commit_per_partition_s=0.01, growth_per_s=0.0
     )
-    profile = replace(ended(), state=state, pins=Pins(state_partitions=8, state_store="hdfs"))
+    profile = replace(ended(), state=state, state_partitions=8, state_store="hdfs")
     plan = headway.plan(
         profile,
         target="deadline <= 2h",

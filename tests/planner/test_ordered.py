@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.domain import Configuration, JobProfile, RowsLaw, TasksRule
+from headway.domain import Configuration, JobProfile, RowsLaw
 from headway.domain.ordered import KeyCounts
 from headway.errors import InputError
 from headway.models.job.setting import duration_model
@@ -31,7 +31,7 @@ def job(*, per_row_s: float = 2e-5, fixed_s: float = 0.03) -> JobProfile:
     profile = a_profile()
     stages = tuple(
         replace(one, task_per_row_s=per_row_s, task_fixed_s=fixed_s, task_noise_ratio=0.05)
-        if one.tasks_rule is TasksRule.SHUFFLE
+        if one.tasks_rule == "shuffle"
         else one
         for one in profile.stages
     )
@@ -147,7 +147,7 @@ def hot_job(share: float) -> JobProfile:
     profile = job()
     stages = tuple(
         replace(one, hot_share_ratio=share, task_noise_ratio=0.0)
-        if one.tasks_rule is TasksRule.SHUFFLE
+        if one.tasks_rule == "shuffle"
         else one
         for one in profile.stages
     )

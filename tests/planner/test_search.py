@@ -16,11 +16,9 @@ from headway.domain import (
     Configuration,
     Metric,
     RowsLaw,
-    Separation,
     StageProfile,
     StreamAnswer,
     Target,
-    TasksRule,
 )
 from headway.errors import InputError
 from headway.models.job.predict import predict
@@ -286,12 +284,12 @@ def test_fewer_nodes_may_do_what_more_cannot_promise() -> None:
     stage = StageProfile(
         name="aggregate",
         level=0,
-        tasks_rule=TasksRule.SHUFFLE,
+        tasks_rule="shuffle",
         rows=RowsLaw(scale=1.0, exponent=1.0),
         task_fixed_s=0.05,
         task_per_row_s=1e-4,
         task_noise_ratio=0.0,
-        separation=Separation.BATCHES,
+        separation="batches",
     )
     profile = replace(a_profile(), stages=(stage,), settings=a_profile().settings)
     target = Target.parse("p99 <= 3s")

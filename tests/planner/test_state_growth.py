@@ -16,6 +16,7 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
+from headway.domain.finding import CAUTIONS
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
 from tests.planner.plans import plan
@@ -40,7 +41,7 @@ def planned(profile: JobProfile, rate_per_s: float = 5000.0) -> StreamAnswer:
 
 
 def broken(answer: StreamAnswer) -> Finding:
-    (finding,) = (one for one in answer.findings if one.code.is_caution)
+    (finding,) = (one for one in answer.findings if one.code in CAUTIONS)
     assert finding.code is FindingCode.STATE_BREAKS_PROMISE
     return finding
 
@@ -85,7 +86,7 @@ def test_a_higher_rate_makes_the_state_grow_faster() -> None:
     ids=["bounded", "free", "for years", "none"],
 )
 def test_a_state_that_breaks_nothing_is_no_caution(profile: JobProfile) -> None:
-    assert not [one for one in planned(profile).findings if one.code.is_caution]
+    assert not [one for one in planned(profile).findings if one.code in CAUTIONS]
 
 
 def test_the_headline_says_for_how_long() -> None:

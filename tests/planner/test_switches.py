@@ -49,8 +49,7 @@ def on_rocksdb() -> JobProfile:
     profile = with_state(**COMMITS)
     properties = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB}
     application = replace(profile.applications[-1], properties=properties)
-    pinned = replace(profile.pins, state_store="RocksDBStateStoreProvider")
-    return replace(profile, applications=(application,), pins=pinned)
+    return replace(profile, applications=(application,), state_store="RocksDBStateStoreProvider")
 
 
 def findings_of(plan: Any, code: FindingCode) -> list[str]:

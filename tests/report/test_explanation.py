@@ -9,7 +9,6 @@ import pytest
 from headway.domain import (
     Arrivals,
     NodeType,
-    Objective,
     StreamAnswer,
     Target,
 )
@@ -74,9 +73,7 @@ def test_what_cannot_be_kept_is_reported_with_what_is_near() -> None:
 def test_money_is_reported_where_there_is_any() -> None:
     kind = NodeType(name="m", cores=4, memory_bytes=2**35, price_per_hour=0.25)
     tight = replace(kind, name="t", memory_bytes=2**30)
-    text = explanation_text(
-        planned("p99 <= 2s", node_types=[kind, tight], objective=Objective.COST)
-    )
+    text = explanation_text(planned("p99 <= 2s", node_types=[kind, tight], objective="cost"))
     assert "of m, 0.25 per hour" in text
     assert "t: too little memory" in text
 

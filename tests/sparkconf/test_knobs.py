@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from headway.domain import Applies, Configuration
+from headway.domain import Configuration
 from headway.errors import InputError
 from headway.sparkconf import KNOBS, applies_when, knob_named, query_options, spark_conf
 from tests.factories import a_configuration
@@ -60,7 +60,7 @@ def test_state_fixes_the_partitions_and_nothing_else() -> None:
     pinned = {
         setting
         for setting, knob in KNOBS.items()
-        if applies_when(knob, stateful=True, spark_version="4.3.0") is Applies.NEW_CHECKPOINT
+        if applies_when(knob, stateful=True, spark_version="4.3.0") == "new checkpoint"
     }
     assert pinned == {"shuffle_partitions"}
 

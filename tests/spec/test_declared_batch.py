@@ -89,9 +89,8 @@ def simulated_s(profile: ApplicationProfile, slots: int) -> float:
     stages = profile.stages
     trace = simulated_lognormal_stage_dag(
         [
-            (stage.tasks.num_tasks, one.mean_s, (one.sd_s or 0.0) / one.mean_s)
+            (stage.num_tasks, stage.task_mean_s, (stage.task_sd_s or 0.0) / stage.task_mean_s)
             for stage in stages
-            for one in (stage.task_time,)
         ],
         [stage.parents for stage in stages],
         slots,

@@ -140,10 +140,8 @@ def test_a_catalogue_may_tell_its_own_reserves(tmp_path: Path) -> None:
         "    date: 2026-11-20\n    source: measured on our cluster\n"
     )
 
-    def catalogued(platform: str) -> list[NodeType]:
-        return node_types_of(
-            PlanQuestion(node_types=("ours",), catalog=file, platform=Platform(platform))
-        )
+    def catalogued(platform: Platform) -> list[NodeType]:
+        return node_types_of(PlanQuestion(node_types=("ours",), catalog=file, platform=platform))
 
     (own,) = catalogued("kubernetes")
     assert (own.cores, own.memory_bytes) == (6, 28 * GIB)

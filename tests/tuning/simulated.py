@@ -13,7 +13,7 @@ import numpy as np
 from headway.domain import Configuration, JobProfile, Target
 from headway.domain.live import Bounds, ChangeKind
 from headway.domain.tuner import Phase, TunerState
-from headway.domain.watched import LiveBatch, RunningBatch
+from headway.domain.watched import LiveBatch
 from headway.errors import HeadwayError
 from headway.formats.tuner_files import load_tuner, profile_hash
 from headway.models.job.setting import duration_model
@@ -141,13 +141,13 @@ class SimulatedQuery:
         self.waiting = self.waiting[len(found) :]
         return found
 
-    def running_batch(self) -> RunningBatch | None:
+    def running_batch(self) -> tuple[float, int] | None:
         running = next(
             (one for one in self.waiting if one.started_s <= self.now_s < one.ended_s), None
         )
         if running is None or running.available_rows is None or not self.shows_running:
             return None
-        return RunningBatch(started_s=running.started_s, available_rows=running.available_rows)
+        return running.started_s, running.available_rows
 
     # Time.
 

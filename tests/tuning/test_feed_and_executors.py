@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from headway.domain.watched import LiveBatch, RunningBatch
+from headway.domain.watched import LiveBatch
 from headway.errors import ActuatorError
 from headway.profiler.recording.live import QueryFeed
 from headway.runtime.tuning import session
@@ -106,20 +106,20 @@ def test_the_batch_that_runs_says_what_had_arrived_when_it_was_planned(
         feed = QueryFeed(query)
         assert feed.running_batch() is None, "unknown before offsets are known to count rows"
         ended: list[LiveBatch] = []
-        running: list[tuple[RunningBatch, int]] = []
+        running: list[tuple[float, int, int]] = []
         ends_s = time.monotonic() + 60.0
         while len(ended) < 8 and time.monotonic() < ends_s:
             ended += feed.new_batches()
             if (batch := feed.running_batch()) is not None:
-                running.append((batch, len(ended)))
+                running.append((*batch, len(ended)))
             time.sleep(0.05)
     finally:
         query.stop()
     reported = {one.started_s: one.available_rows for one in ended}
-    known_before = [(batch, number) for batch, number in running if batch.started_s in reported]
-    assert len({batch.started_s for batch, _ in known_before}) >= 3
-    for batch, _ in known_before:
-        assert batch.available_rows == reported[batch.started_s]
+    known_before = [known for known in running if known[0] in reported]
+    assert len({started_s for started_s, _, _ in known_before}) >= 3
+    for started_s, available_rows, _ in known_before:
+        assert available_rows == reported[started_s]
     # It was known while the batch ran, before its report.
-    first, number = known_before[-1]
-    assert first.started_s not in [one.started_s for one in ended[:number]]
+    started_s, _, number = known_before[-1]
+    assert started_s not in [one.started_s for one in ended[:number]]

@@ -15,7 +15,6 @@ import headway
 from headway.domain import Configuration, JobProfile, QuerySetting
 from headway.domain.live import ChangeKind
 from headway.domain.tuner import Phase
-from headway.domain.watched import Standing
 from headway.errors import ActuatorError, HeadwayError, InputError, TunerLockedError
 from headway.formats.tuner_files import (
     audit_file,
@@ -183,7 +182,7 @@ def test_a_session_is_watched_and_a_query_is_recommended_to(
         )
         look = watcher.look()
         assert look.num_batches >= 10
-        assert look.standing is not Standing.LEARNING
+        assert look.standing != "learning"
         assert look.configuration.num_slots == 2
         # The same from the event log that grows beside it, rolling and packed.
         (log,) = spark_event_log_dir.iterdir()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from read_logs import LogsOfRuns
 
 from headway.domain import Arrivals, Configuration, JobProfile, LatencyDistribution, Prediction
-from headway.domain.stage import TasksRule
 from headway.errors import HeadwayError
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model, settled_batch_rows
@@ -61,8 +60,8 @@ def _profiled(log: LogsOfRuns, name: str) -> Record:
     return {
         "trigger_s": setting.configuration.trigger_s,
         "rate_per_s": setting.rate_per_s,
-        "source_partitions": profile.pins.source_partitions if profile.pins else None,
-        "state_partitions": profile.pins.state_partitions if profile.pins else None,
+        "source_partitions": profile.source_partitions,
+        "state_partitions": profile.state_partitions,
         "counted": observed.counted,
         "lag_p95_rows": observed.lag_p95_rows,
         "lag_max_rows": observed.lag_max_rows,
@@ -108,9 +107,7 @@ def _on_partitions(profile: JobProfile, partitions: int) -> JobProfile:
     return replace(
         profile,
         stages=tuple(
-            replace(stage, num_source_tasks=partitions)
-            if stage.tasks_rule is TasksRule.SOURCE
-            else stage
+            replace(stage, num_source_tasks=partitions) if stage.tasks_rule == "source" else stage
             for stage in profile.stages
         ),
     )

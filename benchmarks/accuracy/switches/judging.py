@@ -134,8 +134,9 @@ def predicted_gain(pair: Pair, profile: JobProfile) -> Gain | str:
     if isinstance(job, str):
         return job
     if switch is Switch.NO_EMPTY_BATCHES:
-        assert profile.empty_batches is not None
-        delay_s = profile.empty_batches.window_delay_s
+        empty = profile.empty_batches
+        assert empty is not None
+        delay_s = empty.emitted_share * empty.ahead_s
         return Gain(expected_s=delay_s, low_s=delay_s, high_s=delay_s)
     changes = [_change(profile, end, setting, setting) for end in job]
     gains_s = [change if isinstance(change, str) else change.expected_s for change in changes]

@@ -34,7 +34,6 @@ from headway.domain import (
     ObservedSetting,
     Prediction,
     Target,
-    TasksRule,
 )
 from headway.lazy_classes import dataclass
 from headway.limits import LONGEST_S
@@ -337,7 +336,7 @@ def _as_advised(profile: JobProfile, setting: ObservedSetting, num_rows: float) 
         num_batches=setting.num_batches,
         duration_s=max(ADVISED_RUN_S.value, setting.num_batches * interval_s),
         num_repeats=ADVISED_REPEATS.value,
-        new_checkpoint=profile.pins.state_partitions not in (None, partitions),
+        new_checkpoint=profile.state_partitions not in (None, partitions),
     )
 
 
@@ -385,7 +384,7 @@ def _all_had(counts: set[int], noun: str) -> str:
 
 
 def _is_shuffled(profile: JobProfile) -> bool:
-    return any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages)
+    return any(stage.tasks_rule == "shuffle" for stage in profile.stages)
 
 
 def _trigger_beyond(least_s: float) -> float:

@@ -183,7 +183,7 @@ def commit_files(profile: JobProfile) -> CommitFiles:
     0.0
     """
     properties = profile.application.properties
-    is_rocksdb = profile.pins.is_rocksdb
+    is_rocksdb = profile.is_rocksdb
     has_changelog = properties.get(f"{_STATE}.rocksdb.changelogCheckpointing.enabled") == "true"
     commits = properties.get(f"{_STATE}.minDeltasForSnapshot", "")
     num_commits = max(int(commits), 1) if commits.isdecimal() else COMMITS_PER_SNAPSHOT.value
@@ -218,7 +218,7 @@ def num_state_stores(profile: JobProfile, shuffle_partitions: Numeric) -> Array:
         return partitions * sum(
             _STORES_OF_JOIN if "Join" in name else 1 for name in profile.shape.stateful_operators
         )
-    profiled = profile.pins.state_partitions or profile.baseline.shuffle_partitions
+    profiled = profile.state_partitions or profile.baseline.shuffle_partitions
     num_stores = np.zeros_like(partitions)
     for operator in operators:
         is_single = operator.num_stores < profiled

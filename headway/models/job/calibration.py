@@ -14,7 +14,7 @@ from headway.assumptions.predictions import (
     SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO,
     SPREAD_PER_DOUBLING_RATIO,
 )
-from headway.domain import Finding, FindingCode, JobProfile, Separation, TasksRule
+from headway.domain import Finding, FindingCode, JobProfile
 from headway.lazy_classes import Identity
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.microbatch import BoolArray
@@ -265,7 +265,7 @@ def _reach(profile: JobProfile) -> tuple[float, float, float]:
     It is from profiles with tasks: durations of whole batches do not contain the cost of other
     slots or partitions.
     """
-    knows_tasks = all(stage.separation is not Separation.TOTALS for stage in profile.stages)
+    knows_tasks = all(stage.separation != "totals" for stage in profile.stages)
     of_tasks = CALIBRATED_DOUBLINGS.value if knows_tasks else 0.0
     return of_tasks, of_tasks, CALIBRATED_DOUBLINGS.value
 
@@ -280,8 +280,7 @@ def _ranges(of_profile: Identity) -> tuple[tuple[float, float], ...]:
     slots = [configuration.num_slots for configuration in configurations]
     partitions = [configuration.shuffle_partitions for configuration in configurations]
     if all(
-        stage.tasks_rule is not TasksRule.SHUFFLE and stage.separation is not Separation.TOTALS
-        for stage in profile.stages
+        stage.tasks_rule != "shuffle" and stage.separation != "totals" for stage in profile.stages
     ):
         partition_range: tuple[float, float] = (0.0, np.inf)
     else:

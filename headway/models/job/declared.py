@@ -75,12 +75,9 @@ def work_at(profile: ApplicationProfile, score: float) -> ApplicationProfile:
     stages = tuple(
         replace(
             stage,
-            task_time=replace(
-                stage.task_time,
-                mean_s=ratio * stage.task_time.mean_s,
-                sd_s=None if stage.task_time.sd_s is None else ratio * stage.task_time.sd_s,
-                max_s=ratio * stage.task_time.max_s,
-            ),
+            task_mean_s=ratio * stage.task_mean_s,
+            task_sd_s=None if stage.task_sd_s is None else ratio * stage.task_sd_s,
+            task_max_s=ratio * stage.task_max_s,
         )
         for stage in profile.stages
     )

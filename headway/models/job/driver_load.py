@@ -23,10 +23,9 @@ from headway.assumptions.resources import (
     RETAINED_EXECUTIONS,
 )
 from headway.domain import Z90, Application, JobProfile
-from headway.domain.driver import PlannedDriver
+from headway.domain.plan_parts import PlannedDriver
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.domain.stage import StageObserved
-from headway.domain.writes import CheckpointStore
 from headway.models.job.batch_files import LEAST_INTERVAL_S
 from headway.models.stages.coalescing import num_tasks_at
 from headway.units import parse_size_bytes
@@ -126,7 +125,7 @@ def _tasks_core_s(
 
 def _phases_s(profile: JobProfile) -> float:
     """Time of the phases of a batch in which the driver computes, or writes to a disk [s]."""
-    is_remote = profile.shape.checkpoint_store not in (None, CheckpointStore.DISK)
+    is_remote = profile.shape.checkpoint_store not in (None, "disk")
     return sum(
         phase.mean_s
         for phase in profile.driver_phases

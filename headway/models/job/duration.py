@@ -191,10 +191,10 @@ def level_spans(
     and of this size; where it would fall, halfway between the largest value before and the smallest
     after.
 
-    >>> from headway.domain import RowsLaw, Separation, TasksRule
-    >>> reduce = StageProfile(name="1.0", level=1, tasks_rule=TasksRule.SHUFFLE,
+    >>> from headway.domain import RowsLaw
+    >>> reduce = StageProfile(name="1.0", level=1, tasks_rule="shuffle",
     ...     rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=0.05, task_per_row_s=1e-5,
-    ...     task_noise_ratio=0.0, separation=Separation.BATCHES)
+    ...     task_noise_ratio=0.0, separation="batches")
     >>> float(level_spans([reduce], num_slots=2, shuffle_partitions=8)[0].at(1000))
     0.205
     """
@@ -293,10 +293,10 @@ def coefficient_gains(
     per row that enters the stage [rows], and per second per shuffle partition that it writes for
     [partitions]. The duration is linear in these costs (T2).
 
-    >>> from headway.domain import RowsLaw, Separation, TasksRule
-    >>> reduce = StageProfile(name="1.0", level=1, tasks_rule=TasksRule.SHUFFLE,
+    >>> from headway.domain import RowsLaw
+    >>> reduce = StageProfile(name="1.0", level=1, tasks_rule="shuffle",
     ...     rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=0.05, task_per_row_s=1e-5,
-    ...     task_noise_ratio=0.0, separation=Separation.BATCHES)
+    ...     task_noise_ratio=0.0, separation="batches")
     >>> coefficient_gains([reduce], 2, 8, 1000.0)
     array([[  4., 500.,  32.]])
     """

@@ -51,10 +51,9 @@ def price_of_job(profile: JobProfile, price: StorePrice) -> StorePrice:
     Source: Hadoop's ``AbstractFileSystem``, ``DelegateToFileSystem``, ``FileSystem`` and
     ``S3AFileSystem`` (3.5, 2026).
 
-    >>> from headway.domain.writes import CheckpointStore
     >>> from headway.formats.profile_file import load_profile
     >>> price = StorePrice(
-    ...     store=CheckpointStore.S3, price_per_write=5e-6, requests_in_place=1, requests_renamed=2,
+    ...     store="s3", price_per_write=5e-6, requests_in_place=1, requests_renamed=2,
     ...     date="2026-11-29", lists_renamed=10, lists_by_file_system=5,
     ... )
     >>> profile = load_profile("examples/word-count.profile.yaml")

@@ -17,7 +17,7 @@ from headway.assumptions.fits import (
     USUAL_PARTS_SD_S,
     USUAL_PARTS_SD_WITH_PYTHON_S,
 )
-from headway.domain import Configuration, JobProfile, ObservedSetting, Separation, StageProfile
+from headway.domain import Configuration, JobProfile, ObservedSetting, StageProfile
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.job.calibration import doublings_beyond, widened
@@ -166,9 +166,9 @@ def _terms(
 
 def _prior_sd_s(stage: StageProfile, task_s: float) -> Array:
     """Prior standard deviations of the coefficients, as in (E3); inf if nothing is known."""
-    if stage.separation is Separation.TOTALS:
+    if stage.separation == "totals":
         fixed_sd_s = task_s / np.sqrt(12.0)  # anything from nothing to all of it
-    elif stage.separation is Separation.EMPTY:
+    elif stage.separation == "empty":
         fixed_sd_s = max(EMPTY_BATCH_SD_RATIO.value * stage.task_fixed_s, _TINY_S)
     elif stage.observed is not None and stage.observed.python_ratio is not None:
         fixed_sd_s = USUAL_PARTS_SD_WITH_PYTHON_S.value

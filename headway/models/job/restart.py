@@ -95,7 +95,7 @@ def load_speed(profile: JobProfile) -> LoadSpeed:
     the usual speed is multiplied by one ratio, or by one for the snapshot and one for the changes
     if the store reports these apart, as RocksDB does since Spark 4.
     """
-    usual = usual_load_speed(profile.pins.state_store)
+    usual = usual_load_speed(profile.state_store)
     loaded = None if profile.warm_up is None else profile.warm_up.loaded
     if loaded is None:
         return usual

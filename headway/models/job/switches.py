@@ -15,7 +15,7 @@ from headway.assumptions.switches import (
     ROCKSDB_ROW_S,
     ROCKSDB_TASK_S,
 )
-from headway.domain import Coalescing, JobProfile, TasksRule
+from headway.domain import Coalescing, JobProfile
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.domain.recorded import StateOperatorProfile
 from headway.domain.switches import Switch
@@ -246,7 +246,7 @@ def _adaptive(profile: JobProfile) -> TurnedJob | str:
     """
     if profile.shape.stateful_operators:
         return "it leaves stages of queries with state as they are"
-    merged = [stage for stage in profile.stages if stage.tasks_rule is TasksRule.SHUFFLE]
+    merged = [stage for stage in profile.stages if stage.tasks_rule == "shuffle"]
     if not merged:
         return "the log shows no exchange"
     if any(stage.observed is None for stage in merged):
@@ -255,7 +255,7 @@ def _adaptive(profile: JobProfile) -> TurnedJob | str:
     stages = tuple(
         replace(
             stage,
-            tasks_rule=TasksRule.COALESCED,
+            tasks_rule="coalesced",
             num_source_tasks=partitions,
             coalescing=Coalescing(
                 exchange_bytes_per_row=stage.observed.shuffle_read_bytes_per_row,
@@ -264,7 +264,7 @@ def _adaptive(profile: JobProfile) -> TurnedJob | str:
                 task_cpus=profile.baseline.task_cpus,
             ),
         )
-        if stage.tasks_rule is TasksRule.SHUFFLE and stage.observed is not None
+        if stage.tasks_rule == "shuffle" and stage.observed is not None
         else stage
         for stage in profile.stages
     )
@@ -281,7 +281,7 @@ def without_coalescing(profile: JobProfile) -> JobProfile:
     True
     """
     stages = tuple(
-        replace(stage, tasks_rule=TasksRule.SHUFFLE, num_source_tasks=None, coalescing=None)
+        replace(stage, tasks_rule="shuffle", num_source_tasks=None, coalescing=None)
         if stage.coalescing
         else stage
         for stage in profile.stages
@@ -304,9 +304,7 @@ def _operators_by_stage(profile: JobProfile) -> list[tuple[StateOperatorProfile,
     operators = () if profile.state is None else profile.state.operators
     if not operators:
         return "the log shows no state"
-    stages = [
-        index for index, stage in enumerate(profile.stages) if stage.tasks_rule is TasksRule.SHUFFLE
-    ]
+    stages = [index for index, stage in enumerate(profile.stages) if stage.tasks_rule == "shuffle"]
     if len(stages) == 1:
         return [(operator, stages[0]) for operator in operators]
     if len(stages) == len(operators):
@@ -316,7 +314,7 @@ def _operators_by_stage(profile: JobProfile) -> list[tuple[StateOperatorProfile,
 
 def _stores_per_task(profile: JobProfile, operator: StateOperatorProfile) -> float:
     """State stores of an operator that a task commits."""
-    profiled = profile.pins.state_partitions or profile.baseline.shuffle_partitions
+    profiled = profile.state_partitions or profile.baseline.shuffle_partitions
     return max(operator.num_stores / profiled, 1.0)
 
 

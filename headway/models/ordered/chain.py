@@ -9,10 +9,7 @@ import numpy as np
 from headway.assumptions.predictions import FULLEST_PARTITION_RATIO
 from headway.domain.ordered import (
     Operator,
-    OperatorType,
     OrderedPipeline,
-    QueueScheme,
-    ReorderScheme,
 )
 from headway.models.arrays import Array
 from headway.models.ordered.allocation import (
@@ -62,16 +59,16 @@ def partition_shares(operator: Operator, num_workers: int) -> Array:
     They are means over placements: of the largest share, the second largest, and so on. Partitioned
     queues have at most as many partitions as workers.
 
-    >>> ten = Operator(name="t", type=OperatorType.PARTITIONED, cost_s=1.0, partitions=10)
+    >>> ten = Operator(name="t", type="partitioned", cost_s=1.0, partitions=10)
     >>> partition_shares(ten, 16).tolist() == [0.1] * 10
     True
     """
     number = operator.partitions
-    if operator.queue is QueueScheme.PARTITIONED:
+    if operator.queue == "partitioned":
         number = min(number, num_workers)
-    if operator.keys is None:
+    if operator.num_keys is None:
         return np.full(number, 1.0 / number)
-    keys = zipf_key_shares(operator.keys.num_keys, operator.keys.exponent)
+    keys = zipf_key_shares(operator.num_keys, operator.exponent)
     loads = random_partition_loads(keys, number, num_replications=_PLACEMENTS, seed=_DRAWN)
     mean_loads: Array = np.sort(loads, axis=1)[:, ::-1].mean(axis=0)
     return mean_loads
@@ -87,20 +84,20 @@ def most_workers(operator: Operator, num_workers: int) -> float:
     ----------
     num_workers : int, >= 1, workers of the machine
 
-    >>> ten = Operator(name="t", type=OperatorType.PARTITIONED, cost_s=1.0, partitions=10)
+    >>> ten = Operator(name="t", type="partitioned", cost_s=1.0, partitions=10)
     >>> most_workers(ten, 16), most_workers(ten, 4)
     (10.0, 4.0)
     """
-    if operator.type is OperatorType.STATELESS:
+    if operator.type == "stateless":
         return float(num_workers)
-    if operator.type is OperatorType.STATEFUL:
+    if operator.type == "stateful":
         return 1.0
     shares = partition_shares(operator, num_workers)
-    if operator.queue is not QueueScheme.SHARED:
+    if operator.queue != "shared":
         return skewed_workers(shares, num_workers)
     random = np.random.default_rng(_DRAWN)
     partitions = random.choice(len(shares), _SHARED_TUPLES, p=shares)
-    run = simulate_queues(QueueScheme.SHARED, np.ones(_SHARED_TUPLES), partitions, num_workers)
+    run = simulate_queues("shared", np.ones(_SHARED_TUPLES), partitions, num_workers)
     return run.busy_workers
 
 
@@ -117,7 +114,7 @@ def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) ->
     where `w_i` is the number of workers with this throughput by (O3), at most `M_i`. Equal to (O1)
     if ordering costs nothing. Throughput is interpolated linearly between whole numbers of workers.
 
-    >>> chain = tuple(Operator(name=str(c), type=OperatorType.STATELESS, cost_s=c * 1e-6)
+    >>> chain = tuple(Operator(name=str(c), type="stateless", cost_s=c * 1e-6)
     ...               for c in (10, 30))
     >>> whole = OrderedPipeline(num_workers=4, operators=chain)
     >>> plan = pipeline_allocation(whole, reordered=False)
@@ -130,7 +127,7 @@ def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) ->
     input_ratio = 1.0
     for operator in pipeline.operators:
         cost_s, selectivity = operator.cost_s, operator.selectivity_ratio
-        without_reordering = not reordered or operator.type is OperatorType.STATEFUL
+        without_reordering = not reordered or operator.type == "stateful"
         rates = [
             w / cost_s
             if without_reordering
@@ -183,16 +180,16 @@ def operator_latency(
     num_busy : float, > 0
         Workers that are busy with it, e.g. from `pipeline_allocation`.
 
-    >>> parse = Operator(name="parse", type=OperatorType.STATELESS, cost_s=1e-5)
+    >>> parse = Operator(name="parse", type="stateless", cost_s=1e-5)
     >>> chain = OrderedPipeline(num_workers=4, operators=(parse,))
     >>> operator_latency(parse, chain, 3.0).mean_s * 1e6
     10.6
     """
     law = ServiceLaw(mean_s=operator.cost_s, cv=min(operator.cost_spread_ratio, 3.0))
     reordering, number = pipeline.reordering, pipeline.num_workers
-    if operator.type is OperatorType.PARTITIONED:
+    if operator.type == "partitioned":
         exit_latency = _partitioned_latency(operator, law, number, num_busy)
-    elif operator.type is OperatorType.STATEFUL:
+    elif operator.type == "stateful":
         exit_latency = _by_law(ordered_exit_law(law, 1.0))
     else:
         exit_latency = _by_law(ordered_exit_law(law, max(num_busy, 1.0)))
@@ -200,10 +197,10 @@ def operator_latency(
     latency = exit_latency._replace(
         mean_s=exit_latency.mean_s + sent_s, p99_s=exit_latency.p99_s + sent_s
     )
-    is_reordered = operator.type is not OperatorType.STATEFUL
+    is_reordered = operator.type != "stateful"
     send_s = reordering.send_s * operator.selectivity_ratio
     knee = np.inf if send_s == 0.0 else (operator.cost_s + reordering.store_s + send_s) / send_s
-    if is_reordered and num_busy > knee and reordering.scheme is ReorderScheme.NON_BLOCKING:
+    if is_reordered and num_busy > knee and reordering.scheme == "non-blocking":
         full_s = saturated_latency_s(round(num_busy), operator.cost_s, reordering)
         full_s *= operator.selectivity_ratio
         return latency._replace(
@@ -224,9 +221,9 @@ def _partitioned_latency(
     if num_busy * float(shares.max()) >= FULLEST_PARTITION_RATIO.value:
         return OperatorLatency(np.inf, np.inf)
     ratio = min(max(num_busy / num_workers, 1e-6), 1.0)
-    if operator.queue is QueueScheme.PARTITIONED:
+    if operator.queue == "partitioned":
         return _by_law(partitioned_exit_law(law, shares, num_workers, ratio))
-    if operator.queue is QueueScheme.HYBRID and is_hybrid_law_in_range(shares, num_busy):
+    if operator.queue == "hybrid" and is_hybrid_law_in_range(shares, num_busy):
         return _by_law(hybrid_exit_law(law, num_workers, len(shares), ratio))
     random = np.random.default_rng(_DRAWN)
     num_tuples = _LATENCY_TUPLES
@@ -257,7 +254,7 @@ def on_spark(
     pipeline : OrderedPipeline, each of its operators becomes a stage
     num_slots : int, >= 1, optional, as many as the pipeline has workers by default
 
-    >>> chain = tuple(Operator(name=str(c), type=OperatorType.STATELESS, cost_s=c * 1e-6)
+    >>> chain = tuple(Operator(name=str(c), type="stateless", cost_s=c * 1e-6)
     ...               for c in (10, 20, 15, 4))
     >>> micro_batch_per_s, real_time = on_spark(OrderedPipeline(num_workers=16, operators=chain))
     >>> round(micro_batch_per_s), real_time.num_tasks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.domain.ordered import Reordering, ReorderScheme
+from headway.domain.ordered import Reordering
 from headway.models.ordered.service import ServiceLaw, TimeLaw
 
 
@@ -26,14 +26,14 @@ def reordered_throughput_per_s(
     >>> fast = Reordering(store_s=1e-7, send_s=1e-6, lock_s=1e-7)
     >>> round(reordered_throughput_per_s(16, 1e-5, fast))
     1000000
-    >>> locked = Reordering(scheme=ReorderScheme.LOCK, store_s=1e-7, send_s=1e-6, lock_s=1e-7)
+    >>> locked = Reordering(scheme="lock", store_s=1e-7, send_s=1e-6, lock_s=1e-7)
     >>> round(reordered_throughput_per_s(16, 1e-5, locked), -3)
     898000.0
     """
     if not (num_workers > 0.0 and cost_s > 0.0 and selectivity_ratio > 0.0):
         raise ValueError("need num_workers, cost_s and selectivity_ratio above 0")
     send_s = reordering.send_s * selectivity_ratio
-    if reordering.scheme is ReorderScheme.NON_BLOCKING:
+    if reordering.scheme == "non-blocking":
         by_workers = num_workers / (cost_s + reordering.store_s + send_s)
         return min(by_workers, 1.0 / send_s) if send_s > 0.0 else by_workers
     held_s = send_s + reordering.lock_s
@@ -56,7 +56,7 @@ def tuple_cost_s(cost_s: float, reordering: Reordering, selectivity_ratio: float
     >>> tuple_cost_s(1e-5, Reordering(store_s=1e-7, send_s=1e-6, lock_s=1e-7)) * 1e6
     11.1
     """
-    is_lock = reordering.scheme is ReorderScheme.LOCK
+    is_lock = reordering.scheme == "lock"
     own_s = reordering.lock_s if is_lock else reordering.store_s
     return cost_s + own_s + reordering.send_s * selectivity_ratio
 
@@ -76,7 +76,7 @@ def saturated_latency_s(num_workers: int, cost_s: float, reordering: Reordering)
     """
     if num_workers < 1 or not cost_s > 0.0:
         raise ValueError("need num_workers >= 1 and cost_s > 0")
-    if reordering.scheme is ReorderScheme.LOCK:
+    if reordering.scheme == "lock":
         return num_workers * reordering.send_s + cost_s
     return (reordering.num_buffered + num_workers) * reordering.send_s
 

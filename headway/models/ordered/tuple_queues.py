@@ -51,8 +51,9 @@ def simulate_queues(
     before it have ended. Taking and handing over a tuple cost nothing. Prasaad, Ramalingam and
     Rajan (2018), section 4.
 
+    >>> from typing import get_args
     >>> service, partition = np.array([3.0, 1.0, 1.0]), np.array([0, 0, 1])
-    >>> for scheme in QueueScheme:
+    >>> for scheme in get_args(QueueScheme):
     ...     print(scheme, simulate_queues(scheme, service, partition, 2).end_s)
     shared [3. 4. 4.]
     partitioned [3. 4. 1.]
@@ -66,11 +67,7 @@ def simulate_queues(
         raise ValueError("arrival_s must be as long as service_s and never decrease")
     if not np.all(service >= 0.0) or np.min(partition) < 0 or num_workers < 1:
         raise ValueError("need service_s >= 0, partition >= 0 and num_workers >= 1")
-    starts_of = {
-        QueueScheme.PARTITIONED: _partitioned,
-        QueueScheme.SHARED: _shared,
-        QueueScheme.HYBRID: _hybrid,
-    }
+    starts_of = {"partitioned": _partitioned, "shared": _shared, "hybrid": _hybrid}
     start = starts_of[scheme](service, partition, num_workers, arrival)
     end = start + service
     return QueueRun(start_s=start, end_s=end, exit_s=np.maximum.accumulate(end))

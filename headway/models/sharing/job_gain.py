@@ -84,6 +84,7 @@ def sharing_gain(
     ways = tuple(_ways(setting, merges))
     horizon_ms = steady_horizon_ms(merges)
     costs = next(cost_cases(setting))
+    work_by_mode_s, break_even_windows_ratio, pause_by_mode_s = mode_work(setting, merges)
     busiest_ratio, moved_ratio = partition_deal(setting)
     return SharingGain(
         windows=windows,
@@ -96,7 +97,9 @@ def sharing_gain(
         break_even_keys=break_even_keys(setting.num_rows, costs, setting.keys, windows),
         rollups=tuple(map(str, merges.rollups)),
         merges_ratio=merges.total_cost(horizon_ms) / merges.naive_cost(horizon_ms),
-        modes=mode_work(setting, merges),
+        work_by_mode_s=work_by_mode_s,
+        break_even_windows_ratio=break_even_windows_ratio,
+        pause_by_mode_s=pause_by_mode_s,
         busiest_ratio=busiest_ratio,
         moved_ratio=moved_ratio,
         assumed=tuple(assumptions(profile)),
@@ -196,8 +199,8 @@ def _way(
         utilization_ratio=mixed(float(light.utilization_ratio), float(heavy.utilization_ratio)),
         window_p99_s=_window_p99_s(how, setting, heavy),
         state_rows=_state_rows(how, setting),
-        log_rows=_log_rows(setting) if how is WindowsHow.LOG else 0.0,
-        rollups=tuple(map(str, plan.rollups)) if how is WindowsHow.LOG else (),
+        log_rows=_log_rows(setting) if how == "log" else 0.0,
+        rollups=tuple(map(str, plan.rollups)) if how == "log" else (),
         is_stable=bool(is_stable),
     )
 
@@ -223,7 +226,7 @@ def _window_p99_s(how: WindowsHow, setting: WindowSetting, heavy: SettingLaw) ->
     windowed = replace(profile, shape=shape)
     if why_no_window_law(windowed) is not None:
         return None
-    if how is WindowsHow.LOG and not setting.is_update:
+    if how == "log" and not setting.is_update:
         # emit="early": the batch that moves the watermark computes the windows itself.
         assert profile.observed_arrivals is not None
         assert shape.windows_wait_s is not None
@@ -251,10 +254,10 @@ def _open_s(setting: WindowSetting) -> float:
 
 def _state_rows(how: WindowsHow, setting: WindowSetting) -> float:
     """Rows in Spark's state: keys of open windows, and of open panes."""
-    if how is WindowsHow.LOG:
+    if how == "log":
         return 0.0
     rows = setting.keys.pane_keys * windows_touched(setting.windows, _open_s(setting))
-    if how is not WindowsHow.DIRECT:
+    if how != "direct":
         rows += setting.keys.pane_keys * (1.0 + _open_s(setting) / ms_to_s(setting.windows.pane_ms))
     return rows
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TypeAlias
 
 from headway.domain.checks import require_not_negative
-from headway.domain.sharing import ModeWork
 from headway.models.sharing.consolidation import MergePlan, steady_horizon_ms
 from headway.models.sharing.profiled_windows import WindowSetting, cost_cases
 from headway.units import ms_to_s
@@ -145,12 +144,15 @@ def after_moves(
     return tuple(map(tuple, loads))
 
 
-def mode_work(setting: WindowSetting, merges: MergePlan) -> ModeWork:
+def mode_work(
+    setting: WindowSetting, merges: MergePlan
+) -> tuple[Mapping[str, float], float, Mapping[str, float]]:
     """Work of the paper's modes over the longest window, with the costs of the profile.
 
-    It is the processor time of all slots together, and the pause if the keys of one partition move
-    while their rows wait: the time to send and receive the copies of their state. The cost of
-    writing a state row is used for sending a copy and for a merge. Enorm 2016, section 5.1.1.
+    It is the processor time of all slots together, then the windows per row of (H7), then the pause
+    if the keys of one partition move while their rows wait: the time to send and receive the copies
+    of their state. The cost of writing a state row is used for sending a copy and for a merge.
+    Enorm 2016, section 5.1.1.
     """
     windows, slots = setting.windows, setting.configuration.num_slots
     costs = next(cost_cases(setting))
@@ -170,11 +172,7 @@ def mode_work(setting: WindowSetting, merges: MergePlan) -> ModeWork:
     )
     copies = setting.keys.pane_keys * work.num_panes / setting.configuration.shuffle_partitions
     moving = replace(work, num_migrations=1.0, migration_pause_s=copies * work.copy_s)
-    return ModeWork(
-        work_s=mode_work_s(work),
-        break_even_windows_ratio=split_break_even_windows(work),
-        pause_s=mode_pause_s(moving),
-    )
+    return mode_work_s(work), split_break_even_windows(work), mode_pause_s(moving)
 
 
 def partition_deal(setting: WindowSetting) -> tuple[float, float]:

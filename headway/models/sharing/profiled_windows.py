@@ -17,7 +17,7 @@ from headway.assumptions.sharing import (
     LOG_ROW_S,
     RAW_SHUFFLE_S,
 )
-from headway.domain import Configuration, JobProfile, TasksRule
+from headway.domain import Configuration, JobProfile
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model, settled_batch_rows
@@ -172,7 +172,7 @@ def _direct_model(
 def _are_sources(profile: JobProfile) -> list[bool]:
     levels = dict.fromkeys(stage.level for stage in profile.stages)
     return [
-        any(s.level == level and s.tasks_rule is TasksRule.SOURCE for s in profile.stages)
+        any(s.level == level and s.tasks_rule == "source" for s in profile.stages)
         for level in levels
     ]
 

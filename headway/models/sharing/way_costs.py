@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import get_args
 
 from headway.domain.sharing import WindowsHow
 from headway.domain.window_set import WindowSet, WindowSpec
@@ -36,11 +37,11 @@ def batch_change(
     doi:10.1145/2933267.2933315.
     """
     keys, windows = setting.keys, setting.windows
-    if how is WindowsHow.DIRECT:
+    if how == "direct":
         return 0.0, 0.0
     before_s = costs.state_row_s * direct_state_writes(keys, windows)
     copies_s = costs.copy_s * (windows.num_copies - 1.0) * setting.num_rows
-    if how is WindowsHow.LOG:
+    if how == "log":
         written = keys.batch_keys * (1.0 + keys.batch_s / ms_to_s(windows.pane_ms))
         files_s = costs.log_batch_s + costs.log_row_s * written
         every_s = files_s - copies_s - before_s
@@ -50,7 +51,7 @@ def batch_change(
         jobs, rows = due_work(merges, keys)
         return every_s, costs.log_read_s * jobs + costs.log_row_s * rows
     spared_s = copies_s + before_s
-    if how is WindowsHow.PANES:
+    if how == "panes":
         every_s, closing_s = shared_state_time(costs, keys, windows, row_s=costs.state_row_s)
         return costs.second_stage_s + every_s - spared_s, closing_s
     every_s, closing_s = shared_state_time(costs, keys, windows, row_s=costs.closing_s)
@@ -64,7 +65,7 @@ def ways_of(setting: WindowSetting) -> tuple[WindowsHow, ...]:
 
     Enorm 2016 on Spark, which rejects two consecutive aggregations in any other mode.
     """
-    return (WindowsHow.DIRECT, WindowsHow.LOG) if setting.is_update else tuple(WindowsHow)
+    return ("direct", "log") if setting.is_update else get_args(WindowsHow)
 
 
 def due_work(merges: MergePlan, keys: BatchKeys) -> tuple[float, float]:
@@ -128,5 +129,5 @@ def cheapest_merges(setting: WindowSetting, merges: MergePlan) -> MergePlan:
     without = MergePlan(windows=setting.windows, pane_ms=setting.windows.pane_ms)
     return min(
         (without, replace(without, rollups=merges.rollups)),
-        key=lambda plan: batch_change(WindowsHow.LOG, setting, costs, plan)[1],
+        key=lambda plan: batch_change("log", setting, costs, plan)[1],
     )

@@ -65,10 +65,10 @@ def simulate_scheduler(
     can use, they share its usable ones. Latencies are read from the curves of starts and exits,
     with a precision of about a slice. Prasaad, Ramalingam and Rajan (2018), section 6.
 
-    >>> from headway.domain.ordered import Operator, OperatorType
-    >>> chain = tuple(Operator(name=str(c), type=OperatorType.STATELESS, cost_s=c * 1e-6)
+    >>> from headway.domain.ordered import Operator
+    >>> chain = tuple(Operator(name=str(c), type="stateless", cost_s=c * 1e-6)
     ...               for c in (10, 30))
-    >>> run = simulate_scheduler(OrderedPipeline(num_workers=4, operators=chain), Scheduler.CT,
+    >>> run = simulate_scheduler(OrderedPipeline(num_workers=4, operators=chain), "CT",
     ...                          [np.inf, np.inf], num_tuples=20_000)
     >>> abs(run.throughput_per_s / 1e5 - 1.0) < 0.01
     True
@@ -103,7 +103,7 @@ class _Slices:
         self.most = most_workers.tolist()
         input_ratios = np.concatenate(([1.0], np.cumprod(self.outputs)))
         self.per_source = float(input_ratios[-2])
-        divisor = input_ratios[1:] if scheduler is Scheduler.CT_PRINTED else input_ratios[:-1]
+        divisor = input_ratios[1:] if scheduler == "CT as printed" else input_ratios[:-1]
         self.weight = (np.asarray(self.cost_s) * divisor).tolist()
         self.limits = (queue_limit * input_ratios[1:] / input_ratios[1:].sum()).tolist()
         self.limits[-1] = np.inf
@@ -282,10 +282,10 @@ class _Slices:
             return slowest(last)
 
         return {
-            Scheduler.LP: last_one,
-            Scheduler.QST: throttled,
-            Scheduler.ET: longest,
-            Scheduler.CT_KEEP: kept,
+            "LP": last_one,
+            "QST": throttled,
+            "ET": longest,
+            "CT keep": kept,
         }.get(self.scheduler, slowest)
 
     def outcome(self, length_s: float) -> SchedulerRun:

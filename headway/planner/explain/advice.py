@@ -274,13 +274,13 @@ def _overlapping_windows(setting: ExplainedSetting) -> Iterator[str]:
     copied = f"each row is copied into {windows.num_copies:.3g} windows before aggregation: "
     if best.pays:
         yield (
-            f"{copied}{best.how.value} of {format_duration(ms_to_s(windows.pane_ms))} would save "
+            f"{copied}{best.how} of {format_duration(ms_to_s(windows.pane_ms))} would save "
             f"{format_duration(best.saved_s)} of {format_duration(direct.batch_mean_s)} per batch "
             f"({_span_text(best.saved_low_s, best.saved_high_s)}); see headway windows"
         )
     else:
         yield (
-            f"{copied}sharing panes would not pay off here, {best.how.value} cost "
+            f"{copied}sharing panes would not pay off here, {best.how} cost "
             f"{format_duration(-best.saved_s)} more per batch; see headway windows"
         )
 

@@ -102,7 +102,7 @@ class Nearest:
             for offer, fewest in sizes
             if fewest.nodes is not None
         ]
-        objective = Objective.COST if self.question.objective is Objective.COST else Objective.NODES
+        objective: Objective = "cost" if self.question.objective == "cost" else "nodes"
         proved = all(fewest.optimality.proved for _, fewest in sizes)
         return best_of(able, objective) if able else None, proved
 

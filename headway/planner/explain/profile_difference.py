@@ -83,7 +83,7 @@ def _stage_figures(
 
 def _facts(profile: JobProfile) -> dict[str, str]:
     """Other facts of a profile about its job, as text."""
-    setting, fixed = profile.baseline, profile.pins
+    setting = profile.baseline
     limit = setting.max_offsets_per_trigger
     facts = {
         "profiled runs": f"{len(profile.settings):,}",
@@ -94,8 +94,8 @@ def _facts(profile: JobProfile) -> dict[str, str]:
         KNOBS["shuffle_partitions"].label: f"{setting.shuffle_partitions:,}",
         KNOBS["trigger_s"].label: spark_trigger_text(setting.trigger_s),
         KNOBS["max_offsets_per_trigger"].label: "none" if limit is None else f"{limit:,}",
-        "source partitions": f"{fixed.source_partitions or '-'}",
-        "state store": fixed.state_store or "-",
+        "source partitions": f"{profile.source_partitions or '-'}",
+        "state store": profile.state_store or "-",
     }
     return facts | dict(profile.application.properties)
 

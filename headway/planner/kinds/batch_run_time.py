@@ -184,7 +184,7 @@ class BatchRunTime:
             numbers: dict[str, float] = {"num_jobs": self.profile.num_jobs_failed}
             yield Finding(code=FindingCode.JOBS_FAILED, numbers=numbers)
         largest = max(self.profile.stages, key=lambda stage: stage.task_time_s)
-        mean_s, longest_s = largest.task_time.mean_s, largest.task_time.max_s
+        mean_s, longest_s = largest.task_mean_s, largest.task_max_s
         if longest_s > LONGEST_TASK_RATIO.value * mean_s:
             numbers = {"stage_id": largest.id, "longest_s": longest_s, "mean_s": mean_s}
             names = {"stage": largest.called}
@@ -330,18 +330,18 @@ def seen_slots_of(profile: ApplicationProfile) -> int:
 
 def job_stages(stages: Sequence[RecordedStage]) -> Iterator[JobStage]:
     """The stages with their parents; one without recorded parents waits for the last ended one."""
-    completed_s = [stage.wall_clock.completed_s for stage in stages]
+    completed_s = [stage.completed_s for stage in stages]
     for index, stage in enumerate(stages):
         parents = stage.parents
         if not parents:
-            begun_s = stage.wall_clock.submitted_s + _SAME_MOMENT_S
+            begun_s = stage.submitted_s + _SAME_MOMENT_S
             completed = [earlier for earlier in range(index) if completed_s[earlier] <= begun_s]
             last = max(completed, key=completed_s.__getitem__, default=None)
             parents = () if last is None else (last,)
-        mean_s = max(stage.task_time.mean_s, _LEAST)
+        mean_s = max(stage.task_mean_s, _LEAST)
         yield JobStage(
-            num_tasks=stage.tasks.num_tasks,
+            num_tasks=stage.num_tasks,
             mean_s=mean_s,
-            cv=min((stage.task_time.sd_s or 0.0) / mean_s, 10.0),
+            cv=min((stage.task_sd_s or 0.0) / mean_s, 10.0),
             parents=parents,
         )

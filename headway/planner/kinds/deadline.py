@@ -58,7 +58,7 @@ def plan_for_deadline(
     spaces: Sequence[SearchSpace],
     *,
     confidence: float = CONFIDENCE.value,
-    objective: Objective = Objective.NODES,
+    objective: Objective = "nodes",
 ) -> BatchAnswer:
     """The fewest nodes with which a batch job finishes in time, or the cheapest ones.
 
@@ -148,12 +148,12 @@ class _OfBatchJob:
 
     def size(self, fewest: int, objective: Objective) -> DeadlinePoint:
         first = self.point(fewest)
-        if objective is Objective.NODES:
+        if objective == "nodes":
             return first
         points = [
             point for point in (*self.table, first) if point.planned_s <= self.deadline.limit_s
         ]
-        if objective is Objective.COST:
+        if objective == "cost":
             return min(points, key=lambda point: (point.cost or 0.0, point.nodes))
         return min(points, key=_shortest)
 

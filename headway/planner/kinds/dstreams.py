@@ -9,7 +9,6 @@ from dataclasses import field
 from headway.assumptions.planning import LEAST_CATCH_UP_RATIO, TRIGGERS_S
 from headway.assumptions.predictions import CALIBRATED_DOUBLINGS
 from headway.domain import (
-    Applies,
     Change,
     Finding,
     FindingCode,
@@ -178,7 +177,7 @@ class DStreamsSearch:
     def size(self, fewest: int, objective: Objective) -> DStreamsPoint:
         point = self.in_time(fewest)
         assert point is not None  # this number of nodes was found to meet the target
-        if objective is not Objective.LATENCY:
+        if objective != "latency":
             return point  # fewer nodes of a type cost less
         return min([point, *self.table()], key=lambda size: (size.planned_s, size.nodes))
 
@@ -236,9 +235,7 @@ def _limit_conf(search: DStreamsSearch, setting: DStreamsSetting) -> dict[str, s
         return {}
     if setting.num_receivers:
         return {RECEIVER_RATE_KEY: _two_digits(rate_per_s / setting.num_receivers)}
-    sources = [
-        stage.tasks.num_tasks for stage in search.batches.profile.stages if not stage.parents
-    ]
+    sources = [stage.num_tasks for stage in search.batches.profile.stages if not stage.parents]
     return {PARTITION_RATE_KEY: _two_digits(rate_per_s / max(sources))}
 
 
@@ -279,7 +276,7 @@ def _changes(
             setting="batch interval (of the StreamingContext, in the application's code)",
             before=format_duration(baseline.batch_interval_s),
             after=format_duration(setting.batch_interval_s),
-            applies=Applies.NEW_CHECKPOINT,
+            applies="new checkpoint",
         )
     yield from changes_of(settings, if_unknown="not set")
 

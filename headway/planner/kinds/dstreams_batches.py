@@ -105,7 +105,7 @@ class DStreamsBatches:
     @property
     def num_tasks(self) -> int:
         """Tasks of all stages of a batch, which cannot use more slots than that."""
-        return sum(stage.tasks.num_tasks for stage in self.profile.stages)
+        return sum(stage.num_tasks for stage in self.profile.stages)
 
     @property
     def seen_rate_per_s(self) -> float | None:
@@ -189,17 +189,16 @@ class DStreamsBatches:
         Receivers divide arrivals into blocks by time, and each block is a task: a longer batch has
         more of them, a higher rate has larger ones.
         """
-        counts, more_rows = stage.tasks, rows
+        num_tasks, more_rows = stage.num_tasks, rows
         if setting.num_receivers and not stage.parents:
             interval_ratio = setting.batch_interval_s / self.seen.batch_interval_s
-            counts = replace(counts, num_tasks=max(round(counts.num_tasks * interval_ratio), 1))
+            num_tasks = max(round(num_tasks * interval_ratio), 1)
             more_rows = load
-        times = stage.task_time
-        fixed_s = min(times.fixed_s, times.mean_s)
-        mean_s = (fixed_s + self.growth(more_rows) * (times.mean_s - fixed_s)) / speed
-        time_ratio = mean_s / times.mean_s if times.mean_s > 0 else 1.0
-        sd_s = None if times.sd_s is None else times.sd_s * time_ratio
-        return replace(stage, tasks=counts, task_time=replace(times, mean_s=mean_s, sd_s=sd_s))
+        fixed_s = min(stage.task_fixed_s, stage.task_mean_s)
+        mean_s = (fixed_s + self.growth(more_rows) * (stage.task_mean_s - fixed_s)) / speed
+        time_ratio = mean_s / stage.task_mean_s if stage.task_mean_s > 0 else 1.0
+        sd_s = None if stage.task_sd_s is None else stage.task_sd_s * time_ratio
+        return replace(stage, num_tasks=num_tasks, task_mean_s=mean_s, task_sd_s=sd_s)
 
     @cached_property
     def _num_jobs(self) -> int:

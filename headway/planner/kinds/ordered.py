@@ -18,7 +18,7 @@ from headway.assumptions.planning import (
     TRIED_PER_SLOT,
 )
 from headway.assumptions.resources import SPARK_PARTITIONS
-from headway.domain import Configuration, JobProfile, StageProfile, TasksRule
+from headway.domain import Configuration, JobProfile, StageProfile
 from headway.domain.ordered import KeyCounts, KeyPlacement, OrderedPlan, RealTimeSlots
 from headway.domain.plan_parts import PartitionChoice, PlannedSkew
 from headway.errors import InputError, argument
@@ -311,7 +311,7 @@ def _classes(light: Array) -> KeyShares:
 
 
 def _stage(job: JobProfile, batch_rows: float, name: str | None) -> StageProfile:
-    shuffled = [stage for stage in job.stages if stage.tasks_rule is TasksRule.SHUFFLE]
+    shuffled = [stage for stage in job.stages if stage.tasks_rule == "shuffle"]
     stage_names = ", ".join(stage.name for stage in shuffled)
     if not shuffled:
         raise InputError(

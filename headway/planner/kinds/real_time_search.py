@@ -76,7 +76,7 @@ class RealTimeSearch:
 
     def plan(self, objective: Objective) -> RealTimePlan:
         partitions = self._partitions()
-        if objective is Objective.LATENCY:
+        if objective == "latency":
             partitions = self._fastest_partitions(partitions)
         setting = self._setting(partitions)
         planned_s = self._planned_at(setting, self.rate_per_s)

@@ -10,18 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from headway.domain.application_profile import (
-    MOST_STAGES,
-    OtherStages,
-    RecordedStage,
-    RunShares,
-    StageMemory,
-    StageRows,
-    StageVolume,
-    TaskCounts,
-    TaskTimes,
-    WallClock,
-)
+from headway.domain.application_profile import MOST_STAGES, OtherStages, RecordedStage
 from headway.lazy_classes import dataclass
 from headway.profiler.operators import Operator, operators_in_words
 from headway.profiler.rows import Record
@@ -123,53 +112,46 @@ def recorded_stages(
         recorded_stage(
             stage,
             parents=tuple(sorted(indices[parent] for parent in parents[stage.stage_id])),
-            wall_clock=_wall_clock(stage, started_s),
+            span_s=_span_since(stage, started_s),
         )
         for stage in in_order
     )
 
 
 def recorded_stage(
-    stage: StageSums, *, parents: tuple[int, ...], wall_clock: WallClock
+    stage: StageSums, *, parents: tuple[int, ...], span_s: tuple[float, float]
 ) -> RecordedStage:
-    """One stage as it is in a profile; it must have a finished task."""
+    """One stage as it is in a profile; it must have a finished task.
+
+    ``span_s`` is when it was submitted and completed, in seconds since the start.
+    """
     return RecordedStage(
         id=stage.stage_id,
         job=stage.job_id,
         work=operators_in_words(stage.operators, stage.scopes, of_stream=False) or stage.call,
         parents=parents,
-        tasks=TaskCounts(
-            num_tasks=stage.num_tasks,
-            num_finished=stage.num_finished,
-            num_failed=stage.num_failed,
-            num_attempts=stage.num_attempts,
-        ),
-        task_time=TaskTimes(
-            mean_s=stage.task_time_s / stage.num_finished,
-            sd_s=math.sqrt(stage.squares_s2 / stage.freedoms) if stage.freedoms else None,
-            max_s=stage.task_max_s,
-            fixed_s=stage.outside_run_s / stage.num_finished,
-        ),
-        wall_clock=wall_clock,
-        rows=StageRows(
-            read=round(stage.rows_read),
-            written=round(stage.rows_written),
-            largest_task_ratio=stage.largest_task_ratio,
-        ),
-        volume=StageVolume(
-            input_bytes=round(stage.input_bytes),
-            shuffle_read_bytes=round(stage.shuffle_read_bytes),
-            shuffle_write_bytes=round(stage.shuffle_write_bytes),
-        ),
-        memory=StageMemory(
-            peak_task_bytes=round(stage.peak_memory_bytes), spilled_bytes=round(stage.spilled_bytes)
-        ),
-        run_time=RunShares(
-            gc_ratio=share(stage.gc_s, stage.run_s),
-            # Versions before 2.1 do not measure it.
-            cpu_ratio=share(stage.cpu_s, stage.run_s) if stage.cpu_s > 0 else None,
-            python_ratio=None if stage.python_s is None else share(stage.python_s, stage.run_s),
-        ),
+        num_tasks=stage.num_tasks,
+        num_finished=stage.num_finished,
+        num_failed=stage.num_failed,
+        num_attempts=stage.num_attempts,
+        task_mean_s=stage.task_time_s / stage.num_finished,
+        task_sd_s=math.sqrt(stage.squares_s2 / stage.freedoms) if stage.freedoms else None,
+        task_max_s=stage.task_max_s,
+        task_fixed_s=stage.outside_run_s / stage.num_finished,
+        submitted_s=span_s[0],
+        completed_s=span_s[1],
+        rows_read=round(stage.rows_read),
+        rows_written=round(stage.rows_written),
+        largest_task_ratio=stage.largest_task_ratio,
+        input_bytes=round(stage.input_bytes),
+        shuffle_read_bytes=round(stage.shuffle_read_bytes),
+        shuffle_write_bytes=round(stage.shuffle_write_bytes),
+        peak_task_bytes=round(stage.peak_memory_bytes),
+        spilled_bytes=round(stage.spilled_bytes),
+        gc_ratio=share(stage.gc_s, stage.run_s),
+        # Versions before 2.1 do not measure it.
+        cpu_ratio=share(stage.cpu_s, stage.run_s) if stage.cpu_s > 0 else None,
+        python_ratio=None if stage.python_s is None else share(stage.python_s, stage.run_s),
     )
 
 
@@ -287,9 +269,7 @@ def _listed_parents(
     return listed_parents
 
 
-def _wall_clock(stage: StageSums, started_s: float) -> WallClock:
+def _span_since(stage: StageSums, started_s: float) -> tuple[float, float]:
+    """When the stage was submitted and completed, since a start."""
     assert stage.start_s is not None and stage.end_s is not None, "listed stages have times"
-    return WallClock(
-        submitted_s=max(stage.start_s - started_s, 0.0),
-        completed_s=max(stage.end_s - started_s, 0.0),
-    )
+    return max(stage.start_s - started_s, 0.0), max(stage.end_s - started_s, 0.0)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.domain.application_profile import DStreamsProfile, RecordedStage, Spread, WallClock
+from headway.domain.application_profile import DStreamsProfile, RecordedStage, Spread
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.estimation.warm_up import slow_start_length
@@ -130,7 +130,7 @@ def typical_stages(steady: SteadyBatches) -> tuple[RecordedStage, ...]:
         recorded_stage(
             _mean_stage(index, job, samples),
             parents=parents,
-            wall_clock=_mean_clock(batches, samples),
+            span_s=_mean_span_s(batches, samples),
         )
         for index, (samples, (job, parents)) in enumerate(
             zip(numbered, batches[0].signature, strict=True)
@@ -267,11 +267,11 @@ def _mean_stage(index: int, job: int, samples: Sequence[StageSums]) -> StageSums
     )
 
 
-def _mean_clock(batches: Sequence[Batch], samples: Sequence[StageSums]) -> WallClock:
+def _mean_span_s(batches: Sequence[Batch], samples: Sequence[StageSums]) -> tuple[float, float]:
     """Start and end of the stage, since the first stage of its batch."""
     starts_s, ends_s = [], []
     for batch, stage in zip(batches, samples, strict=True):
         assert stage.start_s is not None and stage.end_s is not None, "batches are complete"
         starts_s.append(stage.start_s - batch.start_s)
         ends_s.append(stage.end_s - batch.start_s)
-    return WallClock(submitted_s=float(np.mean(starts_s)), completed_s=float(np.mean(ends_s)))
+    return float(np.mean(starts_s)), float(np.mean(ends_s))

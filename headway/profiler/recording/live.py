@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from headway.domain.watched import LiveBatch, RunningBatch
+from headway.domain.watched import LiveBatch
 from headway.errors import EventLogError, InputError, argument
 from headway.profiler import schema
 from headway.profiler.events import read_line
@@ -46,8 +46,11 @@ class Feed(Protocol):
     def new_batches(self) -> Sequence[LiveBatch]:
         """Batches with rows that ended since the last call, in order."""
 
-    def running_batch(self) -> RunningBatch | None:
-        """The batch that runs now, as far as known."""
+    def running_batch(self) -> tuple[float, int] | None:
+        """When the batch that runs now began [s since 1970], and how far its sources had come.
+
+        These rows are counted as ``available_rows`` of a `LiveBatch`. None as far as unknown.
+        """
 
     @property
     def is_active(self) -> bool:
@@ -198,7 +201,7 @@ class QueryFeed:
         executors = self._executors()
         return [_on(batch, executors) for batch in batches if batch is not None]
 
-    def running_batch(self) -> RunningBatch | None:
+    def running_batch(self) -> tuple[float, int] | None:
         """From the query itself; unknown before Spark 4.1."""
         query: Any = self._query
         if query is None or not self._positions.count_rows:
@@ -217,7 +220,7 @@ class QueryFeed:
                 sources.append(read_offset(str(offsets.next().json())))
             available_rows = _sum(sources)
             if available_rows is not None and len(sources) == self._positions.num_sources:
-                return RunningBatch(started_s=started_s, available_rows=available_rows)
+                return started_s, available_rows
         return None
 
     @property

@@ -12,8 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from headway.errors import HeadwayError
-from headway.formats.appended_file import AppendedFile, FileInUseError
+from headway.errors import HeadwayError, InputError
+from headway.formats.appended_file import AppendedFile
 
 Json: TypeAlias = Mapping[str, Any]
 LEFT_OUT_TEXT = "left out"
@@ -45,7 +45,7 @@ class RotatingFile:
     ) -> None:
         """Open the file; it begins with these events, like every further file.
 
-        ``end`` are the events with which a recording ends that is stopped in order. FileInUseError
+        ``end`` are the events with which a recording ends that is stopped in order. InputError
         if another recorder writes to it, OSError if it cannot be written.
         """
         self._application, self._cluster, self._end = application, list(cluster), _lines(end)
@@ -95,7 +95,7 @@ class RotatingFile:
     def _lost_if_it_fails(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, FileInUseError) as error:
+        except (OSError, InputError) as error:
             reason = error.strerror if isinstance(error, OSError) else "another recorder took it"
             raise FileLostError(
                 f"{self.path}: cannot be written any more ({reason}); recording ended"

@@ -36,15 +36,13 @@ from headway.sparkconf import reader_limit
 from headway.units import S_PER_DAY
 
 #: Causes that go on as they did: not those that end with the memory of executors, or a single key.
-_STEADY_CAUSES = frozenset(
-    {GrowthCause.STATE_ROWS, GrowthCause.LISTING, GrowthCause.SINK_LOG, GrowthCause.CHECKPOINT}
-)
+_STEADY_CAUSES = frozenset({"state_rows", "listing", "sink_log", "checkpoint"})
 _FILE_SINK = "FileSink"
 _LISTING_PHASE, _SINK_PHASE = "latest_offset", "add_batch"
-_COMPACTED = {_LISTING_PHASE: GrowthCause.LISTING, _SINK_PHASE: GrowthCause.SINK_LOG}
+_COMPACTED: Mapping[str, GrowthCause] = {_LISTING_PHASE: "listing", _SINK_PHASE: "sink_log"}
 _INTERVAL_KEYS = {
-    GrowthCause.LISTING: "spark.sql.streaming.fileSource.log.compactInterval",
-    GrowthCause.SINK_LOG: "spark.sql.streaming.fileSink.log.compactInterval",
+    "listing": "spark.sql.streaming.fileSource.log.compactInterval",
+    "sink_log": "spark.sql.streaming.fileSink.log.compactInterval",
 }
 
 
@@ -162,14 +160,14 @@ def _causes(run: QueryRun, fit: DurationFit, part: str, at_s: Array) -> dict[str
     causes: list[GrowthCause] = []
     numbers: dict[str, float] = {}
     if in_state.is_growth:
-        causes.append(GrowthCause.STATE_ROWS)
+        causes.append("state_rows")
         numbers |= {"state_first_rows": max(in_state.first, 0.0), "state_last_rows": in_state.last}
     if in_largest.is_growth:
-        causes.append(GrowthCause.LARGEST_TASK)
+        causes.append("largest_task")
         numbers["largest_first_share"] = max(in_largest.first, 0.0)
         numbers["largest_last_share"] = min(in_largest.last, 1.0)
     if in_gc.is_growth and in_gc.rise >= LEAST_GC_SHARE.value * in_tasks.rise:
-        causes.append(GrowthCause.GC)
+        causes.append("gc")
         numbers |= {"gc_first_s": max(in_gc.first, 0.0), "gc_last_s": in_gc.last}
     return {"causes": tuple(causes), **numbers}
 
@@ -178,10 +176,10 @@ def _cause_of_phase(name: str, shape: QueryShape) -> GrowthCause | None:
     """What makes a phase of the driver longer and longer; None if that is not known."""
     if name == _LISTING_PHASE:
         files = any(reader_limit(source).counts.of_files for source in shape.sources)
-        return GrowthCause.LISTING if files else None
+        return "listing" if files else None
     if name == _SINK_PHASE and shape.sink.startswith(_FILE_SINK):
-        return GrowthCause.SINK_LOG
-    return GrowthCause.CHECKPOINT if name in CHECKPOINT_PHASES else None
+        return "sink_log"
+    return "checkpoint" if name in CHECKPOINT_PHASES else None
 
 
 def slow_growth_of(run: QueryRun, properties: Mapping[str, str]) -> Iterator[SlowGrowth]:
@@ -208,7 +206,7 @@ def slow_growth_of(run: QueryRun, properties: Mapping[str, str]) -> Iterator[Slo
     for name in dict.fromkeys(name for batch in batches for name in batch.phases_s):
         times_s = np.array([_phase_s(batch, name) for batch in batches])
         cause = _cause_of_phase(name, run.shape)
-        if cause is not None and _COMPACTED.get(name) is cause:
+        if cause is not None and _COMPACTED.get(name) == cause:
             interval = count_of(properties.get(_INTERVAL_KEYS[cause])) or COMPACTION_BATCHES.value
             yield from _compaction(run, name, cause, interval, at_s, times_s)
         trend = trend_of(at_s, _at_mean_rows(at_s, rows, times_s))

@@ -17,7 +17,7 @@ from headway.assumptions.fits import (
     USUAL_PARTS_SD_WITH_PYTHON_S,
     USUAL_ROWS_SHARE,
 )
-from headway.domain import Z90, Separation, StageProfile
+from headway.domain import Z90, StageProfile
 from headway.models.estimation.fixed_time import combined, within
 from headway.profiler.streaming.batch_sizes import weighted_mean
 from headway.profiler.streaming.stage_runs import StageRuns
@@ -90,7 +90,7 @@ def task_time(stage: StageRuns, times: StageTimes, fitted: StageProfile) -> Task
         num_tasks=weighted_mean(stage.num_tasks, weights),
         rows_exponent=fitted.rows.exponent,
     )
-    if fitted.separation is Separation.BATCHES or fitted.is_static:
+    if fitted.separation == "batches" or fitted.is_static:
         return time
     reported_s = np.minimum(parts_s(stage, times), times.task_mean_s)
     low_s = weighted_mean(reported_s, weights) * _LEAST_REPORTED_SHARE
@@ -159,9 +159,9 @@ def _fixed_sd_s(
     stage: StageRuns, times: StageTimes, fitted: StageProfile, mean_s: float
 ) -> float | None:
     """Standard deviation of the fitted fixed time; None if it was not fitted."""
-    if fitted.separation is Separation.EMPTY and fitted.task_fixed_s < mean_s - _LEAST_S:
+    if fitted.separation == "empty" and fitted.task_fixed_s < mean_s - _LEAST_S:
         return EMPTY_BATCH_SD_RATIO.value * fitted.task_fixed_s
-    if fitted.separation is not Separation.TASKS:
+    if fitted.separation != "tasks":
         return None
     unequal = np.isfinite(times.task_sd_s) & (stage.rows_variances > 0.0)
     if not unequal.any():

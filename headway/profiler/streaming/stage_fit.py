@@ -88,7 +88,7 @@ def _fit_stage(
         task_per_row_s=0.0,
         task_noise_ratio=task_noise_ratio(stage, times),
         hot_share_ratio=stage.hot_share_ratio,
-        separation=Separation.TOTALS,
+        separation="totals",
     )
     if stage.cost_terms is not None:
         fitted = _by_batches(without_costs, stage, times, stage.cost_terms)
@@ -100,7 +100,7 @@ def _fit_stage(
             task_per_row_s=float(per_row_s),
             separation=separation,
         )
-    return fitted if stage.has_tasks else replace(fitted, separation=Separation.TOTALS)
+    return fitted if stage.has_tasks else replace(fitted, separation="totals")
 
 
 def _costs(
@@ -113,11 +113,11 @@ def _costs(
         covariances_s, variances = times.rows_time_covariance_s, stage.rows_variances
         slope_s = sum(covariances_s.tolist()) / sum(variances.tolist())
         per_row_s = float(np.clip(slope_s, 0.0, mean_s / mean_rows))
-        return mean_s - per_row_s * mean_rows, per_row_s, Separation.TASKS
+        return mean_s - per_row_s * mean_rows, per_row_s, "tasks"
     empty = without_rows(stage, times, 0.0)
     if empty is not None:
         fixed_s = min(empty[0], mean_s)
-        return fixed_s, (mean_s - fixed_s) / mean_rows, Separation.EMPTY
+        return fixed_s, (mean_s - fixed_s) / mean_rows, "empty"
     # Launch, deserialization and the state commit are fixed time; the rest is for rows.
     fixed_s = weighted_mean(np.minimum(parts_s(stage, times), task_mean_s), weights)
     per_row_s = (mean_s - fixed_s) / mean_rows
@@ -128,7 +128,7 @@ def _costs(
         total_s = fixed_s + per_row_s * mean_rows
         per_row_s = min(per_row_s, dearest_s)
         fixed_s = total_s - per_row_s * mean_rows
-    return fixed_s, per_row_s, Separation.PARTS
+    return fixed_s, per_row_s, "parts"
 
 
 def _by_batches(
@@ -148,7 +148,7 @@ def _by_batches(
         task_per_row_s=per_row_s,
         task_per_partition_s=extra_costs_s.pop() if terms.tells_partitions else 0.0,
         task_per_state_row_s=per_state_row_s,
-        separation=Separation.BATCHES,
+        separation="batches",
     )
 
 

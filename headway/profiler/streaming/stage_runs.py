@@ -221,24 +221,24 @@ class StageRuns:
             for batch in run.batches
         )
         if follows_partitions and self.coalescing is None:
-            return TasksRule.SHUFFLE, None
+            return "shuffle", None
         num_tasks = int(median_of(self.num_tasks))
         if self.coalescing is not None:
-            return TasksRule.COALESCED, max(num_tasks, 1)
+            return "coalesced", max(num_tasks, 1)
         is_fixed = self.is_static or has_parents
-        return TasksRule.FIXED if is_fixed else TasksRule.SOURCE, num_tasks
+        return "fixed" if is_fixed else "source", num_tasks
 
     @cached_property
     def source_tasks(self) -> SourceTasks | None:
         """The rule by which its tasks follow the cores or rows of the source, if there is one."""
-        if self.tasks_rule[0] is not TasksRule.SOURCE:
+        if self.tasks_rule[0] != "source":
             return None
         return source_reading(self.runs, self.stage_index)[0]
 
     @cached_property
     def hot_share_ratio(self) -> float:
         """Share of the rows that a hot key gives to one task."""
-        follows_keys = self.tasks_rule[0] is TasksRule.SHUFFLE
+        follows_keys = self.tasks_rule[0] == "shuffle"
         return hot_share_ratio(self.samples) if follows_keys else 0.0
 
     @cached_property

@@ -14,7 +14,6 @@ from headway.domain import (
     DurationNoise,
     JobProfile,
     ObservedSetting,
-    Pins,
 )
 from headway.few_numbers import median_of
 from headway.limits import MOST_SPREAD_RATIO
@@ -115,11 +114,9 @@ def profile_of_runs(
         memory=memory_of(
             [stage for run in runs for batch in run.batches for stage in batch.stages]
         ),
-        pins=Pins(
-            state_partitions=last.pinned_state_partitions,
-            source_partitions=last.source_partitions,
-            state_store=last.state_store,
-        ),
+        state_partitions=last.pinned_state_partitions,
+        source_partitions=last.source_partitions,
+        state_store=last.state_store,
         coverage=coverage,
         notes=(
             *noted,

@@ -11,7 +11,7 @@ import msgspec
 
 from headway.domain import Decision, Policy
 from headway.errors import InputError
-from headway.formats.appended_file import AppendedFile, FileInUseError
+from headway.formats.appended_file import AppendedFile
 from headway.formats.own_files import read_bytes
 
 _LOG = logging.getLogger("headway.gate")
@@ -47,7 +47,7 @@ class DecisionLog:
                 raise InputError(f"decisions: got {path!r}; expected a file, e.g. 'gate.jsonl'")
             try:
                 self._file = AppendedFile(Path(path))
-            except FileInUseError as error:
+            except InputError as error:
                 raise InputError(f"decisions: {error}") from None
             except OSError as error:
                 raise InputError(

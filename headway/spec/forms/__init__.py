@@ -5,9 +5,9 @@ its messages, the JSON Schema for editors and the reference are derived from tha
 """
 
 from headway.spec.forms.entries import Entry, as_in, entries_of, entry, require_different_names
-from headway.spec.forms.reader import FAULTY, Reader, Where, place
+from headway.spec.forms.reader import FAULTY, Reader, place
 
 __all__ = [
-    "FAULTY", "Entry", "Reader", "Where",
+    "FAULTY", "Entry", "Reader",
     "as_in", "entries_of", "entry", "place", "require_different_names",
 ]  # fmt: skip

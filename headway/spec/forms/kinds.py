@@ -42,28 +42,6 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
-    """A whole number between bounds, both included."""
-
-    low: int
-    high: int = MOST_INT
-
-    @property
-    def words(self) -> str:
-        upper = "" if self.high == MOST_INT else f", at most {self.high}"
-        return f"a whole number, at least {self.low}{upper}"
-
-    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int):
-            return reader.refuse(route, value, self.words, _whole_hint(value))
-        inside = self.low <= value <= self.high
-        return value if inside else reader.refuse(route, value, self.words)
-
-    def json_schema(self) -> JsonSchema:
-        return {"type": "integer", "minimum": self.low, "maximum": self.high}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
     """A number between bounds, both included unless ``above`` excludes the lower one."""
 
@@ -71,16 +49,26 @@ class Number:
     low: float = 0.0
     high: float = 1e15
     above: bool = False
+    is_whole: bool = False
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int if self.is_whole else int | float):
             return reader.refuse(route, value, self.words, _whole_hint(value))
-        inside = self.low <= value <= self.high and not (self.above and value == self.low)
-        return float(value) if inside else reader.refuse(route, value, self.words)
+        if not self.low <= value <= self.high or (self.above and value == self.low):
+            return reader.refuse(route, value, self.words)
+        return value if self.is_whole else float(value)
 
     def json_schema(self) -> JsonSchema:
+        kind = "integer" if self.is_whole else "number"
         lower = "exclusiveMinimum" if self.above else "minimum"
-        return {"type": "number", lower: self.low, "maximum": self.high}
+        return {"type": kind, lower: self.low, "maximum": self.high}
+
+
+def whole(*, low: int, high: int = MOST_INT) -> Number:
+    """A whole number between bounds, both included."""
+    upper = "" if high == MOST_INT else f", at most {high}"
+    words = f"a whole number, at least {low}{upper}"
+    return Number(words=words, low=low, high=high, is_whole=True)
 
 
 @dataclass(frozen=True, slots=True)

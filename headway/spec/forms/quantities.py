@@ -12,7 +12,7 @@ from headway.errors import InputError
 from headway.formats.yaml_document import Plain, Route
 from headway.limits import LARGEST_NUMBER, MOST_CORES, MOST_LONG, MOST_NODES, MOST_PARTITIONS
 from headway.spec.forms.entries import JsonSchema, Kind
-from headway.spec.forms.kinds import FilePath, ListOf, Number, Parsed, Text, Whole
+from headway.spec.forms.kinds import FilePath, ListOf, Number, Parsed, Text, whole
 from headway.spec.forms.reader import FAULTY, Reader
 from headway.units import parse_duration_s, parse_rate_per_s, parse_rows, parse_size_bytes
 
@@ -69,7 +69,8 @@ def _number(text: str) -> float:
         raise InputError(f"{text!r} is no number") from None
 
 
-def _is_countable(number: float) -> bool:
+def is_countable(number: float) -> bool:
+    """Whether it can be a rate, or a number of rows."""
     return 0 < number <= LARGEST_NUMBER
 
 
@@ -97,7 +98,7 @@ DURATION_OR_ZERO = replace(DURATION, is_valid=None, words=f"{DURATION.words}, or
 RATE = Parsed(
     words="a rate of records, e.g. 50k/s, 1.2M/min, or a number of records per second",
     parse=parse_rate_per_s,
-    is_valid=_is_countable,
+    is_valid=is_countable,
     takes_numbers=True,
     examples=("50k/s", "800/s", "1.2M/min"),
     pattern=r"^\s*[0-9.]+([eE][-+]?[0-9]+)?\s*[kKmMgG]?\s*((rows|records)?\s*/\s*[a-zA-Z]+)?\s*$",
@@ -112,7 +113,7 @@ RATE = Parsed(
 ROWS = Parsed(
     words="a number of rows, e.g. 800000 or 40M",
     parse=parse_rows,
-    is_valid=_is_countable,
+    is_valid=is_countable,
     takes_numbers=True,
     examples=("40M", "800000"),
     pattern=r"^\s*[0-9.]+([eE][-+]?[0-9]+)?\s*[kKmMgG]?\s*(rows|records)?\s*$",
@@ -181,10 +182,10 @@ FILES_LIMIT = Parsed(
 )
 PRICE = Number(words="a price per node and hour, 0 or more", high=1e6)
 MONEY = Number(words="an amount of money, above 0", above=True, high=1e12)
-CORES = Whole(low=1, high=MOST_CORES)
-CORES_OR_ZERO = Whole(low=0, high=MOST_CORES)
-NODES = Whole(low=1, high=MOST_NODES)
-PARTITIONS = Whole(low=1, high=MOST_PARTITIONS)
+CORES = whole(low=1, high=MOST_CORES)
+CORES_OR_ZERO = whole(low=0, high=MOST_CORES)
+NODES = whole(low=1, high=MOST_NODES)
+PARTITIONS = whole(low=1, high=MOST_PARTITIONS)
 NAME = Text(
     words="a name of letters, digits, '-', '_' and '.', at most 63 long",
     pattern=r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",

@@ -8,24 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import SpecError
-from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route, in_short, shown
+from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route, faults_text, shown
 
 #: What stands for a value whose fault has been reported.
 FAULTY: Any = object()
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Where:
-    """A position in one of the files that were read."""
-
-    name: str
-    mark: Mark
-
-    def __str__(self) -> str:
-        return f"{self.name}:{self.mark.line}:{self.mark.column}"
-
-
-def place(documents: Sequence[Document], route: Route, *, of_key: bool = False) -> Where:
+def place(documents: Sequence[Document], route: Route, *, of_key: bool = False) -> Mark:
     """Position of a value or its key; for a missing one, that of the nearest thing around.
 
     A file stands before the files that it includes: the first one with a key counts.
@@ -41,10 +30,9 @@ def place(documents: Sequence[Document], route: Route, *, of_key: bool = False) 
     while True:
         for document in documents:
             if route in document.values:
-                mark = document.key_mark(route) if of_key else document.value_mark(route)
-                return Where(document.name, mark)
+                return document.key_mark(route) if of_key else document.value_mark(route)
         if not route:
-            return Where(documents[0].name, Mark(1, 1))
+            return Mark(documents[0].name, 1, 1)
         route = route[:-1]
 
 
@@ -58,13 +46,12 @@ class Reader:
 
     documents: Sequence[Document]
     folder: Path
-    faults: list[tuple[Where, Fault]] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
     needs_files: bool = True
 
     def fault(self, route: Route, message: str, *, at_key: bool = False) -> Any:
         """Note a fault of the value at ``route``, or of its key, and return ``FAULTY`` for it."""
-        where = place(self.documents, route, of_key=at_key)
-        self.faults.append((where, Fault(where.mark, route, message)))
+        self.faults.append(Fault(place(self.documents, route, of_key=at_key), route, message))
         return FAULTY
 
     def refuse(self, route: Route, value: Plain, words: str, hint: str = "") -> Any:
@@ -74,14 +61,10 @@ class Reader:
     def raise_faults(self) -> None:
         """End the reading if anything was wrong.
 
-        Raises SpecError with one line per fault, each once, in the order of the files; of very
-        many, the first.
+        Raises SpecError with a line per fault in the order of the files; of very many, the first.
         """
-        if not self.faults:
-            return
-        ordered = sorted(self.faults, key=lambda located_fault: located_fault[0])
-        lines = list(dict.fromkeys(fault.text(where.name) for where, fault in ordered))
-        raise SpecError(in_short(lines, ordered[0][0].name))
+        if self.faults:
+            raise SpecError(faults_text(self.faults))
 
 
 def merged(including: Plain, included: Plain) -> Plain:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.spec.forms import entry, require_different_names
-from headway.spec.forms.kinds import Choice, FilePath, ListOf, NameOr, Nested, Number, Text, Whole
+from headway.spec.forms.kinds import Choice, FilePath, ListOf, NameOr, Nested, Number, Text, whole
 from headway.spec.forms.quantities import (
     CORES,
     CORES_OR_ZERO,
@@ -94,13 +94,13 @@ class PoolEntry:
         default=(),
     )
     failures: int = entry(
-        Whole(low=0, high=100),
+        whole(low=0, high=100),
         "Number of nodes that may fail at once while all targets are still met: per pool, node "
         "type and zone, in dedicated pools also per job. Default 0.",
         default=0,
     )
     max_nodes: int | None = entry(
-        Whole(low=0, high=1_000_000), "Maximum nodes of the pool in any hour.", default=None
+        whole(low=0, high=1_000_000), "Maximum nodes of the pool in any hour.", default=None
     )
     reserved_cores: int = entry(
         CORES_OR_ZERO, "Cores of each node for the system. Default 0.", default=0
@@ -123,11 +123,11 @@ class QuotaEntry:
     node_types: tuple[str, ...] = entry(_PATTERNS, "Nodes that count. Default: all.", default=())
     zones: tuple[str, ...] = entry(NAMES, "Zones that count. Default: all.", default=())
     max_nodes: int | None = entry(
-        Whole(low=0, high=10_000_000),
+        whole(low=0, high=10_000_000),
         "Maximum nodes. One of `max_nodes`, `max_cores`.",
         default=None,
     )
-    max_cores: int | None = entry(Whole(low=0, high=100_000_000), "Maximum cores.", default=None)
+    max_cores: int | None = entry(whole(low=0, high=100_000_000), "Maximum cores.", default=None)
 
     def __post_init__(self) -> None:
         if (self.max_nodes is None) == (self.max_cores is None):
@@ -180,9 +180,9 @@ class ScenarioEntry:
         default="high",
     )
     count: int = entry(
-        Whole(low=1, high=1000), "Number of scenarios to draw. Default 20.", default=20
+        whole(low=1, high=1000), "Number of scenarios to draw. Default 20.", default=20
     )
-    seed: int = entry(Whole(low=0), "Random seed. Default 1.", default=1)
+    seed: int = entry(whole(low=0), "Random seed. Default 1.", default=1)
     confidence: float = entry(
         Number(words="a probability, 0.5 or more and below 1", low=0.5, high=0.9999),
         "Share of the scenarios that `chance` must cover. Default 0.9.",

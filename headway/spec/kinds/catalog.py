@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from headway.domain.writes import STORES
 from headway.spec.forms import entry, require_different_names
-from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text, Whole
+from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text, whole
 from headway.spec.forms.quantities import CORES, NAME, PRICE, RATIO, SIZE
 from headway.spec.kinds.reserves import ReserveEntry
 
-_REQUESTS = Whole(low=1, high=100)
-_LISTS = Whole(low=0, high=100)
+_REQUESTS = whole(low=1, high=100)
+_LISTS = whole(low=0, high=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from headway.assumptions.planning import CONFIDENCE
 from headway.domain import Promise, Target
 from headway.domain.checks import LABEL_PATTERN, LABEL_WORDS, SUBDOMAIN_PATTERN, SUBDOMAIN_WORDS
 from headway.domain.switches import Switch
-from headway.domain.writes import STORES, FilesLimit
+from headway.domain.writes import STORES, CheckpointStore, FilesLimit
 from headway.spec.forms import as_in, entry
 from headway.spec.forms.kinds import (
     Choice,
@@ -22,7 +22,7 @@ from headway.spec.forms.kinds import (
     Nested,
     Number,
     Text,
-    Whole,
+    whole,
 )
 from headway.spec.forms.quantities import (
     CORES,
@@ -89,11 +89,11 @@ class DeclaredBatch:
         COST_OR_ZERO, "Time in which no task runs. Default 30s.", default=COST.about(30.0)
     )
     num_tasks: int = entry(
-        Whole(low=1, high=10_000_000), "Tasks of the widest stage, which limits the useful cores.",
+        whole(low=1, high=10_000_000), "Tasks of the widest stage, which limits the useful cores.",
         key="tasks",
     )  # fmt: skip
     num_stages: int = entry(
-        Whole(low=1, high=100), "Number of consecutive stages. Default 1.", key="stages", default=1
+        whole(low=1, high=100), "Number of consecutive stages. Default 1.", key="stages", default=1
     )
     cores_per_executor: int = as_in(DeclaredStream, "cores_per_executor")
     executor_memory_bytes: int | None = as_in(DeclaredStream, "executor_memory_bytes")
@@ -164,7 +164,7 @@ class StreamingJob:
         "Default: the current number is preferred, not fixed.",
         default=None,
     )
-    checkpoint_store: str | None = entry(
+    checkpoint_store: CheckpointStore | None = entry(
         Choice(STORES),
         "Store of the checkpoint, whose write requests are then part of the cost. Default: as in "
         "the profile.",
@@ -233,7 +233,7 @@ class BatchJob:
         default=None,
     )
     start_hour: int = entry(
-        Whole(low=0, high=23), "Hour of the day at which it starts. Default 0.", default=0
+        whole(low=0, high=23), "Hour of the day at which it starts. Default 0.", default=0
     )
     confidence: float = entry(
         _CONFIDENCE,

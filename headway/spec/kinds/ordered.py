@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import get_args
 
 from headway.domain.ordered import (
-    KeyLaw,
     Operator,
     OperatorType,
     QueueScheme,
@@ -16,20 +15,30 @@ from headway.domain.ordered import (
 )
 from headway.domain.ordered import OrderedPipeline as Pipeline
 from headway.domain.target import Target
-from headway.formats.yaml_document import Plain, Route
+from headway.formats.yaml_document import Route
 from headway.spec.forms import Reader, entry
-from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Whole
-from headway.spec.forms.quantities import CORES, DURATION, DURATION_OR_ZERO, NAME, PARTITIONS, RATE
+from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, whole
+from headway.spec.forms.quantities import (
+    CORES,
+    DURATION,
+    DURATION_OR_ZERO,
+    NAME,
+    PARTITIONS,
+    RATE,
+    is_countable,
+)
 from headway.spec.kinds.pipelines import EXPONENT, LATENCY_TARGET, PER_ROW, require_modelled
+from headway.units import parse_rate_per_s
 
 _MOST_OPERATORS = 200
+_SCHEDULER = Choice(get_args(Scheduler))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysEntry:
     """Keys of a partitioned operator."""
 
-    number: int = entry(Whole(low=1), "Keys.")
+    number: int = entry(whole(low=1), "Keys.")
     zipf: float = entry(
         EXPONENT, "Zipf exponent of their frequencies; 0 is uniform. Default 0.", default=0.0
     )
@@ -40,8 +49,8 @@ class OperatorEntry:
     """An operator of an ordered pipeline."""
 
     name: str = entry(NAME, "What it is called.")
-    type: str = entry(
-        Choice(tuple(map(str, OperatorType))),
+    type: OperatorType = entry(
+        Choice(get_args(OperatorType)),
         "`stateless`: any number of workers; `partitioned`: one per partition; `stateful`: one.",
     )
     cost_s: float = entry(DURATION, "Time of a worker per input tuple.")
@@ -59,8 +68,8 @@ class OperatorEntry:
     partitions: int | None = entry(
         PARTITIONS, "Number of partitions; required for a partitioned operator.", default=None
     )
-    queue: str = entry(
-        Choice(tuple(map(str, QueueScheme))),
+    queue: QueueScheme = entry(
+        Choice(get_args(QueueScheme)),
         "How tuples queue before a partitioned operator. Default `hybrid`.",
         default="hybrid",
     )
@@ -70,7 +79,7 @@ class OperatorEntry:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        partitioned = self.type == OperatorType.PARTITIONED
+        partitioned = self.type == "partitioned"
         if partitioned and self.partitions is None:
             raise ValueError("partitions: missing; expected a number for a partitioned operator")
         if not partitioned and (self.partitions is not None or self.keys is not None):
@@ -82,13 +91,14 @@ class OperatorEntry:
         keys = self.keys
         return Operator(
             name=self.name,
-            type=OperatorType(self.type),
+            type=self.type,
             cost_s=self.cost_s,
             cost_spread_ratio=self.spread_ratio,
             selectivity_ratio=self.selectivity,
             partitions=self.partitions or 1,
-            queue=QueueScheme(self.queue),
-            keys=None if keys is None else KeyLaw(num_keys=keys.number, exponent=keys.zipf),
+            queue=self.queue,
+            num_keys=None if keys is None else keys.number,
+            exponent=0.0 if keys is None else keys.zipf,
         )
 
 
@@ -120,11 +130,11 @@ def _not_above(after: str, names: list[str], index: int) -> str:
 class ReorderingEntry:
     """How outputs are brought back into order, and the times of its steps."""
 
-    scheme: str = entry(
-        Choice(tuple(map(str, ReorderScheme))), "Default `non-blocking`.", default="non-blocking"
+    scheme: ReorderScheme = entry(
+        Choice(get_args(ReorderScheme)), "Default `non-blocking`.", default="non-blocking"
     )
     buffer: int = entry(
-        Whole(low=1), "Outputs that may wait for earlier ones. Default 64.", default=64
+        whole(low=1), "Outputs that may wait for earlier ones. Default 64.", default=64
     )
     store_s: float = entry(
         DURATION_OR_ZERO, "Time to store an output. Default 0.1us.", default=1e-7
@@ -139,7 +149,7 @@ class ReorderingEntry:
     def reordering(self) -> Reordering:
         """The same as the models take it."""
         return Reordering(
-            scheme=ReorderScheme(self.scheme),
+            scheme=self.scheme,
             num_buffered=self.buffer,
             store_s=self.store_s,
             send_s=self.send_s,
@@ -147,21 +157,14 @@ class ReorderingEntry:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaturatedOr:
-    """A rate, or ``saturated``: as much as the pipeline can process."""
-
-    @property
-    def words(self) -> str:
-        return f"{RATE.words}; or saturated"
-
-    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        if value == "saturated":
-            return None
-        return replace(RATE, words=self.words).read(reader, route, value)
-
-    def json_schema(self) -> dict[str, Any]:
-        return {"anyOf": [{"const": "saturated"}, RATE.json_schema()]}
+_RATE_OR_SATURATED = replace(
+    RATE,
+    words=f"{RATE.words}; or saturated",
+    parse=lambda text: None if text == "saturated" else parse_rate_per_s(text),
+    is_valid=lambda rate_per_s: rate_per_s is None or is_countable(rate_per_s),
+    examples=(*RATE.examples, "saturated"),
+    pattern=f"^saturated$|{RATE.pattern}",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +176,7 @@ class OrderedPipeline:
         DURATION, "How long a worker stays with an operator. Default 1ms.", default=1e-3
     )
     rate_per_s: float | None = entry(
-        SaturatedOr(), "Input rate; `saturated` is as much as the pipeline can process."
+        _RATE_OR_SATURATED, "Input rate; `saturated` is as much as the pipeline can process."
     )
     target: Target | None = entry(LATENCY_TARGET, "Target, e.g. `p99 <= 50ms`.", default=None)
     reorder: ReorderingEntry = entry(
@@ -187,8 +190,8 @@ class OrderedPipeline:
         ),
         "The operators, in the order of flow.",
     )
-    compare: tuple[str, ...] = entry(
-        ListOf(item=Choice(tuple(map(str, Scheduler))), least=1, most=len(Scheduler), or_one=True),
+    compare: tuple[Scheduler, ...] = entry(
+        ListOf(item=_SCHEDULER, least=1, most=len(_SCHEDULER.choices), or_one=True),
         "Schedulers to simulate. Default [CT, LP, ET, QST].",
         default=("CT", "LP", "ET", "QST"),
     )
@@ -207,5 +210,5 @@ class OrderedPipeline:
             slice_s=self.slice_s,
             rate_per_s=self.rate_per_s,
             reordering=self.reorder.reordering(),
-            compare=tuple(Scheduler(scheduler) for scheduler in self.compare),
+            compare=self.compare,
         )

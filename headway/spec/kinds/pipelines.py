@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from headway.domain.target import Metric, Target
 from headway.limits import MOST_RATIO
 from headway.spec.forms import entry
-from headway.spec.forms.kinds import ListOf, Nested, Number, Whole
+from headway.spec.forms.kinds import ListOf, Nested, Number, whole
 from headway.spec.forms.quantities import (
     CORES,
     DURATION,
@@ -31,8 +31,8 @@ LATENCY_TARGET = replace(
     examples=("p99 <= 3s", "mean <= 1s", "window p99 <= 3s"),
     pattern=r"^\s*((tuple|window)\s+)?(mean|p[0-9.]+)\s*<=?\s*.+$",
 )
-_KEYS = Whole(low=1, high=10**9)
-_THREADS = Whole(low=1, high=1_000)
+_KEYS = whole(low=1, high=10**9)
+_THREADS = whole(low=1, high=1_000)
 _LISTED_THREADS = ListOf(item=_THREADS, least=1, most=40, or_one=True)
 _PERIODS = ListOf(item=DURATION, least=1, most=40, or_one=True)
 

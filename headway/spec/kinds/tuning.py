@@ -9,7 +9,7 @@ from headway.assumptions.live import CATCH_UP_S
 from headway.domain import Promise
 from headway.limits import MOST_EXECUTORS
 from headway.spec.forms import as_in, entry
-from headway.spec.forms.kinds import Choice, Flag, ListOf, Nested, Number, Text, Whole
+from headway.spec.forms.kinds import Choice, Flag, ListOf, Nested, Number, Text, whole
 from headway.spec.forms.quantities import (
     CODE_FILE,
     DURATION,
@@ -20,7 +20,7 @@ from headway.spec.forms.quantities import (
     TARGET,
 )
 
-_EXECUTORS = Whole(low=1, high=MOST_EXECUTORS)
+_EXECUTORS = whole(low=1, high=MOST_EXECUTORS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

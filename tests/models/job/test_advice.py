@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 import headway
-from headway.domain import Arrivals, JobProfile, ObservedSetting, Pins
+from headway.domain import Arrivals, JobProfile, ObservedSetting
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
 from headway.models.job.advice import AskedSetting, advised_runs
@@ -50,7 +50,7 @@ def test_a_slow_run_as_fast_as_possible_is_named_where_no_batch_was_small() -> N
 
 
 def test_sizes_lie_far_apart_and_partitions_differ_each_twice() -> None:
-    runs = advised_runs(a_profile(pins=Pins(state_partitions=8)))
+    runs = advised_runs(a_profile(state_partitions=8))
     *on_these_slots, more_slots = runs
     assert max(run.num_rows for run in on_these_slots) > 5 * min(
         run.num_rows for run in on_these_slots

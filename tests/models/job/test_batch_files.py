@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.domain import JobProfile, Pins, StateOperatorProfile, StateProfile
-from headway.domain.writes import CheckpointStore, StorePrice
+from headway.domain import JobProfile, StateOperatorProfile, StateProfile
+from headway.domain.writes import StorePrice
 from headway.models.job.batch_files import (
     CommitFiles,
     checkpoint_files,
@@ -33,7 +33,8 @@ def a_stateful_profile(*stores: int, store: str | None = None, **properties: str
     return replace(
         profile,
         applications=(application,),
-        pins=Pins(state_partitions=8, state_store=store),
+        state_partitions=8,
+        state_store=store,
         state=StateProfile(
             rows=1,
             memory_bytes=1,
@@ -157,7 +158,7 @@ def test_files_of_sinks() -> None:
 
 def test_requests_depend_on_how_a_file_gets_its_name() -> None:
     price = StorePrice(
-        store=CheckpointStore.S3,
+        store="s3",
         price_per_write=5e-6,
         requests_in_place=1,
         requests_renamed=2,
@@ -180,7 +181,7 @@ def test_requests_depend_on_how_a_file_gets_its_name() -> None:
 )
 def test_lists_depend_on_the_manager_of_checkpoint_files(manager: str | None, lists: float) -> None:
     price = StorePrice(
-        store=CheckpointStore.S3,
+        store="s3",
         price_per_write=5e-6,
         requests_in_place=1,
         requests_renamed=2,

@@ -15,7 +15,7 @@ from headway.assumptions.predictions import (
     SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO,
     SPREAD_PER_DOUBLING_RATIO,
 )
-from headway.domain import DurationNoise, JobProfile, Separation, TasksRule
+from headway.domain import DurationNoise, JobProfile
 from headway.models.job.calibration import (
     doublings_beyond,
     fewest_rows,
@@ -102,9 +102,7 @@ def test_up_to_four_times_the_interval_speaks(slots: int, partitions: int, rows:
 
 
 def test_progress_alone_speaks_for_the_slots_and_partitions_on_record_only() -> None:
-    stage = replace(
-        a_profile().stages[0], tasks_rule=TasksRule.SOURCE, separation=Separation.TOTALS
-    )
+    stage = replace(a_profile().stages[0], tasks_rule="source", separation="totals")
     profile = profile_of(stages=(stage,))
     for slots, partitions, rows in ((2, 4, 1000.0), (8, 16, 36000.0), (4, 8, 250.0)):
         assert is_calibrated(profile, slots, partitions, rows)

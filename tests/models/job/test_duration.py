@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.domain import Coalescing, RowsLaw, Separation, StageProfile, TasksRule
+from headway.domain import Coalescing, RowsLaw, StageProfile
 from headway.models.job.duration import DurationModel, LevelSpan, level_spans, stacked
 from headway.models.stages.coalescing import coalesced_tasks
 from headway.models.stages.makespan import makespan_moments
@@ -22,12 +22,12 @@ def a_stage(**changes: Any) -> StageProfile:
         StageProfile(
             name="reduce",
             level=1,
-            tasks_rule=TasksRule.SHUFFLE,
+            tasks_rule="shuffle",
             rows=RowsLaw(scale=1.0, exponent=1.0),
             task_fixed_s=0.05,
             task_per_row_s=1e-5,
             task_noise_ratio=0.0,
-            separation=Separation.BATCHES,
+            separation="batches",
         ),
         **changes,
     )
@@ -47,7 +47,7 @@ def test_one_task_more_than_slots_takes_a_second_wave() -> None:
 
 
 def test_source_tasks_do_not_follow_the_partitions() -> None:
-    source = a_stage(level=0, tasks_rule=TasksRule.SOURCE, num_source_tasks=4)
+    source = a_stage(level=0, tasks_rule="source", num_source_tasks=4)
     for partitions in (1, 8, 100):
         assert span_s(source, slots=2, partitions=partitions, rows=400.0) == pytest.approx(0.102)
 
@@ -63,9 +63,7 @@ def test_the_rows_of_the_state_are_dealt_out_to_the_tasks_that_hold_them() -> No
 
 
 def test_writing_for_an_exchange_costs_per_partition() -> None:
-    writer = a_stage(
-        level=0, tasks_rule=TasksRule.SOURCE, num_source_tasks=2, task_per_partition_s=1e-3
-    )
+    writer = a_stage(level=0, tasks_rule="source", num_source_tasks=2, task_per_partition_s=1e-3)
     assert span_s(writer, slots=2, partitions=30, rows=0.0) == pytest.approx(0.05 + 0.03)
 
 
@@ -96,9 +94,7 @@ def test_stages_of_a_level_share_the_slots_and_levels_add_up() -> None:
 
 
 def test_spreads_of_stages_that_share_a_level_are_pooled_by_tasks() -> None:
-    source = a_stage(
-        name="a", tasks_rule=TasksRule.SOURCE, num_source_tasks=2, task_noise_ratio=0.5
-    )
+    source = a_stage(name="a", tasks_rule="source", num_source_tasks=2, task_noise_ratio=0.5)
     other = a_stage(name="b", task_noise_ratio=0.1)
     (level,) = level_spans((source, other), 4, 6)
     pooled = np.sqrt((2 * 0.25 + 6 * 0.01) / 8)
@@ -128,7 +124,7 @@ def test_the_slope_below_one_row_is_that_at_one() -> None:
 
 def test_a_stack_answers_as_its_models_do() -> None:
     stages = (
-        a_stage(level=0, tasks_rule=TasksRule.SOURCE, num_source_tasks=3),
+        a_stage(level=0, tasks_rule="source", num_source_tasks=3),
         a_stage(name="b", level=1, task_noise_ratio=0.2),
         a_stage(name="c", level=1, rows=RowsLaw(scale=3.0, exponent=0.6)),
     )
@@ -194,9 +190,7 @@ def test_a_hot_key_costs_nothing_on_one_slot() -> None:
 
 
 RULE = Coalescing(exchange_bytes_per_row=100.0, advisory_bytes=2**26, smallest_bytes=2**20)
-MERGED = a_stage(
-    tasks_rule=TasksRule.COALESCED, num_source_tasks=4, coalescing=RULE, task_noise_ratio=0.2
-)
+MERGED = a_stage(tasks_rule="coalesced", num_source_tasks=4, coalescing=RULE, task_noise_ratio=0.2)
 BATCH_ROWS = (0.0, 100.0, 5e3, 2e4, 5e4, 2e5, 3e6, 4e7, 1e9)
 
 
@@ -205,7 +199,7 @@ def test_a_coalesced_stage_has_the_tasks_of_its_bytes(slots: int) -> None:
     ratios = []
     for rows in np.geomspace(100.0, 1e9, 200).tolist():
         tasks = coalesced_tasks(RULE, 100.0 * rows, slots, 64)
-        fixed = replace(MERGED, tasks_rule=TasksRule.FIXED, coalescing=None, num_source_tasks=tasks)
+        fixed = replace(MERGED, tasks_rule="fixed", coalescing=None, num_source_tasks=tasks)
         there_s = span_s(fixed, slots=slots, partitions=64, rows=rows)
         (at_size,) = level_spans((MERGED,), slots, 64, batch_rows=rows)
         assert float(at_size.at(rows)) == pytest.approx(there_s)
@@ -240,7 +234,7 @@ def test_bends_change_the_slope_as_they_change_the_time(
 
 
 def test_stacks_keep_the_bends_of_each_setting() -> None:
-    stages = (a_stage(level=0, tasks_rule=TasksRule.SOURCE, num_source_tasks=3), MERGED)
+    stages = (a_stage(level=0, tasks_rule="source", num_source_tasks=3), MERGED)
     settings = [(2, 8), (8, 8), (8, 64), (32, 200)]
     models = [DurationModel(0.3, level_spans(stages, *setting)) for setting in settings]
     chosen = np.array([3, 1, 1, 0])

@@ -25,8 +25,8 @@ from headway.domain import (
     Prediction,
     RowsLaw,
     StateProfile,
-    TasksRule,
 )
+from headway.domain.finding import OF_PROFILE
 from headway.models.batches.microbatch import AffineDuration
 from headway.models.job.capacity import Capacity, sustainable_rate_per_s
 from headway.models.job.duration import DurationModel
@@ -91,7 +91,7 @@ def ask(
 
 def codes(prediction: Prediction) -> set[FindingCode]:
     """What is said of the setting itself, not of what the profile speaks for."""
-    return {one.code for one in prediction.findings if not one.code.is_of_profile}
+    return {one.code for one in prediction.findings if one.code not in OF_PROFILE}
 
 
 def latency_of(prediction: Prediction) -> LatencyDistribution:
@@ -287,7 +287,7 @@ def test_beyond_capacity_there_is_no_latency_but_a_rate() -> None:
     assert prediction.tuple_latency is None
     assert prediction.phases_s == {}
     assert 0 < prediction.sustainable_rate_per_s < 50000.0
-    (finding,) = (one for one in prediction.findings if not one.code.is_of_profile)
+    (finding,) = (one for one in prediction.findings if one.code not in OF_PROFILE)
     assert finding.code is FindingCode.OVER_CAPACITY
     assert finding.numbers["stable_up_to_per_s"] == prediction.sustainable_rate_per_s
     assert ask(straight(), 0.99 * prediction.sustainable_rate_per_s).stable
@@ -394,7 +394,7 @@ def test_close_to_saturation_no_latency_is_reported() -> None:
     assert prediction.tuple_latency is None
     assert prediction.batch_duration is None
     assert prediction.phases_s == {}
-    (finding,) = (one for one in prediction.findings if not one.code.is_of_profile)
+    (finding,) = (one for one in prediction.findings if one.code not in OF_PROFILE)
     assert finding.code is FindingCode.TOO_CLOSE_TO_SATURATION
     latency_up_to_per_s = finding.numbers["told_up_to_per_s"]
     assert latency_up_to_per_s == pytest.approx(45000.0, rel=3e-3)
@@ -408,7 +408,7 @@ def test_a_trigger_that_most_batches_overrun_is_reported() -> None:
     assert codes(prediction) == {FindingCode.MOSTLY_OVERRUNS}
     assert prediction.overrun_probability > 0.5
     # The driver alone takes longer than the interval, so more slots are no advice.
-    (finding,) = (one for one in prediction.findings if not one.code.is_of_profile)
+    (finding,) = (one for one in prediction.findings if one.code not in OF_PROFILE)
     assert set(finding.numbers) == {"overrun_probability", "enough_trigger_s"}
     longer = ask(straight(), 10000.0, trigger_s=finding.numbers["enough_trigger_s"])
     assert longer.overrun_probability < 0.5
@@ -418,7 +418,7 @@ def test_more_slots_are_advised_with_how_many_if_batches_then_end_in_time() -> N
     """On one slot a batch of 5,000 rows takes 1.2 s, on two 0.8 s."""
     one_slot = {"executors": 1, "cores_per_executor": 1, "trigger_s": 1.0}
     (finding,) = (
-        one for one in ask(straight(), 5000.0, **one_slot).findings if not one.code.is_of_profile
+        one for one in ask(straight(), 5000.0, **one_slot).findings if one.code not in OF_PROFILE
     )
     assert finding.numbers["enough_slots"] == 2
     assert finding.numbers["enough_trigger_s"] > 1.2
@@ -430,7 +430,7 @@ def test_more_slots_are_advised_with_how_many_if_batches_then_end_in_time() -> N
 def test_a_query_without_exchange() -> None:
     prediction = ask(straight(), 10000.0, shuffle_partitions=999)
     assert not any("partitions" in warning for warning in all_words(prediction.findings))
-    assert all(stage.tasks_rule is TasksRule.SOURCE for stage in straight().stages)
+    assert all(stage.tasks_rule == "source" for stage in straight().stages)
 
 
 def test_without_cost_per_row_every_rate_is_sustained() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headway.domain import JobProfile, Pins, StateLoad, StateProfile, WarmUp
+from headway.domain import JobProfile, StateLoad, StateProfile, WarmUp
 from headway.models.job.restart import (
     LoadSpeed,
     load_speed,
@@ -35,7 +35,8 @@ def started(
     return replace(
         profile,
         applications=(replace(profile.application, properties=conf or {}),),
-        pins=Pins(state_partitions=8, state_store=store),
+        state_partitions=8,
+        state_store=store,
         warm_up=WarmUp(start_age_s=3.0, first_batch_extra_s=2.0, steady_age_s=60.0, loaded=loaded),
     )
 

@@ -17,7 +17,6 @@ from headway.domain import (
     DurationNoise,
     JobProfile,
     RowsLaw,
-    TasksRule,
 )
 from headway.models.batches.microbatch import AffineDuration, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_quantile
@@ -240,7 +239,7 @@ def test_settled_rows_are_a_fixed_point_with_coalesced_stages(
 ) -> None:
     stage = replace(
         a_profile().stages[1],
-        tasks_rule=TasksRule.COALESCED, num_source_tasks=2, task_per_row_s=per_row_s,
+        tasks_rule="coalesced", num_source_tasks=2, task_per_row_s=per_row_s,
         coalescing=Coalescing(
             exchange_bytes_per_row=50.0, advisory_bytes=2**26, smallest_bytes=2**20
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.domain.ordered import Operator, OperatorType, OrderedPipeline
+from headway.domain.ordered import Operator, OrderedPipeline
 
 COSTS = {"A": (10, 20, 30, 4), "B": (10, 30, 20), "C": (10, 10, 10, 20)}
 SELECTIVITIES = {"A": (1.0, 0.5, 2.0, 1.0), "B": (1.0, 1.0, 1.0), "C": (4.0, 0.25, 1.0, 0.1)}
@@ -14,7 +14,7 @@ def pipeline(name: str, *, rate_per_s: float | None = None) -> OrderedPipeline:
     operators = tuple(
         Operator(
             name=f"o{at}",
-            type=OperatorType.STATEFUL if at == STATEFUL[name] else OperatorType.STATELESS,
+            type="stateful" if at == STATEFUL[name] else "stateless",
             cost_s=cost * 1e-6,
             selectivity_ratio=selectivity,
         )

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from headway.domain.ordered import (
-    KeyLaw,
     Operator,
-    OperatorType,
     OrderedPipeline,
-    QueueScheme,
     Reordering,
     ReorderScheme,
 )
@@ -27,27 +25,25 @@ from headway.models.ordered.chain import (
 from headway.models.ordered.reordering import reordered_throughput_per_s
 from headway.models.ordered.tuple_queues import simulate_queues
 
-SESSIONS = Operator(name="sessions", type=OperatorType.PARTITIONED, cost_s=2e-5)
-PARSE = Operator(name="parse", type=OperatorType.STATELESS, cost_s=1e-5)
-TOP = Operator(name="top", type=OperatorType.STATEFUL, cost_s=4e-6)
+SESSIONS = Operator(name="sessions", type="partitioned", cost_s=2e-5)
+PARSE = Operator(name="parse", type="stateless", cost_s=1e-5)
+TOP = Operator(name="top", type="stateful", cost_s=4e-6)
 
 
 def test_workers_that_an_operator_can_use() -> None:
     assert most_workers(PARSE, 16) == 16.0
     assert most_workers(TOP, 16) == 1.0
     assert most_workers(SESSIONS, 16) == 16.0
-    assert most_workers(replace(SESSIONS, queue=QueueScheme.SHARED), 16) == pytest.approx(10.5, 0.1)
-    skewed = replace(SESSIONS, keys=KeyLaw(exponent=1.0, num_keys=100_000))
+    assert most_workers(replace(SESSIONS, queue="shared"), 16) == pytest.approx(10.5, 0.1)
+    skewed = replace(SESSIONS, exponent=1.0, num_keys=100_000)
     hottest = float(partition_shares(skewed, 16)[0])
     assert most_workers(skewed, 16) == pytest.approx(min(16.0, 1 / hottest))
     # Sixteen partitions of one worker each are fuller than the fullest of a hundred.
-    assert most_workers(replace(skewed, queue=QueueScheme.PARTITIONED), 16) < most_workers(
-        skewed, 16
-    )
+    assert most_workers(replace(skewed, queue="partitioned"), 16) < most_workers(skewed, 16)
 
 
 def test_one_operator_alone_is_its_own_formula() -> None:
-    for which in ReorderScheme:
+    for which in get_args(ReorderScheme):
         for number in (1, 4, 12, 24):
             given = Reordering(scheme=which, store_s=1e-7, send_s=1e-6, lock_s=1e-7)
             whole = OrderedPipeline(num_workers=number, operators=(PARSE,), reordering=given)
@@ -68,7 +64,7 @@ def test_a_chain_with_a_lock_never_carries_more(send_us: float) -> None:
                     reordering=Reordering(scheme=which, send_s=send_us * 1e-6, store_s=1e-7),
                 )
             )
-            for which in (ReorderScheme.NON_BLOCKING, ReorderScheme.LOCK)
+            for which in reversed(get_args(ReorderScheme))
         )
         assert locked.throughput_per_s <= free.throughput_per_s * (1 + 1e-9)
         assert free.workers.sum() <= number * (1 + 1e-6)
@@ -85,12 +81,10 @@ def test_what_limits_is_named() -> None:
 def test_latency_of_hybrid_queues_is_near_the_cost_and_of_partitioned_ones_far_above() -> None:
     chain = OrderedPipeline(num_workers=16, operators=(SESSIONS,))
     hybrid = operator_latency(SESSIONS, chain, 0.9 * 16)
-    apart = operator_latency(replace(SESSIONS, queue=QueueScheme.PARTITIONED), chain, 0.9 * 16)
+    apart = operator_latency(replace(SESSIONS, queue="partitioned"), chain, 0.9 * 16)
     assert hybrid.mean_s < 1.6 * SESSIONS.cost_s
     assert apart.mean_s > 5 * hybrid.mean_s
-    assert np.isinf(
-        operator_latency(replace(SESSIONS, queue=QueueScheme.PARTITIONED), chain, 15.9).mean_s
-    )
+    assert np.isinf(operator_latency(replace(SESSIONS, queue="partitioned"), chain, 15.9).mean_s)
     assert operator_latency(TOP, chain, 0.5).mean_s == pytest.approx(4.6e-6, rel=0.01)
 
 
@@ -116,9 +110,9 @@ FEW = replace(SESSIONS, cost_s=2e-3, cost_spread_ratio=0.4, partitions=24)
     "operator",
     [
         FEW,
-        replace(FEW, queue=QueueScheme.SHARED, partitions=200),
+        replace(FEW, queue="shared", partitions=200),
         # Even a tenth of the tuples in one partition is another law.
-        replace(FEW, partitions=400, keys=KeyLaw(exponent=0.9, num_keys=5_000)),
+        replace(FEW, partitions=400, exponent=0.9, num_keys=5_000),
     ],
     ids=["few partitions", "a shared queue", "skewed keys"],
 )
@@ -145,7 +139,7 @@ def test_within_its_range_the_formula_is_used() -> None:
 
 
 def test_a_saturated_partition_has_no_latency_with_any_queue() -> None:
-    skewed = replace(SESSIONS, keys=KeyLaw(exponent=1.3, num_keys=1_000))
+    skewed = replace(SESSIONS, exponent=1.3, num_keys=1_000)
     chain = OrderedPipeline(num_workers=16, operators=(skewed,))
     busy = most_workers(skewed, 16)
     assert np.isinf(operator_latency(skewed, chain, busy).p99_s)

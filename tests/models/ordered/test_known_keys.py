@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 import pytest
 
-from headway.domain import RowsLaw, Separation, StageProfile, TasksRule
+from headway.domain import RowsLaw, StageProfile
 from headway.models.job.duration import coefficient_gains, level_spans
 from headway.models.ordered.known_keys import KeyedStage
 from headway.models.ordered.placement import dealt_makespan_s
@@ -21,10 +21,10 @@ HASHES = spark_hash(KEYS, "string")
 
 def a_stage() -> StageProfile:
     return StageProfile(
-        name="stage 1", level=1, tasks_rule=TasksRule.SHUFFLE,
+        name="stage 1", level=1, tasks_rule="shuffle",
         rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=0.0, task_per_row_s=1e-5,
         task_noise_ratio=0.0, hot_share_ratio=0.2,
-        separation=Separation.BATCHES,
+        separation="batches",
     )  # fmt: skip
 
 

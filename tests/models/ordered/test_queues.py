@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -65,7 +67,7 @@ def test_the_hybrid_law_holds_within_its_range_and_may_not_beyond(
         random = np.random.default_rng(11)
         num = 60_000
         run = simulate_queues(
-            QueueScheme.HYBRID,
+            "hybrid",
             np.ones(num) if cv == 0 else random.gamma(cv**-2, cv**2, num),
             random.integers(partitions, size=num),
             workers,
@@ -116,14 +118,15 @@ def drawn(
 
 @pytest.mark.parametrize("sigma", [np.inf, 0.5, 0.2, 0.05])
 def test_skew_against_the_simulation(sigma: float) -> None:
-    for scheme, number in ((QueueScheme.PARTITIONED, 16), (QueueScheme.HYBRID, 100)):
+    numbers: dict[QueueScheme, int] = {"partitioned": 16, "hybrid": 100}
+    for scheme, number in numbers.items():
         shares = gaussian_shares(sigma, number)
         found = drawn(scheme, shares, 0.3).busy_workers
         assert found == pytest.approx(skewed_workers(shares, 16), rel=0.04)
 
 
 def test_a_shared_queue_keeps_two_thirds_of_the_workers_busy() -> None:
-    found = drawn(QueueScheme.SHARED, np.full(100, 0.01), 0.0).busy_workers
+    found = drawn("shared", np.full(100, 0.01), 0.0).busy_workers
     assert found == pytest.approx(10.5, rel=0.06)
 
 
@@ -131,7 +134,7 @@ def test_a_shared_queue_keeps_two_thirds_of_the_workers_busy() -> None:
 @pytest.mark.parametrize("cv", [0.0, 0.3, 1.0])
 def test_exits_against_the_simulation(utilization: float, cv: float) -> None:
     law = ServiceLaw(mean_s=1.0, cv=cv)
-    hybrid = drawn(QueueScheme.HYBRID, np.full(100, 0.01), cv, utilization=utilization)
+    hybrid = drawn("hybrid", np.full(100, 0.01), cv, utilization=utilization)
     kept = slice(6_000, None)
     mean = float((hybrid.exit_s - hybrid.start_s)[kept].mean())
     assert hybrid_exit_law(law, 16, 100, utilization).mean_s == pytest.approx(mean, rel=0.08)
@@ -141,7 +144,7 @@ def test_exits_against_the_simulation(utilization: float, cv: float) -> None:
         arrival = np.cumsum(random.exponential(1 / (16 * utilization), num))
         service = np.ones(num) if cv == 0 else random.gamma(cv**-2, cv**2, num)
         run = simulate_queues(
-            QueueScheme.PARTITIONED, service, random.integers(16, size=num), 16, arrival_s=arrival
+            "partitioned", service, random.integers(16, size=num), 16, arrival_s=arrival
         )
         found = partitioned_exit_law(law, EVEN, 16, utilization)
         assert found.mean_s == pytest.approx(float((run.exit_s - arrival).mean()), rel=0.04)
@@ -154,12 +157,12 @@ def test_uneven_partitions_against_the_simulation() -> None:
     arrival = np.cumsum(random.exponential(0.5, num))
     service = random.gamma(1 / 0.09, 0.09, num)
     partition = random.choice(4, num, p=shares)
-    run = simulate_queues(QueueScheme.PARTITIONED, service, partition, 4, arrival_s=arrival)
+    run = simulate_queues("partitioned", service, partition, 4, arrival_s=arrival)
     law = partitioned_exit_law(ServiceLaw(mean_s=1.0, cv=0.3), shares, 4, 0.5)
     assert law.mean_s == pytest.approx(float((run.exit_s - arrival).mean()), rel=0.03)
 
 
-@pytest.mark.parametrize("scheme", list(QueueScheme))
+@pytest.mark.parametrize("scheme", get_args(QueueScheme))
 @pytest.mark.parametrize("seed", range(5))
 def test_order_is_kept_and_nobody_shares_a_partition(scheme: QueueScheme, seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -215,7 +218,7 @@ def test_hybrid_queues_do_what_figure_7_says() -> None:
     random = np.random.default_rng(11)
     service = random.integers(1, 50, 400) + random.uniform(0, 1, 400)
     partition = random.choice(6, 400, p=[0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
-    run = simulate_queues(QueueScheme.HYBRID, service, partition, 3)
+    run = simulate_queues("hybrid", service, partition, 3)
     assert run.start_s == pytest.approx(brute_force_hybrid(service, partition, 3))
 
 

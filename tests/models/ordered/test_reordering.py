@@ -15,7 +15,8 @@ from headway.models.ordered.reordering import (
 from headway.models.ordered.service import ServiceLaw
 from tests.oracles.ordered_reordering import simulate_reordering
 
-NON_BLOCKING, LOCK = ReorderScheme.NON_BLOCKING, ReorderScheme.LOCK
+NON_BLOCKING: ReorderScheme = "non-blocking"
+LOCK: ReorderScheme = "lock"
 
 
 def scheme(which: ReorderScheme, send_us: float = 1.0, num_buffered: int = 64) -> Reordering:

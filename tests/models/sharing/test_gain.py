@@ -46,7 +46,7 @@ def test_state_rows_are_those_of_counting_windows_one_by_one(
             for first in spec.starts_with(at, at)
         }
         counted_direct.append(len(touched))
-        counted_panes.append(len({windows.pane_start_ms(at) for at in range(start, end, step)}))
+        counted_panes.append(len({at // windows.pane_ms for at in range(start, end, step)}))
     # Rows at times a step apart leave up to a step of the batch uncovered.
     one = keys(1.0, batch_ms / 1000)
     assert fmean(counted_direct) == pytest.approx(direct_state_writes(one, windows), rel=0.1)

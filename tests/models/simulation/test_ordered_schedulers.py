@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
-from headway.domain.ordered import Operator, OperatorType, OrderedPipeline, Scheduler
+from headway.domain.ordered import Operator, OrderedPipeline, Scheduler
 from headway.models.ordered.allocation import pipelined_allocation, source_work_s
 from headway.models.simulation.ordered_schedulers import SchedulerRun, _Slices, simulate_scheduler
 from tests.models.ordered.cases import COSTS, SELECTIVITIES, most, pipeline
@@ -24,18 +26,18 @@ def run(name: str, scheduler: Scheduler, *, rate_per_s: float | None = None) -> 
 @pytest.mark.parametrize(
     ("name", "scheduler", "throughput", "band"),
     [
-        ("A", Scheduler.CT, 163_109, 0.01),
-        ("A", Scheduler.CT_PRINTED, 135_594, 0.02),
-        ("A", Scheduler.LP, 163_293, 0.01),
-        ("A", Scheduler.QST, 163_241, 0.02),
-        ("B", Scheduler.CT, 31_030, 0.05),
-        ("B", Scheduler.CT_KEEP, 33_337, 0.01),
-        ("B", Scheduler.LP, 30_524, 0.07),
-        ("B", Scheduler.QST, 33_304, 0.02),
-        ("C", Scheduler.CT, 50_000, 0.02),
-        ("C", Scheduler.CT_PRINTED, 14_947, 0.06),
-        ("C", Scheduler.LP, 50_000, 0.02),
-        ("C", Scheduler.QST, 46_659, 0.08),
+        ("A", "CT", 163_109, 0.01),
+        ("A", "CT as printed", 135_594, 0.02),
+        ("A", "LP", 163_293, 0.01),
+        ("A", "QST", 163_241, 0.02),
+        ("B", "CT", 31_030, 0.05),
+        ("B", "CT keep", 33_337, 0.01),
+        ("B", "LP", 30_524, 0.07),
+        ("B", "QST", 33_304, 0.02),
+        ("C", "CT", 50_000, 0.02),
+        ("C", "CT as printed", 14_947, 0.06),
+        ("C", "LP", 50_000, 0.02),
+        ("C", "QST", 46_659, 0.08),
     ],
 )
 def test_golden_throughput(name: str, scheduler: Scheduler, throughput: float, band: float) -> None:
@@ -46,19 +48,20 @@ def test_golden_throughput(name: str, scheduler: Scheduler, throughput: float, b
 
 @pytest.mark.parametrize("name", BOUND)
 def test_with_endless_input_the_longest_queue_is_the_first_for_ever(name: str) -> None:
-    found = run(name, Scheduler.ET)
+    found = run(name, "ET")
     assert found.throughput_per_s == 0.0
     assert np.isinf(found.mean_s)
     assert found.busy_workers[0] == pytest.approx(8.0, rel=0.01)
 
 
 def test_latency_is_least_for_the_last_then_the_slowest_then_the_throttled() -> None:
-    found = {one: run("A", one).mean_s for one in (Scheduler.LP, Scheduler.CT, Scheduler.QST)}
-    assert found[Scheduler.LP] < found[Scheduler.CT] < found[Scheduler.QST]
+    schedulers: tuple[Scheduler, ...] = ("LP", "CT", "QST")
+    found = {one: run("A", one).mean_s for one in schedulers}
+    assert found["LP"] < found["CT"] < found["QST"]
 
 
 @pytest.mark.parametrize("name", first_of(BOUND, 1))
-@pytest.mark.parametrize("scheduler", [Scheduler.CT, Scheduler.LP, Scheduler.ET, Scheduler.QST])
+@pytest.mark.parametrize("scheduler", ["CT", "LP", "ET", "QST"])
 def test_all_carry_nine_tenths_with_short_queues(name: str, scheduler: Scheduler) -> None:
     rate_per_s = 0.9 * BOUND[name]
     found = run(name, scheduler, rate_per_s=rate_per_s)
@@ -73,28 +76,28 @@ def test_all_carry_nine_tenths_with_short_queues(name: str, scheduler: Scheduler
 def test_more_workers_than_a_skewed_operator_can_use_share_what_it_can() -> None:
     limited = most("A")
     limited[1] = 1.5
-    found = simulate_scheduler(pipeline("A"), Scheduler.CT_KEEP, limited, num_tuples=50_000)
+    found = simulate_scheduler(pipeline("A"), "CT keep", limited, num_tuples=50_000)
     assert found.throughput_per_s == pytest.approx(1.5 / 20e-6, rel=0.05)
 
 
 def test_the_same_every_time() -> None:
-    first, second = run("B", Scheduler.LP), run("B", Scheduler.LP)
+    first, second = run("B", "LP"), run("B", "LP")
     assert (first.throughput_per_s, first.p99_s) == (second.throughput_per_s, second.p99_s)
 
 
 def test_too_few_tuples_are_refused() -> None:
     with pytest.raises(ValueError, match="num_tuples >= 1000"):
-        simulate_scheduler(pipeline("A"), Scheduler.CT, most("A"), num_tuples=10)
+        simulate_scheduler(pipeline("A"), "CT", most("A"), num_tuples=10)
 
 
-@pytest.mark.parametrize("scheduler", Scheduler)
+@pytest.mark.parametrize("scheduler", get_args(Scheduler))
 @pytest.mark.parametrize("seed", range(6))
 def test_every_slice_is_that_of_the_plain_loop(scheduler: Scheduler, seed: int) -> None:
     random = np.random.default_rng([seed, 31])
     number = int(random.integers(1, 7))
     operators = tuple(
         Operator(
-            name=f"o{at}", type=OperatorType.STATELESS,
+            name=f"o{at}", type="stateless",
             cost_s=float(10 ** random.uniform(-6, -3.5)),
             selectivity_ratio=float(random.choice([0.3, 1.0, 2.5])),
         )
@@ -121,7 +124,7 @@ def test_every_slice_is_that_of_the_plain_loop(scheduler: Scheduler, seed: int) 
         assert fast.busy_s == plain.busy_s
 
 
-@pytest.mark.parametrize("scheduler", Scheduler)
+@pytest.mark.parametrize("scheduler", get_args(Scheduler))
 def test_workers_that_wait_for_a_tuple_an_hour_are_not_simulated_waiting(
     scheduler: Scheduler,
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.domain import Coalescing, RowsLaw, Separation, StageProfile, TasksRule
+from headway.domain import Coalescing, RowsLaw, StageProfile
 from headway.models.stages.coalescing import coalesced_tasks, num_tasks_at
 
 RULE = Coalescing(exchange_bytes_per_row=100.0, advisory_bytes=2**26, smallest_bytes=2**20)
@@ -62,9 +62,9 @@ def test_the_settings_decide() -> None:
 
 def test_a_stage_follows_the_rows_of_the_batch() -> None:
     stage = StageProfile(
-        name="join", level=1, tasks_rule=TasksRule.COALESCED, num_source_tasks=3, coalescing=RULE,
+        name="join", level=1, tasks_rule="coalesced", num_source_tasks=3, coalescing=RULE,
         rows=RowsLaw(scale=2.0, exponent=1.0, static_rows=10_000.0), task_fixed_s=0.05,
-        task_per_row_s=1e-5, task_noise_ratio=0.0, separation=Separation.BATCHES,
+        task_per_row_s=1e-5, task_noise_ratio=0.0, separation="batches",
     )  # fmt: skip
     assert num_tasks_at(stage, 0.0, 8, 64) == 1
     assert num_tasks_at(stage, 2e5, 8, 64) == coalesced_tasks(RULE, 41e6, 8, 64) == 8

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -356,26 +357,26 @@ def test_a_batch_application_is_its_stages(profiled: Profiled) -> None:
     assert [stage.job for stage in profile.stages] == [0, 0, 0, 1]
     assert [stage.parents for stage in profile.stages] == [(), (), (0, 1), ()]
     scan, _, join, _ = profile.stages
-    assert (scan.tasks.num_tasks, scan.tasks.num_finished, scan.tasks.num_failed) == (4, 4, 0)
-    assert scan.task_time.mean_s == pytest.approx(2.0)
-    assert scan.task_time.sd_s == pytest.approx(math.sqrt(2))
-    assert (scan.task_time.max_s, scan.task_time.fixed_s) == (4.0, 0.25)
-    assert (scan.rows.read, scan.rows.written) == (800, 200)
-    assert scan.rows.largest_task_ratio == 2.5
-    assert scan.run_time.gc_ratio == pytest.approx(0.25, rel=0.01)
-    assert scan.run_time.cpu_ratio == pytest.approx(0.5)
-    assert scan.run_time.python_ratio == pytest.approx(0.5)
-    assert join.run_time.python_ratio is None
-    assert (scan.volume.input_bytes, scan.volume.shuffle_write_bytes) == (40_000, 2_400)
-    assert (join.volume.shuffle_read_bytes, join.memory.spilled_bytes) == (2_600, 4_000)
-    assert (join.memory.peak_task_bytes, profile.memory.peak_task_bytes) == (9_000, 9_000)
+    assert (scan.num_tasks, scan.num_finished, scan.num_failed) == (4, 4, 0)
+    assert scan.task_mean_s == pytest.approx(2.0)
+    assert scan.task_sd_s == pytest.approx(math.sqrt(2))
+    assert (scan.task_max_s, scan.task_fixed_s) == (4.0, 0.25)
+    assert (scan.rows_read, scan.rows_written) == (800, 200)
+    assert scan.largest_task_ratio == 2.5
+    assert scan.gc_ratio == pytest.approx(0.25, rel=0.01)
+    assert scan.cpu_ratio == pytest.approx(0.5)
+    assert scan.python_ratio == pytest.approx(0.5)
+    assert join.python_ratio is None
+    assert (scan.input_bytes, scan.shuffle_write_bytes) == (40_000, 2_400)
+    assert (join.shuffle_read_bytes, join.spilled_bytes) == (2_600, 4_000)
+    assert (join.peak_task_bytes, profile.memory.peak_task_bytes) == (9_000, 9_000)
     assert profile.memory.spilled_bytes == 4_000
     assert profile.other_stages.num_stages == 0
 
 
 def test_the_wall_clock_counts_from_the_start(profiled: Profiled) -> None:
     profile = profiled("joined")
-    spans = [(s.wall_clock.submitted_s, s.wall_clock.completed_s) for s in profile.stages]
+    spans = [(s.submitted_s, s.completed_s) for s in profile.stages]
     assert spans == [
         pytest.approx(span) for span in ((30.0, 34.0), (30.0, 31.0), (34.0, 35.5), (45.5, 46.5))
     ]
@@ -427,8 +428,8 @@ def test_a_log_that_names_no_executor_had_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", ["without_stage_times", "without_stage_ends"])
 def test_times_of_tasks_stand_in_for_those_of_stages(profiled: Profiled, case: str) -> None:
     profile, whole = profiled(case), profiled("joined")
-    assert [stage.wall_clock for stage in profile.stages] == [
-        stage.wall_clock for stage in whole.stages
+    assert [(stage.submitted_s, stage.completed_s) for stage in profile.stages] == [
+        (stage.submitted_s, stage.completed_s) for stage in whole.stages
     ]
     assert profile.driver_only_s == pytest.approx(whole.driver_only_s)
 
@@ -439,18 +440,19 @@ def test_a_clock_set_back_does_not_turn_stages_around(profiled: Profiled) -> Non
     profile = profiled("parents_last")
     assert [stage.id for stage in profile.stages] == [0, 1, 2, 3]
     assert profile.stages[2].parents == (0, 1)
-    assert all(stage.wall_clock.submitted_s >= 0 for stage in profile.stages)
+    assert all(stage.submitted_s >= 0 for stage in profile.stages)
 
 
 def test_attempts_of_a_stage_are_one_stage(profiled: Profiled) -> None:
     profile = profiled("retried")
     scan = profile.stages[0]
-    assert (scan.tasks.num_attempts, scan.tasks.num_tasks, scan.tasks.num_finished) == (2, 4, 4)
-    assert scan.tasks.num_failed == 1
-    assert scan.task_time == profiled("joined").stages[0].task_time
-    assert scan.rows.read == 800
-    assert scan.rows.largest_task_ratio == 2.5
-    assert scan.wall_clock.completed_s == pytest.approx(40.0)
+    assert (scan.num_attempts, scan.num_tasks, scan.num_finished) == (2, 4, 4)
+    assert scan.num_failed == 1
+    times = attrgetter("task_mean_s", "task_sd_s", "task_max_s", "task_fixed_s")
+    assert times(scan) == times(profiled("joined").stages[0])
+    assert scan.rows_read == 800
+    assert scan.largest_task_ratio == 2.5
+    assert scan.completed_s == pytest.approx(40.0)
     assert profile.num_jobs_failed == 0
 
 
@@ -464,12 +466,12 @@ def test_failed_jobs_are_counted_and_their_reasons_kept_out(profiled: Profiled) 
 def test_of_many_stages_the_heaviest_are_listed_and_the_others_summed(profiled: Profiled) -> None:
     profile = profiled("of_many_stages")
     assert len(profile.stages) == MOST_STAGES
-    assert {round(stage.task_time.mean_s, 3) for stage in profile.stages} == {0.2}
+    assert {round(stage.task_mean_s, 3) for stage in profile.stages} == {0.2}
     others = profile.other_stages
     assert (others.num_stages, others.num_tasks) == (140, 140)
     assert others.task_time_s == pytest.approx(120 * 0.1 + 20 * 0.2)
-    written = sum(stage.volume.shuffle_write_bytes for stage in profile.stages)
-    read_back = sum(stage.volume.shuffle_read_bytes for stage in profile.stages)
+    written = sum(stage.shuffle_write_bytes for stage in profile.stages)
+    read_back = sum(stage.shuffle_read_bytes for stage in profile.stages)
     assert written + others.shuffle_write_bytes == 10
     assert read_back + others.shuffle_read_bytes == 239 * 10
     # The chain holds through the light stages that are not listed.
@@ -500,7 +502,7 @@ def test_numbers_that_cannot_be_harm_nothing_else(profiled: Profiled) -> None:
     damaged = {stage.id for stage in whole.stages} - {stage.id for stage in profile.stages}
     assert damaged == {0}
     assert "1 stage left out of all sums: their times make no sense" in profile.notes
-    assert profile.stages[0].tasks.num_tasks == 2
+    assert profile.stages[0].num_tasks == 2
     assert profile.stages[1].parents == ()
     # What Spark said of its end lies in a far future, what it said of its stages does not.
     assert profile.duration_s == pytest.approx(48.5)
@@ -548,14 +550,14 @@ def test_stages_of_dstreams_are_those_of_a_typical_batch(profiled: Profiled) -> 
     first, second = profile.stages
     assert (first.id, first.job, first.parents) == (0, 0, ())
     assert (second.id, second.job, second.parents) == (1, 0, (0,))
-    assert (first.tasks.num_tasks, second.tasks.num_tasks) == (2, 1)
-    assert first.task_time.mean_s == pytest.approx(0.25, rel=0.02)
+    assert (first.num_tasks, second.num_tasks) == (2, 1)
+    assert first.task_mean_s == pytest.approx(0.25, rel=0.02)
     # Tasks of 0.2 and 0.3 s: what differs between batches is no spread of tasks.
-    assert first.task_time.sd_s == pytest.approx(0.1 / math.sqrt(2), rel=0.03)
-    assert second.task_time.sd_s is None
-    assert first.rows.read == 150
-    assert first.rows.largest_task_ratio == pytest.approx(100 / 75)
-    assert second.wall_clock.submitted_s == pytest.approx(0.3, rel=0.02)
+    assert first.task_sd_s == pytest.approx(0.1 / math.sqrt(2), rel=0.03)
+    assert second.task_sd_s is None
+    assert first.rows_read == 150
+    assert first.largest_task_ratio == pytest.approx(100 / 75)
+    assert second.submitted_s == pytest.approx(0.3, rel=0.02)
     # Ten stages of the five batches of the warm-up.
     assert profile.other_stages.num_stages == 10
     assert profile.other_stages.task_time_s == pytest.approx(17.5 * 0.6, rel=0.05)
@@ -663,15 +665,15 @@ def profiled_totals(profile: ApplicationProfile) -> Totals:
         return round(sum(value(stage) for stage in profile.stages))
 
     return Totals(
-        num_tasks=total(lambda stage: stage.tasks.num_finished) + others.num_tasks,
-        num_failed=total(lambda stage: stage.tasks.num_failed) + others.num_failed,
+        num_tasks=total(lambda stage: stage.num_finished) + others.num_tasks,
+        num_failed=total(lambda stage: stage.num_failed) + others.num_failed,
         task_time_s=sum(stage.task_time_s for stage in profile.stages) + others.task_time_s,
-        input_bytes=total(lambda stage: stage.volume.input_bytes) + others.input_bytes,
-        shuffle_read_bytes=total(lambda stage: stage.volume.shuffle_read_bytes)
+        input_bytes=total(lambda stage: stage.input_bytes) + others.input_bytes,
+        shuffle_read_bytes=total(lambda stage: stage.shuffle_read_bytes)
         + others.shuffle_read_bytes,
-        shuffle_write_bytes=total(lambda stage: stage.volume.shuffle_write_bytes)
+        shuffle_write_bytes=total(lambda stage: stage.shuffle_write_bytes)
         + others.shuffle_write_bytes,
-        spilled_bytes=total(lambda stage: stage.memory.spilled_bytes) + others.spilled_bytes,
+        spilled_bytes=total(lambda stage: stage.spilled_bytes) + others.spilled_bytes,
     )
 
 

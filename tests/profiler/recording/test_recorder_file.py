@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import headway
-from headway.formats.appended_file import AppendedFile, FileInUseError
+from headway.errors import InputError
+from headway.formats.appended_file import AppendedFile
 from headway.profiler.coverage import gaps
 from headway.profiler.recording.recorder_file import FileLostError, Json, RotatingFile
 
@@ -104,9 +105,7 @@ def test_a_second_recorder_does_not_get_the_file_of_the_first(tmp_path: Path) ->
     first = begun(path)
     before = path.read_bytes()
     for application in ("app-1", "app-2"):
-        with pytest.raises(
-            FileInUseError, match=r"job\.headway\.jsonl: another writer appends to it"
-        ):
+        with pytest.raises(InputError, match=r"job\.headway\.jsonl: another writer appends to it"):
             begun(path, "2", application=application)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
     assert path.read_bytes() == before
@@ -127,7 +126,7 @@ def test_a_recorder_of_another_process_is_heard_of_as_long_as_it_lives(tmp_path:
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"open\n"
-        with pytest.raises(FileInUseError):
+        with pytest.raises(InputError):
             begun(path)
         process.kill()
         process.wait()
@@ -139,7 +138,7 @@ def test_the_next_file_belongs_to_the_same_recorder(tmp_path: Path) -> None:
     file = begun(path, max_bytes=600)
     while not path.with_name(f"{path.name}.1").exists():
         file.append(batches([0]))
-    with pytest.raises(FileInUseError):
+    with pytest.raises(InputError):
         begun(path, "2")
     file.close()
     AppendedFile(path.with_name(f"{path.name}.1")).close()

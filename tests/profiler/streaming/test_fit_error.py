@@ -16,9 +16,7 @@ from headway.domain import (
     JobProfile,
     ObservedSetting,
     RowsLaw,
-    Separation,
     StageProfile,
-    TasksRule,
 )
 from headway.models.job.advice import AskedSetting, advised_runs
 from headway.models.job.duration import DurationModel, level_spans
@@ -45,15 +43,15 @@ def the_job() -> JobProfile:
         driver_phases=(DriverPhase(name="add_batch", mean_s=DRIVER_S, sd_s=0.0),),
         stages=(
             StageProfile(
-                name="stage 0", level=0, tasks_rule=TasksRule.SOURCE, num_source_tasks=2,
+                name="stage 0", level=0, tasks_rule="source", num_source_tasks=2,
                 rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=FIXED_S[0],
                 task_per_row_s=1e-5, task_per_partition_s=5e-4,
-                task_noise_ratio=0.0, separation=Separation.BATCHES,
+                task_noise_ratio=0.0, separation="batches",
             ),
             StageProfile(
-                name="stage 1", level=1, tasks_rule=TasksRule.SHUFFLE,
+                name="stage 1", level=1, tasks_rule="shuffle",
                 rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=FIXED_S[1],
-                task_per_row_s=4e-6, task_noise_ratio=0.0, separation=Separation.BATCHES,
+                task_per_row_s=4e-6, task_noise_ratio=0.0, separation="batches",
             ),
         ),
         noise=DurationNoise(

@@ -15,7 +15,6 @@ from headway.domain import (
     JobProfile,
     RecordSplits,
     SourceTasks,
-    TasksRule,
 )
 from headway.models.job.duration import stacked
 from headway.models.job.setting import duration_model
@@ -187,7 +186,7 @@ def test_rows_of_a_partition_may_decide_the_tasks(tmp_path: Path) -> None:
 
 def test_a_source_that_follows_the_cores_leaves_no_slot_idle(tmp_path: Path) -> None:
     profile = profile_of(tmp_path, reads(4, RATE + "default]"))
-    assert profile.stages[0].tasks_rule is TasksRule.SOURCE
+    assert profile.stages[0].tasks_rule == "source"
     assert not list(short_of_tasks(profile, 16))
     ((_, num_tasks),) = short_of_tasks(with_source_partitions(profile, 4), 16)
     assert num_tasks == 4

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headway.domain import JobProfile, Separation, StageProfile, TasksRule
+from headway.domain import JobProfile, StageProfile
 from headway.errors import EventLogError, HeadwayError, InputError
 from headway.formats.profile_file import dump_profile, load_profile
 from headway.models.job.predict import predict
@@ -409,8 +409,8 @@ def test_costs_come_back_from_two_settings(profiled: Profiled) -> None:
     assert_stage(profile.stages[0], MAP)
     assert_stage(profile.stages[1], REDUCE)
     assert [stage.level for stage in profile.stages] == [0, 1]
-    assert [stage.tasks_rule for stage in profile.stages] == [TasksRule.SOURCE, TasksRule.SHUFFLE]
-    assert {stage.separation for stage in profile.stages} == {Separation.BATCHES}
+    assert [stage.tasks_rule for stage in profile.stages] == ["source", "shuffle"]
+    assert {stage.separation for stage in profile.stages} == {"batches"}
     assert profile.stages[0].task_noise_ratio == pytest.approx(0.02, rel=0.3)
     phases = {phase.name: phase.mean_s for phase in profile.driver_phases}
     assert phases["add_batch"] == pytest.approx(PHASES_S["addBatch"], abs=0.004)
@@ -437,14 +437,14 @@ def test_costs_come_back_from_two_settings(profiled: Profiled) -> None:
 
 def test_costs_come_back_from_tasks_of_different_size(profiled: Profiled) -> None:
     stage = profiled("skewed").stages[0]
-    assert stage.separation is Separation.TASKS
+    assert stage.separation == "tasks"
     assert stage.task_per_row_s == pytest.approx(MAP.per_row_s, rel=0.03)
     assert stage.task_fixed_s == pytest.approx(MAP.fixed_s, rel=0.05)
 
 
 def test_one_query_alone_says_that_its_costs_are_parts(profiled: Profiled) -> None:
     profile = profiled("plain")
-    assert [stage.separation for stage in profile.stages] == [Separation.PARTS] * 2
+    assert [stage.separation for stage in profile.stages] == ["parts"] * 2
     (setting,) = profile.settings
     assert setting.configuration.num_slots == 4
     assert setting.configuration.trigger_s == 1.0
@@ -724,7 +724,7 @@ def test_measured_runs_come_back(tmp_path: Path, subtests: pytest.Subtests) -> N
 
 def test_progress_alone_tells_how_duration_grows_with_rows(profiled: Profiled) -> None:
     profile = profiled("progress only")
-    assert {stage.separation for stage in profile.stages} == {Separation.TOTALS}
+    assert {stage.separation for stage in profile.stages} == {"totals"}
     assert any("only progress" in note for note in profile.notes)
     known = profiled("two settings")
     for setting, other in zip(profile.settings, known.settings, strict=True):

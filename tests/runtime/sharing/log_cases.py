@@ -110,7 +110,7 @@ def panes(case: Case) -> Result:
     closed = 0
     for batch, rows in enumerate(case.batches):
         for at, key in rows:
-            start = case.window_set.pane_start_ms(at)
+            start = at - at % case.window_set.pane_ms
             if start + pane_ms > closed:
                 open_panes[start, key] += 1
         late, closed = closed, marks[batch]
@@ -130,9 +130,7 @@ def on_time(case: Case) -> Case:
     marks, closed, pane_ms = watermarks(case), 0, case.window_set.pane_ms
     kept = []
     for batch, rows in enumerate(case.batches):
-        kept.append(
-            tuple(row for row in rows if case.window_set.pane_start_ms(row[0]) + pane_ms > closed)
-        )
+        kept.append(tuple(row for row in rows if row[0] - row[0] % pane_ms + pane_ms > closed))
         closed = marks[batch]
     return Case(case.windows, case.delay_ms, tuple(kept))
 
