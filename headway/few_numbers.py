@@ -74,8 +74,9 @@ def quantiles_of(values: NDArray[Any], shares: Array) -> Array:
     before = np.floor(at)
     index, part = before.astype(np.intp), at - before
     low, high = ordered[..., np.minimum(index, last)], ordered[..., np.minimum(index + 1, last)]
-    upper_half = part >= 0.5
-    return np.where(upper_half, high - (high - low) * (1.0 - part), low + (high - low) * part)
+    from_high, from_low = high - (high - low) * (1.0 - part), low + (high - low) * part
+    quantiles: Array = np.where(part >= 0.5, from_high, from_low)
+    return quantiles
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
