@@ -15,6 +15,7 @@ from headway.lazy_classes import dataclass
 from headway.units import spark_memory_text
 
 Value = TypeVar("Value", bound="float | tuple[float, ...]", covariant=True)
+Given = TypeVar("Given", bound="float | tuple[float, ...]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +50,17 @@ class Assumption(Generic[Value]):
         return ", ".join(f"{number:,.10g}" for number in values) + unit
 
 
-def seconds(*, name: str, value: Value, source: str, influences: str) -> Assumption[Value]:
+def seconds(*, name: str, value: Given, source: str, influences: str) -> Assumption[Given]:
     """A number of seconds that was chosen by judgement."""
     return Assumption(name=name, value=value, unit="s", source=source, influences=influences)
 
 
-def batches(*, name: str, value: Value, source: str, influences: str) -> Assumption[Value]:
+def batches(*, name: str, value: Given, source: str, influences: str) -> Assumption[Given]:
     """A number of batches that was chosen by judgement."""
     return Assumption(name=name, value=value, unit="batches", source=source, influences=influences)
 
 
-def size(*, name: str, value: Value, source: str, influences: str) -> Assumption[Value]:
+def size(*, name: str, value: Given, source: str, influences: str) -> Assumption[Given]:
     """A number of bytes that was chosen by judgement."""
     return Assumption(name=name, value=value, unit="bytes", source=source, influences=influences)
 

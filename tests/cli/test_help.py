@@ -100,7 +100,7 @@ def test_the_overview_lists_every_command(
 ) -> None:
     assert run(arguments) == 0
     out = capsys.readouterr().out
-    for name, (_, purpose) in COMMANDS.items():
+    for name, purpose in COMMANDS.items():
         assert f"  {name}" in out
         assert purpose in out
     assert "headway demo" in out
@@ -162,7 +162,7 @@ def test_the_overview_is_laid_out_as_click_would(columns: int) -> None:
         formatter.write_text(f"{ABOUT}\n\n\b\n{EXAMPLES}")
     rows = {
         "Options": list(OPTIONS.items()),
-        "Commands": [(name, purpose) for name, (_, purpose) in COMMANDS.items()],
+        "Commands": list(COMMANDS.items()),
         "Exit codes": [(str(int(code)), text) for code, text in EXIT_CODES.items()],
     }
     for title, definitions in rows.items():

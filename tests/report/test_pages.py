@@ -35,7 +35,7 @@ from tests.seeds import few_settings, first_of
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-    from headway.report.profile_sheet import SeenRun
+    from headway.domain.sheet import Section
 
 ROOT = Path(__file__).parents[2]
 PROFILE = ROOT / "examples/word-count.profile.yaml"
@@ -166,7 +166,7 @@ def text_of_page(name: str) -> str:
 def small_report(
     what: Path | JobProfile | StreamAnswer,
     profile: Path | None = None,
-    runs: Sequence[SeenRun] = (),
+    runs: Sequence[Section] = (),
 ) -> str:
     with pytest.MonkeyPatch.context() as patch:
         few_settings(patch)

@@ -100,11 +100,12 @@ def causes(before: Sized, after: Sized, needs: Needs) -> tuple[Cause, ...]:
 
 def _of_prices(before: Sized, after: Sized) -> Iterator[Cause]:
     """What is paid for a node, and for write requests."""
-    prices = []
+    prices: list[tuple[Why, float, float, int]] = []
     if before.node_price is not None and after.node_price is not None:
         prices.append(("price of a node", before.node_price, after.node_price, before.nodes))
     requests = before.requests_cost_per_hour or 0.0, after.requests_cost_per_hour or 0.0
-    for why, then, now, count in (*prices, ("write requests", *requests, 1)):
+    prices.append(("write requests", *requests, 1))
+    for why, then, now, count in prices:
         if not math.isclose(then, now, rel_tol=UNCHANGED_RATIO):
             yield Cause(
                 whys=(why,),
