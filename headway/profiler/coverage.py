@@ -141,11 +141,11 @@ def _gaps(coverage: Coverage) -> Iterable[str]:
         )
 
 
-def _share(seen: int, ids: Ranges = ()) -> Share:
+def _share(num_seen: int, ids: Ranges = ()) -> Share:
     """Ids of one kind are consecutive, so all between first and last must exist."""
     span = ids[-1][1] - ids[0][0] + 1 if ids else 0
-    is_believed = span <= seen / LEAST_BELIEVED_RATIO.value
-    return Share(seen=seen, expected=max(span, seen) if is_believed else seen)
+    is_believed = span <= num_seen / LEAST_BELIEVED_RATIO.value
+    return Share(seen=num_seen, expected=max(span, num_seen) if is_believed else num_seen)
 
 
 def _batches(rows: Sequence[Record]) -> Share:

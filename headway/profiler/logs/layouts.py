@@ -48,8 +48,8 @@ _Layout: TypeAlias = Literal[
 _Family: TypeAlias = tuple[str, _Layout, str]
 """What the files of one log have in common: folder, layout, and application."""
 
-_Place: TypeAlias = tuple[int, str]
-"""Place of a file in its log: a number and, for those with the same number, a text."""
+_Position: TypeAlias = tuple[int, str]
+"""Position of a file in its log: a number and, for those with the same number, a text."""
 
 
 def is_passed_over(base_name: str) -> bool:
@@ -140,11 +140,11 @@ def finished_name(base_name: str) -> str:
 
 def group_into_logs(files: Sequence[FoundFile]) -> list[EventLog]:
     """The logs that the files form, each at the position of its first file."""
-    families: dict[_Family, list[tuple[_Place, FoundFile]]] = {}
+    families: dict[_Family, list[tuple[_Position, FoundFile]]] = {}
     for file in files:
         if not is_status(file.base_name):
-            family, place = _family_and_place(file)
-            families.setdefault(family, []).append((place, file))
+            family, position = _family_and_position(file)
+            families.setdefault(family, []).append((position, file))
     num_logs = Counter(folder for folder, _, _ in families)
     growing = _growing_folders(files)
     return [
@@ -153,7 +153,7 @@ def group_into_logs(files: Sequence[FoundFile]) -> list[EventLog]:
     ]
 
 
-def _family_and_place(file: FoundFile) -> tuple[_Family, _Place]:
+def _family_and_position(file: FoundFile) -> tuple[_Family, _Position]:
     if match := _ROLLING_PART.fullmatch(file.base_name):
         return (file.folder, "rolling", match[2]), (int(match[1]), match[3] or "")
     if match := _DATABRICKS_PART.fullmatch(file.base_name):
@@ -173,7 +173,7 @@ def _growing_folders(files: Iterable[FoundFile]) -> set[str]:
 
 def _log_of(
     family: _Family,
-    members: list[tuple[_Place, FoundFile]],
+    members: list[tuple[_Position, FoundFile]],
     *,
     owns_folder: bool,
     growing: bool,

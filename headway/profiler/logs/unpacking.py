@@ -85,7 +85,7 @@ class Progress:
         self._tell()
 
     def end(self) -> None:
-        """Everything is done; what Spark unpacks afterwards is not told."""
+        """Everything is done; Spark unpacks the rest without reports."""
         self._done_bytes = self._total_bytes
         self._tell()
         self._on_progress = None
