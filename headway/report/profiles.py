@@ -37,12 +37,32 @@ _OPERATORS = {
 _MOST_QUERIES = 20
 _MOST_STAGES = 5
 _MOST_NOTES = 3
+_OF_QUERY, _NUMBER = re.compile(r"query [^:]+: "), re.compile(r"\d[\d.,]*")
 
 
 def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
     """The profile in a few lines."""
     lines = _LINES_OF[profile.result_kind](profile)
-    return "\n".join([*lines, *(f"note: {printable(note)}" for note in profile.notes)])
+    return "\n".join([*lines, *(f"note: {note}" for note in _notes_told(profile.notes))])
+
+
+def _notes_told(notes: Sequence[str]) -> Iterator[str]:
+    """Notes, of those that say the same of several queries the first, and of how many others.
+
+    >>> list(_notes_told([f"query q{number}: cut {number} of 9 batches" for number in range(5)]))
+    ['query q0: cut 0 of 9 batches', 'the same of 4 more queries, with other numbers']
+    """
+    alike: dict[str, list[str]] = {}
+    for note in notes:
+        of_query = _OF_QUERY.match(note)
+        key = note if of_query is None else _NUMBER.sub("#", note[of_query.end() :])
+        alike.setdefault(key, []).append(printable(note))
+    for first_note, *further_notes in alike.values():
+        yield first_note
+        if len(further_notes) < _MOST_NOTES:
+            yield from further_notes
+        else:
+            yield f"the same of {len(further_notes)} more queries, with other numbers"
 
 
 def profile_origin(profile: JobProfile | ApplicationProfile) -> str:
