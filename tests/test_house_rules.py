@@ -45,7 +45,7 @@ MOST_EMPTY_NAMES = {
     "domain": 2,
     "fleet": 1,
     "formats": 1,
-    "planner": 2,
+    "planner": 1,
     "profiler": 3,
     "runtime": 1,
     "tuner": 1,
