@@ -143,8 +143,8 @@ def scopes(info: StageInfo) -> tuple[str, ...] | None:
     """
     names = (
         _without_number(name[1])
-        for rdd in info.known_rdds
-        if (name := _SCOPE.search(rdd.scope or ""))
+        for rdd in info.rdds or ()
+        if rdd is not None and (name := _SCOPE.search(rdd.scope or ""))
     )
     return tuple(sorted(names)) or None
 
@@ -176,7 +176,7 @@ def call_of_program(info: StageInfo, scopes_of_stage: Sequence[str] | None) -> s
         return None
     methods: list[str] = []
     if any(map(_is_method, scopes_of_stage)):
-        in_order = sorted(info.known_rdds, key=lambda rdd: rdd.rdd_id or 0)
+        in_order = sorted(filter(None, info.rdds or ()), key=lambda rdd: rdd.rdd_id or 0)
         of_each = (scopes(StageInfo(rdds=[rdd])) or () for rdd in in_order)
         methods = list(filter(_is_method, chain.from_iterable(of_each)))
     words: list[str] = []
@@ -200,8 +200,9 @@ def num_scans(info: StageInfo) -> int:
     return len(
         {
             rdd.scope
-            for rdd in info.known_rdds
-            if "Scan" in (rdd.scope or "")
+            for rdd in info.rdds or ()
+            if rdd is not None
+            and "Scan" in (rdd.scope or "")
             and (name := _SCOPE.search(rdd.scope or ""))
             and is_scan(name[1])
             and name[1] != "InMemoryTableScan"  # of the cache, which is no source
@@ -211,12 +212,13 @@ def num_scans(info: StageInfo) -> int:
 
 def first_rdd_id(info: StageInfo) -> int | None:
     """The least id of the RDDs of a stage: plans are turned into RDDs in the same order."""
-    return min((rdd.rdd_id for rdd in info.known_rdds if rdd.rdd_id is not None), default=None)
+    ids = [rdd.rdd_id for rdd in info.rdds or () if rdd is not None and rdd.rdd_id is not None]
+    return min(ids, default=None)
 
 
 def is_barrier(info: StageInfo) -> bool:
     """Whether all tasks of a stage start together, or none: barrier execution."""
-    return any(rdd.is_barrier for rdd in info.known_rdds)
+    return any(rdd is not None and rdd.is_barrier for rdd in info.rdds or ())
 
 
 @lru_cache(maxsize=256)  # batches of a query have few plans

@@ -65,23 +65,32 @@ def _num_rows(progress: schema.Progress) -> float | None:
 
 def _source(source: schema.SourceProgress) -> Record:
     return {
-        name: _as_text(value) if name.endswith("_offset") else value
-        for name, value in msgspec.structs.asdict(source).items()
+        "description": source.description,
+        "start_offset": _as_text(source.start_offset),
+        "end_offset": _as_text(source.end_offset),
+        "latest_offset": _as_text(source.latest_offset),
+        "num_rows": source.num_rows,
     }
 
 
 def _operator(operator: schema.StateOperator) -> Record:
-    row = {
-        name.replace("_ms", "_s"): seconds(value) if name.endswith("_ms") else value
-        for name, value in msgspec.structs.asdict(operator).items()
-    }
     metrics = operator.store_metrics if isinstance(operator.store_metrics, dict) else {}
-    row["store_metrics"] = {
-        name: float(value)
-        for name, value in metrics.items()
-        if _STORE_METRIC.fullmatch(name) and type(value) in (int, float)
+    return {
+        "name": operator.name,
+        "num_rows": operator.num_rows,
+        "memory_bytes": operator.memory_bytes,
+        "commit_s": seconds(operator.commit_ms),
+        "shuffle_partitions": operator.shuffle_partitions,
+        "num_stores": operator.num_stores,
+        "num_updated": operator.num_updated,
+        "num_removed": operator.num_removed,
+        "updates_s": seconds(operator.updates_ms),
+        "store_metrics": {
+            name: float(value)
+            for name, value in metrics.items()
+            if _STORE_METRIC.fullmatch(name) and type(value) in (int, float)
+        },
     }
-    return row
 
 
 def job_row(job: schema.JobEvent) -> dict[str, Any]:

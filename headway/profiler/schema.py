@@ -112,10 +112,6 @@ class StageInfo(SparkEvent):
     rdds: list[RddInfo | None] | None = field(default=None, name="RDD Info")
     accumulables: list[Accumulable | None] | None = field(default=None, name="Accumulables")
 
-    @property
-    def known_rdds(self) -> list[RddInfo]:
-        return [rdd for rdd in self.rdds or () if rdd is not None]
-
 
 class Outcome(SparkEvent):
     """How a task ended, or how a job did."""
