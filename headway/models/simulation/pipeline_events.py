@@ -143,10 +143,10 @@ class PipelineRun:
                     break
                 self._receive(now_s, number)
                 continue
-            now_s, _, happens, numbers = heapq.heappop(self._events)
+            now_s, _, happens, subject = heapq.heappop(self._events)
             if now_s > self.end_s:
                 break
-            happens(now_s, *numbers)
+            happens(now_s, *subject)
 
     def _push(self, when_s: float, happens: Callable[..., None], *numbers: int) -> None:
         # The running number keeps simultaneous events in the order of their creation.
