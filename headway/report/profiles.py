@@ -43,13 +43,13 @@ _OF_QUERY, _NUMBER = re.compile(r"query [^:]+: "), re.compile(r"\d[\d.,]*")
 def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
     """The profile in a few lines."""
     lines = _LINES_OF[profile.result_kind](profile)
-    return "\n".join([*lines, *(f"note: {note}" for note in _notes_told(profile.notes))])
+    return "\n".join([*lines, *(f"note: {note}" for note in _notes_to_print(profile.notes))])
 
 
-def _notes_told(notes: Sequence[str]) -> Iterator[str]:
+def _notes_to_print(notes: Sequence[str]) -> Iterator[str]:
     """Notes, of those that say the same of several queries the first, and of how many others.
 
-    >>> list(_notes_told([f"query q{number}: cut {number} of 9 batches" for number in range(5)]))
+    >>> list(_notes_to_print([f"query q{number}: cut {number} of 9 batches" for number in range(5)]))
     ['query q0: cut 0 of 9 batches', 'the same of 4 more queries, with other numbers']
     """
     alike: dict[str, list[str]] = {}
