@@ -105,13 +105,17 @@ def _heading(profile: JobProfile | ApplicationProfile) -> str:
 
 def _loaded(path: str | Path, expected: str, read: Callable[[Document], Profile]) -> Profile:
     file = Path(path)
-    text = read_text(file, expected=expected)
-    if EVENT_LOG.match(text):
-        raise InputError(
-            f"{file}: a Spark event log, not {expected}; "
-            f"run 'headway profile {file} -o profile.yaml' first"
-        )
-    return read(_document(text, str(file), expected))
+    try:
+        text = read_text(file, expected=expected)
+        if EVENT_LOG.match(text):
+            raise InputError(
+                f"{file}: a Spark event log, not {expected}; "
+                f"run 'headway profile {file} -o profile.yaml' first"
+            )
+        return read(_document(text, str(file), expected))
+    except InputError as error:
+        # Where it was found would print as a second traceback.
+        raise InputError(str(error)) from None
 
 
 def _document(text: str, name: str, expected: str) -> Document:
