@@ -133,11 +133,11 @@ class PipelineRun:
             self._push(self._random.random() * self._poll_period_s, self._poll, reducer)
         order = np.argsort(self.input.arrived_s, kind="stable")
         arrivals = self.input.arrived_s[order].tolist()
-        numbers = order.tolist()
+        arriving: list[int] = order.tolist()
         next_arrival = 0
         while True:
             if next_arrival < len(arrivals) and arrivals[next_arrival] <= self._events[0][0]:
-                now_s, number = arrivals[next_arrival], numbers[next_arrival]
+                now_s, number = arrivals[next_arrival], arriving[next_arrival]
                 next_arrival += 1
                 if now_s > self.end_s:
                     break
