@@ -49,7 +49,8 @@ def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
 def _notes_to_print(notes: Sequence[str]) -> Iterator[str]:
     """Notes, of those that say the same of several queries the first, and of how many others.
 
-    >>> list(_notes_to_print([f"query q{number}: cut {number} of 9 batches" for number in range(5)]))
+    >>> notes = [f"query q{number}: cut {number} of 9 batches" for number in range(5)]
+    >>> list(_notes_to_print(notes))
     ['query q0: cut 0 of 9 batches', 'the same of 4 more queries, with other numbers']
     """
     alike: dict[str, list[str]] = {}
