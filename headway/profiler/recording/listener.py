@@ -51,6 +51,10 @@ def recording_listener(hand_over: Callable[[DeferredEvent], None]) -> StreamingQ
         def onQueryProgress(self, event: events.QueryProgressEvent) -> None:  # noqa: N802
             hand_over(lambda: _progress(event.progress.json))
 
+        # PySpark 3.5.0 asks for it.
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            pass
+
         def onQueryTerminated(self, event: events.QueryTerminatedEvent) -> None:  # noqa: N802
             hand_over(lambda: _terminated(event))
 
