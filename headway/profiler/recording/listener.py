@@ -24,23 +24,39 @@ def recording_listener(hand_over: Callable[[DeferredEvent], None]) -> StreamingQ
     from pyspark import SparkContext
     from pyspark.sql.streaming import listener as events
 
-    class Listener(events.StreamingQueryListener):
-        """Called by the JVM with its own events, or by PySpark if no JVM can call it directly.
-
-        They are serialized in the recorder's thread.
-        """
+    class FromJava:
+        """Called by the JVM with its own events, which are serialized in the recorder's thread."""
 
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-            hand_over(lambda: _started(_in_python(event, events.QueryStartedEvent)))
+            hand_over(lambda: _started(events.QueryStartedEvent.fromJObject(event)))
 
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-            is_python = isinstance(event, events.QueryProgressEvent)
-            hand_over(
-                lambda: _progress(event.progress.json if is_python else event.progress().json())
-            )
+            hand_over(lambda: _progress(event.progress().json()))
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            pass
 
         def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-            hand_over(lambda: _terminated(_in_python(event, events.QueryTerminatedEvent)))
+            hand_over(lambda: _terminated(events.QueryTerminatedEvent.fromJObject(event)))
+
+        class Java:
+            implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+
+    class Listener(events.StreamingQueryListener):
+        """Called by PySpark if there is no JVM that can call the recorder directly."""
+
+        def onQueryStarted(self, event: events.QueryStartedEvent) -> None:  # noqa: N802
+            hand_over(lambda: _started(event))
+
+        def onQueryProgress(self, event: events.QueryProgressEvent) -> None:  # noqa: N802
+            hand_over(lambda: _progress(event.progress.json))
+
+        # PySpark 3.5.0 asks for it.
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryTerminated(self, event: events.QueryTerminatedEvent) -> None:  # noqa: N802
+            hand_over(lambda: _terminated(event))
 
         # PySpark's own listener would parse every progress before the call: some hundred calls to
         # the JVM for every listener and batch.
@@ -48,16 +64,9 @@ def recording_listener(hand_over: Callable[[DeferredEvent], None]) -> StreamingQ
         def _jlistener(self) -> Any:
             jvm: Any = SparkContext._jvm
             streaming = jvm.org.apache.spark.sql.streaming
-            return streaming.PythonStreamingQueryListenerWrapper(self)
-
-        class Java:
-            implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+            return streaming.PythonStreamingQueryListenerWrapper(FromJava())
 
     return Listener()
-
-
-def _in_python(event: Any, kind: Any) -> Any:
-    return event if isinstance(event, kind) else kind.fromJObject(event)
 
 
 def _started(event: Any) -> Json:
