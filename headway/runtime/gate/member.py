@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from headway.assumptions.turns import LEASE_RATIO, SHORTEST_LEASE_S
 from headway.domain import ComingBack, EventTimeLag, QueryReport, QueryState, ScheduledQuery
 from headway.runtime.gate.decision_log import BatchEnd
-from headway.runtime.gate.learned import BatchDurations, BatchSeen, batch_seen
+from headway.runtime.gate.learned import BatchDurations
+from headway.runtime.gate.progress import BatchSeen, batch_seen
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
