@@ -52,7 +52,7 @@ types: $(READY)
 imports: $(READY)
 	$(MEASURED) $(BIN)/lint-imports pyproject.toml imports-of-pyspark.toml
 
-# Of three processes on two cores one mostly waits for Spark, whose sessions tests share by the groups
+# Of three processes on two cores one mostly waits for Spark, whose session tests share by the groups
 # of tests/conftest.py. Modules are compiled once, not by each process.
 tests: $(READY) java
 	$(BIN)/python -m compileall -q headway benchmarks scripts

@@ -1,4 +1,4 @@
-"""Spark sessions that tests share, the marker of those that need one, and who begins first."""
+"""The Spark session that tests share, the marker of those that need one, and who begins first."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ os.environ.pop("COLUMNS", None)
 # Nor are the matrices worth a second thread, which would take the core of another process.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# Two sessions at most: queries that wait for their triggers leave the cores to the others.
-_SPARK, _BY_THE_CLOCK = "spark", "spark by the clock"
+# One session: a second JVM would load and compile the same again, which takes it a minute. Half of
+# the time its process waits for triggers, and leaves the cores to the others.
+_SPARK = "spark"
 _CLOCKED = ("tests/runtime/gate/", "tests/runtime/test_", "tests/tuning/")
 # What starts JVMs, runs many commands or searches for long takes long in few tests: begun last, it
 # would be waited for while the other cores have nothing left to do.
@@ -114,7 +115,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if module in _OF_SOURCE:
             groups[item] = _SOURCE
         if item.get_closest_marker("spark") is not None:
-            groups[item] = _BY_THE_CLOCK if module.startswith(_CLOCKED) else _SPARK
+            groups[item] = _SPARK
         item.add_marker(pytest.mark.xdist_group(groups[item]))
         is_of_jvm = item.get_closest_marker("jvm") is not None
         if is_of_jvm:
@@ -129,7 +130,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
         def place(item: pytest.Item) -> tuple[bool, bool, int]:
             group = groups[item]
-            return group not in (_SPARK, _BY_THE_CLOCK), group not in early, -sizes[group]
+            return group != _SPARK, group not in early, -sizes[group]
 
         items.sort(key=place)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -47,14 +46,13 @@ main()
 def without(
     packages: Iterable[str], *arguments: str, before: str = "", timeout_s: float = 120
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command in a process that cannot import some packages, its JVM as users have it.
+    """Runs a command in a process that cannot import some packages.
 
     ``before`` is what the process executes first.
     """
     return subprocess.run(
         [sys.executable, "-c", _WITHOUT, ",".join(sorted(packages)), before, *arguments],
         cwd=ROOT,
-        env={name: text for name, text in os.environ.items() if name != "SPARK_SUBMIT_OPTS"},
         capture_output=True,
         text=True,
         check=False,

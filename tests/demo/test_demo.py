@@ -16,15 +16,18 @@ from tests.installation import EXTRAS, FEW_SETTINGS, required, without
 
 pytestmark = pytest.mark.jvm
 
-# The parts of a quick demonstration, shorter: each lasts until it has its batches all the same, and
-# how well it is predicted is not judged here. Patience goes by the length of a part: it stays
-# that of the whole parts, for the first batches take ten seconds each on a busy machine.
+# The parts of a quick demonstration, shorter, with less work for each row: each lasts until it has
+# its batches all the same, and how well it is predicted is not judged here. Patience goes by the
+# length of a part: it stays that of longer parts, for the first batches take ten seconds each on a
+# busy machine.
 SHORTER = f"""{FEW_SETTINGS}
 from headway.demo import run
 from headway.runtime import measure
-measure._PATIENCE_FACTOR *= 3.0
+measure._PATIENCE_FACTOR *= 7.5
+run._WARM_S = 1.0
+run._HASH_ROUNDS = 1
 run.QUICK = run.Length(
-    warm_up_s=2.0, warm_batches=1, profiled_s=3.0, predicted_s=0.0, planned_s=3.0
+    warm_up_s=1.0, warm_batches=1, profiled_s=3.0, predicted_s=0.0, planned_s=3.0
 )
 """
 
