@@ -208,14 +208,14 @@ def windows_of_pane(start_us: str, windows: Iterable[WindowSpec], pane_ms: int) 
 
 def _types(df: DataFrame, aggregates: Iterable[Aggregate]) -> dict[str, str]:
     """Spark's types of totals and results without sharing, by their text."""
-    from pyspark.errors import AnalysisException
+    from pyspark.errors import PySparkException
 
     texts = [
         text for aggregate in aggregates for text in (aggregate.direct, aggregate.total) if text
     ]
     try:
         fields = df.agg(*map(F.expr, texts)).schema.fields
-    except AnalysisException as error:
+    except PySparkException as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"aggregates: {reason}") from None
     return {text: field.dataType.simpleString() for text, field in zip(texts, fields, strict=True)}

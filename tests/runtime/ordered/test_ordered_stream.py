@@ -214,7 +214,7 @@ def test_ties_and_late_rows_are_in_the_progress_of_the_query(
     assert query.awaitTermination(300)
     counted = {"tied": 0, "late": 0, "untimed": 0}
     for progress in progress_events(query):
-        row = progress["observedMetrics"].get("ordered", {})
+        row = progress.get("observedMetrics", {}).get("ordered", {})
         counted = {name: number + row.get(name, 0) for name, number in counted.items()}
     assert counted == {"tied": 1, "late": 1, "untimed": 1}
     assert rows_in(spark.read.parquet(str(tmp_path / "out"))) == expected(case)

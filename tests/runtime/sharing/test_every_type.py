@@ -207,7 +207,11 @@ def test_what_a_file_cannot_hold_is_refused_before_the_stream_starts(
     rows = typed_stream(spark, tmp_path / "in")
     for aggregates, why in (
         ({"it": "max(NULL)"}, "it: a log keeps partial results in Parquet .* type void"),
-        ({"it": "max_by(make_interval(0, 1), id)"}, "type struct<.*interval>; cast it"),
+        # PySpark 3.5 does not know such a type.
+        (
+            {"it": "max_by(make_interval(0, 1), id)"},
+            "type struct<.*interval>; cast it|parse datatype. interval",
+        ),
         ({"it": "sum(nothing)"}, "aggregates: .*nothing"),
         ({"Pane": "count(*)"}, "Pane, pane: expected different names"),
         ({"_headway_x": "count(*)"}, "_headway_x: expected different names"),
