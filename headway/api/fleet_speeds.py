@@ -31,17 +31,18 @@ class NeedsBySpeed:
         self.unsearched = set(speeds)
         self._drawn_jobs, self._known_needs = list(drawn_jobs), known_needs
 
-    def search(self, speeds: Iterable[float], *, first: Callable[[], object] | None = None) -> None:
-        """Search some speeds at once, and what bounds the others.
+    def search(
+        self, speeds: Collection[float], *, first: Callable[[], object] | None = None
+    ) -> None:
+        """Search some speeds at once, and what bounds the unsearched ones.
 
         This process does something else ``first``.
         """
         self.unsearched -= set(speeds)
-        by_speed = ((speed, speed not in self.unsearched) for speed in [*speeds, *self.unsearched])
         search_together(
             (
-                (job, speed, scale, end, is_searched)
-                for speed, is_searched in by_speed
+                (job, speed, scale, end, speed not in self.unsearched)
+                for speed in (*speeds, *self.unsearched)
                 for job, scale, end in self._drawn_jobs
             ),
             self._known_needs,
