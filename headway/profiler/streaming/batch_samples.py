@@ -41,7 +41,7 @@ _UNKNOWN_OF_WHOLE_BATCHES = (
 )
 # Columns of a stage that its sample has, too.
 _AS_RECORDED = (
-    *("level", "num_tasks", "task_mean_s", "task_sd_s", "outside_run_s", "scheduler_delay_s"),
+    *("num_tasks", "task_mean_s", "task_sd_s", "outside_run_s", "scheduler_delay_s"),
     *("rows_variance", "rows_time_covariance_s", "python_s", "kind", "operators", "write"),
     *("resource_profile_id", "is_barrier"),
 )
@@ -155,7 +155,12 @@ def batch_sample(
         if name in PHASES and seconds is not None:
             phases_s[PHASES[name]] = phases_s.get(PHASES[name], 0.0) + seconds
     operators: Sequence[Any] = report["stateful_operators"] or ()
-    sample = BatchSample(
+    if {stage["kind"] for stage in stages} <= levels_of_kind.keys():
+        at_levels = [(levels_of_kind[stage["kind"]], stage) for stage in stages]
+        at_levels.sort(key=lambda level_stage: (level_stage[0], level_stage[1]["kind"]))
+    else:
+        at_levels = [(stage["level"], stage) for stage in stages]
+    return BatchSample(
         batch_id=report["batch_id"],
         started_s=report["started_s"],
         interval_s=interval_s,
@@ -173,11 +178,8 @@ def batch_sample(
             (stage["first_launch_s"], stage["first_launch_s"] + stage["launch_to_finish_s"])
             for stage in stages
         ),
-        stages=tuple(map(_stage_sample, stages)),
+        stages=tuple(_stage_sample(stage, level) for level, stage in at_levels),
     )
-    if not set(sample.kinds) <= levels_of_kind.keys():
-        return sample
-    return sample.with_levels(levels_of_kind)
 
 
 def unpacked(sample: BatchSample) -> BatchSample:
@@ -275,7 +277,7 @@ def _state_of_operator(operator: Any) -> StateOperatorProfile:
     )
 
 
-def _stage_sample(stage: Record) -> StageSample:
+def _stage_sample(stage: Record, level: int) -> StageSample:
     # Sums over the recorded tasks are extrapolated to all tasks.
     all_over_seen = max(stage["num_tasks"] / stage["num_finished"], 1.0)
 
@@ -283,6 +285,7 @@ def _stage_sample(stage: Record) -> StageSample:
         return float(max(stage[name] or 0.0, 0.0) * all_over_seen)
 
     return StageSample(
+        level=level,
         **{name: stage[name] for name in _AS_RECORDED},
         **{name: total(name) for name in SUMS_OF_TASKS},
         has_parents=bool(stage["parent_ids"]),

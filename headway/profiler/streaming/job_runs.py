@@ -20,6 +20,7 @@ from headway.profiler.plan_text import read_plan
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.rows import Record
 from headway.profiler.streaming.fit import fit_duration
+from headway.profiler.streaming.measured_runs import measured_run
 from headway.profiler.streaming.observations import batch_times, mean_at_once
 from headway.profiler.streaming.other_shapes import other_shapes
 from headway.profiler.streaming.runs import steady_part
@@ -72,12 +73,22 @@ def runs_of_job(
     # Only the first query of an application has a fresh JVM, whether it is chosen or not.
     first_s = {app: _started_s(rows) for app, rows in of_app.items()}
 
-    def part_of(key: RunKey, num_warm_up: NumWarmUp | None = None) -> _Part:
-        facts = logs.applications[key.app]
-        plan = read_plan(facts.plans.get(key.run_id, ""))
-        run, notes = steady_part(
-            chosen_runs[key], stage_runs[key], facts, plan, names[key.app], trigger_s, num_warm_up
+    measured = {
+        key: measured_run(
+            reports,
+            stage_runs[key],
+            logs.applications[key.app],
+            read_plan(logs.applications[key.app].plans.get(key.run_id, "")),
+            names[key.app],
         )
+        for key, reports in chosen_runs.items()
+    }
+
+    def part_of(key: RunKey, num_warm_up: NumWarmUp | None = None) -> _Part:
+        of_key = measured[key]
+        if isinstance(of_key, str):
+            return None, [of_key]
+        run, notes = steady_part(of_key, trigger_s, num_warm_up)
         if run is None:
             return None, notes
         is_first = _started_s(chosen_runs[key]) <= first_s[key.app]
@@ -322,14 +333,18 @@ def same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
     Batches of one job may have several: each tenth commit to a Delta table also writes a
     checkpoint, and the next ones read it.
     """
-    signatures = Counter(batch.signature for run in runs for batch in run.batches)
-    signature = signatures.most_common(1)[0][0]
+    signatures = [[batch.signature for batch in run.batches] for run in runs]
+    counts = [Counter(of_run) for of_run in signatures]
+    signature = sum(counts, Counter()).most_common(1)[0][0]
     kept_runs, other_labels = [], []
-    for run in runs:
-        batches = tuple(batch for batch in run.batches if batch.signature == signature)
+    for run, of_run, count in zip(runs, signatures, counts, strict=True):
+        batches = tuple(
+            batch
+            for batch, of_batch in zip(run.batches, of_run, strict=True)
+            if of_batch == signature
+        )
         num_others = len(run.batches) - len(batches)
-        most_frequent = max(Counter(batch.signature for batch in run.batches).values(), default=0)
-        if len(runs) > 1 and len(batches) < most_frequent:
+        if len(runs) > 1 and len(batches) < max(count.values(), default=0):
             other_labels.append(run.label)
             continue
         if len(batches) < LEAST_BATCHES.value:

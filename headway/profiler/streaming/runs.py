@@ -7,103 +7,43 @@ from typing import Any
 
 import numpy as np
 
-from headway.assumptions.fits import FEW_ROWS_RATIO, FRESH_JVM_S, LEAST_BATCHES
+from headway.assumptions.fits import FEW_ROWS_RATIO, FRESH_JVM_S
 from headway.domain import QueryShape
-from headway.domain.configuration import task_slots
 from headway.models.estimation.regression import is_spread
 from headway.models.estimation.warm_up import slow_start_length, warm_up_length
 from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts
 from headway.profiler.offsets import num_source_partitions
 from headway.profiler.plan_text import PlanShape
-from headway.profiler.recorded_queries import query_label
 from headway.profiler.rows import Record
-from headway.profiler.streaming import batch_samples, rows_at_source, slots
+from headway.profiler.streaming import batch_samples, slots
 from headway.profiler.streaming.adaptive import adaptive_settings, is_replanned
 from headway.profiler.streaming.arrivals import arrivals_or_drain
-from headway.profiler.streaming.batch_samples import is_timed, is_usable, jvm_age_s, known_rows
+from headway.profiler.streaming.batch_samples import is_timed, jvm_age_s, known_rows
+from headway.profiler.streaming.measured_runs import MeasuredRun
 from headway.profiler.streaming.observations import empty_batches
 from headway.profiler.streaming.samples import UNKNOWN_NAME, BatchSample, EarlyBatch, QueryRun
 from headway.profiler.streaming.source_rules import source_facts
 from headway.profiler.streaming.trigger import contradiction, read_trigger
-from headway.sparkconf import reader_limit, task_cpus_of
+from headway.sparkconf import reader_limit
 from headway.units import format_duration
 
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
 
 def steady_part(
-    reports: Sequence[Record],
-    stage_runs: Sequence[Record],
-    facts: ApplicationFacts,
-    plan: PlanShape,
-    log_name: str,
+    measured: MeasuredRun,
     trigger_s: float | None = None,
     num_warm_up: Callable[[Sequence[BatchSample]], int] | None = None,
 ) -> tuple[QueryRun | None, list[str]]:
-    """The steady part of one run of a query, None if it is too short, and notes about it.
+    """The steady part of a run, None if it is too short, and notes about both.
 
-    ``reports`` are its progress, ``stage_runs`` the stages of its batches. ``trigger_s`` is stated
-    by the user; else it is inferred from the log. ``num_warm_up`` counts the batches of the
-    warm-up; by default by their durations (E1). EventLogError if no executor is recorded.
+    ``trigger_s`` is stated by the user; else it is inferred from the log. ``num_warm_up`` counts
+    the batches of the warm-up; by default by their durations (E1).
     """
-    all_reports, reports = reports, batch_samples.one_per_batch(reports)
-    last = reports[-1]
-    label = f"query {query_label(last['query_id'], last['query_name'])}"
-    where = f"{log_name}: {label}"
-    first_executor_s = slots.first_executor_s(facts.executors, where)
-    jvm_started_s = first_executor_s or reports[0]["started_s"]
-    notes = []
-    stages: Mapping[int, Sequence[Record]] = batch_samples.stages_by_batch(stage_runs)
-    if not stage_runs and facts.num_lines(schema.RECORDER_START) > 0:
-        pools = slots.executor_pools(facts.executors, np.inf, where)
-        num_executors, cores = slots.pool_for(pools, slots.USUAL_PROFILE)
-        num_slots = task_slots(num_executors, cores, min(task_cpus_of(facts.properties), cores))
-        stages = {
-            report["batch_id"]: [batch_samples.whole_batch(report, num_slots)] for report in reports
-        }
-        notes.append(
-            "no tasks were recorded, only progress: the cost with other cores or "
-            "partitions is unknown; record a classic session, or an event log"
-        )
-    reports = rows_at_source.each_source_once(reports)
-    num_times = rows_at_source.times_read(reports, stages)
-    if num_times > 1:
-        reports = [rows_at_source.counted_once(report, num_times) for report in reports]
-        notes.append(
-            f"each batch reads its rows {num_times} times, and Spark counts them each "
-            "time; rates and rows are those at the source, each counted once"
-        )
-    else:
-        notes += rows_at_source.contradictions(reports)
-        notes += rows_at_source.filter_notes(reports, stages, plan)
-    # The first batch has no interval in which its rows arrived, and includes planning and class
-    # loading.
-    filled = [report for report in reports[1:] if known_rows(report) != 0]
-    usable = [
-        report for report in filled if known_rows(report) > 0 and _is_measured(report, stages)
-    ]
-    if len(usable) < LEAST_BATCHES.value:
-        why = (
-            f"{label}: left out, {len(usable)} of {len(reports)} batches usable (with "
-            f"rows, durations and most of their tasks), at least {LEAST_BATCHES.value} needed"
-        )
-        return None, [why]
-    if len(usable) < len(filled):
-        notes.append(
-            f"{len(filled) - len(usable)} of {len(filled)} batches left out: stages "
-            "failed, too many tasks are missing, or numbers make no sense"
-        )
-    intervals_s = batch_samples.intervals_between(reports)
-    levels = batch_samples.levels_of_batches(stages[report["batch_id"]] for report in usable)
-
-    def sample_of(report: Record, interval_s: float | None = None) -> BatchSample:
-        of_batch = stages[report["batch_id"]]
-        return batch_samples.batch_sample(report, of_batch, jvm_started_s, interval_s, levels)
-
-    samples = [sample_of(report, intervals_s.get(report["batch_id"])) for report in usable]
-    if plan.packs_rows:
-        samples = [batch_samples.unpacked(sample) for sample in samples]
+    reports, stages, samples = measured.reports, measured.stages, measured.samples
+    facts, plan, last = measured.facts, measured.plan, reports[-1]
+    notes = list(measured.notes)
     has_changing_load = is_spread(np.array([float(sample.num_rows) for sample in samples]))
     if num_warm_up is None:
         durations_s = np.array([sample.duration_s for sample in samples])
@@ -120,7 +60,7 @@ def steady_part(
     steady = samples[num_cut:]
     observed = [report for report in reports if report["batch_id"] >= steady[0].batch_id]
     life = facts.queries.get(last["run_id"] or "")
-    arrivals, drain = arrivals_or_drain(reports, observed, intervals_s, life)
+    arrivals, drain = arrivals_or_drain(reports, observed, measured.intervals_s, life)
     if drain is not None:
         notes.append(
             f"it read a backlog of {drain.backlog_rows:,.0f} rows in "
@@ -130,7 +70,7 @@ def steady_part(
     rate_per_s = arrivals.rate_per_s
     if rate_per_s is None:
         notes.append("left out, the times of its batches give no rate")
-        return None, _labelled(notes, label)
+        return None, measured.labelled(notes)
     gated = _gated_triggers_s(steady, stages)
     if gated:
         run_trigger_s = gated[-1] if trigger_s is None else trigger_s
@@ -145,7 +85,7 @@ def steady_part(
         notes += trigger_notes
     # Not the last one, before which the clock may have been set back.
     latest_s = max(sample.started_s for sample in steady)
-    pools = slots.executor_pools(facts.executors, latest_s, where)
+    pools = slots.executor_pools(facts.executors, latest_s, measured.where)
     ran = [stage for sample in steady for stage in stages[sample.batch_id]]
     configuration, resources, slot_notes = slots.setting_seen(
         facts.properties,
@@ -159,7 +99,7 @@ def steady_part(
     # The short name of its class, if the application chose one.
     store_class = facts.properties.get("spark.sql.streaming.stateStore.providerClass")
     state_store = store_class.rsplit(".", 1)[-1] if store_class else None
-    has_first = known_rows(reports[0]) > 0 and _is_measured(reports[0], stages)
+    has_first = known_rows(reports[0]) > 0 and measured.is_measured(reports[0])
     run = QueryRun(
         query_id=last["query_id"],
         query_name=last["query_name"],
@@ -184,46 +124,33 @@ def steady_part(
         resources=resources,
         source=source_facts(facts.properties, facts.application_id, configuration, observed),
         batches=tuple(steady),
-        empty=empty_batches(all_reports, steady[0].started_s, run_trigger_s),
-        early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
-        without_rows=tuple(map(sample_of, _without_rows(reports, stages, jvm_started_s, steady))),
-        first=sample_of(reports[0]) if has_first else None,
+        empty=empty_batches(measured.all_reports, steady[0].started_s, run_trigger_s),
+        early=tuple(_early(reports, steady[0].batch_id, measured.jvm_started_s)),
+        without_rows=tuple(map(measured.sample_of, _without_rows(measured, steady))),
+        first=measured.sample_of(reports[0]) if has_first else None,
         has_changing_load=has_changing_load,
         has_changelog=facts.properties.get(_CHANGELOG) == "true",
-        executor_wait_s=max(jvm_started_s - (facts.started_s or jvm_started_s), 0.0),
+        executor_wait_s=measured.executor_wait_s,
     )
-    return run, _labelled(notes, label)
+    return run, measured.labelled(notes)
 
 
-def _labelled(notes: Sequence[str], label: str) -> list[str]:
-    return [f"{label}: {note}" for note in notes]
-
-
-def _is_measured(report: Record, stages: Mapping[int, Sequence[Record]]) -> bool:
-    """Whether the times of a batch are complete, and its stages recorded."""
-    return is_timed(report) and is_usable(stages.get(report["batch_id"], ()))
-
-
-def _without_rows(
-    reports: Sequence[Record],
-    stages: Mapping[int, Sequence[Record]],
-    jvm_started_s: float,
-    steady: Sequence[BatchSample],
-) -> Iterator[Record]:
+def _without_rows(measured: MeasuredRun, steady: Sequence[BatchSample]) -> Iterator[Record]:
     """Batches that ran their stages without rows, and a first batch with next to none.
 
     Not those of a fresh JVM, which loads classes, nor the first batch after a restart, which loads
     state.
     """
     few_rows = FEW_ROWS_RATIO.value * float(np.mean([sample.num_rows for sample in steady]))
-    for report in reports:
-        most_rows = few_rows if report is reports[0] else 0.0
-        restarts = report is reports[0] and report["batch_id"] > 0
+    for report in measured.reports:
+        is_first = report is measured.reports[0]
+        most_rows = few_rows if is_first else 0.0
+        restarts = is_first and report["batch_id"] > 0
         if (
             0 <= known_rows(report) <= most_rows
             and not restarts
-            and _is_measured(report, stages)
-            and jvm_age_s(report["started_s"], jvm_started_s) > FRESH_JVM_S.value
+            and measured.is_measured(report)
+            and jvm_age_s(report["started_s"], measured.jvm_started_s) > FRESH_JVM_S.value
         ):
             yield report
 
