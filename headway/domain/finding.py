@@ -100,6 +100,8 @@ class FindingCode(StrEnum):
     """Named: ``key``."""
     ROWS_NOT_COUNTED = "rows_not_counted"
     """The log counts no rows."""
+    CHECKPOINT_WOULD_DO = "checkpoint_would_do"
+    """The existing one with its ``partitions``: ``latency_s`` planned; named: ``statistic``."""
     IDLE_SLOTS = "idle_slots"
     """``source_tasks`` of a stage, ``slots``; named: ``stage``."""
     IDLE_CORES = "idle_cores"

@@ -15,6 +15,7 @@ from headway.domain import (
 )
 from headway.errors import InputError, argument
 from headway.planner.candidates import all_candidates
+from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.fewest import fewest_nodes
 from headway.planner.noise_free import lowest_latency
 from headway.planner.profiled_memory import before_words, same_value
@@ -64,28 +65,33 @@ def held_by_checkpoint(question: Question) -> Question:
     return replace(question, space=replace(question.space, shuffle_partitions=pinned))
 
 
-def new_checkpoint_advice(question: Question, nodes: int, latency_s: float) -> Iterator[Advice]:
+def new_checkpoint_advice(planned: ExplainedSetting, nodes: int) -> Iterator[Advice]:
     """Gain of a new checkpoint, or of repartitioning the existing one offline, if it is worthwhile.
 
-    The existing one fixes the shuffle partitions of the question, which was planned with ``nodes``
-    (the maximum if it is infeasible) and a latency.
+    The existing one fixes the shuffle partitions of the planned setting, which has ``nodes`` (the
+    maximum if it is infeasible). The latency with others is that at the same trigger interval.
     """
-    if question.checkpoint != "existing" or pinned_partitions(question.profile) is None:
+    question, pinned = planned.question, pinned_partitions(planned.question.profile)
+    is_held = question.checkpoint == "existing"
+    is_free = question.checkpoint is None and question.space.shuffle_partitions is None
+    if not (is_held or is_free) or planned.configuration.shuffle_partitions != pinned:
         return
     free = replace(question, space=replace(question.space, shuffle_partitions=None))
     bounded = replace(free, space=replace(free.space, max_nodes=nodes))
-    fewest = fewest_nodes(bounded).nodes
+    # Without a fixed number, the plan has the fewest nodes already.
+    fewest = fewest_nodes(bounded).nodes if is_held else nodes
     at_nodes = all_candidates(free, (fewest or nodes,))
+    at_nodes = at_nodes.take(at_nodes.trigger_s == planned.configuration.trigger_s)
     setting_index, best_s = lowest_latency(at_nodes)
     partitions = counted(int(at_nodes.partitions[setting_index]), "shuffle partition")
-    if fewest is not None and (fewest < nodes or latency_s > question.target.limit_s):
+    if fewest is not None and (fewest < nodes or planned.latency_s > question.target.limit_s):
         gain = f"would need only {counted(fewest, 'node')}"
-    elif best_s < WORTHWHILE_CHECKPOINT_RATIO.value * latency_s:
+    elif best_s < WORTHWHILE_CHECKPOINT_RATIO.value * planned.latency_s:
         gain = f"would lower {question.target.statistic} to {format_duration(best_s)}"
     else:
         return
-    pinned = counted(question.space.shuffle_partitions or 0, "shuffle partition")
-    text = f"the checkpoint fixes {pinned}; a new one with {partitions} {gain}"
+    text = f"the checkpoint fixes {counted(pinned, 'shuffle partition')}; a new one with "
+    text += f"{partitions} {gain}"
     if question.profile.application.release >= _REPARTITION_SINCE:
         text += "; Spark 4.2 and newer can also repartition the state of the stopped query"
     yield Advice(text=text, latency_s=best_s)

@@ -63,7 +63,7 @@ def _brief_sheet(plan: StreamAnswer) -> Sheet:
 
 def _plan_sheet(plan: Plan) -> Sheet:
     shown_first = set(map(words_of, _shown_first(plan)))
-    all_notes = notes(plan)
+    all_notes = tuple(note for note in notes(plan) if note not in shown_first)
     num_notes = 0 if plan.rates else min(MOST_NOTES, len(all_notes))  # the table takes their room
     return Sheet(
         about="Headway plan",
@@ -119,18 +119,23 @@ def _briefly(skew: Section) -> Section:
 
 
 def _shown_first(plan: Plan) -> Iterator[Finding]:
-    """What was not asked, which a fact and the table of rates say."""
+    """What was not asked, and what the checkpoint would do: facts, or the table of rates."""
     for finding in plan.findings:
         is_rate = finding.code is FindingCode.RATE_OF_PROFILE and plan.rates
-        if is_rate or finding.code is FindingCode.TARGET_OF_PROFILE:
+        if is_rate or finding.code in (
+            FindingCode.TARGET_OF_PROFILE,
+            FindingCode.CHECKPOINT_WOULD_DO,
+        ):
             yield finding
 
 
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
-    for finding in _shown_first(plan):
-        if finding.code is FindingCode.TARGET_OF_PROFILE:
-            yield "profiled setting", _today_text(plan, finding)
+    shown_first = {finding.code: finding for finding in _shown_first(plan)}
+    if today := shown_first.get(FindingCode.TARGET_OF_PROFILE):
+        yield "profiled setting", _today_text(plan, today)
     yield f"planned {plan.target.statistic}", promise_text(plan)
+    if checkpoint := shown_first.get(FindingCode.CHECKPOINT_WOULD_DO):
+        yield "checkpoint", words_of(checkpoint)
     yield from purchase_fact(plan)
     if plan.also:
         yield "also met", targets_text(plan.also)

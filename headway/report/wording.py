@@ -51,7 +51,7 @@ _WHEN = {
     "new application": "with a new application",
     "new checkpoint": "only with a new checkpoint",
 }
-_AS_FAST_AS_POSSIBLE = {"0 seconds": "0 seconds (as fast as possible)"}
+_AS_FAST_AS_POSSIBLE = "as fast as possible"
 METRIC_NAMES = {
     Metric.TUPLE: "tuple latency",
     Metric.BATCH: "batch duration",
@@ -368,10 +368,13 @@ def _setting_row(
     name: str, value: str, change: Change | None, where: str = ""
 ) -> tuple[tuple[str, str, str], str]:
     """The cells of a setting, and its mark."""
-    value = _AS_FAST_AS_POSSIBLE.get(value, value)
+    if value == spark_trigger_text(0.0):
+        value += f" ({_AS_FAST_AS_POSSIBLE})"
     if change is None:
         return (name, value, ""), ""
-    before = _AS_FAST_AS_POSSIBLE.get(change.before, change.before)
+    before = change.before
+    if before == spark_trigger_text(0.0):
+        before = _AS_FAST_AS_POSSIBLE
     return (name, f"{before} -> {value}", f"{where}{_WHEN[change.applies]}"), "~"
 
 

@@ -217,6 +217,10 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.ROWS_NOT_COUNTED: (
         "the log counts no rows: planned for the profiled rate, and without a rate limit"
     ),
+    FindingCode.CHECKPOINT_WOULD_DO: (
+        "the existing checkpoint, with its {partitions:#shuffle partition} and its state, would "
+        "do, too: {statistic} up to {latency_s:duration} with headway plan --checkpoint existing"
+    ),
     FindingCode.IDLE_SLOTS: _idle_slots,
     FindingCode.IDLE_CORES: (
         "{idle_cores:#core} of the {cores_per_executor:.0f} cores of an executor stay idle, "

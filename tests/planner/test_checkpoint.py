@@ -8,6 +8,7 @@ import pytest
 
 from headway.domain import (
     Arrivals,
+    FindingCode,
     JobProfile,
     StreamAnswer,
     Target,
@@ -29,6 +30,13 @@ def pinned_at(partitions: int, spark_version: str = "4.3.0") -> JobProfile:
     profile = a_profile(state_partitions=partitions)
     application = replace(profile.applications[0], spark_version=spark_version)
     return replace(profile, applications=(application,))
+
+
+def with_partitions(profile: JobProfile, partitions: int) -> JobProfile:
+    """The job, profiled at a number of shuffle partitions."""
+    run = profile.settings[-1]
+    configuration = replace(run.configuration, shuffle_partitions=partitions)
+    return replace(profile, settings=(replace(run, configuration=configuration),))
 
 
 def answer(
@@ -68,6 +76,43 @@ def test_what_a_new_checkpoint_would_win_is_said(version: str, offline: bool) ->
     assert free.nodes < found.nodes or advice.latency_s < found.planned_latency_s
     if free.nodes < found.nodes:
         assert f"would need only {free.nodes} node" in advice.text
+
+
+@pytest.mark.parametrize(("checkpoint", "partitions"), [(None, 16), ("existing", 64)])
+def test_a_new_checkpoint_gains_what_its_partitions_do_and_no_shorter_trigger(
+    checkpoint: Checkpoint | None, partitions: int
+) -> None:
+    profile, space = with_partitions(pinned_at(partitions), partitions), replace(SPACE, max_nodes=1)
+    arrivals = Arrivals(rate_per_s=5000.0)
+    planned = plan(profile, arrivals, TARGET, space, checkpoint=checkpoint)
+    assert planned.configuration.shuffle_partitions == partitions
+    trigger_s = planned.configuration.trigger_s
+    free = replace(space, trigger_s=trigger_s)
+    fixed = f"the checkpoint fixes {partitions} shuffle partitions"
+    (advice,) = [advice for advice in planned.advice if advice.text.startswith(fixed)]
+    others = [
+        plan(profile, arrivals, TARGET, replace(free, shuffle_partitions=number), checkpoint="new")
+        for number in free.partition_choices(profile, 1)
+    ]
+    assert advice.latency_s == min(other.planned_latency_s for other in others)
+    assert advice.latency_s > 0.5 * trigger_s
+
+
+def test_a_plan_that_costs_the_state_says_whether_the_checkpoint_would_do() -> None:
+    profile = with_partitions(a_profile(), 2)
+    space, arrivals = replace(SPACE, executors_per_node=2, max_nodes=1), a_profile().arrivals
+    target = Target.parse("p99 <= 5s")
+    free = plan(profile, arrivals, target, space)
+    assert free.configuration.shuffle_partitions >= 8
+    (finding,) = [
+        finding for finding in free.findings if finding.code is FindingCode.CHECKPOINT_WOULD_DO
+    ]
+    with_state = plan(profile, arrivals, target, space, checkpoint="existing")
+    assert finding.numbers == {"partitions": 2, "latency_s": with_state.planned_latency_s}
+    new = plan(profile, arrivals, target, space, checkpoint="new")
+    for answer in (new, with_state):
+        codes = {finding.code for finding in answer.findings}
+        assert FindingCode.CHECKPOINT_WOULD_DO not in codes
 
 
 def test_a_plan_that_is_free_fixes_nothing() -> None:

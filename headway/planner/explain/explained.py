@@ -27,8 +27,8 @@ from headway.domain.later import later
 from headway.planner.after_start import after_start
 from headway.planner.answer import plan_fields
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
-from headway.planner.checkpoint import new_checkpoint_advice
-from headway.planner.choice import Buy, as_fast_as_possible
+from headway.planner.checkpoint import new_checkpoint_advice, pinned_partitions
+from headway.planner.choice import Buy, as_fast_as_possible, chosen_setting
 from headway.planner.enumeration import Fewest
 from headway.planner.explain.advice import advice_of
 from headway.planner.explain.infeasible import (
@@ -116,6 +116,7 @@ def settled_on(buy: Buy, optimality: Optimality, refused: tuple[str, ...]) -> Pl
             *join_findings(question.profile),
             *slow_growth_findings(setting),
             *retention_findings(setting, configuration),
+            *_existing_checkpoint(explained),
             *_idle_slots(explained),
             *findings_of_switches(offer, explained),
         ),
@@ -131,7 +132,7 @@ def settled_on(buy: Buy, optimality: Optimality, refused: tuple[str, ...]) -> Pl
         optimality=optimality,
         sensitivities=later(lambda: sensitivities(explained, (*resized(explained), *neighbours()))),
         **_advice(
-            lambda: new_checkpoint_advice(question, nodes, latency_s),
+            lambda: new_checkpoint_advice(explained, nodes),
             lambda: as_fast_as_possible(explained),
             lambda: advice_of(explained),
         ),
@@ -190,7 +191,7 @@ def nearest_there_is(
             lambda: sensitivities(explained, (*resized(explained), *retuned(explained)))
         ),
         **_advice(
-            lambda: new_checkpoint_advice(question, max_nodes, explained.latency_s),
+            lambda: new_checkpoint_advice(explained, max_nodes),
             lambda: settling_advice(setting, Verdict.of(probability, question.confidence)),
             lambda: advice_of(explained),
         ),
@@ -228,6 +229,26 @@ def _highest(question: Question) -> FrontierPoint:
     candidates = all_candidates(question, counts_to_look_at(question))
     (point,) = frontier_of(candidates, (max_nodes,), max_nodes + 1)
     return point
+
+
+def _existing_checkpoint(planned: ExplainedSetting) -> Iterator[Finding]:
+    """Whether a plan that costs the state, for later room, could have been had with it."""
+    question, pinned = planned.question, pinned_partitions(planned.question.profile)
+    if question.checkpoint is not None or pinned in (
+        None,
+        planned.configuration.shuffle_partitions,
+    ):
+        return
+    at_nodes = all_candidates(question, (planned.nodes,))
+    with_state = at_nodes.take(at_nodes.partitions == pinned)
+    if not len(with_state):
+        return
+    setting = chosen_setting(with_state)
+    if setting.meets(question.rate_per_s)[0]:
+        latency_s = float(setting.latency_s(question.rate_per_s)[0])
+        numbers = {"partitions": pinned, "latency_s": latency_s}
+        names = {"statistic": planned.statistic}
+        yield Finding(code=FindingCode.CHECKPOINT_WOULD_DO, numbers=numbers, names=names)
 
 
 def _idle_slots(explained: ExplainedSetting) -> Iterator[Finding]:
