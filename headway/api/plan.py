@@ -300,6 +300,8 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     from headway.planner.search import plan as search
     from headway.planner.space import SearchSpace
 
+    if not question.targets:
+        question = _as_it_runs(question, job)
     arrivals = arrivals_from(job, question.rate_per_s)
     cores = question.cores or job.baseline.cores_per_executor
     executors_per_node = executors_by_cores(question.node_cores or cores, cores)
@@ -354,6 +356,21 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         prediction=with_next_run(answer.prediction, job, first),
         findings=(*_not_asked(question, answer, job), *answer.findings),
         skew=later(lambda: _skew(answer, job, counts)),
+    )
+
+
+def _as_it_runs(question: PlanQuestion, job: JobProfile) -> PlanQuestion:
+    """The question without a target: the fewest nodes that do what the profiled setting does.
+
+    What else would meet it is no reason to change the trigger, or to give up the state.
+    """
+    trigger_s, checkpoint = question.trigger_s, question.checkpoint
+    is_free = checkpoint is None and question.shuffle_partitions is None
+    keeps_state = is_free and job.todays_partitions is not None
+    return replace(
+        question,
+        trigger_s=job.baseline.trigger_s if trigger_s is None else trigger_s,
+        checkpoint="existing" if keeps_state else checkpoint,
     )
 
 

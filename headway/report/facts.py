@@ -27,6 +27,7 @@ from headway.report.wording import PRINTED_FROM, setting_text
 from headway.sparkconf import KNOBS
 from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate, spark_memory_text
 from headway.words.predictions import duration_against
+from headway.words.sentences import stable_up_to
 
 _AFTER_START = "after a restart"
 
@@ -205,7 +206,15 @@ def _lowest_text(plan: InfeasiblePlan) -> str:
             f"none: no configuration is known to keep up at {rate}, since the profile has batches "
             "of one size, which do not show what a row costs"
         )
-    return f"none: every configuration is over capacity at {rate}, or too close to saturation"
+    return (
+        f"none: every configuration is {_over_capacity(plan)} at {rate}, or too close to saturation"
+    )
+
+
+def _over_capacity(plan: InfeasiblePlan) -> str:
+    """That the nearest plan does not keep up, as surely as that is known."""
+    is_sure = plan.prediction.is_surely_unstable
+    return "over capacity" if is_sure else "expected to be over capacity"
 
 
 def _nearest_text(plan: InfeasiblePlan) -> str:
@@ -214,7 +223,8 @@ def _nearest_text(plan: InfeasiblePlan) -> str:
     if plan.prediction.is_stability_open:
         return f"{nodes}, not known to keep up"
     if not (plan.prediction.stable or plan.prediction.is_close_to_saturation):
-        return f"{nodes}, over capacity"
+        bound = stable_up_to(plan.prediction.sustainable_rate_per_s)
+        return f"{nodes}, {_over_capacity(plan)}: {bound}"
     if math.isinf(plan.planned_latency_s):
         end = " at the upper end" if plan.prediction.is_quotable else ""
         return f"{nodes}, too close to saturation{end}"

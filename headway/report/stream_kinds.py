@@ -62,15 +62,17 @@ def _brief_sheet(plan: StreamAnswer) -> Sheet:
 
 
 def _plan_sheet(plan: Plan) -> Sheet:
-    shown_first = set(map(words_of, _shown_first(plan)))
-    all_notes = tuple(note for note in notes(plan) if note not in shown_first)
-    num_notes = 0 if plan.rates else min(MOST_NOTES, len(all_notes))  # the table takes their room
+    shown_first = {finding.code: words_of(finding) for finding in _shown_first(plan)}
+    all_notes = tuple(note for note in notes(plan) if note not in shown_first.values())
+    # The table takes their room, and so does what goes before them.
+    has_room = not plan.rates and FindingCode.CHECKPOINT_WOULD_DO not in shown_first
+    num_notes = min(MOST_NOTES, len(all_notes)) if has_room else 0
     return Sheet(
         about="Headway plan",
         headline=headline(plan),
         verdict=True,
         cautions=(
-            *(caution for caution in cautions(plan) if caution not in shown_first),
+            *(caution for caution in cautions(plan) if caution not in shown_first.values()),
             *caution_texts(plan.prediction),
         ),
         facts=tuple(_facts(plan)),
@@ -135,7 +137,7 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "profiled setting", _today_text(plan, today)
     yield f"planned {plan.target.statistic}", promise_text(plan)
     if checkpoint := shown_first.get(FindingCode.CHECKPOINT_WOULD_DO):
-        yield "checkpoint", words_of(checkpoint)
+        yield "checkpoint", _with_checkpoint_text(checkpoint)
     yield from purchase_fact(plan)
     if plan.also:
         yield "also met", targets_text(plan.also)
@@ -149,6 +151,13 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     run = plan.prediction.next_run
     if run is not None and run.narrowing is not None:
         yield "next run", narrowing_text(run, plan.configuration, with_interval_now=False)
+
+
+def _with_checkpoint_text(finding: Finding) -> str:
+    """What the existing checkpoint would do, in one line."""
+    partitions = counted(round(finding.numbers["partitions"]), "shuffle partition")
+    latency = f"{finding.names['statistic']} up to {format_duration(finding.numbers['latency_s'])}"
+    return f"its {partitions} would do: {latency} with --checkpoint existing"
 
 
 def _today_text(plan: Plan, finding: Finding) -> str:
