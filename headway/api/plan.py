@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from headway.domain.ordered import KeyCounts
     from headway.domain.plan_parts import PlannedSkew
     from headway.domain.real_time import RealTimePlan
+    from headway.planner.question import Question
 
 
 class PlanOptions(JobOptions, total=False):
@@ -300,8 +301,6 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     from headway.planner.search import plan as search
     from headway.planner.space import SearchSpace
 
-    if not question.targets:
-        question = _as_it_runs(question, job)
     arrivals = arrivals_from(job, question.rate_per_s)
     cores = question.cores or job.baseline.cores_per_executor
     executors_per_node = executors_by_cores(question.node_cores or cores, cores)
@@ -330,25 +329,33 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     targets = question.targets or (target_of_profile(at_rate, space, question.confidence),)
     first, further_targets = promises_from(targets)
     further_targets += during_bursts(question, [first, *further_targets])
+    asked = Question(
+        profile=at_rate,
+        target=first,
+        also=tuple(further_targets),
+        space=space,
+        confidence=question.confidence,
+        objective=question.objective,
+        checkpoint=question.checkpoint,
+        store_price=store_price_of(question, job),
+        retention_s=question.retention_s,
+        most_files_per_hour=question.most_files_per_hour,
+        allowed=question.allowed,
+    )
+    at_other_rates = asked
+    if not question.targets:
+        # The fewest nodes that do what the profiled setting does: what else would do is no reason
+        # to change the trigger, or to give up the state.
+        at_other_rates = _with_state(asked)
+        asked = _at_todays_trigger(at_other_rates)
     answer = search(
-        Question(
-            profile=at_rate,
-            target=first,
-            also=tuple(further_targets),
-            space=space,
-            confidence=question.confidence,
-            objective=question.objective,
-            checkpoint=question.checkpoint,
-            store_price=store_price_of(question, job),
-            retention_s=question.retention_s,
-            most_files_per_hour=question.most_files_per_hour,
-            allowed=question.allowed,
-        ),
+        asked,
         node_types=node_types,
         cores_per_executor=question.cores,
         budget_per_hour=question.budget_per_hour,
         relaxation=question.relaxation,
         from_start=question.from_start,
+        at_other_rates=at_other_rates,
         rate_ratios=RATES_SHOWN.value if question.rate_per_s is None else (),
     )
     return with_changes(
@@ -359,19 +366,18 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     )
 
 
-def _as_it_runs(question: PlanQuestion, job: JobProfile) -> PlanQuestion:
-    """The question without a target: the fewest nodes that do what the profiled setting does.
+def _with_state(asked: Question) -> Question:
+    """The question from the existing checkpoint, unless it says otherwise."""
+    is_free = asked.checkpoint is None and asked.space.shuffle_partitions is None
+    keeps_state = is_free and asked.profile.todays_partitions is not None
+    return replace(asked, checkpoint="existing") if keeps_state else asked
 
-    What else would meet it is no reason to change the trigger, or to give up the state.
-    """
-    trigger_s, checkpoint = question.trigger_s, question.checkpoint
-    is_free = checkpoint is None and question.shuffle_partitions is None
-    keeps_state = is_free and job.todays_partitions is not None
-    return replace(
-        question,
-        trigger_s=job.baseline.trigger_s if trigger_s is None else trigger_s,
-        checkpoint="existing" if keeps_state else checkpoint,
-    )
+
+def _at_todays_trigger(asked: Question) -> Question:
+    """The question with the profiled trigger interval, unless it says otherwise."""
+    if asked.space.trigger_s is not None:
+        return asked
+    return replace(asked, space=replace(asked.space, trigger_s=asked.profile.baseline.trigger_s))
 
 
 def _not_asked(question: PlanQuestion, answer: StreamAnswer, job: JobProfile) -> Iterator[Finding]:

@@ -53,6 +53,7 @@ def plan(
     budget_per_hour: float | None = None,
     relaxation: bool = False,
     from_start: bool = False,
+    at_other_rates: Question | None = None,
     rate_ratios: Sequence[float] = (),
 ) -> StreamAnswer:
     """The fewest nodes, lowest cost or lowest latency that meet the targets, and the setting.
@@ -61,7 +62,8 @@ def plan(
     its executors. ``budget_per_hour`` limits the cost of all nodes, and of write requests if their
     price is known, which are part of the cost then. ``from_start`` plans with batch durations that
     remain those of a fresh JVM. The plan shows what other rates need, at ``rate_ratios`` times that
-    of the arrivals. An infeasible one contains the nearest setting, and what would have to change.
+    of the arrivals, by ``at_other_rates`` if that is another question. An infeasible one contains
+    the nearest setting, and what would have to change.
     Raises InputError if a target is on windows that are not in the profile, the question is
     contradictory, no node type has room for an executor, or rows of an outage are not kept.
 
@@ -70,11 +72,13 @@ def plan(
     (P31), or none is feasible (P27).
     """
     objective, rate_per_s = question.objective, question.rate_per_s
+    at_other_rates = at_other_rates or question
     if question.store_price is not None and budget_per_hour is not None:
         question = replace(question, most_bill_per_hour=budget_per_hour)
+        at_other_rates = replace(at_other_rates, most_bill_per_hour=budget_per_hour)
 
-    def offered(job: JobProfile) -> tuple[list[Offer], tuple[str, ...]]:
-        of_job = checked(replace(question, profile=job))
+    def offered(asked: Question, job: JobProfile) -> tuple[list[Offer], tuple[str, ...]]:
+        of_job = checked(replace(asked, profile=job))
         require_prices(objective, node_types, budget_per_hour)
         offers_for = partial(
             offers_of,
@@ -86,7 +90,7 @@ def plan(
         return turned_offers(of_job, offers, offers_for), refused
 
     def planned(job: JobProfile) -> tuple[StreamAnswer, Question]:
-        offers, refused = offered(job)
+        offers, refused = offered(question, job)
         _, buy, fewest = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
         of_buy = buy.offer.question
         if relaxation:
@@ -110,7 +114,8 @@ def plan(
         return while_growing(answer, job.growth, of_answer)
 
     def at_rate(other_per_s: float) -> PlannedRate:
-        offers, _ = offered(replace(job, arrivals=replace(job.arrivals, rate_per_s=other_per_s)))
+        other_job = replace(job, arrivals=replace(job.arrivals, rate_per_s=other_per_s))
+        offers, _ = offered(at_other_rates, other_job)
         best = enumerated_if_feasible([_OfQuery(offer=offer) for offer in offers], objective)
         if best is None:
             return PlannedRate(rate_per_s=other_per_s)
