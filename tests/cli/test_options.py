@@ -179,7 +179,6 @@ WAYS: tuple[Way, ...] = (
             "--strict": IN_RANGE,
             "--max-nodes": "fewer do",
             "--lower-memory": "no peak of memory is on record, so nothing is to be lowered",
-            "--checkpoint": "today's partitions are the fewest that fill the slots",
         },
     ),
     Way(
