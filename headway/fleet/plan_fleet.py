@@ -341,11 +341,11 @@ def _without_lighter_cases(fleet: Fleet) -> Fleet:
         return fleet
     drop = np.zeros(num_cases, dtype=bool)
     for case in range(num_cases):
-        for other in range(num_cases):
-            same_period = fleet.period_of[case] == fleet.period_of[other]
-            if case == other or drop[other] or not same_period:
+        for covering_case in range(num_cases):
+            same_period = fleet.period_of[case] == fleet.period_of[covering_case]
+            if case == covering_case or drop[covering_case] or not same_period:
                 continue
-            if np.all(fleet.units[:, :, case] <= fleet.units[:, :, other]):
+            if np.all(fleet.units[:, :, case] <= fleet.units[:, :, covering_case]):
                 drop[case] = True
                 break
     return replace(fleet, units=fleet.units[:, :, ~drop], period_of=fleet.period_of[~drop])

@@ -41,17 +41,17 @@ def reduced_costs(fleet: Fleet, solved: Solved, column_mask: Mask) -> tuple[Arra
         return reduced, reduced
     least_below = reduced.copy()
     unit_price = _prices_like_those_used(fleet, solved)
-    other = _beyond(fleet, solved, unit_price)
-    other = _with_reserve(fleet, solved, np.zeros_like(column_mask), other, unit_price)
+    like_used = _beyond(fleet, solved, unit_price)
+    like_used = _with_reserve(fleet, solved, np.zeros_like(column_mask), like_used, unit_price)
     # Both prices of an offer are allowed; the one that makes its columns look less cheap is used.
     for offer in np.unique(fleet.offer_of[unused]).tolist():
         supply_indices = np.flatnonzero(fleet.offer_of == offer)
         below = [
             np.minimum(column_costs[:, supply_indices], 0.0).sum()
-            for column_costs in (reduced, other)
+            for column_costs in (reduced, like_used)
         ]
         if below[1] > below[0]:
-            least_below[:, supply_indices] = other[:, supply_indices]
+            least_below[:, supply_indices] = like_used[:, supply_indices]
     return least_below, reduced
 
 
