@@ -30,7 +30,7 @@ from headway.models.job.upper_end import UpperEnd
 from headway.models.laws.normal import ndtri
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question, burst_of
-from headway.planner.recovery import passage, recovery_after_outage_s
+from headway.planner.recovery import Pace, passage, recovery_s, start_after_outage
 from headway.planner.tasks import launch_ratio
 
 BoolArray = NDArray[np.bool_]
@@ -295,9 +295,13 @@ class Candidates:
     def _catch_up_s(self, promise: CatchUp, rate_per_s: Array, factor: Array) -> Array:
         if isinstance(promise.after, Burst):
             return self._passage(promise.after, rate_per_s, factor)[1]
-        profile, size = self.question.profile, (self.num_slots, self.partitions)
-        return recovery_after_outage_s(
-            profile, self.durations, size, rate_per_s, self.trigger_s, factor, promise.after
+        pace, size = self._pace(rate_per_s, factor), (self.num_slots, self.partitions)
+        start = start_after_outage(self.question.profile, size, pace)
+        return recovery_s(pace, promise.after, start)
+
+    def _pace(self, rate_per_s: Array, factor: Array) -> Pace:
+        return Pace(
+            model=self.durations, rate_per_s=rate_per_s, trigger_s=self.trigger_s, factor=factor
         )
 
     def _worst_of_burst(
@@ -314,16 +318,10 @@ class Candidates:
 
     def _passage(self, burst: Burst, rate_per_s: Array, factor: Array) -> tuple[Array, ...]:
         """Largest batch and recovery time of settings in a burst, and the upper end for both."""
-        usual_model, model = self.durations, self.durations.over_axes(2)
-
-        def passed(slower: Array) -> tuple[Array, Array]:
-            usual = settled_batch_rows(usual_model, rate_per_s, self.trigger_s, slower)
-            return passage(model, rate_per_s, self.trigger_s, slower, burst, usual)
-
         # Larger batches may be less certain by the profile; which ones occur is decided as in (P4).
-        expected, _ = passed(np.ones_like(factor))
+        expected, _ = passage(self._pace(rate_per_s, np.ones_like(factor)).with_axis(), burst)
         slower = np.maximum(factor, self.upper_end().factor(expected))
-        return *passed(slower), slower
+        return *passage(self._pace(rate_per_s, slower).with_axis(), burst), slower
 
     def planned_law(self, rate_per_s: Numeric) -> SettingLaw:
         """The law with all durations at the upper end for the confidence."""
