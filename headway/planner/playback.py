@@ -151,13 +151,12 @@ class _Waits(NamedTuple):
 
     def statistic_s(self, target: Target) -> float:
         """The statistic of a target over all rows of all runs, or over all batches."""
-        if target.metric is not Metric.BATCH:
-            return (
-                self.mean_s() if target.quantile is None else self.quantiles_s(target.quantile)[0]
-            )
+        of_batches = target.metric is Metric.BATCH
         if target.quantile is None:
-            return float(self.batch_s.mean())
-        return float(np.quantile(self.batch_s, target.quantile))
+            return float(self.batch_s.mean()) if of_batches else self.mean_s()
+        if of_batches:
+            return float(np.quantile(self.batch_s, target.quantile))
+        return self.quantiles_s(target.quantile)[0]
 
     def late_rows(self, target: Target) -> Array:
         """Rows that miss the target; for one on batches, all rows of a batch beyond the limit."""
