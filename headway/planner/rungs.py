@@ -54,12 +54,8 @@ _NumMet: TypeAlias = Generator[_Request, Any, int]
 class Rungs:
     """The settings of several node counts, their bounds (P5), and their excess by moments.
 
-    Parameters
-    ----------
-    question : Question
-        The promises and the space; its own rate does not matter.
-    sizes : sequence of pairs of int
-        Nodes, increasing, with shuffle partitions of settings that may meet the targets.
+    The rate of the question does not matter; ``sizes`` are nodes, increasing, with shuffle
+    partitions of settings that may meet the targets.
     """
 
     def __init__(self, question: Question, sizes: Sequence[tuple[int, int]]) -> None:

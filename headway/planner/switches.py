@@ -12,13 +12,13 @@ from headway.domain import Change, Finding, FindingCode, JobProfile, Metric
 from headway.domain.question import Checkpoint
 from headway.domain.switches import Switch, SwitchSetting
 from headway.errors import InputError
-from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.job.switches import turned
 from headway.models.job.turned import TurnedJob
 from headway.planner.checkpoint import when_applied
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.purchase import Offer, at_core_speed
 from headway.planner.question import Question
+from headway.planner.recovery import Pace
 from headway.sparkconf.knobs import (
     ASYNC_PROGRESS_KEY,
     CHANGELOG_KEY,
@@ -197,11 +197,8 @@ def turned_ends(profile: JobProfile, switch: Switch) -> TurnedJob | str:
 
 def _expected_gain_s(profile: JobProfile, job: TurnedJob) -> float:
     """By how much the batch of the profiled setting becomes shorter [s]."""
-    configuration = profile.baseline
-    size = configuration.size
-    before = duration_model(profile, *size)
-    rows = settled_batch_rows(before, profile.arrivals.rate_per_s, configuration.trigger_s)
-    return float(before.mean_s(rows) - duration_model(job.expected, *size).mean_s(rows))
+    before, after = (Pace.of(of_job, profile.baseline) for of_job in (profile, job.expected))
+    return float(before.duration_s(before.usual_rows) - after.duration_s(before.usual_rows))
 
 
 def findings_of_switches(offer: Offer, explained: ExplainedSetting) -> Iterator[Finding]:
