@@ -79,12 +79,11 @@ class BatchRunTime:
         """Mean run time: driver alone, the graph, and light stages as evenly distributed work."""
         stages_s = run_time(self.dag, slots).mean_s / core_speed_ratio
         others_s = self.profile.other_stages.task_time_s / slots / core_speed_ratio
-        parts_s = {
-            "driver": self.profile.driver_only_s,
-            "stages": stages_s,
-            "light stages": others_s,
+        return {
+            "driver": self.modelled_ratio * self.profile.driver_only_s,
+            "stages": self.modelled_ratio * stages_s,
+            "light stages": self.modelled_ratio * others_s,
         }
-        return {name: self.modelled_ratio * part_s for name, part_s in parts_s.items()}
 
     def doublings_beyond(self, slots: int) -> float:
         """Doublings between this number of slots and that of the recorded run."""
@@ -309,14 +308,12 @@ class BacklogRunTime:
 JobTime: TypeAlias = BatchRunTime | BacklogRunTime
 
 
-def expected_run_time_s(
-    profile: ApplicationProfile, slots: int, core_speed_ratio: float = 1.0
-) -> float:
+def expected_run_time_s(profile: ApplicationProfile, slots: int) -> float:
     """Mean run time of a batch job on a number of slots, by its profile [s].
 
     Raises InputError if its cores are not recorded.
     """
-    return BatchRunTime.of(profile, seen_slots_of(profile)).mean_s(slots, core_speed_ratio)
+    return BatchRunTime.of(profile, seen_slots_of(profile)).mean_s(slots, 1.0)
 
 
 def seen_slots_of(profile: ApplicationProfile) -> int:
