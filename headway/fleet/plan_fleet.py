@@ -23,13 +23,14 @@ from headway.fleet.reduced_cost import node_prices
 from headway.fleet.relaxation import Relaxed, is_large, relaxation
 
 _MOST_COMPARED_CASES = 200
+_TIME_LIMIT_S = 60.0
 # Maximum time to search for a better plan of a large fleet that has one. [s]
 _TIME_TO_DO_BETTER_S = 8.0
 _TOLERANCE = 1e-7
 
 
 def plan_fleet(
-    fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 60.0
+    fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = _TIME_LIMIT_S
 ) -> FleetPlan | Infeasible:
     """The cheapest plan that serves every job, or why there is none.
 
@@ -42,23 +43,23 @@ def plan_fleet(
     return plan_of(fleet, plan.supply_of, plan.bound_per_day) if plan.feasible else plan
 
 
-def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 60.0) -> FleetPlan:
+def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3) -> FleetPlan:
     """The plan that serves as many jobs, by weight, as the limits allow; of these, the cheapest.
 
-    Parameters and errors are those of :func:`plan_fleet`. Jobs that can run nowhere are not served.
+    The gap and errors are those of :func:`plan_fleet`. Jobs that can run nowhere are not served.
     """
     full, fleet = fleet, compact(fleet)
     columns = columns_where(fleet.allowed)
     if not fleet.allowed.any():
         return plan_of(full, np.full(len(full.jobs), -1, dtype=np.int64), 0.0)
     goal = Goal(penalty=1.0, counts_cost=False, fees_of_served=True)
-    max_served = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
+    max_served = solve(fleet, columns, goal, integer=True, time_limit_s=_TIME_LIMIT_S)
     if max_served is None:
         raise SolverError("HiGHS found no plan; expected at least the one without jobs")
     least_served = float(fleet.weights @ np.round(max_served.served))
     goal = Goal(least_served=least_served, fees_of_served=True)
     solved = solve(
-        fleet, columns, goal, integer=True, gap_ratio=gap_ratio, time_limit_s=time_limit_s
+        fleet, columns, goal, integer=True, gap_ratio=gap_ratio, time_limit_s=_TIME_LIMIT_S
     )
     if solved is None:
         raise SolverError("HiGHS contradicts itself: what it served cannot be served")

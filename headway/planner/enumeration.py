@@ -123,21 +123,13 @@ def require_prices(
     objective: Objective, node_types: Sequence[NodeType], budget_per_hour: float | None
 ) -> None:
     """Refuse an objective or a budget for which a node type lacks its price."""
-    needs = (
-        f"{argument('objective')} cost"
-        if objective == "cost"
-        else argument("budget")
-        if budget_per_hour is not None
-        else None
-    )
+    if objective != "cost" and budget_per_hour is None:
+        return
     unpriced = [node_type.name for node_type in node_types if node_type.price_per_hour is None]
-    if needs is not None and (unpriced or not node_types):
-        without_price = (
-            f"of {', '.join(unpriced)}"
-            if unpriced
-            else f"of a node type ({argument('node_types')})"
-        )
-        raise InputError(f"{needs} needs the price {without_price}; give it, e.g. price=0.192")
+    if unpriced or not node_types:
+        needs = f"{argument('objective')} cost" if objective == "cost" else argument("budget")
+        without_price = ", ".join(unpriced) or f"a node type ({argument('node_types')})"
+        raise InputError(f"{needs} needs the price of {without_price}; give it, e.g. price=0.192")
 
 
 def affordable_nodes(
