@@ -187,29 +187,18 @@ def at_core_speed(profile: JobProfile, core_speed_ratio: float) -> JobProfile:
     """
     if core_speed_ratio == 1.0:
         return profile
-    stages = tuple(
-        replace(
-            stage,
-            task_fixed_s=stage.task_fixed_s / core_speed_ratio,
-            task_per_row_s=stage.task_per_row_s / core_speed_ratio,
-            task_per_partition_s=stage.task_per_partition_s / core_speed_ratio,
-            task_per_state_row_s=stage.task_per_state_row_s / core_speed_ratio,
-        )
-        for stage in profile.stages
-    )
+    ratio = 1.0 / core_speed_ratio
     spread = float(widened(profile.noise.run_to_run_ratio, math.log2(core_speed_ratio)))
     declared = profile.declared
+    if declared is not None:
+        declared = replace(
+            declared,
+            task_fixed=declared.task_fixed.scaled(ratio),
+            task_per_row=tuple(cost.scaled(ratio) for cost in declared.task_per_row),
+        )
     return replace(
         profile,
-        stages=stages,
+        stages=tuple(stage.with_task_times(ratio) for stage in profile.stages),
         noise=replace(profile.noise, run_to_run_ratio=spread),
-        declared=None
-        if declared is None
-        else replace(
-            declared,
-            task_fixed=declared.task_fixed.scaled(1.0 / core_speed_ratio),
-            task_per_row=tuple(
-                cost.scaled(1.0 / core_speed_ratio) for cost in declared.task_per_row
-            ),
-        ),
+        declared=declared,
     )
