@@ -217,26 +217,17 @@ def compact(fleet: Fleet) -> Fleet:
 
 
 def _with_like_periods_joined(fleet: Fleet) -> Fleet:
-    index_by_units: dict[bytes, int] = {}
-    keep: list[int] = []
-    hours: list[float] = []
+    periods_by_units: dict[bytes, list[int]] = {}
     for period in range(fleet.num_periods):
-        cases = np.flatnonzero(fleet.period_of == period)
-        key = np.ascontiguousarray(fleet.units[:, :, cases]).tobytes()
-        if key in index_by_units:
-            hours[index_by_units[key]] += float(fleet.hours[period])
-        else:
-            index_by_units[key] = len(keep)
-            keep.append(period)
-            hours.append(float(fleet.hours[period]))
-    kept_cases = np.flatnonzero(np.isin(fleet.period_of, keep))
-    new_index_of = np.full(fleet.num_periods, -1)
-    new_index_of[keep] = np.arange(len(keep))
+        units = np.ascontiguousarray(fleet.units[:, :, fleet.period_of == period]).tobytes()
+        periods_by_units.setdefault(units, []).append(period)
+    firsts = [periods[0] for periods in periods_by_units.values()]
+    first_cases = np.flatnonzero(np.isin(fleet.period_of, firsts))
     return replace(
         fleet,
-        units=fleet.units[:, :, kept_cases],
-        period_of=new_index_of[fleet.period_of[kept_cases]],
-        hours=np.array(hours),
+        units=fleet.units[:, :, first_cases],
+        period_of=np.searchsorted(firsts, fleet.period_of[first_cases]),
+        hours=np.array([fleet.hours[periods].sum() for periods in periods_by_units.values()]),
     )
 
 

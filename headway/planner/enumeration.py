@@ -96,10 +96,7 @@ def _best_feasible(
         for index, (offer, fewest) in enumerate(zip(offers, all_fewest, strict=True))
         if fewest.nodes is not None
     ]
-    if not feasible:
-        return None
-    best = best_of([size for _, size, _ in feasible], objective)
-    return next(choice for choice in feasible if choice[1] is best)
+    return min(feasible, key=lambda choice: _rank(choice[1], objective), default=None)
 
 
 def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
@@ -107,16 +104,16 @@ def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
 
     Ties go to the lower cost, then to fewer nodes, then to the one named first.
     """
+    return min(sizes, key=lambda size: _rank(size, objective))
 
-    def order(size: Size) -> tuple[float, ...]:
-        cost = math.inf if size.cost is None else size.cost
-        if objective == "cost":
-            return cost, size.nodes
-        if objective == "latency":
-            return size.planned_s, cost, size.nodes
-        return size.nodes, cost
 
-    return min(sizes, key=order)
+def _rank(size: Size, objective: Objective) -> tuple[float, ...]:
+    cost = math.inf if size.cost is None else size.cost
+    if objective == "cost":
+        return cost, size.nodes
+    if objective == "latency":
+        return size.planned_s, cost, size.nodes
+    return size.nodes, cost
 
 
 def require_prices(

@@ -53,13 +53,13 @@ class PipelinePlan:
     """
 
     question: PipelineQuestion
-    setting: PipelineSetting | None
+    setting: PipelineSetting | None = None
     latency: PipelineLatency | None
-    lowest: PipelineSetting | None
-    highest_rate_per_s: float
-    most_rate_per_s: float
+    lowest: PipelineSetting | None = None
+    highest_rate_per_s: float = 0.0
+    most_rate_per_s: float = 0.0
     proved_nodes: int
-    rules: tuple[PipelineRule, ...]
+    rules: tuple[PipelineRule, ...] = ()
 
     @property
     def feasible(self) -> bool:
@@ -136,13 +136,9 @@ def plan_pipeline(question: PipelineQuestion) -> PipelinePlan:
     lowest, _ = _lowest(question)
     return PipelinePlan(
         question=question,
-        setting=None,
         latency=None if lowest is None else question.latency(lowest, question.rate_per_s),
         lowest=lowest,
-        highest_rate_per_s=0.0,
-        most_rate_per_s=0.0,
         proved_nodes=_proved_nodes(question, space.max_nodes + 1),
-        rules=(),
     )
 
 
@@ -156,7 +152,6 @@ def _planned(
         question=question,
         setting=setting,
         latency=question.latency(setting, question.rate_per_s),
-        lowest=None,
         highest_rate_per_s=rate_per_s,
         most_rate_per_s=most_per_s,
         proved_nodes=_proved_nodes(question, nodes),

@@ -299,10 +299,8 @@ def _outage_s(promise: CatchUp) -> float:
 
 
 def _first_that(holds: Callable[[int], bool], least: int, maximum: int) -> int:
-    """The smallest number from which on a condition holds; the maximum if none."""
-    if maximum <= least or holds(least):
-        return least
-    if not holds(maximum):
+    """The smallest number from which on a condition holds; the least one if it never does."""
+    if maximum <= least or holds(least) or not holds(maximum):
         return least
     for _ in range(_MOST_STEPS):
         if maximum - least <= 1:
