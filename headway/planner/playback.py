@@ -185,7 +185,8 @@ def _playback(
     edges = np.linspace(trace.times_s[0], trace.end_s, _MOST_STRETCHES + 1)
     by_run = [simulated.run == number for number in range(num_runs)]
     p50_s, p95_s, p99_s = waits.quantiles_s(0.5, 0.95, 0.99)
-    recoveries = tuple(_recovery(simulated, late_rows, by_run, trace, outage) for outage in outages)
+    of_runs = [(simulated.start_s[run], late_rows[run] > 0.0) for run in by_run]
+    recoveries = tuple(_recovery(outage, trace, of_runs) for outage in outages)
     return Playback(
         trace=trace,
         outages=outages,
@@ -249,19 +250,17 @@ def _longest_late_s(simulated: RateTraceRuns, late_rows: Array, run: NDArray[np.
 
 
 def _recovery(
-    simulated: RateTraceRuns,
-    late_rows: Array,
-    by_run: list[NDArray[np.bool_]],
-    trace: RateTrace,
-    outage: Outage,
+    outage: Outage, trace: RateTrace, of_runs: Sequence[tuple[Array, NDArray[np.bool_]]]
 ) -> Recovery:
-    """From the end of an outage until a batch whose rows are all in time."""
+    """From the end of an outage until a batch whose rows are all in time.
+
+    ``of_runs`` are the starts of the batches of each run, and which of these have late rows.
+    """
     back_s = trace.times_s[0] + outage.start_s + outage.length_s
-    recoveries_s = []
-    for run in by_run:
-        start_s = simulated.start_s[run]
-        in_time = (start_s >= back_s) & (late_rows[run] <= 0.0)
-        recoveries_s.append(float(start_s[in_time][0] - back_s) if in_time.any() else math.inf)
+    recoveries_s = [
+        float(np.min(start_s[(start_s >= back_s) & ~is_late], initial=math.inf)) - back_s
+        for start_s, is_late in of_runs
+    ]
     return Recovery(
         outage=outage, median_s=float(np.median(recoveries_s)), worst_s=max(recoveries_s)
     )

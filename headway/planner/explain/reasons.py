@@ -261,8 +261,7 @@ def _why(question: Question, setting: Candidates, latency_s: float) -> tuple[str
     no_room = why_no_room(question.profile, slots, int(setting.partitions[0]))
     if no_room is not None:
         return no_room, math.inf
-    planned = setting.planned_rate_and_factor(question.rate_per_s)
-    launches = float(setting.launch_ratio(*planned)[0])
+    launches = float(setting.launch_ratio(setting.planned_pace(question.rate_per_s))[0])
     if launches > 1.0:
         max_launches_per_s = most_launches_per_s(question.profile)
         text = (
