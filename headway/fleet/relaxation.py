@@ -1,8 +1,7 @@
 """The linear relaxation of a fleet's problem, whose value bounds the cost of every plan.
 
 Most pairs of a job and a supply are irrelevant. The relaxation is therefore solved over few
-columns, and its prices determine which others could lower it, until none does. Its value is then a
-bound for the whole fleet.
+columns, and its prices determine which others could lower it, until none does.
 """
 
 from __future__ import annotations

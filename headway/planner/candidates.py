@@ -61,7 +61,6 @@ class Candidates:
         return self.nodes * self.question.space.num_slots(1)
 
     def take(self, selection: Indices | BoolArray) -> Candidates:
-        """Some of the settings."""
         return changed(
             self,
             nodes=self.nodes[selection],
@@ -71,11 +70,9 @@ class Candidates:
         )
 
     def alone(self, index: int) -> Candidates:
-        """One of the settings."""
         return self.take(np.array([index]))
 
     def configuration(self, index: int, max_offsets: int | None = None) -> Configuration:
-        """One setting as a configuration."""
         space = self.question.space
         return Configuration(
             executors=int(self.nodes[index]) * space.executors_per_node,

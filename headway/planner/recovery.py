@@ -53,7 +53,6 @@ class Pace:
         )
 
     def duration_s(self, rows: Numeric) -> Array:
-        """Duration of a batch [s]."""
         return np.multiply(self.factor, self.model.mean_s(rows))
 
     def interval_s(self, rows: Numeric, longer_s: Numeric = 0.0) -> Array:

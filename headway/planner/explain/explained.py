@@ -165,7 +165,7 @@ def nearest_there_is(
         **fields,
         frontier=frontier,
         chosen=own_point(setting, explained.configuration),
-        binding=why_infeasible(question, floor_s, setting, best),
+        binding=tuple(why_infeasible(question, floor_s, setting, best)),
         optimality=fewest.optimality,
         floor_s=floor_s,
         physical_floor_s=physical_floor_s(question),

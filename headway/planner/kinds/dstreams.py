@@ -94,7 +94,6 @@ class DStreamsSearch:
     latencies_s: dict[tuple[float, float], float] = field(default_factory=dict)
 
     def setting(self, nodes: int, interval_s: float) -> DStreamsSetting:
-        """The setting of a number of nodes."""
         return DStreamsSetting(
             executors=nodes * self.space.executors_per_node,
             cores_per_executor=self.space.cores_per_executor,
