@@ -111,8 +111,8 @@ def settled_on(buy: Buy, optimality: Optimality, refused: tuple[str, ...]) -> Pl
         frontier=later(frontier),
         chosen=later(plan_point),
         most_on_nodes=later(lambda: up_to_own()[-1]),
-        binding=later(lambda: binding_constraints(question, setting, fewer())),
-        rejected=later(lambda: rejected_neighbours(question, fewer(), neighbours())),
+        binding=later(lambda: binding_constraints(setting, fewer())),
+        rejected=later(lambda: rejected_neighbours(fewer(), neighbours())),
         optimality=optimality,
         sensitivities=later(lambda: sensitivities(explained, (*resized(explained), *neighbours()))),
         **_advice(
