@@ -20,10 +20,7 @@ from headway.planner.purchase import Offer, at_core_speed
 from headway.planner.question import Question
 from headway.planner.recovery import Pace
 from headway.sparkconf.knobs import (
-    ASYNC_PROGRESS_KEY,
-    CHANGELOG_KEY,
     CHECKSUMS_KEY,
-    EMPTY_BATCHES_KEY,
     FILE_MANAGER_KEY,
     PROVIDER_KEY,
     STATELESS_ADAPTIVE_KEY,
@@ -119,13 +116,9 @@ def _reasons(profile: JobProfile, switch: Switch) -> Iterator[str]:
                 yield f"the sink {profile.shape.sink} cannot have it"
             if (0, 0) < release < _ASYNC_SINCE:
                 yield "it needs Spark 3.4"
-            if properties.get(ASYNC_PROGRESS_KEY) == "true":
-                yield "it is on already"
         case Switch.CHANGELOG:
             if not profile.is_rocksdb:
                 yield "the log does not show state in RocksDB"
-            if properties.get(CHANGELOG_KEY) == "true":
-                yield "it is on already"
         case Switch.ROCKSDB:
             if not is_stateful:
                 yield "the query has no state"
@@ -145,15 +138,12 @@ def _reasons(profile: JobProfile, switch: Switch) -> Iterator[str]:
         case Switch.KEEP_LOADED:
             if properties.get(UNLOAD_KEY) != "true":
                 yield "the log does not show that state is unloaded"
-        case Switch.NO_EMPTY_BATCHES:
-            if properties.get(EMPTY_BATCHES_KEY) == "false":
-                yield "it is on already"
         case Switch.ADAPTIVE:
             if (0, 0) < release < _STATELESS_ADAPTIVE_SINCE:
                 yield f"streams have it since Spark 4.1 ({STATELESS_ADAPTIVE_KEY})"
             if any(stage.tasks_rule == "coalesced" for stage in profile.stages):
                 yield "it is on already"
-        case Switch.NO_COALESCING:
+        case Switch.NO_EMPTY_BATCHES | Switch.NO_COALESCING:
             pass
 
 

@@ -62,13 +62,9 @@ class DStreamsBatches:
 
     @classmethod
     def of(cls, profile: ApplicationProfile) -> DStreamsBatches:
-        """From a profile; an InputError if it is of another kind, or lacks what is needed."""
+        """From the profile of a DStreams application; an InputError if it lacks what is needed."""
         dstreams, cluster = profile.dstreams, profile.cluster
-        if profile.kind != "dstreams" or dstreams is None:
-            raise InputError(
-                "the profile is that of a batch job; expected a DStreams application. Batch jobs "
-                "have a deadline: headway plan PROFILE --target 'deadline <= 10m'"
-            )
+        assert dstreams is not None  # as of every profile of the kind
         if cluster.cores_per_executor is None:
             raise InputError(
                 "the cores of the executors are not recorded; "
