@@ -55,15 +55,15 @@ def retuned(setting: ExplainedSetting) -> list[Neighbour]:
     choices = question.space.partition_choices(question.profile, nodes)
     longer = [choice_s for choice_s in triggers_s if choice_s > trigger_s][:1]
     shorter = [choice_s for choice_s in triggers_s if choice_s < trigger_s][-1:]
-    more = [choice for choice in choices if choice > partitions]
-    fewer = [choice for choice in choices if choice < partitions][-1:]
+    larger = [choice for choice in choices if choice > partitions]
+    smaller = [choice for choice in choices if choice < partitions][-1:]
     sizes = [
         (f"trigger of {spark_trigger_text(choice_s)}", (nodes, partitions, choice_s))
         for choice_s in (*longer, *shorter)
     ]
     sizes += [
         (counted(choice, "shuffle partition"), (nodes, choice, trigger_s))
-        for choice in dict.fromkeys((*more[-1:], *more[:1], *fewer))
+        for choice in dict.fromkeys((*larger[-1:], *larger[:1], *smaller))
     ]
     return _neighbours(question, sizes)
 
@@ -166,8 +166,8 @@ def binding_constraints(setting: Candidates, fewer: Rejection | None) -> tuple[s
     if fewer is not None:
         constraints.append(f"{_FEWER}: {fewer.reason}")
     elif question.space.min_nodes > 1:
-        least = counted(question.space.min_nodes, "node")
-        constraints.append(f"{least}: fewer have too little memory for the executors")
+        min_nodes = counted(question.space.min_nodes, "node")
+        constraints.append(f"{min_nodes}: fewer have too little memory for the executors")
     else:
         constraints.append("one node is the minimum")
     return tuple(constraints)
