@@ -161,7 +161,7 @@ class Candidates:
         if len(loaded):
             is_all = len(loaded) == len(self)
             settings = self if is_all else self.take(loaded)
-            law = settings._law(pace if is_all else settings._pace(*pace.at(loaded)))
+            law = settings._law(pace if is_all else settings._pace(*pace.rate_and_factor(loaded)))
             if beyond is None:
                 of_law = np.maximum(load[loaded], settings._beyond(law))
             else:
@@ -171,7 +171,7 @@ class Candidates:
             met = np.flatnonzero(excess <= 0.0)
             if len(met):
                 settings = self.take(met)
-                pace_of_met = settings._pace(*pace.at(met))
+                pace_of_met = settings._pace(*pace.rate_and_factor(met))
                 excess[met] = settings._excess_of_change(promise, pace_of_met, beyond)
         return excess
 

@@ -64,7 +64,7 @@ class Pace:
         """Rows of a settled batch."""
         return settled_batch_rows(self.model, self.rate_per_s, self.trigger_s, self.factor)
 
-    def at(self, selection: NDArray[np.intp]) -> tuple[Array, Array]:
+    def rate_and_factor(self, selection: NDArray[np.intp]) -> tuple[Array, Array]:
         """Rates and factors of some settings."""
         return np.asarray(self.rate_per_s)[selection], np.asarray(self.factor)[selection]
 

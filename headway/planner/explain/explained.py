@@ -1,7 +1,4 @@
-"""The plan of the setting that was found, explained; each part is computed when it is read.
-
-Parts that depend on each other share intermediate results.
-"""
+"""The plan of the setting that was found, explained; each part is computed when it is read."""
 
 from __future__ import annotations
 
