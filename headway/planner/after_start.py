@@ -68,10 +68,9 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
     expected_s = float(setting.promised().statistic_s(setting.expected_law(question.rate_per_s))[0])
     first_batch_s, by_minute_s = _minutes(setting, configuration, factor, planned_s)
     _, expected_by_minute_s = _minutes(setting, configuration, 1.0, expected_s)
-    missed = [
-        minute for minute, statistic_s in enumerate(by_minute_s) if statistic_s > target.limit_s
-    ]
-    holds_from = missed[-1] + 2 if missed else 1
+    limit_s = target.limit_s
+    missed = [minute for minute, value_s in enumerate(by_minute_s, start=1) if value_s > limit_s]
+    holds_from = max(missed, default=0) + 1
     return AfterStart(
         evidence="measured",
         reason="from the first batches of a fresh JVM in the profile",
@@ -111,12 +110,9 @@ def _by_minute(batches: Array) -> Iterator[Array]:
 
 def _shown_minutes(by_minute_s: list[float], planned_s: float, holds_from: int) -> list[float]:
     """The minutes up to the one from which the target is met, and those that are still slower."""
-    slower = [
-        minute
-        for minute, statistic_s in enumerate(by_minute_s)
-        if statistic_s > SAME_AFTER_START_RATIO.value * planned_s
-    ]
-    return by_minute_s[: max(holds_from, slower[-1] + 1 if slower else 1)]
+    same_s = SAME_AFTER_START_RATIO.value * planned_s
+    slower = [minute for minute, value_s in enumerate(by_minute_s, start=1) if value_s > same_s]
+    return by_minute_s[: max([holds_from, *slower])]
 
 
 def _slower_ratio(profile: JobProfile, jvm_age_s: float) -> float:
