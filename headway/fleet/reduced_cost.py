@@ -167,12 +167,8 @@ def _with_reserve(
     for supply_index, supply in enumerate(fleet.supplies):
         if not (supply.shared and supply.failures):
             continue
-        price = np.zeros(fleet.num_periods)
-        np.add.at(
-            price,
-            fleet.period_of,
-            supply.failures * per_node[supply_index] * unit_price[supply_index],
-        )
+        in_cases = supply.failures * per_node[supply_index] * unit_price[supply_index]
+        price = np.bincount(fleet.period_of, weights=in_cases, minlength=fleet.num_periods)
         paid = (
             _paid_by_period(fleet, solved, supply_index, price)
             if column_mask[:, supply_index].any()
