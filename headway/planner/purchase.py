@@ -187,10 +187,20 @@ def at_core_speed(profile: JobProfile, core_speed_ratio: float) -> JobProfile:
     """
     if core_speed_ratio == 1.0:
         return profile
-    ratio = 1.0 / core_speed_ratio
+    stages = tuple(
+        replace(
+            stage,
+            task_fixed_s=stage.task_fixed_s / core_speed_ratio,
+            task_per_row_s=stage.task_per_row_s / core_speed_ratio,
+            task_per_partition_s=stage.task_per_partition_s / core_speed_ratio,
+            task_per_state_row_s=stage.task_per_state_row_s / core_speed_ratio,
+        )
+        for stage in profile.stages
+    )
     spread = float(widened(profile.noise.run_to_run_ratio, math.log2(core_speed_ratio)))
     declared = profile.declared
     if declared is not None:
+        ratio = 1.0 / core_speed_ratio
         declared = replace(
             declared,
             task_fixed=declared.task_fixed.scaled(ratio),
@@ -198,7 +208,7 @@ def at_core_speed(profile: JobProfile, core_speed_ratio: float) -> JobProfile:
         )
     return replace(
         profile,
-        stages=tuple(stage.with_task_times(ratio) for stage in profile.stages),
+        stages=stages,
         noise=replace(profile.noise, run_to_run_ratio=spread),
         declared=declared,
     )
