@@ -12,10 +12,10 @@ from headway.assumptions.planning import MINUTES_AFTER_START, SAME_AFTER_START_R
 from headway.domain import AfterStart, Configuration, JobProfile, Metric, Target
 from headway.errors import InputError, argument
 from headway.models.arrays import Array
-from headway.models.job.restart import restart_at
+from headway.models.job.restart import restart_at, start_again
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.planner.candidates import Candidates
-from headway.planner.recovery import Pace, start_after_outage
+from headway.planner.recovery import Pace
 
 _MINUTE_S = 60.0
 _MOST_BATCHES = 3000
@@ -136,21 +136,29 @@ def _simulated_batches(profile: JobProfile, configuration: Configuration, pace: 
     """
     rate_per_s, trigger_s = profile.arrivals.rate_per_s, configuration.trigger_s
     longest_s = (configuration.max_offsets_per_trigger or math.inf) / rate_per_s
+    factor = float(pace.factor)
     warm_up = profile.warm_up
     assert warm_up is not None  # others are not reported
-    begun_s = warm_up.start_age_s
+    begun_s, most_wait_s = warm_up.start_age_s, float(pace.usual_rows) / rate_per_s
     # The first batch takes longer than its rows do, and loads its state: (Z2).
-    longer_s = float(start_after_outage(profile, configuration.size, pace).longer_s)
-    read_until_s = begun_s - float(pace.usual_rows) / rate_per_s
+    start = start_again(
+        profile,
+        num_slots=configuration.num_slots,
+        partitions=configuration.shuffle_partitions,
+        interval_s=float(pace.interval_s(pace.usual_rows)),
+        batch_rows=rate_per_s * most_wait_s,
+    )
+    extra_s = 0.0 if start is None else float(start.longer_s)
+    read_until_s = begun_s - most_wait_s
     batches: list[tuple[float, ...]] = []
     end_s = begun_s + MINUTES_AFTER_START.value * _MINUTE_S
     while begun_s < end_s and len(batches) < _MOST_BATCHES:
         until_s = min(begun_s, read_until_s + longest_s)
-        usual_s = float(pace.duration_s(rate_per_s * (until_s - read_until_s)))
-        duration_s = _slower_ratio(profile, begun_s) * usual_s + longer_s
+        mean_s = float(pace.model.mean_s(rate_per_s * (until_s - read_until_s)))
+        duration_s = factor * (_slower_ratio(profile, begun_s) * mean_s + extra_s)
         batches.append((begun_s, duration_s, begun_s - until_s, begun_s - read_until_s))
         grid_s = trigger_s * (math.floor(begun_s / trigger_s) + 1.0) if trigger_s else 0.0
-        begun_s, read_until_s, longer_s = max(begun_s + duration_s, grid_s), until_s, 0.0
+        begun_s, read_until_s, extra_s = max(begun_s + duration_s, grid_s), until_s, 0.0
     return np.array(batches)
 
 
