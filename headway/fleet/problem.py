@@ -53,9 +53,9 @@ def _groups(fleet: Fleet, columns: Columns) -> tuple[list[Whole], Whole]:
 
 def busy_periods(fleet: Fleet, jobs: Whole, supply: int) -> Mask:
     """The periods in which each of some jobs has work on a supply: (jobs, P)."""
-    is_busy = np.zeros((fleet.num_periods, len(jobs)), dtype=bool)
-    np.logical_or.at(is_busy, fleet.period_of, fleet.units[jobs, supply, :].T > 0)
-    return is_busy.T
+    is_busy = np.zeros((len(jobs), fleet.num_periods), dtype=bool)
+    np.logical_or.at(is_busy, (slice(None), fleet.period_of), fleet.units[jobs, supply, :] > 0)
+    return is_busy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
