@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, count
+from itertools import chain
 
 import numpy as np
 
@@ -157,16 +157,17 @@ def are_aligned(works: Sequence[QueryWork]) -> bool:
 def spread_out(works: Sequence[QueryWork]) -> list[QueryWork]:
     """The same queries with the ends of their windows spread evenly."""
     num_windowed = sum(work.query.windows is not None for work in works)
-    window_index = count()
-
-    def moved(work: QueryWork) -> QueryWork:
+    spread, window_index = [], 0
+    for work in works:
         grid = work.query.windows
         if grid is None:
-            return work
-        offset_s = grid.offset_s + grid.slide_s * next(window_index) / num_windowed
-        return replace(work, query=replace(work.query, windows=replace(grid, offset_s=offset_s)))
-
-    return list(map(moved, works))
+            spread.append(work)
+            continue
+        offset_s = grid.offset_s + grid.slide_s * window_index / num_windowed
+        moved = replace(grid, offset_s=offset_s)
+        spread.append(replace(work, query=replace(work.query, windows=moved)))
+        window_index += 1
+    return spread
 
 
 def offsets_s(works: Sequence[QueryWork], cores: float) -> tuple[float, ...]:
