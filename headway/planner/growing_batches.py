@@ -73,6 +73,7 @@ def until_a_date(plan: Plan, question: Question) -> Plan | None:
     profile, growth = question.profile, question.profile.growth
     assert growth is not None
     assert growth.ended is not None
+    # Growth at the setting over the profiled one, at least 1.
     if set(growth.causes) & _BY_BATCH:
         interval_s = max(plan.configuration.trigger_s, explained.duration_s)
         faster = more_batches_ratio(profile, interval_s)

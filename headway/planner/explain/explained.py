@@ -1,4 +1,7 @@
-"""The plan of the setting that was found, explained; each part is computed when it is read."""
+"""The plan of the setting that was found, explained; each part is computed when it is read.
+
+Parts that depend on each other share intermediate results.
+"""
 
 from __future__ import annotations
 

@@ -195,6 +195,8 @@ class BatchRunTime:
 class BacklogRunTime:
     """Batch after batch, and what the first ones take longer: a `JobTime`.
 
+    ``core_speed_ratio`` is the speed of the cores over that of the profiled ones. [-]
+
     **(P29)** Backlog of a stream: a run that reads `N` rows in batches of `R`, one after the other,
     takes `T = k D(R) + D(N-kR) + w D(R)`, with `D` of (T1) at its slots, `k` the number of full
     batches, and no second term if `kR = N`. `R` is the median of the profiled run, since a limit on
