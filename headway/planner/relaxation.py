@@ -106,6 +106,7 @@ def _level_bounds(
         work += [num_tasks * cost_s / slots for cost_s in parts]
     if work:
         yield sum(work)
+    # Of a lone stage, the parts are those of its tasks.
     if len(pool) == 1 and parts and not pool[0].tasks_vary:
         yield sum(parts)
 
