@@ -104,7 +104,7 @@ def test_no_constant_of_judgement_is_written_again() -> None:
 # Ratios that are of an algorithm, a test or a drawing, and of no answer.
 NO_JUDGEMENT = {
     "demo/run.py: BUSY_RATIO", "domain/kept_promise.py: THREE_DIGITS_RATIO",
-    "fleet/plan_fleet.py: CLOSE_SHARE", "limits.py: MOST_SPREAD_RATIO",
+    "fleet/relaxation.py: CLOSE_SHARE", "limits.py: MOST_SPREAD_RATIO",
     "models/pipeline/latency.py: NARROWEST_RATIO",
     "models/stages/skew.py: TAIL_RATIO", "planner/relaxation.py: ACCURACY_RATIO",
     "planner/state_growth.py: TOLERANCE_RATIO",

@@ -111,4 +111,4 @@ def _predicted(profiles: Mapping[str, str], line: Line) -> tuple[float, float]:
         file.flush()
         profile = load_profile(file.name)
     time = run_time_of(ending_job(profile, _ANY, line["backlog_rows"]))
-    return time.mean_s(line["cores"], 1.0), time.spread_ratio(line["cores"], 1.0)
+    return time.mean_s(line["cores"]), time.spread_ratio(line["cores"])

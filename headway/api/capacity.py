@@ -120,7 +120,7 @@ def _with_prices_and_odds(
         planned,
         target_prices=target_prices,
         shadow_prices=shadow_prices(fleet, plan, gap_ratio=maker.spec.gap_ratio),
-        kept=dict(_kept(maker, plan, growth)),
+        target_probabilities=dict(_kept(maker, plan, growth)),
         writes=dict(_writes(maker, plan, growth)),
     )
 

@@ -50,7 +50,7 @@ def plan_application(job: ApplicationProfile, question: PlanQuestion) -> DStream
     load = batches.load_of(question.rate_per_s)
     searches = [
         DStreamsSearch(
-            batches=batches,
+            batches=replace(batches, core_speed_ratio=space.core_speed_ratio),
             load=load,
             target=target,
             space=space,

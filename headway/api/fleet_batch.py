@@ -77,8 +77,8 @@ class BatchNeeds(FleetJob):
             return None
         profile, planned_speed = self._profile_and_speed(speed, scale, end=None)
         slots = self._space(profile, planned_speed).num_slots(num_executors)
-        run_time, limit_s = run_time_of(profile), self.job.deadline_s
-        probability = run_time.kept_probability(slots, planned_speed, limit_s)
+        run_time = run_time_of(profile, planned_speed)
+        probability = run_time.kept_probability(slots, self.job.deadline_s)
         if self.job.declared is None:
             probability = max(probability, self.job.confidence)
         return probability

@@ -169,7 +169,7 @@ def batch_changes(
             if before != after:
                 text = f"{knob.label} {before or 'none'} -> {after or 'none'}: {knob.applies}"
                 yield finding(planned, Rule.SETTINGS, Level.NOTE, planned.promise_key, text)
-    now_s = run_time_of(job).mean_s(locked_slots(planned, then), then.core_speed_ratio)
+    now_s = run_time_of(job, then.core_speed_ratio).mean_s(locked_slots(planned, then))
     subject = "a run of the locked size takes"
     yield from _drift(planned, then.run_time_s, now_s, limits.drift_ratio, subject)
 
@@ -294,12 +294,11 @@ def _judged_batch(
 ) -> tuple[LockedToday | None, Finding | None]:
     from headway.planner.kinds.batch_run_time import run_time_of
 
-    plan, speed = planned.plan, then.core_speed_ratio
-    slots = locked_slots(planned, then)
-    job = run_time_of(planned.profile)
-    planned_s = job.planned_s(slots, speed, plan.confidence)
+    plan, slots = planned.plan, locked_slots(planned, then)
+    job = run_time_of(planned.profile, then.core_speed_ratio)
+    planned_s = job.planned_s(slots, plan.confidence)
     met = planned_s <= plan.deadline.limit_s
-    probability = job.kept_probability(slots, speed, plan.deadline.limit_s)
+    probability = job.kept_probability(slots, plan.deadline.limit_s)
     probability = max(probability, plan.confidence) if met else probability
     today = LockedToday(met=met, probability=probability, planned_s=planned_s)
     if met:

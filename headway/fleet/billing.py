@@ -17,10 +17,9 @@ def nodes_needed(fleet: Fleet, supply_of: Whole) -> Whole:
     units in the same way.
     """
     nodes = np.zeros((len(fleet.supplies), fleet.num_periods), dtype=np.int64)
-    for supply_index in range(len(fleet.supplies)):
+    for supply_index in np.unique(supply_of[supply_of >= 0]).tolist():
         members = np.flatnonzero(supply_of == supply_index)
-        if len(members):
-            nodes[supply_index] = nodes_of_supply(fleet, supply_index, members)
+        nodes[supply_index] = nodes_of_supply(fleet, supply_index, members)
     return nodes
 
 
@@ -114,14 +113,12 @@ def cost_by_job(fleet: Fleet, supply_of: Whole, nodes: Whole, bill: Bill) -> Arr
         bill.cost_by_offer, node_hours, out=np.zeros_like(bill.cost_by_offer), where=node_hours > 0
     )
     job_costs = np.zeros(len(fleet.jobs))
-    for supply_index in range(len(fleet.supplies)):
+    for supply_index in np.unique(supply_of[supply_of >= 0]).tolist():
         members = np.flatnonzero(supply_of == supply_index)
-        if not len(members):
-            continue
         cost = float(nodes[supply_index] @ hours) * per_node_hour[offers[supply_index]]
         peaks = np.zeros((len(members), fleet.num_periods))
-        for row, job in enumerate(members):
-            np.maximum.at(peaks[row], fleet.period_of, fleet.units[job, supply_index, :])
+        units = fleet.units[members, supply_index, :]
+        np.maximum.at(peaks, (slice(None), fleet.period_of), units)
         share = peaks @ hours
         total = float(share.sum())
         job_costs[members] = cost * (share / total if total > 0 else 1.0 / len(members))

@@ -21,11 +21,7 @@ def diagnose(fleet: Fleet, *, time_limit_s: float = 60.0) -> Infeasible:
     its smallest relaxation with all others unchanged.
     """
     impossible = tuple(
-        name
-        for name, is_possible in zip(
-            fleet.jobs, np.any(fleet.allowed, axis=1).tolist(), strict=True
-        )
-        if not is_possible
+        name for name, row in zip(fleet.jobs, fleet.allowed, strict=True) if not row.any()
     )
     if impossible:
         return Infeasible(impossible=impossible, unserved=impossible, relaxations=())
@@ -34,17 +30,13 @@ def diagnose(fleet: Fleet, *, time_limit_s: float = 60.0) -> Infeasible:
     solved = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
     served = np.zeros(len(fleet.jobs)) if solved is None else solved.served
     unserved = tuple(name for name, is_in in zip(fleet.jobs, served, strict=True) if is_in < 0.5)
-    relaxations = [
-        *_wider_quotas(fleet, columns, time_limit_s),
-        *_higher_budget(fleet, columns, time_limit_s),
-    ]
-    if not relaxations:
-        relaxations = _everything(fleet, columns, time_limit_s)
+    problem = (fleet, columns, time_limit_s)
+    single = [*_wider_quotas(*problem), *_higher_budget(*problem)]
     return reasoned(
         Infeasible(
             impossible=(),
             unserved=unserved,
-            relaxations=tuple(relaxations),
+            relaxations=tuple(single or _everything(*problem)),
             fewest_unserved=solved is not None and _is_proved(solved),
         )
     )

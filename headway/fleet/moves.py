@@ -35,8 +35,7 @@ def with_better_moves(fleet: Fleet, supply_of: Whole, node_price: Array) -> Whol
         """Cost of the nodes for some loads, (..., L), of some supplies."""
         needed = np.maximum.reduceat(-(-loads // per_node[supply_indices]), begins, axis=-1)
         nodes = needed + np.where(needed > 0, reserve[supply_indices], 0)
-        cost: Array = (nodes * price[supply_indices]).sum(axis=-1)
-        return cost
+        return np.asarray((nodes * price[supply_indices]).sum(axis=-1))
 
     for _ in range(_MOST_MOVES):
         cost = cost_of(load, slice(None))

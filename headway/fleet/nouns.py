@@ -243,9 +243,9 @@ class Capacity(Result):
     """The answer for a fleet, and its inputs.
 
     ``fleet`` has the planned needs; for several scenarios, the largest in each hour. ``scenarios``
-    states how ranges were used, ``kept`` the probabilities that the most expensive streaming jobs
-    meet their targets in their busiest hour, each with a verdict (P23), ``writes`` what jobs write
-    to a store that is known.
+    states how ranges were used. ``target_probabilities`` are those that the most expensive
+    streaming jobs meet their targets in their busiest hour, each with a verdict (P23). ``writes``
+    is what jobs write to a store that is known.
     """
 
     result_kind = "capacity"
@@ -260,7 +260,7 @@ class Capacity(Result):
     target_prices: tuple[TargetPrice, ...] = ()
     shadow_prices: tuple[ShadowPrice, ...] = ()
     growth: tuple[GrowthPoint, ...] = ()
-    kept: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    target_probabilities: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     writes: Mapping[str, JobWrites] = field(default_factory=dict)
 
     @property

@@ -1,53 +1,36 @@
 """The cheapest plan for a fleet, with a proven gap to the minimum cost.
 
-Most pairs of a job and a supply are irrelevant. The linear relaxation is therefore solved over few
-columns, and its prices determine which others could lower it, until none does. Its value is then a
-bound for the whole fleet. The integer problem needs only the columns whose reduced cost is less
-than the remaining gap; leaving out the others cannot make a plan more expensive.
+The linear relaxation bounds the cost of every plan. The integer problem needs only the columns
+whose reduced cost is less than the remaining gap; leaving out the others cannot make a plan more
+expensive.
 """
 
 from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from headway.errors import SolverError
 from headway.fleet.billing import bill_of, cost_by_job, limits_broken, nodes_needed
 from headway.fleet.infeasible import diagnose
-from headway.fleet.moves import estimated_cost, with_better_moves, with_fewer_open
-from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Mask, Whole
+from headway.fleet.moves import with_better_moves, with_fewer_open
+from headway.fleet.nouns import Fleet, FleetPlan, Infeasible, Whole
 from headway.fleet.problem import Columns, Goal, Solved, columns_where, solve, supply_of
-from headway.fleet.reduced_cost import gains, node_prices, reduced_costs
+from headway.fleet.reduced_cost import node_prices
+from headway.fleet.relaxation import Relaxed, is_large, relaxation
 
-_FIRST_COLUMNS = 4
-_NEW_COLUMNS = 3
-_MOST_ROUNDS = 60
-_SMALL_FLEET = 3000
 _MOST_COMPARED_CASES = 200
+_TIME_LIMIT_S = 60.0
 # Maximum time to search for a better plan of a large fleet that has one. [s]
 _TIME_TO_DO_BETTER_S = 8.0
 _TOLERANCE = 1e-7
-# A part of a job this small is left out only by rounding.
-_NOBODY = 1e-6
-# Share of the gap that the relaxation itself may leave open.
-_CLOSE_SHARE = 0.1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Relaxed:
-    """The linear relaxation over all columns: its value, and the reduced cost of each column."""
-
-    solved: Solved
-    bound: float
-    reduced_cost: Array
-    chosen: Mask
 
 
 def plan_fleet(
-    fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 60.0
+    fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = _TIME_LIMIT_S
 ) -> FleetPlan | Infeasible:
     """The cheapest plan that serves every job, or why there is none.
 
@@ -60,23 +43,23 @@ def plan_fleet(
     return plan_of(fleet, plan.supply_of, plan.bound_per_day) if plan.feasible else plan
 
 
-def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 60.0) -> FleetPlan:
+def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3) -> FleetPlan:
     """The plan that serves as many jobs, by weight, as the limits allow; of these, the cheapest.
 
-    Parameters and errors are those of :func:`plan_fleet`. Jobs that can run nowhere are not served.
+    The gap and errors are those of :func:`plan_fleet`. Jobs that can run nowhere are not served.
     """
     full, fleet = fleet, compact(fleet)
     columns = columns_where(fleet.allowed)
     if not fleet.allowed.any():
         return plan_of(full, np.full(len(full.jobs), -1, dtype=np.int64), 0.0)
     goal = Goal(penalty=1.0, counts_cost=False, fees_of_served=True)
-    max_served = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
+    max_served = solve(fleet, columns, goal, integer=True, time_limit_s=_TIME_LIMIT_S)
     if max_served is None:
         raise SolverError("HiGHS found no plan; expected at least the one without jobs")
     least_served = float(fleet.weights @ np.round(max_served.served))
     goal = Goal(least_served=least_served, fees_of_served=True)
     solved = solve(
-        fleet, columns, goal, integer=True, gap_ratio=gap_ratio, time_limit_s=time_limit_s
+        fleet, columns, goal, integer=True, gap_ratio=gap_ratio, time_limit_s=_TIME_LIMIT_S
     )
     if solved is None:
         raise SolverError("HiGHS contradicts itself: what it served cannot be served")
@@ -116,16 +99,16 @@ def _planned(fleet: Fleet, gap_ratio: float, time_limit_s: float) -> FleetPlan |
     quick = _without_reserve(fleet, gap_ratio)
     if quick is not None and quick.gap_ratio <= gap_ratio:
         return quick
-    relaxed = _relaxation(fleet, gap_ratio)
+    relaxed = relaxation(fleet, gap_ratio)
     if relaxed is None:
         return diagnose(fleet, time_limit_s=time_limit_s)
     rounded = _cheaper(quick, _rounded(fleet, relaxed), relaxed.bound)
-    if rounded is None and fleet.allowed.sum() > _SMALL_FLEET:
+    if rounded is None and is_large(fleet):
         rounded = _of_chosen_columns(fleet, relaxed, gap_ratio)
     if rounded is not None and rounded.gap_ratio <= gap_ratio:
         return rounded
     columns, left_out = _worthwhile(fleet, relaxed, rounded, gap_ratio)
-    if rounded is not None and fleet.allowed.sum() > _SMALL_FLEET:
+    if rounded is not None and is_large(fleet):
         time_limit_s = min(time_limit_s, _TIME_TO_DO_BETTER_S)
     solved = _solved_in_time(fleet, columns, gap_ratio, time_limit_s, required=rounded is None)
     if solved is None:
@@ -158,10 +141,10 @@ def _without_reserve(fleet: Fleet, gap_ratio: float) -> FleetPlan | None:
     """
     if not any(supply.failures and supply.shared for supply in fleet.supplies):
         return None
-    if fleet.allowed.sum() <= _SMALL_FLEET:
+    if not is_large(fleet):
         return None
     supplies = tuple(replace(supply, failures=0) for supply in fleet.supplies)
-    relaxed = _relaxation(replace(fleet, supplies=supplies), gap_ratio)
+    relaxed = relaxation(replace(fleet, supplies=supplies), gap_ratio)
     return None if relaxed is None else _rounded(fleet, relaxed)
 
 
@@ -172,84 +155,6 @@ def _cheaper(first: FleetPlan | None, second: FleetPlan | None, bound: float) ->
         return None
     best = min(plans, key=lambda plan: plan.bill.cost_per_day)
     return replace(best, bound_per_day=min(max(best.bound_per_day, bound), best.bill.cost_per_day))
-
-
-def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
-    """The linear relaxation by column generation; None if even that has no solution.
-
-    Its bound is the best of all rounds; each is valid, even if the relaxation is not yet solved.
-    """
-    column_mask = _cheapest_columns(fleet)
-    close_ratio = max(_CLOSE_SHARE * gap_ratio, 1e-7)
-    best: Relaxed | None = None
-    for _ in range(_MOST_ROUNDS):
-        solved = solve(fleet, columns_where(column_mask), Goal(), integer=False)
-        if solved is None:
-            wider = _with_room_for_all(fleet, column_mask)
-            if wider is None:
-                return None
-            column_mask = wider
-            continue
-        least_below, of_relaxation = reduced_costs(fleet, solved, column_mask)
-        gain = gains(least_below)
-        bound = solved.value + float(gain.sum())
-        if best is None or bound > best.bound:
-            beyond = least_below - gain[:, None]
-            best = Relaxed(solved=solved, bound=bound, reduced_cost=beyond, chosen=column_mask)
-        wider = _with_new_columns(column_mask, least_below, of_relaxation)
-        close = solved.value - best.bound <= close_ratio * max(abs(solved.value), 1.0)
-        if close or np.array_equal(wider, column_mask):
-            return replace(best, solved=solved, chosen=column_mask)
-        column_mask = wider
-    if best is None:
-        raise SolverError("HiGHS contradicts itself about the room for all jobs; please report it")
-    return best
-
-
-def _with_room_for_all(fleet: Fleet, column_mask: Mask) -> Mask | None:
-    """Columns with room for every job, at any cost.
-
-    None if no columns have it. As few jobs as possible are left out, and the prices of that problem
-    determine which columns would serve more, so no price for a job left out has to be guessed.
-    """
-    equally_weighted = replace(fleet, weights=np.ones(len(fleet.jobs)))
-    goal = Goal(penalty=1.0, counts_cost=False)
-    for _ in range(_MOST_ROUNDS):
-        solved = solve(equally_weighted, columns_where(column_mask), goal, integer=False)
-        assert solved is not None  # leaving every job out is within all limits
-        if solved.value <= _NOBODY:
-            return column_mask
-        least_below, of_relaxation = reduced_costs(fleet, solved, column_mask)
-        if solved.value + float(gains(least_below).sum()) > _NOBODY:
-            return None
-        wider = _with_new_columns(column_mask, least_below, of_relaxation)
-        if np.array_equal(wider, column_mask):
-            break
-        column_mask = wider
-    return fleet.allowed.copy()
-
-
-def _with_new_columns(column_mask: Mask, *reduced: Array) -> Mask:
-    """The columns plus those that could lower the value most, a few per job."""
-    wider = column_mask
-    for column_costs in reduced:
-        unseen = np.where(column_mask, np.inf, column_costs)
-        best = np.argsort(unseen, axis=1, kind="stable")[:, :_NEW_COLUMNS]
-        added = np.zeros_like(column_mask)
-        np.put_along_axis(added, best, True, axis=1)
-        wider = column_mask | (added & (unseen < 0.0))
-        if not np.array_equal(wider, column_mask):
-            break
-    return wider
-
-
-def _cheapest_columns(fleet: Fleet) -> Mask:
-    if fleet.allowed.sum() <= _SMALL_FLEET:
-        return fleet.allowed.copy()
-    column_mask = np.zeros_like(fleet.allowed)
-    best = np.argsort(estimated_cost(fleet), axis=1, kind="stable")[:, :_FIRST_COLUMNS]
-    np.put_along_axis(column_mask, best, True, axis=1)
-    return column_mask & fleet.allowed
 
 
 def _rounded(fleet: Fleet, relaxed: Relaxed) -> FleetPlan | None:
@@ -293,7 +198,7 @@ def _worthwhile(
     if rounded is None:
         return columns_where(fleet.allowed), math.inf
     left_out = rounded.bill.cost_per_day
-    if fleet.allowed.sum() > _SMALL_FLEET:
+    if is_large(fleet):
         left_out *= 1 - gap_ratio
     keep = fleet.allowed & (relaxed.reduced_cost <= left_out - relaxed.bound + _TOLERANCE)
     jobs = np.arange(len(fleet.jobs))
@@ -312,26 +217,17 @@ def compact(fleet: Fleet) -> Fleet:
 
 
 def _with_like_periods_joined(fleet: Fleet) -> Fleet:
-    index_by_units: dict[bytes, int] = {}
-    keep: list[int] = []
-    hours: list[float] = []
+    periods_by_units: dict[bytes, list[int]] = {}
     for period in range(fleet.num_periods):
-        cases = np.flatnonzero(fleet.period_of == period)
-        key = np.ascontiguousarray(fleet.units[:, :, cases]).tobytes()
-        if key in index_by_units:
-            hours[index_by_units[key]] += float(fleet.hours[period])
-        else:
-            index_by_units[key] = len(keep)
-            keep.append(period)
-            hours.append(float(fleet.hours[period]))
-    kept_cases = np.flatnonzero(np.isin(fleet.period_of, keep))
-    new_index_of = np.full(fleet.num_periods, -1)
-    new_index_of[keep] = np.arange(len(keep))
+        units = np.ascontiguousarray(fleet.units[:, :, fleet.period_of == period]).tobytes()
+        periods_by_units.setdefault(units, []).append(period)
+    firsts = [periods[0] for periods in periods_by_units.values()]
+    first_cases = np.flatnonzero(np.isin(fleet.period_of, firsts))
     return replace(
         fleet,
-        units=fleet.units[:, :, kept_cases],
-        period_of=new_index_of[fleet.period_of[kept_cases]],
-        hours=np.array(hours),
+        units=fleet.units[:, :, first_cases],
+        period_of=np.searchsorted(firsts, fleet.period_of[first_cases]),
+        hours=np.array([fleet.hours[periods].sum() for periods in periods_by_units.values()]),
     )
 
 
@@ -341,11 +237,11 @@ def _without_lighter_cases(fleet: Fleet) -> Fleet:
         return fleet
     drop = np.zeros(num_cases, dtype=bool)
     for case in range(num_cases):
-        for other in range(num_cases):
-            same_period = fleet.period_of[case] == fleet.period_of[other]
-            if case == other or drop[other] or not same_period:
+        for covering_case in range(num_cases):
+            same_period = fleet.period_of[case] == fleet.period_of[covering_case]
+            if case == covering_case or drop[covering_case] or not same_period:
                 continue
-            if np.all(fleet.units[:, :, case] <= fleet.units[:, :, other]):
+            if np.all(fleet.units[:, :, case] <= fleet.units[:, :, covering_case]):
                 drop[case] = True
                 break
     return replace(fleet, units=fleet.units[:, :, ~drop], period_of=fleet.period_of[~drop])

@@ -30,10 +30,10 @@ def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[S
     if not is_planned_again(fleet) or (plan.supply_of < 0).any():
         return ()
     prices = []
-    for quota, wider, more in _with_a_little_more(fleet):
+    for quota, wider, step_text in _with_a_little_more(fleet):
         per_day, is_all = _saving(plan, wider, gap_ratio)
         if per_day > SAVING_SHOWN_PER_DAY.value:
-            text = f"{more} more in {quota.label} would save {saving_text(per_day, is_all)}"
+            text = f"{step_text} more in {quota.label} would save {saving_text(per_day, is_all)}"
             prices.append(ShadowPrice(name=quota.name, saves_per_day=per_day, text=text))
     return tuple(sorted(prices, key=lambda price: -price.saves_per_day))
 
@@ -102,5 +102,5 @@ def _with_a_little_more(fleet: Fleet) -> Iterator[tuple[Quota, Fleet, str]]:
         quotas = list(fleet.quotas)
         quotas[quota_index] = replace(quota, limit=quota.limit + step)
         singular_unit = quota.unit.removesuffix("s")
-        more = f"one {singular_unit}" if step == 1.0 else f"{step:g} {quota.unit}"
-        yield quota, replace(fleet, quotas=tuple(quotas)), more
+        step_text = f"one {singular_unit}" if step == 1.0 else f"{step:g} {quota.unit}"
+        yield quota, replace(fleet, quotas=tuple(quotas)), step_text

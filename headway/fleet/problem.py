@@ -54,9 +54,7 @@ def _groups(fleet: Fleet, columns: Columns) -> tuple[list[Whole], Whole]:
 def busy_periods(fleet: Fleet, jobs: Whole, supply: int) -> Mask:
     """The periods in which each of some jobs has work on a supply: (jobs, P)."""
     is_busy = np.zeros((len(jobs), fleet.num_periods), dtype=bool)
-    busy = fleet.units[jobs, supply, :] > 0
-    for case, period in enumerate(fleet.period_of.tolist()):
-        is_busy[:, period] |= busy[:, case]
+    np.logical_or.at(is_busy, (slice(None), fleet.period_of), fleet.units[jobs, supply, :] > 0)
     return is_busy
 
 
@@ -139,7 +137,7 @@ def solve(
             f"HiGHS ended with '{problem.status}' and no answer; expected an optimum: "
             "allow a larger gap, or make the fleet smaller"
         )
-    return built.solved(problem, integer)
+    return built.solved(problem)
 
 
 def supply_of(fleet: Fleet, columns: Columns, use: Array) -> Whole:
@@ -157,7 +155,7 @@ class _Built:
 
     def __init__(self, fleet: Fleet, columns: Columns, goal: Goal, integer: bool) -> None:
         cp = _cvxpy()
-        self.fleet, self.goal = fleet, goal
+        self.fleet, self.goal, self.integer = fleet, goal, integer
         self.job_of, self.supply_of_column = columns
         num_supplies, num_periods = len(fleet.supplies), fleet.num_periods
         self.use = cp.Variable(len(self.job_of), boolean=integer)
@@ -168,8 +166,8 @@ class _Built:
         self.groups, self.group_of = _groups(fleet, columns)
         self.opened: Any = None
         self._serve()
-        self._hold(integer)
-        cost = self._cost(integer)
+        self._hold()
+        cost = self._cost()
         self.excess: Any = 0.0
         self.quotas: list[Any] = []
         self._keep_quotas()
@@ -198,7 +196,7 @@ class _Built:
         if self.goal.least_served is not None:
             self.constraints.append(fleet.weights @ self.served >= self.goal.least_served - 1e-6)
 
-    def _hold(self, integer: bool) -> None:
+    def _hold(self) -> None:
         """The nodes of a supply can run the units of its jobs in every load case."""
         cp, sp = _cvxpy(), _sparse()
         fleet = self.fleet
@@ -221,7 +219,7 @@ class _Built:
         )
         free = room @ cp.vec(self.nodes, order="F")
         if self.groups:
-            is_open = cp.Variable(len(self.groups), boolean=integer)
+            is_open = cp.Variable(len(self.groups), boolean=self.integer)
             self.constraints += [is_open >= 0, is_open <= 1]
             self.group_of_link = np.repeat(np.arange(len(self.groups)), [*map(len, self.groups)])
             self.opened = is_open[self.group_of_link] >= self.use[np.concatenate(self.groups)]
@@ -238,7 +236,7 @@ class _Built:
         self.hold = free >= load @ self.use
         self.constraints.append(self.hold)
 
-    def _cost(self, integer: bool) -> Any:
+    def _cost(self) -> Any:
         """The cost of a day, depending on how nodes are paid for."""
         cp, sp = _cvxpy(), _sparse()
         fleet = self.fleet
@@ -256,7 +254,7 @@ class _Built:
         )
         paid_otherwise: Any = 0.0
         if fleet.spot_ratio > 0 and spot_saves.any():
-            spot = cp.Variable((len(offers), fleet.num_periods), integer=integer)
+            spot = cp.Variable((len(offers), fleet.num_periods), integer=self.integer)
             self.constraints += [spot >= 0, spot <= fleet.spot_ratio * nodes]
             cost = cost - spot_saves @ spot @ hours
             paid_otherwise = spot
@@ -264,8 +262,8 @@ class _Built:
             [_or_price(offer.committed_price, offer.price) for offer in offers]
         )
         if fleet.commitments and np.any(committed_price < price):
-            committed = cp.Variable(len(offers), integer=integer)
-            used = cp.Variable((len(offers), fleet.num_periods), integer=integer)
+            committed = cp.Variable(len(offers), integer=self.integer)
+            used = cp.Variable((len(offers), fleet.num_periods), integer=self.integer)
             self.constraints += [
                 committed >= 0,
                 used >= 0,
@@ -310,12 +308,12 @@ class _Built:
         paid = np.bincount(self.group_of_link, weights=duals, minlength=len(self.groups))
         return paid.astype(float)
 
-    def solved(self, problem: Any, integer: bool) -> Solved:
+    def solved(self, problem: Any) -> Solved:
         value = float(problem.value)
         excess = 0.0 if isinstance(self.excess, float) else float(self.excess.value)
         served = np.asarray(self.served.value, dtype=float)
         use = np.asarray(self.use.value, dtype=float)
-        if integer:
+        if self.integer:
             bound = min(float(problem.solver_stats.extra_stats.mip_dual_bound), value)
             return Solved(value=value, bound=bound, use=use, served=served, excess=excess)
         shape = (len(self.fleet.supplies), len(self.fleet.period_of))

@@ -19,8 +19,7 @@ _HALVINGS = 60
 
 def gains(least_below: Array) -> Array:
     """Maximum decrease of the value by each job with its best column: (J,), <= 0."""
-    decrease: Array = np.minimum(least_below.min(axis=1), 0.0)
-    return decrease
+    return np.asarray(np.minimum(least_below.min(axis=1), 0.0))
 
 
 def reduced_costs(fleet: Fleet, solved: Solved, column_mask: Mask) -> tuple[Array, Array]:
@@ -41,41 +40,37 @@ def reduced_costs(fleet: Fleet, solved: Solved, column_mask: Mask) -> tuple[Arra
         return reduced, reduced
     least_below = reduced.copy()
     unit_price = _prices_like_those_used(fleet, solved)
-    other = _beyond(fleet, solved, unit_price)
-    other = _with_reserve(fleet, solved, np.zeros_like(column_mask), other, unit_price)
+    like_used = _beyond(fleet, solved, unit_price)
+    like_used = _with_reserve(fleet, solved, np.zeros_like(column_mask), like_used, unit_price)
     # Both prices of an offer are allowed; the one that makes its columns look less cheap is used.
     for offer in np.unique(fleet.offer_of[unused]).tolist():
         supply_indices = np.flatnonzero(fleet.offer_of == offer)
         below = [
             np.minimum(column_costs[:, supply_indices], 0.0).sum()
-            for column_costs in (reduced, other)
+            for column_costs in (reduced, like_used)
         ]
         if below[1] > below[0]:
-            least_below[:, supply_indices] = other[:, supply_indices]
+            least_below[:, supply_indices] = like_used[:, supply_indices]
     return least_below, reduced
 
 
 def _beyond(fleet: Fleet, solved: Solved, unit_price: Array) -> Array:
     priced = np.einsum("jsl,sl->js", fleet.units, unit_price)
-    column_costs: Array = np.where(fleet.allowed, priced - solved.serve_duals[:, None], np.inf)
-    return column_costs
+    return np.where(fleet.allowed, priced - solved.serve_duals[:, None], np.inf)
 
 
 def _prices_of_relaxation(fleet: Fleet, solved: Solved) -> Array:
     """The price of a unit in each load case, (S, L); for unused nodes, the highest possible."""
     room = np.maximum(solved.node_duals, 0.0) / fleet.units_per_node[:, None]
-    prices: Array = np.maximum(solved.load_duals, 0.0) + room[:, fleet.period_of] * _share(
-        fleet, solved
-    )
-    return prices
+    in_cases = room[:, fleet.period_of] * _share(fleet, solved)
+    return np.asarray(np.maximum(solved.load_duals, 0.0) + in_cases)
 
 
 def _share(fleet: Fleet, solved: Solved) -> Array:
     """The share of each load case in the cost of a node of its period."""
     usual = np.maximum(solved.load_duals, 0.0).sum(axis=0) + _LEAST
     total = np.bincount(fleet.period_of, weights=usual, minlength=fleet.num_periods)
-    share: Array = usual / total[fleet.period_of]
-    return share
+    return np.asarray(usual / total[fleet.period_of])
 
 
 def _supplies_of_unused_offers(fleet: Fleet, solved: Solved) -> Mask:
@@ -99,8 +94,8 @@ def _prices_like_those_used(fleet: Fleet, solved: Solved) -> Array:
         np.maximum(bought, 0.0) / np.maximum(price[offers], _LEAST)[:, None]
     )
     node_price = solved.cost_weight * highest_node_prices(fleet, pattern)[offers] + of_quotas
-    prices: Array = (node_price / per_node[:, None])[:, fleet.period_of] * _share(fleet, solved)
-    return prices
+    unit_price = (node_price / per_node[:, None])[:, fleet.period_of]
+    return np.asarray(unit_price * _share(fleet, solved))
 
 
 def node_prices(fleet: Fleet, solved: Solved) -> Array:
@@ -156,8 +151,7 @@ def highest_node_prices(fleet: Fleet, pattern: Array) -> Array:
         saved = np.where(node_price <= by_spot, node_price, beyond_spot)
         paid = saved.sum(axis=1) <= all_day
         low, high = np.where(paid, scale, low), np.where(paid, high, scale)
-    prices: Array = np.minimum(low[:, None] * pattern, dearest)
-    return prices
+    return np.minimum(low[:, None] * pattern, dearest)
 
 
 def _with_reserve(
@@ -173,12 +167,8 @@ def _with_reserve(
     for supply_index, supply in enumerate(fleet.supplies):
         if not (supply.shared and supply.failures):
             continue
-        price = np.zeros(fleet.num_periods)
-        np.add.at(
-            price,
-            fleet.period_of,
-            supply.failures * per_node[supply_index] * unit_price[supply_index],
-        )
+        in_cases = supply.failures * per_node[supply_index] * unit_price[supply_index]
+        price = np.bincount(fleet.period_of, weights=in_cases, minlength=fleet.num_periods)
         paid = (
             _paid_by_period(fleet, solved, supply_index, price)
             if column_mask[:, supply_index].any()

@@ -116,19 +116,16 @@ def plan_of_least_regret(
         if not best_plan.feasible:
             return ScenarioPlan(plan=best_plan, fleet=largest(fleets))
         plans.append(best_plan)
-    best = np.array([plan.cost_per_day for plan in plans])
-    worst, short = [], []
-    for plan in plans:
-        missing = np.array([_shortage_per_day(fleet, plan) for fleet in fleets])
-        regret = plan.cost_per_day + shortage_ratio * missing - best
-        worst.append(float(regret.max()))
-        short.append(int(np.count_nonzero(missing > 0)))
+    costs = np.array([plan.cost_per_day for plan in plans])
+    # A row for each plan, a column for each scenario.
+    missing = np.array([[_shortage_per_day(fleet, plan) for fleet in fleets] for plan in plans])
+    worst = (costs[:, None] + shortage_ratio * missing - costs).max(axis=1)
     best_index = int(np.argmin(worst))
     return ScenarioPlan(
         plan=plans[best_index],
         fleet=fleets[best_index],
-        worst_per_day=worst[best_index],
-        num_short=short[best_index],
+        worst_per_day=float(worst[best_index]),
+        num_short=int(np.count_nonzero(missing[best_index])),
     )
 
 

@@ -13,9 +13,9 @@ from headway.domain import AfterStart, Configuration, JobProfile, Metric, Target
 from headway.errors import InputError, argument
 from headway.models.arrays import Array
 from headway.models.job.restart import restart_at, start_again
-from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.planner.candidates import Candidates
+from headway.planner.recovery import Pace
 
 _MINUTE_S = 60.0
 _MOST_BATCHES = 3000
@@ -68,10 +68,9 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
     expected_s = float(setting.promised().statistic_s(setting.expected_law(question.rate_per_s))[0])
     first_batch_s, by_minute_s = _minutes(setting, configuration, factor, planned_s)
     _, expected_by_minute_s = _minutes(setting, configuration, 1.0, expected_s)
-    missed = [
-        minute for minute, statistic_s in enumerate(by_minute_s) if statistic_s > target.limit_s
-    ]
-    holds_from = missed[-1] + 2 if missed else 1
+    limit_s = target.limit_s
+    missed = [minute for minute, value_s in enumerate(by_minute_s, start=1) if value_s > limit_s]
+    holds_from = max(missed, default=0) + 1
     return AfterStart(
         evidence="measured",
         reason="from the first batches of a fresh JVM in the profile",
@@ -87,10 +86,10 @@ def _minutes(
     setting: Candidates, configuration: Configuration, factor: float, warm_s: float
 ) -> tuple[float, list[float]]:
     """The first batch, and the target's statistic in each minute, finally ``warm_s`` [s]."""
-    profile, target = setting.question.profile, setting.question.target
-    batches = _simulated_batches(profile, configuration, factor)
+    target, pace = setting.question.target, Pace.of(setting.question.profile, configuration, factor)
+    batches = _simulated_batches(setting.question.profile, configuration, pace)
     unseen_s = factor * setting.promised().after_commit_s
-    duration_s, most_wait_s = _steady_s(profile, configuration, factor)
+    duration_s, most_wait_s = pace.duration_s(pace.usual_rows), pace.usual_rows / pace.rate_per_s
     steady_s = _statistic_s(target, np.array([[0.0, duration_s, 0.0, most_wait_s]]), unseen_s)
     return float(batches[0, 1]), [
         warm_s + max(_statistic_s(target, minute_batches, unseen_s) - steady_s, 0.0)
@@ -111,12 +110,9 @@ def _by_minute(batches: Array) -> Iterator[Array]:
 
 def _shown_minutes(by_minute_s: list[float], planned_s: float, holds_from: int) -> list[float]:
     """The minutes up to the one from which the target is met, and those that are still slower."""
-    slower = [
-        minute
-        for minute, statistic_s in enumerate(by_minute_s)
-        if statistic_s > SAME_AFTER_START_RATIO.value * planned_s
-    ]
-    return by_minute_s[: max(holds_from, slower[-1] + 1 if slower else 1)]
+    same_s = SAME_AFTER_START_RATIO.value * planned_s
+    slower = [minute for minute, value_s in enumerate(by_minute_s, start=1) if value_s > same_s]
+    return by_minute_s[: max([holds_from, *slower])]
 
 
 def _slower_ratio(profile: JobProfile, jvm_age_s: float) -> float:
@@ -132,25 +128,24 @@ def _why_unavailable(profile: JobProfile) -> str:
     )
 
 
-def _simulated_batches(profile: JobProfile, configuration: Configuration, factor: float) -> Array:
+def _simulated_batches(profile: JobProfile, configuration: Configuration, pace: Pace) -> Array:
     """Batches from the first on, at an even rate; the first has the rows of a usual interval.
 
     A row for each: its start, its duration, and the waits of its last and its first row [s]. What
     accumulated while the query was down is not included: see `catch_up`.
     """
-    model = duration_model(profile, *configuration.size)
     rate_per_s, trigger_s = profile.arrivals.rate_per_s, configuration.trigger_s
     longest_s = (configuration.max_offsets_per_trigger or math.inf) / rate_per_s
+    factor = float(pace.factor)
     warm_up = profile.warm_up
     assert warm_up is not None  # others are not reported
-    begun_s = warm_up.start_age_s
-    steady_s, most_wait_s = _steady_s(profile, configuration, factor)
+    begun_s, most_wait_s = warm_up.start_age_s, float(pace.usual_rows) / rate_per_s
     # The first batch takes longer than its rows do, and loads its state: (Z2).
     start = start_again(
         profile,
         num_slots=configuration.num_slots,
         partitions=configuration.shuffle_partitions,
-        interval_s=max(trigger_s, steady_s),
+        interval_s=float(pace.interval_s(pace.usual_rows)),
         batch_rows=rate_per_s * most_wait_s,
     )
     extra_s = 0.0 if start is None else float(start.longer_s)
@@ -159,22 +154,12 @@ def _simulated_batches(profile: JobProfile, configuration: Configuration, factor
     end_s = begun_s + MINUTES_AFTER_START.value * _MINUTE_S
     while begun_s < end_s and len(batches) < _MOST_BATCHES:
         until_s = min(begun_s, read_until_s + longest_s)
-        mean_s = float(model.mean_s(rate_per_s * (until_s - read_until_s)))
+        mean_s = float(pace.model.mean_s(rate_per_s * (until_s - read_until_s)))
         duration_s = factor * (_slower_ratio(profile, begun_s) * mean_s + extra_s)
         batches.append((begun_s, duration_s, begun_s - until_s, begun_s - read_until_s))
         grid_s = trigger_s * (math.floor(begun_s / trigger_s) + 1.0) if trigger_s else 0.0
         begun_s, read_until_s, extra_s = max(begun_s + duration_s, grid_s), until_s, 0.0
     return np.array(batches)
-
-
-def _steady_s(
-    profile: JobProfile, configuration: Configuration, factor: float
-) -> tuple[float, float]:
-    """Duration of a batch once the JVM is warm, and the time in which its rows arrive [s]."""
-    model = duration_model(profile, *configuration.size)
-    rate_per_s = profile.arrivals.rate_per_s
-    rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s, factor))
-    return factor * float(model.mean_s(rows)), rows / rate_per_s
 
 
 def _statistic_s(target: Target, batches: Array, unseen_s: float) -> float:

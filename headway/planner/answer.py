@@ -79,7 +79,7 @@ def plan_fields(
         # Even if it is Spark's default, since the job may still be submitted with another number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
     options = query_options(configuration, limit[1] if isinstance(limit, tuple) else {})
-    changes = changes_from_today(profile, configuration, conf) + changes_of_switches(offer)
+    changes = (*changes_from_today(profile, configuration, conf), *changes_of_switches(offer))
     switch_conf, switch_options = settings_of_switches(offer)
     conf, options = conf | switch_conf, options | switch_options
     planned_ratio = float(setting.planned_ratio(question.rate_per_s)[0])

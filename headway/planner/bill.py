@@ -59,8 +59,6 @@ def within_limits(settings: Candidates, bills_per_hour: Array | None = None) -> 
     ``bills_per_hour`` are their bills, if these are known already.
     """
     question, is_within = settings.question, np.ones(len(settings), dtype=bool)
-    if not len(settings):
-        return is_within
     if math.isfinite(question.most_bill_per_hour):
         bills = bill_per_hour(settings) if bills_per_hour is None else bills_per_hour
         is_within &= bills <= question.most_bill_per_hour * _ROUNDED_RATIO

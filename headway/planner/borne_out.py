@@ -80,15 +80,10 @@ def _excess(setting: Candidates, rank: int, *, with_gain: bool = True) -> float:
 
 def _shown_per_s(setting: Candidates, rank: int, below_per_s: float) -> float:
     """The rate of a rank, or the requested one if it is met and the next to be shown."""
-    requested_per_s = setting.question.rate_per_s
-    is_next = number_at(rank) < requested_per_s < number_at(rank + 1)
-    if (
-        is_next
-        and requested_per_s < below_per_s
-        and setting.certified_excess(requested_per_s) <= 0.0
-    ):
-        return requested_per_s
-    return number_at(rank)
+    rate_per_s, requested_per_s = number_at(rank), setting.question.rate_per_s
+    is_next = rate_per_s < requested_per_s < min(number_at(rank + 1), below_per_s)
+    is_met = is_next and setting.certified_excess(requested_per_s) <= 0.0
+    return requested_per_s if is_met else rate_per_s
 
 
 def next_rate_per_s(rate_per_s: float, requested_per_s: float) -> float:

@@ -24,13 +24,12 @@ from headway.models.job.setting import (
     duration_model,
     load_ratio,
     setting_law,
-    settled_batch_rows,
 )
 from headway.models.job.upper_end import UpperEnd
 from headway.models.laws.normal import ndtri
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question, burst_of
-from headway.planner.recovery import passage, recovery_after_outage_s
+from headway.planner.recovery import Pace, passage, recovery_s, start_after_outage
 from headway.planner.tasks import launch_ratio
 
 BoolArray = NDArray[np.bool_]
@@ -62,7 +61,6 @@ class Candidates:
         return self.nodes * self.question.space.num_slots(1)
 
     def take(self, selection: Indices | BoolArray) -> Candidates:
-        """Some of the settings."""
         return changed(
             self,
             nodes=self.nodes[selection],
@@ -72,11 +70,9 @@ class Candidates:
         )
 
     def alone(self, index: int) -> Candidates:
-        """One of the settings."""
         return self.take(np.array([index]))
 
     def configuration(self, index: int, max_offsets: int | None = None) -> Configuration:
-        """One setting as a configuration."""
         space = self.question.space
         return Configuration(
             executors=int(self.nodes[index]) * space.executors_per_node,
@@ -133,17 +129,15 @@ class Candidates:
     def excess_at_end(self, end: UpperEnd, rate_per_s: float, *, with_gain: bool = True) -> float:
         """The same with durations at any upper end."""
         beyond = partial(Candidates._certified_beyond, with_gain=with_gain)
-        return float(self._excess_at(*end.rate_and_factor(rate_per_s), beyond)[0])
+        return float(self._excess_at(self._pace(*end.rate_and_factor(rate_per_s)), beyond)[0])
 
     def certified_excess_of(self, rate_per_s: Numeric) -> Callable[..., float]:
         """The same by the index of a setting, each at its rate; all is shared but the chains."""
         if self.question.of_change:
             rates = np.broadcast_to(rate_per_s, self.trigger_s.shape).tolist()
             return lambda index, **gain: self.alone(index).certified_excess(rates[index], **gain)
-        planned = self.planned_rate_and_factor(rate_per_s)
-        rows = settled_batch_rows(self.durations, planned[0], self.trigger_s, planned[1])
-        of_load, laws = self._excess_of_load(*planned, rows), self._law(*planned, rows)
-        but_latency = np.maximum(*of_load)
+        pace = self.planned_pace(rate_per_s)
+        but_latency, laws = np.maximum(*self._excess_of_load(pace)), self._law(pace)
 
         def excess(index: int, *, with_gain: bool = True) -> float:
             if but_latency[index] > 0.0:
@@ -159,16 +153,15 @@ class Candidates:
         It increases with the rate: the logarithm of a latency over its limit, of the share beyond
         the limit over the allowed share, or of the load over the highest one that is quoted.
         """
-        return self._excess_at(*self.planned_rate_and_factor(rate_per_s))
+        return self._excess_at(self.planned_pace(rate_per_s))
 
-    def _excess_at(self, rate: Array, factor: Array, beyond: _Beyond | None = None) -> Array:
-        rows = settled_batch_rows(self.durations, rate, self.trigger_s, factor)
-        load, launches = self._excess_of_load(rate, factor, rows)
+    def _excess_at(self, pace: Pace, beyond: _Beyond | None = None) -> Array:
+        load, launches = self._excess_of_load(pace)
         excess, loaded = np.maximum(load, launches), np.flatnonzero(load < 0.0)
         if len(loaded):
             is_all = len(loaded) == len(self)
             settings = self if is_all else self.take(loaded)
-            law = settings._law(rate[loaded], factor[loaded], rows if is_all else None)
+            law = settings._law(pace if is_all else settings._pace(*pace.rate_and_factor(loaded)))
             if beyond is None:
                 of_law = np.maximum(load[loaded], settings._beyond(law))
             else:
@@ -178,21 +171,22 @@ class Candidates:
             met = np.flatnonzero(excess <= 0.0)
             if len(met):
                 settings = self.take(met)
-                excess[met] = settings._excess_of_change(promise, rate[met], factor[met], beyond)
+                pace_of_met = settings._pace(*pace.rate_and_factor(met))
+                excess[met] = settings._excess_of_change(promise, pace_of_met, beyond)
         return excess
 
-    def _excess_of_load(self, rate: Array, factor: Array, rows: Array) -> tuple[Array, Array]:
+    def _excess_of_load(self, pace: Pace) -> tuple[Array, Array]:
         """Distances from the highest load that is quoted, and from the most launches if beyond."""
         load = load_ratio(
             self.question.profile,
             self.durations,
-            rate_per_s=rate,
+            rate_per_s=pace.rate_per_s,
             trigger_s=self.trigger_s,
-            factor=factor,
+            factor=pace.factor,
             highest_offered_load=HIGHEST_QUOTED_UTILIZATION_RATIO.value,
-            rows=rows,
+            rows=pace.usual_rows,
         )
-        launches = self.launch_ratio(rate, factor)
+        launches = self.launch_ratio(pace)
         return _log(load), np.where(launches > 1.0, _log(launches), -np.inf)
 
     def _beyond(self, law: SettingLaw) -> Array:
@@ -210,9 +204,9 @@ class Candidates:
 
     def most_burst_rows(self, rate_per_s: Numeric) -> Array:
         """The largest batch during any burst of the targets; 0 without one. [rows]"""
-        planned = self.planned_rate_and_factor(rate_per_s)
+        pace = self.planned_pace(rate_per_s)
         bursts = filter(None, map(burst_of, self.question.of_change))
-        largest_rows = [self._passage(burst, *planned)[0] for burst in bursts]
+        largest_rows = [self._passage(burst, pace)[0] for burst in bursts]
         return np.asarray(np.maximum.reduce([np.zeros(len(self)), *largest_rows]))
 
     def promised_latency_s(self, promise: Promise, rate_per_s: Numeric) -> Array:
@@ -222,45 +216,41 @@ class Candidates:
         """
         if isinstance(promise, Target):
             return self._asked_only(promise).latency_s(rate_per_s)
-        planned = self.planned_rate_and_factor(rate_per_s)
+        pace = self.planned_pace(rate_per_s)
         if isinstance(promise, CatchUp):
-            return self._catch_up_s(promise, *planned)
-        worst = self._worst_of_burst(promise.burst, *planned)
-        return self._asked_only(promise.target)._latency_at(*worst)
+            return self._catch_up_s(promise, pace)
+        worst = self._worst_of_burst(promise.burst, pace)
+        return self._asked_only(promise.target)._latency_at(worst)
 
     def latency_s(self, rate_per_s: Numeric) -> Array:
         """The latency the target is about, at the planned confidence; ``inf`` beyond capacity.
 
         By moments if many settings are compared; by (T4) for one that is printed.
         """
-        return self._latency_at(*self.planned_rate_and_factor(rate_per_s))
+        return self._latency_at(self.planned_pace(rate_per_s))
 
-    def _latency_at(self, rate_per_s: Array, factor: Array) -> Array:
-        law = self._law(rate_per_s, factor)
+    def _latency_at(self, pace: Pace) -> Array:
+        law = self._law(pace)
         if len(self) <= MOST_CERTIFIED:
             law = certified(law)
-        quotable = law.is_quotable & (self.launch_ratio(rate_per_s, factor) <= 1.0)
+        quotable = law.is_quotable & (self.launch_ratio(pace) <= 1.0)
         return np.where(quotable, self.promised().statistic_s(law), np.inf)
 
-    def launch_ratio(self, rate_per_s: Array, factor: Array) -> Array:
+    def launch_ratio(self, pace: Pace) -> Array:
         """Tasks to launch, by the driver in a second or at once, over those that can be. [-]
 
         If no batch is short enough to exceed it, the value of the shortest batch.
         """
-        slots, model = self.num_slots, self.durations
-
-        def ratio(batch_rows: Array) -> Array:
-            interval_s = np.maximum(self.trigger_s, factor * model.mean_s(batch_rows))
-            return launch_ratio(self.question.profile, slots, self.partitions, interval_s)
-
-        highest = ratio(np.zeros_like(self.trigger_s))
+        profile, slots, partitions = self.question.profile, self.num_slots, self.partitions
+        shortest_s = pace.interval_s(np.zeros_like(self.trigger_s))
+        highest = launch_ratio(profile, slots, partitions, shortest_s)
         if np.all(highest <= 1.0):
             return highest
-        return ratio(settled_batch_rows(model, rate_per_s, self.trigger_s, factor))
+        return launch_ratio(profile, slots, partitions, pace.interval_s(pace.usual_rows))
 
     def planned_ratio(self, rate_per_s: Numeric) -> Array:
         """Factor on durations for the confidence. [-]"""
-        return self.planned_rate_and_factor(rate_per_s)[1]
+        return self.upper_end().rate_and_factor(rate_per_s)[1]
 
     def promised(self, target: Target | None = None) -> PromisedLatency:
         """A latency target on the job; by default, the one that is planned for."""
@@ -272,87 +262,78 @@ class Candidates:
         return np.asarray(np.maximum.reduce(excesses))
 
     def _excess_of_change(
-        self,
-        promise: DuringBurst | CatchUp,
-        rate_per_s: Array,
-        factor: Array,
-        beyond: _Beyond | None,
+        self, promise: DuringBurst | CatchUp, pace: Pace, beyond: _Beyond | None
     ) -> Array:
         """Distance of each setting from a target about an outage or a burst."""
         burst, excesses = burst_of(promise), [np.full(len(self), -math.inf)]
         if isinstance(promise, CatchUp):
-            excesses.append(_log(self._catch_up_s(promise, rate_per_s, factor) / promise.limit_s))
+            excesses.append(_log(self._catch_up_s(promise, pace) / promise.limit_s))
         if burst is not None and burst.every_s is not None:
             between_s = burst.every_s - burst.length_s
-            _, recovery_s, _ = self._passage(burst, rate_per_s, factor)
-            excesses.append(_log(recovery_s / between_s))
+            _, recovered_s, _ = self._passage(burst, pace)
+            excesses.append(_log(recovered_s / between_s))
         if isinstance(promise, DuringBurst):
-            worst = self._worst_of_burst(promise.burst, rate_per_s, factor)
-            candidates = self._asked_only(promise.target)
-            excesses.append(candidates._excess_at(*worst, beyond))
+            worst = self._worst_of_burst(promise.burst, pace)
+            excesses.append(self._asked_only(promise.target)._excess_at(worst, beyond))
         return np.asarray(np.maximum.reduce(excesses))
 
-    def _catch_up_s(self, promise: CatchUp, rate_per_s: Array, factor: Array) -> Array:
+    def _catch_up_s(self, promise: CatchUp, pace: Pace) -> Array:
         if isinstance(promise.after, Burst):
-            return self._passage(promise.after, rate_per_s, factor)[1]
-        profile, size = self.question.profile, (self.num_slots, self.partitions)
-        return recovery_after_outage_s(
-            profile, self.durations, size, rate_per_s, self.trigger_s, factor, promise.after
-        )
+            return self._passage(promise.after, pace)[1]
+        size = self.num_slots, self.partitions
+        start = start_after_outage(self.question.profile, size, pace)
+        return recovery_s(pace, promise.after, start)
 
-    def _worst_of_burst(
-        self, burst: Burst, rate_per_s: Array, factor: Array
-    ) -> tuple[Array, Array]:
+    def _worst_of_burst(self, burst: Burst, pace: Pace) -> Pace:
         """The lasting rate that is equivalent to the worst time of a burst: theory.md (P17)."""
-        most_rows, _, slower = self._passage(burst, rate_per_s, factor)
-        batch_s = slower * self.durations.mean_s(most_rows)
-        interval_s = np.maximum(self.trigger_s, batch_s)
-        return np.maximum(most_rows / interval_s, rate_per_s), slower
+        most_rows, _, slowed = self._passage(burst, pace)
+        rate_per_s = np.maximum(most_rows / slowed.interval_s(most_rows), pace.rate_per_s)
+        return replace(slowed, rate_per_s=rate_per_s)
 
     def _asked_only(self, target: Target) -> Candidates:
         return replace(self, question=replace(self.question, target=target, also=()))
 
-    def _passage(self, burst: Burst, rate_per_s: Array, factor: Array) -> tuple[Array, ...]:
+    def _passage(self, burst: Burst, pace: Pace) -> tuple[Array, Array, Pace]:
         """Largest batch and recovery time of settings in a burst, and the upper end for both."""
-        usual_model, model = self.durations, self.durations.over_axes(2)
-
-        def passed(slower: Array) -> tuple[Array, Array]:
-            usual = settled_batch_rows(usual_model, rate_per_s, self.trigger_s, slower)
-            return passage(model, rate_per_s, self.trigger_s, slower, burst, usual)
-
         # Larger batches may be less certain by the profile; which ones occur is decided as in (P4).
-        expected, _ = passed(np.ones_like(factor))
-        slower = np.maximum(factor, self.upper_end().factor(expected))
-        return *passed(slower), slower
+        expected, _ = passage(replace(pace, factor=np.ones(len(self))).with_axis(), burst)
+        factor = np.maximum(pace.factor, self.upper_end().factor(expected))
+        slowed = replace(pace, factor=factor)
+        return *passage(slowed.with_axis(), burst), slowed
 
     def planned_law(self, rate_per_s: Numeric) -> SettingLaw:
         """The law with all durations at the upper end for the confidence."""
-        return self._law(*self.planned_rate_and_factor(rate_per_s))
+        return self._law(self.planned_pace(rate_per_s))
 
     def expected_law(self, rate_per_s: Numeric) -> SettingLaw:
         """The law with expected durations; declared figures are in the middle of their ranges."""
         if self.question.profile.declared is not None:
             middle = self.question.at_confidence(0.5)
             return candidates_at(middle, self.settings()).planned_law(rate_per_s)
-        return self._law(rate_per_s, np.ones_like(self.trigger_s))
+        return self._law(self._pace(rate_per_s, np.ones(len(self))))
 
     def settings(self) -> list[tuple[int, int, float]]:
         columns = (self.nodes.tolist(), self.partitions.tolist(), self.trigger_s.tolist())
         return list(zip(*columns, strict=True))
 
-    def _law(self, rate_per_s: Numeric, factor: Array, rows: Array | None = None) -> SettingLaw:
+    def _law(self, pace: Pace) -> SettingLaw:
         return setting_law(
             self.question.profile,
             self.durations,
-            rate_per_s=rate_per_s,
+            rate_per_s=pace.rate_per_s,
             trigger_s=self.trigger_s,
-            factor=factor,
-            rows=rows,
+            factor=pace.factor,
+            rows=pace.usual_rows,
         )
 
-    def planned_rate_and_factor(self, rate_per_s: Numeric) -> tuple[Array, Array]:
-        """The rate, or a higher one with less uncertainty, and the upper end there: (P4)."""
-        return self.upper_end().rate_and_factor(rate_per_s)
+    def planned_pace(self, rate_per_s: Numeric) -> Pace:
+        """At the rate, or a higher one with less uncertainty, and the upper end there: (P4)."""
+        return self._pace(*self.upper_end().rate_and_factor(rate_per_s))
+
+    def _pace(self, rate_per_s: Numeric, factor: Array) -> Pace:
+        return Pace(
+            model=self.durations, rate_per_s=rate_per_s, trigger_s=self.trigger_s, factor=factor
+        )
 
     def upper_end(self) -> UpperEnd:
         return UpperEnd(

@@ -99,30 +99,29 @@ def new_checkpoint_advice(planned: ExplainedSetting, nodes: int) -> Iterator[Adv
 
 def changes_from_today(
     profile: JobProfile, planned: Configuration, spark_conf: Mapping[str, str]
-) -> tuple[Change, ...]:
+) -> Iterator[Change]:
     """The settings that differ from the profiled ones, and what it takes to apply each change.
 
     Every key of the plan is compared with its value in the profiled run; if that was not recorded,
     the change says so. A declared job has no run to compare with.
     """
     if profile.provenance == "declared":
-        return ()
-    today = profile.baseline
-    texts: list[tuple[Knob, str, str]] = []
+        return
+    today, profiled = profile.baseline, profiled_values_of_query(profile)
+
+    def change(knob: Knob, before: str, after: str) -> Change:
+        applies = when_applied(knob, profile)
+        return Change(setting=knob.label, before=before, after=after, applies=applies)
+
     for name, knob in KNOBS.items():
         before, after = getattr(today, name, None), getattr(planned, name, None)
         if before != after:
             before_text = _in_words(name, before, "not recorded")
-            texts.append((knob, before_text, _in_words(name, after, "none")))
-    profiled = profiled_values_of_query(profile)
+            yield change(knob, before_text, _in_words(name, after, "none"))
     for key, value in spark_conf.items():
         knob = knob_of(key)
         if not (hasattr(today, knob.setting) or same_value(key, profiled.get(key), value)):
-            texts.append((knob, before_words(key, profiled), value))
-    return tuple(
-        Change(setting=knob.label, before=before, after=after, applies=when_applied(knob, profile))
-        for knob, before, after in texts
-    )
+            yield change(knob, before_words(key, profiled), value)
 
 
 def profiled_values_of_query(profile: JobProfile) -> dict[str, str]:

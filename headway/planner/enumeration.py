@@ -96,10 +96,7 @@ def _best_feasible(
         for index, (offer, fewest) in enumerate(zip(offers, all_fewest, strict=True))
         if fewest.nodes is not None
     ]
-    if not feasible:
-        return None
-    best = best_of([size for _, size, _ in feasible], objective)
-    return next(choice for choice in feasible if choice[1] is best)
+    return min(feasible, key=lambda choice: _rank(choice[1], objective), default=None)
 
 
 def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
@@ -107,37 +104,29 @@ def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
 
     Ties go to the lower cost, then to fewer nodes, then to the one named first.
     """
+    return min(sizes, key=lambda size: _rank(size, objective))
 
-    def order(size: Size) -> tuple[float, ...]:
-        cost = math.inf if size.cost is None else size.cost
-        if objective == "cost":
-            return cost, size.nodes
-        if objective == "latency":
-            return size.planned_s, cost, size.nodes
-        return size.nodes, cost
 
-    return min(sizes, key=order)
+def _rank(size: Size, objective: Objective) -> tuple[float, ...]:
+    cost = math.inf if size.cost is None else size.cost
+    if objective == "cost":
+        return cost, size.nodes
+    if objective == "latency":
+        return size.planned_s, cost, size.nodes
+    return size.nodes, cost
 
 
 def require_prices(
     objective: Objective, node_types: Sequence[NodeType], budget_per_hour: float | None
 ) -> None:
     """Refuse an objective or a budget for which a node type lacks its price."""
-    needs = (
-        f"{argument('objective')} cost"
-        if objective == "cost"
-        else argument("budget")
-        if budget_per_hour is not None
-        else None
-    )
+    if objective != "cost" and budget_per_hour is None:
+        return
     unpriced = [node_type.name for node_type in node_types if node_type.price_per_hour is None]
-    if needs is not None and (unpriced or not node_types):
-        without_price = (
-            f"of {', '.join(unpriced)}"
-            if unpriced
-            else f"of a node type ({argument('node_types')})"
-        )
-        raise InputError(f"{needs} needs the price {without_price}; give it, e.g. price=0.192")
+    if unpriced or not node_types:
+        needs = f"{argument('objective')} cost" if objective == "cost" else argument("budget")
+        without_price = ", ".join(unpriced) or f"a node type ({argument('node_types')})"
+        raise InputError(f"{needs} needs the price of {without_price}; give it, e.g. price=0.192")
 
 
 def affordable_nodes(

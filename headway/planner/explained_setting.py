@@ -76,7 +76,6 @@ class ExplainedSetting:
         return is_worthwhile(self.duration_s - saved_s, self.duration_s)
 
     def num_tasks(self, stage: StageProfile) -> int:
-        """Tasks of a stage."""
         return num_tasks_at(stage, self.rows, *self.configuration.size)
 
     def rows_s(self, stage: StageProfile, share: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -64,8 +65,7 @@ def frontier_of(
     by_moments = best_of_each_node_count(candidates) if len(candidates) else {}
     requested_per_s = candidates.question.rate_per_s
     best: tuple[int, float] | None = None
-    shown_before = 0
-    for shown in node_counts:
+    for shown_before, shown in pairwise((0, *node_counts)):
         setting_indices = np.flatnonzero(
             (candidates.nodes > shown_before) & (candidates.nodes <= shown)
         )
@@ -80,7 +80,6 @@ def frontier_of(
         configuration = None if best is None else candidates.configuration(best[0])
         rate_per_s = 0.0 if best is None else best[1]
         yield _point(candidates.question, shown, configuration, rate_per_s)
-        shown_before = shown
 
 
 def _best_borne_out(

@@ -55,8 +55,8 @@ def with_growth_ahead(profile: JobProfile) -> JobProfile:
         slow_batch_ratio=1.0,
     )
     usual_s = 0.5 * (growth.part_first_s + growth.part_last_s)
-    ratio = growth.part_after_s(_planned_ahead_s(profile)) / usual_s
-    return _with_longer_part(replace(profile, noise=noise), ratio)
+    ratio = growth.part_after_s(_planned_ahead_s(profile, growth)) / usual_s
+    return _with_longer_part(replace(profile, noise=noise), growth.part, ratio)
 
 
 def until_a_date(plan: Plan, question: Question) -> Plan | None:
@@ -70,15 +70,20 @@ def until_a_date(plan: Plan, question: Question) -> Plan | None:
         nodes=plan.nodes,
         latency_s=plan.planned_latency_s,
     )
-    growth = question.profile.growth
+    profile, growth = question.profile, question.profile.growth
     assert growth is not None
     assert growth.ended is not None
-    faster = _faster_ratio(explained)
-    planned_s = growth.part_after_s(_planned_ahead_s(question.profile))
+    # Growth at the setting over the profiled one, at least 1.
+    if set(growth.causes) & _BY_BATCH:
+        interval_s = max(plan.configuration.trigger_s, explained.duration_s)
+        faster = more_batches_ratio(profile, interval_s)
+    else:
+        faster = higher_rate_ratio(profile)
+    planned_s = growth.part_after_s(_planned_ahead_s(profile, growth))
 
     def keeps_after(elapsed_s: float) -> bool:
         ratio = growth.part_after_s(faster * elapsed_s) / planned_s
-        then = replace(question, profile=_with_longer_part(question.profile, ratio))
+        then = replace(question, profile=_with_longer_part(profile, growth.part, ratio))
         return bool(explained.under(then).meets(question.rate_per_s)[0])
 
     if not keeps_after(0.0):
@@ -101,33 +106,21 @@ def until_a_date(plan: Plan, question: Question) -> Plan | None:
     return with_changes(plan, findings=(promise, cause, *plan.findings))
 
 
-def _planned_ahead_s(profile: JobProfile) -> float:
+def _planned_ahead_s(profile: JobProfile, growth: DurationGrowth) -> float:
     """How far ahead a plan is made, in time of growth at the profiled rate."""
-    assert profile.growth is not None
-    return profile.growth.span_s * higher_rate_ratio(profile)
+    return growth.span_s * higher_rate_ratio(profile)
 
 
-def _faster_ratio(explained: ExplainedSetting) -> float:
-    """Growth at a setting over the profiled one, at least 1."""
-    profile, trigger_s = explained.question.profile, explained.configuration.trigger_s
-    assert profile.growth is not None
-    if not set(profile.growth.causes) & _BY_BATCH:
-        return higher_rate_ratio(profile)
-    return more_batches_ratio(profile, max(trigger_s, explained.duration_s))
-
-
-def _with_longer_part(profile: JobProfile, ratio: float) -> JobProfile:
-    """The job whose growing part takes ``ratio`` times as long."""
-    growth = profile.growth
-    assert growth is not None
+def _with_longer_part(profile: JobProfile, part: str, ratio: float) -> JobProfile:
+    """The job whose growing part, a phase or a stage, takes ``ratio`` times as long."""
     return replace(
         profile,
         driver_phases=tuple(
-            replace(phase, mean_s=ratio * phase.mean_s) if phase.name == growth.part else phase
+            replace(phase, mean_s=ratio * phase.mean_s) if phase.name == part else phase
             for phase in profile.driver_phases
         ),
         stages=tuple(
-            stage.with_task_times(ratio) if stage.called == growth.part else stage
+            stage.with_task_times(ratio) if stage.called == part else stage
             for stage in profile.stages
         ),
     )

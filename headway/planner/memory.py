@@ -31,7 +31,7 @@ class MemoryNeed:
     """Memory need of an executor of a plan [bytes].
 
     ``parts`` add up to ``heap_bytes``. Besides the heap, a container has a fixed number of bytes,
-    and a share of the heap.
+    and a share of the heap; overhead and off-heap memory that were set are those of ``profiled``.
     """
 
     heap_bytes: int
@@ -39,28 +39,25 @@ class MemoryNeed:
     native_bytes: int
     python_bytes: int
     overhead_ratio: float
-    off_heap_bytes: int
-    least_overhead_bytes: int
+    profiled: ProfiledMemory
     rocksdb: RocksDbMemory | None = None
 
     def overhead_bytes(self, heap_bytes: int) -> int:
         """Overhead of a container, including native state; at least what was set [bytes]."""
-        return max(
-            overhead_bytes(heap_bytes, self.native_bytes, self.overhead_ratio),
-            self.least_overhead_bytes,
-        )
+        computed_bytes = overhead_bytes(heap_bytes, self.native_bytes, self.overhead_ratio)
+        return max(computed_bytes, self.profiled.overhead_bytes or 0)
 
     def container_bytes(self, heap_bytes: int) -> int:
         """Container size of an executor with a given heap [bytes]."""
-        non_heap_bytes = self.overhead_bytes(heap_bytes) + self.python_bytes + self.off_heap_bytes
-        return heap_bytes + non_heap_bytes
+        beside_bytes = self.python_bytes + self.profiled.off_heap_bytes
+        return heap_bytes + self.overhead_bytes(heap_bytes) + beside_bytes
 
     def largest_heap_bytes(self, room_bytes: int) -> int:
         """The largest heap, in whole MiB, whose container fits [bytes]."""
-        remaining_bytes = room_bytes - self.python_bytes - self.off_heap_bytes
+        remaining_bytes = room_bytes - self.python_bytes - self.profiled.off_heap_bytes
         by_ratio = (remaining_bytes - self.native_bytes) / (1.0 + self.overhead_ratio)
         least_overhead_bytes = max(
-            LEAST_OVERHEAD_BYTES.value + self.native_bytes, self.least_overhead_bytes
+            LEAST_OVERHEAD_BYTES.value + self.native_bytes, self.profiled.overhead_bytes or 0
         )
         return int(min(by_ratio, remaining_bytes - least_overhead_bytes)) // _MIB * _MIB
 
@@ -115,8 +112,7 @@ def memory_need(profile: JobProfile, space: SearchSpace, executors: int) -> Memo
         rocksdb=rocksdb,
         python_bytes=_whole_mib(-(-(allowed or 0) * space.cores_per_executor // profiled_cores)),
         overhead_ratio=usual_ratio if profiled.overhead_ratio is None else profiled.overhead_ratio,
-        off_heap_bytes=profiled.off_heap_bytes,
-        least_overhead_bytes=profiled.overhead_bytes or 0,
+        profiled=profiled,
     )
 
 
@@ -176,11 +172,10 @@ def least_heap_bytes(profile: JobProfile, need: MemoryNeed, space: SearchSpace) 
     """
     if space.executor_memory_bytes is not None:
         return space.executor_memory_bytes
-    profiled = profiled_memory(profile.applications[-1])
     measured_bytes = max(need.heap_bytes, LEAST_HEAP_BYTES.value)
-    if space.lower_memory and profile.memory is not None and not profiled.is_local:
+    if space.lower_memory and profile.memory is not None and not need.profiled.is_local:
         return _whole_mib(measured_bytes)
-    return _whole_mib(max(measured_bytes, profiled.heap_bytes))
+    return _whole_mib(max(measured_bytes, need.profiled.heap_bytes))
 
 
 def memory_plan(profile: JobProfile, space: SearchSpace, executors: int) -> MemoryPlan | None:
@@ -190,8 +185,7 @@ def memory_plan(profile: JobProfile, space: SearchSpace, executors: int) -> Memo
     Without a node type, an executor gets what it had, or what it needs if that is more.
     """
     need = memory_need(profile, space, executors)
-    least_bytes = least_heap_bytes(profile, need, space)
-    profiled = profiled_memory(profile.applications[-1])
+    least_bytes, profiled = least_heap_bytes(profile, need, space), need.profiled
     if space.executor_memory_bytes is not None:
         heap, reason = space.executor_memory_bytes, "as requested"
     elif (room := _room_bytes(space)) is not None:
@@ -203,7 +197,7 @@ def memory_plan(profile: JobProfile, space: SearchSpace, executors: int) -> Memo
         # Its heap, and the overhead that Spark itself adds to it, hold what is known.
         return None
     else:
-        heap, reason = least_bytes, _reason(profile, need, profiled, least_bytes)
+        heap, reason = least_bytes, _reason(profile, need, least_bytes)
     return MemoryPlan(
         heap_bytes=heap,
         overhead_bytes=need.overhead_bytes(heap),
@@ -211,7 +205,7 @@ def memory_plan(profile: JobProfile, space: SearchSpace, executors: int) -> Memo
         native_bytes=need.native_bytes,
         parts=need.parts,
         python_bytes=need.python_bytes,
-        off_heap_bytes=need.off_heap_bytes,
+        off_heap_bytes=profiled.off_heap_bytes,
         profiled_heap_bytes=profiled.heap_bytes if profile.declared is None else None,
         profiled_heap=profiled.heap_words if profile.declared is None else "",
         reason=reason,
@@ -220,16 +214,12 @@ def memory_plan(profile: JobProfile, space: SearchSpace, executors: int) -> Memo
     )
 
 
-def _reason(
-    profile: JobProfile, need: MemoryNeed, profiled: ProfiledMemory, least_bytes: int
-) -> str:
+def _reason(profile: JobProfile, need: MemoryNeed, least_bytes: int) -> str:
     """Reason for the heap of an executor."""
+    profiled = need.profiled
     if profile.memory is None:
-        return (
-            profiled.heap_words
-            if least_bytes <= profiled.heap_bytes
-            else "recorded state plus headroom"
-        )
+        is_more = least_bytes > profiled.heap_bytes
+        return "recorded state plus headroom" if is_more else profiled.heap_words
     if least_bytes < profiled.heap_bytes:
         return "measured peak plus headroom, lowered as allowed"
     if least_bytes > profiled.heap_bytes or need.heap_bytes >= profiled.heap_bytes:

@@ -99,20 +99,19 @@ def lowest_latency(candidates: Candidates) -> tuple[int, float]:
     best = int(first[np.argmin(candidates.take(first).latency_s(rate_per_s))])
     best_s = latency_s(best)
     setting_indices = np.delete(np.arange(len(candidates)), best)
-    is_lower = True
-    while is_lower:
+    while True:
         limit_s = float(np.clip(best_s, _LEAST_LIMIT_S, NO_LIMIT_S))
         limited = replace(candidates, question=question.with_limit(0, limit_s))
         setting_indices = setting_indices[bound_s[setting_indices] < best_s]
         setting_indices = likeliest(limited, setting_indices, rate_per_s)
-        is_lower = False
         for index, setting_index in enumerate(setting_indices.tolist()):
             value_s = latency_s(setting_index)
             if value_s < best_s:
-                best, best_s, is_lower = setting_index, value_s, True
+                best, best_s = setting_index, value_s
                 setting_indices = setting_indices[index + 1 :]
                 break
-    return best, best_s
+        else:
+            return best, best_s
 
 
 def likeliest(candidates: Candidates, setting_indices: Indices, rate_per_s: float) -> Indices:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +82,7 @@ def simulate_plan(
         model.mean_s,
         np.array([*trace.times_s, trace.end_s]),
         np.array(trace.rates_per_s),
-        plan.configuration.trigger_s,
+        trigger_s,
         noise=BatchNoise(
             batch_ratio=plan.durations.batch_noise_ratio,
             autocorrelation=plan.durations.autocorrelation,
@@ -97,7 +98,7 @@ def simulate_plan(
             for outage in outages
         ],
     )
-    return _playback(plan, trace, tuple(outages), num_runs, simulated)
+    return _playback(plan, trace, tuple(outages), simulated)
 
 
 def _model(durations: PlannedDurations) -> DurationModel:
@@ -127,62 +128,93 @@ def _require_short_enough(
         )
 
 
+class _Waits(NamedTuple):
+    """Rows of batches, or of parts of them, whose latencies are even between two times [s].
+
+    ``batch_s`` are the durations of their batches.
+    """
+
+    num_rows: Array
+    low_s: Array
+    high_s: Array
+    batch_s: Array
+
+    def quantiles_s(self, *probabilities: float) -> list[float]:
+        """Quantiles of the latency of all rows."""
+        levels = np.array(probabilities)
+        of_rows = uniform_mixture_quantile(levels, self.low_s, self.high_s, self.num_rows)
+        return [float(quantile_s) for quantile_s in of_rows]
+
+    def mean_s(self) -> float:
+        """Mean latency of all rows."""
+        return float(np.average(0.5 * (self.low_s + self.high_s), weights=self.num_rows))
+
+    def statistic_s(self, target: Target) -> float:
+        """The statistic of a target over all rows of all runs, or over all batches."""
+        of_batches = target.metric is Metric.BATCH
+        if target.quantile is None:
+            return float(self.batch_s.mean()) if of_batches else self.mean_s()
+        if of_batches:
+            return float(np.quantile(self.batch_s, target.quantile))
+        return self.quantiles_s(target.quantile)[0]
+
+    def late_rows(self, target: Target) -> Array:
+        """Rows that miss the target; for one on batches, all rows of a batch beyond the limit."""
+        if target.metric is Metric.WINDOW:
+            return np.zeros_like(self.low_s)
+        if target.metric is Metric.BATCH:
+            return np.where(self.batch_s > target.limit_s, self.num_rows, 0.0)
+        width_s = np.maximum(self.high_s - self.low_s, _LEAST_WIDTH_S)
+        beyond_s = self.high_s - target.limit_s
+        return np.asarray(self.num_rows * np.clip(beyond_s / width_s, 0.0, 1.0))
+
+
 def _playback(
-    plan: StreamAnswer,
-    trace: RateTrace,
-    outages: tuple[Outage, ...],
-    num_runs: int,
-    simulated: RateTraceRuns,
+    plan: StreamAnswer, trace: RateTrace, outages: tuple[Outage, ...], simulated: RateTraceRuns
 ) -> Playback:
     if not len(simulated.run):
         raise InputError("no row of the trace is processed before it ends; give a longer trace")
-    low_s = simulated.commit_s - simulated.last_arrival_s
-    high_s = simulated.commit_s - simulated.first_arrival_s
-    limit_s = None if plan.target.metric is Metric.WINDOW else plan.target.limit_s
-    durations_s, num_rows = simulated.duration_s, simulated.num_rows
-    late_rows = _late_rows(plan.target, durations_s, num_rows, low_s, high_s)
+    num_runs, num_rows = simulated.arrivals.num_runs, simulated.num_rows
+    waits = _Waits(
+        num_rows=num_rows,
+        low_s=simulated.commit_s - simulated.last_arrival_s,
+        high_s=simulated.commit_s - simulated.first_arrival_s,
+        batch_s=simulated.duration_s,
+    )
+    late_rows = waits.late_rows(plan.target)
     edges = np.linspace(trace.times_s[0], trace.end_s, _MOST_STRETCHES + 1)
     by_run = [simulated.run == number for number in range(num_runs)]
-    late_by_run = [
-        float(late_rows[run].sum() / max(simulated.num_rows[run].sum(), 1.0)) for run in by_run
-    ]
-    p50_s, p95_s, p99_s = uniform_mixture_quantile(
-        np.array([0.5, 0.95, 0.99]), low_s, high_s, simulated.num_rows
-    )
-    recoveries = tuple(_recovery(simulated, late_rows, by_run, trace, outage) for outage in outages)
+    p50_s, p95_s, p99_s = waits.quantiles_s(0.5, 0.95, 0.99)
+    of_runs = [(simulated.start_s[run], late_rows[run] > 0.0) for run in by_run]
+    recoveries = tuple(_recovery(outage, trace, of_runs) for outage in outages)
     return Playback(
         trace=trace,
         outages=outages,
         num_runs=num_runs,
         num_batches=len(simulated.run),
-        limit_s=limit_s,
-        mean_s=float(np.average(0.5 * (low_s + high_s), weights=simulated.num_rows)),
-        p50_s=float(p50_s),
-        p95_s=float(p95_s),
-        p99_s=float(p99_s),
-        max_s=float(high_s.max()),
-        late_ratio=float(late_rows.sum() / simulated.num_rows.sum()),
-        late_ratio_worst_run=max(late_by_run),
+        limit_s=None if plan.target.metric is Metric.WINDOW else plan.target.limit_s,
+        mean_s=waits.mean_s(),
+        p50_s=p50_s,
+        p95_s=p95_s,
+        p99_s=p99_s,
+        max_s=float(waits.high_s.max()),
+        late_ratio=float(late_rows.sum() / num_rows.sum()),
+        late_ratio_worst_run=max(
+            float(late_rows[run].sum() / max(num_rows[run].sum(), 1.0)) for run in by_run
+        ),
         longest_late_s=float(
             np.median([_longest_late_s(simulated, late_rows, run) for run in by_run])
         ),
         peak_backlog_rows=float(np.median(simulated.peak_backlog_rows(edges).max(axis=0))),
         ends_behind=_ends_behind(simulated, by_run, trace),
         recoveries=recoveries,
-        targets=tuple(
-            _simulated_target(promise, simulated, low_s, high_s, recoveries)
-            for promise in plan.promises
-        ),
-        stretches=_stretches(trace, edges, simulated, plan.target),
+        targets=tuple(_simulated_target(promise, waits, recoveries) for promise in plan.promises),
+        stretches=tuple(_stretches(trace, edges, simulated, plan.target)),
     )
 
 
 def _simulated_target(
-    promise: Promise,
-    simulated: RateTraceRuns,
-    low_s: Array,
-    high_s: Array,
-    recoveries: Sequence[Recovery],
+    promise: Promise, waits: _Waits, recoveries: Sequence[Recovery]
 ) -> SimulatedTarget:
     """The value of a target under the trace, or why there is none."""
     value_s, reason = None, ""
@@ -200,38 +232,10 @@ def _simulated_target(
     elif promise.metric is Metric.WINDOW:
         reason = "windows are not simulated"
     else:
-        value_s = _statistic_s(promise, simulated, low_s, high_s)
+        value_s = waits.statistic_s(promise)
     return SimulatedTarget(
         target=str(promise), limit_s=promise.limit_s, value_s=value_s, reason=reason
     )
-
-
-def _statistic_s(target: Target, simulated: RateTraceRuns, low_s: Array, high_s: Array) -> float:
-    """The statistic of a target over all rows of all runs, or over all batches."""
-    if target.metric is Metric.BATCH:
-        durations_s = simulated.duration_s
-        if target.quantile is None:
-            return float(durations_s.mean())
-        return float(np.quantile(durations_s, target.quantile))
-    if target.quantile is None:
-        return float(np.average(0.5 * (low_s + high_s), weights=simulated.num_rows))
-    levels = np.array([target.quantile])
-    return float(uniform_mixture_quantile(levels, low_s, high_s, simulated.num_rows)[0])
-
-
-def _late_rows(
-    target: Target, durations_s: Array, num_rows: Array, low_s: Array, high_s: Array
-) -> Array:
-    """Rows of batches, or of parts of them, that miss the target; they wait from low to high.
-
-    For a target on batches, all rows of a batch beyond the limit.
-    """
-    if target.metric is Metric.WINDOW:
-        return np.zeros_like(low_s)
-    if target.metric is Metric.BATCH:
-        return np.where(durations_s > target.limit_s, num_rows, 0.0)
-    width_s = np.maximum(high_s - low_s, _LEAST_WIDTH_S)
-    return np.asarray(num_rows * np.clip((high_s - target.limit_s) / width_s, 0.0, 1.0))
 
 
 def _longest_late_s(simulated: RateTraceRuns, late_rows: Array, run: NDArray[np.bool_]) -> float:
@@ -246,19 +250,17 @@ def _longest_late_s(simulated: RateTraceRuns, late_rows: Array, run: NDArray[np.
 
 
 def _recovery(
-    simulated: RateTraceRuns,
-    late_rows: Array,
-    by_run: list[NDArray[np.bool_]],
-    trace: RateTrace,
-    outage: Outage,
+    outage: Outage, trace: RateTrace, of_runs: Sequence[tuple[Array, NDArray[np.bool_]]]
 ) -> Recovery:
-    """From the end of an outage until a batch whose rows are all in time."""
+    """From the end of an outage until a batch whose rows are all in time.
+
+    ``of_runs`` are the starts of the batches of each run, and which of these have late rows.
+    """
     back_s = trace.times_s[0] + outage.start_s + outage.length_s
-    recoveries_s = []
-    for run in by_run:
-        start_s = simulated.start_s[run]
-        in_time = (start_s >= back_s) & (late_rows[run] <= 0.0)
-        recoveries_s.append(float(start_s[in_time][0] - back_s) if in_time.any() else math.inf)
+    recoveries_s = [
+        float(np.min(start_s[(start_s >= back_s) & ~is_late], initial=math.inf)) - back_s
+        for start_s, is_late in of_runs
+    ]
     return Recovery(
         outage=outage, median_s=float(np.median(recoveries_s)), worst_s=max(recoveries_s)
     )
@@ -283,7 +285,7 @@ def _ends_behind(
 
 def _stretches(
     trace: RateTrace, edges: Array, simulated: RateTraceRuns, target: Target
-) -> tuple[TraceStretch, ...]:
+) -> Iterator[TraceStretch]:
     """Equal periods of the trace: latencies of the rows that arrived, and the backlog."""
     first, last = (
         np.clip(np.searchsorted(edges, moment_s, side="right") - 1, 0, _MOST_STRETCHES - 1)
@@ -295,45 +297,34 @@ def _stretches(
     stretch_index = (
         np.arange(len(batch)) - np.repeat(np.cumsum(parts) - parts, parts) + first[batch]
     )
-    begin_s = np.maximum(simulated.first_arrival_s[batch], edges[stretch_index])
-    end_s = np.maximum(
-        np.minimum(simulated.last_arrival_s[batch], edges[stretch_index + 1]), begin_s
-    )
-    width_s = np.maximum(
-        (simulated.last_arrival_s - simulated.first_arrival_s)[batch], _LEAST_WIDTH_S
-    )
+    first_s, last_s = simulated.first_arrival_s[batch], simulated.last_arrival_s[batch]
+    begin_s = np.maximum(first_s, edges[stretch_index])
+    end_s = np.maximum(np.minimum(last_s, edges[stretch_index + 1]), begin_s)
+    width_s = np.maximum(last_s - first_s, _LEAST_WIDTH_S)
     share = np.where(parts[batch] == 1, 1.0, (end_s - begin_s) / width_s)
-    rows, low_s, high_s = (
-        share * simulated.num_rows[batch],
-        simulated.commit_s[batch] - end_s,
-        simulated.commit_s[batch] - begin_s,
+    waits = _Waits(
+        num_rows=share * simulated.num_rows[batch],
+        low_s=simulated.commit_s[batch] - end_s,
+        high_s=simulated.commit_s[batch] - begin_s,
+        batch_s=simulated.duration_s[batch],
     )
-    late = _late_rows(target, simulated.duration_s[batch], rows, low_s, high_s)
     rates = _mean_rates(trace, edges)
     backlog = np.median(simulated.peak_backlog_rows(edges), axis=1)
-    stretches = []
     for stretch in range(_MOST_STRETCHES):
-        in_stretch = (stretch_index == stretch) & (rows > 0.0)
-        p50_s, p99_s = (
-            uniform_mixture_quantile(
-                np.array([0.5, 0.99]), low_s[in_stretch], high_s[in_stretch], rows[in_stretch]
-            )
-            if in_stretch.any()
-            else (None, None)
+        in_stretch = (stretch_index == stretch) & (waits.num_rows > 0.0)
+        p50_s = p99_s = late_ratio = None
+        if in_stretch.any():
+            arrived = _Waits(*(values[in_stretch] for values in waits))
+            p50_s, p99_s = arrived.quantiles_s(0.5, 0.99)
+            late_ratio = float(arrived.late_rows(target).sum() / arrived.num_rows.sum())
+        yield TraceStretch(
+            start_s=float(edges[stretch]),
+            rate_per_s=float(rates[stretch]),
+            p50_s=p50_s,
+            p99_s=p99_s,
+            late_ratio=late_ratio,
+            backlog_rows=float(backlog[stretch]),
         )
-        stretches.append(
-            TraceStretch(
-                start_s=float(edges[stretch]),
-                rate_per_s=float(rates[stretch]),
-                p50_s=None if p50_s is None else float(p50_s),
-                p99_s=None if p99_s is None else float(p99_s),
-                late_ratio=float(late[in_stretch].sum() / rows[in_stretch].sum())
-                if in_stretch.any()
-                else None,
-                backlog_rows=float(backlog[stretch]),
-            )
-        )
-    return tuple(stretches)
 
 
 def _mean_rates(trace: RateTrace, edges: Array) -> Array:

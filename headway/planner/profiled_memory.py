@@ -133,11 +133,10 @@ def state_in_rocksdb(profile: JobProfile, executors: int) -> StateInRocksDb | No
     state = profile.state
     if state is None or not profile.is_rocksdb or not profile.num_state_rows:
         return None
-    totals = {
-        name: sum(operator.store_metrics.get(name, 0.0) for operator in state.operators)
+    num_writes, written_bytes = (
+        sum(operator.store_metrics.get(name, 0.0) for operator in state.operators)
         for name in ("rocksdbPutCount", "rocksdbTotalBytesWritten")
-    }
-    num_writes, written_bytes = totals.values()
+    )
     if not (num_writes > 0 and written_bytes > 0 and state.updated_rows):
         return None
     files = commit_files(profile)

@@ -199,17 +199,16 @@ def at_core_speed(profile: JobProfile, core_speed_ratio: float) -> JobProfile:
     )
     spread = float(widened(profile.noise.run_to_run_ratio, math.log2(core_speed_ratio)))
     declared = profile.declared
+    if declared is not None:
+        ratio = 1.0 / core_speed_ratio
+        declared = replace(
+            declared,
+            task_fixed=declared.task_fixed.scaled(ratio),
+            task_per_row=tuple(cost.scaled(ratio) for cost in declared.task_per_row),
+        )
     return replace(
         profile,
         stages=stages,
         noise=replace(profile.noise, run_to_run_ratio=spread),
-        declared=None
-        if declared is None
-        else replace(
-            declared,
-            task_fixed=declared.task_fixed.scaled(1.0 / core_speed_ratio),
-            task_per_row=tuple(
-                cost.scaled(1.0 / core_speed_ratio) for cost in declared.task_per_row
-            ),
-        ),
+        declared=declared,
     )

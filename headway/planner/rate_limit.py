@@ -13,9 +13,9 @@ from headway.assumptions.planning import (
 )
 from headway.domain import Z90, CatchUp, Finding, FindingCode, JobProfile, Metric
 from headway.models.job.calibration import spread_ratio
-from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.models.job.setting import duration_model
 from headway.planner.candidates import Candidates
-from headway.planner.recovery import limited_recovery_s, start_after_outage
+from headway.planner.recovery import Pace, limited_recovery_s, start_after_outage
 from headway.sparkconf import Counts, ReaderLimit, reader_limit
 
 RateLimit: TypeAlias = tuple[int, Mapping[str, str]]
@@ -142,27 +142,18 @@ def largest_batch_in_time(setting: Candidates) -> int | None:
 def recovers_in_time(setting: Candidates, limit_rows: float) -> bool:
     """Whether the targets on outages are met if no batch takes more rows: theory.md (P8)."""
     question, configuration = setting.question, setting.configuration(0)
-    rate_per_s = question.rate_per_s
-    model = duration_model(question.profile, *configuration.size)
-    factor, trigger_s = float(setting.planned_ratio(rate_per_s)[0]), configuration.trigger_s
-    usual = float(settled_batch_rows(model, rate_per_s, trigger_s, factor))
-    start = start_after_outage(
-        question.profile, model, configuration.size, trigger_s, factor, usual
-    )
+    factor = float(setting.planned_ratio(question.rate_per_s)[0])
+    pace = Pace.of(question.profile, configuration, factor)
+    start = start_after_outage(question.profile, configuration.size, pace)
     return all(
-        limited_recovery_s(
-            model, rate_per_s, trigger_s, factor, promise.outage_s, usual, limit_rows, start
-        )
-        <= promise.limit_s
+        limited_recovery_s(pace, promise.outage_s, limit_rows, start) <= promise.limit_s
         for promise in question.also
         if isinstance(promise, CatchUp) and promise.outage_s is not None
     )
 
 
 def _settled_rows(setting: Candidates) -> float:
-    question, configuration = setting.question, setting.configuration(0)
-    model = duration_model(question.profile, *configuration.size)
-    return float(settled_batch_rows(model, question.rate_per_s, configuration.trigger_s))
+    return float(Pace.of(setting.question.profile, setting.configuration(0)).usual_rows)
 
 
 def _longest_batch_s(setting: Candidates) -> float:

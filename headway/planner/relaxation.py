@@ -102,16 +102,13 @@ def _level_bounds(
         # Those whose tasks follow rows or cores have at least one.
         fixed_tasks = 1 if stage.tasks_vary else stage.num_source_tasks
         num_tasks = partitions if fixed_tasks is None else fixed_tasks
-        of_stage = _task_parts(stage, rows, partitions, num_tasks)
-        work += [num_tasks * cost_s / slots for cost_s in of_stage]
+        parts = list(_task_parts(stage, rows, partitions, num_tasks))
+        work += [num_tasks * cost_s / slots for cost_s in parts]
     if work:
         yield sum(work)
-    if len(pool) == 1 and not pool[0].tasks_vary:
-        (stage,) = pool
-        num_tasks = partitions if stage.num_source_tasks is None else stage.num_source_tasks
-        parts = list(_task_parts(stage, rows, partitions, num_tasks))
-        if parts:
-            yield sum(parts)
+    # Of a lone stage, the parts are those of its tasks.
+    if len(pool) == 1 and parts and not pool[0].tasks_vary:
+        yield sum(parts)
 
 
 def _task_parts(

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from headway.domain import CatchUp, Configuration, Finding, FindingCode, Promise
 from headway.errors import InputError, argument
-from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
-from headway.planner.recovery import NO_START, start_after_outage
+from headway.planner.recovery import NO_START, Pace, start_after_outage
 from headway.units import format_duration
 
 _STEPS = 60
@@ -43,17 +42,15 @@ def retention_findings(setting: Candidates, configuration: Configuration) -> Ite
     retention_s, profile = question.retention_s, question.profile
     if retention_s is None:
         return
-    model, trigger_s = duration_model(profile, *configuration.size), configuration.trigger_s
-    factor = float(setting.planned_ratio(question.rate_per_s)[0])
-    usual_rows = settled_batch_rows(model, question.rate_per_s, trigger_s, factor)
-    start = start_after_outage(profile, model, configuration.size, trigger_s, factor, usual_rows)
+    pace = Pace.of(profile, configuration, float(setting.planned_ratio(question.rate_per_s)[0]))
+    start = start_after_outage(profile, configuration.size, pace)
     restart_s = float(start.before_s) + float(start.longer_s)
 
     def first_batch_s(outage_s: float) -> float:
         rows = question.rate_per_s * (outage_s + restart_s)
         if configuration.max_offsets_per_trigger is not None:
             rows = min(rows, float(configuration.max_offsets_per_trigger))
-        return factor * float(model.mean_s(rows))
+        return float(pace.duration_s(rows))
 
     low_s, high_s = 0.0, retention_s
     for _ in range(_STEPS):

@@ -54,12 +54,8 @@ _NumMet: TypeAlias = Generator[_Request, Any, int]
 class Rungs:
     """The settings of several node counts, their bounds (P5), and their excess by moments.
 
-    Parameters
-    ----------
-    question : Question
-        The promises and the space; its own rate does not matter.
-    sizes : sequence of pairs of int
-        Nodes, increasing, with shuffle partitions of settings that may meet the targets.
+    The rate of the question does not matter; ``sizes`` are nodes, increasing, with shuffle
+    partitions of settings that may meet the targets.
     """
 
     def __init__(self, question: Question, sizes: Sequence[tuple[int, int]]) -> None:
@@ -257,8 +253,7 @@ def _certified(settings: Candidates, rates_per_s: Array) -> list[_Excess]:
 def _is_launched(settings: Candidates, index: int, rate_per_s: float) -> bool:
     """Whether the tasks of a setting can be launched: what it misses otherwise is no latency."""
     setting = settings.alone(index)
-    planned = setting.planned_rate_and_factor(rate_per_s)
-    return bool(setting.launch_ratio(*planned)[0] <= 1.0)
+    return bool(setting.launch_ratio(setting.planned_pace(rate_per_s))[0] <= 1.0)
 
 
 def _num_met_by(setting: int, rates_per_s: Array, low: int, guess_per_s: float) -> _NumMet:

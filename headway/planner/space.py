@@ -83,11 +83,7 @@ class SearchSpace:
             return (profile.baseline.shuffle_partitions,)
         slots = self.num_slots(nodes)
         max_partitions = min(4 * slots, MOST_PARTITIONS_OF_PLAN.value)
-        powers = {
-            2**exponent
-            for exponent in range(max_partitions.bit_length())
-            if 2**exponent <= max_partitions
-        }
+        powers = {2**exponent for exponent in range(max_partitions.bit_length())}
         multiples = {
             slots * per_slot
             for per_slot in PARTITIONS_PER_SLOT.value

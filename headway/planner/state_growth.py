@@ -199,8 +199,6 @@ def first_missed_s(keeps_after: Callable[[float], bool]) -> float:
         kept_s, missed_s = missed_s, 2.0 * missed_s
     while missed_s - kept_s > max(_TOLERANCE_RATIO * missed_s, _SHORTEST_S / 2):
         middle_s = 0.5 * (kept_s + missed_s)
-        if keeps_after(middle_s):
-            kept_s = middle_s
-        else:
-            missed_s = middle_s
+        is_kept = keeps_after(middle_s)
+        kept_s, missed_s = (middle_s, missed_s) if is_kept else (kept_s, middle_s)
     return missed_s

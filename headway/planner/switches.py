@@ -12,18 +12,15 @@ from headway.domain import Change, Finding, FindingCode, JobProfile, Metric
 from headway.domain.question import Checkpoint
 from headway.domain.switches import Switch, SwitchSetting
 from headway.errors import InputError
-from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.job.switches import turned
 from headway.models.job.turned import TurnedJob
 from headway.planner.checkpoint import when_applied
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.purchase import Offer, at_core_speed
 from headway.planner.question import Question
+from headway.planner.recovery import Pace
 from headway.sparkconf.knobs import (
-    ASYNC_PROGRESS_KEY,
-    CHANGELOG_KEY,
     CHECKSUMS_KEY,
-    EMPTY_BATCHES_KEY,
     FILE_MANAGER_KEY,
     PROVIDER_KEY,
     STATELESS_ADAPTIVE_KEY,
@@ -119,13 +116,9 @@ def _reasons(profile: JobProfile, switch: Switch) -> Iterator[str]:
                 yield f"the sink {profile.shape.sink} cannot have it"
             if (0, 0) < release < _ASYNC_SINCE:
                 yield "it needs Spark 3.4"
-            if properties.get(ASYNC_PROGRESS_KEY) == "true":
-                yield "it is on already"
         case Switch.CHANGELOG:
             if not profile.is_rocksdb:
                 yield "the log does not show state in RocksDB"
-            if properties.get(CHANGELOG_KEY) == "true":
-                yield "it is on already"
         case Switch.ROCKSDB:
             if not is_stateful:
                 yield "the query has no state"
@@ -145,15 +138,12 @@ def _reasons(profile: JobProfile, switch: Switch) -> Iterator[str]:
         case Switch.KEEP_LOADED:
             if properties.get(UNLOAD_KEY) != "true":
                 yield "the log does not show that state is unloaded"
-        case Switch.NO_EMPTY_BATCHES:
-            if properties.get(EMPTY_BATCHES_KEY) == "false":
-                yield "it is on already"
         case Switch.ADAPTIVE:
             if (0, 0) < release < _STATELESS_ADAPTIVE_SINCE:
                 yield f"streams have it since Spark 4.1 ({STATELESS_ADAPTIVE_KEY})"
             if any(stage.tasks_rule == "coalesced" for stage in profile.stages):
                 yield "it is on already"
-        case Switch.NO_COALESCING:
+        case Switch.NO_EMPTY_BATCHES | Switch.NO_COALESCING:
             pass
 
 
@@ -197,11 +187,8 @@ def turned_ends(profile: JobProfile, switch: Switch) -> TurnedJob | str:
 
 def _expected_gain_s(profile: JobProfile, job: TurnedJob) -> float:
     """By how much the batch of the profiled setting becomes shorter [s]."""
-    configuration = profile.baseline
-    size = configuration.size
-    before = duration_model(profile, *size)
-    rows = settled_batch_rows(before, profile.arrivals.rate_per_s, configuration.trigger_s)
-    return float(before.mean_s(rows) - duration_model(job.expected, *size).mean_s(rows))
+    before, after = (Pace.of(of_job, profile.baseline) for of_job in (profile, job.expected))
+    return float(before.duration_s(before.usual_rows) - after.duration_s(before.usual_rows))
 
 
 def findings_of_switches(offer: Offer, explained: ExplainedSetting) -> Iterator[Finding]:

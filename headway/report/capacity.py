@@ -53,7 +53,7 @@ def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
                 head=(
                     *("job", "pool", "node type", "needs", "cost/month"),
                     *(("requests/month",) if plan.fees_by_job.any() else ()),
-                    *(("probability",) if answer.kept else ()),
+                    *(("probability",) if answer.target_probabilities else ()),
                 ),
                 rows=tuple(_job_rows(answer, plan)),
                 right=(4, 5, 6),
@@ -136,7 +136,8 @@ def _job_json(answer: Capacity, plan: FleetPlan, job_index: int) -> dict[str, ob
     name, supply_index = answer.fleet.jobs[job_index], int(plan.supply_of[job_index])
     if supply_index < 0:
         return {"job": name, "served": False, "why": _why_not_served(answer, name)}
-    supply, estimate = answer.fleet.supplies[supply_index], answer.kept.get(name)
+    supply = answer.fleet.supplies[supply_index]
+    estimate = answer.target_probabilities.get(name)
     units = answer.fleet.units[job_index, supply_index]
     certainty: dict[str, object] = {}
     if estimate is not None:
@@ -229,7 +230,8 @@ def _job_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
         name, supply_index = answer.fleet.jobs[job_index], int(plan.supply_of[job_index])
         if supply_index < 0:
             continue
-        supply, estimate = answer.fleet.supplies[supply_index], answer.kept.get(name)
+        supply = answer.fleet.supplies[supply_index]
+        estimate = answer.target_probabilities.get(name)
         counts = answer.fleet.units[job_index, supply_index]
         probability = "" if estimate is None else f"{estimate[0]:.1%}"
         yield (
@@ -239,7 +241,7 @@ def _job_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
             _span(counts, "executor" if supply.shared else "node"),
             _by_month(answer, float(costs[job_index])),
             *((_by_month(answer, float(fees[job_index])),) if fees.any() else ()),
-            *((probability,) if answer.kept else ()),
+            *((probability,) if answer.target_probabilities else ()),
         )
 
 

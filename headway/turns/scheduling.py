@@ -123,9 +123,6 @@ def verdict(
         or (best.num_met == sparks_best.num_met and gain > LEAST_GAIN_RATIO.value)
     )
     aligned = are_aligned(works)
-    spread_mean_s = None
-    if aligned:
-        spread_mean_s = _best(spread_out(works), Policy.PROMISE, cores).mean_s
     return Verdict(
         cores=cores,
         figures=(*by_itself, *gated),
@@ -133,7 +130,7 @@ def verdict(
         gain_ratio=gain if math.isfinite(gain) else 0.0,
         offsets_s=offsets_s(works, cores),
         aligned=aligned,
-        spread_mean_s=spread_mean_s,
+        spread_mean_s=_best(spread_out(works), Policy.PROMISE, cores).mean_s if aligned else None,
         nodes_without=_nodes(works, None, cores_per_node),
         nodes_with=_nodes(works, best.policy, cores_per_node) if pays else None,
     )
@@ -177,7 +174,7 @@ def offsets_s(works: Sequence[QueryWork], cores: float) -> tuple[float, ...]:
     """Offsets of each query's ticks on its trigger grid so that few batches collide [s]."""
     return stagger_offsets_s(
         [work.query.trigger_s for work in works],
-        [work.duration_s(work.rate_per_s * work.query.trigger_s, cores) for work in works],
+        [_usual_batch_s(work, cores) for work in works],
         [_best_tick_s(work) for work in works],
     )
 
@@ -210,13 +207,14 @@ def _best(works: Sequence[QueryWork], policy: Policy, cores: float) -> PolicyFig
 
 
 def _usual_at_once(works: Sequence[QueryWork], cores: float) -> int:
-    rows = [work.rate_per_s * work.query.trigger_s for work in works]
-    total = sum(
-        work.duration_s(batch_rows, cores) for work, batch_rows in zip(works, rows, strict=True)
-    )
-    driver = sum(work.before_s + work.after_s for work in works)
+    total_s = sum(_usual_batch_s(work, cores) for work in works)
+    on_cores_s = max(total_s - sum(work.before_s + work.after_s for work in works), 1e-3)
     driver_ratio = max(work.driver_cores for work in works) / cores
-    return num_at_once(total, max(total - driver, 1e-3), len(works), driver_ratio=driver_ratio)
+    return num_at_once(total_s, on_cores_s, len(works), driver_ratio=driver_ratio)
+
+
+def _usual_batch_s(work: QueryWork, cores: float) -> float:
+    return work.duration_s(work.rate_per_s * work.query.trigger_s, cores)
 
 
 def _simulated(

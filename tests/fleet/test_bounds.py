@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from headway.fleet import plan_fleet as module
+from headway.fleet import relaxation
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
 from headway.fleet.moves import with_better_moves
 from headway.fleet.nouns import Fleet, FleetPlan, Offer, Supply
@@ -146,6 +147,7 @@ def test_with_commitments_the_relaxation_takes_few_rounds(
         return solve(*args, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module, "solve", counted)
+    monkeypatch.setattr(relaxation, "solve", counted)
     fleet = a_large_fleet(seed, spot_ratio=0.3, commitments=True)
     plan = plan_fleet(fleet, gap_ratio=0.02)
     assert isinstance(plan, FleetPlan)
@@ -160,7 +162,7 @@ def test_a_relaxation_that_is_not_solved_in_time_still_bounds(
     """An end of rounds is no error: every round has a bound that holds."""
     fleet = a_large_fleet(1, spot_ratio=0.3, commitments=True)
     best = plan_fleet(fleet, gap_ratio=0.02)
-    monkeypatch.setattr(module, "_MOST_ROUNDS", 1)
+    monkeypatch.setattr(relaxation, "_MOST_ROUNDS", 1)
     first = plan_fleet(fleet, gap_ratio=0.02)
     assert isinstance(best, FleetPlan)
     assert isinstance(first, FleetPlan)

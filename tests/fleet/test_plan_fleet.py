@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from headway.errors import SolverError
-from headway.fleet import plan_fleet as module
-from headway.fleet import prices
+from headway.fleet import prices, relaxation
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
 from headway.fleet.infeasible import diagnose, reasoned
 from headway.fleet.moves import with_fewer_open
@@ -343,9 +342,9 @@ def test_of_a_large_fleet_a_job_is_moved_alone(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("ten", seeds(2, 4))
 def test_columns_are_left_out_without_loss(monkeypatch: pytest.MonkeyPatch, ten: int) -> None:
     """As a large fleet is solved: few columns at first, others as prices ask for them."""
-    monkeypatch.setattr(module, "_SMALL_FLEET", 0)
-    monkeypatch.setattr(module, "_FIRST_COLUMNS", 1)
-    monkeypatch.setattr(module, "_NEW_COLUMNS", 1)
+    monkeypatch.setattr(relaxation, "_SMALL_FLEET", 0)
+    monkeypatch.setattr(relaxation, "_FIRST_COLUMNS", 1)
+    monkeypatch.setattr(relaxation, "_NEW_COLUMNS", 1)
     for seed in range(10 * ten, 10 * ten + 10):
         fleet = a_random_fleet(seed)
         best, plan = cheapest(a_random_fleet, seed), plan_fleet(fleet, gap_ratio=0.0)
@@ -359,9 +358,9 @@ def test_columns_are_left_out_without_loss(monkeypatch: pytest.MonkeyPatch, ten:
 def test_a_bound_holds_for_plans_with_columns_that_were_left_out(
     monkeypatch: pytest.MonkeyPatch, seed: int, gap_ratio: float
 ) -> None:
-    monkeypatch.setattr(module, "_SMALL_FLEET", 0)
-    monkeypatch.setattr(module, "_FIRST_COLUMNS", 1)
-    monkeypatch.setattr(module, "_NEW_COLUMNS", 1)
+    monkeypatch.setattr(relaxation, "_SMALL_FLEET", 0)
+    monkeypatch.setattr(relaxation, "_FIRST_COLUMNS", 1)
+    monkeypatch.setattr(relaxation, "_NEW_COLUMNS", 1)
     for a_small_fleet in (a_random_fleet, a_nightly_fleet):
         best = cheapest(a_small_fleet, seed)
         plan = plan_fleet(a_small_fleet(seed), gap_ratio=gap_ratio)
@@ -375,7 +374,7 @@ def test_a_bound_holds_for_plans_with_columns_that_were_left_out(
 @pytest.mark.parametrize("ten", seeds(2, 6))
 def test_the_quick_ways_keep_their_promise(monkeypatch: pytest.MonkeyPatch, ten: int) -> None:
     """As a large fleet is solved when a gap is left: rounded, and its reserve not in the bound."""
-    monkeypatch.setattr(module, "_SMALL_FLEET", 0)
+    monkeypatch.setattr(relaxation, "_SMALL_FLEET", 0)
     for seed in range(10 * ten, 10 * ten + 10):
         fleet = a_random_fleet(seed)
         best, plan = cheapest(a_random_fleet, seed), plan_fleet(fleet, gap_ratio=0.3)

@@ -22,7 +22,7 @@ def settings_near_their_limit(seed: int) -> tuple[Candidates, float]:
     num_met = [int(settings.meets_by_moments(rate_per_s).sum()) for rate_per_s in rates_per_s]
     rate_per_s = rates_per_s[max(np.flatnonzero(num_met), default=0)]
     law = settings.planned_law(rate_per_s)
-    launches = settings.launch_ratio(*settings.planned_rate_and_factor(rate_per_s))
+    launches = settings.launch_ratio(settings.planned_pace(rate_per_s))
     is_limited_by_latency = (law.offered_load_ratio <= law.allowed_offered_load) & (launches <= 1.0)
     likely = np.flatnonzero(is_limited_by_latency & (law.overrun_probability > 0.001))
     return settings.take(random.permutation(likely)[:12]), float(rate_per_s)

@@ -85,17 +85,17 @@ def test_the_profiled_run_takes_as_long_as_it_did(more_batches: float, rest_rows
     profile = ended(more_batches, rest_rows=rest_rows)
     assert profile.drain is not None
     time = time_of(profile)
-    assert time.mean_s(time.seen_slots, 1.0) == pytest.approx(profile.drain.duration_s)
-    assert sum(time.parts_s(8, 1.0).values()) == pytest.approx(time.mean_s(8, 1.0))
+    assert time.mean_s(time.seen_slots) == pytest.approx(profile.drain.duration_s)
+    assert sum(time.parts_s(8).values()) == pytest.approx(time.mean_s(8))
 
 
 def test_more_rows_are_more_batches_and_the_first_ones_are_slow_once() -> None:
     profile = ended(more_batches=3.0)
     seen = profile.baseline.num_slots
     batch_s = usual_batch_s(profile, seen)
-    ten_times = time_of(profile, 10 * NUM_BATCHES * BATCH_ROWS).mean_s(seen, 1.0)
+    ten_times = time_of(profile, 10 * NUM_BATCHES * BATCH_ROWS).mean_s(seen)
     assert ten_times == pytest.approx((10 * NUM_BATCHES + 3) * batch_s)
-    with_rest = time_of(profile, 10.5 * BATCH_ROWS).mean_s(seen, 1.0)
+    with_rest = time_of(profile, 10.5 * BATCH_ROWS).mean_s(seen)
     rest_s = usual_batch_s(profile, seen, BATCH_ROWS / 2)
     assert with_rest == pytest.approx((10 + 3) * batch_s + rest_s)
 
@@ -109,12 +109,13 @@ def test_the_batches_keep_their_size_and_are_counted() -> None:
 
 def test_slots_shorten_the_stages_and_speed_does_not_shorten_the_driver() -> None:
     time = time_of(ended())
-    at_two, at_eight = time.parts_s(2, 1.0), time.parts_s(8, 1.0)
+    at_two, at_eight = time.parts_s(2), time.parts_s(8)
     assert at_eight["stages"] < at_two["stages"]
     assert at_eight["driver"] == at_two["driver"]
-    assert time.parts_s(2, 2.0)["stages"] == pytest.approx(at_two["stages"] / 2.0)
-    assert time.parts_s(2, 2.0)["driver"] == at_two["driver"]
-    assert time.floor_s(1.0) <= min(time.mean_s(slots, 1.0) for slots in range(1, 200))
+    on_fast_cores = replace(time, core_speed_ratio=2.0).parts_s(2)
+    assert on_fast_cores["stages"] == pytest.approx(at_two["stages"] / 2.0)
+    assert on_fast_cores["driver"] == at_two["driver"]
+    assert time.floor_s() <= min(time.mean_s(slots) for slots in range(1, 200))
 
 
 def test_the_fewest_nodes_are_those_of_a_scan() -> None:
@@ -123,12 +124,12 @@ def test_the_fewest_nodes_are_those_of_a_scan() -> None:
     for _ in range(40):
         job = backlog(ended(float(rng.uniform(-5, 20))), float(rng.uniform(1e5, 5e6)))
         time = BacklogRunTime(backlog=job)
-        deadline = Deadline(limit_s=time.mean_s(4, 1.0) * float(rng.uniform(0.5, 3.0)))
+        deadline = Deadline(limit_s=time.mean_s(4) * float(rng.uniform(0.5, 3.0)))
         confidence = float(rng.uniform(0.5, 0.99))
         kept = [
             nodes
             for nodes in range(1, 13)
-            if time.planned_s(space.num_slots(nodes), 1.0, confidence) <= deadline.limit_s
+            if time.planned_s(space.num_slots(nodes), confidence) <= deadline.limit_s
         ]
         found = plan_for_deadline(job, deadline, [space], confidence=confidence)
         assert found.feasible == bool(kept)
@@ -141,9 +142,9 @@ def test_the_fewest_nodes_are_those_of_a_scan() -> None:
 
 def test_other_slots_and_few_batches_are_less_certain() -> None:
     time = time_of(ended())
-    assert time.spread_ratio(16, 1.0) > time.spread_ratio(time.seen_slots, 1.0)
+    assert time.spread_ratio(16) > time.spread_ratio(time.seen_slots)
     few = time_of(ended(), 2 * BATCH_ROWS)
-    assert few.spread_ratio(2, 1.0) > time.spread_ratio(2, 1.0)
+    assert few.spread_ratio(2) > time.spread_ratio(2)
     assert time.is_calibrated(time.seen_slots)
     assert not time.is_calibrated(64)
     assert [one.code.value for one in time.findings(64)] == ["slots_far_off"]

@@ -29,7 +29,7 @@ from headway.errors import InputError
 from headway.formats.from_json import plan_from_json
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.planner.playback import simulate_plan
-from headway.planner.recovery import passage
+from headway.planner.recovery import Pace, passage
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
 from tests.planner.plans import plan
@@ -125,9 +125,8 @@ def slow_model() -> DurationModel:
 
 
 def largest_rows(trigger_s: float, burst: Burst, rate_per_s: float = 10_000.0) -> float:
-    model = slow_model()
-    usual = rate_per_s * max(trigger_s, 0.3 / (1 - 1e-5 * rate_per_s))
-    return float(passage(model, rate_per_s, trigger_s, 1.0, burst, usual)[0])
+    pace = Pace(model=slow_model(), rate_per_s=rate_per_s, trigger_s=trigger_s)
+    return float(passage(pace, burst)[0])
 
 
 @examples(12, 60)

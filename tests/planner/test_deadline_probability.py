@@ -39,16 +39,16 @@ def test_it_is_the_confidence_where_the_deadline_is_the_planned_run_time(
     job: str, confidence: float, slots: int
 ) -> None:
     found = run_time(JOBS[job])
-    limit_s = found.planned_s(slots, 1.0, confidence)
-    assert found.kept_probability(slots, 1.0, limit_s) == pytest.approx(confidence, abs=1e-5)
+    limit_s = found.planned_s(slots, confidence)
+    assert found.kept_probability(slots, limit_s) == pytest.approx(confidence, abs=1e-5)
 
 
 @pytest.mark.parametrize("job", JOBS)
 def test_a_later_deadline_is_kept_more_likely(job: str) -> None:
     found = run_time(JOBS[job])
-    middle_s = found.mean_s(8, 1.0)
+    middle_s = found.mean_s(8)
     limits_s = np.geomspace(middle_s / 3.0, 3.0 * middle_s, 30)
-    likely = [found.kept_probability(8, 1.0, limit_s) for limit_s in limits_s]
+    likely = [found.kept_probability(8, limit_s) for limit_s in limits_s]
     assert likely == sorted(likely)
     assert likely[0] < 0.01 < 0.99 < likely[-1]
 
@@ -58,9 +58,9 @@ def test_certain_figures_are_kept_for_sure_or_not_at_all() -> None:
         "report", replace(REPORT, work_s=type(REPORT.work_s).exactly(36_000.0)), 1500.0
     )
     found = run_time(sure)
-    expected_s = found.mean_s(40, 1.0)
-    assert found.kept_probability(40, 1.0, 1.001 * expected_s) > 0.99
-    assert found.kept_probability(40, 1.0, 0.999 * expected_s) < 0.01
+    expected_s = found.mean_s(40)
+    assert found.kept_probability(40, 1.001 * expected_s) > 0.99
+    assert found.kept_probability(40, 0.999 * expected_s) < 0.01
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -99,7 +99,7 @@ def test_an_open_verdict_is_said_with_what_would_settle_it() -> None:
         ),
     )
     again = plan_for_deadline(
-        settled, Deadline(limit_s=run_time(settled).mean_s(slots, 1.0) * 1.02), [SPACE]
+        settled, Deadline(limit_s=run_time(settled).mean_s(slots) * 1.02), [SPACE]
     )
     assert again.verdict is Verdict.TOO_CLOSE
     assert not again.advice

@@ -12,43 +12,39 @@ from headway.formats.as_json import plan_json
 from headway.models.job.duration import DurationModel
 from headway.models.job.restart import StartAgain
 from headway.models.job.setting import duration_model
-from headway.planner.recovery import (
-    limited_recovery_s,
-    recovery_after_outage_s,
-    recovery_s,
-)
+from headway.planner.recovery import Pace, limited_recovery_s, recovery_s, start_after_outage
 from headway.report.explanation import explanation_text
 from headway.report.sheet_text import sheet_text
 from headway.report.stream import stream_sheet
 from tests.factories import a_profile, kept
 
-STEADY = DurationModel(2.0, ())
+STEADY = Pace(model=DurationModel(2.0, ()), rate_per_s=100.0, trigger_s=5.0)
 """Two seconds whatever the rows."""
 
 
 def test_the_start_comes_before_the_first_batch_which_takes_longer() -> None:
     """8 s to start, then a batch of 2 + 7 s; 900 rows wait, more than usual: 5 s more."""
     start = StartAgain(jvm_s=8.0, extra_s=7.0)
-    assert float(recovery_s(STEADY, 100.0, 5.0, 1.0, 60.0, 500.0, start)) == 8.0 + 9.0 + 5.0
+    assert float(recovery_s(STEADY, 60.0, start)) == 8.0 + 9.0 + 5.0
     # A batch that is over before the next trigger is due delays nothing.
     short = StartAgain(jvm_s=8.0, extra_s=2.5)
-    assert float(recovery_s(STEADY, 100.0, 5.0, 1.0, 60.0, 500.0, short)) == 8.0 + 5.0
+    assert float(recovery_s(STEADY, 60.0, short)) == 8.0 + 5.0
 
 
 def test_a_start_counts_after_the_shortest_outage() -> None:
     """One second brings no backlog, but the first batch takes 9 s, and the next one its rows."""
     start = StartAgain(jvm_s=2.0, extra_s=7.0)
-    assert float(recovery_s(STEADY, 100.0, 5.0, 1.0, 1.0, 500.0, start)) == 2.0 + 9.0 + 5.0
+    assert float(recovery_s(STEADY, 1.0, start)) == 2.0 + 9.0 + 5.0
 
 
 def test_full_batches_also_work_off_what_came_during_the_start() -> None:
     # 60 + 10 s of 100 rows/s; the first full batch takes 4 s beyond the trigger, 400 rows more.
     # Each full batch of 1000 rows works off 500: 13 of them leave 900, and one more is usual.
     start = StartAgain(jvm_s=10.0, extra_s=7.0)
-    with_start_s = limited_recovery_s(STEADY, 100.0, 5.0, 1.0, 60.0, 500.0, 1000.0, start)
+    with_start_s = limited_recovery_s(STEADY, 60.0, 1000.0, start)
     assert with_start_s == 10.0 + 4.0 + 13 * 5.0 + 5.0
     # Without it: 6000 rows, ten full batches, and one more.
-    assert limited_recovery_s(STEADY, 100.0, 5.0, 1.0, 60.0, 500.0, 1000.0) == 55.0
+    assert limited_recovery_s(STEADY, 60.0, 1000.0) == 55.0
 
 
 def stateful(extra_s: float = 2.0, rows: int = 10**6) -> JobProfile:
@@ -68,8 +64,8 @@ def planned(profile: JobProfile) -> Plan:
 
 def caught_up_s(profile: JobProfile) -> float:
     """Of four slots on a trigger of a second, after ten minutes."""
-    model = duration_model(profile, 4, 8)
-    return float(recovery_after_outage_s(profile, model, (4, 8), 5000.0, 1.0, 1.0, 600.0))
+    pace = Pace(model=duration_model(profile, 4, 8), rate_per_s=5000.0, trigger_s=1.0)
+    return float(recovery_s(pace, 600.0, start_after_outage(profile, (4, 8), pace)))
 
 
 def test_the_start_that_is_on_record_counts() -> None:

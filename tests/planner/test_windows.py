@@ -22,7 +22,7 @@ from headway.models.job.predict import predict
 from headway.planner.candidates import all_candidates
 from headway.planner.noise_free import noise_free_latency_s, noise_free_rate_per_s
 from headway.planner.question import Question
-from headway.planner.recovery import limited_recovery_s, recovery_s
+from headway.planner.recovery import Pace, limited_recovery_s, recovery_s
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
 from tests.planner.jobs import windowed
@@ -141,7 +141,7 @@ def test_recovery_is_the_chain_of_batches() -> None:
     while rate_per_s * left_s > 1.1 * usual:
         left_s = max(trigger_s, 0.5 + 1e-4 * rate_per_s * left_s)
         taken_s += left_s
-    found = recovery_s(model, rate_per_s, trigger_s, 1.0, outage_s, usual)
+    found = recovery_s(Pace(model=model, rate_per_s=rate_per_s, trigger_s=trigger_s), outage_s)
     assert float(found) == pytest.approx(taken_s)
 
 
@@ -154,11 +154,10 @@ def test_recovery_behind_a_limit_is_the_chain_of_batches() -> None:
         interval_s = max(trigger_s, 0.5 + 1e-4 * taken)
         waiting += rate_per_s * interval_s - taken
         taken_s += interval_s
-    found = limited_recovery_s(model, rate_per_s, trigger_s, 1.0, outage_s, usual, limit)
-    assert found == pytest.approx(taken_s)
-    without = limited_recovery_s(model, rate_per_s, trigger_s, 1.0, outage_s, usual, 1e9)
-    assert without == float(recovery_s(model, rate_per_s, trigger_s, 1.0, outage_s, usual))
-    assert limited_recovery_s(model, rate_per_s, 2.0, 1.0, 9.0, usual, limit) == math.inf
+    pace = Pace(model=model, rate_per_s=rate_per_s, trigger_s=trigger_s)
+    assert limited_recovery_s(pace, outage_s, limit) == pytest.approx(taken_s)
+    assert limited_recovery_s(pace, outage_s, 1e9) == float(recovery_s(pace, outage_s))
+    assert limited_recovery_s(replace(pace, trigger_s=2.0), 9.0, limit) == math.inf
 
 
 def test_a_promise_to_catch_up_takes_the_nodes_it_needs() -> None:

@@ -12,8 +12,8 @@ from read_logs import LogsOfRuns
 from headway.domain import Arrivals, Configuration, JobProfile, LatencyDistribution, Prediction
 from headway.errors import HeadwayError
 from headway.models.job.predict import predict
-from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.planner.recovery import limited_recovery_s, recovery_s
+from headway.models.job.setting import duration_model
+from headway.planner.recovery import Pace, limited_recovery_s, recovery_s
 from headway.words import all_words
 from kafka.cases import Job, Mode
 from kafka.runs import Record
@@ -117,16 +117,16 @@ def _recovery(
     profile: JobProfile, configuration: Configuration, arrivals: Arrivals, run: Record
 ) -> Record:
     """Recovery time by theory.md (P8), as the planner computes it, without its margin."""
-    model = duration_model(profile, *configuration.size)
-    rate_per_s, trigger_s = arrivals.rate_per_s, configuration.trigger_s
-    usual_rows = float(settled_batch_rows(model, rate_per_s, trigger_s))
+    pace = Pace(
+        model=duration_model(profile, *configuration.size),
+        rate_per_s=arrivals.rate_per_s,
+        trigger_s=configuration.trigger_s,
+    )
     piled_up_s, limit = run["recovery"]["piled_up_s"], configuration.max_offsets_per_trigger
     if limit is None:
-        time_s = float(recovery_s(model, rate_per_s, trigger_s, 1.0, piled_up_s, usual_rows))
+        time_s = float(recovery_s(pace, piled_up_s))
     else:
-        time_s = limited_recovery_s(
-            model, rate_per_s, trigger_s, 1.0, piled_up_s, usual_rows, float(limit)
-        )
+        time_s = limited_recovery_s(pace, piled_up_s, float(limit))
     return {"time_s": time_s}
 
 

@@ -98,7 +98,6 @@ class Difference(Result):
     currency: str = ""
 
     def figure(self, name: str) -> Figure | None:
-        """A figure by its name."""
         return next((figure for figure in self.figures if figure.name == name), None)
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Any
 
@@ -19,7 +19,6 @@ from headway.domain import (
     InfeasiblePlan,
     Optimality,
     Plan,
-    Rejection,
     RuleOfThumb,
     Verdict,
 )
@@ -38,7 +37,6 @@ from headway.planner.explain.infeasible import (
     why_infeasible,
 )
 from headway.planner.explain.reasons import (
-    Neighbour,
     binding_constraints,
     one_node_fewer,
     rejected_neighbours,
@@ -68,10 +66,9 @@ def settled_on(buy: Buy, optimality: Optimality, refused: tuple[str, ...]) -> Pl
     limit = planned_rate_limit(setting)
     explained = _explained(setting, limit[0] if isinstance(limit, tuple) else None)
     configuration, nodes, latency_s = explained.configuration, buy.nodes, explained.latency_s
-
-    @cache
-    def plan_point() -> FrontierPoint:
-        return own_point(setting, configuration)
+    plan_point = cache(partial(own_point, setting, configuration))
+    fewer = cache(partial(one_node_fewer, explained))
+    neighbours = cache(partial(retuned, explained))
 
     @cache
     def searched() -> Iterator[FrontierPoint]:
@@ -87,18 +84,6 @@ def settled_on(buy: Buy, optimality: Optimality, refused: tuple[str, ...]) -> Pl
     @cache
     def frontier() -> tuple[FrontierPoint, ...]:
         return (*up_to_own(), *searched())
-
-    @cache
-    def neighbours() -> list[Neighbour]:
-        return retuned(explained)
-
-    @cache
-    def fewer() -> Rejection | None:
-        return one_node_fewer(explained)
-
-    @cache
-    def rejected() -> tuple[Rejection, ...]:
-        return rejected_neighbours(question, fewer(), neighbours())
 
     # Few commands need rules of thumb, so the code that compares them is loaded only then.
     def rules() -> tuple[RuleOfThumb, ...]:
@@ -127,8 +112,8 @@ def settled_on(buy: Buy, optimality: Optimality, refused: tuple[str, ...]) -> Pl
         frontier=later(frontier),
         chosen=later(plan_point),
         most_on_nodes=later(lambda: up_to_own()[-1]),
-        binding=later(lambda: binding_constraints(question, setting, fewer())),
-        rejected=later(rejected),
+        binding=later(lambda: binding_constraints(setting, fewer())),
+        rejected=later(lambda: rejected_neighbours(fewer(), neighbours())),
         optimality=optimality,
         sensitivities=later(lambda: sensitivities(explained, (*resized(explained), *neighbours()))),
         **_advice(
@@ -181,7 +166,7 @@ def nearest_there_is(
         **fields,
         frontier=frontier,
         chosen=own_point(setting, explained.configuration),
-        binding=why_infeasible(question, floor_s, setting, best),
+        binding=tuple(why_infeasible(question, floor_s, setting, best)),
         optimality=fewest.optimality,
         floor_s=floor_s,
         physical_floor_s=physical_floor_s(question),

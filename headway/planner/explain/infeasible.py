@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import groupby
 
@@ -79,7 +79,7 @@ def physical_floor_s(question: Question) -> float:
 
 def why_infeasible(
     question: Question, floor_s: float, nearest: Candidates, best: FrontierPoint
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     """The reason: the lowest latency within reach, the floor below it, and the rate."""
     target, nodes = question.target, question.space.max_nodes
     rate = format_rate(question.rate_per_s)
@@ -87,44 +87,45 @@ def why_infeasible(
     slots, partitions = question.space.num_slots(nodes), question.space.shuffle_partitions or 1
     no_room = why_no_room(question.profile, slots, partitions)
     if no_room is not None:
-        reasons = [f"on {counted(nodes, 'node')}, {no_room}"]
+        yield f"on {counted(nodes, 'node')}, {no_room}"
     elif math.isinf(floor_s):
         verb = "is" if nodes == 1 else "are"
-        reasons = [
-            f"{counted(nodes, 'node')} {verb} {saturation_text(nearest, question.rate_per_s)}"
-        ]
+        yield f"{counted(nodes, 'node')} {verb} {saturation_text(nearest, question.rate_per_s)}"
     elif (over_budget := _over_budget(question) or _too_many_files(question)) is not None:
         # At a higher price or with more files the targets are met: nothing else is a reason.
-        return (over_budget,)
+        yield over_budget
+        return
     elif floor_s <= target.limit_s:
-        reasons = [
-            (
-                f"no configuration of up to {counted(nodes, 'node')} meets both {target} and "
-                f"{targets_text(question.also)}"
-            )
-        ]
+        yield (
+            f"no configuration of up to {counted(nodes, 'node')} meets both {target} and "
+            f"{targets_text(question.also)}"
+        )
         broken = broken_promise(nearest)
         if broken is not None:
-            reasons.append(f"the nearest plan: {broken[0]}")
+            yield f"the nearest plan: {broken[0]}"
     else:
         floor = duration_against(floor_s, target.limit_s)
         lowest = f"a {target.statistic} of {floor} at {rate}"
-        reasons = [f"no configuration of {_looked_at(question)} goes below {lowest}"]
+        yield f"no configuration of {_looked_at(question)} goes below {lowest}"
     if physical_s > target.limit_s:
         fixed_s = question.space.trigger_s
         wait = f"with the fixed trigger of {format_duration(fixed_s)}, " if fixed_s else ""
-        reasons.append(
+        yield (
             f"no number of nodes suffices: {wait}{_delays(question)}driver plus one task per stage "
             f"already take {duration_against(physical_s, target.limit_s)}"
         )
-    reasons += _too_few_source_tasks(question)
-    reasons.append(
+    num_tasks = max(source_tasks_below_slots(question), default=None)
+    if num_tasks is not None:
+        yield (
+            f"the source is read by {counted(num_tasks, 'task')}, one per partition or split: more "
+            f"than {num_tasks} {'slots' if num_tasks > 1 else 'slot'} do not read it faster"
+        )
+    yield (
         f"{targets_text(question.promises)} is met up to "
         f"{format_rate(best.sustainable_rate_per_s)} with up to {counted(best.nodes, 'node')}"
         if best.sustainable_rate_per_s > 0
         else f"no rate meets {targets_text(question.promises)} with up to {counted(nodes, 'node')}"
     )
-    return tuple(reasons)
 
 
 def _over_budget(question: Question) -> str | None:
@@ -184,18 +185,6 @@ def _delays(question: Question) -> str:
     return "".join(
         f"the {name} of {format_duration(delay_s)} plus " for delay_s, name in delays if delay_s > 0
     )
-
-
-def _too_few_source_tasks(question: Question) -> list[str]:
-    """If most of the available nodes have no task that reads the source."""
-    num_tasks = max(source_tasks_below_slots(question), default=None)
-    if num_tasks is None:
-        return []
-    text = (
-        f"the source is read by {counted(num_tasks, 'task')}, one per partition or split: more "
-        f"than {num_tasks} {'slots' if num_tasks > 1 else 'slot'} do not read it faster"
-    )
-    return [text]
 
 
 def source_tasks_below_slots(question: Question) -> list[int]:

@@ -284,7 +284,9 @@ def with_more_nodes(offer: Offer) -> Offer:
 
 
 def _leaving_out(question: Question, left_out: Sequence[Promise]) -> Question:
-    return replace(question, also=tuple(other for other in question.also if other not in left_out))
+    return replace(
+        question, also=tuple(promise for promise in question.also if promise not in left_out)
+    )
 
 
 def _with_target(question: Question, target: Target) -> Question:
@@ -307,8 +309,8 @@ def _lowest_s(question: Question, index: int) -> float:
     candidates = all_candidates(lax, counts_to_look_at(question))
     relaxed = lax.promises[index]
     if isinstance(relaxed, Target):
-        others = tuple(promise for other, promise in enumerate(lax.promises) if other != index)
-        first = replace(lax, target=relaxed, also=others)
+        also = (*lax.promises[:index], *lax.promises[index + 1 :])
+        first = replace(lax, target=relaxed, also=also)
         return lowest_latency(replace(candidates, question=first))[1]
     candidates = candidates.take(candidates.could_meet(rate_per_s))
     if not len(candidates):

@@ -114,8 +114,8 @@ def application_difference(
     pairs = {
         "run time as recorded": (before.duration_s, after.duration_s),
         "run time on the slots of B": (
-            expected_run_time_s(before, slots, 1.0),
-            expected_run_time_s(after, slots, 1.0),
+            expected_run_time_s(before, slots),
+            expected_run_time_s(after, slots),
         ),
         "time of all tasks": (sum(then.values()), sum(now.values())),
         "driver only": (before.driver_only_s, after.driver_only_s),

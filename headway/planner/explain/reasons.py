@@ -55,15 +55,15 @@ def retuned(setting: ExplainedSetting) -> list[Neighbour]:
     choices = question.space.partition_choices(question.profile, nodes)
     longer = [choice_s for choice_s in triggers_s if choice_s > trigger_s][:1]
     shorter = [choice_s for choice_s in triggers_s if choice_s < trigger_s][-1:]
-    more = [choice for choice in choices if choice > partitions]
-    fewer = [choice for choice in choices if choice < partitions][-1:]
+    larger = [choice for choice in choices if choice > partitions]
+    smaller = [choice for choice in choices if choice < partitions][-1:]
     sizes = [
         (f"trigger of {spark_trigger_text(choice_s)}", (nodes, partitions, choice_s))
         for choice_s in (*longer, *shorter)
     ]
     sizes += [
         (counted(choice, "shuffle partition"), (nodes, choice, trigger_s))
-        for choice in dict.fromkeys((*more[-1:], *more[:1], *fewer))
+        for choice in dict.fromkeys((*larger[-1:], *larger[:1], *smaller))
     ]
     return _neighbours(question, sizes)
 
@@ -141,25 +141,24 @@ def one_node_fewer(setting: ExplainedSetting) -> Rejection | None:
     fewer = all_candidates(question, (setting.nodes - 1,))
     for_first_target = replace(fewer, question=replace(question, also=()))
     best_index, best_s = lowest_latency(for_first_target)
-    return _rejection(question, _FEWER, fewer.alone(best_index), best_s)
+    return _rejection(_FEWER, fewer.alone(best_index), best_s)
 
 
 def rejected_neighbours(
-    question: Question, fewer: Rejection | None, neighbours: Sequence[Neighbour]
+    fewer: Rejection | None, neighbours: Sequence[Neighbour]
 ) -> tuple[Rejection, ...]:
     """One node ``fewer``, and the retuned plans that miss the targets, with the value of each."""
-    retuned_rejections = [
-        _rejection(question, sensitivity.change, neighbour, sensitivity.latency_s)
+    retuned_rejections = (
+        _rejection(sensitivity.change, neighbour, sensitivity.latency_s)
         for sensitivity, neighbour in neighbours
         if not sensitivity.keeps_target
-    ]
+    )
     return (*([] if fewer is None else [fewer]), *retuned_rejections)
 
 
-def binding_constraints(
-    question: Question, setting: Candidates, fewer: Rejection | None
-) -> tuple[str, ...]:
+def binding_constraints(setting: Candidates, fewer: Rejection | None) -> tuple[str, ...]:
     """Binding constraints of a plan, as text: its targets, and why one node ``fewer`` fails."""
+    question = setting.question
     constraints = [
         f"{promise}: {_kept_text(promise, setting)} with {question.confidence:.0%} confidence"
         for promise in question.promises
@@ -167,8 +166,8 @@ def binding_constraints(
     if fewer is not None:
         constraints.append(f"{_FEWER}: {fewer.reason}")
     elif question.space.min_nodes > 1:
-        least = counted(question.space.min_nodes, "node")
-        constraints.append(f"{least}: fewer have too little memory for the executors")
+        min_nodes = counted(question.space.min_nodes, "node")
+        constraints.append(f"{min_nodes}: fewer have too little memory for the executors")
     else:
         constraints.append("one node is the minimum")
     return tuple(constraints)
@@ -245,8 +244,8 @@ def broken_promise(setting: Candidates) -> tuple[str, float] | None:
     return None
 
 
-def _rejection(question: Question, change: str, setting: Candidates, latency_s: float) -> Rejection:
-    reason, value_s = _why(question, setting, latency_s)
+def _rejection(change: str, setting: Candidates, latency_s: float) -> Rejection:
+    reason, value_s = _why(setting, latency_s)
     return Rejection(
         change=change,
         configuration=setting.configuration(0),
@@ -255,14 +254,13 @@ def _rejection(question: Question, change: str, setting: Candidates, latency_s: 
     )
 
 
-def _why(question: Question, setting: Candidates, latency_s: float) -> tuple[str, float]:
+def _why(setting: Candidates, latency_s: float) -> tuple[str, float]:
     """The value that rules a setting out, as text, and as a time [s]."""
-    slots = question.space.num_slots(int(setting.nodes[0]))
+    question, slots = setting.question, int(setting.num_slots[0])
     no_room = why_no_room(question.profile, slots, int(setting.partitions[0]))
     if no_room is not None:
         return no_room, math.inf
-    planned = setting.planned_rate_and_factor(question.rate_per_s)
-    launches = float(setting.launch_ratio(*planned)[0])
+    launches = float(setting.launch_ratio(setting.planned_pace(question.rate_per_s))[0])
     if launches > 1.0:
         max_launches_per_s = most_launches_per_s(question.profile)
         text = (

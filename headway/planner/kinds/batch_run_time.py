@@ -43,120 +43,117 @@ _LEAST = 1e-9
 _OWN_SPREAD = of_runs_and_fit(USUAL_RUN_TO_RUN_RATIO.value, num_settings=1, num_learned=1)
 
 
-def run_time_of(job: EndingJob) -> JobTime:
-    """The run time of a job, by its profile.
+def run_time_of(job: EndingJob, core_speed_ratio: float = 1.0) -> JobTime:
+    """The run time of a job on cores of a speed, by its profile.
 
     Raises InputError if the cores of a batch job are not recorded.
     """
     if job.backlog is not None:
-        return BacklogRunTime(backlog=job.backlog)
-    return BatchRunTime.of(job, seen_slots_of(job))
+        return BacklogRunTime(backlog=job.backlog, core_speed_ratio=core_speed_ratio)
+    return BatchRunTime.of(job, seen_slots_of(job), core_speed_ratio)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRunTime:
-    """The stage graph, what it does not contain, and the ratio of the recorded run to it."""
+    """The stage graph, what it does not contain, and the ratio of the recorded run to it.
+
+    ``core_speed_ratio`` is the speed of the cores over that of the profiled ones. [-]
+    """
 
     profile: ApplicationProfile
     dag: StageDag
     seen_slots: int
-    modelled_ratio: float
+    modelled_ratio: float = 1.0
+    core_speed_ratio: float = 1.0
 
     @classmethod
-    def of(cls, profile: ApplicationProfile, seen_slots: int) -> BatchRunTime:
+    def of(
+        cls, profile: ApplicationProfile, seen_slots: int, core_speed_ratio: float = 1.0
+    ) -> BatchRunTime:
         dag = StageDag(stages=tuple(job_stages(profile.stages)))
-        unscaled = cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=1.0)
-        if profile.provenance == "declared":
-            return unscaled
-        ratio = profile.duration_s / unscaled.mean_s(seen_slots, 1.0)
-        return cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=ratio)
+        as_seen = cls(profile=profile, dag=dag, seen_slots=seen_slots)
+        is_declared = profile.provenance == "declared"
+        ratio = 1.0 if is_declared else profile.duration_s / as_seen.mean_s(seen_slots)
+        return replace(as_seen, modelled_ratio=ratio, core_speed_ratio=core_speed_ratio)
 
-    def mean_s(self, slots: int, core_speed_ratio: float) -> float:
+    def mean_s(self, slots: int) -> float:
         """Mean run time, as the sum of its parts."""
-        return sum(self.parts_s(slots, core_speed_ratio).values())
+        return sum(self.parts_s(slots).values())
 
-    def parts_s(self, slots: int, core_speed_ratio: float) -> dict[str, float]:
+    def parts_s(self, slots: int) -> dict[str, float]:
         """Mean run time: driver alone, the graph, and light stages as evenly distributed work."""
-        stages_s = run_time(self.dag, slots).mean_s / core_speed_ratio
-        others_s = self.profile.other_stages.task_time_s / slots / core_speed_ratio
-        parts_s = {
-            "driver": self.profile.driver_only_s,
-            "stages": stages_s,
-            "light stages": others_s,
+        stages_s = run_time(self.dag, slots).mean_s / self.core_speed_ratio
+        others_s = self.profile.other_stages.task_time_s / slots / self.core_speed_ratio
+        return {
+            "driver": self.modelled_ratio * self.profile.driver_only_s,
+            "stages": self.modelled_ratio * stages_s,
+            "light stages": self.modelled_ratio * others_s,
         }
-        return {name: self.modelled_ratio * part_s for name, part_s in parts_s.items()}
 
     def doublings_beyond(self, slots: int) -> float:
         """Doublings between this number of slots and that of the recorded run."""
         return float(doublings_outside(slots, self.seen_slots, self.seen_slots))
 
-    def planned_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
+    def planned_s(self, slots: int, confidence: float) -> float:
         """The run time that is exceeded with at most the remaining probability."""
-        return self.mean_s(slots, core_speed_ratio) * self.planned_ratio(
-            slots, core_speed_ratio, confidence
-        )
+        return self.mean_s(slots) * self.planned_ratio(slots, confidence)
 
-    def planned_ratio(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
+    def planned_ratio(self, slots: int, confidence: float) -> float:
         """The planned run time over its mean."""
+        score = float(ndtri(confidence))
         if self.profile.declared is not None:
-            return self._ratio_at(float(ndtri(confidence)), slots, core_speed_ratio)
-        return math.exp(float(ndtri(confidence)) * self.spread_ratio(slots, core_speed_ratio))
+            return self._ratio_at(score, slots)
+        return math.exp(score * self.spread_ratio(slots))
 
-    def spread_ratio(self, slots: int, core_speed_ratio: float) -> float:
+    def spread_ratio(self, slots: int) -> float:
         """Standard deviation of the logarithm of the true over the expected run time (P16).
 
         0 for declared figures, which have ranges instead (P19).
         """
         if self.profile.declared is not None:
             return 0.0
-        doublings = self.doublings_beyond(slots), math.log2(core_speed_ratio)
+        doublings = self.doublings_beyond(slots), math.log2(self.core_speed_ratio)
         return float(widened(_OWN_SPREAD, *doublings))
 
-    def kept_probability(self, slots: int, core_speed_ratio: float, limit_s: float) -> float:
+    def kept_probability(self, slots: int, limit_s: float) -> float:
         """Probability that the run ends in time. [-]
-
-        ``core_speed_ratio`` is the speed of its cores over that of the profiled ones. [-]
 
         **(P26)** A batch job meets its deadline `L` with the probability `Φ(ln(L/T)/s)`, with `T`
         its expected run time and `s` that of (P16). With declared figures it is `Φ(z)`, with `z`
         the score from -3 to 3 at which the run lasts `L` by (P19). The verdict is as in (P23).
         """
-        ratio = limit_s / self.mean_s(slots, core_speed_ratio)
+        ratio = limit_s / self.mean_s(slots)
         if self.profile.declared is None:
-            return float(ndtr(math.log(ratio) / self.spread_ratio(slots, core_speed_ratio)))
+            return float(ndtr(math.log(ratio) / self.spread_ratio(slots)))
         low, high = -_FARTHEST_SCORE, _FARTHEST_SCORE
-        if self._ratio_at(high, slots, core_speed_ratio) <= ratio:
+        if self._ratio_at(high, slots) <= ratio:
             return float(ndtr(high))
         while high - low > _SCORE_TOLERANCE:
             middle = 0.5 * (low + high)
-            is_kept = self._ratio_at(middle, slots, core_speed_ratio) <= ratio
+            is_kept = self._ratio_at(middle, slots) <= ratio
             low, high = (middle, high) if is_kept else (low, middle)
         return float(ndtr(low))
 
-    def _ratio_at(self, score: float, slots: int, core_speed_ratio: float) -> float:
+    def _ratio_at(self, score: float, slots: int) -> float:
         """Run time with declared figures at a score, over the expected run time."""
         profile_at_score = work_at(self.profile, score)
         if profile_at_score == self.profile:
             return 1.0
-        longer_s = BatchRunTime.of(profile_at_score, self.seen_slots).mean_s(
-            slots, core_speed_ratio
-        )
-        return longer_s / self.mean_s(slots, core_speed_ratio)
+        at_score = BatchRunTime.of(profile_at_score, self.seen_slots, self.core_speed_ratio)
+        return at_score.mean_s(slots) / self.mean_s(slots)
 
-    def least_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
+    def least_s(self, slots: int, confidence: float) -> float:
         """Lower bound of the planned run time: all work distributed evenly (J1)."""
-        work_s = (
-            (self.dag.work_s + self.profile.other_stages.task_time_s) / slots / core_speed_ratio
-        )
-        least_s = self.modelled_ratio * (self.profile.driver_only_s + work_s)
+        work_s = self.dag.work_s + self.profile.other_stages.task_time_s
+        least_s = self.profile.driver_only_s + work_s / slots / self.core_speed_ratio
         # The middle of declared figures is below any end that is used for planning.
         declared = self.profile.declared is not None
-        ratio = 1.0 if declared else self.planned_ratio(slots, core_speed_ratio, confidence)
-        return least_s * ratio * (1.0 - 1e-9)
+        ratio = 1.0 if declared else self.planned_ratio(slots, confidence)
+        return self.modelled_ratio * least_s * ratio * (1.0 - 1e-9)
 
-    def floor_s(self, core_speed_ratio: float) -> float:
+    def floor_s(self) -> float:
         """The mean run time with a slot for every task: the driver, and the longest chain."""
-        return self.mean_s(sum(stage.num_tasks for stage in self.dag.stages), core_speed_ratio)
+        return self.mean_s(sum(stage.num_tasks for stage in self.dag.stages))
 
     def is_calibrated(self, slots: int) -> bool:
         """Whether this number of slots is within the profiled range."""
@@ -198,6 +195,8 @@ class BatchRunTime:
 class BacklogRunTime:
     """Batch after batch, and what the first ones take longer: a `JobTime`.
 
+    ``core_speed_ratio`` is the speed of the cores over that of the profiled ones. [-]
+
     **(P29)** Backlog of a stream: a run that reads `N` rows in batches of `R`, one after the other,
     takes `T = k D(R) + D(N-kR) + w D(R)`, with `D` of (T1) at its slots, `k` the number of full
     batches, and no second term if `kR = N`. `R` is the median of the profiled run, since a limit on
@@ -210,6 +209,7 @@ class BacklogRunTime:
     """
 
     backlog: StreamBacklog
+    core_speed_ratio: float = 1.0
 
     @property
     def seen_slots(self) -> int:
@@ -220,50 +220,46 @@ class BacklogRunTime:
         """The profiled run over its modelled batches."""
         return self.backlog.drain.duration_s / self._seen_batches_s
 
-    def mean_s(self, slots: int, core_speed_ratio: float) -> float:
-        return sum(self.parts_s(slots, core_speed_ratio).values())
+    def mean_s(self, slots: int) -> float:
+        return sum(self.parts_s(slots).values())
 
-    def parts_s(self, slots: int, core_speed_ratio: float) -> dict[str, float]:
+    def parts_s(self, slots: int) -> dict[str, float]:
         """Mean run time: driver and stages of all batches, and what the first take longer."""
         planned, ratio = self.backlog.planned, min(self.modelled_ratio, 1.0)
-        driver_s, stages_s = self._batches_s(slots, core_speed_ratio, planned.backlog_rows)
-        usual_s = sum(self._batch_s(slots, core_speed_ratio, planned.batch_rows))
+        driver_s, stages_s = self._batches_s(slots, self.core_speed_ratio, planned.backlog_rows)
+        usual_s = sum(self._batch_s(slots, self.core_speed_ratio, planned.batch_rows))
         return {
             "driver": ratio * driver_s,
             "stages": ratio * stages_s,
             "first batches": self._more_batches * usual_s,
         }
 
-    def planned_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
-        spread = self.spread_ratio(slots, core_speed_ratio)
-        return self.mean_s(slots, core_speed_ratio) * math.exp(float(ndtri(confidence)) * spread)
+    def planned_s(self, slots: int, confidence: float) -> float:
+        return self.mean_s(slots) * math.exp(float(ndtri(confidence)) * self.spread_ratio(slots))
 
-    def spread_ratio(self, slots: int, core_speed_ratio: float) -> float:
+    def spread_ratio(self, slots: int) -> float:
         """Standard deviation of the logarithm of the true over the expected run time (P29)."""
         profile, planned = self.backlog.profile, self.backlog.planned
         run_spread = of_runs_and_fit(profile.noise.run_to_run_ratio, num_settings=1, num_learned=1)
         batch_spread = profile.noise.batch_ratio / math.sqrt(planned.num_batches)
         doublings = doublings_beyond(profile, *self._setting(slots))
         spread = widened(
-            math.hypot(run_spread, batch_spread), *doublings, math.log2(core_speed_ratio)
+            math.hypot(run_spread, batch_spread), *doublings, math.log2(self.core_speed_ratio)
         )
         return max(float(spread), _LEAST)
 
-    def kept_probability(self, slots: int, core_speed_ratio: float, limit_s: float) -> float:
-        ratio = limit_s / self.mean_s(slots, core_speed_ratio)
-        return float(ndtr(math.log(ratio) / self.spread_ratio(slots, core_speed_ratio)))
+    def kept_probability(self, slots: int, limit_s: float) -> float:
+        return float(ndtr(math.log(limit_s / self.mean_s(slots)) / self.spread_ratio(slots)))
 
-    def least_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:  # noqa: ARG002
+    def least_s(self, slots: int, confidence: float) -> float:  # noqa: ARG002
         """The driver's part of the batches, which no number of slots shortens."""
         driver_s = self.backlog.profile.driver_s
         return min(self.modelled_ratio, 1.0) * self.backlog.planned.num_batches * driver_s
 
-    def floor_s(self, core_speed_ratio: float) -> float:
+    def floor_s(self) -> float:
         """The shortest mean run time; some stages have the more tasks, the more slots there are."""
         most_doublings = math.ceil(math.log2(MOST_EXECUTORS * MOST_CORES))
-        return min(
-            self.mean_s(2**doublings, core_speed_ratio) for doublings in range(most_doublings)
-        )
+        return min(self.mean_s(2**doublings) for doublings in range(most_doublings))
 
     def is_calibrated(self, slots: int) -> bool:
         return bool(is_calibrated(self.backlog.profile, *self._setting(slots)))
@@ -309,14 +305,12 @@ class BacklogRunTime:
 JobTime: TypeAlias = BatchRunTime | BacklogRunTime
 
 
-def expected_run_time_s(
-    profile: ApplicationProfile, slots: int, core_speed_ratio: float = 1.0
-) -> float:
+def expected_run_time_s(profile: ApplicationProfile, slots: int) -> float:
     """Mean run time of a batch job on a number of slots, by its profile [s].
 
     Raises InputError if its cores are not recorded.
     """
-    return BatchRunTime.of(profile, seen_slots_of(profile)).mean_s(slots, core_speed_ratio)
+    return BatchRunTime.of(profile, seen_slots_of(profile)).mean_s(slots)
 
 
 def seen_slots_of(profile: ApplicationProfile) -> int:

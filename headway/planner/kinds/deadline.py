@@ -81,11 +81,7 @@ def plan_for_deadline(
     longer. Both are shown beside the table.
     """
     profile.require_can_promise(deadline)
-    job = run_time_of(profile)
-    offers = [
-        _OfBatchJob(job=job, deadline=deadline, space=space, confidence=confidence)
-        for space in spaces
-    ]
+    offers = [_OfBatchJob.of(profile, deadline, space, confidence) for space in spaces]
     index, run, fewest = enumerated(offers, objective)
     return _answer(profile, offers[index], run, feasible=fewest.nodes is not None)
 
@@ -94,9 +90,7 @@ def fewest_in_time(
     profile: EndingJob, deadline: Deadline, space: SearchSpace, confidence: float
 ) -> int | None:
     """The fewest nodes with which a batch job finishes in time; None if no number is enough."""
-    job = run_time_of(profile)
-    offer = _OfBatchJob(job=job, deadline=deadline, space=space, confidence=confidence)
-    return offer.fewest().nodes
+    return _OfBatchJob.of(profile, deadline, space, confidence).fewest().nodes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +101,13 @@ class _OfBatchJob:
     deadline: Deadline
     space: SearchSpace
     confidence: float
+
+    @classmethod
+    def of(
+        cls, profile: EndingJob, deadline: Deadline, space: SearchSpace, confidence: float
+    ) -> _OfBatchJob:
+        job = run_time_of(profile, space.core_speed_ratio)
+        return cls(job=job, deadline=deadline, space=space, confidence=confidence)
 
     @property
     def most_slots(self) -> int:
@@ -120,13 +121,12 @@ class _OfBatchJob:
         return tuple(map(self.point, sorted({max(nodes, min_nodes) for nodes in counts})))
 
     def point(self, nodes: int) -> DeadlinePoint:
-        slots, speed = self.space.num_slots(nodes), self.space.core_speed_ratio
-        mean_s = self.job.mean_s(slots, speed)
-        cost_per_hour = self.space.cost_per_hour(nodes)
+        slots, cost_per_hour = self.space.num_slots(nodes), self.space.cost_per_hour(nodes)
+        mean_s = self.job.mean_s(slots)
         return DeadlinePoint(
             nodes=nodes,
             mean_s=mean_s,
-            planned_s=self.job.planned_s(slots, speed, self.confidence),
+            planned_s=self.job.planned_s(slots, self.confidence),
             cost_per_run=None if cost_per_hour is None else cost_per_hour * mean_s / S_PER_HOUR,
         )
 
@@ -142,9 +142,8 @@ class _OfBatchJob:
     def keeps(self, nodes: int) -> bool:
         """Only counts whose slots have enough time for the work are examined further."""
         slots, limit_s = self.space.num_slots(nodes), self.deadline.limit_s
-        if self.job.least_s(slots, self.space.core_speed_ratio, self.confidence) > limit_s:
-            return False
-        return self.point(nodes).planned_s <= limit_s
+        is_possible = self.job.least_s(slots, self.confidence) <= limit_s
+        return is_possible and self.point(nodes).planned_s <= limit_s
 
     def size(self, fewest: int, objective: Objective) -> DeadlinePoint:
         first = self.point(fewest)
@@ -169,9 +168,8 @@ def _answer(
     profile: EndingJob, offer: _OfBatchJob, run: DeadlinePoint, *, feasible: bool
 ) -> BatchAnswer:
     job, space = offer.job, offer.space
-    slots, speed = space.num_slots(run.nodes), space.core_speed_ratio
-    floor_s = job.floor_s(speed)
-    probability = job.kept_probability(slots, speed, offer.deadline.limit_s)
+    slots, floor_s = space.num_slots(run.nodes), job.floor_s()
+    probability = job.kept_probability(slots, offer.deadline.limit_s)
     if feasible:
         probability = max(probability, offer.confidence)
     executors = run.nodes * space.executors_per_node
@@ -188,7 +186,7 @@ def _answer(
         frontier=offer.table,
         floor_s=floor_s,
         modelled_ratio=job.modelled_ratio,
-        parts_s=job.parts_s(slots, speed),
+        parts_s=job.parts_s(slots),
         confidence=offer.confidence,
         node_type=space.node_type,
         binding=tuple(_binding(offer, run, floor_s, feasible=feasible)),
@@ -215,8 +213,8 @@ def _settling_advice(offer: _OfBatchJob, slots: int, probability: float) -> Iter
     A profile of that run would have these slots and cores.
     """
     job, verdict = offer.job, Verdict.of(probability, offer.confidence)
-    now = job.spread_ratio(slots, offer.space.core_speed_ratio)
-    then = job.spread_ratio(job.seen_slots, 1.0)
+    now = job.spread_ratio(slots)
+    then = replace(job, core_speed_ratio=1.0).spread_ratio(job.seen_slots)
     # What whole per cents do not show is no gain.
     if verdict is not Verdict.TOO_CLOSE or not round(then, 2) < round(now, 2):
         return

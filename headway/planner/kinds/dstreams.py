@@ -51,7 +51,7 @@ def plan_dstreams(searches: Sequence[DStreamsSearch], objective: Objective) -> D
     batches, load, space = search.batches, search.load, search.space
     profile = batches.profile
     setting = search.setting(point.nodes, point.batch_interval_s)
-    expected = predicted(batches, setting, load, search.speed)
+    expected = predicted(batches, setting, load)
     conf = executor_conf(profile, setting.executors, space)
     if setting.concurrent_jobs > 1 or CONCURRENT_JOBS_KEY in profile.application.properties:
         conf[CONCURRENT_JOBS_KEY] = str(setting.concurrent_jobs)
@@ -93,12 +93,7 @@ class DStreamsSearch:
     confidence: float
     latencies_s: dict[tuple[float, float], float] = field(default_factory=dict)
 
-    @property
-    def speed(self) -> float:
-        return self.space.core_speed_ratio
-
     def setting(self, nodes: int, interval_s: float) -> DStreamsSetting:
-        """The setting of a number of nodes."""
         return DStreamsSetting(
             executors=nodes * self.space.executors_per_node,
             cores_per_executor=self.space.cores_per_executor,
@@ -127,7 +122,7 @@ class DStreamsSearch:
         planned_s = expected_s = math.inf
         if setting.num_slots:
             planned_s = self.planned_s(setting, self.load)
-            expected_s = self.latency_s(self.batches.jobs(setting, self.load, self.speed), setting)
+            expected_s = self.latency_s(self.batches.jobs(setting, self.load), setting)
         return DStreamsPoint(
             nodes=nodes,
             batch_interval_s=interval_s,
@@ -138,13 +133,11 @@ class DStreamsSearch:
 
     def factor(self, setting: DStreamsSetting, load: float) -> float:
         """Factor of planned over expected durations."""
-        spread = self.batches.spread(setting, load, self.speed)
-        return math.exp(float(ndtri(self.confidence)) * spread)
+        return math.exp(float(ndtri(self.confidence)) * self.batches.spread(setting, load))
 
     def planned_s(self, setting: DStreamsSetting, load: float) -> float:
         """At the planned confidence; fewer rows than profiled do not shorten tasks."""
-        factor = self.factor(setting, load)
-        jobs = self.batches.cautious.jobs(setting, load, self.speed, factor)
+        jobs = self.batches.cautious.jobs(setting, load, self.factor(setting, load))
         return self.latency_s(jobs, setting)
 
     def latency_s(self, jobs: DStreamJobs, setting: DStreamsSetting) -> float:
@@ -213,7 +206,7 @@ class DStreamsSearch:
         """The largest load at which the setting meets the target, by bisection; 0 if none."""
         if setting.num_slots == 0:
             return 0.0
-        high = self.batches.highest_load(setting, self.speed)
+        high = self.batches.highest_load(setting)
         low = 0.0
         while high - low > 1e-2 * high:
             middle = 0.5 * (low + high)
@@ -227,9 +220,7 @@ def _limit_conf(search: DStreamsSearch, setting: DStreamsSetting) -> dict[str, s
     source's option; none if rows are not counted or if it would restrict the plan.
     """
     factor = search.factor(setting, search.load)
-    highest_load = (
-        search.batches.highest_load(setting, search.speed, factor) if setting.num_slots else 0
-    )
+    highest_load = search.batches.highest_load(setting, factor) if setting.num_slots else 0
     rate_per_s = search.batches.rate_at(highest_load)
     if rate_per_s is None or highest_load < LEAST_CATCH_UP_RATIO.value * search.load:
         return {}

@@ -37,7 +37,8 @@ class DStreamsBatches:
     """The batches of a profiled DStreams application, at any setting: theory.md (V7).
 
     One run at one rate does not show what a task costs without rows, so ``growth`` is the assumed
-    factor on task run times for a given factor on rows.
+    factor on task run times for a given factor on rows. ``core_speed_ratio`` is the speed of the
+    cores over that of the profiled ones. [-]
 
     **(V7)** From a profile to the job of (V1): the stages of a typical batch form the graph of
     (J1)-(J5), one job after the other, on the slots that receivers leave free, or on a `k`-th of
@@ -56,17 +57,14 @@ class DStreamsBatches:
     profile: ApplicationProfile
     dstreams: DStreamsProfile
     seen: DStreamsSetting
+    core_speed_ratio: float = 1.0
     growth: Callable[[float], float] = math.sqrt
 
     @classmethod
     def of(cls, profile: ApplicationProfile) -> DStreamsBatches:
-        """From a profile; an InputError if it is of another kind, or lacks what is needed."""
+        """From the profile of a DStreams application; an InputError if it lacks what is needed."""
         dstreams, cluster = profile.dstreams, profile.cluster
-        if profile.kind != "dstreams" or dstreams is None:
-            raise InputError(
-                "the profile is that of a batch job; expected a DStreams application. Batch jobs "
-                "have a deadline: headway plan PROFILE --target 'deadline <= 10m'"
-            )
+        assert dstreams is not None  # as of every profile of the kind
         if cluster.cores_per_executor is None:
             raise InputError(
                 "the cores of the executors are not recorded; "
@@ -92,12 +90,12 @@ class DStreamsBatches:
             )
         return cls(profile=profile, dstreams=dstreams, seen=baseline)
 
-    @property
+    @cached_property
     def cautious(self) -> DStreamsBatches:
         """The same, if more rows take longer in proportion and fewer save nothing: for plans."""
         return replace(self, growth=lambda rows: max(rows, 1.0))
 
-    @property
+    @cached_property
     def hopeful(self) -> DStreamsBatches:
         """The same, if more rows cost nothing and fewer save in proportion: the optimistic case."""
         return replace(self, growth=lambda rows: min(rows, 1.0))
@@ -113,11 +111,9 @@ class DStreamsBatches:
         rows = self.dstreams.rows_per_batch
         return None if rows is None else rows / self.seen.batch_interval_s
 
-    def jobs(
-        self, setting: DStreamsSetting, load: float, speed: float, factor: float = 1.0
-    ) -> DStreamJobs:
+    def jobs(self, setting: DStreamsSetting, load: float, factor: float = 1.0) -> DStreamJobs:
         """Jobs of each batch at a multiple of the profiled rate."""
-        stages_s = self._stages_ratio * self._modelled_s(setting, load, speed)
+        stages_s = self._stages_ratio * self._modelled_s(setting, load, self.core_speed_ratio)
         work_s = factor * (self._driver_s + stages_s)
         if setting.concurrent_jobs == 1:
             return DStreamJobs(job=lognormal_time(work_s, self.cv))
@@ -133,9 +129,10 @@ class DStreamsBatches:
             setting.batch_interval_s, jobs, receive_delay_s=self.start_s + self.block_s
         )
 
-    def spread(self, setting: DStreamsSetting, load: float, speed: float) -> float:
+    def spread(self, setting: DStreamsSetting, load: float) -> float:
         """Standard deviation of the logarithm of true over predicted durations: (P2)."""
-        return float(widened(_OWN_SPREAD, *self.doublings(setting, load), math.log2(speed)))
+        doublings = *self.doublings(setting, load), math.log2(self.core_speed_ratio)
+        return float(widened(_OWN_SPREAD, *doublings))
 
     def rate_at(self, load: float) -> float | None:
         """The rate at a multiple of the profiled one."""
@@ -155,12 +152,12 @@ class DStreamsBatches:
         return rate_per_s / self.seen_rate_per_s
 
     def highest_load(
-        self, setting: DStreamsSetting, speed: float, factor: float = 1.0, busiest: float = 1.0
+        self, setting: DStreamsSetting, factor: float = 1.0, busiest: float = 1.0
     ) -> float:
         """The largest load with at most the given utilisation, by bisection; 0 if there is none."""
 
         def fits(load: float) -> bool:
-            jobs = self.jobs(setting, load, speed, factor)
+            jobs = self.jobs(setting, load, factor)
             return jobs.work_s <= busiest * setting.concurrent_jobs * setting.batch_interval_s
 
         low, high = 0.0, 1.0

@@ -20,13 +20,13 @@ from headway.sparkconf.reader_limits import BACKPRESSURE_KEY
 
 
 def predicted(
-    batches: DStreamsBatches, setting: DStreamsSetting, load: float, speed: float = 1.0
+    batches: DStreamsBatches, setting: DStreamsSetting, load: float
 ) -> DStreamsPrediction:
     """Prediction for a setting, with 90% intervals."""
-    factor = math.exp(Z90 * batches.spread(setting, load, speed))
-    middle = batches.jobs(setting, load, speed)
-    low = batches.hopeful.jobs(setting, load, speed, 1.0 / factor)
-    high = batches.cautious.jobs(setting, load, speed, factor)
+    factor = math.exp(Z90 * batches.spread(setting, load))
+    middle = batches.jobs(setting, load)
+    low = batches.hopeful.jobs(setting, load, 1.0 / factor)
+    high = batches.cautious.jobs(setting, load, factor)
     busy = middle.work_s / (setting.concurrent_jobs * setting.batch_interval_s)
     busiest = HIGHEST_QUOTED_UTILIZATION_RATIO.value
     quotable = busy <= busiest
@@ -56,9 +56,7 @@ def predicted(
             _latency(batches.latency(setting, high)),
         ),
         phases_s={} if latency is None else _phases_s(batches, setting, middle, latency),
-        sustainable_rate_per_s=batches.rate_at(
-            batches.highest_load(setting, speed, busiest=busiest)
-        ),
+        sustainable_rate_per_s=batches.rate_at(batches.highest_load(setting, busiest=busiest)),
     )
 
 

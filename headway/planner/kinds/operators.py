@@ -57,12 +57,8 @@ class OperatorsPrediction(Result):
     @property
     def limiting(self) -> str:
         """What limits the rate: an operator by its name, or the workers."""
-        operator_index = self.allocation.limiting
-        return (
-            "the workers"
-            if operator_index is None
-            else self.pipeline.operators[operator_index].name
-        )
+        index = self.allocation.limiting
+        return "the workers" if index is None else self.pipeline.operators[index].name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -53,13 +54,13 @@ class PipelinePlan:
     """
 
     question: PipelineQuestion
-    setting: PipelineSetting | None
+    setting: PipelineSetting | None = None
     latency: PipelineLatency | None
-    lowest: PipelineSetting | None
-    highest_rate_per_s: float
-    most_rate_per_s: float
+    lowest: PipelineSetting | None = None
+    highest_rate_per_s: float = 0.0
+    most_rate_per_s: float = 0.0
     proved_nodes: int
-    rules: tuple[PipelineRule, ...]
+    rules: tuple[PipelineRule, ...] = ()
 
     @property
     def feasible(self) -> bool:
@@ -136,13 +137,9 @@ def plan_pipeline(question: PipelineQuestion) -> PipelinePlan:
     lowest, _ = _lowest(question)
     return PipelinePlan(
         question=question,
-        setting=None,
         latency=None if lowest is None else question.latency(lowest, question.rate_per_s),
         lowest=lowest,
-        highest_rate_per_s=0.0,
-        most_rate_per_s=0.0,
         proved_nodes=_proved_nodes(question, space.max_nodes + 1),
-        rules=(),
     )
 
 
@@ -156,11 +153,10 @@ def _planned(
         question=question,
         setting=setting,
         latency=question.latency(setting, question.rate_per_s),
-        lowest=None,
         highest_rate_per_s=rate_per_s,
         most_rate_per_s=most_per_s,
         proved_nodes=_proved_nodes(question, nodes),
-        rules=_rules(question, nodes, most_per_s),
+        rules=tuple(_rules(question, nodes, most_per_s)),
     )
 
 
@@ -324,7 +320,7 @@ def _lowest(question: PipelineQuestion) -> tuple[PipelineSetting | None, float]:
 
 def _rules(
     question: PipelineQuestion, nodes: int, most_rate_per_s: float
-) -> tuple[PipelineRule, ...]:
+) -> Iterator[PipelineRule]:
     """The rules of thumb, the nodes on which they meet the target, and their highest rates."""
     periods_s = PIPELINE_RULE_PERIODS_S.value
     shuffle, poll = grid(periods_s, periods_s)
@@ -345,17 +341,13 @@ def _rules(
         low, high = np.where(met, middle, low), np.where(met, high, middle)
     max_nodes = min(question.space.max_nodes, 4 * nodes)
     counts = np.arange(_nodes_for_cores(question), max_nodes + 1, dtype=np.float64)
-    rules = []
     for rule_index, (shuffle_s, poll_s) in enumerate(zip(shuffle, poll, strict=True)):
         shuffles_s, polls_s = np.full_like(counts, shuffle_s), np.full_like(counts, poll_s)
         enough = counts[_within(question, setting(counts, shuffles_s, polls_s), rate_per_s)]
-        rules.append(
-            PipelineRule(
-                shuffle_period_s=float(shuffle_s),
-                poll_period_s=float(poll_s),
-                num_nodes=int(enough[0]) if len(enough) else None,
-                statistic_s=float(statistics_s[rule_index]),
-                highest_rate_per_s=float(low[rule_index]),
-            )
+        yield PipelineRule(
+            shuffle_period_s=float(shuffle_s),
+            poll_period_s=float(poll_s),
+            num_nodes=int(enough[0]) if len(enough) else None,
+            statistic_s=float(statistics_s[rule_index]),
+            highest_rate_per_s=float(low[rule_index]),
         )
-    return tuple(rules)

@@ -204,9 +204,8 @@ class PipelinePrediction(Result):
                 continue
             prefix = f"round {round_number}: " if is_multi_round else ""
             full_parts = [name for name, ratio in busy_ratios(pipeline).items() if ratio >= 1.0]
-            overloaded_parts += [f"{prefix}{name}" for name in full_parts] or [
-                f"{prefix}the threads of a node beside each other"
-            ]
+            full_parts = full_parts or ["the threads of a node beside each other"]
+            overloaded_parts += [f"{prefix}{name}" for name in full_parts]
         return tuple(overloaded_parts)
 
 

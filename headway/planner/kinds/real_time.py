@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -71,17 +72,22 @@ def predicted(
     profile: JobProfile, setting: RealTimeSetting, rate_per_s: float, path_s: float
 ) -> RealTimePrediction:
     """Prediction for a setting, which must have enough slots: theory.md (N1)-(N9)."""
-    latency = latency_at(profile, setting, rate_per_s)
+    latency_with = partial(latency_at, profile, setting, rate_per_s)
+    latency = latency_with()
     gap_s, busy = gap_of(profile), latency.utilization_ratio
     stages = stages_of(profile, setting.source_partitions, setting.shuffle_partitions)
     names = [stage.name for stage in profile.stages]
-    highest = max(busy)
+    highest, tuple_latency = max(busy), None
+    if latency.is_stable:
+        factor, (low_gap, high_gap) = math.exp(_Z90 * spread_of(profile)), GAP_RATIOS.value
+        low, high = latency_with(1.0 / factor, low_gap), latency_with(factor, high_gap)
+        tuple_latency = _with_interval(path_s, latency, low, high)
     return RealTimePrediction(
         setting=setting,
         rate_per_s=rate_per_s,
         stable=latency.is_stable,
         num_slots_needed=required_slots(stages),
-        tuple_latency=_with_interval(profile, setting, rate_per_s, path_s, latency),
+        tuple_latency=tuple_latency,
         path_s=path_s,
         stage_mean_s=dict(zip(names, latency.stage_mean_s, strict=True)),
         gap_mean_s=latency.gap_mean_s,
@@ -121,19 +127,9 @@ def latency_at(
 
 
 def _with_interval(
-    profile: JobProfile,
-    setting: RealTimeSetting,
-    rate_per_s: float,
-    path_s: float,
-    latency: RealTimeLatency,
-) -> LatencyDistribution | None:
-    if not latency.is_stable:
-        return None
-    factor = math.exp(_Z90 * spread_of(profile))
-    low_gap, high_gap = GAP_RATIOS.value
+    path_s: float, latency: RealTimeLatency, low: RealTimeLatency, high: RealTimeLatency
+) -> LatencyDistribution:
     low_path_s, high_path_s = (ratio * path_s for ratio in PATH_RATIOS.value)
-    low = latency_at(profile, setting, rate_per_s, 1.0 / factor, low_gap)
-    high = latency_at(profile, setting, rate_per_s, factor, high_gap)
     distribution = LatencyDistribution.of(
         path_s + latency.mean_s, path_s + latency.quantile_s(np.array(QUOTED_PROBABILITIES))
     )

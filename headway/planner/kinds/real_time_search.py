@@ -298,15 +298,13 @@ def _outage_s(promise: CatchUp) -> float:
     return promise.outage_s
 
 
-def _first_that(holds: Callable[[int], bool], least: int, maximum: int) -> int:
-    """The smallest number from which on a condition holds; the maximum if none."""
-    if maximum <= least or holds(least):
-        return least
-    if not holds(maximum):
-        return least
+def _first_that(holds: Callable[[int], bool], minimum: int, maximum: int) -> int:
+    """The smallest number from which on a condition holds; the minimum if it never does."""
+    if maximum <= minimum or holds(minimum) or not holds(maximum):
+        return minimum
     for _ in range(_MOST_STEPS):
-        if maximum - least <= 1:
+        if maximum - minimum <= 1:
             break
-        middle = (least + maximum) // 2
-        least, maximum = (least, middle) if holds(middle) else (middle, maximum)
+        middle = (minimum + maximum) // 2
+        minimum, maximum = (minimum, middle) if holds(middle) else (middle, maximum)
     return maximum

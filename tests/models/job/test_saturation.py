@@ -136,7 +136,7 @@ def test_near_saturation_no_mean_exceeds_its_p99_and_the_plan_says_the_same(
             assert law.interval90_p99_s is not None
             assert law.interval90_mean_s.high <= law.interval90_p99_s.high
     planned = planned_at(profile, rate_per_s, partitions, trigger_s, confidence=0.5)
-    held_at_per_s, _ = planned.planned_rate_and_factor(rate_per_s)
+    held_at_per_s, _ = planned.upper_end().rate_and_factor(rate_per_s)
     if held_at_per_s[0] == rate_per_s:
         (latency_s,) = planned.latency_s(rate_per_s)
         assert math.isfinite(latency_s) == prediction.is_quotable
