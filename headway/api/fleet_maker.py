@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,8 +12,7 @@ import numpy as np
 from headway.api.fleet_batch import batch_needs
 from headway.api.fleet_needs import FleetJob, KnownNeeds
 from headway.api.fleet_queries import queries_needs
-from headway.api.fleet_speeds import NeedsBySpeed
-from headway.api.fleet_streaming import streaming_needs
+from headway.api.fleet_streaming import search_together, streaming_needs
 from headway.errors import InputError
 from headway.fleet.infeasible import reasoned
 from headway.fleet.nouns import Capacity, Fleet, FleetPlan, Infeasible, JobWrites
@@ -32,6 +31,50 @@ _NEEDS_OF: dict[type, Callable[[Any, Any, int | None, KnownNeeds], FleetJob]] = 
 }
 # Rules for ranges by which a plan is made for one fleet.
 ONE_FLEET = ("high", "mid")
+
+
+class NeedsBySpeed:
+    """Executors of jobs by the speed of cores; at speeds not searched yet, a lower bound of them.
+
+    With the bounds a fleet is cheaper than it is, so what no plan of it can cost, no plan of the
+    fleet itself can cost either. ``drawn_jobs`` are all jobs that will be asked for, with the
+    arguments of `FleetJob.executors`.
+    """
+
+    def __init__(
+        self,
+        speeds: Collection[float],
+        drawn_jobs: Iterable[tuple[FleetJob, float, str]],
+        known_needs: KnownNeeds,
+    ) -> None:
+        self.unsearched = set(speeds)
+        self._drawn_jobs, self._known_needs = list(drawn_jobs), known_needs
+
+    def search(
+        self, speeds: Collection[float], *, first: Callable[[], object] | None = None
+    ) -> None:
+        """Search some speeds at once, and what bounds the unsearched ones.
+
+        This process does something else ``first``.
+        """
+        self.unsearched -= set(speeds)
+        search_together(
+            (
+                (job, speed, scale, end, speed not in self.unsearched)
+                for speed in (*speeds, *self.unsearched)
+                for job, scale, end in self._drawn_jobs
+            ),
+            self._known_needs,
+            first=first,
+        )
+
+    def executors(
+        self, job: FleetJob, speed: float, scale: float, end: str
+    ) -> tuple[int, ...] | None:
+        """Executors in each hour, or a lower bound of them; None if no number is enough."""
+        if speed in self.unsearched and job.takes_search:
+            return job.least_executors(speed, scale, end)
+        return job.executors(speed, scale, end)
 
 
 class FleetMaker:

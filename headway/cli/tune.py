@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from headway.api.supervise import supervise_spec
-from headway.api.tune_spec import patched_manifest, switch_spec, tune_spec
+from headway.api.tune_spec import patched_manifest, supervise_spec, switch_spec, tune_spec
 from headway.cli.options import DURATION, Command, given, refuse
 from headway.cli.terminal import event, remark, show, show_patched, suggest
 from headway.domain.watched import WatchedChange
