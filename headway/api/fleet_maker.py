@@ -37,14 +37,13 @@ class NeedsBySpeed:
     """Executors of jobs by the speed of cores; at speeds not searched yet, a lower bound of them.
 
     With the bounds a fleet is cheaper than it is, so what no plan of it can cost, no plan of the
-    fleet itself can cost either. ``drawn_jobs`` are all jobs that will be asked for, with the
-    arguments of `FleetJob.executors`.
+    fleet itself can cost either. ``drawn_jobs`` are all jobs that will be asked for.
     """
 
     def __init__(
         self,
         speeds: Collection[float],
-        drawn_jobs: Iterable[tuple[FleetJob, float, str]],
+        drawn_jobs: Iterable[FleetJob],
         known_needs: KnownNeeds,
     ) -> None:
         self.unsearched = set(speeds)
@@ -60,21 +59,19 @@ class NeedsBySpeed:
         self.unsearched -= set(speeds)
         search_together(
             (
-                (job, speed, scale, end, speed not in self.unsearched)
+                (job, speed, speed not in self.unsearched)
                 for speed in (*speeds, *self.unsearched)
-                for job, scale, end in self._drawn_jobs
+                for job in self._drawn_jobs
             ),
             self._known_needs,
             first=first,
         )
 
-    def executors(
-        self, job: FleetJob, speed: float, scale: float, end: str
-    ) -> tuple[int, ...] | None:
+    def executors(self, job: FleetJob, speed: float) -> tuple[int, ...] | None:
         """Executors in each hour, or a lower bound of them; None if no number is enough."""
         if speed in self.unsearched and job.takes_search:
-            return job.least_executors(speed, scale, end)
-        return job.executors(speed, scale, end)
+            return job.least_executors(speed)
+        return job.executors(speed)
 
 
 class FleetMaker:
@@ -92,10 +89,10 @@ class FleetMaker:
     def search_ahead(self, growths: Sequence[float]) -> None:
         """Search at once what the jobs need at some growths, in every draw."""
         drawn_jobs = (
-            (job, *self.drawn(job, growth, ratio))
+            job
             for growth in growths
             for ratios in self._draws
-            for job, ratio in zip(self.jobs, ratios, strict=True)
+            for job in self.drawn_jobs(growth, ratios)
         )
         self.needs = NeedsBySpeed(self.speeds, drawn_jobs, self.known_needs)
         speeds = [self.form.speed_of_cheapest_core] if self._is_large else self.speeds
@@ -116,19 +113,20 @@ class FleetMaker:
         rule, draws = self.spec.scenarios.rule, self._draws
         if rule in ONE_FLEET:
             text = f"every range at its {'upper end' if rule == 'high' else 'middle'}"
-            plan, fleet = self._planned_for_one(growth, draws[0])
-            return self._reasoned(plan, fleet, text, growth, draws[0])
-        plan, fleet, text = self._planned_for([self._fleet(growth, ratios) for ratios in draws])
+            jobs = self.drawn_jobs(growth, draws[0])
+            plan, fleet = self._planned_for_one(jobs)
+            return self._reasoned(plan, fleet, text, jobs)
+        plan, fleet, text = self._planned_for(
+            [self._fleet(self.drawn_jobs(growth, ratios)) for ratios in draws]
+        )
         # What is impossible in any scenario is so with the most that is drawn.
         max_ratios = [max(filter(None, column)) for column in zip(*draws, strict=True)]
-        return self._reasoned(plan, fleet, text, growth, max_ratios)
+        return self._reasoned(plan, fleet, text, self.drawn_jobs(growth, max_ratios))
 
-    def _planned_for_one(
-        self, growth: float, ratios: Sequence[float | None]
-    ) -> tuple[FleetPlan | Infeasible, Fleet]:
+    def _planned_for_one(self, jobs: Sequence[FleetJob]) -> tuple[FleetPlan | Infeasible, Fleet]:
         """The plan for a fleet, of which only those speeds are searched that it may use."""
         while True:
-            fleet = self._fleet(growth, ratios)
+            fleet = self._fleet(jobs)
             plan, unsearched = self._solve(fleet), set(self.needs.unsearched)
             # Reasons, and prices of a small fleet's limits, are about all speeds.
             if plan.feasible and not is_planned_again(fleet):
@@ -162,12 +160,25 @@ class FleetMaker:
         ranges = [job.range_ratios for job in self.jobs]
         return [list(map(float, row)) for row in drawn_ratios(ranges, rule.count, rule.seed)]
 
-    def _fleet(self, growth: float, ratios: Sequence[float | None]) -> Fleet:
-        """The fleet at a growth; ``ratios`` are each job's draw on the middle of its range."""
-        drawn_jobs = tuple(zip(self.jobs, ratios, strict=True))
-        fleet = self.form.fleet([self._needs(job, growth, ratio) for job, ratio in drawn_jobs])
-        fees = tuple(self._fee(job, growth, ratio) for job, ratio in drawn_jobs)
-        return replace(fleet, fees_per_day=fees)
+    def drawn_jobs(
+        self, growth: float, ratios: Sequence[float | None] | None = None
+    ) -> list[FleetJob]:
+        """The jobs at a growth; ``ratios`` are each one's draw on the middle of its range."""
+        spec, jobs = self.spec, []
+        for job, ratio in zip(self.jobs, ratios or [None] * len(self.jobs), strict=True):
+            scale = growth * spec.growth_ratio * job.entry.growth_ratio * (1 + spec.headroom_ratio)
+            if ratio is not None:
+                jobs.append(replace(job, scale=scale * ratio, end="mid"))
+            else:
+                end = "mid" if spec.scenarios.rule == "mid" else "high"
+                jobs.append(replace(job, scale=scale, end=end))
+        return jobs
+
+    def _fleet(self, jobs: Sequence[FleetJob]) -> Fleet:
+        """The fleet of some drawn jobs, with what they pay for requests as far as known."""
+        writes = map(self.most_writes, jobs)
+        fees = tuple((job_writes and job_writes.cost_per_day) or 0.0 for job_writes in writes)
+        return replace(self.form.fleet(list(map(self._needs, jobs))), fees_per_day=fees)
 
     def _planned_for(self, fleets: Sequence[Fleet]) -> tuple[FleetPlan | Infeasible, Fleet, str]:
         rule = self.spec.scenarios
@@ -194,14 +205,13 @@ class FleetMaker:
         plan: FleetPlan | Infeasible,
         fleet: Fleet,
         scenarios: str,
-        growth: float,
-        ratios: Sequence[float | None],
+        jobs: Sequence[FleetJob],
     ) -> Capacity:
         """The plan, with the reasons why jobs can run nowhere, and what would suffice for each."""
         refusals = {
-            job.entry.name: self.form.why_nowhere(self._needs(job, growth, ratio))
-            for index, (job, ratio) in enumerate(zip(self.jobs, ratios, strict=True))
-            if not fleet.allowed[index].any()
+            job.entry.name: self.form.why_nowhere(self._needs(job))
+            for job, allowed in zip(jobs, fleet.allowed, strict=True)
+            if not allowed.any()
         }
         if not plan.feasible and plan.impossible:
             relaxations = tuple(f"{name}: {refusals[name][1]}" for name in plan.impossible)
@@ -226,16 +236,10 @@ class FleetMaker:
         units[index], allowed[index] = self.form.row(needs)
         return replace(fleet, units=units, allowed=allowed)
 
-    def _fee(self, job: FleetJob, growth: float, ratio: float | None) -> float:
-        """What a job pays for requests in a day, as far as there are prices."""
-        job_writes = self.most_writes(job, growth, ratio)
-        return 0.0 if job_writes is None else job_writes.cost_per_day or 0.0
-
-    def most_writes(self, job: FleetJob, growth: float, ratio: float | None) -> JobWrites | None:
+    def most_writes(self, job: FleetJob) -> JobWrites | None:
         """What a job writes on the nodes on which that is most; None if that is unknown."""
-        scale, end = self.drawn(job, growth, ratio)
         speeds = (speed for speed in self.speeds if speed not in self.needs.unsearched)
-        writes = (job.writes(speed, scale, end, self.catalog) for speed in speeds)
+        writes = (job.writes(speed, self.catalog) for speed in speeds)
         return max(
             (job_writes for job_writes in writes if job_writes is not None),
             key=lambda job_writes: job_writes.files_per_day,
@@ -251,23 +255,9 @@ class FleetMaker:
             executors={},
         )
 
-    def _needs(self, job: FleetJob, growth: float, ratio: float | None) -> JobNeeds:
-        scale, end = self.drawn(job, growth, ratio)
-        return replace(
-            self._sized(job),
-            executors={
-                speed: self.needs.executors(job, speed, scale, end) for speed in self.speeds
-            },
-            why_none=lambda speed: job.why_none(speed, scale, end),
-        )
-
-    def drawn(self, job: FleetJob, growth: float, ratio: float | None) -> tuple[float, str]:
-        """The scale of a job's rates and the end of their range, or its draw on the middle."""
-        growth_ratio = growth * self.spec.growth_ratio * job.entry.growth_ratio
-        scale = growth_ratio * (1 + self.spec.headroom_ratio)
-        if ratio is not None:
-            return scale * ratio, "mid"
-        return scale, "mid" if self.spec.scenarios.rule == "mid" else "high"
+    def _needs(self, job: FleetJob) -> JobNeeds:
+        executors = {speed: self.needs.executors(job, speed) for speed in self.speeds}
+        return replace(self._sized(job), executors=executors, why_none=job.why_none)
 
     def _solve(self, fleet: Fleet) -> FleetPlan | Infeasible:
         if self.spec.objective == "served":
