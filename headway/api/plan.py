@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
@@ -19,7 +19,6 @@ from headway.api.arguments import (
     promises_from,
     require_room_for_tasks,
     store_price_of,
-    stream_job,
     target_of_profile,
 )
 from headway.api.file_kinds import is_pipeline
@@ -42,6 +41,7 @@ from headway.domain.backlog import ending_job
 from headway.domain.later import later, with_changes
 from headway.domain.question import PlanQuestion, asks_for_real_time
 from headway.errors import InputError, argument
+from headway.formats.profile_file import load_any_profile, load_stream_profile
 from headway.units import format_duration
 
 if TYPE_CHECKING:
@@ -212,8 +212,8 @@ def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]
         rows = options.get("rows")
         num_rows = None if rows is None else ROWS.read(rows, "rows")
         return JobKind.ENDING, ending_job(any_job(profile, queries), deadline, num_rows)
-    read: Callable[[Any, Any], Job] = stream_job if has_target else any_job
-    job = read(profile, queries)
+    load = load_stream_profile if has_target else load_any_profile
+    job: Job = any_job(profile, queries, load)
     if not has_target and (is_real_time or job.job_kind is not JobKind.QUERY):
         raise InputError(f"{argument('target')} is missing; expected {_expected_target(job)}")
     if job.job_kind is JobKind.ENDING:

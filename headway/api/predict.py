@@ -8,13 +8,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
-from headway.api.arguments import arrivals_from, job_from, require_room_for_tasks, stream_job
+from headway.api.arguments import any_job, arrivals_from, job_from, require_room_for_tasks
 from headway.api.file_kinds import is_pipeline
 from headway.domain import (
     AdvisedRun,
     Configuration,
     Finding,
     FindingCode,
+    Job,
     JobProfile,
     Prediction,
     Target,
@@ -25,6 +26,7 @@ from headway.domain.later import later, with_changes
 from headway.domain.predict_question import PredictQuestion
 from headway.domain.question import RunQuestion, asks_for_real_time
 from headway.errors import InputError, argument
+from headway.formats.profile_file import load_stream_profile
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePrediction
@@ -135,7 +137,7 @@ def predicted_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, An
         return JobKind.PIPELINE, profile
     if asks_for_real_time(options):
         return JobKind.REAL_TIME, job_from(profile, queries=options.get("queries"))
-    job = stream_job(profile, options.get("queries"))
+    job: Job = any_job(profile, options.get("queries"), load_stream_profile)
     if job.job_kind is not JobKind.DSTREAMS:
         job = job_from(cast("JobProfile", job))
     return job.job_kind, job
