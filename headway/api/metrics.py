@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -151,7 +151,11 @@ class PublishedMetrics:
 
         Raises InputError if it is something else.
         """
-        _require_publisher(publisher)
+        if not isinstance(publisher, _KINDS):
+            raise InputError(
+                f"got {publisher!r}; expected what headway.schedule, tune, record, watch or "
+                "shedding_batches returns"
+            )
         self._publishers.append(publisher)
 
     def text(self) -> str:
@@ -160,16 +164,12 @@ class PublishedMetrics:
 
     def metrics(self) -> list[Metric]:
         """All metrics as they are now, each name once."""
-        with self._collecting:
-            return self._collected()
-
-    def _collected(self) -> list[Metric]:
         merged: dict[str, Metric] = {}
-        for metric in itertools.chain.from_iterable(map(_metrics_of, self._publishers)):
-            _merge(merged, metric)
-        counts = [] if self._shed_rows is None else self._shed_rows.counts()
-        counts += [p.count for p in self._publishers if isinstance(p, SheddingBatches)]
-        for metric in shedding_metrics(counts):
+        with self._collecting:
+            published = list(chain.from_iterable(map(_metrics_of, self._publishers)))
+            counts = [] if self._shed_rows is None else self._shed_rows.counts()
+            counts += [p.count for p in self._publishers if isinstance(p, SheddingBatches)]
+        for metric in (*published, *shedding_metrics(counts)):
             _merge(merged, metric)
         return list(merged.values())
 
@@ -216,14 +216,6 @@ class PublishedMetrics:
             self._source.put(spark_lines(metrics))
         if self._file is not None:
             write_text(self._file, prometheus_text(metrics), label="the metrics")
-
-
-def _require_publisher(publisher: object) -> None:
-    if not isinstance(publisher, _KINDS):
-        raise InputError(
-            f"got {publisher!r}; expected what headway.schedule, tune, record, watch or "
-            "shedding_batches returns"
-        )
 
 
 def _metrics_of(publisher: Publisher) -> Iterator[Metric]:
