@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -112,13 +114,7 @@ def command(
             "it makes one profile of all logs, but --check, -o FOLDER/, and --tables without "
             "-o FILE treat each log separately; leave it out",
         )
-        _survey(
-            sources,
-            each_into=each_into,
-            tables=tables,
-            as_text=not as_json and (check or (each_into is None and tables is None)),
-            as_json=as_json,
-        )
+        _survey(sources, each_into, tables, check=check, as_json=as_json)
         return
     if advise:
         _advise(sources, rate, targets, as_json=as_json)
@@ -172,10 +168,10 @@ def _advise(
 
 def _survey(
     sources: tuple[str, ...],
-    *,
     each_into: Path | None,
     tables: Path | None,
-    as_text: bool,
+    *,
+    check: bool,
     as_json: bool,
 ) -> None:
     from headway.report.profiles import survey_as_json, survey_as_text
@@ -186,7 +182,7 @@ def _survey(
         )
     if as_json:
         click.echo(survey_as_json(log_survey.logs, log_survey.failures))
-    if as_text:
+    elif check:
         show(survey_as_text(log_survey.logs))
         suggest(f"headway profile {shlex.join(sources)} -o job.profile.yaml")
     for path in log_survey.tables:
@@ -214,14 +210,9 @@ def _save_each(log_survey: Survey, folder: Path) -> None:
 
 def _free_name(folder: Path, profile: JobProfile | ApplicationProfile, taken: set[Path]) -> Path:
     """A file named after the application; further ones of the same name get a number."""
-    stem = "".join(
-        char if char.isalnum() or char in "._-" else "_" for char in profile.application.id
-    )
-    stem = stem.lstrip(".")[:100] or "unknown"
-    number = 1
-    path = folder / f"{stem}.profile.yaml"
-    while path in taken:
-        number += 1
-        path = folder / f"{stem}-{number}.profile.yaml"
+    stem = re.sub(r"[^\w.-]", "_", profile.application.id).lstrip(".")[:100] or "unknown"
+    endings = chain([""], (f"-{number}" for number in count(2)))
+    paths = (folder / f"{stem}{ending}.profile.yaml" for ending in endings)
+    path = next(path for path in paths if path not in taken)
     taken.add(path)
     return path

@@ -114,17 +114,12 @@ def command(
             show(text)
             suggest("headway tune, which makes such changes; headway init FILE --kind Tuning")
         return _exit_code(look, strict)
-    if as_json or prometheus or not sys.stdout.isatty():
-        return _follow(watcher, every, as_json, prometheus)
-    return _show(watcher, every)
-
-
-def _follow(watcher: Watcher, every_s: float, as_json: bool, prometheus: bool) -> int:
-    """A text per look, one below the other."""
+    if sys.stdout.isatty() and not (as_json or prometheus):
+        return _show(watcher, every)
     while True:
         click.echo(_text(watcher.look(), as_json, prometheus, one_line=True))
         sys.stdout.flush()
-        time.sleep(every_s)
+        time.sleep(every)
 
 
 def _show(watcher: Watcher, every_s: float) -> int:
@@ -156,7 +151,6 @@ def _text(look: Look, as_json: bool, prometheus: bool, *, one_line: bool = False
 
 
 def _exit_code(look: Look, strict: bool) -> int:
-
     if look.standing == "out_of_bounds":
         return ExitCode.INFEASIBLE
     if look.standing in ("drifted", "silent", "late"):
