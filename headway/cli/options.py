@@ -104,18 +104,19 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by topic; the rare ones in the full help only."""
         params = self.get_params(ctx)
-        rare = set(filter(_is_rare, params))
+        rare = {param for param in params if getattr(param, "is_rare", False)}
         left_out: set[click.Parameter] = set() if _HELP_ALL in ctx.meta else rare
         if not rare and "\f" not in (self.help or ""):
             left_out = {_help_all_option}  # there is no more to show
-        options = [
-            param for param in params if isinstance(param, click.Option) and param not in left_out
-        ]
-        topics = [topic for topic in get_args(Topic) if topic in map(_topic, options)]
-        for topic in topics:
-            records = [option.get_help_record(ctx) for option in options if _topic(option) == topic]
+        records: dict[str, list[tuple[str, str]]] = {topic: [] for topic in get_args(Topic)}
+        for param in params:
+            if isinstance(param, click.Option) and param not in left_out:
+                record = param.get_help_record(ctx)
+                records[getattr(param, "topic", "Output")] += [record] if record else []
+        topics = {topic: lines for topic, lines in records.items() if lines}
+        for topic, lines in topics.items():
             with formatter.section(topic if len(topics) > 1 else "Options"):
-                formatter.write_dl(list(filter(None, records)))
+                formatter.write_dl(lines)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; errors of the library then name its options instead of arguments."""
@@ -151,14 +152,6 @@ class Command(click.Command):
 
         parser.parse_args = parse_once  # type: ignore[method-assign]  # of this one parser
         return parser
-
-
-def _is_rare(parameter: click.Parameter) -> bool:
-    return isinstance(parameter, Option) and parameter.is_rare
-
-
-def _topic(option: click.Option) -> Topic:
-    return option.topic if isinstance(option, Option) else "Output"
 
 
 def was_given(name: str) -> bool:
