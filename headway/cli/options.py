@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, get_args
 
 import click
@@ -197,6 +197,26 @@ def spelling(parameter: click.Parameter) -> str:
 def question_option(*names: str, **details: Any) -> Callable[[Function], Function]:
     """An option that is a part of the question, as help by topics shows it."""
     return click.option(*names, cls=Option, topic="What you ask", **details)
+
+
+def output_option(about: str, **details: Any) -> Callable[[Function], Function]:
+    """The option that names what is written."""
+    return click.option("-o", "--output", help=about, **details)
+
+
+def format_option(
+    formats: Sequence[str], about: str, **details: Any
+) -> Callable[[Function], Function]:
+    """The option that chooses among formats, the first of which is usual."""
+    return click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help=about,
+        **details,
+    )
 
 
 def rare_option(*names: str, **details: Any) -> Callable[[Function], Function]:

@@ -15,9 +15,11 @@ from headway.cli.jobs import profile_option, profiled
 from headway.cli.options import (
     Command,
     exit_code,
+    format_option,
     given,
     json_option,
     one_format,
+    output_option,
     rare_option,
     refuse,
     strict_option,
@@ -55,18 +57,12 @@ _NEXT_STEP: Mapping[JobKind, str] = {
 @click.argument("profile", metavar="LOG|PROFILE|SPEC")
 @options_of(PlanQuestion)
 @profile_option
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice([_TEXT, _JSON, "spark-defaults", "spark-submit", "pyspark"]),
-    default=_TEXT,
-    show_default=True,
+@format_option(
+    (_TEXT, _JSON, "spark-defaults", "spark-submit", "pyspark"),
+    "Output format: text, json, spark-defaults, spark-submit or pyspark.",
     metavar="FORMAT",
-    help="Output format: text, json, spark-defaults, spark-submit or pyspark.",
 )
-@click.option(
-    "-o", "--output", type=OUTPUT_FILE, help="Also write an HTML page with charts and what-if."
-)
+@output_option("Also write an HTML page with charts and what-if.", type=OUTPUT_FILE)
 @click.option(
     "-v", "--verbose", is_flag=True, help="Print all details, and the explanation of the plan."
 )

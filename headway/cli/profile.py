@@ -18,6 +18,7 @@ from headway.cli.options import (
     Command,
     given,
     json_option,
+    output_option,
     question_option,
     rare_option,
     refuse,
@@ -36,11 +37,9 @@ from headway.redaction import one_line
 
 @click.command("profile", cls=Command)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option(
-    "-o",
-    "--output",
+@output_option(
+    "YAML file to write; a folder (ending in /) gets one profile per application.",
     type=OUTPUT_FILE_OR_FOLDER,
-    help="YAML file to write; a folder (ending in /) gets one profile per application.",
 )
 @question_option(
     "--check", is_flag=True, help="Only report what the logs contain and what is missing."

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from headway.api.simulate import Simulation, run_simulation, simulation_of
-from headway.cli.options import Command, given, json_option, refuse
+from headway.cli.options import Command, given, json_option, output_option, refuse
 from headway.cli.outputs import OUTPUT_FILE
 from headway.cli.pages import write_page
 from headway.cli.progress import Progress
@@ -31,7 +31,7 @@ _SHEETS: Mapping[Simulated, Callable[..., Sheet]] = {
 @click.command("simulate", cls=Command)
 @click.argument("plan", metavar="PLAN")
 @options_of(SimulateQuestion)
-@click.option("-o", "--output", type=OUTPUT_FILE, help="Write an HTML page with charts over time.")
+@output_option("Write an HTML page with charts over time.", type=OUTPUT_FILE)
 @json_option
 def command(plan: str, output: str | None, as_json: bool, **_: Any) -> int:
     """Simulate a plan under a rate trace: latency over time, late rows, backlog, recovery.

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -61,15 +61,13 @@ def command(
     source: str,
     profile_path: str | None,
     target: Target | None,
-    query: str | None,
-    executors: str | None,
-    trigger: float | None,
     once: bool,
     every: float,
     prometheus: bool,
     explain: int | None,
     as_json: bool,
     strict: bool,
+    **of_query: Any,
 ) -> int:
     """Compare a running query with its prediction. The query is never changed.
 
@@ -97,14 +95,7 @@ def command(
         raise click.UsageError(f"Missing option '{missing}'.", click.get_current_context())
     if prometheus and as_json:
         raise InputError("--json contradicts --prometheus; give one of them")
-    watcher = watch(
-        source,
-        profile=profile_path,
-        target=target,
-        query=query,
-        executors=executors,
-        trigger=trigger,
-    )
+    watcher = watch(source, profile=profile_path, target=target, **of_query)
     if once:
         look = watcher.look()
         text = _text(look, as_json, prometheus)
