@@ -96,14 +96,12 @@ def emitted(
     text = emitter.render(plan, version=__version__, submission=submission)
     if emitter.has_comments:
         return Emitted(text=text, beside=notes)
-    reason_lines = [f"{key}: {reason}" for key, reason in reasons(plan).items()]
     explanations = (
         *header_lines(plan, version=__version__),
         *query_option_lines(plan),
-        *reason_lines,
-        *notes,
+        *(f"{key}: {reason}" for key, reason in reasons(plan).items()),
     )
-    return Emitted(text=text, beside=explanations)
+    return Emitted(text=text, beside=(*explanations, *notes))
 
 
 def patched(

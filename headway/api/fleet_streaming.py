@@ -8,11 +8,11 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from headway.api.arguments import require_room_for_tasks
+from headway.api.arguments import promises_from, require_room_for_tasks
 from headway.api.fleet_needs import FleetJob, KnownNeeds, executor_node, executor_size
 from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
-from headway.domain import DuringBurst, JobProfile, Promise, Target
+from headway.domain import DuringBurst, JobProfile, Promise
 from headway.domain.target import targets_text
 from headway.domain.writes import StorePrice
 from headway.errors import InputError
@@ -177,11 +177,7 @@ class StreamingNeeds(FleetJob):
     def _question(self, speed: float) -> Question:
         """The plan for the busiest hour, on cores of a speed."""
         job, task_cpus = self.job, self.profile.baseline.task_cpus
-        target_index = next(
-            index for index, promise in enumerate(job.targets) if isinstance(promise, Target)
-        )
-        target = job.targets[target_index]
-        assert isinstance(target, Target)
+        target, others = promises_from(job.targets)
         profile = for_fresh_jvm(self.profile) if job.from_start else self.profile
         arrivals = replace(profile.arrivals, rate_per_s=max(self._rates_per_s))
         # A node that is one executor: how many of them fit on what is bought comes later.
@@ -200,7 +196,7 @@ class StreamingNeeds(FleetJob):
                 target,
                 space,
                 job.confidence,
-                (*job.targets[:target_index], *job.targets[target_index + 1 :]),
+                tuple(others),
                 job.checkpoint,
             )
         except InputError as error:

@@ -61,15 +61,10 @@ def _plan_batch_job(profile: EndingJob, job: BatchJob, **changes: Any) -> BatchA
     return answer
 
 
-def _plan_job(
-    profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None = None, **changes: Any
-) -> StreamAnswer:
-    """Plan a streaming job at its highest rate, or at the given rate.
-
-    ``changes`` replace values of the job.
-    """
+def _plan_job(profile: JobProfile, job: StreamingJob, **changes: Any) -> StreamAnswer:
+    """Plan a streaming job at its highest rate; ``changes`` replace values of the job."""
     arguments = {
-        "rate": peak_rate(job.rate).high if rate_per_s is None else rate_per_s,
+        "rate": peak_rate(job.rate).high,
         "target": job.targets,
         "partitions": job.pinned.shuffle_partitions,
         "trigger": job.pinned.trigger_s,
@@ -114,11 +109,10 @@ def replanned(planned: Planned) -> Needs:
         answer: AnyAnswer
         try:
             if ends:
-                changed_job = replace(job, deadline_s=promises[0].limit_s)
-                answer = _plan_batch_job(planned.profile, changed_job)
+                later_job = replace(job, deadline_s=promises[0].limit_s)
+                answer = _plan_batch_job(planned.profile, later_job)
             else:
-                changed_job = replace(job, targets=promises)
-                answer = _plan_job(planned.profile, changed_job, rate_per_s=rate_per_s)
+                answer = _plan_job(planned.profile, replace(job, targets=promises), rate=rate_per_s)
         except (InputError, ValueError):
             return None
         return answer.nodes if answer.feasible else None

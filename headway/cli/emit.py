@@ -123,14 +123,11 @@ def _require_use(
     elif files is None:
         refuse(given("diff_from"), "a patch changes only what differs; leave it out")
     if output_format is not None:
-        unused = [name for name in names if name not in ALL_FORMATS[output_format].uses]
-        for name in unused:
-            others = [
-                format_name for format_name, emitter in ALL_FORMATS.items() if name in emitter.uses
-            ]
-            refuse(
-                given(name), f"{output_format} has no place for it; these have: {', '.join(others)}"
-            )
+        for name in names:
+            uses = [named for named, emitter in ALL_FORMATS.items() if name in emitter.uses]
+            if output_format not in uses:
+                why = f"{output_format} has no place for it; these have: {', '.join(uses)}"
+                refuse(given(name), why)
     elif patch is None:
         refuse(given(*names), "these files hold Spark configuration only")
     else:
