@@ -99,20 +99,14 @@ class StreamingNeeds(FleetJob):
         if store is None or executors is None:
             return None
         price = store_price(store, catalog)
-        key = (*self._key("writes", speed), price, tuple(self._rates_per_s), max(executors))
-        files, requests, cost = self.known_needs.once(
-            key, lambda: self._written(speed, max(executors), price)
-        )
-        return JobWrites(
-            store=store,
-            files_per_day=files,
-            requests_per_day=None if price is None else requests,
-            cost_per_day=None if price is None else cost,
+        key = (*self._key("writes", speed), store, price, *self._rates_per_s, max(executors))
+        return self.known_needs.once(
+            key, lambda: self._written(speed, max(executors), store, price)
         )
 
     def _written(
-        self, speed: float, executors: int, price: StorePrice | None
-    ) -> tuple[float, float, float]:
+        self, speed: float, executors: int, store: str, price: StorePrice | None
+    ) -> JobWrites:
         """Files of a day, and requests and what they and the space cost, as far as known."""
         question = self._question(speed)
         setting = chosen_at(question, executors).settings()
@@ -124,7 +118,12 @@ class StreamingNeeds(FleetJob):
                 files += num_hours * writes.files_per_hour
                 requests += num_hours * (writes.requests_per_hour or 0.0)
                 cost += num_hours * (writes.bill_per_hour or 0.0)
-        return files, requests, cost
+        return JobWrites(
+            store=store,
+            files_per_day=files,
+            requests_per_day=None if price is None else requests,
+            cost_per_day=None if price is None else cost,
+        )
 
     def why_none(self, speed: float) -> tuple[str, str]:
         """The binding constraint at the highest rate."""

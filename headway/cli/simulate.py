@@ -55,10 +55,16 @@ def command(plan: str, output: str | None, as_json: bool, **_: Any) -> int:
     options = given_options(SimulateQuestion)
     simulation = simulation_of(plan, options)
     if simulation.trace is None:
-        return _of_pipeline(simulation, output, as_json=as_json)
-    _say_if_long(simulation, str(options["rate_trace"]))
+        refuse(given("output"), "not for pipelines")
+    else:
+        _say_if_long(simulation, str(options["rate_trace"]))
     with Progress("simulating"):
         outcome = run_simulation(simulation)
+    if simulation.trace is None:
+        answer(outcome, as_json=as_json)
+        if not as_json:
+            suggest(f"headway plan {plan} --target 'p99 <= 3s'")
+        return ExitCode.OK
     sheet = _SHEETS[simulation.kind](outcome, simulation.plan)
     if output is not None:
         write_page(output, sheet)
@@ -70,17 +76,6 @@ def command(plan: str, output: str | None, as_json: bool, **_: Any) -> int:
             else "add -o simulation.html for charts over time"
         )
     return ExitCode.INFEASIBLE if outcome.feasible is False else ExitCode.OK
-
-
-def _of_pipeline(simulation: Simulation, output: str | None, *, as_json: bool) -> int:
-    if output is not None:
-        refuse(given("output"), "not for pipelines")
-    with Progress("simulating"):
-        outcome = run_simulation(simulation)
-    answer(outcome, as_json=as_json)
-    if not as_json:
-        suggest(f"headway plan {simulation.plan} --target 'p99 <= 3s'")
-    return ExitCode.OK
 
 
 def _say_if_long(simulation: Simulation, trace_name: str) -> None:
