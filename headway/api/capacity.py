@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from headway.fleet.nouns import (
     Fleet,
     FleetPlan,
     GrowthPoint,
-    JobWrites,
     TargetPrice,
 )
 from headway.fleet.prices import costs_of_moves, is_planned_again, saving_of_job, shadow_prices
@@ -84,9 +83,17 @@ def capacity(
                 target_prices=target_prices,
                 shadow_prices=shadow_prices(fleet, plan, gap_ratio=spec.gap_ratio),
                 kept=dict(_kept(maker, plan, jobs)),
-                writes=dict(_writes(maker, plan, jobs)),
+                writes={
+                    jobs[index].entry.name: job_writes
+                    for index in np.flatnonzero(plan.supply_of >= 0).tolist()
+                    if (job_writes := maker.most_writes(jobs[index])) is not None
+                },
             )
-        return replace(planned, growth=tuple(_growth_points(maker, growth_of_month, tell)))
+        points: list[GrowthPoint] = []
+        for month, ratio in growth_of_month.items():
+            tell(f"planning {month}")
+            points.append((month, ratio, maker.planned(ratio).plan))
+        return replace(planned, growth=tuple(points))
 
 
 def _growth_by_month(prices_month: str, growth: float, by_month: int | None) -> dict[str, float]:
@@ -103,15 +110,6 @@ def _growth_by_month(prices_month: str, growth: float, by_month: int | None) -> 
     num_points = min(num_months, 6)
     months = (round(num_months * index / num_points) for index in range(num_points + 1))
     return {_month_text(start + month): growth ** (month / num_months) for month in months}
-
-
-def _growth_points(
-    maker: FleetMaker, growth_of_month: Mapping[str, float], tell: Callable[[str], None]
-) -> Iterator[GrowthPoint]:
-    """Plans for the growths of some months."""
-    for month, ratio in growth_of_month.items():
-        tell(f"planning {month}")
-        yield month, ratio, maker.planned(ratio).plan
 
 
 def _target_prices(
@@ -190,16 +188,6 @@ def _kept(
         if probability is not None:
             verdict = str(Verdict.of(probability, job.job.confidence))
             yield job.entry.name, (probability, verdict)
-
-
-def _writes(
-    maker: FleetMaker, plan: FleetPlan, jobs: Sequence[FleetJob]
-) -> Iterator[tuple[str, JobWrites]]:
-    """What the served jobs write to a store that is known."""
-    for index in np.flatnonzero(plan.supply_of >= 0).tolist():
-        job_writes = maker.most_writes(jobs[index])
-        if job_writes is not None:
-            yield jobs[index].entry.name, job_writes
 
 
 def _dearest(plan: FleetPlan) -> list[int]:
