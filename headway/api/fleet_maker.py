@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -33,49 +33,12 @@ _NEEDS_OF: dict[type, Callable[[Any, Any, int | None, KnownNeeds], FleetJob]] = 
 ONE_FLEET = ("high", "mid")
 
 
-class NeedsBySpeed:
-    """Executors of jobs by the speed of cores; at speeds not searched yet, a lower bound of them.
-
-    With the bounds a fleet is cheaper than it is, so what no plan of it can cost, no plan of the
-    fleet itself can cost either. ``drawn_jobs`` are all jobs that will be asked for.
-    """
-
-    def __init__(
-        self,
-        speeds: Collection[float],
-        drawn_jobs: Iterable[FleetJob],
-        known_needs: KnownNeeds,
-    ) -> None:
-        self.unsearched = set(speeds)
-        self._drawn_jobs, self._known_needs = list(drawn_jobs), known_needs
-
-    def search(
-        self, speeds: Collection[float], *, first: Callable[[], object] | None = None
-    ) -> None:
-        """Search some speeds at once, and what bounds the unsearched ones.
-
-        This process does something else ``first``.
-        """
-        self.unsearched -= set(speeds)
-        search_together(
-            (
-                (job, speed, speed not in self.unsearched)
-                for speed in (*speeds, *self.unsearched)
-                for job in self._drawn_jobs
-            ),
-            self._known_needs,
-            first=first,
-        )
-
-    def executors(self, job: FleetJob, speed: float) -> tuple[int, ...] | None:
-        """Executors in each hour, or a lower bound of them; None if no number is enough."""
-        if speed in self.unsearched and job.takes_search:
-            return job.least_executors(speed)
-        return job.executors(speed)
-
-
 class FleetMaker:
-    """Makes fleets of one file for several growths and draws; what jobs need is searched once."""
+    """Makes fleets of one file for several growths and draws; what jobs need is searched once.
+
+    At speeds of cores that are not searched yet, needs are lower bounds. With these a fleet is
+    cheaper than it is, so what no plan of it can cost, no plan of the fleet itself can cost either.
+    """
 
     def __init__(self, name: str, spec: CapacityPlan, known_needs: KnownNeeds) -> None:
         self.name, self.spec, self.known_needs = name, spec, known_needs
@@ -84,19 +47,34 @@ class FleetMaker:
         self.nodes = nodes_on_offer(spec, self.catalog)
         self.speeds = sorted({node.core_speed_ratio for node in self.nodes})
         self.jobs = [_job_of(entry, job, spec, known_needs) for entry, job in members]
-        self.form = FleetForm(spec, self.nodes, [self._sized(job) for job in self.jobs])
+        self.form = FleetForm(spec, self.nodes, [job.needs({}) for job in self.jobs])
+        self._unsearched, self._drawn_jobs = set(self.speeds), list[FleetJob]()
 
     def search_ahead(self, growths: Sequence[float]) -> None:
         """Search at once what the jobs need at some growths, in every draw."""
-        drawn_jobs = (
+        self._drawn_jobs = [
             job
             for growth in growths
             for ratios in self._draws
             for job in self.drawn_jobs(growth, ratios)
-        )
-        self.needs = NeedsBySpeed(self.speeds, drawn_jobs, self.known_needs)
+        ]
         speeds = [self.form.speed_of_cheapest_core] if self._is_large else self.speeds
-        self.needs.search(speeds, first=load_solver)
+        self._search(speeds, first=load_solver)
+
+    def _search(
+        self, speeds: Collection[float], *, first: Callable[[], object] | None = None
+    ) -> None:
+        """Search some speeds at once, and what bounds the others; do something else ``first``."""
+        self._unsearched -= set(speeds)
+        search_together(
+            (
+                (job, speed, speed not in self._unsearched)
+                for speed in (*speeds, *self._unsearched)
+                for job in self._drawn_jobs
+            ),
+            self.known_needs,
+            first=first,
+        )
 
     @property
     def _is_large(self) -> bool:
@@ -127,7 +105,7 @@ class FleetMaker:
         """The plan for a fleet, of which only those speeds are searched that it may use."""
         while True:
             fleet = self._fleet(jobs)
-            plan, unsearched = self._solve(fleet), set(self.needs.unsearched)
+            plan, unsearched = self._solve(fleet), set(self._unsearched)
             # Reasons, and prices of a small fleet's limits, are about all speeds.
             if plan.feasible and not is_planned_again(fleet):
                 unsearched &= set(self.form.speeds[plan.supply_of].tolist())
@@ -137,11 +115,11 @@ class FleetMaker:
                         return of_searched, fleet
             if not unsearched:
                 return plan, fleet
-            self.needs.search(unsearched)
+            self._search(unsearched)
 
     def _plan_of_searched(self, fleet: Fleet, bound_per_day: float) -> FleetPlan | None:
         """A plan that uses searched speeds only, if it is within the gap of a bound of all."""
-        is_searched = np.isin(self.form.speeds, list(self.needs.unsearched), invert=True)
+        is_searched = np.isin(self.form.speeds, list(self._unsearched), invert=True)
         allowed = fleet.allowed & is_searched
         if not allowed.any(axis=1).all():
             return None
@@ -231,14 +209,13 @@ class FleetMaker:
         self, fleet: Fleet, index: int, executors: Mapping[float, tuple[int, ...] | None]
     ) -> Fleet:
         """The fleet with other executors of the job at an index, by the speed of their cores."""
-        needs = replace(self._sized(self.jobs[index]), executors=executors)
         units, allowed = fleet.units.copy(), fleet.allowed.copy()
-        units[index], allowed[index] = self.form.row(needs)
+        units[index], allowed[index] = self.form.row(self.jobs[index].needs(executors))
         return replace(fleet, units=units, allowed=allowed)
 
     def most_writes(self, job: FleetJob) -> JobWrites | None:
         """What a job writes on the nodes on which that is most; None if that is unknown."""
-        speeds = (speed for speed in self.speeds if speed not in self.needs.unsearched)
+        speeds = (speed for speed in self.speeds if speed not in self._unsearched)
         writes = (job.writes(speed, self.catalog) for speed in speeds)
         return max(
             (job_writes for job_writes in writes if job_writes is not None),
@@ -246,18 +223,14 @@ class FleetMaker:
             default=None,
         )
 
-    def _sized(self, job: FleetJob) -> JobNeeds:
-        """The job with the size of its executors alone."""
-        return JobNeeds(
-            entry=job.entry,
-            cores_per_executor=job.cores,
-            executor_memory_bytes=job.memory_bytes,
-            executors={},
-        )
-
     def _needs(self, job: FleetJob) -> JobNeeds:
-        executors = {speed: self.needs.executors(job, speed) for speed in self.speeds}
-        return replace(self._sized(job), executors=executors, why_none=job.why_none)
+        bounded = self._unsearched if job.takes_search else ()
+        return job.needs(
+            {
+                speed: job.least_executors(speed) if speed in bounded else job.executors(speed)
+                for speed in self.speeds
+            }
+        )
 
     def _solve(self, fleet: Fleet) -> FleetPlan | Infeasible:
         if self.spec.objective == "served":

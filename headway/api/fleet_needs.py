@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 from headway.domain import Application, EndingJob, JobProfile, NodeType
 from headway.fleet.nouns import JobWrites
 from headway.processes import AllCores
+from headway.spec.fleet_of import JobNeeds
 from headway.spec.kinds import BatchJob, StreamingJob
 from headway.spec.kinds.capacity import FleetEntry
 from headway.spec.kinds.catalog import NodeCatalog
@@ -89,6 +90,16 @@ class FleetJob(ABC):
     known_needs: KnownNeeds
     scale: float = 1.0
     end: str = "mid"
+
+    def needs(self, executors: Mapping[float, tuple[int, ...] | None]) -> JobNeeds:
+        """What it needs, with executors in each hour by the speed of cores."""
+        return JobNeeds(
+            entry=self.entry,
+            cores_per_executor=self.cores,
+            executor_memory_bytes=self.memory_bytes,
+            executors=executors,
+            why_none=self.why_none,
+        )
 
     @property
     def takes_search(self) -> bool:
