@@ -27,9 +27,9 @@ from headway.cli.outputs import OUTPUT_FILE_OR_FOLDER, OUTPUT_FOLDER, is_folder
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import remark, show, suggest
-from headway.domain import ApplicationProfile, JobProfile, Promise, parse_promise
+from headway.domain import ApplicationProfile, JobProfile, Promise
 from headway.domain.log_questions import LogsQuestion, ProfileQuestion
-from headway.errors import EventLogError, InputError
+from headway.errors import EventLogError
 from headway.formats.as_json import json_text
 from headway.formats.profile_file import dump_profile, save_profile
 from headway.redaction import one_line
@@ -137,12 +137,8 @@ def command(
 
 def _usual_question(job: JobProfile | ApplicationProfile) -> str:
     """Options of a plan that a job can have: a job that ends has a deadline, and no rate."""
-    target = "deadline <= 10m"
-    try:
-        job.require_can_promise(parse_promise(target))
-    except InputError:
-        return "--rate 50k/s --target 'p99 <= 3s'"
-    return f"--target '{target}'"
+    ends = job.drain is not None if isinstance(job, JobProfile) else job.kind == "batch"
+    return "--target 'deadline <= 10m'" if ends else "--rate 50k/s --target 'p99 <= 3s'"
 
 
 def _advise(
