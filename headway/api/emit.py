@@ -24,10 +24,7 @@ from headway.version import __version__
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Emitted:
-    """The text of a file, and what the file itself does not contain, such as explanations.
-
-    Printed, it is the text.
-    """
+    """The text of a file, as it is printed, and explanations that the file does not contain."""
 
     text: str
     beside: tuple[str, ...] = ()
@@ -107,10 +104,7 @@ def emitted(
 def patched(
     plan: Answer, text: str, submission: Submission, *, name: str, job: str | None = None
 ) -> Emitted:
-    """The text of a manifest or bundle, called ``name`` in messages, with the plan in it.
-
-    Errors are those of `headway.emitters.patch.patch`.
-    """
+    """The text of a manifest or bundle, called ``name`` in messages, with the plan in it."""
     after, destination = patch(text, plan, name=name, submission=submission, job=job)
     return Emitted(
         text=after,

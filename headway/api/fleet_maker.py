@@ -78,11 +78,9 @@ class FleetMaker:
 
     @property
     def _is_large(self) -> bool:
-        """Whether to search only the speeds that a plan may use.
-
-        Small fleets are planned again with other limits, and a rule for ranges compares plans of
-        several fleets: both may use any speed.
-        """
+        """Whether to search only the speeds that a plan may use."""
+        # Small fleets are planned again with other limits, and a rule for ranges compares plans of
+        # several fleets: both may use any speed.
         rule, num_pairs = self.spec.scenarios.rule, len(self.jobs) * len(self.form.speeds)
         return rule in ONE_FLEET and self.spec.objective == "cost" and num_pairs > MOST_PAIRS
 

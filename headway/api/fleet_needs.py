@@ -42,10 +42,7 @@ class KnownNeeds:
         *,
         first: Callable[[], object] | None = None,
     ) -> None:
-        """Compute at once, on all cores, what will be asked for by its key.
-
-        This process does something else ``first``.
-        """
+        """Compute on all cores what will be asked for by its key; do something else ``first``."""
         keys = [key for key in computations if key not in self._by_key]
         needs = self._cores.compute([computations[key] for key in keys], first=first)
         self._by_key.update(zip(keys, needs, strict=True))
@@ -159,10 +156,7 @@ def executor_node(cores: int, speed: float) -> NodeType:
 def executor_size(
     cluster: Cluster | None, pool_cores: int | None, profiled: Application
 ) -> tuple[int | None, int | None]:
-    """Cores and heap of an executor: from the job's pools, or from its cluster.
-
-    A heap that the cluster does not state is that of the profiled run.
-    """
+    """Cores and heap of an executor: of the job's pools, of its cluster, or as profiled."""
     cores, heap_bytes = pool_cores, None
     if cluster is not None:
         cores, heap_bytes = pool_cores or cluster.cores_per_executor, cluster.executor_memory_bytes

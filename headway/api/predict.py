@@ -129,10 +129,7 @@ def predict(profile: Any, **options: Any) -> Any:
 
 
 def predicted_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]:
-    """The job to predict, read if it is a file, and its kind, which decides what can be asked.
-
-    A job that ends is refused.
-    """
+    """The job to predict, read if it is a file, and its kind; a job that ends is refused."""
     if is_pipeline(profile):
         return JobKind.PIPELINE, profile
     if asks_for_real_time(options):
@@ -208,10 +205,7 @@ def _held_back(
 
 
 def at_source_partitions(job: JobProfile, source_partitions: int) -> JobProfile:
-    """The job with its source read by a given number of tasks.
-
-    A job is refused if no stage of it has a task for each part of its source.
-    """
+    """The job with its source read by a given number of tasks, if any stage reads it."""
     from headway.planner.tasks import with_source_partitions
 
     if not any(stage.reads_source for stage in job.stages):
@@ -229,10 +223,10 @@ def with_next_run(
     *,
     is_by_job: bool = False,
 ) -> Prediction:
-    """The prediction with the run that would narrow it most, which is computed when first read.
+    """The prediction with the run that would most narrow it, or the target's statistic.
 
-    With a target, the run narrows the statistic of that target. ``is_by_job``: the prediction is
-    that of the job as it is, and need not be made again.
+    The run is computed when first read. If ``is_by_job``, the prediction is that of the job as it
+    is, and need not be made again.
     """
 
     def next_run() -> AdvisedRun | None:

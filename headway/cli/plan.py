@@ -41,11 +41,6 @@ _TEXT, _JSON = "text", "json"
 _APPLY = "add --format spark-defaults to apply it, -o plan.html for a page to share"
 _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan in full"
 
-#: Options of output that mean nothing for plans of pipelines, and why.
-_NOT_FOR_PIPELINES = {
-    "verbose": "a plan of a pipeline has no further details",
-    "strict": "not for pipelines",
-}
 #: The likely next command after a plan; that of queries depends on the answer.
 _NEXT_STEP: Mapping[JobKind, str] = {
     JobKind.DSTREAMS: "add --format spark-defaults to apply it",
@@ -168,14 +163,14 @@ def _planned_spec(
 
 def _refuse_outputs(kind: JobKind, output_format: str) -> None:
     """Refuse options of output that a plan of this kind of job does not have."""
-    for name, why in _NOT_FOR_PIPELINES.items() if kind is JobKind.PIPELINE else ():
-        refuse(given(name), why)
-    formats = ("text", "json", *configuration_formats(kind))
-    if output_format not in formats and kind is JobKind.PIPELINE:
-        refuse([f"--format {output_format}"], "a pipeline does not run on Spark")
+    formats = (_TEXT, _JSON, *configuration_formats(kind))
+    why = f"expected {', '.join(formats[:-1])} or {formats[-1]} for a {kind}"
+    if kind is JobKind.PIPELINE:
+        refuse(given("verbose"), "a plan of a pipeline has no further details")
+        refuse(given("strict"), "not for pipelines")
+        why = "a pipeline does not run on Spark"
     if output_format not in formats:
-        expected = f"{', '.join(formats[:-1])} or {formats[-1]}"
-        refuse([f"--format {output_format}"], f"expected {expected} for a {kind}")
+        refuse([f"--format {output_format}"], why)
 
 
 def configuration_formats(kind: JobKind) -> Mapping[str, Callable[[Any], str]]:
