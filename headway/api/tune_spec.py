@@ -15,7 +15,7 @@ from headway.api.tune import bounds_for, quiet_times, rule_and_state, tune
 from headway.domain.tuner import Phase
 from headway.domain.watched import WatchedChange
 from headway.emitters.patch import patch_executors
-from headway.errors import HeadwayError, InputError, argument
+from headway.errors import HeadwayError, InputError
 from headway.formats.text_file import write_text
 from headway.formats.tuner_files import (
     RESTORE_WORD,
@@ -105,11 +105,6 @@ def supervise_spec(
     determines the executors. The options are those of :func:`tune_spec`. Raises InputError if the
     file has bounds of executors; HeadwayError if the application ends by itself.
     """
-    if not command:
-        raise InputError(
-            f"{argument('command')} is empty; expected what starts the application, e.g. "
-            "spark-submit app.py"
-        )
     tuning = load_spec_of(Path(path), Tuning)
     state_path = state_of(path, tuning)
     if tuning.executors is not None:
