@@ -140,7 +140,8 @@ class FleetMaker:
         self, growth: float, ratios: Sequence[float | None] | None = None
     ) -> list[FleetJob]:
         """The jobs at a growth; ``ratios`` are each one's draw on the middle of its range."""
-        spec, jobs = self.spec, []
+        spec = self.spec
+        jobs: list[FleetJob] = []
         for job, ratio in zip(self.jobs, ratios or [None] * len(self.jobs), strict=True):
             scale = growth * spec.growth_ratio * job.entry.growth_ratio * (1 + spec.headroom_ratio)
             if ratio is not None:
@@ -153,8 +154,8 @@ class FleetMaker:
     def _fleet(self, jobs: Sequence[FleetJob]) -> Fleet:
         """The fleet of some drawn jobs, with what they pay for requests as far as known."""
         writes = map(self.most_writes, jobs)
-        fees = tuple((job_writes and job_writes.cost_per_day) or 0.0 for job_writes in writes)
-        return replace(self.form.fleet(list(map(self._needs, jobs))), fees_per_day=fees)
+        fees = (0.0 if written is None else written.cost_per_day or 0.0 for written in writes)
+        return replace(self.form.fleet(list(map(self._needs, jobs))), fees_per_day=tuple(fees))
 
     def _planned_for(self, fleets: Sequence[Fleet]) -> tuple[FleetPlan | Infeasible, Fleet, str]:
         rule = self.spec.scenarios
@@ -222,7 +223,7 @@ class FleetMaker:
         )
 
     def _needs(self, job: FleetJob) -> JobNeeds:
-        bounded = self._unsearched if job.takes_search else ()
+        bounded: Collection[float] = self._unsearched if job.takes_search else ()
         return job.needs(
             {
                 speed: job.least_executors(speed) if speed in bounded else job.executors(speed)

@@ -89,12 +89,12 @@ def command(
         raise InputError(
             "--files needs the current settings to compare with; give --diff-from CURRENT"
         )
-    _require_use(output_format, patch, files, [name for name in names if names[name] is not None])
+    submitted = {name: value for name, value in names.items() if value is not None}
+    _require_use(output_format, patch, files, list(submitted))
     if patch is not None and write and (complaint := file_complaint(Path(patch))) is not None:
         raise InputError(f"--patch {patch}: {complaint}")
     answer, submission = plan_and_submission(
-        parse_any_plan(sys.stdin.read(), name="stdin") if plan == "-" else plan,
-        {name: value for name, value in names.items() if value is not None},
+        parse_any_plan(sys.stdin.read(), name="stdin") if plan == "-" else plan, submitted
     )
     current = None if diff_from is None else current_settings(diff_from)
     if files is not None and current is not None:
