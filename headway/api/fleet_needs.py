@@ -126,9 +126,10 @@ class FleetJob(ABC):
         del speed
         return (0,) * HOURS_PER_DAY
 
-    @abstractmethod
     def kept(self, speed: float) -> float | None:
         """Probability that the busiest hour's executors meet the targets; None if not computed."""
+        computation = self.kept_computation(speed)
+        return None if computation is None else self.known_needs.once(*computation)
 
     def kept_computation(self, speed: float) -> tuple[Hashable, Callable[[], float]] | None:
         """How this probability is computed, by its key, if that takes long."""

@@ -74,9 +74,6 @@ class QueriesNeeds(FleetJob):
             most_nodes=FLEET_STREAM_EXECUTORS.value,
         )
 
-    def kept(self, speed: float) -> None:
-        """Not computed for queries of one application."""
-
     def why_none(self, speed: float) -> tuple[str, str]:
         """The number of queries, and what would be feasible instead."""
         queries = counted(len(self.profiles), "query", "queries")

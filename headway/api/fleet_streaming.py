@@ -79,11 +79,6 @@ class StreamingNeeds(FleetJob):
             return None
         return self._staircase(_BOUNDED, speed).least_nodes(self._rates_per_s)
 
-    def kept(self, speed: float) -> float | None:
-        """Probability that the executors of the busiest hour meet the targets."""
-        computation = self.kept_computation(speed)
-        return None if computation is None else self.known_needs.once(*computation)
-
     def kept_computation(self, speed: float) -> tuple[Hashable, Callable[[], float]] | None:
         """How this probability is computed, by its key."""
         executors = self.executors(speed)

@@ -13,9 +13,7 @@ def init(kind: str = "StreamingJob", *, name: str = "job", file: str | Path = "F
     Parameters
     ----------
     kind : str
-        ``StreamingJob``, ``BatchJob``, ``Cluster``, ``NodeCatalog``, ``CapacityPlan``,
-        ``QuerySchedule``, ``Exploration``, ``Tuning``,
-        ``MicroBatchPipeline``, ``OrderedPipeline`` or ``SharedWindows``.
+        One of ``headway.spec.kinds.KINDS``, e.g. ``BatchJob``.
     name : str
         Its name.
     file : str or Path
