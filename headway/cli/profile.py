@@ -28,6 +28,7 @@ from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import remark, show, suggest
 from headway.domain import ApplicationProfile, JobProfile, Promise
+from headway.domain.argument import JobKind
 from headway.domain.log_questions import LogsQuestion, ProfileQuestion
 from headway.errors import EventLogError
 from headway.formats.as_json import json_text
@@ -137,7 +138,7 @@ def command(
 
 def _usual_question(job: JobProfile | ApplicationProfile) -> str:
     """Options of a plan that a job can have: a job that ends has a deadline, and no rate."""
-    ends = job.drain is not None if isinstance(job, JobProfile) else job.kind == "batch"
+    ends = job.job_kind is JobKind.ENDING or getattr(job, "drain", None) is not None
     return "--target 'deadline <= 10m'" if ends else "--rate 50k/s --target 'p99 <= 3s'"
 
 
