@@ -153,7 +153,7 @@ class Watcher:
             why_no_change=self._why_no_change(is_feasible),
             is_feasible=is_feasible,
         )
-        return replace(look, standing=_standing(look, live.feed.is_active))
+        return replace(look, standing=_standing(look))
 
     def _is_feasible(self, running: Configuration, recent: Sequence[Observed]) -> bool:
         """Whether a setting within bounds meets the target at the rate that arrives now.
@@ -184,13 +184,13 @@ class Watcher:
         return decision.reason.value
 
 
-def _standing(look: Look, is_active: bool) -> Standing:
+def _standing(look: Look) -> Standing:
     if look.num_batches < LEARNING_BATCHES.value:
         return "learning"
     if not look.is_feasible:
         return "out_of_bounds"
     longest_s = max(look.target.limit_s, look.configuration.trigger_s)
-    if is_active and look.silent_s > SILENT_RATIO.value * longest_s:
+    if look.silent_s > SILENT_RATIO.value * longest_s:
         return "silent"
     if look.drift is not None and look.drift.is_alarm:
         return "drifted"
