@@ -22,7 +22,7 @@ from headway.api.arguments import (
     target_of_profile,
 )
 from headway.api.file_kinds import is_pipeline
-from headway.api.predict import JobOptions, at_source_partitions, called, with_next_run
+from headway.api.predict import JobOptions, at_source_partitions, with_next_run
 from headway.assumptions.planning import RATES_SHOWN
 from headway.domain import (
     Deadline,
@@ -42,6 +42,7 @@ from headway.domain.later import later, with_changes
 from headway.domain.question import PlanQuestion, asks_for_real_time
 from headway.errors import InputError, argument
 from headway.formats.profile_file import load_any_profile, load_stream_profile
+from headway.lazy_names import loads_when_called
 from headway.units import format_duration
 
 if TYPE_CHECKING:
@@ -83,11 +84,11 @@ class PlanOptions(JobOptions, total=False):
 _Targets: TypeAlias = Target | str | Sequence[Promise | str]
 #: What plans jobs of each kind; only its module is loaded.
 _PLANNERS = {
-    JobKind.QUERY: "headway.api.plan:plan_query",
-    JobKind.REAL_TIME: "headway.api.real_time:plan_in_real_time",
-    JobKind.DSTREAMS: "headway.api.dstreams:plan_application",
-    JobKind.ENDING: "headway.api.deadlines:plan_ending",
-    JobKind.PIPELINE: "headway.api.pipelines:plan_pipeline",
+    JobKind.QUERY: loads_when_called("headway.api.plan.plan_query"),
+    JobKind.REAL_TIME: loads_when_called("headway.api.real_time.plan_in_real_time"),
+    JobKind.DSTREAMS: loads_when_called("headway.api.dstreams.plan_application"),
+    JobKind.ENDING: loads_when_called("headway.api.deadlines.plan_ending"),
+    JobKind.PIPELINE: loads_when_called("headway.api.pipelines.plan_pipeline"),
 }
 
 
@@ -230,8 +231,7 @@ def _expected_target(job: Any) -> str:
 
 def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
     """Plan a job of a known kind; errors are those of `plan`."""
-    question = question_for(kind, PlanQuestion, options)
-    return called(_PLANNERS[kind])(job, question)
+    return _PLANNERS[kind](job, question_for(kind, PlanQuestion, options))
 
 
 def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
