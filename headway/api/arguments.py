@@ -12,7 +12,6 @@ from headway.domain import (
     AnyPromise,
     Arrivals,
     Deadline,
-    DuringBurst,
     JobProfile,
     NodeType,
     Promise,
@@ -149,14 +148,6 @@ def promises_from(
         )
     promises.remove(first)
     return first, promises
-
-
-def during_bursts(question: PlanQuestion, promises: Sequence[Promise]) -> list[Promise]:
-    """The latency targets that hold at all times, as targets for each burst."""
-    targets = [promise for promise in promises if isinstance(promise, Target)]
-    return [
-        DuringBurst(target=target, burst=burst) for burst in question.bursts for target in targets
-    ]
 
 
 def node_types_of(question: PlanQuestion) -> list[NodeType]:

@@ -11,7 +11,6 @@ from headway.api.arguments import (
     any_job,
     arrivals_from,
     deadline_in,
-    during_bursts,
     executors_by_cores,
     job_from,
     key_counts,
@@ -26,6 +25,7 @@ from headway.api.predict import JobOptions, at_source_partitions, with_next_run
 from headway.assumptions.planning import RATES_SHOWN
 from headway.domain import (
     Deadline,
+    DuringBurst,
     Finding,
     FindingCode,
     Job,
@@ -267,7 +267,12 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     at_rate = replace(job, arrivals=arrivals)
     targets = question.targets or (target_of_profile(at_rate, space, question.confidence),)
     first, further_targets = promises_from(targets)
-    further_targets += during_bursts(question, [first, *further_targets])
+    further_targets += [
+        DuringBurst(target=promise, burst=burst)
+        for burst in question.bursts
+        for promise in (first, *further_targets)
+        if isinstance(promise, Target)
+    ]
     answer = search(
         Question(
             profile=at_rate,
