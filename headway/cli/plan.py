@@ -208,8 +208,10 @@ def _print(
         with Progress("planning"):
             text = _in_words(kind, plan, verbose=verbose, quiet=quiet)
         show(text.rstrip("\n"), is_met=plan.feasible)
-        if not quiet:
-            _suggest_next(kind, plan, source)
+        if not quiet and kind in _NEXT_STEP:
+            suggest(_NEXT_STEP[kind].format(profile=source))
+        elif not quiet and (kind is JobKind.QUERY or (kind is JobKind.ENDING and plan.feasible)):
+            suggest(_APPLY if plan.feasible else _WAYS_OUT)
     elif output_format == _JSON:
         click.echo(json_text(as_data(plan)))
     else:
@@ -233,10 +235,3 @@ def _in_words(kind: JobKind, plan: Any, *, verbose: bool, quiet: bool) -> str:
         answer = answer_sheet(plan) if is_of_query else sheet_of(plan)
         return sheet_text(answer).partition("\n\n")[0]
     return as_text(plan)
-
-
-def _suggest_next(kind: JobKind, plan: Any, source: str) -> None:
-    if kind in _NEXT_STEP:
-        suggest(_NEXT_STEP[kind].format(profile=source))
-    elif kind is JobKind.QUERY or (kind is JobKind.ENDING and plan.feasible):
-        suggest(_APPLY if plan.feasible else _WAYS_OUT)
