@@ -27,12 +27,20 @@ def ordered_plan(
 ) -> OrderedPlan:
     """Shuffle partitions, placement of heavy keys and limits of a stage under skew.
 
-    What is not given of the setting is as profiled.
-
     Parameters
     ----------
     profile : JobProfile or path
         The job, profiled with its work per key.
+    keys : KeyCounts or path
+        How often each key occurs: a CSV file with the columns ``key`` and ``count``, or JSON lines.
+    rate, trigger, executors, cores, partitions, task_cpus
+        As in :func:`headway.predict`; as profiled by default.
+    stage : str
+        The stage behind the exchange; by default the one with the most work.
+    key_type : {"string", "int", "long"}
+        Spark's type of the key column; by default long for numbers in JSON, else string.
+    total_rows : float
+        Rows of all keys, if the file has only the most frequent ones; the others are taken as even.
 
     Raises
     ------

@@ -155,15 +155,14 @@ def plan(
 def plan(profile: Any, **options: Any) -> Any:
     """Find the fewest nodes that meet a target, and their Spark configuration.
 
-    Numbers with a unit may be texts, such as ``"50k/s"``, ``"2s"`` or ``"40M"``. Not every argument
-    means something for every kind of job; those that do not are refused.
-
     Parameters
     ----------
     profile : JobProfile, ApplicationProfile, MicroBatchPipeline, OrderedPipeline or path
         The job: a streaming query, a DStreams application, or with a deadline a batch job, or a
         streaming query that read a backlog and ended. Event logs are profiled first. A pipeline
         takes only ``rate``, ``target`` and ``max_nodes``, which its file may contain.
+    queries : sequence of str
+        Names or ids of the queries of event logs; all by default.
     rate : float or str
         Input rate to plan a query for, records per second or e.g. ``"50k/s"``; by default that of
         the profiled run, and ``rates`` of the plan says what other rates need.
@@ -172,19 +171,77 @@ def plan(profile: Any, **options: Any) -> Any:
         10m"``. If there are several, for instance also ``"catch_up <= 15m after 30m"``, all must be
         met; the plan refers to the first latency target. By default the lowest p99 that the
         profiled setting of a query meets.
+    max_nodes : int
+        Maximum number of nodes.
+    node_cores, cores : int
+        Cores per node and per executor; by default as profiled, with one executor per node.
+    partitions : int
+        Shuffle partitions, if fixed (by an existing checkpoint).
     trigger : float or str
         Trigger interval, if it is fixed; the batch interval of DStreams, the batch length of
         Real-Time Mode.
+    confidence : float
+        Confidence level: durations exceed the planned ones with at most the remaining probability.
+    objective : str
+        ``"nodes"``, ``"cost"`` or ``"latency"``: the quantity to minimise.
+    node_types : sequence of NodeType or str
+        Node types to choose from, e.g. ``"m6i.xlarge:cores=4,memory=14g,price=0.192"``, or the name
+        of a node in the catalogue.
+    catalog : path
+        A spec file of the kind NodeCatalog; by default the one that comes with Headway.
+    budget : float
+        Maximum cost per hour: of the nodes, and of write requests if their price is known.
     checkpoint : str
         ``"existing"`` starts from the checkpoint, which fixes the shuffle partitions; ``"new"``
         does not; by default the current number is preferred, and a change is marked as needing a
         new checkpoint.
+    checkpoint_store : str
+        ``"s3"``, ``"gcs"``, ``"adls"``, ``"hdfs"`` or ``"disk"``: where the checkpoint is, and so
+        what its write requests cost; by default the store in the log. They count in ``budget``,
+        and in what ``objective="cost"`` minimises.
     retention : float or str
         How long the source keeps rows, e.g. ``"7d"`` (``retention.ms`` of a Kafka topic): the plan
         says which outages lose none, and refuses a target after one that does.
+    limit : FilesLimit or str, or several
+        Limit beside the targets: ``"files <= 500/h"`` is the maximum number of files that the query
+        writes to its checkpoint and, as far as known, to its sink.
+    allow : Switch or str, or several
+        Switches of Spark that the plan may turn, e.g. ``"changelog"``; findings say what became of
+        each.
+    source_partitions : int
+        Number of source partitions, or input splits, to plan for; as profiled by default.
+    task_cpus : float
+        Cores per task (``spark.task.cpus``); as profiled by default.
     bursts : sequence of Burst or str
         Bursts during which every latency target must be met, e.g. ``"150k/s:2m"`` or, once an hour,
         ``"150k/s:2m:1h"``; ``rate`` is the input rate at all other times.
+    relaxation : bool
+        Also compute the bound of the convex relaxation, which loads cvxpy.
+    lower_memory : bool
+        Allow less heap than in the profiled run, down to the measured peak plus headroom; without
+        this, no executor gets less than in the profiled run. Peaks of local runs do not lower it.
+    executor_memory_bytes : int
+        Heap of an executor, if it is fixed. [bytes]
+    platform : str
+        Platform that runs Spark, which reserves part of each catalogue node. By default Kubernetes.
+    from_start : bool
+        Plan for batches that always take as long as in a fresh JVM, as after a restart.
+    keys : KeyCounts or path
+        How often each key occurs, for the stage with the most work behind an exchange: all rows of
+        a key go to one task, and ``skew`` of the plan shows the effect.
+    key_type, total_rows
+        As in :func:`headway.ordered_plan`.
+    rows : float or str
+        With a deadline for a streaming query that read a backlog and ended: rows of the backlog,
+        e.g. ``"40M"``; as profiled by default.
+    mode : str
+        ``"micro-batch"`` or ``"real-time"``: the execution mode of the query.
+    path : float or str
+        In Real-Time Mode: constant time of a row from the source and to the sink.
+    concurrent_jobs : int
+        Of DStreams: jobs that run at the same time, ``spark.streaming.concurrentJobs``.
+
+    Not every argument means something for every kind of job; those that do not are refused.
 
     Raises
     ------

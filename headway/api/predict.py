@@ -105,19 +105,34 @@ def predict(
 def predict(profile: Any, **options: Any) -> Any:
     """Predict the latency of a job at a setting; by default everything is as profiled.
 
-    What means nothing for a kind of job is refused.
-
     Parameters
     ----------
     profile : JobProfile, ApplicationProfile, MicroBatchPipeline, OrderedPipeline or path
         The job: a streaming query, a DStreams application, or a pipeline, which takes only
         ``rate``. Event logs are profiled first.
+    queries : sequence of str
+        Names or ids of the queries of event logs; all by default.
+    rate : float or str
+        Input rate, records per second or e.g. ``"50k/s"``.
     trigger : float or str
         Trigger interval, seconds or e.g. ``"2s"``; 0 is as fast as possible. The batch interval of
         DStreams, the batch length of Real-Time Mode.
+    executors, cores, partitions, max_offsets : int
+        Executors, cores per executor, shuffle partitions, rate limit per batch.
+    min_offsets : int
+        Minimum rows per batch (``minOffsetsPerTrigger`` of Kafka): a trigger waits for them, for
+        ``max_trigger_delay`` at most.
+    max_trigger_delay : float or str
+        How long a trigger waits (``maxTriggerDelay``); 15 minutes by default.
     source_partitions : int
         Tasks that read the source: its partitions, or input splits. Tables that do not change are
         no source.
+    task_cpus : float
+        Cores per task (``spark.task.cpus``).
+    jvm_age : float or str
+        Time since the executors started, seconds or e.g. ``"5min"``; a young JVM is slower.
+    mode, path, concurrent_jobs
+        As in :func:`headway.plan`. What means nothing for a kind of job is refused.
 
     Raises
     ------

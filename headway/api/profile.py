@@ -64,9 +64,19 @@ def profile(
         The trigger interval of the queries, ``"5 s"`` or 5.0; 0 is as fast as possible. By default
         it is estimated from the start times of batches; if the log contradicts a stated one, the
         notes say so.
+    engine : str
+        ``in-process`` reads with processes on this machine and needs no Java, ``spark`` reads with
+        Spark; ``auto`` uses Spark if a session, a master or a property is given, for addresses that
+        only Hadoop reads, and above 8 GB of events.
+    master : str
+        Spark master to read the logs with, when no session is given.
     conf : mapping of str to str
         Spark properties of the session that is started, e.g. ``spark.jars.packages`` and
         ``spark.hadoop.fs.s3a.*`` for logs in an object store.
+    session : SparkSession, optional
+        A running session to use instead of starting one.
+    progress : callable, optional
+        Called with what is being done.
 
     Raises
     ------
@@ -131,7 +141,7 @@ def survey(
 
     Parameters
     ----------
-    sources : path or sequence of paths
+    sources, engine, master, conf, session, progress
         As for :func:`profile`.
     tables : Path, optional
         A folder to write the tables of all logs to, as Parquet.

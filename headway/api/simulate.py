@@ -73,6 +73,24 @@ def simulate(plan: Any, rate_trace: Any = None, **options: Any) -> Any:
         Input rate over time: the JSON answer of Prometheus, the progress of a query as JSON, or a
         CSV file with the columns ``time`` and ``rate``, in which each line is the start of a rate:
         a number of seconds, ``10m``, or ``2026-11-21T08:00``. Required for a plan.
+    rate : float or str
+        Input rate of a pipeline; by default that of its file.
+    outages : sequence of Outage or str
+        Outages, during which the query does not run, e.g. ``"5m at 1h"``.
+    policies : sequence of str
+        Policies to compare: names, with a constant behind a colon unless it is the default:
+        ``"hpa:50%"``, ``"flink:0.7"``, ``"ds2:1.2"``, ``"static:8"``.
+    profile : JobProfile or path
+        With policies: the profile of the plan, for batch durations with other executors.
+    executors : (int, int)
+        With policies: minimum and maximum; by default 1 to 1.5 times what the highest rate needs.
+    triggers : sequence of float or str
+        Trigger intervals that Headway's policy may use besides the plan's, e.g. ``["1s"]``.
+    runs : int
+        Number of simulated runs, which differ in their random draws; 16 by default, 2 of each
+        policy, and 2 of a pipeline.
+    seed : int
+        Random seed.
     length : float or str
         Simulated time, seconds or e.g. ``"30m"``: a shorter one ends the trace early, a longer one
         continues its last rate. By default the simulation ends with the last line.

@@ -35,16 +35,21 @@ def windows(
 ) -> SharingGain:
     """Batch time, window latency and state of a query if its windows are counted in a shared way.
 
-    They are predicted from the profile of the query as it is, before it is rewritten. What is not
-    given of the setting is as profiled.
+    They are predicted from the profile of the query as it is, before it is rewritten.
 
     Parameters
     ----------
     profile : JobProfile or path
         The query, profiled while it counts windows directly.
+    windows : sequence of str
+        E.g. ``["1h every 5m", "10m"]``; those of the profiled query by default.
     queries : path, optional
         A spec file of the kind SharedWindows: several queries that count windows of the same rows,
         in place of ``windows``. Its rate and trigger are used if none is given here.
+    num_keys : int, optional
+        Number of distinct keys in the stream; by default it grows with the rows as profiled.
+    rate, trigger, executors, cores, partitions, task_cpus
+        As in :func:`headway.predict`; as profiled by default.
 
     Raises
     ------

@@ -7,12 +7,11 @@ are derived from that one declaration, as keys of files are from `headway.spec.f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import Field, field, fields, replace
 from enum import StrEnum
 from functools import lru_cache, wraps
-from inspect import Parameter, cleandoc, signature
+from inspect import Parameter, signature
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from headway.errors import RefusedArgumentError, argument
@@ -150,8 +149,7 @@ def _says_something(value: object) -> bool:
 def takes(question: type[Question]) -> Callable[[Call], Call]:
     """A decorator for a call whose ``**options`` are the arguments of a question, and no others.
 
-    Its signature shows them, and so does its docstring if it has parameters of its own. Arguments
-    that the call itself names are passed as they are.
+    Its signature shows them. Arguments that the call itself names are passed as they are.
     """
 
     def with_arguments(call: Call) -> Call:
@@ -179,33 +177,9 @@ def takes(question: type[Question]) -> Callable[[Call], Call]:
 
         shown = signature(call).replace(parameters=[*named.values(), *options.values()])
         checked.__signature__ = shown  # type: ignore[attr-defined]  # what inspect reads
-        checked.__doc__ = call.__doc__ and _with_parameters(call.__doc__, question)
         return cast("Call", checked)
 
     return with_arguments
-
-
-def _with_parameters(docstring: str, question: type[Question]) -> str:
-    """A docstring whose parameters are followed by the arguments that it does not describe."""
-    described, raises, errors = cleandoc(docstring).partition("\n\nRaises\n")
-    _, heading, parameters = described.partition("\nParameters\n----------\n")
-    if not heading:
-        return docstring
-    names = re.findall(r"\w+", " ".join(re.findall(r"(?m)^\w.*?(?= : |$)", parameters)))
-    arguments = arguments_of(question)
-    name_of = {declared.option: f"``{declared.name}``" for declared in arguments}
-    lines = [described]
-    for declared in arguments:
-        if declared.name not in names:
-            member = question.__dataclass_fields__[declared.field_name]
-            kind = str(member.type).removesuffix(" | None")
-            choices = getattr(declared.value, "members", None)
-            if isinstance(choices, tuple):
-                kind = f"{{{', '.join(map(repr, choices))}}}"
-            about = re.sub("; repeatable| Repeatable[.]", "", declared.about)
-            about = re.sub(r"--[a-z-]+", lambda option: name_of.get(option[0], option[0]), about)
-            lines.append(f"{declared.name} : {kind}\n    {about}")
-    return "\n".join(lines) + raises + errors
 
 
 def question_for(

@@ -193,7 +193,7 @@ def test_the_docstring_describes_every_argument(name: str) -> None:
     declared = QUESTIONS[name]
     docstring = (declared.described_by or declared.call).__doc__
     described = set(
-        re.findall(r"\w+", " ".join(re.findall(r"^([\w, ]+?)(?: : |$)", docstring, re.M)))
+        re.findall(r"\w+", " ".join(re.findall(r"^    ([\w, ]+?)(?: : |$)", docstring, re.M)))
     )
     assert {argument.name for argument in arguments_of(declared.question)} <= described
 
