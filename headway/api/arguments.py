@@ -1,4 +1,7 @@
-"""Arguments of the calls, read and checked: jobs, rates, targets, node types, numbers."""
+"""Arguments of the calls, read and checked: jobs, rates, targets, node types, numbers.
+
+Each function refuses what it cannot use by an ``InputError`` that names the argument.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,10 @@ def any_job(
 
 
 def positive_trigger_s(question: SettingQuestion) -> float | None:
-    """The trigger where 0 is refused: a batch interval of DStreams, or length in Real-Time Mode."""
+    """The trigger where 0 is none: a batch interval of DStreams, a batch length in Real-Time Mode.
+
+    An interval of 0 is refused.
+    """
     trigger_s = question.trigger_s
     return None if trigger_s is None else Duration().read(trigger_s, "trigger")
 

@@ -230,7 +230,10 @@ def _sized(locked: AnyLocked, now: AnyLocked) -> Sized:
 
 
 def _key_and_place(cost_causes: Sequence[Cause], planned: Planned) -> tuple[str, Mark | None]:
-    """The key about what changed the cost, or the nodes, most; of a node's price also its line."""
+    """The key that is about what changed the cost most, or the nodes if they have no price.
+
+    If the price of a node did, the line of ``node:`` too, also in the cluster's own file.
+    """
     sizes = {
         cause: abs(cause.cost_per_month or (cause.nodes[1] - cause.nodes[0] if cause.nodes else 0))
         for cause in cost_causes

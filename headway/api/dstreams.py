@@ -40,7 +40,10 @@ def predict_application(job: ApplicationProfile, question: PredictQuestion) -> D
 
 
 def plan_application(job: ApplicationProfile, question: PlanQuestion) -> DStreamsPlan:
-    """The fewest nodes with which a DStreams application meets a target, by any interval."""
+    """The fewest nodes with which a DStreams application meets a target for its rows.
+
+    Without an interval, others than the profiled one are tried, too.
+    """
     batches = DStreamsBatches.of(job)
     spaces, refused = spaces_of(job, question)
     batch_interval_s, target = positive_trigger_s(question), _latency_target(question)

@@ -104,7 +104,10 @@ def emitted(
 def patched(
     plan: Answer, text: str, submission: Submission, *, name: str, job: str | None = None
 ) -> Emitted:
-    """The text of a manifest or bundle, called ``name`` in messages, with the plan in it."""
+    """The text of a manifest or bundle, called ``name`` in messages, with the plan in it.
+
+    Errors are those of `headway.emitters.patch.patch`.
+    """
     after, destination = patch(text, plan, name=name, submission=submission, job=job)
     return Emitted(
         text=after,

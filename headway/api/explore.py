@@ -161,7 +161,9 @@ def explore_spec(
 ) -> Explored:
     """As :func:`explore`, for a spec file of the kind Exploration and on an embedded Spark.
 
-    The ``budget`` is by default that of the file.
+    The ``budget`` is by default that of the file. Raises InputError as :func:`explore`, or if the
+    file, or the code that it names, is invalid; SparkUnavailableError if there is no Java to run
+    Spark with.
     """
     exploration = load_spec_of(Path(path), Exploration)
     build = function_of(exploration.code, exploration.function)
@@ -220,7 +222,10 @@ class _Exploring:
     lesson: Callable[[str], None]
 
     def warm_up(self, state: ExplorationState) -> None:
-        """Run batches without a pause, unrecorded, until the JVM has compiled what they run."""
+        """Run batches without a pause, and record none, until the JVM has compiled what they run.
+
+        The first counted run would otherwise be slower than all others at the same setting.
+        """
         self.tell("warming up")
         self._run(self._pilot(state)[0], enough_batches=WARM_UP_BATCHES.value)
 
@@ -235,7 +240,10 @@ class _Exploring:
         return tuple(setting for block in blocks for setting in block)
 
     def after_one_run(self, state: ExplorationState) -> tuple[ExplorationState, ObservedSetting]:
-        """The state after the first setting of the queue was run, which is saved; how it ran."""
+        """The state after the first setting of the queue was run, and how it ran.
+
+        The state is written at once.
+        """
         setting, *queue = state.queue
         recording = f"run-{len(state.runs) + 1:03}.jsonl"
         path = self.folder / recording

@@ -28,7 +28,10 @@ def names_kind(text: str) -> bool:
 
 
 def is_spec(path: str | Path) -> bool:
-    """Whether a file looks like a spec, valid or not: it names its kind."""
+    """Whether a file looks like a spec, valid or not: it names its kind.
+
+    Raises InputError if it cannot be read.
+    """
     text = read_text(Path(path), expected="an event log, a job profile, or a spec file")
     # A profile may be of a kind of application.
     return not names_schema(text) and names_kind(text)

@@ -157,7 +157,10 @@ def executor_node(cores: int, speed: float) -> NodeType:
 def executor_size(
     cluster: Cluster | None, pool_cores: int | None, profiled: Application
 ) -> tuple[int | None, int | None]:
-    """Cores and heap of an executor: of the job's pools, of its cluster, or as profiled."""
+    """Cores and heap of an executor: from the job's pools, or from its cluster.
+
+    A heap that the cluster does not state is that of the profiled run.
+    """
     cores, heap_bytes = pool_cores, None
     if cluster is not None:
         cores, heap_bytes = pool_cores or cluster.cores_per_executor, cluster.executor_memory_bytes

@@ -145,7 +145,10 @@ class PublishedMetrics:
             raise
 
     def add(self, publisher: Publisher) -> None:
-        """Publish another gate, tuner, recorder, watcher or function that sheds batches."""
+        """Publish another gate, tuner, recorder, watcher or function that sheds batches.
+
+        Raises InputError if it is something else.
+        """
         if not isinstance(publisher, _KINDS):
             raise InputError(
                 f"got {publisher!r}; expected what headway.schedule, tune, record, watch or "

@@ -38,7 +38,10 @@ AnyPipelinePlan: TypeAlias = RoundsPlan | OperatorsPlan
 
 
 def predict_pipeline(source: Any, question: PredictQuestion) -> AnyPipelinePrediction:
-    """Predict a pipeline, or that of a file: its latency phase by phase, or the rate it carries."""
+    """Predict a pipeline, or that of a file: its latency phase by phase, or the rate it carries.
+
+    A pipeline that cannot keep up is no error: the prediction then is saturated.
+    """
     pipeline, _ = _declared(source, question.rate_per_s)
     if isinstance(pipeline, MicroBatchPipeline):
         return predict_rounds(pipelines_of(pipeline), pipeline.target)

@@ -254,7 +254,10 @@ def plan(profile: Any, **options: Any) -> Any:
 
 
 def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]:
-    """The job to plan, read if it is a file, and its kind, which can have such a target."""
+    """The job to plan, read if it is a file, and its kind, which decides what can be asked.
+
+    It is refused if it cannot have such a target; only a query in micro-batches needs none.
+    """
     if is_pipeline(profile):
         return JobKind.PIPELINE, profile
     target: Any = options.get("target")

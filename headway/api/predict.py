@@ -212,7 +212,10 @@ def _held_back(
 
 
 def at_source_partitions(job: JobProfile, source_partitions: int) -> JobProfile:
-    """The job with its source read by a given number of tasks, if any stage reads it."""
+    """The job with its source read by a given number of tasks.
+
+    A job is refused if no stage of it has a task for each part of its source.
+    """
     from headway.planner.tasks import with_source_partitions
 
     if not any(stage.reads_source for stage in job.stages):
@@ -230,10 +233,10 @@ def with_next_run(
     *,
     is_by_job: bool = False,
 ) -> Prediction:
-    """The prediction with the run that would most narrow it, or the target's statistic.
+    """The prediction with the run that would narrow it most, which is computed when first read.
 
-    The run is computed when first read. If ``is_by_job``, the prediction is that of the job as it
-    is, and need not be made again.
+    With a target, the run narrows the statistic of that target. ``is_by_job``: the prediction is
+    that of the job as it is, and need not be made again.
     """
 
     def next_run() -> AdvisedRun | None:

@@ -108,9 +108,10 @@ def profile_and_tables(
 ) -> tuple[JobProfile | ApplicationProfile, tuple[Path, ...]]:
     """The profile of any kind of job in the logs, and where the tables were written.
 
-    The logs are read once for profile and tables, which go to the folder ``tables`` as Parquet,
-    unless it is None. Options and errors are those of :func:`profile`; also raises InputError if
-    the logs contain several applications without a streaming query.
+    A profile of a streaming job, or of one batch or DStreams application. The logs are read once
+    for profile and tables, of which all are written as Parquet to the folder ``tables``; None
+    writes none. Options and errors are those of :func:`profile`; also raises InputError if the logs
+    contain several applications without a streaming query.
     """
     from headway.profiler.survey import profile_together
 

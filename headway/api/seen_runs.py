@@ -14,7 +14,10 @@ from headway.report.profile_sheet import time_line
 
 
 def seen_runs(logs: Sequence[str | Path]) -> tuple[Section, ...]:
-    """The batches of the runs in some logs, including those that a profile leaves out."""
+    """The batches of the runs in some logs, including those that a profile leaves out.
+
+    Raises EventLogError if no log can be read, or none contains a streaming query.
+    """
     with reading(list(logs), LogsQuestion()) as logs_read:
         runs, _, _ = runs_of_job(logs_read.collected, logs_read.logs, ())
         reports = logs_read.collected.batches

@@ -49,10 +49,13 @@ def tune_spec(
 ) -> None:
     """Run the query of a spec file on an embedded Spark and keep it within its target.
 
-    The query runs until it is interrupted, or for ``run_s``; it is then stopped between two
-    batches. Changes are made if ``act``, else only recommended; those to ``allow`` are as for
-    :func:`headway.tune`, and so are errors. ``say`` is called each second with the tuner and what
-    it recommends. Raises HeadwayError if the query or the tuner ends before its time.
+    The file is of the kind Tuning. The query runs until it is interrupted, or for ``run_s``; it is
+    then stopped between two batches. Changes are made if ``act``, else only recommended; those to
+    ``allow`` are as for :func:`headway.tune`. ``say`` is called each second with the tuner and what
+    it recommends.
+
+    Raises InputError as :func:`headway.tune`, or if the file, or the code that it names, is
+    invalid; HeadwayError if the query or the tuner ends before its time.
     """
     tuning = load_spec_of(Path(path), Tuning)
     if tuning.code is None:
@@ -102,8 +105,10 @@ def supervise_spec(
     The application gets its setting from :func:`headway.setting`, records itself, and ends through
     :func:`headway.stop_when_asked`. Trigger interval, rate limit and, for a stateless query,
     partitions are changed by a restart; the ``command``, such as ``["spark-submit", "orders.py"]``,
-    determines the executors. The options are those of :func:`tune_spec`. Raises InputError if the
-    file has bounds of executors; HeadwayError if the application ends by itself.
+    determines the executors. The options are those of :func:`tune_spec`.
+
+    Raises InputError if the file is invalid, has bounds of executors, or another tuner holds its
+    state; HeadwayError if the application ends by itself.
     """
     tuning = load_spec_of(Path(path), Tuning)
     state_path = state_of(path, tuning)
@@ -203,7 +208,8 @@ def patched_manifest(path: str | Path, manifest: str, *, name: str, job: str | N
     A Kubernetes operator restarts an application whose manifest changes, with the executors that
     stand there: they are those at which the tuner was last, or its bounds where the application
     allocates executors dynamically. ``manifest`` is its text, which messages call ``name``, and
-    ``job`` the name of the application, if it has several.
+    ``job`` the name of the application, if it has several. Raises InputError if a file is invalid,
+    or the tuner has not run.
     """
     tuning = load_spec_of(Path(path), Tuning)
     saved_state = load_tuner(state_of(path, tuning))

@@ -21,7 +21,10 @@ profile_option = rare_option(
 
 
 def profiled(source: str, queries: Sequence[str] = (), profile_file: str | None = None) -> Any:
-    """The profile of event logs, which goes to a file, too, if one is given; else the source."""
+    """The profile of event logs, which goes to a file, too, if one is given; else the source.
+
+    What the profile is made of is said on stderr.
+    """
     if not is_log(source):
         options = {"--query": queries, "--profile": profile_file}
         for_logs = (option for option, value in options.items() if value)

@@ -19,8 +19,9 @@ _REPEATED_AFTER_S = 15.0
 class Progress:
     """Shows the current step and its progress.
 
-    On a terminal it appears after half a second: shorter steps load nothing for it. ``plain`` also
-    prints a line per step without a terminal, and again every 15 seconds.
+    On a terminal it appears after half a second: shorter steps show nothing, and load nothing for
+    it. ``plain`` also prints a line per step without a terminal, and again every 15 seconds, for
+    commands that take minutes; short commands print nothing there.
     """
 
     def __init__(self, text: str = "", *, plain: bool = False) -> None:

@@ -48,7 +48,10 @@ def refusal(messages: Sequence[str], exit_code: int = ExitCode.INVALID) -> Answe
 
 
 def answer(tool_name: str, arguments: Mapping[str, Any], folder: Path) -> Answer:
-    """Call a tool in this process, whose working folder is the folder of the tools."""
+    """Call a tool in this process, whose working folder is the folder of the tools.
+
+    Names and texts of logs and files are values of the JSON that is answered, and nothing else.
+    """
     tool = all_tools().get(tool_name)
     if tool is None:
         return refusal([f"no tool {tool_name!r}; expected one of {', '.join(all_tools())}"])
