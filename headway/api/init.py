@@ -13,7 +13,9 @@ def init(kind: str = "StreamingJob", *, name: str = "job", file: str | Path = "F
     Parameters
     ----------
     kind : str
-        One of ``headway.spec.kinds.KINDS``, e.g. ``BatchJob``.
+        ``StreamingJob``, ``BatchJob``, ``Cluster``, ``NodeCatalog``, ``CapacityPlan``,
+        ``QuerySchedule``, ``Exploration``, ``Tuning``,
+        ``MicroBatchPipeline``, ``OrderedPipeline`` or ``SharedWindows``.
     name : str
         Its name.
     file : str or Path

@@ -80,8 +80,9 @@ def page(
     embedded = ""
     if kind == "plan":
         profile_file = profile_file or _PROFILE_FILE
-        question = Question.of(result, profile_file)
-        evidence = () if job is None else evidence_of(job, question, tell=tell)
+        evidence: tuple[Section, ...] = ()
+        if job is not None:
+            evidence = evidence_of(job, Question.of(result, profile_file), tell=tell)
         sheet = stream_page_sheet(result, evidence=evidence)
         embedded = json_text(stream_json(result))
     elif kind == "profile":

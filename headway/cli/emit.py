@@ -124,9 +124,9 @@ def _require_use(
         refuse(given("diff_from"), "a patch changes only what differs; leave it out")
     if output_format is not None:
         for name in names:
-            uses = [named for named, emitter in ALL_FORMATS.items() if name in emitter.uses]
-            if output_format not in uses:
-                why = f"{output_format} has no place for it; these have: {', '.join(uses)}"
+            formats = [text for text, emitter in ALL_FORMATS.items() if name in emitter.uses]
+            if output_format not in formats:
+                why = f"{output_format} has no place for it; these have: {', '.join(formats)}"
                 refuse(given(name), why)
     elif patch is None:
         refuse(given(*names), "these files hold Spark configuration only")

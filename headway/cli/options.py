@@ -104,7 +104,9 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by topic; the rare ones in the full help only."""
         params = self.get_params(ctx)
-        rare = {param for param in params if getattr(param, "is_rare", False)}
+        rare: set[click.Parameter] = {
+            param for param in params if isinstance(param, Option) and param.is_rare
+        }
         left_out: set[click.Parameter] = set() if _HELP_ALL in ctx.meta else rare
         if not rare and "\f" not in (self.help or ""):
             left_out = {_help_all_option}  # there is no more to show
@@ -112,10 +114,12 @@ class Command(click.Command):
         for param in params:
             if isinstance(param, click.Option) and param not in left_out:
                 record = param.get_help_record(ctx)
-                records[getattr(param, "topic", "Output")] += [record] if record else []
-        topics = {topic: lines for topic, lines in records.items() if lines}
-        for topic, lines in topics.items():
-            with formatter.section(topic if len(topics) > 1 else "Options"):
+                topic = param.topic if isinstance(param, Option) else "Output"
+                if record is not None:
+                    records[topic].append(record)
+        topics = {heading: lines for heading, lines in records.items() if lines}
+        for heading, lines in topics.items():
+            with formatter.section(heading if len(topics) > 1 else "Options"):
                 formatter.write_dl(lines)
 
     def invoke(self, ctx: click.Context) -> Any:

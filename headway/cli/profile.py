@@ -207,8 +207,8 @@ def _save_each(log_survey: Survey, folder: Path) -> None:
 def _free_name(folder: Path, profile: JobProfile | ApplicationProfile, taken: set[Path]) -> Path:
     """A file named after the application; further ones of the same name get a number."""
     stem = re.sub(r"[^\w.-]", "_", profile.application.id).lstrip(".")[:100] or "unknown"
-    endings = chain([""], (f"-{number}" for number in count(2)))
-    paths = (folder / f"{stem}{ending}.profile.yaml" for ending in endings)
+    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    paths = (folder / f"{name}.profile.yaml" for name in names)
     path = next(path for path in paths if path not in taken)
     taken.add(path)
     return path
