@@ -44,7 +44,8 @@ def imported(module: str) -> frozenset[str]:
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
-            found.add(node.value.split(":")[0])  # "headway" alone is the name of the program
+            named = node.value.split(":")[0]  # "headway" alone is the name of the program
+            found |= {named, named.rpartition(".")[0]} - {"headway"}
     # What a result does by itself, in a notebook, is no command's.
     return frozenset(found & set(trees()) - {"headway.api.results"})
 

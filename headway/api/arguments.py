@@ -15,8 +15,6 @@ from headway.domain import (
     AnyPromise,
     Arrivals,
     Deadline,
-    DuringBurst,
-    Job,
     JobProfile,
     NodeType,
     Promise,
@@ -25,7 +23,7 @@ from headway.domain import (
 from headway.domain.argument import JobKind
 from headway.domain.argument_values import PROMISES, RATE, Duration
 from headway.errors import InputError, RefusedArgumentError, argument
-from headway.formats.profile_file import load_any_profile, load_profile, load_stream_profile
+from headway.formats.profile_file import load_any_profile, load_profile
 from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:
@@ -52,7 +50,7 @@ def job_from(
     queries: Sequence[str] | None = None,
 ) -> JobProfile:
     """The profile of a query, as of `any_job`; it must be one that can have such a target."""
-    job = _read(profile, queries, load_profile)
+    job = any_job(profile, queries, load_profile)
     if promise is not None:
         job.require_can_promise(promise)
     if job.job_kind is not JobKind.QUERY:
@@ -66,28 +64,14 @@ def job_from(
 
 
 def any_job(
-    profile: JobProfile | ApplicationProfile | str | Path, queries: Sequence[str] | None = None
+    profile: JobProfile | ApplicationProfile | str | Path,
+    queries: Sequence[str] | None = None,
+    load: Callable[[str | Path], JobProfile | ApplicationProfile] = load_any_profile,
 ) -> JobProfile | ApplicationProfile:
-    """The profile of a job of any kind: as given, read from its file, or made of its event logs.
+    """The profile of a job: as given, loaded from its file, or made of its event logs.
 
     ``queries`` are those of the logs that it is made of; all by default.
     """
-    return _read(profile, queries, load_any_profile)
-
-
-def stream_job(
-    profile: JobProfile | ApplicationProfile | str | Path, queries: Sequence[str] | None = None
-) -> Job:
-    """The profile of a stream, as of `any_job`; in a file it must not be that of a batch job."""
-    return _read(profile, queries, load_stream_profile)
-
-
-def _read(
-    profile: JobProfile | ApplicationProfile | str | Path,
-    queries: Sequence[str] | None,
-    load: Callable[[str | Path], JobProfile | ApplicationProfile],
-) -> JobProfile | ApplicationProfile:
-    """The profile as given, made of its event logs, or loaded from its file."""
     if is_log(profile):
         # What reads logs takes time to load, and most jobs have been profiled before.
         from headway.api.profile import profile_and_tables
@@ -112,9 +96,8 @@ def positive_trigger_s(question: SettingQuestion) -> float | None:
 
     An interval of 0 is refused.
     """
-    if question.trigger_s is None:
-        return None
-    return Duration().read(question.trigger_s, "trigger")
+    trigger_s = question.trigger_s
+    return None if trigger_s is None else Duration().read(trigger_s, "trigger")
 
 
 def deadline_in(target: object) -> Deadline | None:
@@ -169,16 +152,8 @@ def promises_from(
         raise InputError(
             f"target '{promises[0]}' needs a latency target beside it, e.g. 'p99 <= 3s'"
         )
-    index = promises.index(first)
-    return first, [*promises[:index], *promises[index + 1 :]]
-
-
-def during_bursts(question: PlanQuestion, promises: Sequence[Promise]) -> list[Promise]:
-    """The latency targets that hold at all times, as targets for each burst."""
-    targets = [promise for promise in promises if isinstance(promise, Target)]
-    return [
-        DuringBurst(target=target, burst=burst) for burst in question.bursts for target in targets
-    ]
+    promises.remove(first)
+    return first, promises
 
 
 def node_types_of(question: PlanQuestion) -> list[NodeType]:

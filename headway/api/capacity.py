@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from headway.fleet.nouns import (
     Fleet,
     FleetPlan,
     GrowthPoint,
-    JobWrites,
     TargetPrice,
 )
 from headway.fleet.prices import costs_of_moves, is_planned_again, saving_of_job, shadow_prices
@@ -76,8 +75,25 @@ def capacity(
         tell("solving")
         planned = maker.planned(growth_ratio)
         if planned.plan.feasible and spec.scenarios.rule in ONE_FLEET:
-            planned = _with_prices_and_odds(maker, planned, planned.plan, growth_ratio, tell)
-        return replace(planned, growth=tuple(_growth_points(maker, growth_of_month, tell)))
+            fleet, plan, jobs = planned.fleet, planned.plan, maker.drawn_jobs(growth_ratio)
+            target_prices = tuple(_target_prices(maker, fleet, plan, jobs, tell))
+            tell("computing the cost of limits")
+            planned = replace(
+                planned,
+                target_prices=target_prices,
+                shadow_prices=shadow_prices(fleet, plan, gap_ratio=spec.gap_ratio),
+                target_probabilities=dict(_kept(maker, plan, jobs)),
+                writes={
+                    jobs[index].entry.name: job_writes
+                    for index in np.flatnonzero(plan.supply_of >= 0).tolist()
+                    if (job_writes := maker.most_writes(jobs[index])) is not None
+                },
+            )
+        points: list[GrowthPoint] = []
+        for month, ratio in growth_of_month.items():
+            tell(f"planning {month}")
+            points.append((month, ratio, maker.planned(ratio).plan))
+        return replace(planned, growth=tuple(points))
 
 
 def _growth_by_month(prices_month: str, growth: float, by_month: int | None) -> dict[str, float]:
@@ -96,52 +112,27 @@ def _growth_by_month(prices_month: str, growth: float, by_month: int | None) -> 
     return {_month_text(start + month): growth ** (month / num_months) for month in months}
 
 
-def _growth_points(
-    maker: FleetMaker, growth_of_month: Mapping[str, float], tell: Callable[[str], None]
-) -> Iterator[GrowthPoint]:
-    """Plans for the growths of some months."""
-    for month, ratio in growth_of_month.items():
-        tell(f"planning {month}")
-        yield month, ratio, maker.planned(ratio).plan
-
-
-def _with_prices_and_odds(
-    maker: FleetMaker,
-    planned: Capacity,
-    plan: FleetPlan,
-    growth: float,
-    tell: Callable[[str], None],
-) -> Capacity:
-    """The plan of one fleet with what its limits and targets cost, and what it promises."""
-    fleet = planned.fleet
-    target_prices = tuple(_target_prices(maker, fleet, plan, growth, tell))
-    tell("computing the cost of limits")
-    return replace(
-        planned,
-        target_prices=target_prices,
-        shadow_prices=shadow_prices(fleet, plan, gap_ratio=maker.spec.gap_ratio),
-        target_probabilities=dict(_kept(maker, plan, growth)),
-        writes=dict(_writes(maker, plan, growth)),
-    )
-
-
 def _target_prices(
-    maker: FleetMaker, fleet: Fleet, plan: FleetPlan, growth: float, tell: Callable[[str], None]
+    maker: FleetMaker,
+    fleet: Fleet,
+    plan: FleetPlan,
+    jobs: Sequence[FleetJob],
+    tell: Callable[[str], None],
 ) -> list[TargetPrice]:
     """Cost of the targets of the most expensive jobs: this plan against looser ones."""
     if (plan.supply_of < 0).any():
         return []
     looser_jobs = {
-        index: maker.jobs[index].looser(LOOSER_TARGET_RATIO.value)
+        index: jobs[index].looser(LOOSER_TARGET_RATIO.value)
         for index in _dearest(plan)[: PRICED_TARGETS.value]
     }
     speeds_of = {
-        index: _speeds_that_may_save(maker, fleet, plan, index, looser, growth)
+        index: _speeds_that_may_save(maker, fleet, plan, index, looser)
         for index, looser in looser_jobs.items()
     }
     search_together(
         (
-            (looser, speed, *maker.drawn(looser, growth, None), True)
+            (looser, speed, True)
             for index, looser in looser_jobs.items()
             for speed in speeds_of[index]
         ),
@@ -149,11 +140,10 @@ def _target_prices(
     )
     prices = []
     for index, looser in looser_jobs.items():
-        job, per_day, is_all = maker.jobs[index], 0.0, False
+        job, per_day, is_all = jobs[index], 0.0, False
         tell(f"computing the cost of the target of {job.entry.name}")
         if speeds_of[index]:
-            drawn = maker.drawn(looser, growth, None)
-            executors = {speed: looser.executors(speed, *drawn) for speed in speeds_of[index]}
+            executors = {speed: looser.executors(speed) for speed in speeds_of[index]}
             looser_fleet = maker.with_executors(fleet, index, executors)
             per_day, is_all = saving_of_job(
                 fleet, plan, looser_fleet, index, gap_ratio=maker.spec.gap_ratio
@@ -171,44 +161,33 @@ def _target_prices(
 
 
 def _speeds_that_may_save(
-    maker: FleetMaker, fleet: Fleet, plan: FleetPlan, index: int, looser: FleetJob, growth: float
+    maker: FleetMaker, fleet: Fleet, plan: FleetPlan, index: int, looser: FleetJob
 ) -> list[float]:
     """Speeds of cores on which a looser target of a job may make a plan cheaper."""
     if is_planned_again(fleet):
         return maker.speeds
-    scale, end = maker.drawn(looser, growth, None)
-    executors = {speed: looser.least_executors(speed, scale, end) for speed in maker.speeds}
+    executors = {speed: looser.least_executors(speed) for speed in maker.speeds}
     costs = costs_of_moves(plan, maker.with_executors(fleet, index, executors), index)
     is_cheaper = costs < plan.bound_per_day
     return [speed for speed in maker.speeds if is_cheaper[maker.form.speeds == speed].any()]
 
 
 def _kept(
-    maker: FleetMaker, plan: FleetPlan, growth: float
+    maker: FleetMaker, plan: FleetPlan, jobs: Sequence[FleetJob]
 ) -> Iterator[tuple[str, tuple[float, str]]]:
     """Probability that the most expensive jobs meet their targets, and the verdict."""
     judged = [
-        (maker.jobs[index], float(maker.form.speeds[plan.supply_of[index]]))
+        (jobs[index], float(maker.form.speeds[plan.supply_of[index]]))
         for index in _dearest(plan)[: JUDGED_JOBS.value]
         if plan.supply_of[index] >= 0
     ]
-    computations = (
-        job.kept_computation(speed, *maker.drawn(job, growth, None)) for job, speed in judged
-    )
+    computations = (job.kept_computation(speed) for job, speed in judged)
     maker.known_needs.foresee(dict(filter(None, computations)))
     for job, speed in judged:
-        probability = job.kept(speed, *maker.drawn(job, growth, None))
+        probability = job.kept(speed)
         if probability is not None:
             verdict = str(Verdict.of(probability, job.job.confidence))
             yield job.entry.name, (probability, verdict)
-
-
-def _writes(maker: FleetMaker, plan: FleetPlan, growth: float) -> Iterator[tuple[str, JobWrites]]:
-    """What the served jobs write to a store that is known."""
-    for index in np.flatnonzero(plan.supply_of >= 0).tolist():
-        job_writes = maker.most_writes(maker.jobs[index], growth, None)
-        if job_writes is not None:
-            yield maker.jobs[index].entry.name, job_writes
 
 
 def _dearest(plan: FleetPlan) -> list[int]:

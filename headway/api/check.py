@@ -131,14 +131,12 @@ def _findings(
         spec_key = key if now.ends else "rate"
         yield finding(planned, Rule.CALIBRATION, level, spec_key, _why_not_calibrated(planned))
     unlocked_level = Level.ERROR if limits.require_locked else Level.WARNING
-    if then is None:
-        if has_lock:
-            text = f"{now.name} is not in the lock file; add it with 'headway lock'"
-            yield finding(planned, Rule.UNLOCKED, unlocked_level, key, text)
-        return
-    if then.ends != now.ends:
+    if then is None or then.ends != now.ends:
         text = f"{now.name} is locked as another kind of job; run 'headway lock' again"
-        yield finding(planned, Rule.UNLOCKED, unlocked_level, key, text)
+        if then is None:
+            text = f"{now.name} is not in the lock file; add it with 'headway lock'"
+        if has_lock:
+            yield finding(planned, Rule.UNLOCKED, unlocked_level, key, text)
         return
     if not now.ends and not then.ends and not is_same_rate(now, then):
         text = f"the rate is {format_rate(now.rate_per_s)}, was {format_rate(then.rate_per_s)}"
@@ -156,12 +154,8 @@ def _findings(
 def _why_not_calibrated(planned: Planned) -> str:
     """What is outside the profiled range, or why no profile could cover it."""
     prediction = planned.plan.prediction
-    model_findings = planned.plan.findings if prediction is None else prediction.findings
-    why = next(
-        model_finding
-        for model_finding in model_findings
-        if model_finding.code in AGAINST_CALIBRATION
-    )
+    cautions = planned.plan.findings if prediction is None else prediction.findings
+    why = next(caution for caution in cautions if caution.code in AGAINST_CALIBRATION)
     is_extrapolated = why.code in OUTSIDE_CALIBRATION and why.code is not FindingCode.DECLARED
     return f"extrapolated: {words_of(why)}" if is_extrapolated else words_of(why)
 

@@ -12,10 +12,7 @@ from headway.planner.kinds.deadline import plan_for_deadline, with_room_for_stat
 
 
 def plan_ending(job: EndingJob, question: PlanQuestion) -> BatchAnswer:
-    """The fewest nodes, or the lowest cost of a run, with which a job that ends meets its deadline.
-
-    It is a batch job, or a streaming query that read a backlog and ended.
-    """
+    """The fewest nodes, or the lowest cost of a run, with which a job meets its deadline."""
     (deadline,) = question.targets
     spaces, refused = spaces_of(
         job,

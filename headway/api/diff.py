@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from headway.api.file_kinds import names_kind, names_schema
 from headway.api.profile import profile_and_tables
 from headway.api.specs import plan_spec, replanned
-from headway.domain import AnyAnswer, ApplicationProfile, Deadline, JobProfile
+from headway.domain import AnyAnswer, ApplicationProfile, JobProfile
 from headway.errors import InputError
 from headway.formats.from_json import load_any_plan
 from headway.formats.own_files import beginning_of
@@ -68,8 +68,12 @@ def diff(
     if kind == "profile":
         return profile_difference(then, now, names=names)
     if kind == "application-profile":
-        _require_batch(before_name, then)
-        _require_batch(after_name, now)
+        for name, profile in ((before_name, then), (after_name, now)):
+            if profile.kind != "batch":
+                raise InputError(
+                    f"{name}: the profile of a {profile.kind} application; expected that of a "
+                    "streaming query or of a batch job"
+                )
         return application_difference(then, now, names=names)
     needs = None if planned is None else replanned(planned)
     return plan_difference(then, now, names=names, needs=needs)
@@ -102,13 +106,3 @@ def _read(
 
     profile, _ = profile_and_tables(source, None, progress=tell)
     return name, profile, None
-
-
-def _require_batch(name: str, profile: ApplicationProfile) -> None:
-    try:
-        profile.require_can_promise(Deadline(limit_s=1.0))
-    except InputError:
-        raise InputError(
-            f"{name}: the profile of a {profile.kind} application; expected that of a "
-            "streaming query or of a batch job"
-        ) from None

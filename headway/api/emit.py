@@ -24,10 +24,7 @@ from headway.version import __version__
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Emitted:
-    """The text of a file, and what the file itself does not contain, such as explanations.
-
-    Printed, it is the text.
-    """
+    """The text of a file, as it is printed, and explanations that the file does not contain."""
 
     text: str
     beside: tuple[str, ...] = ()
@@ -96,14 +93,12 @@ def emitted(
     text = emitter.render(plan, version=__version__, submission=submission)
     if emitter.has_comments:
         return Emitted(text=text, beside=notes)
-    reason_lines = [f"{key}: {reason}" for key, reason in reasons(plan).items()]
     explanations = (
         *header_lines(plan, version=__version__),
         *query_option_lines(plan),
-        *reason_lines,
-        *notes,
+        *(f"{key}: {reason}" for key, reason in reasons(plan).items()),
     )
-    return Emitted(text=text, beside=explanations)
+    return Emitted(text=text, beside=(*explanations, *notes))
 
 
 def patched(

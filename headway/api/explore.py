@@ -27,7 +27,6 @@ from headway.assumptions.advice import (
 from headway.domain import (
     Configuration,
     Explored,
-    JobProfile,
     ObservedSetting,
     QuerySetting,
     StreamAnswer,
@@ -110,11 +109,9 @@ def explore(
     """
     rate_per_s, target = parse_question(question)
     budget_s = Duration().read(budget, "budget")
-    if run is None:
-        longest_s = max(EXPLORED_RUN_SHARE.value * budget_s, SHORTEST_EXPLORED_RUN_S.value)
-        run_s = min(longest_s, LONGEST_EXPLORED_RUN_S.value)
-    else:
-        run_s = Duration().read(run, "run")
+    usual_s = max(EXPLORED_RUN_SHARE.value * budget_s, SHORTEST_EXPLORED_RUN_S.value)
+    usual_s = min(usual_s, LONGEST_EXPLORED_RUN_S.value)
+    run_s = usual_s if run is None else Duration().read(run, "run")
     if run_s > budget_s:
         raise InputError(
             f"budget {format_duration(budget_s)} is too short for one run of "
@@ -230,14 +227,7 @@ class _Exploring:
         The first counted run would otherwise be slower than all others at the same setting.
         """
         self.tell("warming up")
-        setting, _ = self._pilot(state)
-        run_setting(
-            self.spark,
-            self.build,
-            replace(setting, checkpoint=str(self.folder / "checkpoint")),
-            run_s=self.run_s,
-            enough_batches=WARM_UP_BATCHES.value,
-        )
+        self._run(self._pilot(state)[0], enough_batches=WARM_UP_BATCHES.value)
 
     def next_block(self, state: ExplorationState) -> tuple[QuerySetting, ...]:
         """The settings to run next, in blocks.
@@ -258,11 +248,10 @@ class _Exploring:
         recording = f"run-{len(state.runs) + 1:03}.jsonl"
         path = self.folder / recording
         self.tell(f"run {len(state.runs) + 1}: {run_text(setting)}")
-        checkpointed_setting = replace(setting, checkpoint=str(self.folder / "checkpoint"))
         path.unlink(missing_ok=True)  # of a run that was killed
         began_s = time.monotonic()
         with record(self.spark, path, max_cost_ratio=1.0):
-            query_id = run_setting(self.spark, self.build, checkpointed_setting, run_s=self.run_s)
+            query_id = self._run(setting)
         try:
             profiled_setting = profile(path, queries=[query_id], engine="in-process").settings[0]
         except EventLogError as error:
@@ -294,23 +283,14 @@ class _Exploring:
             predicted_latency = predict(
                 before.profile, observed.configuration, arrivals, jvm_age_s=observed.jvm_age_s
             ).tuple_latency
+        last_run = runs[-1]
         text = lesson_text(
-            measured_p99_s=measured_p99_s(self.folder / runs[-1].recording, runs[-1].query_id),
+            measured_p99_s=measured_p99_s(self.folder / last_run.recording, last_run.query_id),
             predicted_p99_s=None if predicted_latency is None else predicted_latency.p99_s,
             before=None if before is None else before.plan,
             after=None if after is None else after.plan,
         )
-        self.lesson(f"run {len(runs)} ({run_text(runs[-1].setting)}): {text}")
-
-    def profile(self, state: ExplorationState) -> JobProfile:
-        """The profile of all runs, which is also written to a file."""
-        job_profile = profile(
-            [self.folder / run.recording for run in state.runs],
-            queries=[run.query_id for run in state.runs],
-            engine="in-process",
-        )
-        save_profile(job_profile, self.folder / PROFILE_FILE)
-        return job_profile
+        self.lesson(f"run {len(runs)} ({run_text(last_run.setting)}): {text}")
 
     def so_far(self, state: ExplorationState) -> Explored | None:
         """The outcome if it ended now; None if the runs do not suffice for an answer."""
@@ -322,8 +302,13 @@ class _Exploring:
             return None
 
     def outcome(self, state: ExplorationState) -> Explored:
-        """What is known after the runs."""
-        job_profile = self.profile(state)
+        """What is known after the runs; their profile is also written to a file."""
+        job_profile = profile(
+            [self.folder / run.recording for run in state.runs],
+            queries=[run.query_id for run in state.runs],
+            engine="in-process",
+        )
+        save_profile(job_profile, self.folder / PROFILE_FILE)
         answer = plan(job_profile, rate=state.rate_per_s, target=state.target)
         return Explored(
             folder=self.folder,
@@ -346,9 +331,9 @@ class _Exploring:
 
     def _advised(self, state: ExplorationState) -> list[QuerySetting]:
         """The advised settings for the session's slots; if none helps the question, in general."""
-        job_profile = self.profile(state)
-        answer = plan(job_profile, rate=state.rate_per_s, target=state.target)
-        asked_setting = AskedSetting.of(answer.prediction, answer.target)
+        explored = self.outcome(state)
+        job_profile = explored.profile
+        asked_setting = AskedSetting.of(explored.plan.prediction, explored.plan.target)
         asked_setting = replace(
             asked_setting,
             configuration=replace(
@@ -366,6 +351,13 @@ class _Exploring:
             for run in runs
             if run.configuration.num_slots == self.slots.num_slots
         ]
+
+    def _run(self, setting: QuerySetting, *, enough_batches: float = math.inf) -> str:
+        """Run a setting on the one checkpoint; the id of the query."""
+        setting = replace(setting, checkpoint=str(self.folder / "checkpoint"))
+        return run_setting(
+            self.spark, self.build, setting, run_s=self.run_s, enough_batches=enough_batches
+        )
 
     def _setting(
         self, configuration: Configuration, rate_per_s: float, num_rows: float

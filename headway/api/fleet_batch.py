@@ -48,12 +48,12 @@ class BatchNeeds(FleetJob):
         """The job with a later deadline."""
         return replace(self, job=replace(self.job, deadline_s=self.job.deadline_s * ratio))
 
-    def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
+    def executors(self, speed: float) -> tuple[int, ...] | None:
         """Executors in each hour from its start to its deadline, none in other hours.
 
         With a deadline of more than a day the run of the day before may still be going on.
         """
-        num_executors = self._needed(speed, scale, end)
+        num_executors = self._needed(speed)
         if num_executors is None:
             return None
         executors_by_hour = [0] * HOURS_PER_DAY
@@ -61,21 +61,21 @@ class BatchNeeds(FleetJob):
             executors_by_hour[(self.job.start_hour + hour) % HOURS_PER_DAY] += num_executors
         return tuple(executors_by_hour)
 
-    def _needed(self, speed: float, scale: float, end: str) -> int | None:
+    def _needed(self, speed: float) -> int | None:
         """Executors of a run; None if no number meets the deadline."""
         job = self.job
         key = (
-            *(job.profile, job.declared, job.rows, job.deadline_s, job.confidence),
-            *(self.cores, speed, scale, end),
+            *("batch job", job.profile, job.declared, job.rows, job.deadline_s, job.confidence),
+            *(self.cores, speed, self.scale, self.end),
         )
-        return self.known_needs.once(("batch job", *key), lambda: self._fewest(speed, scale, end))
+        return self.known_needs.once(key, lambda: self._fewest(speed))
 
-    def kept(self, speed: float, scale: float, end: str) -> float | None:
+    def kept(self, speed: float) -> float | None:
         """Probability that its executors meet the deadline; over the whole ranges if declared."""
-        num_executors = self._needed(speed, scale, end)
+        num_executors = self._needed(speed)
         if num_executors is None:
             return None
-        profile, planned_speed = self._profile_and_speed(speed, scale, end=None)
+        profile, planned_speed = self._profile_and_speed(speed, end=None)
         slots = self._space(profile, planned_speed).num_slots(num_executors)
         run_time = run_time_of(profile, planned_speed)
         probability = run_time.kept_probability(slots, self.job.deadline_s)
@@ -83,9 +83,9 @@ class BatchNeeds(FleetJob):
             probability = max(probability, self.job.confidence)
         return probability
 
-    def why_none(self, speed: float, scale: float, end: str) -> tuple[str, str]:
+    def why_none(self, speed: float) -> tuple[str, str]:
         """How long the shortest run takes."""
-        profile, planned_speed = self._profile_and_speed(speed, scale, end)
+        profile, planned_speed = self._profile_and_speed(speed, self.end)
         answer = plan(
             profile,
             target=self._deadline,
@@ -98,28 +98,26 @@ class BatchNeeds(FleetJob):
             f"no number of executors meets {self.promise}: the shortest run takes up to "
             f"{format_duration(answer.run.planned_s)}, with {counted(answer.nodes, 'executor')}"
         )
-        enough_min = self._enough_min(answer.run.planned_s, speed, scale, end)
-        return why, f"deadline <= {enough_min} min"
+        return why, f"deadline <= {self._enough_min(answer.run.planned_s, speed)} min"
 
-    def _enough_min(self, shortest_s: float, speed: float, scale: float, end: str) -> int:
+    def _enough_min(self, shortest_s: float, speed: float) -> int:
         """A deadline in whole minutes that some executors meet: the run time, and little more. A
         declared job is planned again for each, since its profile depends on its deadline."""
         minutes = math.ceil(shortest_s / 60.0)
         while True:
             job = replace(self.job, deadline_s=60.0 * minutes)
-            if replace(self, job=job).executors(speed, scale, end) is not None:
+            if replace(self, job=job).executors(speed) is not None:
                 return minutes
             minutes = math.ceil(1.05 * minutes) + 1
 
-    def _fewest(self, speed: float, scale: float, end: str) -> int | None:
-        profile, speed = self._profile_and_speed(speed, scale, end)
+    def _fewest(self, speed: float) -> int | None:
+        profile, speed = self._profile_and_speed(speed, self.end)
         require_room_for_tasks(self.cores, profile.slots.task_cpus)
         space = self._space(profile, speed)
         return fewest_in_time(profile, self._deadline, space, self.job.confidence)
 
     def _space(self, profile: EndingJob, speed: float) -> SearchSpace:
         """Nodes of one executor each, of cores of a speed."""
-
         space = SearchSpace(
             max_nodes=FLEET_BATCH_EXECUTORS.value,
             executors_per_node=1,
@@ -134,10 +132,9 @@ class BatchNeeds(FleetJob):
             raise InputError(with_room)
         return with_room
 
-    def _profile_and_speed(
-        self, speed: float, scale: float, end: str | None
-    ) -> tuple[EndingJob, float]:
-        name, job, declared = self.entry.name, self.job, self.job.declared
+    def _profile_and_speed(self, speed: float, end: str | None) -> tuple[EndingJob, float]:
+        """What is to be done, and how fast; without an ``end``, all that is declared."""
+        name, job, declared, scale = self.entry.name, self.job, self.job.declared, self.scale
         if declared is None:
             profile = self.known_needs.ending_job_of(name, job)
             if profile.backlog is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,8 +12,7 @@ import numpy as np
 from headway.api.fleet_batch import batch_needs
 from headway.api.fleet_needs import FleetJob, KnownNeeds
 from headway.api.fleet_queries import queries_needs
-from headway.api.fleet_speeds import NeedsBySpeed
-from headway.api.fleet_streaming import streaming_needs
+from headway.api.fleet_streaming import search_together, streaming_needs
 from headway.errors import InputError
 from headway.fleet.infeasible import reasoned
 from headway.fleet.nouns import Capacity, Fleet, FleetPlan, Infeasible, JobWrites
@@ -35,7 +34,11 @@ ONE_FLEET = ("high", "mid")
 
 
 class FleetMaker:
-    """Makes fleets of one file for several growths and draws; what jobs need is searched once."""
+    """Makes fleets of one file for several growths and draws; what jobs need is searched once.
+
+    At speeds of cores that are not searched yet, needs are lower bounds. With these a fleet is
+    cheaper than it is, so what no plan of it can cost, no plan of the fleet itself can cost either.
+    """
 
     def __init__(self, name: str, spec: CapacityPlan, known_needs: KnownNeeds) -> None:
         self.name, self.spec, self.known_needs = name, spec, known_needs
@@ -44,27 +47,40 @@ class FleetMaker:
         self.nodes = nodes_on_offer(spec, self.catalog)
         self.speeds = sorted({node.core_speed_ratio for node in self.nodes})
         self.jobs = [_job_of(entry, job, spec, known_needs) for entry, job in members]
-        self.form = FleetForm(spec, self.nodes, [self._sized(job) for job in self.jobs])
+        self.form = FleetForm(spec, self.nodes, [job.needs({}) for job in self.jobs])
+        self._unsearched, self._drawn_jobs = set(self.speeds), list[FleetJob]()
 
     def search_ahead(self, growths: Sequence[float]) -> None:
         """Search at once what the jobs need at some growths, in every draw."""
-        drawn_jobs = (
-            (job, *self.drawn(job, growth, ratio))
+        self._drawn_jobs = [
+            job
             for growth in growths
             for ratios in self._draws
-            for job, ratio in zip(self.jobs, ratios, strict=True)
-        )
-        self.needs = NeedsBySpeed(self.speeds, drawn_jobs, self.known_needs)
+            for job in self.drawn_jobs(growth, ratios)
+        ]
         speeds = [self.form.speed_of_cheapest_core] if self._is_large else self.speeds
-        self.needs.search(speeds, first=load_solver)
+        self._search(speeds, first=load_solver)
+
+    def _search(
+        self, speeds: Collection[float], *, first: Callable[[], object] | None = None
+    ) -> None:
+        """Search some speeds at once, and what bounds the others; do something else ``first``."""
+        self._unsearched -= set(speeds)
+        search_together(
+            (
+                (job, speed, speed not in self._unsearched)
+                for speed in (*speeds, *self._unsearched)
+                for job in self._drawn_jobs
+            ),
+            self.known_needs,
+            first=first,
+        )
 
     @property
     def _is_large(self) -> bool:
-        """Whether to search only the speeds that a plan may use.
-
-        Small fleets are planned again with other limits, and a rule for ranges compares plans of
-        several fleets: both may use any speed.
-        """
+        """Whether to search only the speeds that a plan may use."""
+        # Small fleets are planned again with other limits, and a rule for ranges compares plans of
+        # several fleets: both may use any speed.
         rule, num_pairs = self.spec.scenarios.rule, len(self.jobs) * len(self.form.speeds)
         return rule in ONE_FLEET and self.spec.objective == "cost" and num_pairs > MOST_PAIRS
 
@@ -73,20 +89,21 @@ class FleetMaker:
         rule, draws = self.spec.scenarios.rule, self._draws
         if rule in ONE_FLEET:
             text = f"every range at its {'upper end' if rule == 'high' else 'middle'}"
-            plan, fleet = self._planned_for_one(growth, draws[0])
-            return self._reasoned(plan, fleet, text, growth, draws[0])
-        plan, fleet, text = self._planned_for([self._fleet(growth, ratios) for ratios in draws])
+            jobs = self.drawn_jobs(growth, draws[0])
+            plan, fleet = self._planned_for_one(jobs)
+            return self._reasoned(plan, fleet, text, jobs)
+        plan, fleet, text = self._planned_for(
+            [self._fleet(self.drawn_jobs(growth, ratios)) for ratios in draws]
+        )
         # What is impossible in any scenario is so with the most that is drawn.
         max_ratios = [max(filter(None, column)) for column in zip(*draws, strict=True)]
-        return self._reasoned(plan, fleet, text, growth, max_ratios)
+        return self._reasoned(plan, fleet, text, self.drawn_jobs(growth, max_ratios))
 
-    def _planned_for_one(
-        self, growth: float, ratios: Sequence[float | None]
-    ) -> tuple[FleetPlan | Infeasible, Fleet]:
+    def _planned_for_one(self, jobs: Sequence[FleetJob]) -> tuple[FleetPlan | Infeasible, Fleet]:
         """The plan for a fleet, of which only those speeds are searched that it may use."""
         while True:
-            fleet = self._fleet(growth, ratios)
-            plan, unsearched = self._solve(fleet), set(self.needs.unsearched)
+            fleet = self._fleet(jobs)
+            plan, unsearched = self._solve(fleet), set(self._unsearched)
             # Reasons, and prices of a small fleet's limits, are about all speeds.
             if plan.feasible and not is_planned_again(fleet):
                 unsearched &= set(self.form.speeds[plan.supply_of].tolist())
@@ -96,11 +113,11 @@ class FleetMaker:
                         return of_searched, fleet
             if not unsearched:
                 return plan, fleet
-            self.needs.search(unsearched)
+            self._search(unsearched)
 
     def _plan_of_searched(self, fleet: Fleet, bound_per_day: float) -> FleetPlan | None:
         """A plan that uses searched speeds only, if it is within the gap of a bound of all."""
-        is_searched = np.isin(self.form.speeds, list(self.needs.unsearched), invert=True)
+        is_searched = np.isin(self.form.speeds, list(self._unsearched), invert=True)
         allowed = fleet.allowed & is_searched
         if not allowed.any(axis=1).all():
             return None
@@ -119,12 +136,26 @@ class FleetMaker:
         ranges = [job.range_ratios for job in self.jobs]
         return [list(map(float, row)) for row in drawn_ratios(ranges, rule.count, rule.seed)]
 
-    def _fleet(self, growth: float, ratios: Sequence[float | None]) -> Fleet:
-        """The fleet at a growth; ``ratios`` are each job's draw on the middle of its range."""
-        drawn_jobs = tuple(zip(self.jobs, ratios, strict=True))
-        fleet = self.form.fleet([self._needs(job, growth, ratio) for job, ratio in drawn_jobs])
-        fees = tuple(self._fee(job, growth, ratio) for job, ratio in drawn_jobs)
-        return replace(fleet, fees_per_day=fees)
+    def drawn_jobs(
+        self, growth: float, ratios: Sequence[float | None] | None = None
+    ) -> list[FleetJob]:
+        """The jobs at a growth; ``ratios`` are each one's draw on the middle of its range."""
+        spec = self.spec
+        jobs: list[FleetJob] = []
+        for job, ratio in zip(self.jobs, ratios or [None] * len(self.jobs), strict=True):
+            scale = growth * spec.growth_ratio * job.entry.growth_ratio * (1 + spec.headroom_ratio)
+            if ratio is not None:
+                jobs.append(replace(job, scale=scale * ratio, end="mid"))
+            else:
+                end = "mid" if spec.scenarios.rule == "mid" else "high"
+                jobs.append(replace(job, scale=scale, end=end))
+        return jobs
+
+    def _fleet(self, jobs: Sequence[FleetJob]) -> Fleet:
+        """The fleet of some drawn jobs, with what they pay for requests as far as known."""
+        writes = map(self.most_writes, jobs)
+        fees = (0.0 if written is None else written.cost_per_day or 0.0 for written in writes)
+        return replace(self.form.fleet(list(map(self._needs, jobs))), fees_per_day=tuple(fees))
 
     def _planned_for(self, fleets: Sequence[Fleet]) -> tuple[FleetPlan | Infeasible, Fleet, str]:
         rule = self.spec.scenarios
@@ -151,14 +182,13 @@ class FleetMaker:
         plan: FleetPlan | Infeasible,
         fleet: Fleet,
         scenarios: str,
-        growth: float,
-        ratios: Sequence[float | None],
+        jobs: Sequence[FleetJob],
     ) -> Capacity:
         """The plan, with the reasons why jobs can run nowhere, and what would suffice for each."""
         refusals = {
-            job.entry.name: self.form.why_nowhere(self._needs(job, growth, ratio))
-            for index, (job, ratio) in enumerate(zip(self.jobs, ratios, strict=True))
-            if not fleet.allowed[index].any()
+            job.entry.name: self.form.why_nowhere(self._needs(job))
+            for job, allowed in zip(jobs, fleet.allowed, strict=True)
+            if not allowed.any()
         }
         if not plan.feasible and plan.impossible:
             relaxations = tuple(f"{name}: {refusals[name][1]}" for name in plan.impossible)
@@ -178,53 +208,28 @@ class FleetMaker:
         self, fleet: Fleet, index: int, executors: Mapping[float, tuple[int, ...] | None]
     ) -> Fleet:
         """The fleet with other executors of the job at an index, by the speed of their cores."""
-        needs = replace(self._sized(self.jobs[index]), executors=executors)
         units, allowed = fleet.units.copy(), fleet.allowed.copy()
-        units[index], allowed[index] = self.form.row(needs)
+        units[index], allowed[index] = self.form.row(self.jobs[index].needs(executors))
         return replace(fleet, units=units, allowed=allowed)
 
-    def _fee(self, job: FleetJob, growth: float, ratio: float | None) -> float:
-        """What a job pays for requests in a day, as far as there are prices."""
-        job_writes = self.most_writes(job, growth, ratio)
-        return 0.0 if job_writes is None else job_writes.cost_per_day or 0.0
-
-    def most_writes(self, job: FleetJob, growth: float, ratio: float | None) -> JobWrites | None:
+    def most_writes(self, job: FleetJob) -> JobWrites | None:
         """What a job writes on the nodes on which that is most; None if that is unknown."""
-        scale, end = self.drawn(job, growth, ratio)
-        speeds = (speed for speed in self.speeds if speed not in self.needs.unsearched)
-        writes = (job.writes(speed, scale, end, self.catalog) for speed in speeds)
+        speeds = (speed for speed in self.speeds if speed not in self._unsearched)
+        writes = (job.writes(speed, self.catalog) for speed in speeds)
         return max(
             (job_writes for job_writes in writes if job_writes is not None),
             key=lambda job_writes: job_writes.files_per_day,
             default=None,
         )
 
-    def _sized(self, job: FleetJob) -> JobNeeds:
-        """The job with the size of its executors alone."""
-        return JobNeeds(
-            entry=job.entry,
-            cores_per_executor=job.cores,
-            executor_memory_bytes=job.memory_bytes,
-            executors={},
+    def _needs(self, job: FleetJob) -> JobNeeds:
+        bounded: Collection[float] = self._unsearched if job.takes_search else ()
+        return job.needs(
+            {
+                speed: job.least_executors(speed) if speed in bounded else job.executors(speed)
+                for speed in self.speeds
+            }
         )
-
-    def _needs(self, job: FleetJob, growth: float, ratio: float | None) -> JobNeeds:
-        scale, end = self.drawn(job, growth, ratio)
-        return replace(
-            self._sized(job),
-            executors={
-                speed: self.needs.executors(job, speed, scale, end) for speed in self.speeds
-            },
-            why_none=lambda speed: job.why_none(speed, scale, end),
-        )
-
-    def drawn(self, job: FleetJob, growth: float, ratio: float | None) -> tuple[float, str]:
-        """The scale of a job's rates and the end of their range, or its draw on the middle."""
-        growth_ratio = growth * self.spec.growth_ratio * job.entry.growth_ratio
-        scale = growth_ratio * (1 + self.spec.headroom_ratio)
-        if ratio is not None:
-            return scale * ratio, "mid"
-        return scale, "mid" if self.spec.scenarios.rule == "mid" else "high"
 
     def _solve(self, fleet: Fleet) -> FleetPlan | Infeasible:
         if self.spec.objective == "served":

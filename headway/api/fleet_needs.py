@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 from headway.domain import Application, EndingJob, JobProfile, NodeType
 from headway.fleet.nouns import JobWrites
 from headway.processes import AllCores
+from headway.spec.fleet_of import JobNeeds
 from headway.spec.kinds import BatchJob, StreamingJob
 from headway.spec.kinds.capacity import FleetEntry
 from headway.spec.kinds.catalog import NodeCatalog
@@ -41,10 +42,7 @@ class KnownNeeds:
         *,
         first: Callable[[], object] | None = None,
     ) -> None:
-        """Compute at once, on all cores, what will be asked for by its key.
-
-        This process does something else ``first``.
-        """
+        """Compute on all cores what will be asked for by its key; do something else ``first``."""
         keys = [key for key in computations if key not in self._by_key]
         needs = self._cores.compute([computations[key] for key in keys], first=first)
         self._by_key.update(zip(keys, needs, strict=True))
@@ -78,8 +76,8 @@ class KnownNeeds:
 class FleetJob(ABC):
     """A job of a fleet: its entry in the file, and the size of its executors.
 
-    ``memory_bytes`` is their heap, if known. Scales multiply the work of the job, and ``end`` is
-    the end of its range that is used: ``mid`` or ``high``.
+    ``memory_bytes`` is their heap, if known. Its work is ``scale`` times that at the ``end`` of its
+    range that is used: ``mid`` or ``high``.
     """
 
     entry: FleetEntry
@@ -87,6 +85,18 @@ class FleetJob(ABC):
     cores: int
     memory_bytes: int | None
     known_needs: KnownNeeds
+    scale: float = 1.0
+    end: str = "mid"
+
+    def needs(self, executors: Mapping[float, tuple[int, ...] | None]) -> JobNeeds:
+        """What it needs, with executors in each hour by the speed of cores."""
+        return JobNeeds(
+            entry=self.entry,
+            cores_per_executor=self.cores,
+            executor_memory_bytes=self.memory_bytes,
+            executors=executors,
+            why_none=self.why_none,
+        )
 
     @property
     def takes_search(self) -> bool:
@@ -108,34 +118,31 @@ class FleetJob(ABC):
         """The job with targets that are looser by a ratio."""
 
     @abstractmethod
-    def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
+    def executors(self, speed: float) -> tuple[int, ...] | None:
         """Executors in each hour, on cores of a speed; None if no number meets the targets."""
 
-    def least_executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
+    def least_executors(self, speed: float) -> tuple[int, ...] | None:
         """A lower bound of these that takes no search; None if surely no number is enough."""
-        del speed, scale, end
+        del speed
         return (0,) * HOURS_PER_DAY
 
-    @abstractmethod
-    def kept(self, speed: float, scale: float, end: str) -> float | None:
+    def kept(self, speed: float) -> float | None:
         """Probability that the busiest hour's executors meet the targets; None if not computed."""
+        computation = self.kept_computation(speed)
+        return None if computation is None else self.known_needs.once(*computation)
 
-    def kept_computation(
-        self, speed: float, scale: float, end: str
-    ) -> tuple[Hashable, Callable[[], float]] | None:
+    def kept_computation(self, speed: float) -> tuple[Hashable, Callable[[], float]] | None:
         """How this probability is computed, by its key, if that takes long."""
-        del speed, scale, end
+        del speed
         return None
 
-    def writes(
-        self, speed: float, scale: float, end: str, catalog: NodeCatalog
-    ) -> JobWrites | None:
+    def writes(self, speed: float, catalog: NodeCatalog) -> JobWrites | None:
         """What it writes in a day to a store that is known; None for other jobs."""
-        del speed, scale, end, catalog
+        del speed, catalog
         return None
 
     @abstractmethod
-    def why_none(self, speed: float, scale: float, end: str) -> tuple[str, str]:
+    def why_none(self, speed: float) -> tuple[str, str]:
         """Why no number of executors meets the targets, and which targets some would meet."""
 
 

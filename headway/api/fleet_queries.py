@@ -56,32 +56,28 @@ class QueriesNeeds(FleetJob):
         )
         return replace(self, job=replace(self.job, queries=queries))
 
-    def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
+    def executors(self, speed: float) -> tuple[int, ...] | None:
         """Executors in each hour; the rates of a QuerySchedule apply to every hour."""
-        key = (self.entry.file, self.promise, self.entry.turns, self.cores, speed, scale, end)
-        num_executors = self.known_needs.once(
-            ("queries", *key), lambda: self._fewest(speed, scale, end)
-        )
+        entry = self.entry
+        key = ("queries", entry.file, self.promise, entry.turns, self.cores, self.scale, self.end)
+        num_executors = self.known_needs.once((*key, speed), lambda: self._fewest(speed))
         return None if num_executors is None else (num_executors,) * HOURS_PER_DAY
 
-    def _fewest(self, speed: float, scale: float, end: str) -> int | None:
+    def _fewest(self, speed: float) -> int | None:
         """The fewest executors; None if the driver is saturated, or no number is enough."""
-        if self._driver(speed, scale, end).is_saturated:
+        if self._driver(speed).is_saturated:
             return None
         return fewest_nodes(
-            lambda cores: self._works(cores, speed, scale, end),
+            lambda cores: self._works(cores, speed),
             _POLICIES[self.entry.turns],
             self.cores,
             most_nodes=FLEET_STREAM_EXECUTORS.value,
         )
 
-    def kept(self, speed: float, scale: float, end: str) -> None:
-        """Not computed for queries of one application."""
-
-    def why_none(self, speed: float, scale: float, end: str) -> tuple[str, str]:
+    def why_none(self, speed: float) -> tuple[str, str]:
         """The number of queries, and what would be feasible instead."""
         queries = counted(len(self.profiles), "query", "queries")
-        driver = self._driver(speed, scale, end)
+        driver = self._driver(speed)
         if driver.is_saturated:
             why = (
                 f"{queries} saturate a driver of {counted(driver.cores, 'core')} on any "
@@ -89,32 +85,32 @@ class QueriesNeeds(FleetJob):
             )
             return why, f"driver_cores: {driver.needed_cores}"
         why = f"no number of executors meets the targets of {queries} ({self.promise}) "
-        return why + _WORDS[self.entry.turns], self._instead(speed, scale, end)
+        return why + _WORDS[self.entry.turns], self._instead(speed)
 
-    def _instead(self, speed: float, scale: float, end: str) -> str:
+    def _instead(self, speed: float) -> str:
         if self.entry.turns != "any":
             turns = replace(self, entry=replace(self.entry, turns="any"))
-            if turns.executors(speed, scale, end) is not None:
+            if turns.executors(speed) is not None:
                 return "turns: any"
         for ratio in LOOSER_RATIOS.value:
             looser = self.looser(ratio)
-            if looser.executors(speed, scale, end) is not None:
+            if looser.executors(speed) is not None:
                 return looser.promise
         return "looser targets, or lower rates"
 
-    def _driver(self, speed: float, scale: float, end: str) -> PlannedDriver:
+    def _driver(self, speed: float) -> PlannedDriver:
         """The driver of the application; without driver_cores it has as many as it needs."""
-        works = self._works(self.cores, speed, scale, end)
+        works = self._works(self.cores, speed)
         return shared_driver(
             self.profiles, works, self.cores, self.job.driver_cores, is_cluster=True
         )
 
-    def _works(self, cores: int, speed: float, scale: float, end: str) -> Sequence[QueryWork]:
+    def _works(self, cores: int, speed: float) -> Sequence[QueryWork]:
         return [
             query_work(
                 at_core_speed(profile, speed),
                 scheduled_query(query, profile),
-                getattr(query.rate, end) * scale,
+                getattr(query.rate, self.end) * self.scale,
                 cores,
             )
             for query, profile in zip(self.job.queries, self.profiles, strict=True)

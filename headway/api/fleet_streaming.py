@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from headway.api.arguments import require_room_for_tasks
+from headway.api.arguments import promises_from, require_room_for_tasks
 from headway.api.fleet_needs import FleetJob, KnownNeeds, executor_node, executor_size
 from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
-from headway.domain import DuringBurst, JobProfile, Promise, Target
+from headway.domain import DuringBurst, JobProfile, Promise
 from headway.domain.target import targets_text
 from headway.domain.writes import StorePrice
 from headway.errors import InputError
@@ -65,58 +65,54 @@ class StreamingNeeds(FleetJob):
         targets = tuple(looser_promise(target, ratio) for target in self.job.targets)
         return replace(self, job=replace(self.job, targets=targets))
 
-    def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
+    def executors(self, speed: float) -> tuple[int, ...] | None:
         """Executors in each hour; at least one if the job runs. None while its batches grow."""
         if self.profile.growth is not None:
             return None
-        rates_per_s = self._rates_per_s(scale, end)
         if self._has_burst:
-            self._question(speed, max(rates_per_s))  # refuses a burst that is not above the rate
-        staircase = self.known_needs.once(
-            self._key(_SEARCHED, speed), lambda: self._new_staircase(speed, rates_per_s)
-        )
-        return staircase.fewest_nodes(rates_per_s)
+            self._question(speed)  # refuses a burst that is not above the rate
+        return self._staircase(_SEARCHED, speed).fewest_nodes(self._rates_per_s)
 
-    def least_executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
+    def least_executors(self, speed: float) -> tuple[int, ...] | None:
         """A lower bound of these: by moments where that was foreseen, or by noise-free models."""
         if self.profile.growth is not None:
             return None
-        rates_per_s = self._rates_per_s(scale, end)
-        bounds = self.known_needs.once(
-            self._key(_BOUNDED, speed), lambda: self._new_staircase(speed, rates_per_s)
-        )
-        return bounds.least_nodes(rates_per_s)
+        return self._staircase(_BOUNDED, speed).least_nodes(self._rates_per_s)
 
-    def kept(self, speed: float, scale: float, end: str) -> float | None:
-        """Probability that the executors of the busiest hour meet the targets."""
-        computation = self.kept_computation(speed, scale, end)
-        return None if computation is None else self.known_needs.once(*computation)
-
-    def kept_computation(
-        self, speed: float, scale: float, end: str
-    ) -> tuple[Hashable, Callable[[], float]] | None:
+    def kept_computation(self, speed: float) -> tuple[Hashable, Callable[[], float]] | None:
         """How this probability is computed, by its key."""
-        executors = self.executors(speed, scale, end)
+        executors = self.executors(speed)
         if executors is None:
             return None
-        peak_per_s, num_executors = max(self._rates_per_s(scale, end)), max(executors)
-        key = (*self._key("kept", speed), peak_per_s, num_executors)
-        return key, partial(_kept_probability, self._question(speed, peak_per_s), num_executors)
+        key = (*self._key("kept", speed), max(self._rates_per_s), max(executors))
+        return key, partial(_kept_probability, self._question(speed), max(executors))
 
-    def writes(
-        self, speed: float, scale: float, end: str, catalog: NodeCatalog
-    ) -> JobWrites | None:
+    def writes(self, speed: float, catalog: NodeCatalog) -> JobWrites | None:
         """What it writes in a day, at the rate of each hour in the setting of the busiest one."""
         store = self.job.checkpoint_store or self.profile.shape.checkpoint_store
-        executors = None if store is None else self.executors(speed, scale, end)
+        executors = None if store is None else self.executors(speed)
         if store is None or executors is None:
             return None
         price = store_price(store, catalog)
-        rates_per_s = tuple(self._rates_per_s(scale, end))
-        key = (*self._key("writes", speed), price, rates_per_s, max(executors))
-        files, requests, cost = self.known_needs.once(
-            key, lambda: self._written(speed, rates_per_s, max(executors), price)
+        key = (*self._key("writes", speed), store, price, *self._rates_per_s, max(executors))
+        return self.known_needs.once(
+            key, lambda: self._written(speed, max(executors), store, price)
         )
+
+    def _written(
+        self, speed: float, executors: int, store: str, price: StorePrice | None
+    ) -> JobWrites:
+        """Files of a day, and requests and what they and the space cost, as far as known."""
+        question = self._question(speed)
+        setting = chosen_at(question, executors).settings()
+        question = replace(question, store_price=price)
+        files = requests = cost = 0.0
+        for rate_per_s, num_hours in Counter(self._rates_per_s).items():
+            if rate_per_s > 0.0:
+                writes = planned_writes(candidates_at(question.at_rate(rate_per_s), setting))
+                files += num_hours * writes.files_per_hour
+                requests += num_hours * (writes.requests_per_hour or 0.0)
+                cost += num_hours * (writes.bill_per_hour or 0.0)
         return JobWrites(
             store=store,
             files_per_day=files,
@@ -124,34 +120,14 @@ class StreamingNeeds(FleetJob):
             cost_per_day=None if price is None else cost,
         )
 
-    def _written(
-        self,
-        speed: float,
-        rates_per_s: Sequence[float],
-        executors: int,
-        price: StorePrice | None,
-    ) -> tuple[float, float, float]:
-        """Files of a day, and requests and what they and the space cost, as far as known."""
-        question = self._question(speed, max(rates_per_s))
-        setting = chosen_at(question, executors).settings()
-        question = replace(question, store_price=price)
-        files = requests = cost = 0.0
-        for rate_per_s, num_hours in Counter(rates_per_s).items():
-            if rate_per_s > 0.0:
-                writes = planned_writes(candidates_at(question.at_rate(rate_per_s), setting))
-                files += num_hours * writes.files_per_hour
-                requests += num_hours * (writes.requests_per_hour or 0.0)
-                cost += num_hours * (writes.bill_per_hour or 0.0)
-        return files, requests, cost
-
-    def why_none(self, speed: float, scale: float, end: str) -> tuple[str, str]:
+    def why_none(self, speed: float) -> tuple[str, str]:
         """The binding constraint at the highest rate."""
         growth = self.profile.growth
         # A fleet is planned for months, not until a date.
         lasting = None if growth is None else replace(growth, part_rise_ratio=None)
         answer = plan(
             replace(self.profile, growth=lasting),
-            rate=max(self._rates_per_s(scale, end)),
+            rate=max(self._rates_per_s),
             target=self.job.targets,
             max_nodes=FLEET_STREAM_EXECUTORS.value,
             node_types=[executor_node(self.cores, speed)],
@@ -171,15 +147,18 @@ class StreamingNeeds(FleetJob):
         )
         return why, instead or f"a looser target than {self.promise}, or a lower rate"
 
-    def _rates_per_s(self, scale: float, end: str) -> list[float]:
-        return [getattr(rate, end) * scale for rate in hourly_rates(self.job.rate)]
+    @property
+    def _rates_per_s(self) -> list[float]:
+        return [getattr(rate, self.end) * self.scale for rate in hourly_rates(self.job.rate)]
 
     @property
     def _has_burst(self) -> bool:
         return any(map(burst_of, self.job.targets))
 
-    def _new_staircase(self, speed: float, rates_per_s: Sequence[float]) -> Staircase:
-        return Staircase(self._question(speed, max(rates_per_s)))
+    def _staircase(self, result_kind: str, speed: float) -> Staircase:
+        return self.known_needs.once(
+            self._key(result_kind, speed), lambda: Staircase(self._question(speed))
+        )
 
     def _key(self, result_kind: str, speed: float) -> tuple[Hashable, ...]:
         """The key of something that jobs share whose plans differ by the rate only."""
@@ -189,16 +168,12 @@ class StreamingNeeds(FleetJob):
             *(job.from_start, job.limits, self.cores, speed),
         )
 
-    def _question(self, speed: float, rate_per_s: float) -> Question:
-        """The plan for a rate, on cores of a speed."""
+    def _question(self, speed: float) -> Question:
+        """The plan for the busiest hour, on cores of a speed."""
         job, task_cpus = self.job, self.profile.baseline.task_cpus
-        target_index = next(
-            index for index, promise in enumerate(job.targets) if isinstance(promise, Target)
-        )
-        target = job.targets[target_index]
-        assert isinstance(target, Target)
+        target, others = promises_from(job.targets)
         profile = for_fresh_jvm(self.profile) if job.from_start else self.profile
-        arrivals = replace(profile.arrivals, rate_per_s=rate_per_s)
+        arrivals = replace(profile.arrivals, rate_per_s=max(self._rates_per_s))
         # A node that is one executor: how many of them fit on what is bought comes later.
         space = SearchSpace(
             max_nodes=FLEET_STREAM_EXECUTORS.value,
@@ -215,7 +190,7 @@ class StreamingNeeds(FleetJob):
                 target,
                 space,
                 job.confidence,
-                (*job.targets[:target_index], *job.targets[target_index + 1 :]),
+                tuple(others),
                 job.checkpoint,
             )
         except InputError as error:
@@ -248,34 +223,33 @@ def streaming_needs(
 
 
 def search_together(
-    drawn_jobs: Iterable[tuple[FleetJob, float, float, str, bool]],
+    searches: Iterable[tuple[FleetJob, float, bool]],
     known_needs: KnownNeeds,
     *,
     first: Callable[[], object] | None = None,
 ) -> None:
     """Search what jobs need, for all rates of streaming jobs that are alike together.
 
-    ``drawn_jobs`` are jobs of any kind with the arguments of `FleetJob.executors`, and whether
-    these are searched, or only the bounds of `FleetJob.least_executors`. This process does
-    something else ``first``, and then what the other kinds need, which takes little.
+    ``searches`` are jobs of any kind with a speed of cores, and whether their executors are
+    searched, or only bounds of these. This process does something else ``first``, and then what the
+    other kinds need, which takes little.
     """
     questions: dict[Hashable, Question] = {}
     makes: dict[Hashable, Callable[..., Staircase]] = {}
     rates_per_s: dict[Hashable, list[list[float]]] = defaultdict(list)
     of_other_kinds: list[Callable[[], object]] = []
-    for job, speed, scale, end, is_searched in drawn_jobs:
+    for job, speed, is_searched in searches:
         if not isinstance(job, StreamingNeeds):
-            of_other_kinds.append(partial(job.executors, speed, scale, end))
+            of_other_kinds.append(partial(job.executors, speed))
             continue
         # What is refused for a burst is found out with the job that has it.
         if job._has_burst or job.profile.growth is not None:
             continue
         key = job._key(_SEARCHED if is_searched else _BOUNDED, speed)
-        job_rates_per_s = job._rates_per_s(scale, end)
         if key not in questions:
-            questions[key] = job._question(speed, max(job_rates_per_s))
+            questions[key] = job._question(speed)
             makes[key] = Staircase.searched if is_searched else Staircase.bounded
-        rates_per_s[key].append(job_rates_per_s)
+        rates_per_s[key].append(job._rates_per_s)
 
     def prepare() -> None:
         for compute in (*([first] if first else []), *of_other_kinds):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -96,62 +96,64 @@ def publish_metrics(
         raise InputError(f"interval is {interval!r}; expected a second or more")
     if port is not None and (not isinstance(port, int) or isinstance(port, bool) or port < 0):
         raise InputError(f"port is {port!r}; expected a number, e.g. 9464, or 0 for any")
-    metrics = PublishedMetrics(interval_s)
-    try:
-        for publisher in publishers:
-            metrics.add(publisher)
-        metrics.begin(spark, port=port, host=host, file=file, events=events)
-    except BaseException:
-        metrics.close()
-        raise
-    return metrics
+    return PublishedMetrics(
+        publishers, spark, port=port, host=host, file=file, events=events, interval_s=interval_s
+    )
 
 
 class PublishedMetrics:
     """Metrics that are published until :meth:`close`; made by :func:`publish_metrics`."""
 
-    def __init__(self, interval_s: float) -> None:
-        self._publishers: list[Publisher] = []
-        self._collecting = threading.Lock()
-        self._shed_rows: ShedRows | None = None
-        self._source: Any = None
-        self._page: ThreadingHTTPServer | None = None
-        self._events: EventFile | None = None
-        self._file: Path | None = None
-        self.last_error: str | None = None
-        """Why the last update that failed did; queries and later updates go on."""
-        self._interval_s = interval_s
-        self._closing = threading.Event()
-        self._updates = threading.Thread(target=self._run, name="headway-metrics", daemon=True)
-
-    def begin(
+    def __init__(
         self,
+        publishers: Iterable[Publisher],
         spark: SparkSession | None,
         *,
         port: int | None,
         host: str,
         file: str | Path | None,
         events: str | Path | None,
+        interval_s: float,
     ) -> None:
-        """Publish from now on, each way that was asked for."""
-        if spark is not None:
-            self._source = registered_source(spark)
-            self._shed_rows = ShedRows(spark)
-        if events is not None:
-            self._events = EventFile(events)
+        self._publishers: list[Publisher] = []
+        self._collecting = threading.Lock()
+        self._shed_rows: ShedRows | None = None
+        self._source: Any = None
+        self._page: ThreadingHTTPServer | None = None
+        self._events: EventFile | None = None
         self._file = None if file is None else Path(file)
-        if port is not None:
-            self._page = page_server(self.text, port=port, host=host)
-        if self._source is not None or self._file is not None:
-            self._update()  # what cannot be published is said now
-            self._updates.start()
+        self.last_error: str | None = None
+        """Why the last update that failed did; queries and later updates go on."""
+        self._interval_s = interval_s
+        self._closing = threading.Event()
+        self._updates = threading.Thread(target=self._run, name="headway-metrics", daemon=True)
+        try:
+            for publisher in publishers:
+                self.add(publisher)
+            if spark is not None:
+                self._source = registered_source(spark)
+                self._shed_rows = ShedRows(spark)
+            if events is not None:
+                self._events = EventFile(events)
+            if port is not None:
+                self._page = page_server(self.text, port=port, host=host)
+            if self._source is not None or self._file is not None:
+                self._update()  # what cannot be published is said now
+                self._updates.start()
+        except BaseException:
+            self.close()
+            raise
 
     def add(self, publisher: Publisher) -> None:
         """Publish another gate, tuner, recorder, watcher or function that sheds batches.
 
         Raises InputError if it is something else.
         """
-        _require_publisher(publisher)
+        if not isinstance(publisher, _KINDS):
+            raise InputError(
+                f"got {publisher!r}; expected what headway.schedule, tune, record, watch or "
+                "shedding_batches returns"
+            )
         self._publishers.append(publisher)
 
     def text(self) -> str:
@@ -160,16 +162,12 @@ class PublishedMetrics:
 
     def metrics(self) -> list[Metric]:
         """All metrics as they are now, each name once."""
-        with self._collecting:
-            return self._collected()
-
-    def _collected(self) -> list[Metric]:
         merged: dict[str, Metric] = {}
-        for metric in itertools.chain.from_iterable(map(_metrics_of, self._publishers)):
-            _merge(merged, metric)
-        counts = [] if self._shed_rows is None else self._shed_rows.counts()
-        counts += [p.count for p in self._publishers if isinstance(p, SheddingBatches)]
-        for metric in shedding_metrics(counts):
+        with self._collecting:
+            published = list(chain.from_iterable(map(_metrics_of, self._publishers)))
+            counts = [] if self._shed_rows is None else self._shed_rows.counts()
+            counts += [p.count for p in self._publishers if isinstance(p, SheddingBatches)]
+        for metric in (*published, *shedding_metrics(counts)):
             _merge(merged, metric)
         return list(merged.values())
 
@@ -216,14 +214,6 @@ class PublishedMetrics:
             self._source.put(spark_lines(metrics))
         if self._file is not None:
             write_text(self._file, prometheus_text(metrics), label="the metrics")
-
-
-def _require_publisher(publisher: object) -> None:
-    if not isinstance(publisher, _KINDS):
-        raise InputError(
-            f"got {publisher!r}; expected what headway.schedule, tune, record, watch or "
-            "shedding_batches returns"
-        )
 
 
 def _metrics_of(publisher: Publisher) -> Iterator[Metric]:

@@ -103,14 +103,10 @@ def _heap_bytes(job: Job, question: PlanQuestion, cores: int) -> int | None:
     if not memory.is_heap_set:
         return None
     mebibyte = parse_size_bytes("1m")
-    profiled_cores = job.slots.cores_per_executor
-    proportional_bytes = (
-        memory.heap_bytes if profiled_cores is None else memory.heap_bytes * cores / profiled_cores
-    )
-    wanted_bytes = (
-        proportional_bytes if question.lower_memory else max(proportional_bytes, memory.heap_bytes)
-    )
-    return math.ceil(wanted_bytes / mebibyte) * mebibyte
+    heap_bytes = memory.heap_bytes * cores / (job.slots.cores_per_executor or cores)
+    if not question.lower_memory:
+        heap_bytes = max(heap_bytes, memory.heap_bytes)
+    return math.ceil(heap_bytes / mebibyte) * mebibyte
 
 
 def _executors_that_fit(job: Job, node_type: NodeType, cores: int, heap_bytes: int | None) -> int:
@@ -128,9 +124,9 @@ def _executor_cores_on(node_type: NodeType, profiled_cores: int, task_cpus: floa
     """Cores of executors that fill a node, are like the profiled ones, and fit whole tasks."""
     if node_type.executors_per_node is not None:
         return node_type.cores // node_type.executors_per_node
-    divisors = [cores for cores in range(1, node_type.cores + 1) if node_type.cores % cores == 0]
-    core_choices = [cores for cores in divisors if not idle_cores(cores, task_cpus)]
+    all_cores = node_type.cores
+    divisors = [cores for cores in range(1, all_cores + 1) if all_cores % cores == 0]
     return min(
-        core_choices or [node_type.cores],
+        [cores for cores in divisors if not idle_cores(cores, task_cpus)] or [all_cores],
         key=lambda cores: (abs(math.log(cores / profiled_cores)), cores),
     )

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from headway.api.arguments import job_from
 from headway.api.file_kinds import is_spec
 from headway.api.result_kinds import sheet_of
-from headway.domain import JobProfile, StreamAnswer, Target
+from headway.domain import JobProfile, Target
 from headway.domain.result import Result
 from headway.domain.sheet import Section, Sheet
 from headway.errors import InputError
@@ -80,9 +80,9 @@ def page(
     embedded = ""
     if kind == "plan":
         profile_file = profile_file or _PROFILE_FILE
-        evidence = (
-            () if job is None else plan_evidence(job, result, profile_file=profile_file, tell=tell)
-        )
+        evidence: tuple[Section, ...] = ()
+        if job is not None:
+            evidence = evidence_of(job, Question.of(result, profile_file), tell=tell)
         sheet = stream_page_sheet(result, evidence=evidence)
         embedded = json_text(stream_json(result))
     elif kind == "profile":
@@ -97,17 +97,6 @@ def page(
         made_at=made_at or datetime.now(UTC),
     )
     return sheet_page(sheet, origin=origin, data_json=embedded)
-
-
-def plan_evidence(
-    profile: JobProfile,
-    plan: StreamAnswer,
-    *,
-    profile_file: str = _PROFILE_FILE,
-    tell: Tell = lambda *_: None,
-) -> tuple[Section, ...]:
-    """The charts that a profile adds to the page of its plan."""
-    return evidence_of(profile, Question.of(plan, profile_file), tell=tell)
 
 
 def _profile_evidence(profile: JobProfile, profile_file: str, tell: Tell) -> tuple[Section, ...]:

@@ -115,8 +115,6 @@ def _target(pipeline: Any, file: SpecFile | None, targets: Sequence[AnyPromise])
     target: object = targets[0] if targets else getattr(pipeline, "target", None)
     if target is None:
         raise _fault(file, "target", f"missing; expected one, or {argument('target')} 'p99 <= 3s'")
-    if isinstance(target, str):
-        target = Target.parse(target)
     try:
         require_modelled(target, windowed=getattr(pipeline, "is_windowed", False))
     except ValueError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
@@ -11,7 +11,6 @@ from headway.api.arguments import (
     any_job,
     arrivals_from,
     deadline_in,
-    during_bursts,
     executors_by_cores,
     job_from,
     key_counts,
@@ -19,14 +18,14 @@ from headway.api.arguments import (
     promises_from,
     require_room_for_tasks,
     store_price_of,
-    stream_job,
     target_of_profile,
 )
 from headway.api.file_kinds import is_pipeline
-from headway.api.predict import JobOptions, at_source_partitions, called, with_next_run
+from headway.api.predict import JobOptions, at_source_partitions, with_next_run
 from headway.assumptions.planning import RATES_SHOWN
 from headway.domain import (
     Deadline,
+    DuringBurst,
     Finding,
     FindingCode,
     Job,
@@ -42,6 +41,8 @@ from headway.domain.backlog import ending_job
 from headway.domain.later import later, with_changes
 from headway.domain.question import PlanQuestion, asks_for_real_time
 from headway.errors import InputError, argument
+from headway.formats.profile_file import load_any_profile, load_stream_profile
+from headway.lazy_names import loads_when_called
 from headway.units import format_duration
 
 if TYPE_CHECKING:
@@ -84,11 +85,11 @@ class PlanOptions(JobOptions, total=False):
 _Targets: TypeAlias = Target | str | Sequence[Promise | str]
 #: What plans jobs of each kind; only its module is loaded.
 _PLANNERS = {
-    JobKind.QUERY: "headway.api.plan:plan_query",
-    JobKind.REAL_TIME: "headway.api.real_time:plan_in_real_time",
-    JobKind.DSTREAMS: "headway.api.dstreams:plan_application",
-    JobKind.ENDING: "headway.api.deadlines:plan_ending",
-    JobKind.PIPELINE: "headway.api.pipelines:plan_pipeline",
+    JobKind.QUERY: loads_when_called("headway.api.plan.plan_query"),
+    JobKind.REAL_TIME: loads_when_called("headway.api.real_time.plan_in_real_time"),
+    JobKind.DSTREAMS: loads_when_called("headway.api.dstreams.plan_application"),
+    JobKind.ENDING: loads_when_called("headway.api.deadlines.plan_ending"),
+    JobKind.PIPELINE: loads_when_called("headway.api.pipelines.plan_pipeline"),
 }
 
 
@@ -270,8 +271,8 @@ def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]
         rows = options.get("rows")
         num_rows = None if rows is None else ROWS.read(rows, "rows")
         return JobKind.ENDING, ending_job(any_job(profile, queries), deadline, num_rows)
-    read: Callable[[Any, Any], Job] = stream_job if has_target else any_job
-    job = read(profile, queries)
+    load = load_stream_profile if has_target else load_any_profile
+    job: Job = any_job(profile, queries, load)
     if not has_target and (is_real_time or job.job_kind is not JobKind.QUERY):
         raise InputError(f"{argument('target')} is missing; expected {_expected_target(job)}")
     if job.job_kind is JobKind.ENDING:
@@ -291,8 +292,7 @@ def _expected_target(job: Any) -> str:
 
 def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
     """Plan a job of a known kind; errors are those of `plan`."""
-    question = question_for(kind, PlanQuestion, options)
-    return called(_PLANNERS[kind])(job, question)
+    return _PLANNERS[kind](job, question_for(kind, PlanQuestion, options))
 
 
 def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
@@ -328,7 +328,12 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     at_rate = replace(job, arrivals=arrivals)
     targets = question.targets or (target_of_profile(at_rate, space, question.confidence),)
     first, further_targets = promises_from(targets)
-    further_targets += during_bursts(question, [first, *further_targets])
+    further_targets += [
+        DuringBurst(target=promise, burst=burst)
+        for burst in question.bursts
+        for promise in (first, *further_targets)
+        if isinstance(promise, Target)
+    ]
     asked = Question(
         profile=at_rate,
         target=first,

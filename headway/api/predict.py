@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
-from headway.api.arguments import arrivals_from, job_from, require_room_for_tasks, stream_job
+from headway.api.arguments import any_job, arrivals_from, job_from, require_room_for_tasks
 from headway.api.file_kinds import is_pipeline
 from headway.domain import (
     AdvisedRun,
     Configuration,
     Finding,
     FindingCode,
+    Job,
     JobProfile,
     Prediction,
     Target,
@@ -25,6 +25,8 @@ from headway.domain.later import later, with_changes
 from headway.domain.predict_question import PredictQuestion
 from headway.domain.question import RunQuestion, asks_for_real_time
 from headway.errors import InputError, argument
+from headway.formats.profile_file import load_stream_profile
+from headway.lazy_names import loads_when_called
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePrediction
@@ -35,10 +37,10 @@ if TYPE_CHECKING:
 
 #: What predicts jobs of each kind; only its module is loaded.
 _PREDICTORS = {
-    JobKind.QUERY: "headway.api.predict:predict_query",
-    JobKind.REAL_TIME: "headway.api.real_time:predict_in_real_time",
-    JobKind.DSTREAMS: "headway.api.dstreams:predict_application",
-    JobKind.PIPELINE: "headway.api.pipelines:predict_pipeline",
+    JobKind.QUERY: loads_when_called("headway.api.predict.predict_query"),
+    JobKind.REAL_TIME: loads_when_called("headway.api.real_time.predict_in_real_time"),
+    JobKind.DSTREAMS: loads_when_called("headway.api.dstreams.predict_application"),
+    JobKind.PIPELINE: loads_when_called("headway.api.pipelines.predict_pipeline"),
 }
 
 
@@ -142,15 +144,12 @@ def predict(profile: Any, **options: Any) -> Any:
 
 
 def predicted_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]:
-    """The job to predict, read if it is a file, and its kind, which decides what can be asked.
-
-    A job that ends is refused.
-    """
+    """The job to predict, read if it is a file, and its kind; a job that ends is refused."""
     if is_pipeline(profile):
         return JobKind.PIPELINE, profile
     if asks_for_real_time(options):
         return JobKind.REAL_TIME, job_from(profile, queries=options.get("queries"))
-    job = stream_job(profile, options.get("queries"))
+    job: Job = any_job(profile, options.get("queries"), load_stream_profile)
     if job.job_kind is not JobKind.DSTREAMS:
         job = job_from(cast("JobProfile", job))
     return job.job_kind, job
@@ -158,15 +157,7 @@ def predicted_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, An
 
 def predict_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
     """Predict a job of a known kind; errors are those of `predict`."""
-    question = question_for(kind, PredictQuestion, options)
-    return called(_PREDICTORS[kind])(job, question)
-
-
-def called(address: str) -> Callable[[Any, Any], Any]:
-    """The function at an address, ``module:function``, whose module is loaded now."""
-    module, _, name = address.partition(":")
-    function: Callable[[Any, Any], Any] = getattr(import_module(module), name)
-    return function
+    return _PREDICTORS[kind](job, question_for(kind, PredictQuestion, options))
 
 
 def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:

@@ -58,27 +58,8 @@ class ScheduleGate:
         print(gate.report())
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        policy: Policy,
-        *,
-        at_once: int | None,
-        decisions: str | Path | None,
-        memory_limit: str | float | None,
-        off: str | Path | None = None,
-    ) -> None:
-        limit_bytes = None if memory_limit is None else MEMORY.read(memory_limit, "memory_limit")
-        self.gate = Gate(
-            spark,
-            policy,
-            at_once=at_once,
-            decisions=decisions,
-            memory_limit_bytes=limit_bytes,
-            choose=choose_beside,
-            off=off,
-        )
-        self._spark = spark
+    def __init__(self, spark: SparkSession, gate: Gate) -> None:
+        self.gate, self._spark = gate, spark
         self._num_slots = spark.sparkContext.defaultParallelism
 
     def add(
@@ -225,21 +206,24 @@ def schedule(
     InputError
         If there is no such policy, or the session gives no access to its JVM.
     """
-    return ScheduleGate(
+    read_policy = _POLICY.read(policy, "policy")
+    limit_bytes = None if memory_limit is None else MEMORY.read(memory_limit, "memory_limit")
+    gate = Gate(
         spark,
-        _POLICY.read(policy, "policy"),
+        read_policy,
         at_once=at_once,
         decisions=decisions,
-        memory_limit=memory_limit,
+        memory_limit_bytes=limit_bytes,
+        choose=choose_beside,
         off=off,
     )
+    return ScheduleGate(spark, gate)
 
 
 def _duration_of(profile: JobProfile | None, num_slots: int) -> Callable[[float], float] | None:
     """Mean duration of a batch by its rows, at the slots of the session."""
     if profile is None:
         return None
-
     model = duration_model(profile, num_slots, profile.baseline.shuffle_partitions)
     return lambda rows: float(model.mean_s(rows))
 

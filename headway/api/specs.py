@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.api.plan import plan
 from headway.assumptions.planning import MOST_NODES_OF_PLAN
-from headway.domain import AnyPromise, Deadline, StreamAnswer
+from headway.domain import AnyPromise, Deadline
 from headway.errors import InputError, SpecError
 from headway.formats.yaml_document import route_text
 from headway.spec.forms import place
@@ -20,7 +19,7 @@ from headway.spec.parts import PROFILE_OF, cluster_of, node_of, node_type_of
 from headway.spec.spec_file import Planned, PlannedOf, SpecFile, load_spec, require_kind
 
 if TYPE_CHECKING:
-    from headway.domain import AnyAnswer, BatchAnswer, EndingJob, JobProfile
+    from headway.domain import AnyAnswer
     from headway.planner.explain.causes import Needs
 
 
@@ -46,43 +45,33 @@ def plan_spec(path: str | Path, **changes: Any) -> Planned:
 def plan_file(file: SpecFile, **changes: Any) -> Planned:
     """Plan a job whose spec file has been read; ``changes`` are as of `plan_spec`."""
     try:
-        require_kind(file, *_PLANNERS)
+        require_kind(file, *PROFILE_OF)
         profile = PROFILE_OF[file.kind](file.metadata.name, file.spec)
-        answer = _PLANNERS[file.kind](profile, file.spec, **changes)
+        arguments = _arguments_of(file.spec, ends=file.kind == "BatchJob")
+        answer = plan(profile, **{**arguments, **changes})
         return PlannedOf(file=file, profile=profile, plan=answer)
     except InputError as error:
         raise SpecError("\n".join(placed(file, ("spec",), str(error)))) from None
 
 
-def _plan_batch_job(profile: EndingJob, job: BatchJob, **changes: Any) -> BatchAnswer:
-    """Plan a batch job for its deadline; ``changes`` replace values of the job."""
-    arguments = {"target": Deadline(limit_s=job.deadline_s), "confidence": job.confidence}
-    answer: BatchAnswer = plan(profile, **{**arguments, **_cluster_said(job), **changes})
-    return answer
-
-
-def _plan_job(
-    profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None = None, **changes: Any
-) -> StreamAnswer:
-    """Plan a streaming job at its highest rate, or at the given rate.
-
-    ``changes`` replace values of the job.
-    """
-    arguments = {
-        "rate": peak_rate(job.rate).high if rate_per_s is None else rate_per_s,
+def _arguments_of(job: Any, *, ends: bool) -> dict[str, Any]:
+    """Arguments of a job's plan: of one that ends for its deadline, else at its highest rate."""
+    arguments = {"confidence": job.confidence, **_cluster_said(job)}
+    if ends:
+        return {"target": Deadline(limit_s=job.deadline_s), **arguments}
+    return {
+        "rate": peak_rate(job.rate).high,
         "target": job.targets,
         "partitions": job.pinned.shuffle_partitions,
         "trigger": job.pinned.trigger_s,
-        "confidence": job.confidence,
         "checkpoint": job.checkpoint,
         "checkpoint_store": job.checkpoint_store,
         "retention": job.retention_s,
         "limit": job.limits,
         "allow": job.allowed,
         "from_start": job.from_start,
+        **arguments,
     }
-    answer: StreamAnswer = plan(profile, **{**arguments, **_cluster_said(job), **changes})
-    return answer
 
 
 def _cluster_said(job: StreamingJob | BatchJob) -> dict[str, Any]:
@@ -99,26 +88,19 @@ def _cluster_said(job: StreamingJob | BatchJob) -> dict[str, Any]:
     }
 
 
-#: What plans a job, by the kind of its file.
-_PLANNERS: Mapping[str, Callable[..., AnyAnswer]] = {
-    "StreamingJob": _plan_job,
-    "BatchJob": _plan_batch_job,
-}
-
-
 def replanned(planned: Planned) -> Needs:
     """The nodes that a planned job needs for other questions: it is planned again for each."""
     job, ends = planned.file.spec, planned.plan.ends
 
     def needs(rate_per_s: float | None, promises: tuple[AnyPromise, ...]) -> int | None:
-        answer: AnyAnswer
+        changes: dict[str, Any] = (
+            {"deadline_s": promises[0].limit_s} if ends else {"targets": promises}
+        )
         try:
-            if ends:
-                changed_job = replace(job, deadline_s=promises[0].limit_s)
-                answer = _plan_batch_job(planned.profile, changed_job)
-            else:
-                changed_job = replace(job, targets=promises)
-                answer = _plan_job(planned.profile, changed_job, rate_per_s=rate_per_s)
+            arguments = _arguments_of(replace(job, **changes), ends=ends)
+            if not ends:
+                arguments["rate"] = rate_per_s
+            answer: AnyAnswer = plan(planned.profile, **arguments)
         except (InputError, ValueError):
             return None
         return answer.nodes if answer.feasible else None

@@ -61,8 +61,8 @@ def setting(spark: SparkSession) -> QuerySetting:
 def remember_start(path: Path, number: int) -> None:
     """Keep a setting file and the number of its start for :func:`stop_when_asked`.
 
-    It knows no session, so they are in the environment. A number that is already there is that of
-    the start, and older than later requests; the number of another file does not count.
+    It knows no session, so they are in the environment. A number of this file that is already there
+    is that of the start, and older than later requests.
     """
     if os.environ.get(SETTING_VARIABLE) != str(path):
         os.environ.pop(NUMBER_VARIABLE, None)

@@ -15,7 +15,7 @@ from headway.domain import Arrivals, Configuration, JobProfile, Prediction, Targ
 from headway.domain.argument_lists import EXECUTOR_RANGE
 from headway.domain.argument_values import TRIGGER
 from headway.domain.live import Bounds, Reason
-from headway.domain.watched import Look, SeenDrift, Standing
+from headway.domain.watched import Look, Standing
 from headway.errors import InputError
 from headway.models.job.predict import predict
 from headway.profiler.recording.live import Feed, LogFeed, QueryFeed, query_of_session
@@ -108,15 +108,13 @@ class Watcher:
         new_batches = live.read()
         running = live.configuration()
         if live.last is not None:
-            is_same_query = self._rule_query_id == live.last.query_id
-            rule = self._rule if is_same_query else None
-            if rule is None:
+            if self._rule is None or self._rule_query_id != live.last.query_id:
                 most = WATCHED_SIZES_RATIO.value * running.executors
                 bounds = self._bounds or Bounds(min_executors=1, max_executors=most)
-                rule = LiveRule(live=live, bounds=bounds)
-            self._rule, self._rule_query_id = rule, live.last.query_id
+                self._rule = LiveRule(live=live, bounds=bounds)
+                self._rule_query_id = live.last.query_id
             for observed in new_batches:
-                rule.see(observed, running)
+                self._rule.see(observed, running)
         return self._said(running)
 
     def _said(self, running: Configuration) -> Look:
@@ -124,7 +122,6 @@ class Watcher:
         recent = live.recent()
         rate_per_s = live.rate_per_s(recent)
         prediction = None if rate_per_s is None else _predicted(live, running, rate_per_s)
-        drift = live.drift(running)
         late_rows = sum(observed.seen.late_rows for observed in live.observed)
         rows = sum(observed.seen.batch_rows for observed in live.observed)
         allowed = 1.0 - (live.target.quantile or 0.0)
@@ -151,12 +148,12 @@ class Watcher:
             silent_s=silent_s,
             late_ratio=late_ratio,
             budget_left_ratio=None if late_ratio is None else 1.0 - late_ratio / allowed,
-            drift=drift,
+            drift=live.drift(running),
             change=None if rule is None or proposal is None else rule.as_change(running, proposal),
             why_no_change=self._why_no_change(is_feasible),
             is_feasible=is_feasible,
         )
-        return replace(look, standing=_standing(look, drift, live.feed.is_active))
+        return replace(look, standing=_standing(look))
 
     def _is_feasible(self, running: Configuration, recent: Sequence[Observed]) -> bool:
         """Whether a setting within bounds meets the target at the rate that arrives now.
@@ -187,15 +184,15 @@ class Watcher:
         return decision.reason.value
 
 
-def _standing(look: Look, drift: SeenDrift | None, is_active: bool) -> Standing:
+def _standing(look: Look) -> Standing:
     if look.num_batches < LEARNING_BATCHES.value:
         return "learning"
     if not look.is_feasible:
         return "out_of_bounds"
     longest_s = max(look.target.limit_s, look.configuration.trigger_s)
-    if is_active and look.silent_s > SILENT_RATIO.value * longest_s:
+    if look.silent_s > SILENT_RATIO.value * longest_s:
         return "silent"
-    if drift is not None and drift.is_alarm:
+    if look.drift is not None and look.drift.is_alarm:
         return "drifted"
     if look.budget_left_ratio is not None and look.budget_left_ratio < 0.0:
         return "late"

@@ -9,6 +9,7 @@ import click
 from headway.cli.options import (
     PERCENT,
     Command,
+    format_option,
     given,
     json_option,
     one_format,
@@ -38,14 +39,7 @@ _FOR_PEOPLE = ("text", "markdown")
     help="Lock file to compare with.  [default: the headway.lock beside each SPEC, or that of the "
     "working folder]",
 )
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(_FORMATS),
-    default=_FORMATS[0],
-    show_default=True,
-    help="Output format.",
-)
+@format_option(_FORMATS, "Output format.")
 @options_of(Limits)
 @rare_option(
     "--quiet-below",

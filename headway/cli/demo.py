@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headway.cli.options import Command
+from headway.cli.options import Command, output_option
 from headway.cli.outputs import OUTPUT_FOLDER
 from headway.cli.progress import Progress
 from headway.cli.terminal import remark, show, suggest
@@ -15,11 +15,8 @@ from headway.errors import ExitCode, InputError, require_packages
 
 
 @click.command("demo", cls=Command)
-@click.option(
-    "-o",
-    "--output",
-    type=OUTPUT_FOLDER,
-    help="Folder for all files; a new one in the working folder by default.",
+@output_option(
+    "Folder for all files; a new one in the working folder by default.", type=OUTPUT_FOLDER
 )
 @click.option("--quick", is_flag=True, help="Shorter runs and fewer comparisons, about a minute.")
 def command(output: Path | None, quick: bool) -> int:

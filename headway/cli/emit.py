@@ -89,12 +89,12 @@ def command(
         raise InputError(
             "--files needs the current settings to compare with; give --diff-from CURRENT"
         )
-    _require_use(output_format, patch, files, [name for name in names if names[name] is not None])
+    submitted = {name: value for name, value in names.items() if value is not None}
+    _require_use(output_format, patch, files, list(submitted))
     if patch is not None and write and (complaint := file_complaint(Path(patch))) is not None:
         raise InputError(f"--patch {patch}: {complaint}")
     answer, submission = plan_and_submission(
-        parse_any_plan(sys.stdin.read(), name="stdin") if plan == "-" else plan,
-        {name: value for name, value in names.items() if value is not None},
+        parse_any_plan(sys.stdin.read(), name="stdin") if plan == "-" else plan, submitted
     )
     current = None if diff_from is None else current_settings(diff_from)
     if files is not None and current is not None:
@@ -123,14 +123,11 @@ def _require_use(
     elif files is None:
         refuse(given("diff_from"), "a patch changes only what differs; leave it out")
     if output_format is not None:
-        unused = [name for name in names if name not in ALL_FORMATS[output_format].uses]
-        for name in unused:
-            others = [
-                format_name for format_name, emitter in ALL_FORMATS.items() if name in emitter.uses
-            ]
-            refuse(
-                given(name), f"{output_format} has no place for it; these have: {', '.join(others)}"
-            )
+        for name in names:
+            formats = [text for text, emitter in ALL_FORMATS.items() if name in emitter.uses]
+            if output_format not in formats:
+                why = f"{output_format} has no place for it; these have: {', '.join(formats)}"
+                refuse(given(name), why)
     elif patch is None:
         refuse(given(*names), "these files hold Spark configuration only")
     else:

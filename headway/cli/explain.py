@@ -6,7 +6,7 @@ import click
 
 from headway.api.explain import explain
 from headway.cli.jobs import profiled
-from headway.cli.options import Command, json_option, refuse
+from headway.cli.options import Command, given, json_option, refuse
 from headway.cli.terminal import show, suggest
 from headway.formats.as_json import json_text
 from headway.report.equations import equation_text
@@ -29,11 +29,10 @@ def command(source: str | None, equation: str | None, as_json: bool) -> int:
     """
     if source is None and equation is None:
         raise click.UsageError("Missing argument 'PLAN'.", click.get_current_context())
-    if source is not None and equation is not None:
-        refuse(["--equation"], "shows an equation and explains no plan; give one of them")
     if source is None:
         text, next_step = equation_text(equation or ""), "headway explain plan.json"
     else:
+        refuse(given("equation"), "shows an equation and explains no plan; give one of them")
         text, next_step = _explained(source)
     if as_json:
         click.echo(json_text({"schema": "headway.explanation/v1", "text": text}))

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from headway.api.lock import lock
-from headway.cli.options import Command
+from headway.cli.options import Command, output_option
 from headway.cli.outputs import OUTPUT_FILE
 from headway.cli.progress import Progress
 from headway.cli.terminal import show, suggest
@@ -17,14 +17,7 @@ from headway.units import counted
 
 @click.command("lock", cls=Command)
 @click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
-@click.option(
-    "-o",
-    "--output",
-    type=OUTPUT_FILE,
-    default="headway.lock",
-    show_default=True,
-    help="Lock file to write.",
-)
+@output_option("Lock file to write.", type=OUTPUT_FILE, default="headway.lock", show_default=True)
 def command(specs: tuple[str, ...], output: str) -> int:
     """Record the plans of today as the baseline for 'headway check'.
 

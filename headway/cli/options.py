@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, get_args
 
 import click
@@ -104,18 +104,23 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by topic; the rare ones in the full help only."""
         params = self.get_params(ctx)
-        rare = set(filter(_is_rare, params))
+        rare: set[click.Parameter] = {
+            param for param in params if isinstance(param, Option) and param.is_rare
+        }
         left_out: set[click.Parameter] = set() if _HELP_ALL in ctx.meta else rare
         if not rare and "\f" not in (self.help or ""):
             left_out = {_help_all_option}  # there is no more to show
-        options = [
-            param for param in params if isinstance(param, click.Option) and param not in left_out
-        ]
-        topics = [topic for topic in get_args(Topic) if topic in map(_topic, options)]
-        for topic in topics:
-            records = [option.get_help_record(ctx) for option in options if _topic(option) == topic]
-            with formatter.section(topic if len(topics) > 1 else "Options"):
-                formatter.write_dl(list(filter(None, records)))
+        records: dict[str, list[tuple[str, str]]] = {topic: [] for topic in get_args(Topic)}
+        for param in params:
+            if isinstance(param, click.Option) and param not in left_out:
+                record = param.get_help_record(ctx)
+                topic = param.topic if isinstance(param, Option) else "Output"
+                if record is not None:
+                    records[topic].append(record)
+        topics = {heading: lines for heading, lines in records.items() if lines}
+        for heading, lines in topics.items():
+            with formatter.section(heading if len(topics) > 1 else "Options"):
+                formatter.write_dl(lines)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; errors of the library then name its options instead of arguments."""
@@ -151,14 +156,6 @@ class Command(click.Command):
 
         parser.parse_args = parse_once  # type: ignore[method-assign]  # of this one parser
         return parser
-
-
-def _is_rare(parameter: click.Parameter) -> bool:
-    return isinstance(parameter, Option) and parameter.is_rare
-
-
-def _topic(option: click.Option) -> Topic:
-    return option.topic if isinstance(option, Option) else "Output"
 
 
 def was_given(name: str) -> bool:
@@ -204,6 +201,26 @@ def spelling(parameter: click.Parameter) -> str:
 def question_option(*names: str, **details: Any) -> Callable[[Function], Function]:
     """An option that is a part of the question, as help by topics shows it."""
     return click.option(*names, cls=Option, topic="What you ask", **details)
+
+
+def output_option(about: str, **details: Any) -> Callable[[Function], Function]:
+    """The option that names what is written."""
+    return click.option("-o", "--output", help=about, **details)
+
+
+def format_option(
+    formats: Sequence[str], about: str, **details: Any
+) -> Callable[[Function], Function]:
+    """The option that chooses among formats, the first of which is usual."""
+    return click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help=about,
+        **details,
+    )
 
 
 def rare_option(*names: str, **details: Any) -> Callable[[Function], Function]:

@@ -9,7 +9,7 @@ import click
 
 from headway.api.ordered import ordered_plan
 from headway.cli.jobs import profiled
-from headway.cli.options import Command, json_option
+from headway.cli.options import Command, json_option, output_option
 from headway.cli.outputs import OUTPUT_FILE
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
@@ -23,7 +23,7 @@ from headway.report.ordered import ordered_sheet, placement_csv
 @click.command("ordered", cls=Command)
 @click.argument("profile", metavar="LOG|PROFILE")
 @options_of(OrderedQuestion)
-@click.option("-o", "--output", type=OUTPUT_FILE, help="Write the table of placed keys, CSV.")
+@output_option("Write the table of placed keys, CSV.", type=OUTPUT_FILE)
 @json_option
 def command(profile: str, output: str | None, as_json: bool, *, keys: Path, **_: Any) -> int:
     """Choose shuffle partitions and place heavy keys, for work that is done key by key.

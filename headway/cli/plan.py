@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -11,13 +12,14 @@ from headway.api.file_kinds import is_pipeline, is_spec
 from headway.api.plan import plan_job, planned_job
 from headway.api.results import as_data, as_text
 from headway.cli.jobs import profile_option, profiled
-from headway.cli.kinds_of_jobs import NEXT_STEP, configuration_formats, refuse_outputs
 from headway.cli.options import (
     Command,
     exit_code,
+    format_option,
     given,
     json_option,
     one_format,
+    output_option,
     rare_option,
     refuse,
     strict_option,
@@ -29,30 +31,33 @@ from headway.cli.terminal import show, suggest
 from headway.domain import Deadline
 from headway.domain.argument import JobKind, refuse_for
 from headway.domain.question import PlanQuestion
+from headway.emitters import FORMATS
 from headway.formats.as_json import json_text
 from headway.report.sheet_text import sheet_text
+from headway.sparkconf import render_properties
+from headway.version import __version__
 
 _TEXT, _JSON = "text", "json"
 _APPLY = "add --format spark-defaults to apply it, -o plan.html for a page to share"
 _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan in full"
+
+#: The likely next command after a plan; that of queries depends on the answer.
+_NEXT_STEP: Mapping[JobKind, str] = {
+    JobKind.DSTREAMS: "add --format spark-defaults to apply it",
+    JobKind.PIPELINE: "headway simulate {profile}",
+}
 
 
 @click.command("plan", cls=Command)
 @click.argument("profile", metavar="LOG|PROFILE|SPEC")
 @options_of(PlanQuestion)
 @profile_option
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice([_TEXT, _JSON, "spark-defaults", "spark-submit", "pyspark"]),
-    default=_TEXT,
-    show_default=True,
+@format_option(
+    (_TEXT, _JSON, "spark-defaults", "spark-submit", "pyspark"),
+    "Output format: text, json, spark-defaults, spark-submit or pyspark.",
     metavar="FORMAT",
-    help="Output format: text, json, spark-defaults, spark-submit or pyspark.",
 )
-@click.option(
-    "-o", "--output", type=OUTPUT_FILE, help="Also write an HTML page with charts and what-if."
-)
+@output_option("Also write an HTML page with charts and what-if.", type=OUTPUT_FILE)
 @click.option(
     "-v", "--verbose", is_flag=True, help="Print all details, and the explanation of the plan."
 )
@@ -111,7 +116,7 @@ def command(
         kind, plan, job = _planned_spec(profile, options, output_format)
     else:
         kind, planned = planned_job(job, options)
-        refuse_outputs(kind, output_format)
+        _refuse_outputs(kind, output_format)
         with Progress("planning"):
             plan = plan_job(kind, planned, options)
     _print(kind, plan, profile, output_format, verbose=verbose, quiet=quiet)
@@ -150,10 +155,49 @@ def _planned_spec(
         job = "batch" if is_batch else "streaming"
         example = "one 'deadline <= 10m'" if is_batch else "latencies, e.g. 'p99 <= 3s'"
         refuse(["--target"], f"{file} is a {job} job; expected {example}")
-    refuse_outputs(kind, output_format)
+    _refuse_outputs(kind, output_format)
     with Progress("planning"):
         planned = plan_file(spec_file, **options)
     return kind, planned.plan, planned.profile
+
+
+def _refuse_outputs(kind: JobKind, output_format: str) -> None:
+    """Refuse options of output that a plan of this kind of job does not have."""
+    formats = (_TEXT, _JSON, *configuration_formats(kind))
+    why = f"expected {', '.join(formats[:-1])} or {formats[-1]} for a {kind}"
+    if kind is JobKind.PIPELINE:
+        refuse(given("verbose"), "a plan of a pipeline has no further details")
+        refuse(given("strict"), "not for pipelines")
+        why = "a pipeline does not run on Spark"
+    if output_format not in formats:
+        refuse([f"--format {output_format}"], why)
+
+
+def configuration_formats(kind: JobKind) -> Mapping[str, Callable[[Any], str]]:
+    """The formats in which a plan is applied; none for what does not run on Spark."""
+    match kind:
+        case JobKind.PIPELINE:
+            return {}
+        case JobKind.DSTREAMS:
+            from headway.report.dstreams import dstreams_header
+
+            return {"spark-defaults": lambda plan: _properties(plan, dstreams_header)}
+        case JobKind.REAL_TIME:
+            from headway.emitters.pyspark_snippet import real_time_snippet
+            from headway.report.real_time import real_time_header
+
+            return {
+                "spark-defaults": lambda plan: _properties(plan, real_time_header),
+                "pyspark": lambda plan: real_time_snippet(
+                    plan, real_time_header(plan, __version__)
+                ),
+            }
+        case _:
+            return {name: partial(render, version=__version__) for name, render in FORMATS.items()}
+
+
+def _properties(plan: Any, header_of: Callable[[Any, str], Sequence[str]]) -> str:
+    return render_properties(plan.spark_conf, header=header_of(plan, __version__))
 
 
 def _print(
@@ -164,8 +208,10 @@ def _print(
         with Progress("planning"):
             text = _in_words(kind, plan, verbose=verbose, quiet=quiet)
         show(text.rstrip("\n"), is_met=plan.feasible)
-        if not quiet:
-            _suggest_next(kind, plan, source)
+        if not quiet and kind in _NEXT_STEP:
+            suggest(_NEXT_STEP[kind].format(profile=source))
+        elif not quiet and (kind is JobKind.QUERY or (kind is JobKind.ENDING and plan.feasible)):
+            suggest(_APPLY if plan.feasible else _WAYS_OUT)
     elif output_format == _JSON:
         click.echo(json_text(as_data(plan)))
     else:
@@ -189,10 +235,3 @@ def _in_words(kind: JobKind, plan: Any, *, verbose: bool, quiet: bool) -> str:
         answer = answer_sheet(plan) if is_of_query else sheet_of(plan)
         return sheet_text(answer).partition("\n\n")[0]
     return as_text(plan)
-
-
-def _suggest_next(kind: JobKind, plan: Any, source: str) -> None:
-    if kind in NEXT_STEP:
-        suggest(NEXT_STEP[kind].format(profile=source))
-    elif kind is JobKind.QUERY or (kind is JobKind.ENDING and plan.feasible):
-        suggest(_APPLY if plan.feasible else _WAYS_OUT)

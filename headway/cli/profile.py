@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from headway.cli.options import (
     Command,
     given,
     json_option,
+    output_option,
     question_option,
     rare_option,
     refuse,
@@ -24,9 +27,10 @@ from headway.cli.outputs import OUTPUT_FILE_OR_FOLDER, OUTPUT_FOLDER, is_folder
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import remark, show, suggest
-from headway.domain import ApplicationProfile, JobProfile, Promise, parse_promise
+from headway.domain import ApplicationProfile, JobProfile, Promise
+from headway.domain.argument import JobKind
 from headway.domain.log_questions import LogsQuestion, ProfileQuestion
-from headway.errors import EventLogError, InputError
+from headway.errors import EventLogError
 from headway.formats.as_json import json_text
 from headway.formats.profile_file import dump_profile, save_profile
 from headway.redaction import one_line
@@ -34,11 +38,9 @@ from headway.redaction import one_line
 
 @click.command("profile", cls=Command)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option(
-    "-o",
-    "--output",
+@output_option(
+    "YAML file to write; a folder (ending in /) gets one profile per application.",
     type=OUTPUT_FILE_OR_FOLDER,
-    help="YAML file to write; a folder (ending in /) gets one profile per application.",
 )
 @question_option(
     "--check", is_flag=True, help="Only report what the logs contain and what is missing."
@@ -112,13 +114,7 @@ def command(
             "it makes one profile of all logs, but --check, -o FOLDER/, and --tables without "
             "-o FILE treat each log separately; leave it out",
         )
-        _survey(
-            sources,
-            each_into=each_into,
-            tables=tables,
-            as_text=not as_json and (check or (each_into is None and tables is None)),
-            as_json=as_json,
-        )
+        _survey(sources, each_into, tables, check=check, as_json=as_json)
         return
     if advise:
         _advise(sources, rate, targets, as_json=as_json)
@@ -142,12 +138,8 @@ def command(
 
 def _usual_question(job: JobProfile | ApplicationProfile) -> str:
     """Options of a plan that a job can have: a job that ends has a deadline, and no rate."""
-    target = "deadline <= 10m"
-    try:
-        job.require_can_promise(parse_promise(target))
-    except InputError:
-        return "--rate 50k/s --target 'p99 <= 3s'"
-    return f"--target '{target}'"
+    ends = job.job_kind is JobKind.ENDING or getattr(job, "drain", None) is not None
+    return "--target 'deadline <= 10m'" if ends else "--rate 50k/s --target 'p99 <= 3s'"
 
 
 def _advise(
@@ -172,10 +164,10 @@ def _advise(
 
 def _survey(
     sources: tuple[str, ...],
-    *,
     each_into: Path | None,
     tables: Path | None,
-    as_text: bool,
+    *,
+    check: bool,
     as_json: bool,
 ) -> None:
     from headway.report.profiles import survey_as_json, survey_as_text
@@ -186,7 +178,7 @@ def _survey(
         )
     if as_json:
         click.echo(survey_as_json(log_survey.logs, log_survey.failures))
-    if as_text:
+    elif check:
         show(survey_as_text(log_survey.logs))
         suggest(f"headway profile {shlex.join(sources)} -o job.profile.yaml")
     for path in log_survey.tables:
@@ -214,14 +206,9 @@ def _save_each(log_survey: Survey, folder: Path) -> None:
 
 def _free_name(folder: Path, profile: JobProfile | ApplicationProfile, taken: set[Path]) -> Path:
     """A file named after the application; further ones of the same name get a number."""
-    stem = "".join(
-        char if char.isalnum() or char in "._-" else "_" for char in profile.application.id
-    )
-    stem = stem.lstrip(".")[:100] or "unknown"
-    number = 1
-    path = folder / f"{stem}.profile.yaml"
-    while path in taken:
-        number += 1
-        path = folder / f"{stem}-{number}.profile.yaml"
+    stem = re.sub(r"[^\w.-]", "_", profile.application.id).lstrip(".")[:100] or "unknown"
+    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    paths = (folder / f"{name}.profile.yaml" for name in names)
+    path = next(path for path in paths if path not in taken)
     taken.add(path)
     return path

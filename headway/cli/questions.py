@@ -56,20 +56,14 @@ def _option(declared: Argument, spelling: str) -> Callable[[Function], Function]
     elif declared.is_repeatable:
         details["multiple"] = True
     elif declared.default is not None:
-        details |= {"default": _default_text(declared), "show_default": True}
+        is_share = declared.metavar == "SHARE"
+        default = f"{declared.default:.0%}" if is_share else declared.default
+        details |= {"default": default, "show_default": True}
     if declared.value is not FLAG:
         details["type"] = _type_of(
             getattr(declared.value, "member_value", None) or declared.value, spelling.lstrip("-")
         )
     return click.option(spelling, declared.name, cls=Option, **details)
-
-
-def _default_text(declared: Argument) -> object:
-    """The default as it is written on the command line."""
-    default = declared.default
-    if declared.metavar == "SHARE":
-        return f"{default:.0%}"
-    return str(default) if isinstance(default, str) else default
 
 
 def _type_of(value: Any, name: str) -> Any:

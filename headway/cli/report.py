@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from headway.cli.jobs import profiled
-from headway.cli.options import Command, given, refuse
+from headway.cli.options import Command, given, output_option, refuse
 from headway.cli.outputs import OUTPUT_FILE
 from headway.cli.pages import write_page
 from headway.cli.terminal import suggest
@@ -14,7 +14,7 @@ from headway.domain.sheet import Section
 
 @click.command("report", cls=Command)
 @click.argument("result", metavar="RESULT")
-@click.option("-o", "--output", type=OUTPUT_FILE, required=True, help="HTML file to write.")
+@output_option("HTML file to write.", type=OUTPUT_FILE, required=True)
 @click.option(
     "--profile",
     metavar="PROFILE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from headway.api.schedule import replay_decisions, schedule_verdict
-from headway.cli.options import Command, json_option, refuse
+from headway.cli.options import Command, given, json_option, refuse
 from headway.cli.progress import Progress
 from headway.cli.terminal import answer, suggest
 from headway.errors import ExitCode, InputError
@@ -41,8 +41,7 @@ def command(jobs: str | None, policies: str | None, decisions: str | None, as_js
     if (jobs is None) == (decisions is None):
         raise InputError("expected either JOBS or --decisions FILE")
     if decisions is not None:
-        if policies is not None:
-            refuse(["--policy"], "a log contains its policy; leave it out")
+        refuse(given("policies"), "a log contains its policy; leave it out")
         replay = replay_decisions(decisions)
         answer(replay, as_json=as_json)
         return ExitCode.REGRESSION if replay.num_differing else ExitCode.OK

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from headway.api.simulate import Simulation, run_simulation, simulation_of
-from headway.cli.options import Command, given, json_option, refuse
+from headway.cli.options import Command, given, json_option, output_option, refuse
 from headway.cli.outputs import OUTPUT_FILE
 from headway.cli.pages import write_page
 from headway.cli.progress import Progress
@@ -31,7 +31,7 @@ _SHEETS: Mapping[Simulated, Callable[..., Sheet]] = {
 @click.command("simulate", cls=Command)
 @click.argument("plan", metavar="PLAN")
 @options_of(SimulateQuestion)
-@click.option("-o", "--output", type=OUTPUT_FILE, help="Write an HTML page with charts over time.")
+@output_option("Write an HTML page with charts over time.", type=OUTPUT_FILE)
 @json_option
 def command(plan: str, output: str | None, as_json: bool, **_: Any) -> int:
     """Simulate a plan under a rate trace: latency over time, late rows, backlog, recovery.
@@ -55,10 +55,16 @@ def command(plan: str, output: str | None, as_json: bool, **_: Any) -> int:
     options = given_options(SimulateQuestion)
     simulation = simulation_of(plan, options)
     if simulation.trace is None:
-        return _of_pipeline(simulation, output, as_json=as_json)
-    _say_if_long(simulation, str(options["rate_trace"]))
+        refuse(given("output"), "not for pipelines")
+    else:
+        _say_if_long(simulation, str(options["rate_trace"]))
     with Progress("simulating"):
         outcome = run_simulation(simulation)
+    if simulation.trace is None:
+        answer(outcome, as_json=as_json)
+        if not as_json:
+            suggest(f"headway plan {plan} --target 'p99 <= 3s'")
+        return ExitCode.OK
     sheet = _SHEETS[simulation.kind](outcome, simulation.plan)
     if output is not None:
         write_page(output, sheet)
@@ -70,17 +76,6 @@ def command(plan: str, output: str | None, as_json: bool, **_: Any) -> int:
             else "add -o simulation.html for charts over time"
         )
     return ExitCode.INFEASIBLE if outcome.feasible is False else ExitCode.OK
-
-
-def _of_pipeline(simulation: Simulation, output: str | None, *, as_json: bool) -> int:
-    if output is not None:
-        refuse(given("output"), "not for pipelines")
-    with Progress("simulating"):
-        outcome = run_simulation(simulation)
-    answer(outcome, as_json=as_json)
-    if not as_json:
-        suggest(f"headway plan {simulation.plan} --target 'p99 <= 3s'")
-    return ExitCode.OK
 
 
 def _say_if_long(simulation: Simulation, trace_name: str) -> None:

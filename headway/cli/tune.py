@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from headway.api.supervise import supervise_spec
-from headway.api.tune_spec import patched_manifest, switch_spec, tune_spec
+from headway.api.tune_spec import patched_manifest, supervise_spec, switch_spec, tune_spec
 from headway.cli.options import DURATION, Command, given, refuse
 from headway.cli.terminal import event, remark, show, show_patched, suggest
 from headway.domain.watched import WatchedChange
@@ -89,7 +88,9 @@ def command(
         refuse(
             given("act", "allow", "run_s", "supervise", "off", "on"), "does nothing beside --patch"
         )
-        _patch(spec, patch, write=write, job=job)
+        before = read_whole_text(Path(patch), expected="a manifest")
+        after = patched_manifest(spec, before, name=one_line(patch), job=job)
+        show_patched(patch, before, after, is_written=write, state="as tuned")
         return ExitCode.OK
     if off or on:
         if off and on:
@@ -109,13 +110,6 @@ def command(
             if not act:
                 suggest(f"headway tune {spec} --act")
     return ExitCode.OK
-
-
-def _patch(spec: str, file: str, *, write: bool, job: str | None) -> None:
-    """Print the manifest with the executors of the tuner, or write it."""
-    before = read_whole_text(Path(file), expected="a manifest")
-    after = patched_manifest(spec, before, name=one_line(file), job=job)
-    show_patched(file, before, after, is_written=write, state="as tuned")
 
 
 def _teller() -> Callable[[Tuner, WatchedChange | None], None]:

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -61,15 +61,13 @@ def command(
     source: str,
     profile_path: str | None,
     target: Target | None,
-    query: str | None,
-    executors: str | None,
-    trigger: float | None,
     once: bool,
     every: float,
     prometheus: bool,
     explain: int | None,
     as_json: bool,
     strict: bool,
+    **of_query: Any,
 ) -> int:
     """Compare a running query with its prediction. The query is never changed.
 
@@ -97,14 +95,7 @@ def command(
         raise click.UsageError(f"Missing option '{missing}'.", click.get_current_context())
     if prometheus and as_json:
         raise InputError("--json contradicts --prometheus; give one of them")
-    watcher = watch(
-        source,
-        profile=profile_path,
-        target=target,
-        query=query,
-        executors=executors,
-        trigger=trigger,
-    )
+    watcher = watch(source, profile=profile_path, target=target, **of_query)
     if once:
         look = watcher.look()
         text = _text(look, as_json, prometheus)
@@ -114,17 +105,12 @@ def command(
             show(text)
             suggest("headway tune, which makes such changes; headway init FILE --kind Tuning")
         return _exit_code(look, strict)
-    if as_json or prometheus or not sys.stdout.isatty():
-        return _follow(watcher, every, as_json, prometheus)
-    return _show(watcher, every)
-
-
-def _follow(watcher: Watcher, every_s: float, as_json: bool, prometheus: bool) -> int:
-    """A text per look, one below the other."""
+    if sys.stdout.isatty() and not (as_json or prometheus):
+        return _show(watcher, every)
     while True:
         click.echo(_text(watcher.look(), as_json, prometheus, one_line=True))
         sys.stdout.flush()
-        time.sleep(every_s)
+        time.sleep(every)
 
 
 def _show(watcher: Watcher, every_s: float) -> int:
@@ -156,7 +142,6 @@ def _text(look: Look, as_json: bool, prometheus: bool, *, one_line: bool = False
 
 
 def _exit_code(look: Look, strict: bool) -> int:
-
     if look.standing == "out_of_bounds":
         return ExitCode.INFEASIBLE
     if look.standing in ("drifted", "silent", "late"):

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import headway
-from headway.api.page import plan_evidence
 from headway.domain import JobProfile, Prediction, StreamAnswer, Target
 from headway.emitters import FORMATS
 from headway.errors import HeadwayError
@@ -23,10 +22,12 @@ from headway.formats.text_file import write_text
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.profiler.work_folder import work_folder
 from headway.report.comparison import Comparison, compared, comparison_sections
+from headway.report.evidence import evidence_of
 from headway.report.page import origin_rows, sheet_page
 from headway.report.sheet_text import sheet_text, text_of_sections
 from headway.report.stream import stream_sheet
 from headway.report.stream_page import stream_page_sheet
+from headway.report.what_if import Question
 from headway.report.wording import trigger_words
 from headway.runtime.clock_source import clock_source_jar
 from headway.runtime.measure import MeasuredRun, run_query
@@ -328,7 +329,7 @@ def _write_comparison(
     write_text(folder / "comparison.txt", text + "\n", label="the comparison")
     file = "word-count.profile.yaml"
     page = sheet_page(
-        stream_page_sheet(plan, comparisons, plan_evidence(profile, plan, profile_file=file)),
+        stream_page_sheet(plan, comparisons, evidence_of(profile, Question.of(plan, file))),
         origin=origin_rows(files=["plan.json", file], profile=profile, made_at=datetime.now(UTC)),
         data_json=json_text(plan_json(plan)),
     )

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import headway
-from headway.api.supervise import supervise_spec
 from headway.api.supervised import remember_start
+from headway.api.tune_spec import supervise_spec
 from headway.domain.live import ChangeKind
 from headway.errors import ActuatorError, HeadwayError, InputError, QueryEndedError
 from headway.formats.profile_file import save_profile

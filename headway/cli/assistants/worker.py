@@ -87,13 +87,6 @@ def _ended(process: subprocess.Popen[bytes]) -> int:
     return process.wait()
 
 
-def _load_models() -> None:
-    """Load what most calls need: the time of a call is spent on its question alone."""
-    import headway.api.plan
-    import headway.api.predict
-    import headway.api.simulate  # noqa: F401
-
-
 def main() -> None:
     """Answer calls until there are no more."""
     folder, longest_call_s = Path(sys.argv[1]).resolve(), int(sys.argv[2])
@@ -101,7 +94,11 @@ def main() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     os.chdir(folder)
-    _load_models()
+    # What most calls need is loaded: the time of a call is spent on its question alone.
+    import headway.api.plan
+    import headway.api.predict
+    import headway.api.simulate  # noqa: F401
+
     confine(folder)
     for line in sys.stdin.buffer:
         tool_name, arguments = json.loads(line)
