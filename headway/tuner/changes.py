@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -35,6 +35,7 @@ ChangesQueries: TypeAlias = Actuators | SupervisedQuery
 _RESTARTS = (ChangeKind.RESTART, ChangeKind.APPLICATION)
 
 
+@dataclass(eq=False)
 class TunerChanges:
     """A query that is started, changed and restored, with its state in a file.
 
@@ -44,21 +45,18 @@ class TunerChanges:
     it at the points that ``at`` is called with.
     """
 
-    def __init__(
-        self,
-        actuators: ChangesQueries,
-        rule: LiveRule,
-        state: TunerState,
-        path: Path,
-        *,
-        acts: bool,
-        now: Callable[[], float] = time.time,
-        at: At = nothing,
-    ) -> None:
-        self.actuators, self.rule, self.state = actuators, rule, state
-        self.running = state.last_good
-        self._live: LiveQuery = rule.live
-        self._path, self._acts, self._now, self._at = path, acts, now, at
+    actuators: ChangesQueries
+    rule: LiveRule
+    state: TunerState
+    path: Path
+    _: KW_ONLY
+    acts: bool
+    now: Callable[[], float] = time.time
+    at: At = nothing
+
+    def __post_init__(self) -> None:
+        self.running = self.state.last_good
+        self._live: LiveQuery = self.rule.live
         self._since_start = 0
         self.is_ending = False
 
@@ -80,7 +78,7 @@ class TunerChanges:
         """Read the batches that end while a change waits; returns whether it is to be dropped."""
         with contextlib.suppress(InputError):
             self._see()
-        is_off = switch_word(self._path) is not None and self.state.phase is Phase.APPLYING
+        is_off = switch_word(self.path) is not None and self.state.phase is Phase.APPLYING
         return self.is_ending or is_off
 
     def end_query(self) -> None:
@@ -108,7 +106,7 @@ class TunerChanges:
     def _count_executors(self, num_cores: int) -> None:
         """Take the executors that there are, where others determine them."""
         are_given = self.actuators.executors_are_given
-        if self._acts and not are_given:
+        if self.acts and not are_given:
             return
         number = max(num_cores // self.running.cores_per_executor, 1)
         self.running = replace(self.running, executors=number)
@@ -152,7 +150,7 @@ class TunerChanges:
         kind = kind_of(self.running, then, is_stateful=self._is_stateful())
         pause_s = 0.0 if expected is None else expected.pause_s
         predicted_s = pause_s + self.rule.memory.costs.lead_s()
-        at_s = self._now()
+        at_s = self.now()
         limit_s = min(OVERDUE_RATIO.value * predicted_s, EXECUTORS_WITHIN_S.value)
         change = TunerChange(
             number=self.state.num_changes + 1,
@@ -166,7 +164,7 @@ class TunerChanges:
         )
         self.state = replace(self.state, change=change, num_changes=change.number)
         self._to(phase, why)
-        self._at("state written")
+        self.at("state written")
         try:
             pause_s = self.actuators.apply(kind, self.running, then)
         except QueryEndedError as error:
@@ -199,7 +197,7 @@ class TunerChanges:
             feed.follow(query)
         self._live.trigger_s = self.running.trigger_s
         self._live.max_offsets = self.running.max_offsets_per_trigger
-        self._live.settle(self._now())
+        self._live.settle(self.now())
         self._since_start = 0
 
     def _failed(self, change: TunerChange, error: HeadwayError) -> None:
@@ -228,7 +226,7 @@ class TunerChanges:
 
     def _block(self, change: TunerChange, for_s: float) -> None:
         """Block a change for a while; what was blocked until now no longer counts."""
-        at_s = self._now()
+        at_s = self.now()
         still_blocked = tuple(
             blocked_change for blocked_change in self.state.blocked if blocked_change.until_s > at_s
         )
@@ -263,12 +261,12 @@ class TunerChanges:
         if state.phase.is_changing and change is not None:
             num_tries = change.num_tries + 1
             self.state = state = replace(state, change=replace(change, num_tries=num_tries))
-            save_tuner(state, self._path)
+            save_tuner(state, self.path)
             start_at = change.then
             if num_tries > MOST_STARTS.value:
                 start_at = state.last_good
                 self._block(change, BLOCKED_S.value)
-        self._at("before first start")
+        self.at("before first start")
         if self._is_stateful():
             start_at = self.actuators.with_partitions_of_checkpoint(start_at)
         try:
@@ -281,7 +279,7 @@ class TunerChanges:
             self.actuators.start(state.last_good)
             start_at = state.last_good
         self.running = start_at
-        if self._acts:
+        if self.acts:
             self.actuators.ask_for_executors(start_at.executors)
         self.state = replace(
             self.state,
@@ -301,9 +299,9 @@ class TunerChanges:
         """Change the phase: it is written to the state file before it has an effect."""
         is_new_phase = phase is not self.state.phase
         self.state = with_memory(replace(self.state, phase=phase, why=why), self.rule.memory)
-        save_tuner(self.state, self._path)
+        save_tuner(self.state, self.path)
         if is_new_phase:
             self.audit("phase", phase=phase, why=why)
 
     def audit(self, event: str, **fields: object) -> None:
-        append_audit(audit_file(self._path), {"event": event, **fields})
+        append_audit(audit_file(self.path), {"event": event, **fields})

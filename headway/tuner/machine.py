@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,17 +13,16 @@ from headway.assumptions.live import BIN_S
 from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Expectation, Proposal, Reason
-from headway.domain.tuner import Phase, TunerChange, TunerState
+from headway.domain.tuner import Phase, TunerChange
 from headway.domain.watched import LiveBatch
 from headway.errors import InputError
 from headway.formats.tuner_files import RESTORE_WORD, switch_word
 from headway.profiler.streaming.trigger import contradiction
-from headway.runtime.tuning.actuators import At, kind_of, nothing
+from headway.runtime.tuning.actuators import kind_of
 from headway.runtime.tuning.clean_stop import left_no_gap
 from headway.runtime.tuning.session import takes_each_batch_once, warning_of_sink
-from headway.tuner.changes import ChangesQueries, TunerChanges
+from headway.tuner.changes import TunerChanges
 from headway.tuner.live_query import Observed
-from headway.tuner.live_rule import LiveRule
 from headway.tuner.rule.memory import with_pause
 from headway.tuner.rule.rule import applied
 from headway.units import counted, format_duration
@@ -34,6 +31,7 @@ _SAVE_EVERY_S = 60.0
 _ASK_EVERY_S = 1.0
 
 
+@dataclass(eq=False, kw_only=True)
 class TunerMachine(TunerChanges):
     """The states of a tuner and their transitions; called by one thread at a time.
 
@@ -41,25 +39,14 @@ class TunerMachine(TunerChanges):
     ``is_quiet``. ``cautions`` are warnings from the start; the rest is as of :class:`TunerChanges`.
     """
 
-    def __init__(
-        self,
-        actuators: ChangesQueries,
-        rule: LiveRule,
-        state: TunerState,
-        path: Path,
-        *,
-        acts: bool,
-        allow: Collection[ChangeKind] = (),
-        is_quiet: Callable[[float], bool] = lambda _at_s: False,
-        now: Callable[[], float] = time.time,
-        at: At = nothing,
-        cautions: Sequence[str] = (),
-    ) -> None:
-        super().__init__(actuators, rule, state, path, acts=acts, now=now, at=at)
-        self.cautions = tuple(cautions)
-        self._allow, self._is_quiet = frozenset(allow), is_quiet
+    allow: Collection[ChangeKind] = ()
+    is_quiet: Callable[[float], bool] = lambda _at_s: False
+    cautions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._said: tuple[str, ...] = ()
-        self._ticked_s = self._saved_s = self._asked_s = now()
+        self._ticked_s = self._saved_s = self._asked_s = self.now()
         self._cost_before = 1.0
         self._asked_about: Configuration | None = None
         self._awaited: tuple[ChangeKind, Configuration, Expectation] | None = None
@@ -70,7 +57,7 @@ class TunerMachine(TunerChanges):
         if end_reason is not None:
             self._ended(end_reason)
             return
-        switch = switch_word(self._path)
+        switch = switch_word(self.path)
         if switch is not None:
             if self.state.phase is not Phase.OFF:
                 original = self.state.original
@@ -96,7 +83,7 @@ class TunerMachine(TunerChanges):
 
     def _read(self) -> None:
         num_pending = self._num_pending()
-        now_s = self._now()
+        now_s = self.now()
         if now_s - self._saved_s >= _SAVE_EVERY_S:
             # What is learned between two phases outlives a crash, too.
             self._saved_s = now_s
@@ -126,7 +113,7 @@ class TunerMachine(TunerChanges):
         last = self._live.last
         if last is None or not self.actuators.is_in_batch:
             return 0.0
-        return max(self._now() - last.ended_s, 0.0)
+        return max(self.now() - last.ended_s, 0.0)
 
     def _learned(self) -> None:
         """The query has shown whether it runs as requested."""
@@ -140,7 +127,7 @@ class TunerMachine(TunerChanges):
         warning = warning_of_sink(sink)
         if takes_each_batch_once(sink):
             self.actuators.may_cut = True
-        if warning is not None and self._acts:
+        if warning is not None and self.acts:
             self.cautions = tuple(dict.fromkeys((*self.cautions, warning)))
             self.audit("warning", why=warning)
         self._to(Phase.HOLD, "learned")
@@ -166,7 +153,7 @@ class TunerMachine(TunerChanges):
             for observed in self._live.recent(within_s=math.inf)
             if observed.seen.tells_costs and observed.batch.started_s >= self._live.settled_from_s
         ]
-        if self._now() >= self._live.settled_from_s and len(cost_batches) >= LEARNING_BATCHES.value:
+        if self.now() >= self._live.settled_from_s and len(cost_batches) >= LEARNING_BATCHES.value:
             self._to(Phase.VERIFYING, "settled")
             self._verify(change, cost_batches)
 
@@ -251,17 +238,17 @@ class TunerMachine(TunerChanges):
 
     def _why_not(self, kind: ChangeKind, then: Configuration) -> str | None:
         """Why a change is only recommended; None if it is made."""
-        at_s = self._now()
-        if not self._acts:
+        at_s = self.now()
+        if not self.acts:
             return "mode is recommend"
-        if self._is_quiet(at_s):
+        if self.is_quiet(at_s):
             return "a quiet period"
         if self.state.is_blocked(self.running, then, at_s):
             return "it was tried and taken back"
         is_of_executors = kind in (ChangeKind.ADD, ChangeKind.REMOVE)
         if is_of_executors and (why := self.actuators.why_no_live_executors()) is not None:
             return why
-        if kind is ChangeKind.REPARTITION and kind not in self._allow:
+        if kind is ChangeKind.REPARTITION and kind not in self.allow:
             return "allow has no 'repartition'"
         return None
 
@@ -282,7 +269,7 @@ class TunerMachine(TunerChanges):
     def has_left_gap(self) -> bool:
         """Whether the last batch left a gap, or none has ended for two triggers (an idle query)."""
         trigger_s, last = self.running.trigger_s, self._live.last
-        if last is None or self._now() - last.ended_s > 2.0 * trigger_s:
+        if last is None or self.now() - last.ended_s > 2.0 * trigger_s:
             return True
         return not left_no_gap(trigger_s, last.started_s, last.ended_s)
 
@@ -311,9 +298,9 @@ class TunerMachine(TunerChanges):
             # How long they took is learned now, not when the next batch ends.
             self.rule.tick(self.running, silent_s=self._silent_s())
             self.audit("applied", change=change)
-            self._live.settle(self._now())
+            self._live.settle(self.now())
             self._to(Phase.SETTLING, "executors are there")
-        elif self._now() > change.deadline_s:
+        elif self.now() > change.deadline_s:
             self._restore(change, "executors did not come in time")
 
 
