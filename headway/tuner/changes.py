@@ -112,13 +112,11 @@ class TunerChanges:
         self.running = replace(self.running, executors=number)
         if are_given:
             # There is no other size to change to, or to return to.
-            bounds = replace(self.rule.bounds, min_executors=number, max_executors=number)
-            original, last_good = (
-                replace(setting, executors=number)
-                for setting in (self.state.original, self.state.last_good)
-            )
-            self.rule.bounds = bounds
-            self.state = replace(self.state, original=original, last_good=last_good)
+            bounds, state = self.rule.bounds, self.state
+            self.rule.bounds = replace(bounds, min_executors=number, max_executors=number)
+            original = replace(state.original, executors=number)
+            last_good = replace(state.last_good, executors=number)
+            self.state = replace(state, original=original, last_good=last_good)
 
     def _require_same_query(self, query_id: str) -> None:
         """Refuse a query that a separate application started with another checkpoint."""
@@ -227,9 +225,7 @@ class TunerChanges:
     def _block(self, change: TunerChange, for_s: float) -> None:
         """Block a change for a while; what was blocked until now no longer counts."""
         at_s = self.now()
-        still_blocked = tuple(
-            blocked_change for blocked_change in self.state.blocked if blocked_change.until_s > at_s
-        )
+        still_blocked = (blocked for blocked in self.state.blocked if blocked.until_s > at_s)
         new_block = BlockedChange(now=change.now, then=change.then, until_s=at_s + for_s)
         self.state = replace(self.state, blocked=(*still_blocked, new_block))
 
@@ -271,10 +267,8 @@ class TunerChanges:
             start_at = self.actuators.with_partitions_of_checkpoint(start_at)
         try:
             self.actuators.start(start_at)
-        except InputError:
-            raise
-        except HeadwayError:
-            if start_at == state.last_good:
+        except HeadwayError as error:
+            if isinstance(error, InputError) or start_at == state.last_good:
                 raise
             self.actuators.start(state.last_good)
             start_at = state.last_good

@@ -127,10 +127,8 @@ class LiveQuery:
     @property
     def label(self) -> str:
         """The name of the query in messages."""
-        if not self.observed:
-            return "query"
-        last = self.observed[-1].batch
-        return query_label(last.query_id, last.query_name)
+        last = self.last
+        return "query" if last is None else query_label(last.query_id, last.query_name)
 
     @property
     def last(self) -> LiveBatch | None:
@@ -165,9 +163,9 @@ class LiveQuery:
 
     def recent(self, within_s: float = WATCHED_S.value) -> list[Observed]:
         """The batches of the last minutes, of this run alone."""
-        if not self.observed:
+        last = self.last
+        if last is None:
             return []
-        last = self.observed[-1].batch
         return [
             observed
             for observed in self.observed
@@ -312,13 +310,13 @@ class LiveQuery:
     def _observed(self, batch: LiveBatch) -> Observed:
         self._total_rows += batch.num_rows
         position, available = self._counted(batch)
-        started_s = max(batch.started_s, self._looks[-1][0] if self._looks else -np.inf)
+        started_s, read_before = batch.started_s, position
         if self._looks:
-            position = max(position, self._looks[-1][2])
-            available = max(available, self._looks[-1][1])
+            last_s, last_available, read_before, _ = self._looks[-1]
+            started_s, position = max(started_s, last_s), max(position, read_before)
+            available = max(available, last_available)
         look = (started_s, max(available, position), position, batch.committed_s)
         # Looks are kept as long as a row that arrived between them is unread.
-        read_before = self._looks[-1][2] if self._looks else position
         while len(self._looks) > 1 and self._looks[1][1] <= read_before:
             del self._looks[0]
         self._looks.append(look)

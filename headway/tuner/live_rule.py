@@ -50,22 +50,17 @@ class LiveRule:
     memory: Memory = field(default_factory=Memory)
     decision: Decision | None = None
     proposal: Proposal | None = None
-    made_for: Configuration | None = None
     pauses_s: dict[ChangeKind, tuple[float, ...]] = field(default_factory=dict)
     _table: CapacityTable | None = None
+    _made_for: Configuration | None = None
 
     def table(self, running: Configuration) -> CapacityTable:
         """Rates that settings within bounds sustain, computed again when fixed values change."""
         fixed = replace(running, executors=1, trigger_s=0.0, max_offsets_per_trigger=None)
-        table = self._table
-        if (
-            table is None
-            or self.made_for != fixed
-            or (running.executors, running.trigger_s) not in table.place_of
-        ):
-            table = self._new_table(running)
-            self._table, self.made_for = table, fixed
-        return table
+        setting = running.executors, running.trigger_s
+        if self._table is None or self._made_for != fixed or setting not in self._table.place_of:
+            self._table, self._made_for = self._new_table(running), fixed
+        return self._table
 
     def see(self, observed: Observed, running: Configuration, *, num_pending: int = 0) -> Decision:
         """The decision after a batch that has ended."""
@@ -138,13 +133,14 @@ class LiveRule:
 
     def expectation(self, running: Configuration, proposal: Proposal) -> Expectation:
         """The expectation for the new setting: computed after rounding and bounds."""
-        cost_ratio = proposal.estimate.cost_ratio
-        rate_per_s = max(proposal.estimate.rate_per_s, 1e-9)
-        then = self.then(running, proposal)
-        transition = self._transition(proposal.kind, running, then, rate_per_s, cost_ratio)
-        transition = replace(transition, backlog_rows=proposal.waiting_rows)
-        return expectation_of(
-            self.table(running), then.executors, then.trigger_s, rate_per_s, cost_ratio, transition
+        estimate, then = proposal.estimate, self.then(running, proposal)
+        return self._expected(
+            proposal.kind,
+            running,
+            then,
+            estimate.rate_per_s,
+            estimate.cost_ratio,
+            backlog_rows=proposal.waiting_rows,
         )
 
     def other_partitions(self, running: Configuration) -> Configuration | None:
@@ -169,12 +165,8 @@ class LiveRule:
     ) -> Expectation:
         """The expectation for a setting with other partitions."""
         estimate = None if self.decision is None else self.decision.estimate
-        rate_per_s = max(0.0 if estimate is None else estimate.rate_per_s, 1e-9)
-        cost_ratio = self.memory.cost_ratio
-        transition = self._transition(kind, running, then, rate_per_s, cost_ratio)
-        return expectation_of(
-            self.table(then), then.executors, then.trigger_s, rate_per_s, cost_ratio, transition
-        )
+        rate_per_s = 0.0 if estimate is None else estimate.rate_per_s
+        return self._expected(kind, running, then, rate_per_s, self.memory.cost_ratio)
 
     def as_change(self, running: Configuration, proposal: Proposal) -> WatchedChange:
         """A proposal for people: its change, its gain and its cost."""
@@ -238,15 +230,18 @@ class LiveRule:
         ratio = max(trigger_s, 1.0) / max(running.trigger_s, 1.0)
         return max(math.ceil(limit * ratio), 1)
 
-    def _transition(
+    def _expected(
         self,
         kind: ChangeKind,
         running: Configuration,
         then: Configuration,
         rate_per_s: float,
         cost_ratio: float,
-    ) -> Transition:
-        """What a change does until it has taken effect: (A7), (A18)."""
+        *,
+        backlog_rows: float = 0.0,
+    ) -> Expectation:
+        """The expectation for a change, which takes a while to take effect: (A7), (A18)."""
+        rate_per_s = max(rate_per_s, 1e-9)
         before_s, after_s = (
             cost_ratio
             * self.table(configuration).duration_s(
@@ -260,19 +255,25 @@ class LiveRule:
         pause_s = expected_pause_s(
             kind, before_s, seen_s, computing_ratio(self.live.profile, before_s)
         )
-        longest_s = learned_late_s(prior_pause_s(kind, before_s), seen_s)
-        if kind not in (ChangeKind.ADD, ChangeKind.REMOVE):
+        transition = Transition(
+            pause_s=pause_s,
+            delay_s=pause_s,
+            longest_pause_s=learned_late_s(prior_pause_s(kind, before_s), seen_s),
+            backlog_rows=backlog_rows,
+        )
+        if kind is ChangeKind.ADD:
+            costs, table = self.memory.costs, self.table(running)
+            transition = replace(
+                transition,
+                wait_s=expected_wait_s(costs.provisioning_s),
+                longest_wait_s=costs.lead_s() - BIN_S.value,
+                drained_per_s=table.drained_per_s(running.executors, running.trigger_s, cost_ratio),
+            )
+        elif kind is not ChangeKind.REMOVE:
             delay_s = restart_delay_s(pause_s, before_s, then.trigger_s, after_s)
-            return Transition(pause_s=pause_s, delay_s=delay_s, longest_pause_s=longest_s)
-        transition = Transition(pause_s=pause_s, delay_s=pause_s, longest_pause_s=longest_s)
-        if kind is ChangeKind.REMOVE:
-            return transition
-        costs, table = self.memory.costs, self.table(running)
-        return replace(
-            transition,
-            wait_s=expected_wait_s(costs.provisioning_s),
-            longest_wait_s=costs.lead_s() - BIN_S.value,
-            drained_per_s=table.drained_per_s(running.executors, running.trigger_s, cost_ratio),
+            transition = replace(transition, delay_s=delay_s)
+        return expectation_of(
+            self.table(then), then.executors, then.trigger_s, rate_per_s, cost_ratio, transition
         )
 
 
