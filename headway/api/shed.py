@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from headway.domain.argument_values import not_expected
 from headway.domain.recorded import ShedCount
 from headway.runtime.given import column_name, folder_text
 from headway.runtime.shedding.rule import brought_back, mark_shed
-from headway.runtime.shedding.split import require_driver, split_batch
+from headway.runtime.shedding.split import BatchSplit, require_driver
 from headway.turns.arguments import TIME, limits_by_class_s, times_by_class_s
 
 if TYPE_CHECKING:
@@ -166,8 +165,7 @@ def shedding_batches(
     if not costs_s or shed_cost_s >= min(costs_s.values()):
         raise not_expected("costs", costs, "classes that take longer than to give up")
 
-    split = partial(
-        split_batch,
+    split = BatchSplit(
         checkpoint=folder,
         arrived=arrived,
         limit_s=limit_s,
@@ -184,7 +182,7 @@ class SheddingBatches:
 
     def __init__(
         self,
-        split: Callable[..., tuple[DataFrame, DataFrame]],
+        split: BatchSplit,
         keep: Callable[[DataFrame, int], None],
         give_up: Callable[[DataFrame, int], None],
     ) -> None:
@@ -201,7 +199,7 @@ class SheddingBatches:
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         batch.persist()
         try:
-            kept_rows, given_up_rows = self._split(
+            kept_rows, given_up_rows = self._split.of(
                 batch, batch_id, now_s=time.time(), count=self._add
             )
             self._keep(kept_rows, batch_id)
