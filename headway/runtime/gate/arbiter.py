@@ -31,9 +31,8 @@ from headway.runtime.gate.clock import (
 )
 from headway.runtime.gate.decision_log import BatchEnd, DecisionLog
 from headway.runtime.gate.member import Member
-from headway.runtime.gate.sizes import Chooser, Sizes
+from headway.runtime.gate.sizes import Chooser, Sizes, TaskTime
 from headway.runtime.gate.turn import Turn
-from headway.runtime.gate.works import TaskTime
 from headway.runtime.given import require_session
 from headway.units import US_PER_MS, ms_to_s, s_to_ms
 
@@ -206,13 +205,10 @@ class Gate:
                     wait_s = self._step(reports, time.time())
         except BaseException as error:
             if not self._is_closing:
-                self._break(error)
-
-    def _break(self, error: BaseException) -> None:
-        """After an internal fault, open the gate and report it: a fault must never hold a query."""
-        self._open(f"the arbiter failed: {type(error).__name__}: {error}")
-        with contextlib.suppress(Warning):
-            warnings.warn(f"headway: the gate is open; {self.opened_because}", stacklevel=2)
+                # An internal fault must never hold a query.
+                self._open(f"the arbiter failed: {type(error).__name__}: {error}")
+                with contextlib.suppress(Warning):
+                    warnings.warn(f"headway: the gate is open; {self.opened_because}", stacklevel=1)
 
     def _open(self, why: str) -> None:
         """Every query goes by its own trigger from now on."""
@@ -246,7 +242,11 @@ class Gate:
         for line in filter(None, reports.split("\n")):
             event, number, *fields = line.split("\t", 4)
             if event == "go":
-                self._went(line)
+                # The JVM has granted turns by the prepared order.
+                decision, numbers, since_s = self._ahead.went(line)
+                granted = [self._numbered[each] for each in numbers if each in self._numbered]
+                self._num_ahead += len(granted)
+                self._book(granted, decision, since_s)
                 continue
             member = self._numbered.get(int(number))
             if member is None:
@@ -266,23 +266,15 @@ class Gate:
             self._open(f"it was switched off: {self._off} is there")
         hanging = [member for member in self._members.values() if member.hangs(now_s)]
         for member in hanging:
-            _LOG.warning(
-                "query %s: its batch has run for more than %.0f s; others go on without it",
+            name, why = (
                 member.declared.name,
-                member.lease_s(),
+                f"its batch has run for more than {member.lease_s():.0f} s",
             )
-            why = f"its batch has run for more than {member.lease_s():.0f} s"
-            tell_event("gate", "lease ended", why, query=member.declared.name)
+            _LOG.warning("query %s: %s; others go on without it", name, why)
+            tell_event("gate", "lease ended", why, query=name)
             member.end_lease()
         self._log.flush()
         return bool(hanging)
-
-    def _went(self, line: str) -> None:
-        """The JVM has granted a turn by the prepared order."""
-        decision, numbers, since_s = self._ahead.went(line)
-        members = [self._numbered[number] for number in numbers if number in self._numbered]
-        self._num_ahead += len(members)
-        self._book(members, decision, since_s)
 
     def _decide(self, now_s: float) -> float:
         members, at_once = self._members.values(), self._sizes.at_once
@@ -316,17 +308,14 @@ class Gate:
 
     def _leave_order(self, waiting: dict[int, QueryState], now_s: float) -> None:
         """Prepare the order for the JVM until the next decision; none if it could not be used."""
-        members = self._members.values()
+        members = list(self._members.values())
         may_wait = any(member.waits_within for member in members)
         if math.isfinite(self._memory.limit_bytes) or may_wait:
             self._ahead.take_back()
             return
+        idle = {member.number: waiting[member.number] for member in members if member.is_idle}
         self._ahead.give(
-            self._sizes.policy,
-            {member.number: waiting[member.number] for member in members if member.is_idle},
-            list(members),
-            now_s=now_s,
-            at_once=self._sizes.at_once,
+            self._sizes.policy, idle, members, now_s=now_s, at_once=self._sizes.at_once
         )
 
     def _let_go(self, granted: list[Member], decision: Decision) -> bool:
@@ -341,9 +330,9 @@ class Gate:
         return True
 
     def _book(self, granted: list[Member], decision: Decision, since_s: float) -> None:
+        num_at_once = decision.num_running + len(decision.granted)
         for member in granted:
             self._num_grants += 1
-            num_at_once = decision.num_running + len(decision.granted)
             member.grant(decision.at_s, self._num_grants, num_at_once)
         self._num_decisions += 1
         self._log.write(decision)

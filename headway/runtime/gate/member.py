@@ -5,21 +5,41 @@ from __future__ import annotations
 import math
 import statistics
 from collections import deque
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from headway.assumptions.turns import LEASE_RATIO, SHORTEST_LEASE_S
 from headway.domain import ComingBack, EventTimeLag, QueryReport, QueryState, ScheduledQuery
 from headway.runtime.gate.decision_log import BatchEnd
 from headway.runtime.gate.learned import BatchDurations
-from headway.runtime.gate.progress import BatchSeen, batch_seen
+from headway.units import ms_to_s
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _MOST_DELAYS = 400
 _OF_SLACK, _OF_LEASE = 0.95, 0.999
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSeen:
+    """Content of the progress of a batch, as far as the gate uses it."""
+
+    batch_id: int
+    start_s: float
+    rows: int
+    duration_s: float
+    add_batch_s: float
+    commit_s: float
+    watermark_s: float | None
+    newest_event_s: float | None
+    removed_rows: float
+    heap_state_bytes: float
+    behind_rows: float
 
 
 class Member:
@@ -168,13 +188,7 @@ class Member:
     def state(self, now_s: float) -> QueryState:
         """State for the policy."""
         read_until_s = self._idle_since_s if self.last is None else self.last.start_s
-        return self._state(
-            self._rows_by(now_s),
-            ready_s=self.ready_s,
-            oldest_unread_s=read_until_s - self._behind_s(),
-            closing_s=self._closing_s(self._emitted_to_s),
-            emits=self._emits(),
-        )
+        return self._state(self._rows_by(now_s), self.ready_s, read_until_s, self._emitted_to_s)
 
     def coming_back(self, now_s: float, next_grant: int) -> ComingBack | None:
         """How it will wait after its current or next batch; None if too little is known."""
@@ -186,23 +200,17 @@ class Member:
         if windows is not None:
             if self._newest_event_s is None or emitted_to_s is None:
                 return None
-            # This batch emits windows closed before; only rows that it reads can close further
-            # ones.
+            # This batch emits windows closed before; only rows that it reads can close further.
             emitted_to_s = max(self._newest_event_s - windows.watermark_delay_s, emitted_to_s)
             closes_at_s = windows.first_end_after_s(emitted_to_s) + windows.watermark_delay_s
         takes_s = max(self._predicted_s, now_s - granted_at_s)
         new_rows = self.rate_per_s * takes_s
-        state = self._state(
-            float(last.rows) if last.behind_rows else new_rows,
-            ready_s=now_s,
-            oldest_unread_s=granted_at_s - self._behind_s(),
-            closing_s=self._closing_s(emitted_to_s),
-            emits=False,
-        )
+        rows = float(last.rows) if last.behind_rows else new_rows
+        state = self._state(rows, now_s, granted_at_s, emitted_to_s)
         at_its_tick = self.offset_s is not None
         last_grant = next_grant if self.granted_at_s is None else self.last_grant
         return ComingBack(
-            state=replace(state, last_grant=last_grant),
+            state=replace(state, emits=False, last_grant=last_grant),
             closes_at_s=math.inf if at_its_tick else closes_at_s,
             at_its_tick=at_its_tick,
         )
@@ -210,21 +218,21 @@ class Member:
     def _state(
         self,
         rows: float,
-        *,
         ready_s: float,
-        oldest_unread_s: float,
-        closing_s: float | None,
-        emits: bool,
+        read_until_s: float,
+        emitted_to_s: float | None,
     ) -> QueryState:
         duration_s = self.durations.quantile_s(rows, _OF_SLACK)
         next_s = self.durations.quantile_s(self.rate_per_s * duration_s, _OF_SLACK)
-        declared = self.declared
-        # In a windowed query, only the batch that emits removes state.
-        may_remove = declared.windows is None or self._emits()
+        declared, windows, emits = self.declared, self.declared.windows, self._emits()
+        closing_s = None
+        if windows is not None and emitted_to_s is not None:
+            end_s = windows.first_end_after_s(emitted_to_s)
+            closing_s = end_s + windows.watermark_delay_s + self.closing_delay_s
         return QueryState(
             name=declared.name,
             ready_s=ready_s,
-            oldest_unread_s=oldest_unread_s,
+            oldest_unread_s=read_until_s - self._behind_s(),
             last_grant=self.last_grant,
             duration_s=duration_s,
             pair_s=duration_s + next_s,
@@ -233,9 +241,10 @@ class Member:
             emits=emits,
             window_limit_s=declared.window_limit_s(max(self.closing_delay_s, 0.0)),
             row_limit_s=None if declared.row_target is None else declared.row_target.limit_s,
-            output_rows=rows if declared.windows is None else 0.0,
+            output_rows=rows if windows is None else 0.0,
             most_wait_s=declared.most_wait_s,
-            removed_rows=self._usually_removed_rows if may_remove else 0.0,
+            # In a windowed query, only the batch that emits removes state.
+            removed_rows=self._usually_removed_rows if windows is None or emits else 0.0,
         )
 
     def report(self) -> QueryReport:
@@ -275,13 +284,6 @@ class Member:
         if self.last is None or not self.rate_per_s > 0.0:
             return 0.0
         return self.last.behind_rows / self.rate_per_s
-
-    def _closing_s(self, emitted_to_s: float | None) -> float | None:
-        windows = self.declared.windows
-        if windows is None or emitted_to_s is None:
-            return None
-        end_s = windows.first_end_after_s(emitted_to_s)
-        return end_s + windows.watermark_delay_s + self.closing_delay_s
 
     def _emits(self) -> bool:
         windows = self.declared.windows
@@ -334,3 +336,42 @@ class Member:
                 self._late += target is not None and late_s > target.limit_s
                 end_s += windows.slide_s
         self._emitted_to_s = max(batch.watermark_s, self._emitted_to_s or batch.watermark_s)
+
+
+def batch_seen(progress: str) -> BatchSeen:
+    """A batch, from the JSON of Spark's progress."""
+    batch = msgspec.json.decode(progress)
+    durations_ms, operators = batch.get("durationMs", {}), batch.get("stateOperators", ())
+    event = batch.get("eventTime", {})
+    watermark, newest = event.get("watermark"), event.get("max")
+    return BatchSeen(
+        batch_id=batch["batchId"],
+        start_s=_epoch_s(batch["timestamp"]),
+        rows=batch.get("numInputRows", 0),
+        duration_s=ms_to_s(durations_ms.get("triggerExecution", 0)),
+        add_batch_s=ms_to_s(durations_ms.get("addBatch", 0)),
+        commit_s=ms_to_s(durations_ms.get("commitOffsets", 0)),
+        watermark_s=None if watermark is None else _epoch_s(watermark),
+        newest_event_s=None if newest is None else _epoch_s(newest),
+        removed_rows=float(sum(operator.get("numRowsRemoved", 0) for operator in operators)),
+        heap_state_bytes=float(sum(map(_on_heap_bytes, operators))),
+        behind_rows=sum(map(_behind_rows, batch.get("sources", ()))),
+    )
+
+
+def _on_heap_bytes(operator: Mapping[str, Any]) -> int:
+    """State on the heap; RocksDB keeps its state outside the heap."""
+    is_rocksdb = any(name.startswith("rocksdb") for name in operator.get("customMetrics", ()))
+    return 0 if is_rocksdb else int(operator.get("memoryUsedBytes", 0))
+
+
+def _behind_rows(source: Mapping[str, Any]) -> float:
+    """Rows in the source that the batch did not read, as Kafka reports; 0 for other sources."""
+    behind = float((source.get("metrics") or {}).get("avgOffsetsBehindLatest", 0.0))
+    if not behind > 0.0:
+        return 0.0
+    return behind * sum(map(len, source["endOffset"].values()))
+
+
+def _epoch_s(text: str) -> float:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
