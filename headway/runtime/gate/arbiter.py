@@ -244,7 +244,7 @@ class Gate:
             if event == "go":
                 # The JVM has granted turns by the prepared order.
                 decision, numbers, since_s = self._ahead.went(line)
-                granted = [self._numbered[each] for each in numbers if each in self._numbered]
+                granted = [self._numbered[at] for at in numbers if at in self._numbered]
                 self._num_ahead += len(granted)
                 self._book(granted, decision, since_s)
                 continue
@@ -266,10 +266,8 @@ class Gate:
             self._open(f"it was switched off: {self._off} is there")
         hanging = [member for member in self._members.values() if member.hangs(now_s)]
         for member in hanging:
-            name, why = (
-                member.declared.name,
-                f"its batch has run for more than {member.lease_s():.0f} s",
-            )
+            name = member.declared.name
+            why = f"its batch has run for more than {member.lease_s():.0f} s"
             _LOG.warning("query %s: %s; others go on without it", name, why)
             tell_event("gate", "lease ended", why, query=name)
             member.end_lease()
