@@ -143,10 +143,7 @@ def progress_events(query: StreamingQuery) -> list[Json]:
     """
     # Spark 3.5 returns dicts, Spark 4 objects that keep their original JSON.
     events: list[Any] = list(query.recentProgress)
-    return [
-        json.loads(event.json) if hasattr(event, "json") else json.loads(json.dumps(event))
-        for event in events
-    ]
+    return [json.loads(getattr(event, "json", None) or json.dumps(event)) for event in events]
 
 
 def measure_tuple_latency(progress: Sequence[Json], *, after_epoch_s: float) -> MeasuredRun:
@@ -219,13 +216,12 @@ def wait_while_running(
 
 
 def _arrivals(event: Json) -> Json:
-    metrics = (event.get("observedMetrics") or {}).get(ARRIVALS_METRIC)
-    if metrics is None:
+    arrivals: Json | None = (event.get("observedMetrics") or {}).get(ARRIVALS_METRIC)
+    if arrivals is None:
         raise HeadwayError(
             f"batch {event.get('batchId')} observed no {ARRIVALS_METRIC!r}; "
             "put headway.runtime.word_count.observe_arrivals behind the query's source"
         )
-    arrivals: Json = metrics
     return arrivals
 
 

@@ -46,9 +46,8 @@ class BatchDurations:
     @property
     def are_known(self) -> bool:
         """Whether enough batches are known for a choice: for a mean, or for a line."""
-        if self._predicted_s is not None:
-            return len(self._seen) >= KNOWN_BATCHES.value
-        return len(self._seen) >= FEWEST_FOR_A_LINE.value
+        fewest = FEWEST_FOR_A_LINE if self._predicted_s is None else KNOWN_BATCHES
+        return len(self._seen) >= fewest.value
 
     @property
     def extent(self) -> tuple[int, float]:
@@ -61,7 +60,7 @@ class BatchDurations:
         if self._predicted_s is None:
             return self._fixed_s, self._per_row_s
         at_0_s = self._predicted_s(0.0) * self._ratio
-        rows = max((rows for rows, _ in self._seen), default=0.0) or 1000.0
+        rows = self.extent[1] or 1000.0
         return at_0_s, max(self._predicted_s(rows) * self._ratio - at_0_s, 0.0) / rows
 
     def observe(self, rows: float, duration_s: float) -> None:
@@ -75,9 +74,7 @@ class BatchDurations:
             self._ratio = 1.0
             model_s = np.maximum(self._fixed_s + self._per_row_s * batches[:, 0], 1e-3)
         else:
-            model_s = np.array(
-                [self._predicted_s(float(batch_rows)) for batch_rows in batches[-50:, 0]]
-            )
+            model_s = np.array([self._predicted_s(float(rows)) for rows in batches[-50:, 0]])
             if len(batches) >= FEWEST_TO_CORRECT.value:
                 self._ratio = float(np.median(batches[-50:, 1] / model_s))
         if len(batches) >= FEWEST_FOR_A_LINE.value:

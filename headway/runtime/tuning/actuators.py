@@ -247,10 +247,7 @@ def kind_of(now: Configuration, then: Configuration, *, is_stateful: bool) -> Ch
         )
     if now.shuffle_partitions != then.shuffle_partitions:
         return ChangeKind.REPARTITION if is_stateful else ChangeKind.RESTART
-    is_restart = (now.trigger_s, now.max_offsets_per_trigger) != (
-        then.trigger_s,
-        then.max_offsets_per_trigger,
-    )
-    if is_restart:
+    is_same_limit = now.max_offsets_per_trigger == then.max_offsets_per_trigger
+    if now.trigger_s != then.trigger_s or not is_same_limit:
         return ChangeKind.RESTART
     return ChangeKind.ADD if then.executors > now.executors else ChangeKind.REMOVE

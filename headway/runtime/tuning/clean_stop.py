@@ -100,9 +100,8 @@ def wait_for_gap(
         if may_cut and num_batches and active_looks > _LOOKS_UNTIL_IDLE:
             return False
         # A single check may be between two parts of a trigger.
-        if looks >= _LOOKS_WITHOUT_TRIGGER and to_next_trigger_s(
-            trigger_s, time.time()
-        ) > least_gap_s(trigger_s):
+        left_s = to_next_trigger_s(trigger_s, time.time())
+        if looks >= _LOOKS_WITHOUT_TRIGGER and left_s > least_gap_s(trigger_s):
             return True
         time.sleep(_POLL_EVERY_S)
     return False
@@ -152,8 +151,8 @@ def stop_between_batches(
 def newest_batches(files: SparkFiles, checkpoint: str) -> tuple[int, int]:
     """Numbers of the newest batch that was begun, and of the newest completed; -1 for none."""
     begun, completed = (
-        max((int(name) for name in names if name.isdecimal()), default=-1)
-        for names in (files.names(f"{checkpoint}/offsets"), files.names(f"{checkpoint}/commits"))
+        max((int(n) for n in files.names(f"{checkpoint}/{log}") if n.isdecimal()), default=-1)
+        for log in ("offsets", "commits")
     )
     return begun, completed
 
@@ -164,10 +163,10 @@ def partitions_of_checkpoint(files: SparkFiles, checkpoint: str) -> int | None:
     if newest < 0:
         return None
     # A version, the metadata of a batch, then the offsets.
-    for line in files.read(f"{checkpoint}/offsets/{newest}").splitlines()[1:2]:
-        with contextlib.suppress(ValueError):
-            number = json.loads(line).get("conf", {}).get(_PARTITIONS_KEY)
-            return int(number) if number is not None else None
+    with contextlib.suppress(ValueError, IndexError):
+        metadata = files.read(f"{checkpoint}/offsets/{newest}").splitlines()[1]
+        number = json.loads(metadata).get("conf", {}).get(_PARTITIONS_KEY)
+        return int(number) if number is not None else None
     return None
 
 
