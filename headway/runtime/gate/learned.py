@@ -40,9 +40,6 @@ class BatchDurations:
         self._fixed_s, self._per_row_s = 0.5, 0.0
         self._ratio, self._spread = 1.0, FIRST_SPREAD_RATIO.value
 
-    def __len__(self) -> int:
-        return len(self._seen)
-
     @property
     def are_known(self) -> bool:
         """Whether enough batches are known for a choice: for a mean, or for a line."""

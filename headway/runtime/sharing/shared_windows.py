@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 from headway.errors import HeadwayError, InputError
@@ -305,37 +306,26 @@ def checked_at_start(
 
         @property
         def writeStream(self) -> Any:  # noqa: N802  # Spark's name
-            return _checked_writer(super().writeStream, self.sparkSession)
+            return checked_writer(super().writeStream, self.sparkSession)
 
-    def _checked_writer(writer: Any, spark: SparkSession) -> Any:
+    def checked_writer(writer: Any, spark: SparkSession) -> Any:
         written: dict[str, object] = {}
 
-        def note(name: object, value: object) -> None:
+        @contextmanager
+        def noted(name: object, value: object) -> Iterator[None]:
             # Spark ignores the case of options.
-            if str(name).lower() == _CHECKPOINT.lower():
-                written[_CHECKPOINT] = value
+            written[str(name).lower()] = value
+            yield
 
-        def note_all(**named: object) -> None:
-            for name, value in named.items():
-                note(name, value)
+        @contextmanager
+        def all_noted(*_args: object, **named: object) -> Iterator[None]:
+            written.update({name.lower(): value for name, value in named.items()})
+            yield
 
-        _call_first(writer, "option", note)
-        _call_first(writer, "options", note_all)
-        for name in ("start", "toTable"):
-            setattr(writer, name, _checked_start(getattr(writer, name), written, note_all, spark))
-        return writer
-
-    def _checked_start(
-        start: Callable[..., Any],
-        written: Mapping[str, object],
-        note_all: Callable[..., None],
-        spark: SparkSession,
-    ) -> Callable[..., Any]:
-        @functools.wraps(start)
-        def start_checked(*args: Any, **kwargs: Any) -> Any:
-            note_all(**kwargs)
-            with options_set(spark, options or {}):
-                checkpoint = written.get(_CHECKPOINT)
+        @contextmanager
+        def checked(*_args: object, **named: object) -> Iterator[None]:
+            with all_noted(**named), options_set(spark, options or {}):
+                checkpoint = written.get(_CHECKPOINT.lower())
                 if checkpoint is not None:
                     check(folder_text(checkpoint))
                 elif needs_checkpoint:
@@ -343,22 +333,31 @@ def checked_at_start(
                         "the writer has no checkpoint, beside which the query's plan is kept; "
                         "expected .option('checkpointLocation', FOLDER)"
                     )
-                return start(*args, **kwargs)
+                yield
 
-        return start_checked
+        blocks: dict[str, Callable[..., AbstractContextManager[None]]] = {
+            "option": noted,
+            "options": all_noted,
+            "start": checked,
+            "toTable": checked,
+        }
+        for name, block in blocks.items():
+            setattr(writer, name, _within(block, getattr(writer, name)))
+        return writer
 
     # PySpark makes its DataFrames itself, so this one becomes one of the class above.
     df.__class__ = CheckedStream
     return df
 
 
-def _call_first(writer: Any, name: str, first: Callable[..., object]) -> None:
-    """Call a function with the arguments of a method of a writer, before the method itself."""
-    method = getattr(writer, name)
+def _within(
+    block: Callable[..., AbstractContextManager[None]], method: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A method of a writer, called within a block that gets its arguments."""
 
     @functools.wraps(method)
-    def both(*args: Any, **kwargs: Any) -> Any:
-        first(*args, **kwargs)
-        return method(*args, **kwargs)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with block(*args, **kwargs):
+            return method(*args, **kwargs)
 
-    setattr(writer, name, both)
+    return call
