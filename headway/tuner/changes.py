@@ -9,14 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from headway.assumptions.tuning import (
-    BLOCKED_S,
-    EXECUTORS_WITHIN_S,
-    MOST_STARTS,
-    OVERDUE_RATIO,
-    RETRY_AFTER_S,
-    SHORTEST_CHANGE_S,
-)
+from headway.assumptions import tuning
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Expectation, Reason
 from headway.domain.tuner import BlockedChange, Phase, TunerChange, TunerState
@@ -149,7 +142,7 @@ class TunerChanges:
         pause_s = 0.0 if expected is None else expected.pause_s
         predicted_s = pause_s + self.rule.memory.costs.lead_s()
         at_s = self.now()
-        limit_s = min(OVERDUE_RATIO.value * predicted_s, EXECUTORS_WITHIN_S.value)
+        limit_s = min(tuning.OVERDUE_RATIO.value * predicted_s, tuning.EXECUTORS_WITHIN_S.value)
         change = TunerChange(
             number=self.state.num_changes + 1,
             kind=kind,
@@ -157,7 +150,7 @@ class TunerChanges:
             now=self.running,
             then=then,
             began_s=at_s,
-            deadline_s=at_s + max(limit_s, SHORTEST_CHANGE_S.value),
+            deadline_s=at_s + max(limit_s, tuning.SHORTEST_CHANGE_S.value),
             expected=expected,
         )
         self.state = replace(self.state, change=change, num_changes=change.number)
@@ -206,7 +199,7 @@ class TunerChanges:
         if isinstance(error, ActuatorError) and self.actuators.is_active:
             # A gap that was missed comes again: only what was refused is not asked again.
             if not isinstance(error, NoGapError):
-                self._block(change, RETRY_AFTER_S.value)
+                self._block(change, tuning.RETRY_AFTER_S.value)
             self.state = replace(self.state, change=None)
             self._to(Phase.HOLD, str(error))
             return
@@ -231,7 +224,7 @@ class TunerChanges:
 
     def _restore(self, change: TunerChange, why: str) -> None:
         """Return to the previous setting, once; a tuner that dies meanwhile does not retry it."""
-        self._block(change, BLOCKED_S.value)
+        self._block(change, tuning.BLOCKED_S.value)
         if self.actuators.is_active:
             self.running = change.then
             self.change_to(change.now, change.reason, Phase.RESTORING, why=why)
@@ -259,9 +252,9 @@ class TunerChanges:
             self.state = state = replace(state, change=replace(change, num_tries=num_tries))
             save_tuner(state, self.path)
             start_at = change.then
-            if num_tries > MOST_STARTS.value:
+            if num_tries > tuning.MOST_STARTS.value:
                 start_at = state.last_good
-                self._block(change, BLOCKED_S.value)
+                self._block(change, tuning.BLOCKED_S.value)
         self.at("before first start")
         if self._is_stateful():
             start_at = self.actuators.with_partitions_of_checkpoint(start_at)

@@ -9,12 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from headway.assumptions.live import (
-    FALSE_LEVEL_RATIO,
-    LEAST_NOISE_RATIO,
-    SETTLING_BATCHES,
-    SETTLING_S,
-)
+from headway.assumptions import live
 from headway.assumptions.tuning import FOUND_DRIFT_RATIO, LEARNING_BATCHES, WATCHED_S
 from headway.domain import (
     Z90,
@@ -121,8 +116,8 @@ class LiveQuery:
 
     def settle(self, from_s: float) -> None:
         """Batches soon after a change or a start are not used for costs: an instant since 1970."""
-        self.settled_from_s = from_s + SETTLING_S.value
-        self.settle_batches = SETTLING_BATCHES.value
+        self.settled_from_s = from_s + live.SETTLING_S.value
+        self.settle_batches = live.SETTLING_BATCHES.value
 
     @property
     def label(self) -> str:
@@ -295,10 +290,10 @@ class LiveQuery:
         With few profiled batches the noise may be larger than they show.
         """
         noise = self.profile.noise
-        batch_ratio = max(noise.batch_ratio, LEAST_NOISE_RATIO.value)
+        batch_ratio = max(noise.batch_ratio, live.LEAST_NOISE_RATIO.value)
         if self.profile.settings:
             num_free = max(sum(setting.num_batches - 1 for setting in self.profile.settings), 1)
-            max_batch_ratio = noise_at_most(batch_ratio, num_free, FALSE_LEVEL_RATIO.value)
+            max_batch_ratio = noise_at_most(batch_ratio, num_free, live.FALSE_LEVEL_RATIO.value)
             batch_ratio = min(max_batch_ratio, MOST_SPREAD_RATIO)
         slots, partitions = configuration.size
         return replace(
@@ -381,7 +376,7 @@ def _warm_up_length(cost_batches: Sequence[Observed], ratios: Array, rows: Array
 
     What the profile may be off at rows that later batches lack is no warm-up: theory.md (E1).
     """
-    until_s = cost_batches[0].batch.started_s + SETTLING_S.value
+    until_s = cost_batches[0].batch.started_s + live.SETTLING_S.value
     num_young = sum(observed.batch.started_s < until_s for observed in cost_batches)
     later_rows = rows[num_young // 2 :]
     outside = doublings_outside(rows[:num_young], float(later_rows.min()), float(later_rows.max()))

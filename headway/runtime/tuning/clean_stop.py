@@ -9,12 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from headway.assumptions.tuning import (
-    LEAST_GAP_S,
-    LEAST_GAP_SHARE,
-    MOST_BATCHES_WITHOUT_GAP,
-    SILENT_STOP_S,
-)
+from headway.assumptions import tuning
 from headway.errors import ActuatorError, first_line
 from headway.runtime.sharing.files import SparkFiles
 from headway.units import counted, format_duration
@@ -38,7 +33,7 @@ def least_gap_s(trigger_s: float) -> float:
     >>> least_gap_s(1.0), least_gap_s(10.0)
     (0.5, 2.0)
     """
-    return float(max(LEAST_GAP_S.value, LEAST_GAP_SHARE.value * trigger_s))
+    return float(max(tuning.LEAST_GAP_S.value, tuning.LEAST_GAP_SHARE.value * trigger_s))
 
 
 def to_next_trigger_s(trigger_s: float, now_s: float) -> float:
@@ -84,8 +79,8 @@ def wait_for_gap(
     num_batches, looks, active_looks = 0, 0, 0
     last_batch = _last_seen(query)
     heard_s = time.monotonic()
-    silent_s = SILENT_STOP_S.value + 2.0 * trigger_s
-    most_batches = MOST_BATCHES_WITHOUT_GAP.value
+    silent_s = tuning.SILENT_STOP_S.value + 2.0 * trigger_s
+    most_batches = tuning.MOST_BATCHES_WITHOUT_GAP.value
     while num_batches < most_batches and time.monotonic() - heard_s < silent_s:
         if not query.isActive:
             return True
@@ -128,7 +123,7 @@ def stop_between_batches(
     if not is_gap and not is_wanted():
         raise NoGapError("the request to stop was withdrawn; nothing was changed")
     if not is_gap and not may_cut:
-        number = counted(MOST_BATCHES_WITHOUT_GAP.value, "batch", "batches")
+        number = counted(tuning.MOST_BATCHES_WITHOUT_GAP.value, "batch", "batches")
         raise NoGapError(
             f"the query has no gap between batches ({number} without "
             f"{format_duration(least_gap_s(trigger_s))} to the next trigger), so a stop would "
