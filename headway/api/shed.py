@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from headway.domain.argument_values import not_expected
 from headway.domain.recorded import ShedCount
 from headway.runtime.given import column_name, folder_text
-from headway.runtime.shedding.rule import brought_back, mark_shed
+from headway.runtime.shedding.rule import ShedRule
 from headway.runtime.shedding.split import BatchSplit, require_driver
 from headway.turns.arguments import TIME, limits_by_class_s, times_by_class_s
 
@@ -55,14 +55,7 @@ def shed(
     InputError
         If a column is missing, or a limit is no duration.
     """
-    limits_s = limits_by_class_s(older_than)
-    return mark_shed(
-        rows,
-        arrived=column_name("arrived", arrived),
-        limits_s=limits_s,
-        cost=None if cost is None else column_name("cost", cost),
-        counted_as=counted_as,
-    )
+    return _rule(arrived, older_than, cost).mark(rows, counted_as)
 
 
 def bring_back(
@@ -98,14 +91,17 @@ def bring_back(
         If the checkpoint has no offset log, the batch of a row is unknown, or a limit is no
         duration.
     """
+    return _rule(arrived, older_than, cost).brought_back(checkpoint, rows)
+
+
+def _rule(
+    arrived: str | Column,
+    older_than: Mapping[str, float | str] | float | str,
+    cost: str | Column | None,
+) -> ShedRule:
     limits_s = limits_by_class_s(older_than)
-    return brought_back(
-        checkpoint,
-        rows,
-        arrived=column_name("arrived", arrived),
-        limits_s=limits_s,
-        cost=None if cost is None else column_name("cost", cost),
-    )
+    arrived = column_name("arrived", arrived)
+    return ShedRule(arrived, limits_s, None if cost is None else column_name("cost", cost))
 
 
 def shedding_batches(

@@ -49,7 +49,7 @@ class BatchSplit:
 
     The fields are the parameters of :func:`headway.shedding_batches`, with times in seconds;
     ``shed_cost_s`` is the time that a shed row adds. Rows of an unknown class, or without an
-    arrival, are kept, as by `mark_shed`, and counted like the dearest class.
+    arrival, are kept, as by :class:`ShedRule`, and counted like the dearest class.
     """
 
     checkpoint: str | None
