@@ -46,7 +46,7 @@ class WindowLog:
         emit: Emit,
         rollups: tuple[WindowSpec, ...] = (),
     ) -> None:
-        self._files, self._root = files, root
+        self.files, self.root = files, root
         self._delay_ms, self._emit = delay_ms, emit
         self._wanted = dict[str, tuple[WindowSpec, ...]]()
         self._pieces_of: _PiecesOf = {}
@@ -106,7 +106,7 @@ class WindowLog:
             made = run.make_due()
         _deliver(store, before.readers, made)
         after = run.after()
-        self._files.write_new(f"{self._root}/log/{batch:012}.json", after.to_json())
+        self.files.write_new(f"{self.root}/log/{batch:012}.json", after.to_json())
         self.state = after
         self._forget(before)
 
@@ -129,21 +129,21 @@ class WindowLog:
         )
 
     def _last_state(self, pane_ms: int, contents: Contents) -> LogState:
-        names = [n for n in self._files.names(f"{self._root}/log") if n.endswith(".json")]
+        names = [n for n in self.files.names(f"{self.root}/log") if n.endswith(".json")]
         if not names:
             return LogState(pane_ms=pane_ms, contents=contents)
-        return LogState.from_json(self._files.read(f"{self._root}/log/{max(names)}"))
+        return LogState.from_json(self.files.read(f"{self.root}/log/{max(names)}"))
 
     def _forget(self, before: LogState) -> None:
         """Delete what is no longer needed after the commit, or after an earlier interruption."""
-        for name in self._files.names(f"{self._root}/log"):
+        for name in self.files.names(f"{self.root}/log"):
             if name < f"{before.batch:012}.json":
-                self._files.delete(f"{self._root}/log/{name}")
+                self.files.delete(f"{self.root}/log/{name}")
         needed_folders = self.state.folders
         for room in ("panes", "windows"):
-            for name in self._files.names(f"{self._root}/{room}"):
+            for name in self.files.names(f"{self.root}/{room}"):
                 if f"{room}/{name}" not in needed_folders:
-                    self._files.delete(f"{self._root}/{room}/{name}")
+                    self.files.delete(f"{self.root}/{room}/{name}")
 
 
 @dataclass

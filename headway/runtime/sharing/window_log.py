@@ -126,7 +126,17 @@ def window_log(
         delay_ms = None if delay is None else s_to_ms(parse_duration_s(delay))
         rows, delay_ms = marked(rows, query.time, delay_ms, is_early=emit == "early")
         sizes = window_specs(df, rollups).windows if rollups else ()
-        return SharedLog(rows, query, store.rstrip("/"), emit, delay_ms, sizes)
+        stored = stored_schema(rows, query)
+        log = WindowLog(
+            SparkFiles(rows.sparkSession),
+            store.rstrip("/"),
+            query.windows,
+            contents=_contents(query, stored),
+            delay_ms=delay_ms,
+            emit=emit,
+            rollups=sizes,
+        )
+        return SharedLog(rows, query, stored, log)
 
     return WindowedRows(logged) if aggregates is None else logged(aggregates)
 
@@ -135,29 +145,11 @@ class SharedLog:
     """The log of :func:`window_log`: start it with a sink; add readers before or while it runs."""
 
     def __init__(
-        self,
-        df: DataFrame,
-        query: WindowQuery,
-        store: str,
-        emit: Emit,
-        delay_ms: int,
-        rollups: tuple[WindowSpec, ...] = (),
+        self, df: DataFrame, query: WindowQuery, stored: StructType, log: WindowLog
     ) -> None:
-        self._df, self._query, self._store = df, query, store
-        self._files = SparkFiles(df.sparkSession)
-        self._stored = stored_schema(df, query)
-        self._log = WindowLog(
-            self._files,
-            store,
-            query.windows,
-            contents=_contents(query, self._stored),
-            delay_ms=delay_ms,
-            emit=emit,
-            rollups=rollups,
-        )
+        self._df, self._query, self._stored, self._log = df, query, stored, log
         self._sinks = dict[str, Sink]()
-        self._checkpoint = ""
-        self._query_id = ""
+        self._checkpoint = self._query_id = ""
 
     def add(self, *, windows: Sequence[ColumnOrText], sink: Sink, name: str | None = None) -> None:
         """Pass windows to another reader, from the next batch on.
@@ -214,7 +206,7 @@ class SharedLog:
         if sink is None and not self._sinks:
             raise InputError("nothing receives the windows; name a sink, or add readers first")
         self._checkpoint, self._query_id = checkpoint.rstrip("/"), ""
-        require_matching(self._files, self._checkpoint, self._store, self._log.state)
+        require_matching(self._log.files, self._checkpoint, self._log.root, self._log.state)
         if sink is not None:
             self._add("windows of the log", self._query.windows.windows, sink)
         writer = self._df.writeStream.foreachBatch(self._run_batch).option(
@@ -235,18 +227,14 @@ class SharedLog:
             query=self._query,
             pane_ms=self._log.pane_ms,
             stored=self._stored,
-            root=self._store,
-            files=self._files,
+            root=self._log.root,
+            files=self._log.files,
             sinks=self._sinks,
         )
         # Written before the first batch, and the same for all.
-        self._query_id = self._query_id or query_id_of(self._files, self._checkpoint)
-        self._log.run_batch(
-            number,
-            store,
-            watermark_ms=watermark_of(self._files, self._checkpoint, number),
-            query_id=self._query_id,
-        )
+        self._query_id = self._query_id or query_id_of(self._log.files, self._checkpoint)
+        watermark_ms = watermark_of(self._log.files, self._checkpoint, number)
+        self._log.run_batch(number, store, watermark_ms=watermark_ms, query_id=self._query_id)
 
 
 def _contents(query: WindowQuery, stored: StructType) -> Contents:
