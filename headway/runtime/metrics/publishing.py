@@ -1,7 +1,4 @@
-"""Ways for Headway's metrics out of the process: Spark's metrics system, a page for scrapers.
-
-The page is one of text, by a small HTTP server of the standard library.
-"""
+"""Ways for Headway's metrics out of the process: Spark's metrics system, a page for scrapers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """State of keys between batches, and what happens to it as time passes.
 
-A value is returned exactly as ``step`` returned it. Timers of keys, and the end of keys that have
-no more rows, happen as soon as the time has passed them: in event time before a row of the key with
-a later time, in any case in the batch whose watermark, or whose start, is later.
+A value is returned exactly as ``step`` returned it. Timers and ends of keys happen as soon as the
+time has passed them: in event time before a row of the key with a later time, in any case in the
+batch whose watermark, or whose start, is later.
 """
 
 from __future__ import annotations

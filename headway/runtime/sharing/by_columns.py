@@ -1,8 +1,4 @@
-"""Windows, keys and aggregates as PySpark's columns: taken apart into what can be shared.
-
-The arguments of aggregates become columns of their own, so that an argument may be anything that a
-column may be, and the aggregates themselves are texts over these columns.
-"""
+"""Windows, keys and aggregates as PySpark's columns: taken apart into what can be shared."""
 
 from __future__ import annotations
 
@@ -216,7 +212,7 @@ def _shown(column: object) -> str:
 
 
 class AggregateCalls:
-    """Aggregates given as columns, as texts over columns with their arguments.
+    """Aggregates given as columns, as texts over columns with their arguments, which may be any.
 
     ``texts`` are the aggregates that are shared, ``arguments`` the columns that they are of.
     ``outputs`` are the results by name: None is the aggregate of that name, a column is made of

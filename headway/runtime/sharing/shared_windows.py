@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 from headway.errors import HeadwayError, InputError
@@ -154,16 +155,21 @@ def shared_windows(
 def _counted(df: DataFrame, query: WindowQuery, how: How, checkpoint: str | None) -> DataFrame:
     if how == "direct":
         return direct(df, query)
-    if how == "fused":
-        return fused(df, query, checkpoint)
-    windows = finished(merged(partials(df, query), query), query, df)
+    is_fused = how == "fused"
+    rows = _by_key(df, query, checkpoint) if is_fused else df
+    windows = finished(merged(partials(rows, query), query), query, df)
     if not df.isStreaming or (checkpoint is None and on_connect(df)):
         return windows
+
+    def check(folder: str) -> None:
+        exchanges = _one_exchange(windows) if is_fused else []
+        _hold_against_first_start(df, query, how, folder, exchanges)
+
     if checkpoint is None:
-        return checked_at_start(
-            windows, lambda folder: _hold_against_first_start(df, query, how, folder)
-        )
-    _hold_against_first_start(df, query, how, checkpoint)
+        # A fused one is planned anew when it starts, with the option that is set then.
+        options = {STRICT_KEY: "false"} if is_fused else {}
+        return checked_at_start(windows, check, options=options, needs_checkpoint=is_fused)
+    check(checkpoint)
     return windows
 
 
@@ -184,12 +190,11 @@ def direct(df: DataFrame, query: WindowQuery) -> DataFrame:
     return with_outputs(functools.reduce(lambda union, part: union.unionByName(part), parts), query)
 
 
-def fused(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFrame:
+def _by_key(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFrame:
     """Rows partitioned by key once; panes and windows are then counted in the same tasks.
 
-    A stream is refused if Spark does not plan one exchange, or another plan than at its first
-    start, since its state would not be found. A stream that is made from it, without a checkpoint
-    given here, is planned by Spark with its own exchanges.
+    A stream that is made from the result, without a checkpoint given here, is planned by Spark with
+    its own exchanges.
     """
     if not query.key:
         raise InputError("how='fused' distributes rows by key; expected at least one key column")
@@ -197,31 +202,18 @@ def fused(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFram
     if df.isStreaming and checkpoint is not None:
         spark.conf.set(STRICT_KEY, "false")
     shuffle_partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or "200")
-    repartitioned = df.repartition(shuffle_partitions, *map(quoted, query.key))
-    windows = finished(merged(partials(repartitioned, query), query), query, df)
-    if not df.isStreaming:
-        return windows
-    if checkpoint is None:
-        # Planned anew when it starts, with the option that is set then.
-        return checked_at_start(
-            windows,
-            lambda folder: _hold_plan(df, query, windows, folder),
-            options={STRICT_KEY: "false"},
-            needs_checkpoint=True,
-        )
-    _hold_plan(df, query, windows, checkpoint)
-    return windows
+    return df.repartition(shuffle_partitions, *map(quoted, query.key))
 
 
-def _hold_plan(df: DataFrame, query: WindowQuery, windows: DataFrame, checkpoint: str) -> None:
-    """Refuse a fused query whose plan has other exchanges than one, or than at its first start."""
+def _one_exchange(windows: DataFrame) -> list[str]:
+    """The exchange of a fused query; other numbers are refused, since state would not be found."""
     exchanges = exchanges_of(windows)
     if len(exchanges) != 1:
         raise HeadwayError(
             f"how='fused': Spark plans {len(exchanges)} exchanges ({'; '.join(exchanges)}) "
             "where one was expected; use how='panes'"
         )
-    _hold_against_first_start(df, query, "fused", checkpoint, exchanges)
+    return exchanges
 
 
 def exchanges_of(df: DataFrame) -> list[str]:
@@ -245,7 +237,7 @@ def _exchanges_in(plan: str) -> list[str]:
 
 
 def _hold_against_first_start(
-    df: DataFrame, query: WindowQuery, how: str, checkpoint: str, exchanges: Sequence[str] = ()
+    df: DataFrame, query: WindowQuery, how: str, checkpoint: str, exchanges: Sequence[str]
 ) -> None:
     """Keep what the query is at its first start, and refuse another one at each later start.
 
@@ -290,7 +282,7 @@ def checked_at_start(
     df: DataFrame,
     check: Callable[[str], object],
     *,
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, str] = MappingProxyType({}),
     needs_checkpoint: bool = False,
 ) -> DataFrame:
     """The same stream, whose writers call ``check`` with the checkpoint before they start.
@@ -324,7 +316,7 @@ def checked_at_start(
 
         @contextmanager
         def checked(*_args: object, **named: object) -> Iterator[None]:
-            with all_noted(**named), options_set(spark, options or {}):
+            with all_noted(**named), options_set(spark, options):
                 checkpoint = written.get(_CHECKPOINT.lower())
                 if checkpoint is not None:
                     check(folder_text(checkpoint))
