@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from headway.assumptions import tuning
 from headway.domain import Configuration
@@ -60,10 +60,9 @@ class TunerChanges:
 
     def end(self, *, restore: bool) -> None:
         """Make no more changes; with ``restore`` return to the setting before the first change."""
-        if restore and self.running != self.state.original:
-            self.change_to(
-                self.state.original, Reason.HOLD, Phase.RESTORING, why="asked to restore"
-            )
+        original = self.state.original
+        if restore and self.running != original:
+            self.change_to(original, Reason.HOLD, Phase.RESTORING, why="asked to restore")
         if self.state.phase is not Phase.FROZEN and not self.state.phase.is_changing:
             self._to(Phase.OFF, "stopped")
 
@@ -153,15 +152,13 @@ class TunerChanges:
             deadline_s=at_s + max(limit_s, tuning.SHORTEST_CHANGE_S.value),
             expected=expected,
         )
-        self.state = replace(self.state, change=change, num_changes=change.number)
-        self._to(phase, why)
+        self._to(phase, why, change=change, num_changes=change.number)
         self.at("state written")
         try:
             pause_s = self.actuators.apply(kind, self.running, then)
         except QueryEndedError as error:
             self.audit("failed", change=change, why=str(error))
-            self.state = replace(self.state, change=None)
-            self._to(Phase.LOST, str(error))
+            self._to(Phase.LOST, str(error), change=None)
             raise
         except HeadwayError as error:
             self._failed(change, error)
@@ -174,9 +171,8 @@ class TunerChanges:
     def _after_change(self, phase: Phase) -> None:
         self._follow()
         if phase is Phase.RESTORING:
-            self.state = replace(self.state, change=None, last_good=self.running)
             self.audit("restored", setting=self.running)
-            self._to(Phase.HOLD, "restored")
+            self._to(Phase.HOLD, "restored", change=None, last_good=self.running)
         elif self._num_pending() == 0:
             self.audit("applied", change=self.state.change)
             self._to(Phase.SETTLING, "applied")
@@ -200,8 +196,7 @@ class TunerChanges:
             # A gap that was missed comes again: only what was refused is not asked again.
             if not isinstance(error, NoGapError):
                 self._block(change, tuning.RETRY_AFTER_S.value)
-            self.state = replace(self.state, change=None)
-            self._to(Phase.HOLD, str(error))
+            self._to(Phase.HOLD, str(error), change=None)
             return
         self._restore(change, str(error))
 
@@ -230,8 +225,7 @@ class TunerChanges:
             self.change_to(change.now, change.reason, Phase.RESTORING, why=why)
             return
         reverse_change = replace(change, now=change.then, then=change.now)
-        self.state = replace(self.state, change=reverse_change)
-        self._to(Phase.RESTORING, why)
+        self._to(Phase.RESTORING, why, change=reverse_change)
         try:
             self.actuators.start(reverse_change.then)
         except HeadwayError as error:
@@ -268,24 +262,25 @@ class TunerChanges:
         self.running = start_at
         if self.acts:
             self.actuators.ask_for_executors(start_at.executors)
-        self.state = replace(
-            self.state,
+        self._follow()
+        self.audit("started", setting=start_at, after=state.phase, change=change)
+        self._to(
+            Phase.LEARN,
+            "started",
             query_id=self.actuators.query_id or self.state.query_id,
             root=self.actuators.root,
             last_good=start_at,
             change=None,
         )
-        self._follow()
-        self.audit("started", setting=start_at, after=state.phase, change=change)
-        self._to(Phase.LEARN, "started")
 
     def _is_stateful(self) -> bool:
         return bool(self._live.profile.shape.stateful_operators)
 
-    def _to(self, phase: Phase, why: str) -> None:
-        """Change the phase: it is written to the state file before it has an effect."""
+    def _to(self, phase: Phase, why: str, **changes: Any) -> None:
+        """Change the phase and the state: it is written to its file before it has an effect."""
         is_new_phase = phase is not self.state.phase
-        self.state = with_memory(replace(self.state, phase=phase, why=why), self.rule.memory)
+        state = replace(self.state, phase=phase, why=why, **changes)
+        self.state = with_memory(state, self.rule.memory)
         save_tuner(self.state, self.path)
         if is_new_phase:
             self.audit("phase", phase=phase, why=why)

@@ -60,8 +60,7 @@ class LiveQuery:
 
     The feed tells its batches, the profile predicts them. Without ``trigger_s``, the trigger
     interval is read off the starts of its batches; without ``max_offsets``, its rate limit is the
-    profiled one. [rows] Raises InputError if the target is about windows, which progress does not
-    measure.
+    profiled one. [rows] Raises InputError if the target is about windows.
     """
 
     feed: Feed

@@ -179,8 +179,8 @@ class TunerMachine(TunerChanges):
             self._restore(change, "it missed the target that the setting before would meet")
             return
         self.audit("verified", change=change, kept=is_kept, **outcome)
-        self.state = replace(self.state, last_good=self.running, change=None)
-        self._to(Phase.HOLD, "as expected" if is_kept else "slower than expected, target met")
+        why = "as expected" if is_kept else "slower than expected, target met"
+        self._to(Phase.HOLD, why, last_good=self.running, change=None)
 
     def _learn_pause(self, change: TunerChange, duration_s: float) -> None:
         """For a restart: learn its pause and the excess of its first batch, as in the prior.

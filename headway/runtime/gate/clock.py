@@ -154,10 +154,7 @@ class Turn:
     The rows of a batch are chosen before it waits, and its wait counts as part of it. So the
     trigger clock is the better place; this one is for Spark versions in which it cannot be
     replaced. Before the query is added to a gate, and whenever the gate is open, nothing waits. A
-    query that is stopped while it waits ends without the batch, which is repeated at its next
-    start.
-
-    The function is called with a batch and its number. Raises InputError if it is not callable.
+    query that is stopped while it waits ends without the batch, which its next start repeats.
     """
 
     def __init__(self, batch_function: Callable[[DataFrame, int], None]) -> None:

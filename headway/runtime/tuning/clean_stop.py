@@ -72,9 +72,8 @@ def wait_for_gap(
     """Wait until no batch runs and the next trigger is far enough away; False if it never is.
 
     It gives up after ten batches without such a gap, or a minute without any progress, since a
-    query that runs as fast as possible, or cannot keep up, has none. With ``may_cut``, it gives up
-    after one batch that the next one follows at once. It also gives up as soon as the stop is no
-    longer wanted.
+    query that runs as fast as possible, or cannot keep up, has none; with ``may_cut`` after one
+    batch that the next one follows at once; and as soon as the stop is no longer wanted.
     """
     num_batches, looks, active_looks = 0, 0, 0
     last_batch = _last_seen(query)

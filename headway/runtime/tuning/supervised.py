@@ -86,10 +86,9 @@ class SupervisedQuery:
     def stop(self, trigger_s: float) -> bool:
         """Request a stop between two batches, and wait; returns whether a batch was interrupted.
 
-        As long as it shows signs of life, it is not ended. ``meanwhile`` is called repeatedly; if
-        it returns a reason against the stop, the request is withdrawn. After a NoGapError (no gap
-        in time, or a withdrawn request) or another ActuatorError it keeps running; after a
-        QueryEndedError it does not.
+        As long as it shows signs of life, it is not ended. After a NoGapError (no gap in time, or a
+        withdrawn request) or another ActuatorError it keeps running; after a QueryEndedError it
+        does not.
         """
         if self.process is None or self.configuration is None or not self.is_active:
             return False
