@@ -122,9 +122,8 @@ def run_query(
 
 def _first_end_epoch_s(events: Sequence[Json]) -> float:
     """When the first batch with rows was committed; infinite if there is none yet."""
-    return next(
-        (committed_epoch_s(event) for event in events if event["numInputRows"] > 0), math.inf
-    )
+    ends_s = (committed_epoch_s(event) for event in events if event["numInputRows"] > 0)
+    return next(ends_s, math.inf)
 
 
 def _counted(events: Sequence[Json], after_epoch_s: float) -> list[Json]:

@@ -315,11 +315,10 @@ class PassingTime:
         for key, state in {**changes, **self._key_states.of(due_keys)}.items():
             if state is not None:
                 changes[key] = self._passed(key, state, self._now_us)
-        ahead_us = [
+        ahead_us = (
             self._when_us(key, state) for key, state in changes.items() if state is not None
-        ]
-        first_us = min(ahead_us, default=NEVER_US)
-        first_us = min(first_us, self._key_states.first_us(changes))
+        )
+        first_us = min(self._key_states.first_us(changes), *ahead_us, NEVER_US)
         return None if first_us == NEVER_US else first_us
 
     def _when_us(self, key: Key, state: Any) -> int:
