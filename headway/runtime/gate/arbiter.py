@@ -48,7 +48,7 @@ _MOST_TIMES = 20_000
 _LOG = logging.getLogger("headway.gate")
 
 
-class Gate:
+class Gate(contextlib.AbstractContextManager["Gate"]):
     """Lets queries of a session start their batches one after the other.
 
     A waiting query has not chosen offsets and holds nothing; its plan, sink and checkpoint are
@@ -172,9 +172,6 @@ class Gate:
             for member in list(self._members.values()):
                 self._leave(member)
         self._log.close()
-
-    def __enter__(self) -> Gate:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
