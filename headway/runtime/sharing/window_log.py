@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args, overload
 from headway.domain.window_set import WindowSpec
 from headway.errors import InputError
 from headway.runtime.given import require_no_connect
+from headway.runtime.sharing import log_state
 from headway.runtime.sharing.by_columns import (
     Aggregates,
     ColumnOrText,
@@ -18,13 +19,6 @@ from headway.runtime.sharing.by_columns import (
 )
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.log_batches import Emit, WindowLog
-from headway.runtime.sharing.log_state import (
-    Contents,
-    marked,
-    query_id_of,
-    require_matching,
-    watermark_of,
-)
 from headway.runtime.sharing.log_store import Sink, SparkStore, stored_schema
 from headway.runtime.sharing.panes import WindowQuery
 from headway.units import parse_duration_s, s_to_ms
@@ -124,7 +118,7 @@ def window_log(
         if not df.isStreaming:
             raise InputError("a log of windows needs a stream; use shared_windows for other rows")
         delay_ms = None if delay is None else s_to_ms(parse_duration_s(delay))
-        rows, delay_ms = marked(rows, query.time, delay_ms, is_early=emit == "early")
+        rows, delay_ms = log_state.marked(rows, query.time, delay_ms, is_early=emit == "early")
         sizes = window_specs(df, rollups).windows if rollups else ()
         stored = stored_schema(rows, query)
         log = WindowLog(
@@ -205,8 +199,8 @@ class SharedLog:
         """
         if sink is None and not self._sinks:
             raise InputError("nothing receives the windows; name a sink, or add readers first")
-        self._checkpoint, self._query_id = checkpoint.rstrip("/"), ""
-        require_matching(self._log.files, self._checkpoint, self._log.root, self._log.state)
+        log, self._checkpoint, self._query_id = self._log, checkpoint.rstrip("/"), ""
+        log_state.require_matching(log.files, self._checkpoint, log.root, log.state)
         if sink is not None:
             self._add("windows of the log", self._query.windows.windows, sink)
         writer = self._df.writeStream.foreachBatch(self._run_batch).option(
@@ -221,26 +215,27 @@ class SharedLog:
         self._sinks[name] = sink
 
     def _run_batch(self, batch: DataFrame, number: int) -> None:
+        log = self._log
         store = SparkStore(
             batch=batch,
             number=number,
             query=self._query,
-            pane_ms=self._log.pane_ms,
+            pane_ms=log.pane_ms,
             stored=self._stored,
-            root=self._log.root,
-            files=self._log.files,
+            root=log.root,
+            files=log.files,
             sinks=self._sinks,
         )
         # Written before the first batch, and the same for all.
-        self._query_id = self._query_id or query_id_of(self._log.files, self._checkpoint)
-        watermark_ms = watermark_of(self._log.files, self._checkpoint, number)
-        self._log.run_batch(number, store, watermark_ms=watermark_ms, query_id=self._query_id)
+        self._query_id = self._query_id or log_state.query_id_of(log.files, self._checkpoint)
+        watermark_ms = log_state.watermark_of(log.files, self._checkpoint, number)
+        log.run_batch(number, store, watermark_ms=watermark_ms, query_id=self._query_id)
 
 
-def _contents(query: WindowQuery, stored: StructType) -> Contents:
+def _contents(query: WindowQuery, stored: StructType) -> log_state.Contents:
     types = [(field.name, field.dataType.simpleString()) for field in stored.fields]
     num_keys = len(query.key)
-    return Contents(
+    return log_state.Contents(
         time=query.time,
         key=tuple(types[:num_keys]),
         aggregates=query.descriptions,
