@@ -13,14 +13,7 @@ from headway.domain import Configuration
 from headway.domain.live import Bounds, ChangeKind, Expectation, Proposal, Signal
 from headway.domain.watched import WatchedChange
 from headway.errors import InputError
-from headway.models.job.change_pause import (
-    computing_ratio,
-    expected_pause_s,
-    expected_wait_s,
-    learned_late_s,
-    prior_pause_s,
-    restart_delay_s,
-)
+from headway.models.job import change_pause
 from headway.planner.candidates import candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.question import Question
@@ -252,25 +245,25 @@ class LiveRule:
             for configuration in (running, then)
         )
         seen_s = self.pauses_s.get(kind, ())
-        pause_s = expected_pause_s(
-            kind, before_s, seen_s, computing_ratio(self.live.profile, before_s)
-        )
+        ratio = change_pause.computing_ratio(self.live.profile, before_s)
+        pause_s = change_pause.expected_pause_s(kind, before_s, seen_s, ratio)
+        prior_s = change_pause.prior_pause_s(kind, before_s)
         transition = Transition(
             pause_s=pause_s,
             delay_s=pause_s,
-            longest_pause_s=learned_late_s(prior_pause_s(kind, before_s), seen_s),
+            longest_pause_s=change_pause.learned_late_s(prior_s, seen_s),
             backlog_rows=backlog_rows,
         )
         if kind is ChangeKind.ADD:
             costs, table = self.memory.costs, self.table(running)
             transition = replace(
                 transition,
-                wait_s=expected_wait_s(costs.provisioning_s),
+                wait_s=change_pause.expected_wait_s(costs.provisioning_s),
                 longest_wait_s=costs.lead_s() - BIN_S.value,
                 drained_per_s=table.drained_per_s(running.executors, running.trigger_s, cost_ratio),
             )
         elif kind is not ChangeKind.REMOVE:
-            delay_s = restart_delay_s(pause_s, before_s, then.trigger_s, after_s)
+            delay_s = change_pause.restart_delay_s(pause_s, before_s, then.trigger_s, after_s)
             transition = replace(transition, delay_s=delay_s)
         return expectation_of(
             self.table(then), then.executors, then.trigger_s, rate_per_s, cost_ratio, transition

@@ -21,15 +21,9 @@ from headway.domain import Decision, Policy, QueryReport, QueryState, ScheduledQ
 from headway.errors import InputError
 from headway.formats.event_lines import tell_event
 from headway.models.scheduling.order import MemoryReading, grant_order, next_due_s
+from headway.runtime.gate import clock
 from headway.runtime.gate.ahead import Ahead
-from headway.runtime.gate.clock import (
-    Turn,
-    new_clock,
-    new_hub,
-    replace_clock,
-    require_classic,
-    trigger_of,
-)
+from headway.runtime.gate.clock import Turn
 from headway.runtime.gate.decision_log import BatchEnd, DecisionLog
 from headway.runtime.gate.member import Member
 from headway.runtime.gate.sizes import Chooser, Sizes, TaskTime
@@ -76,7 +70,7 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
         self._task_time = TaskTime(spark.sparkContext)
         self._lock = threading.RLock()
         self._sizes = Sizes(policy, at_once, choose, self._lock)
-        self._hub: Any = new_hub(spark, heartbeat_within_s)
+        self._hub: Any = clock.new_hub(spark, heartbeat_within_s)
         self._ahead = Ahead(self._hub)
         self._log = DecisionLog(decisions)
         self._memory = MemoryReading(used_bytes=0.0, limit_bytes=memory_limit_bytes or math.inf)
@@ -116,8 +110,8 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
                 f"the gate is open ({self.opened_because or 'closed'}); make another with "
                 "headway.schedule. The query goes on ungated"
             )
-        require_classic(query)
-        executor = trigger_of(query)[0] if in_turn is None else None
+        clock.require_classic(query)
+        executor = clock.trigger_of(query)[0] if in_turn is None else None
         run_id = str(query.runId)
         with self._lock:
             if declared.name in self._members:
@@ -132,12 +126,12 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
                         "each query once: remove it first"
                     )
             number = next(self._numbers)
-            clock = in_turn or new_clock(
+            gate_clock = in_turn or clock.new_clock(
                 self._spark, self._hub, number, query, declared.trigger_s, pool
             )
             member = Member(
                 query,
-                clock,
+                gate_clock,
                 declared,
                 now_s=time.time(),
                 predicted_s=predicted_s,
@@ -146,7 +140,8 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
                 waits_within=in_turn is not None,
             )
             if in_turn is None:
-                self._before[declared.name] = (executor, replace_clock(executor, clock, query))
+                own_clock = clock.replace_clock(executor, gate_clock, query)
+                self._before[declared.name] = (executor, own_clock)
             else:
                 self._hub.join(number, query._jsq)
                 in_turn.join(self._hub, number, query)
@@ -354,6 +349,6 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
             is_marked = member.clock.release()
             self._hub.leave(member.number)
             if executor is not None and not is_marked and member.query.isActive:
-                replace_clock(executor, own_clock, member.query)
+                clock.replace_clock(executor, own_clock, member.query)
         self._gone.append(member.report())
         tell_event("gate", "left", "it takes no more turns", query=member.declared.name)

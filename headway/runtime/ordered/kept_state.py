@@ -19,14 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from headway.errors import InputError
-from headway.runtime.ordered.kept_values import (
-    MISFITS,
-    bounds_of,
-    fits,
-    keeping,
-    kept_as_is,
-    table_of,
-)
+from headway.runtime.ordered import kept_values
 from headway.runtime.ordered.pieces import Pieces, as_bytes, joined, may_grow, rows_of, times_us
 
 Key: TypeAlias = tuple[Any, ...]
@@ -52,10 +45,10 @@ class StateForm:
         if len(set(schema.names)) < len(schema):
             raise InputError(f"state: {', '.join(schema.names)}; expected different names")
         self.schema = schema
-        self._keep = [keeping(field.type, field.name) for field in schema]
-        self._as_is = tuple(kept_as_is(field.type) for field in schema)
+        self._keep = [kept_values.keeping(field.type, field.name) for field in schema]
+        self._as_is = tuple(kept_values.kept_as_is(field.type) for field in schema)
         self._bounds = [
-            (at, *bounds_of(field.type.bit_width))
+            (at, *kept_values.bounds_of(field.type.bit_width))
             for at, field in enumerate(schema)
             if pa.types.is_integer(field.type)
         ]
@@ -80,9 +73,9 @@ class StateForm:
                 None if value is None else keep(value)
                 for keep, value in zip(self._keep, state, strict=True)
             )
-        except MISFITS:
+        except kept_values.MISFITS:
             for keep, value, field in zip(self._keep, state, self.schema, strict=True):
-                if not fits(keep, value):
+                if not kept_values.fits(keep, value):
                     raise InputError(
                         f"{function} returned {value!r} for the state {field.name}; expected "
                         f"a value of type {field.type}"
@@ -264,9 +257,9 @@ class KeptStates:
         if self._logged and may_grow(self._pieces, num_stored, num_states - len(removed)):
             nothing = (None,) * (len(self._schema) - self._num_key_columns - 1)
             new += [(*key, *nothing, True) for key in removed]
-            return (*self._pieces, as_bytes(table_of(new, self._schema, "state")))
+            return (*self._pieces, as_bytes(kept_values.table_of(new, self._schema, "state")))
         unchanged = self._table.filter(pa.array(self._is_unchanged(changes)))
-        table = pa.concat_tables([unchanged, table_of(new, self._schema, "state")])
+        table = pa.concat_tables([unchanged, kept_values.table_of(new, self._schema, "state")])
         return (as_bytes(table),) if len(table) else ()
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 from headway.errors import HeadwayError, InputError
 from headway.formats.own_files import parse_json
 from headway.runtime.given import F, folder_text, on_connect, options_set, require_no_connect
+from headway.runtime.sharing import panes
 from headway.runtime.sharing.aggregates import quoted
 from headway.runtime.sharing.by_columns import (
     Aggregates,
@@ -22,14 +23,7 @@ from headway.runtime.sharing.by_columns import (
     window_query,
 )
 from headway.runtime.sharing.files import SparkFiles
-from headway.runtime.sharing.panes import (
-    WindowQuery,
-    finished,
-    merged,
-    partials,
-    window_of,
-    with_outputs,
-)
+from headway.runtime.sharing.panes import WindowQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -157,7 +151,7 @@ def _counted(df: DataFrame, query: WindowQuery, how: How, checkpoint: str | None
         return direct(df, query)
     is_fused = how == "fused"
     rows = _by_key(df, query, checkpoint) if is_fused else df
-    windows = finished(merged(partials(rows, query), query), query, df)
+    windows = panes.finished(panes.merged(panes.partials(rows, query), query), query, df)
     if not df.isStreaming or (checkpoint is None and on_connect(df)):
         return windows
 
@@ -182,12 +176,13 @@ def direct(df: DataFrame, query: WindowQuery) -> DataFrame:
         *(quoted(aggregate.name) for aggregate in query.aggregates),
     ]
     parts = [
-        df.groupBy(window_of(query.time, spec), *map(quoted, query.key))
+        df.groupBy(panes.window_of(query.time, spec), *map(quoted, query.key))
         .agg(*aggregates)
         .select(names)
         for spec in query.windows.windows
     ]
-    return with_outputs(functools.reduce(lambda union, part: union.unionByName(part), parts), query)
+    union = functools.reduce(lambda union, part: union.unionByName(part), parts)
+    return panes.with_outputs(union, query)
 
 
 def _by_key(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFrame:
