@@ -16,15 +16,8 @@ import numpy as np
 from headway.errors import InputError
 from headway.formats.event_lines import tell_event
 from headway.models.scheduling.punctual import punctual_subset
-from headway.runtime.given import (
-    F,
-    column_like,
-    connect_refusal,
-    folder_text,
-    require_columns,
-    require_no_connect,
-    require_timestamp,
-)
+from headway.runtime import given
+from headway.runtime.given import F
 from headway.runtime.sharing.aggregates import PREFIX, quoted
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.shedding.checkpoint import (
@@ -68,11 +61,11 @@ class ShedRule:
 
     def mark(self, rows: DataFrame, counted_as: str) -> DataFrame:
         """The same rows with a column ``shed``; each batch reports counts ``rows`` and ``shed``."""
-        require_columns(rows, self.arrived, self.cost)
-        if taken := column_like(rows, SHED_COLUMN):
+        given.require_columns(rows, self.arrived, self.cost)
+        if taken := given.column_like(rows, SHED_COLUMN):
             raise InputError(f"the rows have a column {taken!r} already; rename it")
         limit = self._limit(rows)
-        require_timestamp(rows, self.arrived)
+        given.require_timestamp(rows, self.arrived)
         if not rows.isStreaming:
             raise InputError(
                 "rows: got the rows of a batch job; expected a stream, as spark.readStream gives "
@@ -94,9 +87,9 @@ class ShedRule:
 
         The offset log in the checkpoint contains each batch's timestamp.
         """
-        folder = folder_text(checkpoint)
-        require_columns(rows, self.arrived, self.cost)
-        require_no_connect(
+        folder = given.folder_text(checkpoint)
+        given.require_columns(rows, self.arrived, self.cost)
+        given.require_no_connect(
             rows,
             "gives no access to the offset log of a checkpoint",
             "bring the rows back in a batch job of its own",
@@ -107,11 +100,11 @@ class ShedRule:
                 "rows: got a stream; expected its source read as a batch: spark.read, not "
                 "readStream"
             )
-        require_timestamp(rows, self.arrived)
+        given.require_timestamp(rows, self.arrived)
         batches = committed_batches(SparkFiles(rows.sparkSession), folder)
         if not batches:
             raise InputError(f"{checkpoint}: no committed batch; expected a query that has run")
-        batch = column_like(rows, BATCH_COLUMN)
+        batch = given.column_like(rows, BATCH_COLUMN)
         if batch is None:
             rows, batch = _with_batch(rows, batches), BATCH_COLUMN
         kind = rows.schema[batch].dataType.simpleString()
@@ -197,7 +190,7 @@ def require_driver() -> None:
     from pyspark.sql.utils import is_remote
 
     if is_remote():
-        raise connect_refusal(*_NO_CONNECT)
+        raise given.connect_refusal(*_NO_CONNECT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,9 +233,9 @@ class BatchSplit:
         then. ``count`` is called for a batch that is decided for the first time: with the number of
         its rows, and of those that are shed.
         """
-        require_no_connect(batch, *_NO_CONNECT)
-        require_columns(batch, self.arrived, self.cost)
-        require_timestamp(batch, self.arrived)
+        given.require_no_connect(batch, *_NO_CONNECT)
+        given.require_columns(batch, self.arrived, self.cost)
+        given.require_timestamp(batch, self.arrived)
         require_classes(batch, self.cost, self.costs_s)
         decisions = Decisions.of_query(batch, self.checkpoint)
         kept_from = decisions.of_batch(batch_id)
