@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from headway.domain.window_set import WindowSet, WindowSpec
@@ -69,8 +69,7 @@ class WindowLog:
         """Pass windows to a reader from the next batch on, if they begin from then on."""
         log_specs = {spec for specs in self._wanted.values() for spec in specs}
         for spec in windows:
-            parts = (spec.size_ms, spec.slide_ms, spec.offset_ms)
-            if any(part % self.pane_ms for part in parts):
+            if any(length_ms % self.pane_ms for length_ms in astuple(spec)):
                 raise InputError(
                     f"{spec}: the log has panes of {self.pane_ms} ms, which do not divide it; "
                     "name it when the log is made"
