@@ -102,7 +102,8 @@ class Actuators:
         message of the ActuatorError states what runs then.
         """
         if kind in (ChangeKind.ADD, ChangeKind.REMOVE):
-            return self.set_executors(then.executors, now.trigger_s)
+            self.set_executors(then.executors, now.trigger_s)
+            return 0.0
         began_s = time.monotonic()
         waited_s = self.stop(now.trigger_s)
         if kind is ChangeKind.REPARTITION:
@@ -113,11 +114,8 @@ class Actuators:
             self.set_executors(then.executors, then.trigger_s)
         return pause_s
 
-    def set_executors(self, total: int, trigger_s: float) -> float:
-        """Request executors, or remove the newest between two batches; returns the pause [s].
-
-        It does not wait for new executors.
-        """
+    def set_executors(self, total: int, trigger_s: float) -> None:
+        """Request executors without waiting for them, or remove the newest between two batches."""
         self.at("before executors")
         if total < len(session.alive_executors(self.spark)):
             is_gap = self.query is None or clean_stop.wait_for_gap(self.query, trigger_s)
@@ -130,7 +128,6 @@ class Actuators:
         else:
             session.ask_for_executors(self.spark, total)
         self.at("executors asked for")
-        return 0.0
 
     def with_partitions_of_checkpoint(self, configuration: Configuration) -> Configuration:
         """The setting with the shuffle partitions of the checkpoint, if there is one."""
