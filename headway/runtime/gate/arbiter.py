@@ -290,13 +290,13 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
         granted_now = [self._members[name] for name in decision.granted]
         if granted_now and not self._let_go(granted_now, decision):
             return _AGAIN_S
-        self._leave_order(waiting, now_s)
+        self._leave_order(waiting, decision)
         if num_running >= at_once:
             return _LONGEST_WAIT_S
         due_s = next_due_s(policy, states, now_s)
         return min(max(due_s - now_s, 0.001), _LONGEST_WAIT_S)
 
-    def _leave_order(self, waiting: dict[int, QueryState], now_s: float) -> None:
+    def _leave_order(self, waiting: dict[int, QueryState], decision: Decision) -> None:
         """Prepare the order for the JVM until the next decision; none if it could not be used."""
         members = list(self._members.values())
         may_wait = any(member.waits_within for member in members)
@@ -304,9 +304,7 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
             self._ahead.take_back()
             return
         idle = {member.number: waiting[member.number] for member in members if member.is_idle}
-        self._ahead.give(
-            self._sizes.policy, idle, members, now_s=now_s, at_once=self._sizes.at_once
-        )
+        self._ahead.give(decision, idle, members)
 
     def _let_go(self, granted: list[Member], decision: Decision) -> bool:
         """Whether the JVM, in which more may have happened, has started them."""
