@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from headway.domain.argument_values import Choice
 from headway.errors import InputError, MissingPackagesError, require_packages
 from headway.formats.key_counts import read_shares
 from headway.runtime.given import F, column_name, folder_text, is_collated, require_no_connect
@@ -129,8 +130,7 @@ def ordered(
         )
     keys, order = _names("key", key), _names("by", by)
     _require_columns(df, keys, order)
-    if wait not in get_args(Wait):
-        raise InputError(f"wait is {wait!r}; expected one of {', '.join(get_args(Wait))}")
+    Choice(get_args(Wait)).read(wait, "wait")
     shares = dict[str, float]() if place is None else read_shares(place)
     if shares and len(keys) > 1:
         raise InputError("place is for one key column; join the columns of the key to one")

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
+from headway.domain.argument_values import Choice
 from headway.errors import HeadwayError, InputError
 from headway.formats.own_files import parse_json
 from headway.runtime.given import F, folder_text, on_connect, options_set, require_no_connect
@@ -129,8 +130,7 @@ def shared_windows(
     HeadwayError
         If the query, or the plan of a fused one, differs from that of its first start.
     """
-    if how not in get_args(How):
-        raise InputError(f"how is {how!r}; expected one of {', '.join(get_args(How))}")
+    Choice(get_args(How)).read(how, "how")
     if how == "fused" and df.isStreaming:
         require_no_connect(
             df,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, get_args, overload
 
+from headway.domain.argument_values import Choice
 from headway.domain.window_set import WindowSpec
 from headway.errors import InputError
 from headway.runtime.given import require_no_connect
@@ -107,8 +108,7 @@ def window_log(
         "gives no access to the store, which foreachBatch fills in the driver",
         "start the log in the driver, or use shared_windows with how='panes'",
     )
-    if emit not in get_args(Emit):
-        raise InputError(f"emit is {emit!r}; expected one of {', '.join(get_args(Emit))}")
+    Choice(get_args(Emit)).read(emit, "emit")
     all_windows, all_keys = either("windows", window, windows), either("keys", keys, key)
 
     def logged(of: Aggregates) -> SharedLog:
