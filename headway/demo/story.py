@@ -45,8 +45,7 @@ def _profiled(outcome: DemoOutcome) -> list[str]:
         f"{format_duration(stage.task_per_row_s)} per row"
         for stage in outcome.profile.stages
     ]
-    is_whole = len(settings_by_name) == len(PROFILED)
-    notes = () if is_whole else outcome.profile.notes
+    notes = outcome.profile.notes if len(settings_by_name) != len(PROFILED) else ()
     return [*lines, *(f"  note: {note}" for note in notes), ""]
 
 

@@ -115,8 +115,7 @@ def column_like(rows: DataFrame, name: str) -> str | None:
         return name
     if str(rows.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
         return None
-    alike = (column for column in rows.columns if column.lower() == name.lower())
-    return next(alike, None)
+    return next((column for column in rows.columns if column.lower() == name.lower()), None)
 
 
 def is_collated(kind: DataType) -> bool:

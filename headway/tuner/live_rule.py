@@ -185,8 +185,7 @@ class LiveRule:
         )
 
     def _decided(self, signal: Signal, running: Configuration) -> Decision:
-        table = self.table(running)
-        decision = decide(self.memory, signal, table, self.bounds, running.trigger_s)
+        decision = decide(self.memory, signal, self.table(running), self.bounds, running.trigger_s)
         self.memory = decision.memory
         if decision.estimate is not None:
             # Between two bins nothing is decided, and what was proposed still stands.

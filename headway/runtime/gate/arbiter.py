@@ -293,8 +293,7 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
         self._leave_order(waiting, decision)
         if num_running >= at_once:
             return _LONGEST_WAIT_S
-        due_s = next_due_s(policy, states, now_s)
-        return min(max(due_s - now_s, 0.001), _LONGEST_WAIT_S)
+        return min(max(next_due_s(policy, states, now_s) - now_s, 0.001), _LONGEST_WAIT_S)
 
     def _leave_order(self, waiting: dict[int, QueryState], decision: Decision) -> None:
         """Prepare the order for the JVM until the next decision; none if it could not be used."""

@@ -203,8 +203,7 @@ class Member:
             # This batch emits windows closed before; only rows that it reads can close further.
             emitted_to_s = max(self._newest_event_s - windows.watermark_delay_s, emitted_to_s)
             closes_at_s = windows.first_end_after_s(emitted_to_s) + windows.watermark_delay_s
-        takes_s = max(self._predicted_s, now_s - granted_at_s)
-        new_rows = self.rate_per_s * takes_s
+        new_rows = self.rate_per_s * max(self._predicted_s, now_s - granted_at_s)
         rows = float(last.rows) if last.behind_rows else new_rows
         state = self._state(rows, now_s, granted_at_s, emitted_to_s)
         at_its_tick = self.offset_s is not None
@@ -332,8 +331,7 @@ class Member:
             while end_s <= batch.watermark_s:
                 self._windows += 1
                 target = self.declared.window_target
-                late_s = committed_s - end_s
-                self._late += target is not None and late_s > target.limit_s
+                self._late += target is not None and committed_s - end_s > target.limit_s
                 end_s += windows.slide_s
         self._emitted_to_s = max(batch.watermark_s, self._emitted_to_s or batch.watermark_s)
 

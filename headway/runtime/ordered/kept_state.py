@@ -315,8 +315,7 @@ class PassingTime:
         return None if first_us == NEVER_US else first_us
 
     def _when_us(self, key: Key, state: Any) -> int:
-        end_us = self._times.end_us(self.last_rows_us.get(key))
-        return min(self._times.timer_us(state), end_us)
+        return min(self._times.timer_us(state), self._times.end_us(self.last_rows_us.get(key)))
 
     def _passed(self, key: Key, state: Any, until_us: int) -> Any:
         """State of a key at a time; what is due at that very time has not happened yet."""

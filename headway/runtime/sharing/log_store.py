@@ -73,8 +73,7 @@ class SparkStore:
     def write_compacted(self, folder: str, closing: Mapping[int, Sequence[str]]) -> None:
         """Write one part for each pane."""
         paths = [path for parts in closing.values() for path in parts]
-        merged = self._merged(self._read(paths, with_pane=True), _PANE)
-        self._write(merged, folder, "pane")
+        self._write(self._merged(self._read(paths, with_pane=True), _PANE), folder, "pane")
 
     def make_windows(
         self, folder: str, size_ms: int, ends: Mapping[int, Sequence[str]], keep: Sequence[int]

@@ -65,8 +65,7 @@ class WindowQuery:
         query._require_columns(df, aggregates if results is None else results)
         if watermarked and df.isStreaming:
             query._require_watermark_and_plain_keys(df)
-        types = _types(df, query.aggregates)
-        return replace(query, aggregates=read_aggregates(aggregates, types))
+        return replace(query, aggregates=read_aggregates(aggregates, _types(df, query.aggregates)))
 
     @property
     def descriptions(self) -> tuple[tuple[str, str], ...]:
