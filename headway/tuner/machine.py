@@ -311,8 +311,6 @@ def _require_followed(
 
     A part that the function that started the query ignores is named, and ends the tuner.
     """
-    if not batches:
-        return requested_setting
     limit = requested_setting.max_offsets_per_trigger
     most_rows = max(batch.num_rows for batch in batches)
     if limit is not None and most_rows > (1.0 + IGNORED_LIMIT_RATIO.value) * limit:

@@ -74,13 +74,12 @@ class StateForm:
                 for keep, value in zip(self._keep, state, strict=True)
             )
         except kept_values.MISFITS:
-            for keep, value, field in zip(self._keep, state, self.schema, strict=True):
-                if not kept_values.fits(keep, value):
-                    raise InputError(
-                        f"{function} returned {value!r} for the state {field.name}; expected "
-                        f"a value of type {field.type}"
-                    ) from None
-            raise
+            columns = zip(self._keep, state, self.schema, strict=True)
+            value, field = next((v, f) for keep, v, f in columns if not kept_values.fits(keep, v))
+            raise InputError(
+                f"{function} returned {value!r} for the state {field.name}; expected a value of "
+                f"type {field.type}"
+            ) from None
 
 
 def maker_of(name: str, columns: Sequence[str]) -> Callable[[Iterable[Any]], Any]:
@@ -220,9 +219,8 @@ class KeptStates:
 
     def _when_us(self) -> Any:
         """Time at which something happens to the key of each stored row, now or once."""
+        assert self._times is not None
         when_us = np.full(len(self._table), NEVER_US)
-        if self._times is None:
-            return when_us
         if self._times.timer is not None:
             when_us = times_us(self._table.column(self._times.timer)).fill_null(NEVER_US).to_numpy()
         if self._times.idle_us is not None:
