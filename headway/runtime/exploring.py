@@ -26,11 +26,7 @@ _POLL_EVERY_S = 0.2
 
 
 def session_slots(spark: SparkSession) -> Configuration:
-    """The resources of a session, as a configuration; its trigger and partitions have no meaning.
-
-    Raises InputError if it is a session of Spark Connect, in which jobs and tasks cannot be
-    recorded.
-    """
+    """The resources of a session, as a configuration; its trigger and partitions have no meaning."""
     require_no_connect(
         spark,
         "hides what tasks cost",
@@ -86,11 +82,7 @@ def run_setting(
 
 
 def require_followed(setting: QuerySetting, observed: ObservedSetting) -> None:
-    """Compare what ran with what was requested.
-
-    Raises InputError if the function that started the query ignored a part of its setting, and
-    names the part.
-    """
+    """Refuse a run whose function ignored a part of its setting, and name the part."""
     requested, actual = setting.configuration, observed.configuration
     limit = requested.max_offsets_per_trigger
     if actual.shuffle_partitions != requested.shuffle_partitions:

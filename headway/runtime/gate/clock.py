@@ -59,10 +59,7 @@ def require_pool(spark: SparkSession, pool: object) -> None:
 
 
 def trigger_of(query: StreamingQuery) -> tuple[Any, float]:
-    """The trigger executor of a query, and its trigger interval [s].
-
-    Raises InputError if its trigger never waits, or does not exist.
-    """
+    """The trigger executor of a query, and its trigger interval [s], if the trigger waits."""
     require_classic(query)
     label = _label(query)
     deadline_s = time.monotonic() + _STARTS_WITHIN_S
@@ -216,10 +213,7 @@ class Turn:
 
 
 def require_turn_of(query: StreamingQuery, turn: object) -> None:
-    """Require an unused turn, of a query that writes by ``foreachBatch``.
-
-    Raises InputError if it is something else.
-    """
+    """Require an unused turn, of a query that writes by ``foreachBatch``."""
     if not isinstance(turn, Turn):
         raise InputError(
             f"in_turn: got {turn!r}; expected what gate.in_turn(FUNCTION) gives, with which the "

@@ -223,10 +223,7 @@ class AggregateCalls:
         self._argument_names: dict[str, str] = {}
 
     def add(self, name: str, column: Column) -> None:
-        """Take an aggregate apart, or an expression around some.
-
-        Raises InputError if it contains none, or one that does not merge from partial results.
-        """
+        """Take an aggregate apart, or an expression around some; all must merge from parts."""
         if name in self.outputs:
             raise InputError(f"{name}: two aggregates of this name; expected different names")
         expression = without_alias(self._expressions.of(column))
