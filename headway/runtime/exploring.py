@@ -26,7 +26,7 @@ _POLL_EVERY_S = 0.2
 
 
 def session_slots(spark: SparkSession) -> Configuration:
-    """The resources of a session, as a configuration; its trigger and partitions have no meaning."""
+    """The resources of a session, as a configuration without a meaningful trigger."""
     require_no_connect(
         spark,
         "hides what tasks cost",
