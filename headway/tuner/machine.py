@@ -183,10 +183,7 @@ class TunerMachine(TunerChanges):
         self._to(Phase.HOLD, why, last_good=self.running, change=None)
 
     def _learn_pause(self, change: TunerChange, duration_s: float) -> None:
-        """For a restart: learn its pause and the excess of its first batch, as in the prior.
-
-        Changes of executors cause no pause.
-        """
+        """For a restart: learn its pause and the excess of its first batch, as in the prior."""
         if change.kind in (ChangeKind.ADD, ChangeKind.REMOVE) or change.pause_s is None:
             return
         first = next(iter(self._live.recent(within_s=math.inf)), None)
@@ -255,8 +252,7 @@ class TunerMachine(TunerChanges):
     def _why_not_yet(self, kind: ChangeKind) -> str | None:
         """Why a change is left for a later step; nothing else waits meanwhile.
 
-        If a batch may be interrupted, and the last one left no gap, a restart does not wait for
-        one.
+        If a batch may be interrupted, and the last one left no gap, a restart does not wait.
         """
         trigger_s, last = self.running.trigger_s, self._live.last
         if kind is ChangeKind.ADD or self.actuators.is_in_gap(trigger_s):

@@ -103,10 +103,7 @@ def require_classic(query: StreamingQuery) -> None:
 
 
 def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> Any:
-    """Replace the clock of a trigger from its next wait on; returns the previous one.
-
-    It is refused if another gate has replaced it, or this version of Spark keeps it elsewhere.
-    """
+    """Replace the clock of a trigger from its next wait on; returns the previous one."""
     with _as_spark_keeps_it(query):
         field = executor.getClass().getDeclaredField("clock")
         field.setAccessible(True)

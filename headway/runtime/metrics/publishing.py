@@ -21,8 +21,7 @@ PATH = "/metrics"
 def page_server(text: Callable[[], str], *, port: int, host: str) -> ThreadingHTTPServer:
     """Answers ``GET /metrics`` with a text that is made anew for each request, from now on.
 
-    It listens at the address ``host``, on a free port if ``port`` is 0. Raises HeadwayError if it
-    cannot.
+    It listens at the address ``host``, on a free port if ``port`` is 0.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -66,10 +65,7 @@ def close_page(server: ThreadingHTTPServer) -> None:
 
 
 def registered_source(spark: SparkSession) -> Any:
-    """A source of the driver's metrics named ``headway``; its values are those put into it last.
-
-    A metric that is not among these is removed.
-    """
+    """A source of the driver's metrics named ``headway``, with just the values put in last."""
     require_no_connect(
         spark,
         "gives no access to Spark's metrics",

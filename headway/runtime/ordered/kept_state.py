@@ -295,10 +295,7 @@ class PassingTime:
         return state
 
     def at_end(self, changes: dict[Key, Any]) -> int | None:
-        """Let the time pass for all keys once the rows are processed, and add what it changes.
-
-        Returns the time at which something will happen next.
-        """
+        """Let the time pass for all keys after the rows; returns when something happens next."""
         if self._now_us is None:
             return None
         due_keys = self._key_states.due(self._now_us, changes)

@@ -48,10 +48,7 @@ class SparkFiles:
                 stream.close()
 
     def write_new(self, path: str, text: str) -> None:
-        """Write a new file, atomically.
-
-        A file that exists already is refused, since another process writes to the folder.
-        """
+        """Write a new file, atomically; one that exists is refused: another process writes it."""
         with _in_words(path):
             system, target = self._system(path), self._path(path)
             system.mkdirs(target.getParent())

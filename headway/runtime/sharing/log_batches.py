@@ -83,8 +83,7 @@ class WindowLog:
     ) -> None:
         """Store a batch, emit due windows, commit; one that is committed is only read again.
 
-        ``watermark_ms`` is Spark's for the batch, from the rows of the batches before, and
-        ``query_id`` is that of the streaming query.
+        ``watermark_ms`` is Spark's for the batch, from the rows of the batches before.
         """
         if batch <= self.state.batch:
             store.read_again()

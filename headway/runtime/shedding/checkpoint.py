@@ -121,10 +121,7 @@ def _kafka_ends(source: str) -> Iterator[tuple[tuple[str, int], int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decisions:
-    """The decisions of a query that is running.
-
-    ``num_retained`` is the number of batches that Spark retains in the checkpoint.
-    """
+    """The decisions of a query that runs; Spark retains ``num_retained`` batches of it."""
 
     files: SparkFiles
     checkpoint: str

@@ -83,10 +83,7 @@ class ShedRule:
         )
 
     def brought_back(self, checkpoint: str | Path, rows: DataFrame) -> DataFrame:
-        """The rows that a finished or running query has shed, for a batch job that recovers them.
-
-        The offset log in the checkpoint contains each batch's timestamp.
-        """
+        """The rows that a finished or running query has shed, for a batch job to recover them."""
         folder = given.folder_text(checkpoint)
         given.require_columns(rows, self.arrived, self.cost)
         given.require_no_connect(
@@ -145,8 +142,7 @@ def is_of_class(cost: str, kind: object) -> Column:
 def require_classes(rows: DataFrame, cost: str, kinds: Iterable[object]) -> None:
     """Require classes that the values of the cost column can be compared with.
 
-    Spark would end the query at the first row if one is a text and the column is of numbers, or the
-    other way round.
+    Spark would end the query at the first row if texts are compared with numbers.
     """
     from pyspark.sql.types import BooleanType, NumericType, StringType
 
