@@ -14,7 +14,6 @@ from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Expectation, Proposal, Reason
 from headway.domain.tuner import Phase, TunerChange
-from headway.domain.watched import LiveBatch
 from headway.errors import InputError
 from headway.formats.tuner_files import RESTORE_WORD, switch_word
 from headway.profiler.streaming.trigger import contradiction
@@ -117,9 +116,7 @@ class TunerMachine(TunerChanges):
 
     def _learned(self) -> None:
         """The query has shown whether it runs as requested."""
-        actual_setting = _require_followed(
-            self.running, [observed.batch for observed in self._live.recent()]
-        )
+        actual_setting = _require_followed(self.running, self._live.recent())
         if actual_setting != self.running:
             self.running = actual_setting
             self.state = replace(self.state, last_good=actual_setting)
@@ -159,14 +156,13 @@ class TunerMachine(TunerChanges):
 
     def _verify(self, change: TunerChange, cost_batches: Sequence[Observed]) -> None:
         """Compare the new setting with its expectation."""
-        _require_followed(change.then, [observed.batch for observed in cost_batches])
+        _require_followed(change.then, cost_batches)
         rows = sum(observed.seen.batch_rows for observed in cost_batches)
         duration_s = sum(observed.seen.duration_s for observed in cost_batches) / len(cost_batches)
         late_ratio = sum(observed.seen.late_rows for observed in cost_batches) / max(rows, 1.0)
-        expected = change.expected
         outcome = {"duration_s": duration_s, "late_ratio": late_ratio, "pause_s": change.pause_s}
         self._learn_pause(change, duration_s)
-        is_kept = expected is None or expected.is_kept(duration_s)
+        is_kept = change.expected is None or change.expected.is_kept(duration_s)
         is_missed = late_ratio > 1.0 - (self._live.target.quantile or 0.0)
         rate_per_s = self._live.rate_per_s(cost_batches) or 0.0
         table = self.rule.table(self.running)
@@ -300,13 +296,12 @@ class TunerMachine(TunerChanges):
             self._restore(change, "executors did not come in time")
 
 
-def _require_followed(
-    requested_setting: Configuration, batches: Sequence[LiveBatch]
-) -> Configuration:
+def _require_followed(requested_setting: Configuration, seen: Sequence[Observed]) -> Configuration:
     """The setting as it runs: the requested one, with the partitions of its checkpoint.
 
     A part that the function that started the query ignores is named, and ends the tuner.
     """
+    batches = [observed.batch for observed in seen]
     limit = requested_setting.max_offsets_per_trigger
     most_rows = max(batch.num_rows for batch in batches)
     if limit is not None and most_rows > (1.0 + IGNORED_LIMIT_RATIO.value) * limit:
@@ -323,10 +318,10 @@ def _require_followed(
             f"another one ({contradiction_text}); start it with .trigger(**setting.trigger)",
         )
     # Those of state are in the checkpoint, whatever the session says.
-    for batch in reversed(batches):
-        if batch.shuffle_partitions is not None:
-            return replace(requested_setting, shuffle_partitions=batch.shuffle_partitions)
-    return requested_setting
+    partitions = [batch.shuffle_partitions for batch in batches if batch.shuffle_partitions]
+    if not partitions:
+        return requested_setting
+    return replace(requested_setting, shuffle_partitions=partitions[-1])
 
 
 def _ignored(requested: str, observed: str) -> InputError:
