@@ -145,14 +145,13 @@ def run_demo(
         scratch = stack.enter_context(work_folder("demo"))
         event_logs.mkdir(parents=True)
         step("starting Spark")
-        spark = stack.enter_context(
-            embedded_session(
-                app_name="headway demo",
-                event_log_dir=event_logs,
-                jars=[clock_source_jar()],
-                extra_conf=local_checkpoint_conf(),
-            )
+        session = embedded_session(
+            app_name="headway demo",
+            event_log_dir=event_logs,
+            jars=[clock_source_jar()],
+            extra_conf=local_checkpoint_conf(),
         )
+        spark = stack.enter_context(session)
         run = partial(_measured, spark, scratch / "checkpoints", step, share)
         _warm_up(run, length)
         for name, setting in PROFILED.items():

@@ -15,20 +15,19 @@ _COMPARED = ("mean", "p99")  # comparison.txt has all
 def story(outcome: DemoOutcome) -> str:
     """What was run, predicted, planned and measured; the verdict last."""
     reasons = [_why_less(requested_plan) for requested_plan in outcome.plans[:-1]]
-    return "\n".join(
-        [
-            *_profiled(outcome),
-            *_predicted(outcome),
-            *("Planned:", *reasons, sheet_text(answer_sheet(outcome.plan)), ""),
-            "Predicted and measured tuple latency:",
-            text_of_sections(comparison_sections(outcome.comparisons, statistics=_COMPARED)),
-            "",
-            _verdict_text(outcome),
-            f"All files: {outcome.folder}",
-            "(open report.html; plan.txt is the whole plan, comparison.txt has all figures,",
-            "spark-defaults.conf and query_settings.py apply the plan)",
-        ]
-    )
+    lines = [
+        *_profiled(outcome),
+        *_predicted(outcome),
+        *("Planned:", *reasons, sheet_text(answer_sheet(outcome.plan)), ""),
+        "Predicted and measured tuple latency:",
+        text_of_sections(comparison_sections(outcome.comparisons, statistics=_COMPARED)),
+        "",
+        _verdict_text(outcome),
+        f"All files: {outcome.folder}",
+        "(open report.html; plan.txt is the whole plan, comparison.txt has all figures,",
+        "spark-defaults.conf and query_settings.py apply the plan)",
+    ]
+    return "\n".join(lines)
 
 
 def _profiled(outcome: DemoOutcome) -> list[str]:

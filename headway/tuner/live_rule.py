@@ -55,42 +55,36 @@ class LiveRule:
             self._table, self._made_for = self._new_table(running), fixed
         return self._table
 
-    def see(self, observed: Observed, running: Configuration, *, num_pending: int = 0) -> Decision:
-        """The decision after a batch that has ended."""
+    def see(self, observed: Observed, running: Configuration, *, num_pending: int = 0) -> None:
+        """Decide after a batch that has ended."""
         batch = observed.batch
-        return self._decided(
-            Signal(
-                at_s=batch.ended_s,
-                arrived_rows=observed.arrived_rows,
-                arrived_at_s=batch.started_s,
-                backlog_rows=observed.backlog_rows,
-                executors=running.executors,
-                num_pending=num_pending,
-                batch=observed.seen,
-            ),
-            running,
+        signal = Signal(
+            at_s=batch.ended_s,
+            arrived_rows=observed.arrived_rows,
+            arrived_at_s=batch.started_s,
+            backlog_rows=observed.backlog_rows,
+            executors=running.executors,
+            num_pending=num_pending,
+            batch=observed.seen,
         )
+        self._decide(signal, running)
 
-    def tick(
-        self, running: Configuration, *, silent_s: float, num_pending: int = 0
-    ) -> Decision | None:
-        """The decision at a moment without a batch; None before the first decision."""
+    def tick(self, running: Configuration, *, silent_s: float, num_pending: int = 0) -> None:
+        """Decide at a moment without a batch, after the first decision."""
         if self.decision is None:
-            return None
+            return
         last = self.live.observed[-1] if self.live.observed else None
         arrived_at_s, arrived_rows = self.live.planned() or (None, None)
-        return self._decided(
-            Signal(
-                at_s=self.now(),
-                arrived_rows=arrived_rows,
-                arrived_at_s=arrived_at_s,
-                backlog_rows=None if last is None else last.backlog_rows,
-                executors=running.executors,
-                num_pending=num_pending,
-                silent_s=silent_s,
-            ),
-            running,
+        signal = Signal(
+            at_s=self.now(),
+            arrived_rows=arrived_rows,
+            arrived_at_s=arrived_at_s,
+            backlog_rows=None if last is None else last.backlog_rows,
+            executors=running.executors,
+            num_pending=num_pending,
+            silent_s=silent_s,
         )
+        self._decide(signal, running)
 
     def is_feasible(self, running: Configuration, *, arriving_per_s: float | None = None) -> bool:
         """Whether a setting within bounds meets the target at the current level of the rate.
@@ -179,13 +173,12 @@ class LiveRule:
             late_s=expected.late_s,
         )
 
-    def _decided(self, signal: Signal, running: Configuration) -> Decision:
+    def _decide(self, signal: Signal, running: Configuration) -> None:
         decision = decide(self.memory, signal, self.table(running), self.bounds, running.trigger_s)
         self.memory = decision.memory
         if decision.estimate is not None:
             # Between two bins nothing is decided, and what was proposed still stands.
             self.decision, self.proposal = decision, decision.proposal
-        return decision
 
     def _new_table(self, running: Configuration) -> CapacityTable:
         low = min(self.bounds.min_executors, running.executors)

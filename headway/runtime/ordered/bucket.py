@@ -186,19 +186,10 @@ def packed(batches: Iterable[Any], key: str, bucket_of: Mapping[Any, int]) -> It
         rows, buckets = rows.take(pa.array(order)), buckets[order]
         begins = np.flatnonzero(np.diff(buckets, prepend=buckets[0] - 1))
         sizes = np.diff(begins, append=len(buckets))
-        yield pa.RecordBatch.from_arrays(
-            [
-                pa.array(buckets[begins], pa.int32()),
-                pa.array(
-                    [
-                        as_bytes(rows.slice(begin, size))
-                        for begin, size in zip(begins.tolist(), sizes.tolist(), strict=True)
-                    ],
-                    pa.binary(),
-                ),
-            ],
-            names=[BUCKET, ROWS],
-        )
+        parts = zip(begins.tolist(), sizes.tolist(), strict=True)
+        rows_of_buckets = [as_bytes(rows.slice(begin, size)) for begin, size in parts]
+        columns = [pa.array(buckets[begins], pa.int32()), pa.array(rows_of_buckets, pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, names=[BUCKET, ROWS])
 
 
 def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
