@@ -92,9 +92,8 @@ def require_followed(setting: QuerySetting, observed: ObservedSetting) -> None:
         )
     allowed_ratio = 1.0 + advice.IGNORED_LIMIT_RATIO.value
     # A source that replays rows at the requested rate needs no limit.
-    at_rate = (
-        setting.rate_per_s is not None and observed.rate_per_s <= allowed_ratio * setting.rate_per_s
-    )
+    rate_per_s = setting.rate_per_s
+    at_rate = rate_per_s is not None and observed.rate_per_s <= allowed_ratio * rate_per_s
     if limit is not None and not at_rate and observed.rows_per_batch_high > allowed_ratio * limit:
         _ignored(
             f"at most {limit:,} rows per batch",

@@ -124,11 +124,8 @@ def _first_end_epoch_s(events: Sequence[Json]) -> float:
 
 def _counted(events: Sequence[Json], after_epoch_s: float) -> list[Json]:
     """The batches with rows that started at an instant or later."""
-    return [
-        event
-        for event in events
-        if event["numInputRows"] > 0 and begun_epoch_s(event) >= after_epoch_s
-    ]
+    with_rows = (event for event in events if event["numInputRows"] > 0)
+    return [event for event in with_rows if begun_epoch_s(event) >= after_epoch_s]
 
 
 def progress_events(query: StreamingQuery) -> list[Json]:

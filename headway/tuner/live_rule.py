@@ -133,9 +133,8 @@ class LiveRule:
     def other_partitions(self, running: Configuration) -> Configuration | None:
         """The shuffle partitions that sustain clearly more at the same size; None if none do."""
         table = self.table(running)
-        question = replace(
-            table.question, space=replace(table.question.space, shuffle_partitions=None)
-        )
+        space = replace(table.question.space, shuffle_partitions=None)
+        question = replace(table.question, space=space)
         choices = question.space.partition_choices(question.profile, running.executors)
         choices = tuple(sorted({*choices, running.shuffle_partitions}))
         settings = [(running.executors, partitions, running.trigger_s) for partitions in choices]

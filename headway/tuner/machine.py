@@ -270,9 +270,8 @@ class TunerMachine(TunerChanges):
         memory_before = self.rule.memory
         self.rule.memory = applied(memory_before, proposal)
         self.rule.proposal = None
-        self.change_to(
-            then, proposal.reason, Phase.APPLYING, why=str(proposal.reason), expected=expected
-        )
+        why = str(proposal.reason)
+        self.change_to(then, proposal.reason, Phase.APPLYING, why=why, expected=expected)
         if self.state.change is None:
             # What was not made is no change: neither one of the most in an hour nor a cost.
             memory = self.rule.memory

@@ -165,9 +165,8 @@ def output_table(rows: Sequence[Any], schema: Any, function: str) -> Any:
                     f"{', '.join(schema.names)}"
                 )
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
-    converted = [
-        _converted(values, field, function) for values, field in zip(columns, schema, strict=True)
-    ]
+    of_fields = zip(columns, schema, strict=True)
+    converted = [_converted(values, field, function) for values, field in of_fields]
     return table_of(zip(*converted, strict=True), schema, "output")
 
 

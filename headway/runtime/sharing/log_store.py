@@ -101,11 +101,8 @@ class SparkStore:
             earlier = self._read(before, with_pane=True).withColumn(_CHANGED, F.lit(False))
             rows = rows.unionByName(earlier)
         copies = panes.windows_of_pane(f"{_PANE} * {US_PER_MS}L", [spec], self.pane_ms)
-        column_names = (
-            *self.query.key,
-            *columns_of(a.partials for a in self.query.aggregates),
-            _CHANGED,
-        )
+        partial_names = columns_of(a.partials for a in self.query.aggregates)
+        column_names = (*self.query.key, *partial_names, _CHANGED)
         self._changed[spec.size_ms] = (
             rows.selectExpr(*map(quoted, column_names), f"inline({copies})")
             .where(_ends_in(ends))
@@ -200,9 +197,7 @@ def stored_schema(df: DataFrame, query: WindowQuery) -> StructType:
 
 def _name_of(query: WindowQuery, column: str) -> str:
     """Of the aggregate that a partial result belongs to, or of the key."""
-    return next(
-        (aggregate.name for aggregate in query.aggregates if column in aggregate.partials), column
-    )
+    return next((a.name for a in query.aggregates if column in a.partials), column)
 
 
 def _is_storable(of_type: DataType) -> bool:

@@ -67,9 +67,7 @@ class WindowQuery:
     @property
     def descriptions(self) -> tuple[tuple[str, str], ...]:
         """Names and texts of the aggregates, as they were given."""
-        return self.described or tuple(
-            (aggregate.name, aggregate.direct) for aggregate in self.aggregates
-        )
+        return self.described or tuple((a.name, a.direct) for a in self.aggregates)
 
     def _require_columns(self, df: DataFrame, results: Iterable[str]) -> None:
         missing = [name for name in (self.time, *self.key) if name not in df.columns]
@@ -124,9 +122,8 @@ def partials(df: DataFrame, query: WindowQuery, pane_ms: int | None = None) -> D
 def merged(panes: DataFrame, query: WindowQuery) -> DataFrame:
     """Panes, each copied to all windows that contain it, merged to windows."""
     columns = columns_of(aggregate.partials for aggregate in query.aggregates)
-    ends = windows_of_pane(
-        "unix_micros(window.start)", query.windows.windows, query.windows.pane_ms
-    )
+    windows = query.windows
+    ends = windows_of_pane("unix_micros(window.start)", windows.windows, windows.pane_ms)
     copied = panes.selectExpr(*map(quoted, (*query.key, *columns)), f"inline({ends})")
     # Spark then compares window ends with the watermark, as for its own windows.
     if panes.isStreaming:
@@ -206,9 +203,7 @@ def _types(df: DataFrame, aggregates: Iterable[Aggregate]) -> dict[str, str]:
     """Spark's types of totals and results without sharing, by their text."""
     from pyspark.errors import PySparkException
 
-    texts = [
-        text for aggregate in aggregates for text in (aggregate.direct, aggregate.total) if text
-    ]
+    texts = [text for a in aggregates for text in (a.direct, a.total) if text]
     try:
         fields = df.agg(*map(F.expr, texts)).schema.fields
     except PySparkException as error:

@@ -171,11 +171,7 @@ def _counted(df: DataFrame, query: WindowQuery, how: How, checkpoint: str | None
 def direct(df: DataFrame, query: WindowQuery) -> DataFrame:
     """Each size by Spark's own window: the query with which sharing is compared."""
     aggregates = [F.expr(aggregate.direct).alias(aggregate.name) for aggregate in query.aggregates]
-    names = [
-        *map(quoted, query.key),
-        "window",
-        *(quoted(aggregate.name) for aggregate in query.aggregates),
-    ]
+    names = [*map(quoted, query.key), "window", *(quoted(a.name) for a in query.aggregates)]
     parts = [
         df.groupBy(panes.window_of(query.time, spec), *map(quoted, query.key))
         .agg(*aggregates)

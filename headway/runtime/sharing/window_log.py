@@ -201,9 +201,8 @@ class SharedLog:
         log_state.require_matching(log.files, self._checkpoint, log.root, log.state)
         if sink is not None:
             self._add("windows of the log", self._query.windows.windows, sink)
-        writer = self._df.writeStream.foreachBatch(self._run_batch).option(
-            "checkpointLocation", checkpoint
-        )
+        writer = self._df.writeStream.option("checkpointLocation", checkpoint)
+        writer = writer.foreachBatch(self._run_batch)
         if trigger is not None:
             writer = writer.trigger(**trigger)  # type: ignore[arg-type]
         return (writer if name is None else writer.queryName(name)).start()
