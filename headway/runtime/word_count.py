@@ -120,7 +120,5 @@ def count_words(lines: DataFrame, *, hash_rounds: int) -> DataFrame:
     hashed = words.select("word", stretched_hash.alias("hash"))
     # The aggregate uses the hash, otherwise the optimizer would drop it. As a long it allows a hash
     # aggregation, while the maximum of a string would force a sort.
-    return hashed.groupBy("word").agg(
-        F.count(F.lit(1)).alias("num_seen"),
-        F.bit_xor(F.xxhash64("hash")).alias("fingerprint"),
-    )
+    fingerprint = F.bit_xor(F.xxhash64("hash")).alias("fingerprint")
+    return hashed.groupBy("word").agg(F.count(F.lit(1)).alias("num_seen"), fingerprint)

@@ -175,10 +175,9 @@ class LiveQuery:
         )
         if not rows.sum() > 0.0:
             return None
-        return LatencyDistribution.of(
-            float(np.average(0.5 * (low + high), weights=rows)),
-            uniform_mixture_quantile(np.array(QUOTED_PROBABILITIES), low, high, rows),
-        )
+        mean_s = float(np.average(0.5 * (low + high), weights=rows))
+        quantiles_s = uniform_mixture_quantile(np.array(QUOTED_PROBABILITIES), low, high, rows)
+        return LatencyDistribution.of(mean_s, quantiles_s)
 
     def durations(self, recent: Sequence[Observed]) -> LatencyDistribution | None:
         if not recent:
@@ -294,12 +293,8 @@ class LiveQuery:
             num_free = max(sum(setting.num_batches - 1 for setting in self.profile.settings), 1)
             max_batch_ratio = noise_at_most(batch_ratio, num_free, live.FALSE_LEVEL_RATIO.value)
             batch_ratio = min(max_batch_ratio, MOST_SPREAD_RATIO)
-        slots, partitions = configuration.size
-        return replace(
-            noise,
-            batch_ratio=batch_ratio,
-            run_to_run_ratio=float(spread_ratio(self.profile, slots, partitions, usual_rows)),
-        )
+        run_to_run_ratio = float(spread_ratio(self.profile, *configuration.size, usual_rows))
+        return replace(noise, batch_ratio=batch_ratio, run_to_run_ratio=run_to_run_ratio)
 
     def _observed(self, batch: LiveBatch) -> Observed:
         self._total_rows += batch.num_rows
@@ -363,10 +358,9 @@ class LiveQuery:
         recent = self.recent(within_s=3600.0)
         if len(recent) < 2:
             return None
-        trigger_s, _ = read_trigger(
-            np.array([observed.batch.started_s for observed in recent]),
-            np.array([observed.batch.duration_s for observed in recent]),
-        )
+        starts_s = np.array([observed.batch.started_s for observed in recent])
+        durations_s = np.array([observed.batch.duration_s for observed in recent])
+        trigger_s, _ = read_trigger(starts_s, durations_s)
         return trigger_s
 
 

@@ -297,12 +297,9 @@ class Member:
         batch, last = batch_seen(progress), self.last
         if last is not None and (batch.batch_id, batch.start_s) == (last.batch_id, last.start_s):
             return None
-        waited_s = self._waited_within_s
-        return replace(
-            batch,
-            duration_s=max(batch.duration_s - waited_s, 0.0),
-            add_batch_s=max(batch.add_batch_s - waited_s, 0.0),
-        )
+        duration_s = max(batch.duration_s - self._waited_within_s, 0.0)
+        add_batch_s = max(batch.add_batch_s - self._waited_within_s, 0.0)
+        return replace(batch, duration_s=duration_s, add_batch_s=add_batch_s)
 
     def _take(self, batch: BatchSeen) -> None:
         last, windows = self.last, self.declared.windows

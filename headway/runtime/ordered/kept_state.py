@@ -69,10 +69,8 @@ class StateForm:
             else:
                 return self.of(state)
         try:
-            return self.of(
-                None if value is None else keep(value)
-                for keep, value in zip(self._keep, state, strict=True)
-            )
+            pairs = zip(self._keep, state, strict=True)
+            return self.of(None if value is None else keep(value) for keep, value in pairs)
         except kept_values.MISFITS:
             columns = zip(self._keep, state, self.schema, strict=True)
             value, field = next((v, f) for keep, v, f in columns if not kept_values.fits(keep, v))
@@ -168,10 +166,8 @@ class KeptStates:
         self._times = times
         self._logged = logged
         self._keeps_last_rows = times is not None and times.idle_us is not None
-        further = [
-            *([pa.field(_LAST_ROW, pa.int64())] if self._keeps_last_rows else []),
-            *([pa.field(_GONE, pa.bool_())] if logged else []),
-        ]
+        further = [pa.field(_LAST_ROW, pa.int64())] if self._keeps_last_rows else []
+        further += [pa.field(_GONE, pa.bool_())] if logged else []
         self._schema = pa.schema([*named, *form.schema, *further])
         self.form = form
         self._pieces = pieces

@@ -120,11 +120,8 @@ class WindowLog:
     def _plan(self, state: LogState) -> MergePlan:
         specs = {spec for windows in state.readers.values() for spec in windows}
         sizes = {spec.size_ms for spec in specs}
-        return MergePlan(
-            windows=WindowSet.of(specs),
-            pane_ms=self.pane_ms,
-            rollups=tuple(roll for roll in self._rollups if roll.size_ms not in sizes),
-        )
+        rollups = tuple(roll for roll in self._rollups if roll.size_ms not in sizes)
+        return MergePlan(windows=WindowSet.of(specs), pane_ms=self.pane_ms, rollups=rollups)
 
     def _last_state(self, pane_ms: int, contents: Contents) -> LogState:
         names = [n for n in self.files.names(f"{self.root}/log") if n.endswith(".json")]
@@ -211,12 +208,9 @@ class _BatchRun:
                 if not self._ends_with(spec, pane_ms).isdisjoint(ends)
                 for folder, number in self.panes[pane_ms]
             ]
-            self.store.make_changed(
-                spec,
-                ends,
-                [path for number, path in parts if number != self.number],
-                [path for number, path in parts if number == self.number],
-            )
+            before = [path for number, path in parts if number != self.number]
+            now = [path for number, path in parts if number == self.number]
+            self.store.make_changed(spec, ends, before, now)
             made += [(spec.size_ms, end) for end in ends]
         return made
 
@@ -253,11 +247,8 @@ class _BatchRun:
         # A roll-up has no reader, since it is only a piece of others.
         from_ms = min((-math.inf if s is None else s for s in starts), default=-math.inf)
         ends = {end for pane_ms in panes for end in self._ends_with(spec, pane_ms)}
-        return sorted(
-            end
-            for end in ends
-            if self.before.closed_ms < end <= until_ms and end - spec.size_ms >= from_ms
-        )
+        open_ends = (end for end in ends if self.before.closed_ms < end <= until_ms)
+        return sorted(end for end in open_ends if end - spec.size_ms >= from_ms)
 
     def _paths(self, spec: WindowSpec, start_ms: int) -> Iterator[str]:
         """Parts of a window: pieces with their late rows, and panes where there is no piece."""

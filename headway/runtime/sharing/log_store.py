@@ -80,11 +80,8 @@ class SparkStore:
     ) -> None:
         """One job for all due windows of a size; kept ones are read back."""
         windows = {end: self._merged(self._read(paths)) for end, paths in ends.items() if paths}
-        kept_windows = [
-            windows[end].withColumn(_PANE, F.lit(f"{size_ms}-{end}"))
-            for end in keep
-            if end in windows
-        ]
+        names = {end: f"{size_ms}-{end}" for end in keep if end in windows}
+        kept_windows = [windows[end].withColumn(_PANE, F.lit(name)) for end, name in names.items()]
         if kept_windows:
             self._write(_union(kept_windows), folder, "window")
         for end, rows in windows.items():
@@ -153,11 +150,8 @@ class SparkStore:
         No column of the files has a name that a user chose, so none has that of the partitions.
         """
         fields = zip(self.stored.names, _stored_names(self.query), strict=True)
-        by_folder = rows.select(
-            *(F.col(quoted(column_name)).alias(stored) for column_name, stored in fields),
-            _PANE,
-            F.col(_PANE).alias(name),
-        )
+        columns = [F.col(quoted(column_name)).alias(stored) for column_name, stored in fields]
+        by_folder = rows.select(*columns, _PANE, F.col(_PANE).alias(name))
         with options_set(rows.sparkSession, _OLD_DATES_AS_THEY_ARE):
             by_folder.write.mode("overwrite").partitionBy(name).parquet(f"{self.root}/{folder}")
 

@@ -135,11 +135,8 @@ def finished(windows: DataFrame, query: WindowQuery, df: DataFrame) -> DataFrame
     """Merged partial results as the requested columns, those of ``direct``."""
     micros = f"unix_micros({END}) - {SIZE} * {US_PER_MS}"
     window = F.expr(f"named_struct('start', timestamp_micros({micros}), 'end', {END})")
-    merged_aggregates = windows.select(
-        *map(quoted, query.key),
-        window.alias("window"),
-        *(_final(df, aggregate).alias(aggregate.name) for aggregate in query.aggregates),
-    )
+    columns = [_final(df, aggregate).alias(aggregate.name) for aggregate in query.aggregates]
+    merged_aggregates = windows.select(*map(quoted, query.key), window.alias("window"), *columns)
     return with_outputs(merged_aggregates, query)
 
 
@@ -161,14 +158,11 @@ def with_outputs(windows: DataFrame, query: WindowQuery) -> DataFrame:
     """Merged aggregates as the results that are made of them, in the order they were given in."""
     if not query.outputs:
         return windows
-    return windows.select(
-        *map(quoted, query.key),
-        "window",
-        *(
-            F.col(quoted(name)) if column is None else column.alias(name)
-            for name, column in query.outputs
-        ),
-    )
+    columns = [
+        F.col(quoted(name)) if column is None else column.alias(name)
+        for name, column in query.outputs
+    ]
+    return windows.select(*map(quoted, query.key), "window", *columns)
 
 
 def merge_columns(query: WindowQuery) -> list[Column]:

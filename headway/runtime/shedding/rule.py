@@ -76,11 +76,8 @@ class ShedRule:
         # Spark replaces this by the batch's timestamp from the offset log.
         is_shed = self._age_s(F.current_timestamp().cast("double")) > limit
         marked = rows.withColumn(SHED_COLUMN, F.coalesce(is_shed, F.lit(False)))
-        return marked.observe(
-            counted_as,
-            F.count(F.lit(1)).alias("rows"),
-            F.count_if(F.col(SHED_COLUMN)).alias("shed"),
-        )
+        num_rows, num_shed = F.count(F.lit(1)), F.count_if(F.col(SHED_COLUMN))
+        return marked.observe(counted_as, num_rows.alias("rows"), num_shed.alias("shed"))
 
     def brought_back(self, checkpoint: str | Path, rows: DataFrame) -> DataFrame:
         """The rows that a finished or running query has shed, for a batch job to recover them."""
