@@ -295,12 +295,14 @@ class TunerMachine(TunerChanges):
             self._restore(change, "executors did not come in time")
 
 
-def _require_followed(requested_setting: Configuration, seen: Sequence[Observed]) -> Configuration:
+def _require_followed(
+    requested_setting: Configuration, observed_batches: Sequence[Observed]
+) -> Configuration:
     """The setting as it runs: the requested one, with the partitions of its checkpoint.
 
     A part that the function that started the query ignores is named, and ends the tuner.
     """
-    batches = [observed.batch for observed in seen]
+    batches = [observed.batch for observed in observed_batches]
     limit = requested_setting.max_offsets_per_trigger
     most_rows = max(batch.num_rows for batch in batches)
     if limit is not None and most_rows > (1.0 + IGNORED_LIMIT_RATIO.value) * limit:
