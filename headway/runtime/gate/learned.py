@@ -37,8 +37,9 @@ class BatchDurations:
     @property
     def are_known(self) -> bool:
         """Whether enough batches are known for a choice: for a mean, or for a line."""
-        fewest = turns.FEWEST_FOR_A_LINE if self._predicted_s is None else turns.KNOWN_BATCHES
-        return len(self._seen) >= fewest.value
+        if self._predicted_s is None:
+            return len(self._seen) >= turns.FEWEST_FOR_A_LINE.value
+        return len(self._seen) >= turns.KNOWN_BATCHES.value
 
     @property
     def extent(self) -> tuple[int, float]:
