@@ -53,11 +53,6 @@ class TunerChanges:
         self._since_start = 0
         self.is_ending = False
 
-    @property
-    def query_label(self) -> str:
-        """The name of the query, once it has been seen."""
-        return self._live.label
-
     def end(self, *, restore: bool) -> None:
         """Make no more changes; with ``restore`` return to the setting before the first change."""
         original = self.state.original

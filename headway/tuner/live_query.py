@@ -31,7 +31,6 @@ from headway.models.estimation.live_latency import RowWaits, row_waits
 from headway.models.estimation.run_level import noise_at_most
 from headway.models.estimation.warm_up import slower_start_length
 from headway.models.job.calibration import doublings_outside, spread_ratio, widened
-from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.profiler.recorded_queries import query_label
@@ -219,7 +218,7 @@ class LiveQuery:
         cost_batches, rows = cost_batches[num_warm_up:], rows[num_warm_up:]
         ratios = (durations_s / expected_s)[num_warm_up:]
         usual_rows = float(np.median(rows))
-        model = self.model(configuration)
+        model = duration_model(self.profile, *configuration.size)
         per_row_s = float(model.slope_s(usual_rows))
         fixed_s = max(float(model.mean_s(usual_rows)) - per_row_s * usual_rows, 1e-6)
         noise = self._noise(configuration, usual_rows)
@@ -247,10 +246,6 @@ class LiveQuery:
             num_batches_to_find=round(num_to_find) if np.isfinite(num_to_find) else None,
         )
 
-    def model(self, configuration: Configuration) -> DurationModel:
-        """Batch duration by rows at a setting, by the profile."""
-        return duration_model(self.profile, *configuration.size)
-
     def _telling(self) -> list[Observed]:
         """The batches of the last run that can be used for costs, with the current cores."""
         cost_batches: list[Observed] = []
@@ -267,7 +262,7 @@ class LiveQuery:
         self, configuration: Configuration, cost_batches: Sequence[Observed], rows: Array
     ) -> Array:
         """Predicted batch durations, at the age that the JVM had."""
-        model, profile = self.model(configuration), self.profile
+        profile, model = self.profile, duration_model(self.profile, *configuration.size)
         expected_s = np.asarray(model.mean_s(rows), dtype=np.float64)
         start_s = cost_batches[-1].batch.jvm_started_s
         if start_s is None:

@@ -62,7 +62,7 @@ class Tuner(contextlib.AbstractContextManager["Tuner"]):
             num_changes=machine.state.num_changes,
             cautions=machine.cautions,
             busy_s=self._busy_s,
-            query=machine.query_label,
+            query=machine.rule.live.label,
         )
 
     @property

@@ -45,6 +45,7 @@ class SupervisedQuery:
     query_id: str | None = None
     root: str | None = None
     executors_are_given: bool = True
+    is_in_batch: bool = False  # as far as is visible from outside
     configuration: Configuration | None = None
     number: int = 0
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
@@ -140,11 +141,6 @@ class SupervisedQuery:
     @property
     def is_active(self) -> bool:
         return self.process is not None and self.process.poll() is None
-
-    @property
-    def is_in_batch(self) -> bool:
-        """Whether a batch runs now, which is not visible from outside."""
-        return False
 
     def is_in_gap(self, _trigger_s: float) -> bool:
         """Whether a stop may be requested: its last batch left a gap, and so may the next one."""
