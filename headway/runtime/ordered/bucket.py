@@ -230,17 +230,13 @@ def _stepped(
     if due is None and (ordered.times is None or not pieces):
         return None, pieces, None
     table = None if due is None else _in_order(due, ordered.by)
-    keys = [] if table is None else rows_of(table, ordered.key)
+    if table is not None:
+        keys = rows_of(table, ordered.key)
+        key_fields = [table.schema.field(name) for name in ordered.key]
+    else:
+        keys, key_fields = [], fields_of(pieces, len(ordered.key))
     form = StateForm(ordered.state)
-    key_states = KeptStates(
-        fields_of(pieces, len(ordered.key))
-        if table is None
-        else [table.schema.field(name) for name in ordered.key],
-        form,
-        pieces,
-        logged=ordered.logged,
-        times=ordered.times,
-    )
+    key_states = KeptStates(key_fields, form, pieces, logged=ordered.logged, times=ordered.times)
     states = key_states.of(keys)
     output_rows: list[tuple[Any, ...]] = []
     changes: dict[Any, Any] = {}

@@ -69,14 +69,10 @@ class Expressions:
         """
         sql = self._jvm.org.apache.spark.sql
         is_ansi = str(self._session.conf().get("spark.sql.ansi.enabled")).lower() == "true"
-        divided = sql.catalyst.expressions.DecimalDivideWithOverflowCheck(
-            self.of(total),
-            self.of(count.cast("decimal(20,0)")),
-            sql.types.DecimalType(precision, scale),
-            None,
-            not is_ansi,
-        )
-        return self.column(divided)
+        divide = sql.catalyst.expressions.DecimalDivideWithOverflowCheck
+        kind = sql.types.DecimalType(precision, scale)
+        dividend, divisor = self.of(total), self.of(count.cast("decimal(20,0)"))
+        return self.column(divide(dividend, divisor, kind, None, not is_ansi))
 
     def aggregate(self, expression: Any) -> Call | None:
         """The call of an aggregate that an expression is; None if it is something else."""
