@@ -225,11 +225,9 @@ def _stepped(
     ordered: OrderedStep, due: Any, pieces: Pieces, now_us: int | None
 ) -> tuple[Any, Pieces, int | None]:
     """Output of the rows that are due, the states, and the time at which something happens next."""
-    if due is not None and not len(due):
-        due = None
-    if due is None and (ordered.times is None or not pieces):
+    table = None if due is None or not len(due) else _in_order(due, ordered.by)
+    if table is None and (ordered.times is None or not pieces):
         return None, pieces, None
-    table = None if due is None else _in_order(due, ordered.by)
     if table is not None:
         keys = rows_of(table, ordered.key)
         key_fields = [table.schema.field(name) for name in ordered.key]
