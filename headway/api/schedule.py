@@ -18,14 +18,9 @@ from headway.models.job.setting import duration_model
 from headway.models.scheduling.order import grant_order
 from headway.redaction import redact
 from headway.runtime.gate.arbiter import Gate
-from headway.runtime.gate.clock import (
-    Turn,
-    require_classic,
-    require_pool,
-    require_turn_of,
-    trigger_of,
-)
+from headway.runtime.gate.clock import require_classic, require_pool, trigger_of
 from headway.runtime.gate.decision_log import BatchEnd, read_decision_log
+from headway.runtime.gate.turn import Turn, require_turn_of
 from headway.runtime.gate.windows import windows_of_query
 from headway.spec.kinds.schedule import QuerySchedule, ScheduledJob
 from headway.spec.parts import profile_of

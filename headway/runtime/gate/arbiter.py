@@ -23,10 +23,11 @@ from headway.formats.event_lines import tell_event
 from headway.models.scheduling.order import MemoryReading, grant_order, next_due_s
 from headway.runtime.gate import clock
 from headway.runtime.gate.ahead import Ahead
-from headway.runtime.gate.clock import Turn
 from headway.runtime.gate.decision_log import BatchEnd, DecisionLog
 from headway.runtime.gate.member import Member
-from headway.runtime.gate.sizes import Chooser, Sizes, TaskTime
+from headway.runtime.gate.sizes import Chooser, Sizes
+from headway.runtime.gate.turn import Turn
+from headway.runtime.gate.works import TaskTime
 from headway.runtime.given import require_session
 from headway.units import US_PER_MS, ms_to_s, s_to_ms
 

@@ -5,41 +5,21 @@ from __future__ import annotations
 import math
 import statistics
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from headway.assumptions.turns import LEASE_RATIO, SHORTEST_LEASE_S
 from headway.domain import ComingBack, EventTimeLag, QueryReport, QueryState, ScheduledQuery
 from headway.runtime.gate.decision_log import BatchEnd
 from headway.runtime.gate.learned import BatchDurations
-from headway.units import ms_to_s
+from headway.runtime.gate.progress import BatchSeen, batch_seen
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _MOST_DELAYS = 400
 _OF_SLACK, _OF_LEASE = 0.95, 0.999
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSeen:
-    """Content of the progress of a batch, as far as the gate uses it."""
-
-    batch_id: int
-    start_s: float
-    rows: int
-    duration_s: float
-    add_batch_s: float
-    commit_s: float
-    watermark_s: float | None
-    newest_event_s: float | None
-    removed_rows: float
-    heap_state_bytes: float
-    behind_rows: float
 
 
 class Member:
@@ -188,7 +168,12 @@ class Member:
     def state(self, now_s: float) -> QueryState:
         """State for the policy."""
         read_until_s = self._idle_since_s if self.last is None else self.last.start_s
-        return self._state(self._rows_by(now_s), self.ready_s, read_until_s, self._emitted_to_s)
+        return self._state(
+            self._rows_by(now_s),
+            ready_s=self.ready_s,
+            read_until_s=read_until_s,
+            emitted_to_s=self._emitted_to_s,
+        )
 
     def coming_back(self, now_s: float, next_grant: int) -> ComingBack | None:
         """How it will wait after its current or next batch; None if too little is known."""
@@ -205,7 +190,9 @@ class Member:
             closes_at_s = windows.first_end_after_s(emitted_to_s) + windows.watermark_delay_s
         new_rows = self.rate_per_s * max(self._predicted_s, now_s - granted_at_s)
         rows = float(last.rows) if last.behind_rows else new_rows
-        state = self._state(rows, now_s, granted_at_s, emitted_to_s)
+        state = self._state(
+            rows, ready_s=now_s, read_until_s=granted_at_s, emitted_to_s=emitted_to_s
+        )
         at_its_tick = self.offset_s is not None
         last_grant = next_grant if self.granted_at_s is None else self.last_grant
         return ComingBack(
@@ -217,6 +204,7 @@ class Member:
     def _state(
         self,
         rows: float,
+        *,
         ready_s: float,
         read_until_s: float,
         emitted_to_s: float | None,
@@ -331,42 +319,3 @@ class Member:
                 self._late += target is not None and committed_s - end_s > target.limit_s
                 end_s += windows.slide_s
         self._emitted_to_s = max(batch.watermark_s, self._emitted_to_s or batch.watermark_s)
-
-
-def batch_seen(progress: str) -> BatchSeen:
-    """A batch, from the JSON of Spark's progress."""
-    batch = msgspec.json.decode(progress)
-    durations_ms, operators = batch.get("durationMs", {}), batch.get("stateOperators", ())
-    event = batch.get("eventTime", {})
-    watermark, newest = event.get("watermark"), event.get("max")
-    return BatchSeen(
-        batch_id=batch["batchId"],
-        start_s=_epoch_s(batch["timestamp"]),
-        rows=batch.get("numInputRows", 0),
-        duration_s=ms_to_s(durations_ms.get("triggerExecution", 0)),
-        add_batch_s=ms_to_s(durations_ms.get("addBatch", 0)),
-        commit_s=ms_to_s(durations_ms.get("commitOffsets", 0)),
-        watermark_s=None if watermark is None else _epoch_s(watermark),
-        newest_event_s=None if newest is None else _epoch_s(newest),
-        removed_rows=float(sum(operator.get("numRowsRemoved", 0) for operator in operators)),
-        heap_state_bytes=float(sum(map(_on_heap_bytes, operators))),
-        behind_rows=sum(map(_behind_rows, batch.get("sources", ()))),
-    )
-
-
-def _on_heap_bytes(operator: Mapping[str, Any]) -> int:
-    """State on the heap; RocksDB keeps its state outside the heap."""
-    is_rocksdb = any(name.startswith("rocksdb") for name in operator.get("customMetrics", ()))
-    return 0 if is_rocksdb else int(operator.get("memoryUsedBytes", 0))
-
-
-def _behind_rows(source: Mapping[str, Any]) -> float:
-    """Rows in the source that the batch did not read, as Kafka reports; 0 for other sources."""
-    behind = float((source.get("metrics") or {}).get("avgOffsetsBehindLatest", 0.0))
-    if not behind > 0.0:
-        return 0.0
-    return behind * sum(map(len, source["endOffset"].values()))
-
-
-def _epoch_s(text: str) -> float:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

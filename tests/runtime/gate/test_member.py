@@ -15,8 +15,8 @@ from headway.models.scheduling.order import slack_s
 from headway.runtime.gate.decision_log import BatchEnd, DecisionLog, read_decision_log
 from headway.runtime.gate.learned import BatchDurations
 from headway.runtime.gate.member import Member
-from headway.runtime.gate.sizes import learned_work
 from headway.runtime.gate.windows import windows_of_plan
+from headway.runtime.gate.works import learned_work
 
 
 class Progress:

@@ -11,8 +11,9 @@ import pytest
 
 from headway import bring_back, schedule, shed, shedding_batches
 from headway.errors import InputError
-from headway.runtime.gate.clock import Turn, require_classic, require_turn_of
+from headway.runtime.gate.clock import require_classic
 from headway.runtime.gate.decision_log import DecisionLog
+from headway.runtime.gate.turn import Turn, require_turn_of
 from headway.runtime.shedding.checkpoint import committed_batches
 from headway.turns.arguments import (
     MEMORY,

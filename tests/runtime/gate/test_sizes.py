@@ -12,7 +12,8 @@ import pytest
 from headway.domain import Policy, ScheduledQuery
 from headway.models.simulation.batch_parts import QueryWork
 from headway.runtime.gate.member import Member
-from headway.runtime.gate.sizes import Sizes, learned_work
+from headway.runtime.gate.sizes import Sizes
+from headway.runtime.gate.works import learned_work
 
 
 class OfTwoCores:
