@@ -155,9 +155,14 @@ class LiveRule:
     def as_change(self, running: Configuration, proposal: Proposal) -> WatchedChange:
         """A proposal for people: its change, its gain and its cost."""
         expected = self.expectation(running, proposal)
-        estimate, then = proposal.estimate, self.then(running, proposal)
-        unchanged = self._expected(
-            proposal.kind, running, running, estimate.rate_per_s, estimate.cost_ratio
+        then = self.then(running, proposal)
+        unchanged = expectation_of(
+            self.table(running),
+            running.executors,
+            running.trigger_s,
+            max(proposal.estimate.rate_per_s, 1e-9),
+            proposal.estimate.cost_ratio,
+            Transition(),
         )
         return WatchedChange(
             now=running,

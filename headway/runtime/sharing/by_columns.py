@@ -37,6 +37,7 @@ def window_query(
     key: Sequence[ColumnOrText],
     windows: Sequence[ColumnOrText],
     aggregates: Aggregates,
+    watermarked: bool = True,
 ) -> tuple[DataFrame, WindowQuery]:
     """The query over windows of a DataFrame, and the rows that it counts.
 
@@ -57,9 +58,10 @@ def window_query(
             key=[str(name) for name in key],
             windows=WindowSet.parse([str(window) for window in windows]),
             aggregates=texts,
+            watermarked=watermarked,
         )
         return df, query
-    return _by_columns(df, time, key, windows, aggregates)
+    return _by_columns(df, time, key, windows, aggregates, watermarked)
 
 
 def window_specs(df: DataFrame, windows: Sequence[ColumnOrText]) -> WindowSet:
@@ -96,6 +98,7 @@ def _by_columns(
     key: Sequence[ColumnOrText],
     windows: Sequence[ColumnOrText],
     aggregates: Aggregates,
+    watermarked: bool,
 ) -> tuple[DataFrame, WindowQuery]:
     expressions = Expressions(df.sparkSession)
     for part in (*key, *(aggregates.values() if isinstance(aggregates, Mapping) else aggregates)):
@@ -118,6 +121,7 @@ def _by_columns(
         key=key_names,
         windows=window_set,
         aggregates=calls.texts,
+        watermarked=watermarked,
         results=aggregate_names,
     )
     made_keys = {

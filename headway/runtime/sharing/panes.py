@@ -52,6 +52,7 @@ class WindowQuery:
         key: Sequence[str],
         windows: WindowSet,
         aggregates: Mapping[str, str],
+        watermarked: bool = True,
         results: Sequence[str] | None = None,
     ) -> WindowQuery:
         """The query, checked against the columns of a DataFrame.
@@ -62,6 +63,8 @@ class WindowQuery:
             time=time, key=tuple(key), windows=windows, aggregates=read_aggregates(aggregates)
         )
         query._require_columns(df, aggregates if results is None else results)
+        if watermarked and df.isStreaming:
+            query._require_watermark_and_plain_keys(df)
         return replace(query, aggregates=read_aggregates(aggregates, _types(df, query.aggregates)))
 
     @property
@@ -93,10 +96,8 @@ class WindowQuery:
                 f"{self.time} is of type {field.dataType.simpleString()}; expected a timestamp"
             )
 
-    def require_state(self, df: DataFrame) -> None:
-        """Require what Spark's state needs: of a stream, a watermark, and keys equal by bytes."""
-        if not df.isStreaming:
-            return
+    def _require_watermark_and_plain_keys(self, df: DataFrame) -> None:
+        """Spark ends a stream whose state has keys that are equal with different bytes."""
         if WATERMARK not in df.schema[self.time].metadata:
             raise InputError(
                 f"{self.time} has no watermark, so no window would ever end; call "

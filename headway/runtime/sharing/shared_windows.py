@@ -141,7 +141,6 @@ def shared_windows(
 
     def counted(of: Aggregates) -> DataFrame:
         rows, query = window_query(df, time=time, key=all_keys, windows=all_windows, aggregates=of)
-        query.require_state(rows)
         return _counted(rows, query, how, checkpoint)
 
     return WindowedRows(counted) if aggregates is None else counted(aggregates)

@@ -112,7 +112,9 @@ def window_log(
     all_windows, all_keys = either("windows", window, windows), either("keys", keys, key)
 
     def logged(of: Aggregates) -> SharedLog:
-        rows, query = window_query(df, time=time, key=all_keys, windows=all_windows, aggregates=of)
+        rows, query = window_query(
+            df, time=time, key=all_keys, windows=all_windows, aggregates=of, watermarked=False
+        )
         if not df.isStreaming:
             raise InputError("a log of windows needs a stream; use shared_windows for other rows")
         delay_ms = None if delay is None else s_to_ms(parse_duration_s(delay))
