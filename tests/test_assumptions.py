@@ -135,7 +135,7 @@ NO_JUDGEMENT_S = {
     "planner/question.py: NO_LIMIT_S", "planner/kinds/real_time_search.py: WHOLE_S",
     "planner/state_growth.py: SHORTEST_S",
     "runtime/gate/clock.py: STARTS_WITHIN_S", "runtime/gate/windows.py: READY_WITHIN_S",
-    "runtime/gate/sizes.py: LEAST_OBSERVED_S", "runtime/measure.py: LOOK_AGAIN_S",
+    "runtime/gate/works.py: LEAST_OBSERVED_S", "runtime/measure.py: LOOK_AGAIN_S",
     "runtime/tuning/supervised.py: SESSION_ENDS_S",
 }  # fmt: skip
 NUM_NO_JUDGEMENT_S = 12
