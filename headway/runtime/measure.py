@@ -42,13 +42,17 @@ _PATIENCE_FACTOR = 8.0  # a machine with this much other work is too busy for me
 class MeasuredRun:
     """Measurements of a query over the batches after its warm-up.
 
-    ``kept_up`` is False if rows became ever older, i.e. if the age of the oldest row of a batch at
-    its commit grew by more than 5% of the elapsed time. Latencies then depend on the length of the
-    measurement.
+    ``rate_per_s`` is the rate of arrivals, whether or not the query kept up with it. ``kept_up`` is
+    False if rows became ever older, i.e. if the age of the oldest row of a batch at its commit grew
+    by more than 5% of the elapsed time. Latencies then depend on the length of the measurement.
     """
 
+    query_id: str
+    name: str | None
     num_batches: int
     num_rows: int
+    rows_per_batch: float
+    rate_per_s: float
     kept_up: bool
     tuple_latency: LatencyDistribution
     batch_duration: LatencyDistribution
@@ -148,7 +152,7 @@ def measure_tuple_latency(progress: Sequence[Json], *, after_epoch_s: float) -> 
     Ten rows, the first and the last 1.3 s and 0.4 s old when their batch is committed.
 
     >>> event = {
-    ...     "timestamp": "2030-01-01T00:00:10.000Z",
+    ...     "id": "6f1c", "name": "demo", "timestamp": "2030-01-01T00:00:10.000Z",
     ...     "numInputRows": 10, "durationMs": {"triggerExecution": 420, "commitOffsets": 20},
     ...     "observedMetrics": {"arrivals": {
     ...         "num_rows": 10, "first_us": 1893456009100000, "last_us": 1893456010000000}},
@@ -169,10 +173,17 @@ def measure_tuple_latency(progress: Sequence[Json], *, after_epoch_s: float) -> 
     last_arrival_s = np.array([_us_to_s(metrics["last_us"]) for metrics in arrivals])
     commit_s = np.array([committed_epoch_s(event) for event in measured])
     duration_s = np.array([_duration_s(event) for event in measured])
+    num_rows = int(rows.sum())
+    span_s = float(last_arrival_s.max() - first_arrival_s.min())
     youngest_s, oldest_s = commit_s - last_arrival_s, commit_s - first_arrival_s
     return MeasuredRun(
+        query_id=str(measured[-1]["id"]),
+        name=measured[-1].get("name"),
         num_batches=len(measured),
-        num_rows=int(rows.sum()),
+        num_rows=num_rows,
+        rows_per_batch=num_rows / len(measured),
+        # A single row has no rate.
+        rate_per_s=float(rows.sum() - 1.0) / span_s if span_s > 0.0 else 0.0,
         kept_up=age_growth_ratio(commit_s, first_arrival_s) <= MOST_AGE_GROWTH_RATIO.value,
         tuple_latency=LatencyDistribution.of(
             float(np.average(0.5 * (youngest_s + oldest_s), weights=rows)),

@@ -145,8 +145,8 @@ def demonstrated() -> DemoOutcome:
             for one in (*PROFILED.values(), *PREDICTED.values())
         ),
         measured=MeasuredRun(
-            num_batches=10, num_rows=10, kept_up=True, tuple_latency=latency,
-            batch_duration=latency,
+            query_id="1", name="planned", num_batches=10, num_rows=10, rows_per_batch=1.0,
+            rate_per_s=1.0, kept_up=True, tuple_latency=latency, batch_duration=latency,
         ),
         promise_kept=True,
         was_busy=True,

@@ -54,6 +54,8 @@ def batch(
     """A progress event; instants are seconds since the beginning of 2030."""
     trigger = datetime.fromtimestamp(_EPOCH_S + trigger_s, tz=UTC)
     return {
+        "id": "1a7f",
+        "name": "hand",
         "timestamp": trigger.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
         "batchId": 0,
         "numInputRows": num_rows,
@@ -75,7 +77,9 @@ def test_two_batches_by_hand() -> None:
         batch(11, first_s=10, last_s=11, num_rows=300, duration_ms=550, commit_ms=50),
     ]
     run = measure_tuple_latency(events, after_epoch_s=_EPOCH_S)
-    assert (run.num_batches, run.num_rows) == (2, 400)
+    assert run.query_id == "1a7f"
+    assert run.name == "hand"
+    assert (run.num_batches, run.num_rows, run.rows_per_batch) == (2, 400, 200)
     assert run.tuple_latency.mean_s == pytest.approx(0.25 * 0.9 + 0.75 * 1.0, abs=1e-6)
     # F(x) = 0.25 (x - 0.4) + 0.75 (x - 0.5) from 0.5 to 1.4, then 0.25 + 0.75 (x - 0.5).
     assert run.tuple_latency.p50_s == pytest.approx(0.975, abs=1e-6)
@@ -83,6 +87,7 @@ def test_two_batches_by_hand() -> None:
     assert run.tuple_latency.p99_s == pytest.approx(0.5 + 0.74 / 0.75, abs=1e-6)
     assert run.batch_duration.mean_s == pytest.approx(0.5)
     assert run.batch_duration.p50_s == pytest.approx(0.5)
+    assert run.rate_per_s == pytest.approx(399 / 2.0)
 
 
 def test_warm_up_and_empty_batches_are_left_out() -> None:
@@ -104,6 +109,7 @@ def test_a_single_row_has_one_latency() -> None:
     )
     latency = run.tuple_latency
     assert [latency.mean_s, latency.p50_s, latency.p99_s] == pytest.approx([1.0] * 3, abs=1e-6)
+    assert run.rate_per_s == 0.0
 
 
 @pytest.mark.parametrize(("growth", "kept_up"), [(1.0, True), (1.3, False)])
@@ -149,7 +155,10 @@ def test_a_real_run_measures_rows_durations_and_latencies(
         least_batches=3,
         progress=shares.append,
     )
+    assert run.name == "real"
     assert run.num_batches >= 3
+    assert run.rate_per_s == pytest.approx(500, rel=0.01)
+    assert run.num_rows == pytest.approx(run.num_batches * run.rows_per_batch)
     latency, duration = run.tuple_latency, run.batch_duration
     assert 0 < duration.mean_s < 5
     assert 0 < latency.mean_s < latency.p95_s < latency.p99_s
