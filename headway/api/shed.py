@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from headway.domain.argument_values import not_expected
 from headway.domain.recorded import ShedCount
 from headway.runtime.given import column_name, folder_text
-from headway.runtime.shedding.rule import BatchSplit, ShedRule, require_driver
+from headway.runtime.shedding.rule import ShedRule
+from headway.runtime.shedding.split import BatchSplit, require_driver
 from headway.turns.arguments import TIME, limits_by_class_s, times_by_class_s
 
 if TYPE_CHECKING:
