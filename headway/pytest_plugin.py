@@ -33,13 +33,18 @@ def headway_plan() -> Planner:
 
     def planned(source: str | Path, **options: Any) -> Answer:
         __tracebackhide__ = True
-        from headway import plan
-        from headway.api.specs import plan_spec
         from headway.errors import HeadwayError
 
         try:
-            answer: Answer = plan(source, **options) if options else plan_spec(source).plan
-            return answer
+            if options:
+                from headway import plan
+
+                answer: Answer = plan(source, **options)
+                return answer
+            from headway.api.specs import plan_spec
+
+            spec_answer: Answer = plan_spec(source).plan
+            return spec_answer
         except HeadwayError as error:
             # The message says it all: the test's own line is where to look.
             raise error.with_traceback(None) from None

@@ -97,8 +97,10 @@ class LiveRule:
             return True
         table = self.table(running)
         largest = [(table.most(trigger_s), trigger_s) for trigger_s in table.triggers_s]
-        cost_ratio = self.memory.planned_cost_ratio
-        highest = max(table.expected(*setting, cost_ratio(table, *setting)) for setting in largest)
+        highest = max(
+            table.expected(*setting, self.memory.planned_cost_ratio(table, *setting))
+            for setting in largest
+        )
         level_per_s = estimate.rate_per_s
         return highest >= min(level_per_s, arriving_per_s or level_per_s)
 

@@ -179,7 +179,10 @@ class TunerMachine(TunerChanges):
         self._to(Phase.HOLD, why, last_good=self.running, change=None)
 
     def _learn_pause(self, change: TunerChange, duration_s: float) -> None:
-        """For a restart: learn its pause and the excess of its first batch, as in the prior."""
+        """For a restart: learn its pause and the excess of its first batch, as in the prior.
+
+        Changes of executors cause no pause.
+        """
         if change.kind in (ChangeKind.ADD, ChangeKind.REMOVE) or change.pause_s is None:
             return
         first = next(iter(self._live.recent(within_s=math.inf)), None)
@@ -303,6 +306,8 @@ def _require_followed(
     A part that the function that started the query ignores is named, and ends the tuner.
     """
     batches = [observed.batch for observed in observed_batches]
+    if not batches:
+        return requested_setting
     limit = requested_setting.max_offsets_per_trigger
     most_rows = max(batch.num_rows for batch in batches)
     if limit is not None and most_rows > (1.0 + IGNORED_LIMIT_RATIO.value) * limit:
@@ -319,10 +324,10 @@ def _require_followed(
             f"another one ({contradiction_text}); start it with .trigger(**setting.trigger)",
         )
     # Those of state are in the checkpoint, whatever the session says.
-    partitions = [batch.shuffle_partitions for batch in batches if batch.shuffle_partitions]
-    if not partitions:
-        return requested_setting
-    return replace(requested_setting, shuffle_partitions=partitions[-1])
+    for batch in reversed(batches):
+        if batch.shuffle_partitions is not None:
+            return replace(requested_setting, shuffle_partitions=batch.shuffle_partitions)
+    return requested_setting
 
 
 def _ignored(requested: str, observed: str) -> InputError:

@@ -1,8 +1,8 @@
 """State of keys between batches, and what happens to it as time passes.
 
-A value is returned exactly as ``step`` returned it. Timers and ends of keys happen as soon as the
-time has passed them: in event time before a row of the key with a later time, in any case in the
-batch whose watermark, or whose start, is later.
+A value is returned exactly as ``step`` returned it. Timers of keys, and the end of keys that have
+no more rows, happen as soon as the time has passed them: in event time before a row of the key with
+a later time, in any case in the batch whose watermark, or whose start, is later.
 """
 
 from __future__ import annotations
@@ -72,12 +72,13 @@ class StateForm:
             pairs = zip(self._keep, state, strict=True)
             return self.of(None if value is None else keep(value) for keep, value in pairs)
         except kept_values.MISFITS:
-            columns = zip(self._keep, state, self.schema, strict=True)
-            value, field = next((v, f) for keep, v, f in columns if not kept_values.fits(keep, v))
-            raise InputError(
-                f"{function} returned {value!r} for the state {field.name}; expected a value of "
-                f"type {field.type}"
-            ) from None
+            for keep, value, field in zip(self._keep, state, self.schema, strict=True):
+                if not kept_values.fits(keep, value):
+                    raise InputError(
+                        f"{function} returned {value!r} for the state {field.name}; expected "
+                        f"a value of type {field.type}"
+                    ) from None
+            raise
 
 
 def maker_of(name: str, columns: Sequence[str]) -> Callable[[Iterable[Any]], Any]:

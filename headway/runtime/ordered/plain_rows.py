@@ -48,9 +48,12 @@ def _all_are(schema: StructType, kinds: Sequence[str]) -> bool:
 def arriving(df: DataFrame, *further_columns: str) -> DataFrame:
     """A stream's columns in forms that pandas preserves, their nulls, and some further columns."""
     fields = [field for field in df.schema.fields if field.name not in further_columns]
-    nulls = F.lit(0).cast("long")
-    for at, field in enumerate(fields):
-        bit = F.when(F.col(quoted(field.name)).isNull(), F.lit(1 << at)).otherwise(F.lit(0))
+    bits = [
+        F.when(F.col(quoted(field.name)).isNull(), F.lit(1 << at)).otherwise(F.lit(0))
+        for at, field in enumerate(fields)
+    ]
+    nulls = bits[0].cast("long")
+    for bit in bits[1:]:
         nulls = nulls.bitwiseOR(bit.cast("long"))
     values = [_arriving_value(field).alias(f"{PREFIX}{at}") for at, field in enumerate(fields)]
     return df.select(*values, nulls.alias(NULLS), *further_columns)

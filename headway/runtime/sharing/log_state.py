@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headway.domain.window_set import WindowSpec
@@ -95,7 +95,10 @@ class LogState:
             "readers": [
                 {
                     "name": name,
-                    "windows": [[*astuple(spec), from_ms] for spec, from_ms in windows.items()],
+                    "windows": [
+                        [spec.size_ms, spec.slide_ms, spec.offset_ms, from_ms]
+                        for spec, from_ms in windows.items()
+                    ],
                 }
                 for name, windows in self.readers.items()
             ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from headway.domain.window_set import WindowSet, WindowSpec
@@ -184,7 +184,8 @@ def windows_of_pane(start_us: str, windows: Iterable[WindowSpec], pane_ms: int) 
     pane_us = pane_ms * US_PER_MS
     arrays = []
     for spec in windows:
-        size_us, slide_us, offset_us = (length_ms * US_PER_MS for length_ms in astuple(spec))
+        size_us, slide_us = spec.size_ms * US_PER_MS, spec.slide_ms * US_PER_MS
+        offset_us = spec.offset_ms * US_PER_MS
         after = f"pmod({start_us} - {offset_us}L, {slide_us}L)"
         end_us = f"{start_us} - {after} + {size_us}L - j * {slide_us}L"
         arrays.append(
@@ -209,5 +210,7 @@ def _types(df: DataFrame, aggregates: Iterable[Aggregate]) -> dict[str, str]:
 
 def window_of(time: str, spec: WindowSpec) -> Column:
     """Spark's own window for a specification, with the name ``window``."""
-    size, slide, offset = (f"{length_ms} milliseconds" for length_ms in astuple(spec))
+    size, slide, offset = (
+        f"{ms} milliseconds" for ms in (spec.size_ms, spec.slide_ms, spec.offset_ms)
+    )
     return F.window(F.col(quoted(time)), size, slide, offset).alias("window")

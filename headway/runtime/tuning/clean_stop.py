@@ -157,10 +157,10 @@ def partitions_of_checkpoint(files: SparkFiles, checkpoint: str) -> int | None:
     if newest < 0:
         return None
     # A version, the metadata of a batch, then the offsets.
-    with contextlib.suppress(ValueError, IndexError):
-        metadata = files.read(f"{checkpoint}/offsets/{newest}").splitlines()[1]
-        number = json.loads(metadata).get("conf", {}).get(_PARTITIONS_KEY)
-        return int(number) if number is not None else None
+    for line in files.read(f"{checkpoint}/offsets/{newest}").splitlines()[1:2]:
+        with contextlib.suppress(ValueError):
+            number = json.loads(line).get("conf", {}).get(_PARTITIONS_KEY)
+            return int(number) if number is not None else None
     return None
 
 

@@ -45,7 +45,6 @@ class SupervisedQuery:
     query_id: str | None = None
     root: str | None = None
     executors_are_given: bool = True
-    is_in_batch: bool = False  # as far as is visible from outside
     configuration: Configuration | None = None
     number: int = 0
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
@@ -79,9 +78,10 @@ class SupervisedQuery:
     def stop(self, trigger_s: float) -> bool:
         """Request a stop between two batches, and wait; returns whether a batch was interrupted.
 
-        As long as it shows signs of life, it is not ended. After a NoGapError (no gap in time, or a
-        withdrawn request) or another ActuatorError it keeps running; after a QueryEndedError it
-        does not.
+        As long as it shows signs of life, it is not ended. ``meanwhile`` is called repeatedly; if
+        it returns a reason against the stop, the request is withdrawn. After a NoGapError (no gap
+        in time, or a withdrawn request) or another ActuatorError it keeps running; after a
+        QueryEndedError it does not.
         """
         if self.process is None or self.configuration is None or not self.is_active:
             return False
@@ -141,6 +141,11 @@ class SupervisedQuery:
     @property
     def is_active(self) -> bool:
         return self.process is not None and self.process.poll() is None
+
+    @property
+    def is_in_batch(self) -> bool:
+        """Whether a batch runs now, which is not visible from outside."""
+        return False
 
     def is_in_gap(self, _trigger_s: float) -> bool:
         """Whether a stop may be requested: its last batch left a gap, and so may the next one."""
