@@ -26,7 +26,11 @@ _POLL_EVERY_S = 0.2
 
 
 def session_slots(spark: SparkSession) -> Configuration:
-    """The resources of a session, as a configuration without a meaningful trigger."""
+    """The resources of a session, as a configuration; its trigger and partitions have no meaning.
+
+    Raises InputError if it is a session of Spark Connect, in which jobs and tasks cannot be
+    recorded.
+    """
     require_no_connect(
         spark,
         "hides what tasks cost",

@@ -136,6 +136,8 @@ def require_timestamp(rows: DataFrame, arrived: str) -> None:
 def folder_text(checkpoint: object) -> str:
     """The location of a checkpoint, for any file system of Spark.
 
+    Raises InputError if it is neither a string nor a path, or an address that a path has changed.
+
     >>> folder_text(Path("checkpoints/orders")), folder_text("s3a://bucket/orders/")
     ('checkpoints/orders', 's3a://bucket/orders')
     """

@@ -59,7 +59,8 @@ class LiveQuery:
 
     The feed tells its batches, the profile predicts them. Without ``trigger_s``, the trigger
     interval is read off the starts of its batches; without ``max_offsets``, its rate limit is the
-    profiled one. [rows] Raises InputError if the target is about windows.
+    profiled one. [rows] Raises InputError if the target is about windows, which progress does not
+    measure.
     """
 
     feed: Feed

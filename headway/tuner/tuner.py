@@ -82,7 +82,8 @@ class Tuner(contextlib.AbstractContextManager["Tuner"]):
     def end_query(self) -> None:
         """Stop the query between two batches, after the tuner was stopped.
 
-        Raises ActuatorError, and stops it within a batch, if there is no gap.
+        Raises ActuatorError if there is no gap between its batches; it is then stopped within a
+        batch.
         """
         self._machine.end_query()
 

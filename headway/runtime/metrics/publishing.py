@@ -21,7 +21,8 @@ PATH = "/metrics"
 def page_server(text: Callable[[], str], *, port: int, host: str) -> ThreadingHTTPServer:
     """Answers ``GET /metrics`` with a text that is made anew for each request, from now on.
 
-    It listens at the address ``host``, on a free port if ``port`` is 0.
+    It listens at the address ``host``, on a free port if ``port`` is 0. Raises HeadwayError if it
+    cannot.
     """
 
     class Handler(BaseHTTPRequestHandler):

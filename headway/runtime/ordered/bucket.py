@@ -174,7 +174,10 @@ def _num_tied(due: Any, columns: Sequence[str]) -> int:
 
 
 def packed(batches: Iterable[Any], key: str, bucket_of: Mapping[Any, int]) -> Iterator[Any]:
-    """Turn record batches with a bucket per row into one row per bucket that contains its rows."""
+    """Turn record batches with a bucket per row into one row per bucket that contains its rows.
+
+    Keys in ``bucket_of`` go to the bucket given there.
+    """
     for batch in batches:
         if not batch.num_rows:
             continue

@@ -1,6 +1,8 @@
 """Functions that Spark calls for each bucket, of a stream's batch with state, or of a table.
 
-State in pieces is lists of state, to which Spark's RocksDB store adds without reading the others.
+The state of a bucket is one value, which each batch writes as a whole; or it is in pieces, through
+Spark's transformWithState: lists of state, to which Spark's RocksDB store adds without reading or
+writing the others. State, timers and offsets are committed together, as in any stateful query.
 """
 
 from __future__ import annotations
@@ -187,7 +189,7 @@ def _whole(pieces: Pieces) -> bytes | None:
 
 
 def _with_pieces(by_bucket: DataFrame, call: BucketCall) -> DataFrame:
-    """Frames of the buckets of a stream, whose rows are packed and whose state is in pieces."""
+    """Frames of the buckets of a stream, whose rows are packed."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     class BucketOfPieces(StatefulProcessor):

@@ -1,4 +1,8 @@
-"""Windows, keys and aggregates as PySpark's columns: taken apart into what can be shared."""
+"""Windows, keys and aggregates as PySpark's columns: taken apart into what can be shared.
+
+The arguments of aggregates become columns of their own, so that an argument may be anything that a
+column may be, and the aggregates themselves are texts over these columns.
+"""
 
 from __future__ import annotations
 
@@ -212,7 +216,7 @@ def _shown(column: object) -> str:
 
 
 class AggregateCalls:
-    """Aggregates given as columns, as texts over columns with their arguments, which may be any.
+    """Aggregates given as columns, as texts over columns with their arguments.
 
     ``texts`` are the aggregates that are shared, ``arguments`` the columns that they are of.
     ``outputs`` are the results by name: None is the aggregate of that name, a column is made of
@@ -227,7 +231,10 @@ class AggregateCalls:
         self._argument_names: dict[str, str] = {}
 
     def add(self, name: str, column: Column) -> None:
-        """Take an aggregate apart, or an expression around some; all must merge from parts."""
+        """Take an aggregate apart, or an expression around some.
+
+        Raises InputError if it contains none, or one that does not merge from partial results.
+        """
         if name in self.outputs:
             raise InputError(f"{name}: two aggregates of this name; expected different names")
         expression = without_alias(self._expressions.of(column))

@@ -93,7 +93,10 @@ class Expressions:
         return None
 
     def window(self, column: object) -> tuple[Any, WindowSpec]:
-        """The time and the windows, in whole milliseconds, of a column that ``F.window`` made."""
+        """The time and the windows of a column that ``F.window`` made.
+
+        Raises InputError if it is another one, or its windows are not in whole milliseconds.
+        """
         expression = without_alias(self.of(column))
         if kind_of(expression) == "UnresolvedFunction":
             call = _call_of(expression)

@@ -48,7 +48,10 @@ class SparkFiles:
                 stream.close()
 
     def write_new(self, path: str, text: str) -> None:
-        """Write a new file, atomically; one that exists is refused: another process writes it."""
+        """Write a new file, atomically.
+
+        A file that exists already is refused, since another process writes to the folder.
+        """
         with _in_words(path):
             system, target = self._system(path), self._path(path)
             system.mkdirs(target.getParent())

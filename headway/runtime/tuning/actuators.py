@@ -52,7 +52,10 @@ class Actuators:
     executors_are_given: bool = False
 
     def start(self, configuration: Configuration) -> StreamingQuery:
-        """Start the query at a setting; only if it does not run."""
+        """Start the query at a setting; only if it does not run.
+
+        What is no query, or one with another checkpoint, is refused.
+        """
         session.let_stops_end(self.spark)
         self.spark.conf.set(_PARTITIONS_KEY, str(configuration.shuffle_partitions))
         self.at("before start")
@@ -193,7 +196,10 @@ class Actuators:
             session.ask_for_executors(self.spark, total)
 
     def is_cut(self) -> bool:
-        """Whether the checkpoint has a batch that was begun but not completed, and runs again."""
+        """Whether the checkpoint has a batch that was begun but not completed.
+
+        It runs again, with the same rows.
+        """
         if self.root is None:
             return False
         begun, completed = clean_stop.newest_batches(SparkFiles(self.spark), self.root)
