@@ -49,7 +49,7 @@ def python_environment() -> Mapping[str, str]:
     return {"PYTHONPATH": os.pathsep.join(folders), "PYTHONSAFEPATH": "1"}
 
 
-class AllCores:
+class AllCores(contextlib.AbstractContextManager["AllCores"]):
     """Computes many things at once: this process, and a further one for each other core.
 
     The further processes start when there is enough to compute, and end with the block. What they
@@ -63,9 +63,6 @@ class AllCores:
 
     def __init__(self) -> None:
         self._processes: list[subprocess.Popen[bytes]] = []
-
-    def __enter__(self) -> AllCores:
-        return self
 
     def __exit__(self, *_: object) -> None:
         for process in self._processes:

@@ -76,9 +76,7 @@ def redact(text: str, *, longest: int = _LONGEST) -> str:
     """
     if longest < 1:
         raise ValueError(f"longest is {longest}; expected at least 1")
-    redacted = printable(text)
-    redacted = re.sub(_PEM, HIDDEN, redacted)
-    redacted = without_logins(redacted)
+    redacted = without_logins(re.sub(_PEM, HIDDEN, printable(text)))
     for name_pattern in (_QUERY_VALUE, _KEY_VALUE, _OPTION, _BEARER):
         redacted = re.sub(name_pattern, rf"\1{HIDDEN}", redacted)
     for token_pattern in (_JWT, _WELL_KNOWN):

@@ -146,14 +146,13 @@ def run_demo(
         scratch = stack.enter_context(work_folder("demo"))
         event_logs.mkdir(parents=True)
         step("starting Spark")
-        spark = stack.enter_context(
-            embedded_session(
-                app_name="headway demo",
-                event_log_dir=event_logs,
-                jars=[clock_source_jar()],
-                extra_conf=local_checkpoint_conf(),
-            )
+        session = embedded_session(
+            app_name="headway demo",
+            event_log_dir=event_logs,
+            jars=[clock_source_jar()],
+            extra_conf=local_checkpoint_conf(),
         )
+        spark = stack.enter_context(session)
         run = partial(_measured, spark, scratch / "checkpoints", step, share)
         _warm_up(run, length)
         for name, setting in PROFILED.items():
@@ -167,14 +166,12 @@ def run_demo(
         if not plan.feasible:
             raise HeadwayError(f"{_TOO_SLOW}: {'; '.join(plan.binding)}")
         _write_plan(folder, plan)
-        comparisons: list[Comparison] = []
-        if length.predicted_s:
-            comparisons.extend(
-                _compared(run(name, setting, run_s=length.predicted_s), setting, predictions[name])
-                for name, setting in PREDICTED.items()
-                # Over capacity, as on a busy machine, there is no latency to compare.
-                if predictions[name].is_quotable
-            )
+        comparisons = [
+            _compared(run(name, setting, run_s=length.predicted_s), setting, predictions[name])
+            for name, setting in PREDICTED.items()
+            # Over capacity, as on a busy machine, there is no latency to compare.
+            if length.predicted_s and predictions[name].is_quotable
+        ]
         planned = Setting(
             rate_per_s=plan.arrivals.rate_per_s,
             trigger_s=plan.configuration.trigger_s,
@@ -312,14 +309,15 @@ def _compared(
 
 
 def _write_plan(folder: Path, plan: StreamAnswer) -> None:
-    write_text(folder / "plan.json", json_text(plan_json(plan)) + "\n", label="the plan")
-    write_text(folder / "plan.txt", sheet_text(stream_sheet(plan)) + "\n", label="the plan")
-    for name, file in (
-        ("spark-defaults", "spark-defaults.conf"),
-        ("spark-submit", "spark-submit.sh"),
-        ("pyspark", "query_settings.py"),
-    ):
-        write_text(folder / file, FORMATS[name](plan, version=__version__), label="the plan")
+    texts = {
+        "plan.json": json_text(plan_json(plan)) + "\n",
+        "plan.txt": sheet_text(stream_sheet(plan)) + "\n",
+        "spark-defaults.conf": FORMATS["spark-defaults"](plan, version=__version__),
+        "spark-submit.sh": FORMATS["spark-submit"](plan, version=__version__),
+        "query_settings.py": FORMATS["pyspark"](plan, version=__version__),
+    }
+    for file, text in texts.items():
+        write_text(folder / file, text, label="the plan")
 
 
 def _write_comparison(

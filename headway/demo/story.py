@@ -15,50 +15,44 @@ _COMPARED = ("mean", "p99")  # comparison.txt has all
 def story(outcome: DemoOutcome) -> str:
     """What was run, predicted, planned and measured; the verdict last."""
     reasons = [_why_less(requested_plan) for requested_plan in outcome.plans[:-1]]
-    return "\n".join(
-        [
-            *_profiled(outcome),
-            *_predicted(outcome),
-            *("Planned:", *reasons, sheet_text(answer_sheet(outcome.plan)), ""),
-            "Predicted and measured tuple latency:",
-            text_of_sections(comparison_sections(outcome.comparisons, statistics=_COMPARED)),
-            "",
-            _verdict_text(outcome),
-            f"All files: {outcome.folder}",
-            "(open report.html; plan.txt is the whole plan, comparison.txt has all figures,",
-            "spark-defaults.conf and query_settings.py apply the plan)",
-        ]
-    )
+    lines = [
+        *_profiled(outcome),
+        *_predicted(outcome),
+        *("Planned:", *reasons, sheet_text(answer_sheet(outcome.plan)), ""),
+        "Predicted and measured tuple latency:",
+        text_of_sections(comparison_sections(outcome.comparisons, statistics=_COMPARED)),
+        "",
+        _verdict_text(outcome),
+        f"All files: {outcome.folder}",
+        "(open report.html; plan.txt is the whole plan, comparison.txt has all figures,",
+        "spark-defaults.conf and query_settings.py apply the plan)",
+    ]
+    return "\n".join(lines)
 
 
 def _profiled(outcome: DemoOutcome) -> list[str]:
     lines = ["Profiled from the event log of a running Spark:"]
     settings_by_name = {setting.query_name: setting for setting in outcome.profile.settings}
     for name, setting in PROFILED.items():
-        profiled_setting = settings_by_name.get(name)
-        if profiled_setting is None:  # the notes say why
-            lines.append(f"  {name}: {setting}: not profiled")
-            continue
-        lines.append(
-            f"  {name}: {setting}: {profiled_setting.num_batches} batches of "
-            f"{format_duration(profiled_setting.batch_duration_mean_s)}"
-        )
+        figures = "not profiled"  # the notes say why
+        if profiled_setting := settings_by_name.get(name):
+            mean = format_duration(profiled_setting.batch_duration_mean_s)
+            figures = f"{profiled_setting.num_batches} batches of {mean}"
+        lines.append(f"  {name}: {setting}: {figures}")
     lines += [
         f"  {stage.called}: a task takes {format_duration(stage.task_fixed_s)} and "
         f"{format_duration(stage.task_per_row_s)} per row"
         for stage in outcome.profile.stages
     ]
-    is_whole = len(settings_by_name) == len(PROFILED)
-    notes = () if is_whole else outcome.profile.notes
+    notes = outcome.profile.notes if len(settings_by_name) != len(PROFILED) else ()
     return [*lines, *(f"  note: {note}" for note in notes), ""]
 
 
 def _predicted(outcome: DemoOutcome) -> list[str]:
     lines = ["Predicted, for configurations that have not run:"]
     for name, setting in PREDICTED.items():
-        latency = outcome.predictions[name].tuple_latency
         figures = "not stable"
-        if latency:
+        if latency := outcome.predictions[name].tuple_latency:
             mean, p99 = format_duration(latency.mean_s), format_duration(latency.p99_s)
             figures = f"mean {mean}, p99 {p99}"
         lines.append(f"  {setting}: {figures}")

@@ -10,13 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from headway.assumptions.advice import (
-    BATCHES_OF_A_RUN,
-    FIRST_BATCH_WITHIN_S,
-    IGNORED_LIMIT_RATIO,
-    LONGEST_RUN_RATIO,
-    SURELY_PAUSED_RATIO,
-)
+from headway.assumptions import advice
 from headway.domain import Configuration, ObservedSetting, QuerySetting
 from headway.errors import HeadwayError, InputError, first_line
 from headway.runtime.given import options_set, require_built_query, require_no_connect
@@ -92,11 +86,7 @@ def run_setting(
 
 
 def require_followed(setting: QuerySetting, observed: ObservedSetting) -> None:
-    """Compare what ran with what was requested.
-
-    Raises InputError if the function that started the query ignored a part of its setting, and
-    names the part.
-    """
+    """Refuse a run whose function ignored a part of its setting, and name the part."""
     requested, actual = setting.configuration, observed.configuration
     limit = requested.max_offsets_per_trigger
     if actual.shuffle_partitions != requested.shuffle_partitions:
@@ -104,11 +94,10 @@ def require_followed(setting: QuerySetting, observed: ObservedSetting) -> None:
             counted(requested.shuffle_partitions, "shuffle partition"),
             f"{actual.shuffle_partitions}; leave spark.sql.shuffle.partitions alone",
         )
-    allowed_ratio = 1.0 + IGNORED_LIMIT_RATIO.value
+    allowed_ratio = 1.0 + advice.IGNORED_LIMIT_RATIO.value
     # A source that replays rows at the requested rate needs no limit.
-    at_rate = (
-        setting.rate_per_s is not None and observed.rate_per_s <= allowed_ratio * setting.rate_per_s
-    )
+    rate_per_s = setting.rate_per_s
+    at_rate = rate_per_s is not None and observed.rate_per_s <= allowed_ratio * rate_per_s
     if limit is not None and not at_rate and observed.rows_per_batch_high > allowed_ratio * limit:
         _ignored(
             f"at most {limit:,} rows per batch",
@@ -122,7 +111,7 @@ def require_followed(setting: QuerySetting, observed: ObservedSetting) -> None:
             f"one every {format_duration(actual.trigger_s)}; start it with "
             ".trigger(**setting.trigger), from a source that has rows at any moment",
         )
-    pauses = observed.batch_duration_mean_s < SURELY_PAUSED_RATIO.value * requested.trigger_s
+    pauses = observed.batch_duration_mean_s < advice.SURELY_PAUSED_RATIO.value * requested.trigger_s
     if requested.trigger_s != actual.trigger_s and pauses:
         _ignored(
             f"a trigger of {format_duration(requested.trigger_s)}",
@@ -139,12 +128,12 @@ def _wait(query: StreamingQuery, run_s: float, enough_batches: float) -> None:
 
     The first batch may take as long as the start of a session. Enough batches end it at once.
     """
-    ends_s = time.monotonic() + FIRST_BATCH_WITHIN_S.value
+    ends_s = time.monotonic() + advice.FIRST_BATCH_WITHIN_S.value
     longest_s: float | None = None
     while time.monotonic() < ends_s or (
         longest_s is not None
         and time.monotonic() < longest_s
-        and _num_batches(query) < BATCHES_OF_A_RUN.value
+        and _num_batches(query) < advice.BATCHES_OF_A_RUN.value
     ):
         if not query.isActive:
             error = query.exception()
@@ -152,13 +141,13 @@ def _wait(query: StreamingQuery, run_s: float, enough_batches: float) -> None:
             raise HeadwayError(f"the query ended before its time{why}")
         if longest_s is None and query.lastProgress:
             ends_s = time.monotonic() + run_s
-            longest_s = ends_s + LONGEST_RUN_RATIO.value * run_s
+            longest_s = ends_s + advice.LONGEST_RUN_RATIO.value * run_s
         if enough_batches < math.inf and _num_batches(query) >= enough_batches:
             return
         time.sleep(_POLL_EVERY_S)
     if longest_s is None:
         raise HeadwayError(
-            f"the query had no batch within {format_duration(FIRST_BATCH_WITHIN_S.value)}; "
+            f"the query had no batch within {format_duration(advice.FIRST_BATCH_WITHIN_S.value)}; "
             "expected a source that has rows"
         )
 

@@ -76,7 +76,7 @@ def require_session(spark: object) -> None:
             "schedule the queries in their driver, or keep their triggers and shift them apart as "
             "'headway schedule' says",
         )
-    if _is_stopped(getattr(spark, "_sc", None)):
+    if _is_stopped(spark):
         raise InputError("spark: the session is stopped; expected one that runs")
 
 
@@ -98,11 +98,10 @@ def require_columns(rows: DataFrame, arrived: object, cost: object) -> None:
     """Require rows of a running session, with the columns of the rule of shedding."""
     if not hasattr(rows, "isStreaming"):
         raise InputError(f"rows: got {rows!r}; expected a DataFrame")
-    if _is_stopped(getattr(rows.sparkSession, "_sc", None)):
+    if _is_stopped(rows.sparkSession):
         raise InputError("rows: their Spark session is stopped; read them in one that runs")
-    for parameter, column in (("arrived", arrived), ("cost", cost)):
-        if column is None and parameter == "cost":
-            continue
+    named = {"arrived": arrived} if cost is None else {"arrived": arrived, "cost": cost}
+    for parameter, column in named.items():
         if not isinstance(column, str):
             raise InputError(f"{parameter}: got {column!r}; expected the name of a column")
         if column not in rows.columns:
@@ -116,8 +115,7 @@ def column_like(rows: DataFrame, name: str) -> str | None:
         return name
     if str(rows.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
         return None
-    alike = (column for column in rows.columns if column.lower() == name.lower())
-    return next(alike, None)
+    return next((column for column in rows.columns if column.lower() == name.lower()), None)
 
 
 def is_collated(kind: DataType) -> bool:
@@ -166,8 +164,7 @@ def options_set(spark: SparkSession, options: Mapping[str, str]) -> Iterator[Non
             spark.conf.set(name, value)
 
 
-def _is_stopped(context: Any) -> bool:
-    """Whether a SparkContext has ended; a session of Spark Connect has none."""
-    if context is None:
-        return False
-    return context._jsc is None or bool(context._jsc.sc().isStopped())
+def _is_stopped(spark: object) -> bool:
+    """Whether the context of a session has ended; one of Spark Connect has none."""
+    context = getattr(spark, "_sc", None)
+    return context is not None and (context._jsc is None or bool(context._jsc.sc().isStopped()))

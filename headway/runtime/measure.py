@@ -122,18 +122,14 @@ def run_query(
 
 def _first_end_epoch_s(events: Sequence[Json]) -> float:
     """When the first batch with rows was committed; infinite if there is none yet."""
-    return next(
-        (committed_epoch_s(event) for event in events if event["numInputRows"] > 0), math.inf
-    )
+    ends_s = (committed_epoch_s(event) for event in events if event["numInputRows"] > 0)
+    return next(ends_s, math.inf)
 
 
 def _counted(events: Sequence[Json], after_epoch_s: float) -> list[Json]:
     """The batches with rows that started at an instant or later."""
-    return [
-        event
-        for event in events
-        if event["numInputRows"] > 0 and begun_epoch_s(event) >= after_epoch_s
-    ]
+    with_rows = (event for event in events if event["numInputRows"] > 0)
+    return [event for event in with_rows if begun_epoch_s(event) >= after_epoch_s]
 
 
 def progress_events(query: StreamingQuery) -> list[Json]:
@@ -143,10 +139,7 @@ def progress_events(query: StreamingQuery) -> list[Json]:
     """
     # Spark 3.5 returns dicts, Spark 4 objects that keep their original JSON.
     events: list[Any] = list(query.recentProgress)
-    return [
-        json.loads(event.json) if hasattr(event, "json") else json.loads(json.dumps(event))
-        for event in events
-    ]
+    return [json.loads(getattr(event, "json", None) or json.dumps(event)) for event in events]
 
 
 def measure_tuple_latency(progress: Sequence[Json], *, after_epoch_s: float) -> MeasuredRun:
@@ -219,13 +212,12 @@ def wait_while_running(
 
 
 def _arrivals(event: Json) -> Json:
-    metrics = (event.get("observedMetrics") or {}).get(ARRIVALS_METRIC)
-    if metrics is None:
+    arrivals: Json | None = (event.get("observedMetrics") or {}).get(ARRIVALS_METRIC)
+    if arrivals is None:
         raise HeadwayError(
             f"batch {event.get('batchId')} observed no {ARRIVALS_METRIC!r}; "
             "put headway.runtime.word_count.observe_arrivals behind the query's source"
         )
-    arrivals: Json = metrics
     return arrivals
 
 

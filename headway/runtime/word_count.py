@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from headway.runtime.clock_source import CLOCK_SOURCE_FORMAT
+from headway.runtime.given import F
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -95,14 +96,12 @@ def observe_arrivals(lines: DataFrame) -> DataFrame:
     ``first_us`` and ``last_us``, microseconds since 1970. It is part of the batch's own job and of
     its progress event, and needs no second pass.
     """
-    from pyspark.sql import functions
-
-    arrival_us = functions.unix_micros("arrival")
+    arrival_us = F.unix_micros("arrival")
     return lines.observe(
         ARRIVALS_METRIC,
-        functions.count(functions.lit(1)).alias("num_rows"),
-        functions.min(arrival_us).alias("first_us"),
-        functions.max(arrival_us).alias("last_us"),
+        F.count(F.lit(1)).alias("num_rows"),
+        F.min(arrival_us).alias("first_us"),
+        F.max(arrival_us).alias("last_us"),
     )
 
 
@@ -112,18 +111,14 @@ def count_words(lines: DataFrame, *, hash_rounds: int) -> DataFrame:
     0 to 60 SHA-256 rounds per word determine the processor time per line. The result has ``word``,
     ``num_seen`` and ``fingerprint``, for update mode if the lines are a stream.
     """
-    from pyspark.sql import functions
-
     if not 0 <= hash_rounds <= MOST_HASH_ROUNDS:
         raise ValueError(f"hash_rounds is {hash_rounds}; expected 0 to {MOST_HASH_ROUNDS}")
-    words = lines.select(functions.explode(functions.split("text", " ")).alias("word"))
-    stretched_hash = functions.col("word")
+    words = lines.select(F.explode(F.split("text", " ")).alias("word"))
+    stretched_hash = F.col("word")
     for _ in range(hash_rounds):
-        stretched_hash = functions.sha2(stretched_hash, 256)
+        stretched_hash = F.sha2(stretched_hash, 256)
     hashed = words.select("word", stretched_hash.alias("hash"))
     # The aggregate uses the hash, otherwise the optimizer would drop it. As a long it allows a hash
     # aggregation, while the maximum of a string would force a sort.
-    return hashed.groupBy("word").agg(
-        functions.count(functions.lit(1)).alias("num_seen"),
-        functions.bit_xor(functions.xxhash64("hash")).alias("fingerprint"),
-    )
+    fingerprint = F.bit_xor(F.xxhash64("hash")).alias("fingerprint")
+    return hashed.groupBy("word").agg(F.count(F.lit(1)).alias("num_seen"), fingerprint)

@@ -5,18 +5,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from headway.assumptions.tuning import (
-    BLOCKED_S,
-    EXECUTORS_WITHIN_S,
-    MOST_STARTS,
-    OVERDUE_RATIO,
-    RETRY_AFTER_S,
-    SHORTEST_CHANGE_S,
-)
+from headway.assumptions import tuning
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Expectation, Reason
 from headway.domain.tuner import BlockedChange, Phase, TunerChange, TunerState
@@ -35,6 +28,7 @@ ChangesQueries: TypeAlias = Actuators | SupervisedQuery
 _RESTARTS = (ChangeKind.RESTART, ChangeKind.APPLICATION)
 
 
+@dataclass(eq=False)
 class TunerChanges:
     """A query that is started, changed and restored, with its state in a file.
 
@@ -44,35 +38,26 @@ class TunerChanges:
     it at the points that ``at`` is called with.
     """
 
-    def __init__(
-        self,
-        actuators: ChangesQueries,
-        rule: LiveRule,
-        state: TunerState,
-        path: Path,
-        *,
-        acts: bool,
-        now: Callable[[], float] = time.time,
-        at: At = nothing,
-    ) -> None:
-        self.actuators, self.rule, self.state = actuators, rule, state
-        self.running = state.last_good
-        self._live: LiveQuery = rule.live
-        self._path, self._acts, self._now, self._at = path, acts, now, at
+    actuators: ChangesQueries
+    rule: LiveRule
+    state: TunerState
+    path: Path
+    _: KW_ONLY
+    acts: bool
+    now: Callable[[], float] = time.time
+    at: At = nothing
+
+    def __post_init__(self) -> None:
+        self.running = self.state.last_good
+        self._live: LiveQuery = self.rule.live
         self._since_start = 0
         self.is_ending = False
 
-    @property
-    def query_label(self) -> str:
-        """The name of the query, once it has been seen."""
-        return self._live.label
-
     def end(self, *, restore: bool) -> None:
         """Make no more changes; with ``restore`` return to the setting before the first change."""
-        if restore and self.running != self.state.original:
-            self.change_to(
-                self.state.original, Reason.HOLD, Phase.RESTORING, why="asked to restore"
-            )
+        original = self.state.original
+        if restore and self.running != original:
+            self.change_to(original, Reason.HOLD, Phase.RESTORING, why="asked to restore")
         if self.state.phase is not Phase.FROZEN and not self.state.phase.is_changing:
             self._to(Phase.OFF, "stopped")
 
@@ -80,7 +65,7 @@ class TunerChanges:
         """Read the batches that end while a change waits; returns whether it is to be dropped."""
         with contextlib.suppress(InputError):
             self._see()
-        is_off = switch_word(self._path) is not None and self.state.phase is Phase.APPLYING
+        is_off = switch_word(self.path) is not None and self.state.phase is Phase.APPLYING
         return self.is_ending or is_off
 
     def end_query(self) -> None:
@@ -108,19 +93,17 @@ class TunerChanges:
     def _count_executors(self, num_cores: int) -> None:
         """Take the executors that there are, where others determine them."""
         are_given = self.actuators.executors_are_given
-        if self._acts and not are_given:
+        if self.acts and not are_given:
             return
         number = max(num_cores // self.running.cores_per_executor, 1)
         self.running = replace(self.running, executors=number)
         if are_given:
             # There is no other size to change to, or to return to.
-            bounds = replace(self.rule.bounds, min_executors=number, max_executors=number)
-            original, last_good = (
-                replace(setting, executors=number)
-                for setting in (self.state.original, self.state.last_good)
-            )
-            self.rule.bounds = bounds
-            self.state = replace(self.state, original=original, last_good=last_good)
+            bounds, state = self.rule.bounds, self.state
+            self.rule.bounds = replace(bounds, min_executors=number, max_executors=number)
+            original = replace(state.original, executors=number)
+            last_good = replace(state.last_good, executors=number)
+            self.state = replace(state, original=original, last_good=last_good)
 
     def _require_same_query(self, query_id: str) -> None:
         """Refuse a query that a separate application started with another checkpoint."""
@@ -152,8 +135,8 @@ class TunerChanges:
         kind = kind_of(self.running, then, is_stateful=self._is_stateful())
         pause_s = 0.0 if expected is None else expected.pause_s
         predicted_s = pause_s + self.rule.memory.costs.lead_s()
-        at_s = self._now()
-        limit_s = min(OVERDUE_RATIO.value * predicted_s, EXECUTORS_WITHIN_S.value)
+        at_s = self.now()
+        limit_s = min(tuning.OVERDUE_RATIO.value * predicted_s, tuning.EXECUTORS_WITHIN_S.value)
         change = TunerChange(
             number=self.state.num_changes + 1,
             kind=kind,
@@ -161,18 +144,16 @@ class TunerChanges:
             now=self.running,
             then=then,
             began_s=at_s,
-            deadline_s=at_s + max(limit_s, SHORTEST_CHANGE_S.value),
+            deadline_s=at_s + max(limit_s, tuning.SHORTEST_CHANGE_S.value),
             expected=expected,
         )
-        self.state = replace(self.state, change=change, num_changes=change.number)
-        self._to(phase, why)
-        self._at("state written")
+        self._to(phase, why, change=change, num_changes=change.number)
+        self.at("state written")
         try:
             pause_s = self.actuators.apply(kind, self.running, then)
         except QueryEndedError as error:
             self.audit("failed", change=change, why=str(error))
-            self.state = replace(self.state, change=None)
-            self._to(Phase.LOST, str(error))
+            self._to(Phase.LOST, str(error), change=None)
             raise
         except HeadwayError as error:
             self._failed(change, error)
@@ -185,9 +166,8 @@ class TunerChanges:
     def _after_change(self, phase: Phase) -> None:
         self._follow()
         if phase is Phase.RESTORING:
-            self.state = replace(self.state, change=None, last_good=self.running)
             self.audit("restored", setting=self.running)
-            self._to(Phase.HOLD, "restored")
+            self._to(Phase.HOLD, "restored", change=None, last_good=self.running)
         elif self._num_pending() == 0:
             self.audit("applied", change=self.state.change)
             self._to(Phase.SETTLING, "applied")
@@ -199,7 +179,7 @@ class TunerChanges:
             feed.follow(query)
         self._live.trigger_s = self.running.trigger_s
         self._live.max_offsets = self.running.max_offsets_per_trigger
-        self._live.settle(self._now())
+        self._live.settle(self.now())
         self._since_start = 0
 
     def _failed(self, change: TunerChange, error: HeadwayError) -> None:
@@ -210,9 +190,8 @@ class TunerChanges:
         if isinstance(error, ActuatorError) and self.actuators.is_active:
             # A gap that was missed comes again: only what was refused is not asked again.
             if not isinstance(error, NoGapError):
-                self._block(change, RETRY_AFTER_S.value)
-            self.state = replace(self.state, change=None)
-            self._to(Phase.HOLD, str(error))
+                self._block(change, tuning.RETRY_AFTER_S.value)
+            self._to(Phase.HOLD, str(error), change=None)
             return
         self._restore(change, str(error))
 
@@ -228,23 +207,20 @@ class TunerChanges:
 
     def _block(self, change: TunerChange, for_s: float) -> None:
         """Block a change for a while; what was blocked until now no longer counts."""
-        at_s = self._now()
-        still_blocked = tuple(
-            blocked_change for blocked_change in self.state.blocked if blocked_change.until_s > at_s
-        )
+        at_s = self.now()
+        still_blocked = (blocked for blocked in self.state.blocked if blocked.until_s > at_s)
         new_block = BlockedChange(now=change.now, then=change.then, until_s=at_s + for_s)
         self.state = replace(self.state, blocked=(*still_blocked, new_block))
 
     def _restore(self, change: TunerChange, why: str) -> None:
         """Return to the previous setting, once; a tuner that dies meanwhile does not retry it."""
-        self._block(change, BLOCKED_S.value)
+        self._block(change, tuning.BLOCKED_S.value)
         if self.actuators.is_active:
             self.running = change.then
             self.change_to(change.now, change.reason, Phase.RESTORING, why=why)
             return
         reverse_change = replace(change, now=change.then, then=change.now)
-        self.state = replace(self.state, change=reverse_change)
-        self._to(Phase.RESTORING, why)
+        self._to(Phase.RESTORING, why, change=reverse_change)
         try:
             self.actuators.start(reverse_change.then)
         except HeadwayError as error:
@@ -263,47 +239,46 @@ class TunerChanges:
         if state.phase.is_changing and change is not None:
             num_tries = change.num_tries + 1
             self.state = state = replace(state, change=replace(change, num_tries=num_tries))
-            save_tuner(state, self._path)
+            save_tuner(state, self.path)
             start_at = change.then
-            if num_tries > MOST_STARTS.value:
+            if num_tries > tuning.MOST_STARTS.value:
                 start_at = state.last_good
-                self._block(change, BLOCKED_S.value)
-        self._at("before first start")
+                self._block(change, tuning.BLOCKED_S.value)
+        self.at("before first start")
         if self._is_stateful():
             start_at = self.actuators.with_partitions_of_checkpoint(start_at)
         try:
             self.actuators.start(start_at)
-        except InputError:
-            raise
-        except HeadwayError:
-            if start_at == state.last_good:
+        except HeadwayError as error:
+            if isinstance(error, InputError) or start_at == state.last_good:
                 raise
             self.actuators.start(state.last_good)
             start_at = state.last_good
         self.running = start_at
-        if self._acts:
+        if self.acts:
             self.actuators.ask_for_executors(start_at.executors)
-        self.state = replace(
-            self.state,
+        self._follow()
+        self.audit("started", setting=start_at, after=state.phase, change=change)
+        self._to(
+            Phase.LEARN,
+            "started",
             query_id=self.actuators.query_id or self.state.query_id,
             root=self.actuators.root,
             last_good=start_at,
             change=None,
         )
-        self._follow()
-        self.audit("started", setting=start_at, after=state.phase, change=change)
-        self._to(Phase.LEARN, "started")
 
     def _is_stateful(self) -> bool:
         return bool(self._live.profile.shape.stateful_operators)
 
-    def _to(self, phase: Phase, why: str) -> None:
-        """Change the phase: it is written to the state file before it has an effect."""
+    def _to(self, phase: Phase, why: str, **changes: Any) -> None:
+        """Change the phase and the state: it is written to its file before it has an effect."""
         is_new_phase = phase is not self.state.phase
-        self.state = with_memory(replace(self.state, phase=phase, why=why), self.rule.memory)
-        save_tuner(self.state, self._path)
+        state = replace(self.state, phase=phase, why=why, **changes)
+        self.state = with_memory(state, self.rule.memory)
+        save_tuner(self.state, self.path)
         if is_new_phase:
             self.audit("phase", phase=phase, why=why)
 
     def audit(self, event: str, **fields: object) -> None:
-        append_audit(audit_file(self._path), {"event": event, **fields})
+        append_audit(audit_file(self.path), {"event": event, **fields})

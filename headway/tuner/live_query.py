@@ -9,12 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from headway.assumptions.live import (
-    FALSE_LEVEL_RATIO,
-    LEAST_NOISE_RATIO,
-    SETTLING_BATCHES,
-    SETTLING_S,
-)
+from headway.assumptions import live
 from headway.assumptions.tuning import FOUND_DRIFT_RATIO, LEARNING_BATCHES, WATCHED_S
 from headway.domain import (
     Z90,
@@ -36,7 +31,6 @@ from headway.models.estimation.live_latency import RowWaits, row_waits
 from headway.models.estimation.run_level import noise_at_most
 from headway.models.estimation.warm_up import slower_start_length
 from headway.models.job.calibration import doublings_outside, spread_ratio, widened
-from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.profiler.recorded_queries import query_label
@@ -121,16 +115,14 @@ class LiveQuery:
 
     def settle(self, from_s: float) -> None:
         """Batches soon after a change or a start are not used for costs: an instant since 1970."""
-        self.settled_from_s = from_s + SETTLING_S.value
-        self.settle_batches = SETTLING_BATCHES.value
+        self.settled_from_s = from_s + live.SETTLING_S.value
+        self.settle_batches = live.SETTLING_BATCHES.value
 
     @property
     def label(self) -> str:
         """The name of the query in messages."""
-        if not self.observed:
-            return "query"
-        last = self.observed[-1].batch
-        return query_label(last.query_id, last.query_name)
+        last = self.last
+        return "query" if last is None else query_label(last.query_id, last.query_name)
 
     @property
     def last(self) -> LiveBatch | None:
@@ -165,9 +157,9 @@ class LiveQuery:
 
     def recent(self, within_s: float = WATCHED_S.value) -> list[Observed]:
         """The batches of the last minutes, of this run alone."""
-        if not self.observed:
+        last = self.last
+        if last is None:
             return []
-        last = self.observed[-1].batch
         return [
             observed
             for observed in self.observed
@@ -183,10 +175,9 @@ class LiveQuery:
         )
         if not rows.sum() > 0.0:
             return None
-        return LatencyDistribution.of(
-            float(np.average(0.5 * (low + high), weights=rows)),
-            uniform_mixture_quantile(np.array(QUOTED_PROBABILITIES), low, high, rows),
-        )
+        mean_s = float(np.average(0.5 * (low + high), weights=rows))
+        quantiles_s = uniform_mixture_quantile(np.array(QUOTED_PROBABILITIES), low, high, rows)
+        return LatencyDistribution.of(mean_s, quantiles_s)
 
     def durations(self, recent: Sequence[Observed]) -> LatencyDistribution | None:
         if not recent:
@@ -228,7 +219,7 @@ class LiveQuery:
         cost_batches, rows = cost_batches[num_warm_up:], rows[num_warm_up:]
         ratios = (durations_s / expected_s)[num_warm_up:]
         usual_rows = float(np.median(rows))
-        model = self.model(configuration)
+        model = duration_model(self.profile, *configuration.size)
         per_row_s = float(model.slope_s(usual_rows))
         fixed_s = max(float(model.mean_s(usual_rows)) - per_row_s * usual_rows, 1e-6)
         noise = self._noise(configuration, usual_rows)
@@ -256,10 +247,6 @@ class LiveQuery:
             num_batches_to_find=round(num_to_find) if np.isfinite(num_to_find) else None,
         )
 
-    def model(self, configuration: Configuration) -> DurationModel:
-        """Batch duration by rows at a setting, by the profile."""
-        return duration_model(self.profile, *configuration.size)
-
     def _telling(self) -> list[Observed]:
         """The batches of the last run that can be used for costs, with the current cores."""
         cost_batches: list[Observed] = []
@@ -276,7 +263,7 @@ class LiveQuery:
         self, configuration: Configuration, cost_batches: Sequence[Observed], rows: Array
     ) -> Array:
         """Predicted batch durations, at the age that the JVM had."""
-        model, profile = self.model(configuration), self.profile
+        profile, model = self.profile, duration_model(self.profile, *configuration.size)
         expected_s = np.asarray(model.mean_s(rows), dtype=np.float64)
         start_s = cost_batches[-1].batch.jvm_started_s
         if start_s is None:
@@ -297,28 +284,24 @@ class LiveQuery:
         With few profiled batches the noise may be larger than they show.
         """
         noise = self.profile.noise
-        batch_ratio = max(noise.batch_ratio, LEAST_NOISE_RATIO.value)
+        batch_ratio = max(noise.batch_ratio, live.LEAST_NOISE_RATIO.value)
         if self.profile.settings:
             num_free = max(sum(setting.num_batches - 1 for setting in self.profile.settings), 1)
-            max_batch_ratio = noise_at_most(batch_ratio, num_free, FALSE_LEVEL_RATIO.value)
+            max_batch_ratio = noise_at_most(batch_ratio, num_free, live.FALSE_LEVEL_RATIO.value)
             batch_ratio = min(max_batch_ratio, MOST_SPREAD_RATIO)
-        slots, partitions = configuration.size
-        return replace(
-            noise,
-            batch_ratio=batch_ratio,
-            run_to_run_ratio=float(spread_ratio(self.profile, slots, partitions, usual_rows)),
-        )
+        run_to_run_ratio = float(spread_ratio(self.profile, *configuration.size, usual_rows))
+        return replace(noise, batch_ratio=batch_ratio, run_to_run_ratio=run_to_run_ratio)
 
     def _observed(self, batch: LiveBatch) -> Observed:
         self._total_rows += batch.num_rows
         position, available = self._counted(batch)
-        started_s = max(batch.started_s, self._looks[-1][0] if self._looks else -np.inf)
+        started_s, read_before = batch.started_s, position
         if self._looks:
-            position = max(position, self._looks[-1][2])
-            available = max(available, self._looks[-1][1])
+            last_s, last_available, read_before, _ = self._looks[-1]
+            started_s, position = max(started_s, last_s), max(position, read_before)
+            available = max(available, last_available)
         look = (started_s, max(available, position), position, batch.committed_s)
         # Looks are kept as long as a row that arrived between them is unread.
-        read_before = self._looks[-1][2] if self._looks else position
         while len(self._looks) > 1 and self._looks[1][1] <= read_before:
             del self._looks[0]
         self._looks.append(look)
@@ -371,10 +354,9 @@ class LiveQuery:
         recent = self.recent(within_s=3600.0)
         if len(recent) < 2:
             return None
-        trigger_s, _ = read_trigger(
-            np.array([observed.batch.started_s for observed in recent]),
-            np.array([observed.batch.duration_s for observed in recent]),
-        )
+        starts_s = np.array([observed.batch.started_s for observed in recent])
+        durations_s = np.array([observed.batch.duration_s for observed in recent])
+        trigger_s, _ = read_trigger(starts_s, durations_s)
         return trigger_s
 
 
@@ -383,7 +365,7 @@ def _warm_up_length(cost_batches: Sequence[Observed], ratios: Array, rows: Array
 
     What the profile may be off at rows that later batches lack is no warm-up: theory.md (E1).
     """
-    until_s = cost_batches[0].batch.started_s + SETTLING_S.value
+    until_s = cost_batches[0].batch.started_s + live.SETTLING_S.value
     num_young = sum(observed.batch.started_s < until_s for observed in cost_batches)
     later_rows = rows[num_young // 2 :]
     outside = doublings_outside(rows[:num_young], float(later_rows.min()), float(later_rows.max()))

@@ -13,14 +13,7 @@ from headway.domain import Configuration
 from headway.domain.live import Bounds, ChangeKind, Expectation, Proposal, Signal
 from headway.domain.watched import WatchedChange
 from headway.errors import InputError
-from headway.models.job.change_pause import (
-    computing_ratio,
-    expected_pause_s,
-    expected_wait_s,
-    learned_late_s,
-    prior_pause_s,
-    restart_delay_s,
-)
+from headway.models.job import change_pause
 from headway.planner.candidates import candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.question import Question
@@ -50,59 +43,48 @@ class LiveRule:
     memory: Memory = field(default_factory=Memory)
     decision: Decision | None = None
     proposal: Proposal | None = None
-    made_for: Configuration | None = None
     pauses_s: dict[ChangeKind, tuple[float, ...]] = field(default_factory=dict)
     _table: CapacityTable | None = None
+    _made_for: Configuration | None = None
 
     def table(self, running: Configuration) -> CapacityTable:
         """Rates that settings within bounds sustain, computed again when fixed values change."""
         fixed = replace(running, executors=1, trigger_s=0.0, max_offsets_per_trigger=None)
-        table = self._table
-        if (
-            table is None
-            or self.made_for != fixed
-            or (running.executors, running.trigger_s) not in table.place_of
-        ):
-            table = self._new_table(running)
-            self._table, self.made_for = table, fixed
-        return table
+        setting = running.executors, running.trigger_s
+        if self._table is None or self._made_for != fixed or setting not in self._table.place_of:
+            self._table, self._made_for = self._new_table(running), fixed
+        return self._table
 
-    def see(self, observed: Observed, running: Configuration, *, num_pending: int = 0) -> Decision:
-        """The decision after a batch that has ended."""
+    def see(self, observed: Observed, running: Configuration, *, num_pending: int = 0) -> None:
+        """Decide after a batch that has ended."""
         batch = observed.batch
-        return self._decided(
-            Signal(
-                at_s=batch.ended_s,
-                arrived_rows=observed.arrived_rows,
-                arrived_at_s=batch.started_s,
-                backlog_rows=observed.backlog_rows,
-                executors=running.executors,
-                num_pending=num_pending,
-                batch=observed.seen,
-            ),
-            running,
+        signal = Signal(
+            at_s=batch.ended_s,
+            arrived_rows=observed.arrived_rows,
+            arrived_at_s=batch.started_s,
+            backlog_rows=observed.backlog_rows,
+            executors=running.executors,
+            num_pending=num_pending,
+            batch=observed.seen,
         )
+        self._decide(signal, running)
 
-    def tick(
-        self, running: Configuration, *, silent_s: float, num_pending: int = 0
-    ) -> Decision | None:
-        """The decision at a moment without a batch; None before the first decision."""
+    def tick(self, running: Configuration, *, silent_s: float, num_pending: int = 0) -> None:
+        """Decide at a moment without a batch, after the first decision."""
         if self.decision is None:
-            return None
+            return
         last = self.live.observed[-1] if self.live.observed else None
         arrived_at_s, arrived_rows = self.live.planned() or (None, None)
-        return self._decided(
-            Signal(
-                at_s=self.now(),
-                arrived_rows=arrived_rows,
-                arrived_at_s=arrived_at_s,
-                backlog_rows=None if last is None else last.backlog_rows,
-                executors=running.executors,
-                num_pending=num_pending,
-                silent_s=silent_s,
-            ),
-            running,
+        signal = Signal(
+            at_s=self.now(),
+            arrived_rows=arrived_rows,
+            arrived_at_s=arrived_at_s,
+            backlog_rows=None if last is None else last.backlog_rows,
+            executors=running.executors,
+            num_pending=num_pending,
+            silent_s=silent_s,
         )
+        self._decide(signal, running)
 
     def is_feasible(self, running: Configuration, *, arriving_per_s: float | None = None) -> bool:
         """Whether a setting within bounds meets the target at the current level of the rate.
@@ -114,10 +96,10 @@ class LiveRule:
         if estimate is None:
             return True
         table = self.table(running)
-        largest_settings = [(table.most(trigger_s), trigger_s) for trigger_s in table.triggers_s]
+        largest = [(table.most(trigger_s), trigger_s) for trigger_s in table.triggers_s]
         highest = max(
             table.expected(*setting, self.memory.planned_cost_ratio(table, *setting))
-            for setting in largest_settings
+            for setting in largest
         )
         level_per_s = estimate.rate_per_s
         return highest >= min(level_per_s, arriving_per_s or level_per_s)
@@ -138,21 +120,21 @@ class LiveRule:
 
     def expectation(self, running: Configuration, proposal: Proposal) -> Expectation:
         """The expectation for the new setting: computed after rounding and bounds."""
-        cost_ratio = proposal.estimate.cost_ratio
-        rate_per_s = max(proposal.estimate.rate_per_s, 1e-9)
-        then = self.then(running, proposal)
-        transition = self._transition(proposal.kind, running, then, rate_per_s, cost_ratio)
-        transition = replace(transition, backlog_rows=proposal.waiting_rows)
-        return expectation_of(
-            self.table(running), then.executors, then.trigger_s, rate_per_s, cost_ratio, transition
+        estimate, then = proposal.estimate, self.then(running, proposal)
+        return self._expected(
+            proposal.kind,
+            running,
+            then,
+            estimate.rate_per_s,
+            estimate.cost_ratio,
+            backlog_rows=proposal.waiting_rows,
         )
 
     def other_partitions(self, running: Configuration) -> Configuration | None:
         """The shuffle partitions that sustain clearly more at the same size; None if none do."""
         table = self.table(running)
-        question = replace(
-            table.question, space=replace(table.question.space, shuffle_partitions=None)
-        )
+        space = replace(table.question.space, shuffle_partitions=None)
+        question = replace(table.question, space=space)
         choices = question.space.partition_choices(question.profile, running.executors)
         choices = tuple(sorted({*choices, running.shuffle_partitions}))
         settings = [(running.executors, partitions, running.trigger_s) for partitions in choices]
@@ -169,12 +151,8 @@ class LiveRule:
     ) -> Expectation:
         """The expectation for a setting with other partitions."""
         estimate = None if self.decision is None else self.decision.estimate
-        rate_per_s = max(0.0 if estimate is None else estimate.rate_per_s, 1e-9)
-        cost_ratio = self.memory.cost_ratio
-        transition = self._transition(kind, running, then, rate_per_s, cost_ratio)
-        return expectation_of(
-            self.table(then), then.executors, then.trigger_s, rate_per_s, cost_ratio, transition
-        )
+        rate_per_s = 0.0 if estimate is None else estimate.rate_per_s
+        return self._expected(kind, running, then, rate_per_s, self.memory.cost_ratio)
 
     def as_change(self, running: Configuration, proposal: Proposal) -> WatchedChange:
         """A proposal for people: its change, its gain and its cost."""
@@ -199,14 +177,12 @@ class LiveRule:
             late_s=expected.late_s,
         )
 
-    def _decided(self, signal: Signal, running: Configuration) -> Decision:
-        table = self.table(running)
-        decision = decide(self.memory, signal, table, self.bounds, running.trigger_s)
+    def _decide(self, signal: Signal, running: Configuration) -> None:
+        decision = decide(self.memory, signal, self.table(running), self.bounds, running.trigger_s)
         self.memory = decision.memory
         if decision.estimate is not None:
             # Between two bins nothing is decided, and what was proposed still stands.
             self.decision, self.proposal = decision, decision.proposal
-        return decision
 
     def _new_table(self, running: Configuration) -> CapacityTable:
         low = min(self.bounds.min_executors, running.executors)
@@ -238,15 +214,18 @@ class LiveRule:
         ratio = max(trigger_s, 1.0) / max(running.trigger_s, 1.0)
         return max(math.ceil(limit * ratio), 1)
 
-    def _transition(
+    def _expected(
         self,
         kind: ChangeKind,
         running: Configuration,
         then: Configuration,
         rate_per_s: float,
         cost_ratio: float,
-    ) -> Transition:
-        """What a change does until it has taken effect: (A7), (A18)."""
+        *,
+        backlog_rows: float = 0.0,
+    ) -> Expectation:
+        """The expectation for a change, which takes a while to take effect: (A7), (A18)."""
+        rate_per_s = max(rate_per_s, 1e-9)
         before_s, after_s = (
             cost_ratio
             * self.table(configuration).duration_s(
@@ -257,22 +236,28 @@ class LiveRule:
             for configuration in (running, then)
         )
         seen_s = self.pauses_s.get(kind, ())
-        pause_s = expected_pause_s(
-            kind, before_s, seen_s, computing_ratio(self.live.profile, before_s)
+        ratio = change_pause.computing_ratio(self.live.profile, before_s)
+        pause_s = change_pause.expected_pause_s(kind, before_s, seen_s, ratio)
+        prior_s = change_pause.prior_pause_s(kind, before_s)
+        transition = Transition(
+            pause_s=pause_s,
+            delay_s=pause_s,
+            longest_pause_s=change_pause.learned_late_s(prior_s, seen_s),
+            backlog_rows=backlog_rows,
         )
-        longest_s = learned_late_s(prior_pause_s(kind, before_s), seen_s)
-        if kind not in (ChangeKind.ADD, ChangeKind.REMOVE):
-            delay_s = restart_delay_s(pause_s, before_s, then.trigger_s, after_s)
-            return Transition(pause_s=pause_s, delay_s=delay_s, longest_pause_s=longest_s)
-        transition = Transition(pause_s=pause_s, delay_s=pause_s, longest_pause_s=longest_s)
-        if kind is ChangeKind.REMOVE:
-            return transition
-        costs, table = self.memory.costs, self.table(running)
-        return replace(
-            transition,
-            wait_s=expected_wait_s(costs.provisioning_s),
-            longest_wait_s=costs.lead_s() - BIN_S.value,
-            drained_per_s=table.drained_per_s(running.executors, running.trigger_s, cost_ratio),
+        if kind is ChangeKind.ADD:
+            costs, table = self.memory.costs, self.table(running)
+            transition = replace(
+                transition,
+                wait_s=change_pause.expected_wait_s(costs.provisioning_s),
+                longest_wait_s=costs.lead_s() - BIN_S.value,
+                drained_per_s=table.drained_per_s(running.executors, running.trigger_s, cost_ratio),
+            )
+        elif kind is not ChangeKind.REMOVE:
+            delay_s = change_pause.restart_delay_s(pause_s, before_s, then.trigger_s, after_s)
+            transition = replace(transition, delay_s=delay_s)
+        return expectation_of(
+            self.table(then), then.executors, then.trigger_s, rate_per_s, cost_ratio, transition
         )
 
 

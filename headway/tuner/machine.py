@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,17 +13,15 @@ from headway.assumptions.live import BIN_S
 from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Expectation, Proposal, Reason
-from headway.domain.tuner import Phase, TunerChange, TunerState
-from headway.domain.watched import LiveBatch
+from headway.domain.tuner import Phase, TunerChange
 from headway.errors import InputError
 from headway.formats.tuner_files import RESTORE_WORD, switch_word
 from headway.profiler.streaming.trigger import contradiction
-from headway.runtime.tuning.actuators import At, kind_of, nothing
+from headway.runtime.tuning.actuators import kind_of
 from headway.runtime.tuning.clean_stop import left_no_gap
 from headway.runtime.tuning.session import takes_each_batch_once, warning_of_sink
-from headway.tuner.changes import ChangesQueries, TunerChanges
+from headway.tuner.changes import TunerChanges
 from headway.tuner.live_query import Observed
-from headway.tuner.live_rule import LiveRule
 from headway.tuner.rule.memory import with_pause
 from headway.tuner.rule.rule import applied
 from headway.units import counted, format_duration
@@ -34,6 +30,7 @@ _SAVE_EVERY_S = 60.0
 _ASK_EVERY_S = 1.0
 
 
+@dataclass(eq=False, kw_only=True)
 class TunerMachine(TunerChanges):
     """The states of a tuner and their transitions; called by one thread at a time.
 
@@ -41,25 +38,14 @@ class TunerMachine(TunerChanges):
     ``is_quiet``. ``cautions`` are warnings from the start; the rest is as of :class:`TunerChanges`.
     """
 
-    def __init__(
-        self,
-        actuators: ChangesQueries,
-        rule: LiveRule,
-        state: TunerState,
-        path: Path,
-        *,
-        acts: bool,
-        allow: Collection[ChangeKind] = (),
-        is_quiet: Callable[[float], bool] = lambda _at_s: False,
-        now: Callable[[], float] = time.time,
-        at: At = nothing,
-        cautions: Sequence[str] = (),
-    ) -> None:
-        super().__init__(actuators, rule, state, path, acts=acts, now=now, at=at)
-        self.cautions = tuple(cautions)
-        self._allow, self._is_quiet = frozenset(allow), is_quiet
+    allow: Collection[ChangeKind] = ()
+    is_quiet: Callable[[float], bool] = lambda _at_s: False
+    cautions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._said: tuple[str, ...] = ()
-        self._ticked_s = self._saved_s = self._asked_s = now()
+        self._ticked_s = self._saved_s = self._asked_s = self.now()
         self._cost_before = 1.0
         self._asked_about: Configuration | None = None
         self._awaited: tuple[ChangeKind, Configuration, Expectation] | None = None
@@ -70,7 +56,7 @@ class TunerMachine(TunerChanges):
         if end_reason is not None:
             self._ended(end_reason)
             return
-        switch = switch_word(self._path)
+        switch = switch_word(self.path)
         if switch is not None:
             if self.state.phase is not Phase.OFF:
                 original = self.state.original
@@ -96,7 +82,7 @@ class TunerMachine(TunerChanges):
 
     def _read(self) -> None:
         num_pending = self._num_pending()
-        now_s = self._now()
+        now_s = self.now()
         if now_s - self._saved_s >= _SAVE_EVERY_S:
             # What is learned between two phases outlives a crash, too.
             self._saved_s = now_s
@@ -126,13 +112,11 @@ class TunerMachine(TunerChanges):
         last = self._live.last
         if last is None or not self.actuators.is_in_batch:
             return 0.0
-        return max(self._now() - last.ended_s, 0.0)
+        return max(self.now() - last.ended_s, 0.0)
 
     def _learned(self) -> None:
         """The query has shown whether it runs as requested."""
-        actual_setting = _require_followed(
-            self.running, [observed.batch for observed in self._live.recent()]
-        )
+        actual_setting = _require_followed(self.running, self._live.recent())
         if actual_setting != self.running:
             self.running = actual_setting
             self.state = replace(self.state, last_good=actual_setting)
@@ -140,7 +124,7 @@ class TunerMachine(TunerChanges):
         warning = warning_of_sink(sink)
         if takes_each_batch_once(sink):
             self.actuators.may_cut = True
-        if warning is not None and self._acts:
+        if warning is not None and self.acts:
             self.cautions = tuple(dict.fromkeys((*self.cautions, warning)))
             self.audit("warning", why=warning)
         self._to(Phase.HOLD, "learned")
@@ -166,20 +150,19 @@ class TunerMachine(TunerChanges):
             for observed in self._live.recent(within_s=math.inf)
             if observed.seen.tells_costs and observed.batch.started_s >= self._live.settled_from_s
         ]
-        if self._now() >= self._live.settled_from_s and len(cost_batches) >= LEARNING_BATCHES.value:
+        if self.now() >= self._live.settled_from_s and len(cost_batches) >= LEARNING_BATCHES.value:
             self._to(Phase.VERIFYING, "settled")
             self._verify(change, cost_batches)
 
     def _verify(self, change: TunerChange, cost_batches: Sequence[Observed]) -> None:
         """Compare the new setting with its expectation."""
-        _require_followed(change.then, [observed.batch for observed in cost_batches])
+        _require_followed(change.then, cost_batches)
         rows = sum(observed.seen.batch_rows for observed in cost_batches)
         duration_s = sum(observed.seen.duration_s for observed in cost_batches) / len(cost_batches)
         late_ratio = sum(observed.seen.late_rows for observed in cost_batches) / max(rows, 1.0)
-        expected = change.expected
         outcome = {"duration_s": duration_s, "late_ratio": late_ratio, "pause_s": change.pause_s}
         self._learn_pause(change, duration_s)
-        is_kept = expected is None or expected.is_kept(duration_s)
+        is_kept = change.expected is None or change.expected.is_kept(duration_s)
         is_missed = late_ratio > 1.0 - (self._live.target.quantile or 0.0)
         rate_per_s = self._live.rate_per_s(cost_batches) or 0.0
         table = self.rule.table(self.running)
@@ -192,8 +175,8 @@ class TunerMachine(TunerChanges):
             self._restore(change, "it missed the target that the setting before would meet")
             return
         self.audit("verified", change=change, kept=is_kept, **outcome)
-        self.state = replace(self.state, last_good=self.running, change=None)
-        self._to(Phase.HOLD, "as expected" if is_kept else "slower than expected, target met")
+        why = "as expected" if is_kept else "slower than expected, target met"
+        self._to(Phase.HOLD, why, last_good=self.running, change=None)
 
     def _learn_pause(self, change: TunerChange, duration_s: float) -> None:
         """For a restart: learn its pause and the excess of its first batch, as in the prior.
@@ -251,25 +234,24 @@ class TunerMachine(TunerChanges):
 
     def _why_not(self, kind: ChangeKind, then: Configuration) -> str | None:
         """Why a change is only recommended; None if it is made."""
-        at_s = self._now()
-        if not self._acts:
+        at_s = self.now()
+        if not self.acts:
             return "mode is recommend"
-        if self._is_quiet(at_s):
+        if self.is_quiet(at_s):
             return "a quiet period"
         if self.state.is_blocked(self.running, then, at_s):
             return "it was tried and taken back"
         is_of_executors = kind in (ChangeKind.ADD, ChangeKind.REMOVE)
         if is_of_executors and (why := self.actuators.why_no_live_executors()) is not None:
             return why
-        if kind is ChangeKind.REPARTITION and kind not in self._allow:
+        if kind is ChangeKind.REPARTITION and kind not in self.allow:
             return "allow has no 'repartition'"
         return None
 
     def _why_not_yet(self, kind: ChangeKind) -> str | None:
         """Why a change is left for a later step; nothing else waits meanwhile.
 
-        If a batch may be interrupted, and the last one left no gap, a restart does not wait for
-        one.
+        If a batch may be interrupted, and the last one left no gap, a restart does not wait.
         """
         trigger_s, last = self.running.trigger_s, self._live.last
         if kind is ChangeKind.ADD or self.actuators.is_in_gap(trigger_s):
@@ -282,7 +264,7 @@ class TunerMachine(TunerChanges):
     def has_left_gap(self) -> bool:
         """Whether the last batch left a gap, or none has ended for two triggers (an idle query)."""
         trigger_s, last = self.running.trigger_s, self._live.last
-        if last is None or self._now() - last.ended_s > 2.0 * trigger_s:
+        if last is None or self.now() - last.ended_s > 2.0 * trigger_s:
             return True
         return not left_no_gap(trigger_s, last.started_s, last.ended_s)
 
@@ -291,9 +273,8 @@ class TunerMachine(TunerChanges):
         memory_before = self.rule.memory
         self.rule.memory = applied(memory_before, proposal)
         self.rule.proposal = None
-        self.change_to(
-            then, proposal.reason, Phase.APPLYING, why=str(proposal.reason), expected=expected
-        )
+        why = str(proposal.reason)
+        self.change_to(then, proposal.reason, Phase.APPLYING, why=why, expected=expected)
         if self.state.change is None:
             # What was not made is no change: neither one of the most in an hour nor a cost.
             memory = self.rule.memory
@@ -311,19 +292,20 @@ class TunerMachine(TunerChanges):
             # How long they took is learned now, not when the next batch ends.
             self.rule.tick(self.running, silent_s=self._silent_s())
             self.audit("applied", change=change)
-            self._live.settle(self._now())
+            self._live.settle(self.now())
             self._to(Phase.SETTLING, "executors are there")
-        elif self._now() > change.deadline_s:
+        elif self.now() > change.deadline_s:
             self._restore(change, "executors did not come in time")
 
 
 def _require_followed(
-    requested_setting: Configuration, batches: Sequence[LiveBatch]
+    requested_setting: Configuration, observed_batches: Sequence[Observed]
 ) -> Configuration:
     """The setting as it runs: the requested one, with the partitions of its checkpoint.
 
     A part that the function that started the query ignores is named, and ends the tuner.
     """
+    batches = [observed.batch for observed in observed_batches]
     if not batches:
         return requested_setting
     limit = requested_setting.max_offsets_per_trigger

@@ -37,7 +37,7 @@ class TunerStatus:
     query: str = "query"
 
 
-class Tuner:
+class Tuner(contextlib.AbstractContextManager["Tuner"]):
     """A query that is kept within its target while it runs; made by :func:`headway.tune`.
 
     A separate thread watches it until :meth:`stop`.
@@ -62,7 +62,7 @@ class Tuner:
             num_changes=machine.state.num_changes,
             cautions=machine.cautions,
             busy_s=self._busy_s,
-            query=machine.query_label,
+            query=machine.rule.live.label,
         )
 
     @property
@@ -130,9 +130,6 @@ class Tuner:
         if self._error is not None:
             raise self._error
         return not self._loop.is_alive()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()

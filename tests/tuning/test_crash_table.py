@@ -48,7 +48,7 @@ def test_killed_within_a_change_it_is_finished_at_the_next_start(
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery()
     machine = begun(query, path, 60)
-    query.at = machine._at = killed_at(point)
+    query.at = machine.at = killed_at(point)
     with pytest.raises(Killed):
         machine.change_to(then, Reason.TRIGGER, Phase.APPLYING, why="a test")  # type: ignore[arg-type]
     left = load_tuner(path)
@@ -92,7 +92,7 @@ def test_killed_on_the_way_back_it_does_not_try_the_change_again(
     query = SimulatedQuery()
     machine = begun(query, path, 60)
     machine.change_to(FASTER, Reason.TRIGGER, Phase.APPLYING, why="a test")
-    query.at = machine._at = killed_at(point)
+    query.at = machine.at = killed_at(point)
     assert machine.state.change is not None
     with pytest.raises(Killed):
         machine._restore(machine.state.change, "it missed the target")

@@ -191,7 +191,7 @@ def _a_proposal(machine, trigger_s: float):  # type: ignore[no-untyped-def]
     return Proposal(
         kind=ChangeKind.RESTART,
         reason=Reason.TRIGGER,
-        at_s=machine._now(),
+        at_s=machine.now(),
         before_executors=machine.running.executors,
         after_executors=machine.running.executors,
         before_trigger_s=machine.running.trigger_s,
@@ -438,7 +438,7 @@ def test_other_partitions_are_proposed_where_nothing_else_is_enough_and_made_whe
     # It is asked once for a setting.
     machine._other_partitions()
     assert read_audit(audit_file(path))[-1] == said
-    machine._allow, machine._asked_about = frozenset({ChangeKind.REPARTITION}), None
+    machine.allow, machine._asked_about = frozenset({ChangeKind.REPARTITION}), None
     machine._other_partitions()
     assert machine.running.shuffle_partitions > 1
     run_for(machine, query, 200)

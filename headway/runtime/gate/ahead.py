@@ -26,24 +26,18 @@ class Ahead:
     def __init__(self, hub: Any) -> None:
         self._hub = hub
         self._is_given = False
-        self._policy, self._at_once = Policy.FCFS, 1
+        self._given_at: Decision | None = None
         self._states: dict[int, QueryState] = {}
         self._backs: dict[int, ComingBack] = {}
 
     def give(
-        self,
-        policy: Policy,
-        waiting: Mapping[int, QueryState],
-        members: Sequence[Member],
-        *,
-        now_s: float,
-        at_once: int,
+        self, decision: Decision, waiting: Mapping[int, QueryState], members: Sequence[Member]
     ) -> None:
-        """Give an order to the hub, unless something has happened since the arbiter decided.
+        """Give an order to the hub, unless something has happened since the arbiter's decision.
 
-        ``waiting`` are the queries that wait, by their numbers, ``members`` all queries, and
-        ``now_s`` is the time of the decision. The policy is any but ``auto``.
+        ``waiting`` are the queries that wait after it, by their numbers, and ``members`` all.
         """
+        policy, now_s = decision.policy, decision.at_s
         next_grant = 1 + max((member.last_grant for member in members), default=0)
         # With stagger, a query that comes back is ranked by its tick, whether known or not.
         backs = {
@@ -70,7 +64,7 @@ class Ahead:
         until_ms = s_to_ms(until_s) - 1 if math.isfinite(until_s) else _NEVER_MS
         running = [member for member in members if member.granted_at_s is not None]
         num_running = sum(not member.lease_over for member in running)
-        order = [f"{at_once - num_running} {until_ms}"]
+        order = [f"{decision.at_once - num_running} {until_ms}"]
         for number, state in waiting.items():
             due_ms = _first_ms_from(due_s(policy, state))
             order.append(f"w {number} {ranks[id(state)]} {due_ms}{then(number, True)}")
@@ -81,7 +75,7 @@ class Ahead:
         ]
         if self._hub.stand(";".join(order)):
             self._is_given = True
-            self._policy, self._at_once = policy, at_once
+            self._given_at = decision
             self._states, self._backs = dict(waiting), backs
 
     def take_back(self) -> None:
@@ -94,17 +88,19 @@ class Ahead:
         Returns the decision, the numbers of the queries that it granted turns, and the time from
         the end of the batch to the grants; 0 if the wait was for a trigger, not for a turn. [s]
         """
+        assert self._given_at is not None
+        policy, at_once = self._given_at.policy, self._given_at.at_once
         _, since_us, at_ms, free, granted_numbers, waiting = line.split("\t")
         at_s = ms_to_s(float(at_ms))
         states = dict(self._waited(waiting))
         numbers = tuple(map(int, granted_numbers.split(",")))
         decision = Decision(
             at_s=at_s,
-            policy=self._policy,
-            num_running=self._at_once - int(free),
-            at_once=self._at_once,
+            policy=policy,
+            num_running=at_once - int(free),
+            at_once=at_once,
             states=tuple(states.values()),
-            order=grant_order(self._policy, tuple(states.values()), at_s),
+            order=grant_order(policy, tuple(states.values()), at_s),
             granted=tuple(states[number].name for number in numbers),
             ahead=True,
         )

@@ -21,14 +21,8 @@ from headway.domain import Decision, Policy, QueryReport, QueryState, ScheduledQ
 from headway.errors import InputError
 from headway.formats.event_lines import tell_event
 from headway.models.scheduling.order import MemoryReading, grant_order, next_due_s
+from headway.runtime.gate import clock
 from headway.runtime.gate.ahead import Ahead
-from headway.runtime.gate.clock import (
-    new_clock,
-    new_hub,
-    replace_clock,
-    require_classic,
-    trigger_of,
-)
 from headway.runtime.gate.decision_log import BatchEnd, DecisionLog
 from headway.runtime.gate.member import Member
 from headway.runtime.gate.sizes import Chooser, Sizes
@@ -49,7 +43,7 @@ _MOST_TIMES = 20_000
 _LOG = logging.getLogger("headway.gate")
 
 
-class Gate:
+class Gate(contextlib.AbstractContextManager["Gate"]):
     """Lets queries of a session start their batches one after the other.
 
     A waiting query has not chosen offsets and holds nothing; its plan, sink and checkpoint are
@@ -77,7 +71,7 @@ class Gate:
         self._task_time = TaskTime(spark.sparkContext)
         self._lock = threading.RLock()
         self._sizes = Sizes(policy, at_once, choose, self._lock)
-        self._hub: Any = new_hub(spark, heartbeat_within_s)
+        self._hub: Any = clock.new_hub(spark, heartbeat_within_s)
         self._ahead = Ahead(self._hub)
         self._log = DecisionLog(decisions)
         self._memory = MemoryReading(used_bytes=0.0, limit_bytes=memory_limit_bytes or math.inf)
@@ -117,8 +111,8 @@ class Gate:
                 f"the gate is open ({self.opened_because or 'closed'}); make another with "
                 "headway.schedule. The query goes on ungated"
             )
-        require_classic(query)
-        executor = trigger_of(query)[0] if in_turn is None else None
+        clock.require_classic(query)
+        executor = clock.trigger_of(query)[0] if in_turn is None else None
         run_id = str(query.runId)
         with self._lock:
             if declared.name in self._members:
@@ -133,12 +127,12 @@ class Gate:
                         "each query once: remove it first"
                     )
             number = next(self._numbers)
-            clock = in_turn or new_clock(
+            gate_clock = in_turn or clock.new_clock(
                 self._spark, self._hub, number, query, declared.trigger_s, pool
             )
             member = Member(
                 query,
-                clock,
+                gate_clock,
                 declared,
                 now_s=time.time(),
                 predicted_s=predicted_s,
@@ -147,7 +141,8 @@ class Gate:
                 waits_within=in_turn is not None,
             )
             if in_turn is None:
-                self._before[declared.name] = (executor, replace_clock(executor, clock, query))
+                own_clock = clock.replace_clock(executor, gate_clock, query)
+                self._before[declared.name] = (executor, own_clock)
             else:
                 self._hub.join(number, query._jsq)
                 in_turn.join(self._hub, number, query)
@@ -173,9 +168,6 @@ class Gate:
             for member in list(self._members.values()):
                 self._leave(member)
         self._log.close()
-
-    def __enter__(self) -> Gate:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -206,13 +198,10 @@ class Gate:
                     wait_s = self._step(reports, time.time())
         except BaseException as error:
             if not self._is_closing:
-                self._break(error)
-
-    def _break(self, error: BaseException) -> None:
-        """After an internal fault, open the gate and report it: a fault must never hold a query."""
-        self._open(f"the arbiter failed: {type(error).__name__}: {error}")
-        with contextlib.suppress(Warning):
-            warnings.warn(f"headway: the gate is open; {self.opened_because}", stacklevel=2)
+                # An internal fault must never hold a query.
+                self._open(f"the arbiter failed: {type(error).__name__}: {error}")
+                with contextlib.suppress(Warning):
+                    warnings.warn(f"headway: the gate is open; {self.opened_because}", stacklevel=1)
 
     def _open(self, why: str) -> None:
         """Every query goes by its own trigger from now on."""
@@ -246,7 +235,11 @@ class Gate:
         for line in filter(None, reports.split("\n")):
             event, number, *fields = line.split("\t", 4)
             if event == "go":
-                self._went(line)
+                # The JVM has granted turns by the prepared order.
+                decision, numbers, since_s = self._ahead.went(line)
+                granted = [self._numbered[at] for at in numbers if at in self._numbered]
+                self._num_ahead += len(granted)
+                self._book(granted, decision, since_s)
                 continue
             member = self._numbered.get(int(number))
             if member is None:
@@ -266,23 +259,13 @@ class Gate:
             self._open(f"it was switched off: {self._off} is there")
         hanging = [member for member in self._members.values() if member.hangs(now_s)]
         for member in hanging:
-            _LOG.warning(
-                "query %s: its batch has run for more than %.0f s; others go on without it",
-                member.declared.name,
-                member.lease_s(),
-            )
+            name = member.declared.name
             why = f"its batch has run for more than {member.lease_s():.0f} s"
-            tell_event("gate", "lease ended", why, query=member.declared.name)
+            _LOG.warning("query %s: %s; others go on without it", name, why)
+            tell_event("gate", "lease ended", why, query=name)
             member.end_lease()
         self._log.flush()
         return bool(hanging)
-
-    def _went(self, line: str) -> None:
-        """The JVM has granted a turn by the prepared order."""
-        decision, numbers, since_s = self._ahead.went(line)
-        members = [self._numbered[number] for number in numbers if number in self._numbered]
-        self._num_ahead += len(members)
-        self._book(members, decision, since_s)
 
     def _decide(self, now_s: float) -> float:
         members, at_once = self._members.values(), self._sizes.at_once
@@ -308,26 +291,20 @@ class Gate:
         granted_now = [self._members[name] for name in decision.granted]
         if granted_now and not self._let_go(granted_now, decision):
             return _AGAIN_S
-        self._leave_order(waiting, now_s)
+        self._leave_order(waiting, decision)
         if num_running >= at_once:
             return _LONGEST_WAIT_S
-        due_s = next_due_s(policy, states, now_s)
-        return min(max(due_s - now_s, 0.001), _LONGEST_WAIT_S)
+        return min(max(next_due_s(policy, states, now_s) - now_s, 0.001), _LONGEST_WAIT_S)
 
-    def _leave_order(self, waiting: dict[int, QueryState], now_s: float) -> None:
+    def _leave_order(self, waiting: dict[int, QueryState], decision: Decision) -> None:
         """Prepare the order for the JVM until the next decision; none if it could not be used."""
-        members = self._members.values()
+        members = list(self._members.values())
         may_wait = any(member.waits_within for member in members)
         if math.isfinite(self._memory.limit_bytes) or may_wait:
             self._ahead.take_back()
             return
-        self._ahead.give(
-            self._sizes.policy,
-            {member.number: waiting[member.number] for member in members if member.is_idle},
-            list(members),
-            now_s=now_s,
-            at_once=self._sizes.at_once,
-        )
+        idle = {member.number: waiting[member.number] for member in members if member.is_idle}
+        self._ahead.give(decision, idle, members)
 
     def _let_go(self, granted: list[Member], decision: Decision) -> bool:
         """Whether the JVM, in which more may have happened, has started them."""
@@ -341,9 +318,9 @@ class Gate:
         return True
 
     def _book(self, granted: list[Member], decision: Decision, since_s: float) -> None:
+        num_at_once = decision.num_running + len(decision.granted)
         for member in granted:
             self._num_grants += 1
-            num_at_once = decision.num_running + len(decision.granted)
             member.grant(decision.at_s, self._num_grants, num_at_once)
         self._num_decisions += 1
         self._log.write(decision)
@@ -370,6 +347,6 @@ class Gate:
             is_marked = member.clock.release()
             self._hub.leave(member.number)
             if executor is not None and not is_marked and member.query.isActive:
-                replace_clock(executor, own_clock, member.query)
+                clock.replace_clock(executor, own_clock, member.query)
         self._gone.append(member.report())
         tell_event("gate", "left", "it takes no more turns", query=member.declared.name)

@@ -9,13 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from headway.assumptions.turns import (
-    COMPILED_BATCHES,
-    FEWEST_FOR_A_LINE,
-    FEWEST_TO_CORRECT,
-    FIRST_SPREAD_RATIO,
-    KNOWN_BATCHES,
-)
+from headway.assumptions import turns
 from headway.domain import Z90
 
 _MOST_BATCHES = 200
@@ -38,17 +32,14 @@ class BatchDurations:
         self._seen: deque[tuple[float, float]] = deque(maxlen=_MOST_BATCHES)
         self._left_out = 0
         self._fixed_s, self._per_row_s = 0.5, 0.0
-        self._ratio, self._spread = 1.0, FIRST_SPREAD_RATIO.value
-
-    def __len__(self) -> int:
-        return len(self._seen)
+        self._ratio, self._spread = 1.0, turns.FIRST_SPREAD_RATIO.value
 
     @property
     def are_known(self) -> bool:
         """Whether enough batches are known for a choice: for a mean, or for a line."""
-        if self._predicted_s is not None:
-            return len(self._seen) >= KNOWN_BATCHES.value
-        return len(self._seen) >= FEWEST_FOR_A_LINE.value
+        if self._predicted_s is None:
+            return len(self._seen) >= turns.FEWEST_FOR_A_LINE.value
+        return len(self._seen) >= turns.KNOWN_BATCHES.value
 
     @property
     def extent(self) -> tuple[int, float]:
@@ -61,11 +52,11 @@ class BatchDurations:
         if self._predicted_s is None:
             return self._fixed_s, self._per_row_s
         at_0_s = self._predicted_s(0.0) * self._ratio
-        rows = max((rows for rows, _ in self._seen), default=0.0) or 1000.0
+        rows = self.extent[1] or 1000.0
         return at_0_s, max(self._predicted_s(rows) * self._ratio - at_0_s, 0.0) / rows
 
     def observe(self, rows: float, duration_s: float) -> None:
-        if self._left_out < COMPILED_BATCHES.value:
+        if self._left_out < turns.COMPILED_BATCHES.value:
             self._left_out += 1
             return
         self._seen.append((rows, max(duration_s, 1e-3)))
@@ -75,12 +66,10 @@ class BatchDurations:
             self._ratio = 1.0
             model_s = np.maximum(self._fixed_s + self._per_row_s * batches[:, 0], 1e-3)
         else:
-            model_s = np.array(
-                [self._predicted_s(float(batch_rows)) for batch_rows in batches[-50:, 0]]
-            )
-            if len(batches) >= FEWEST_TO_CORRECT.value:
+            model_s = np.array([self._predicted_s(float(rows)) for rows in batches[-50:, 0]])
+            if len(batches) >= turns.FEWEST_TO_CORRECT.value:
                 self._ratio = float(np.median(batches[-50:, 1] / model_s))
-        if len(batches) >= FEWEST_FOR_A_LINE.value:
+        if len(batches) >= turns.FEWEST_FOR_A_LINE.value:
             log_ratios = np.log(batches[-len(model_s) :, 1] / (model_s * self._ratio))
             self._spread = float(np.sqrt(np.mean(log_ratios**2)))
 
@@ -99,7 +88,7 @@ class BatchDurations:
     def _fit_line(self, batches: np.ndarray) -> None:
         rows, durations_s = batches[:, 0], batches[:, 1]
         self._per_row_s = 0.0
-        if len(batches) >= FEWEST_FOR_A_LINE.value and (spread := float(rows.var())) > 0.0:
+        if len(batches) >= turns.FEWEST_FOR_A_LINE.value and (spread := float(rows.var())) > 0.0:
             slope = float(np.mean((rows - rows.mean()) * (durations_s - durations_s.mean())))
             self._per_row_s = max(slope / spread, 0.0)
         self._fixed_s = max(float(durations_s.mean() - self._per_row_s * rows.mean()), 1e-3)

@@ -171,9 +171,8 @@ class Member:
         return self._state(
             self._rows_by(now_s),
             ready_s=self.ready_s,
-            oldest_unread_s=read_until_s - self._behind_s(),
-            closing_s=self._closing_s(self._emitted_to_s),
-            emits=self._emits(),
+            read_until_s=read_until_s,
+            emitted_to_s=self._emitted_to_s,
         )
 
     def coming_back(self, now_s: float, next_grant: int) -> ComingBack | None:
@@ -186,23 +185,18 @@ class Member:
         if windows is not None:
             if self._newest_event_s is None or emitted_to_s is None:
                 return None
-            # This batch emits windows closed before; only rows that it reads can close further
-            # ones.
+            # This batch emits windows closed before; only rows that it reads can close further.
             emitted_to_s = max(self._newest_event_s - windows.watermark_delay_s, emitted_to_s)
             closes_at_s = windows.first_end_after_s(emitted_to_s) + windows.watermark_delay_s
-        takes_s = max(self._predicted_s, now_s - granted_at_s)
-        new_rows = self.rate_per_s * takes_s
+        new_rows = self.rate_per_s * max(self._predicted_s, now_s - granted_at_s)
+        rows = float(last.rows) if last.behind_rows else new_rows
         state = self._state(
-            float(last.rows) if last.behind_rows else new_rows,
-            ready_s=now_s,
-            oldest_unread_s=granted_at_s - self._behind_s(),
-            closing_s=self._closing_s(emitted_to_s),
-            emits=False,
+            rows, ready_s=now_s, read_until_s=granted_at_s, emitted_to_s=emitted_to_s
         )
         at_its_tick = self.offset_s is not None
         last_grant = next_grant if self.granted_at_s is None else self.last_grant
         return ComingBack(
-            state=replace(state, last_grant=last_grant),
+            state=replace(state, emits=False, last_grant=last_grant),
             closes_at_s=math.inf if at_its_tick else closes_at_s,
             at_its_tick=at_its_tick,
         )
@@ -212,19 +206,20 @@ class Member:
         rows: float,
         *,
         ready_s: float,
-        oldest_unread_s: float,
-        closing_s: float | None,
-        emits: bool,
+        read_until_s: float,
+        emitted_to_s: float | None,
     ) -> QueryState:
         duration_s = self.durations.quantile_s(rows, _OF_SLACK)
         next_s = self.durations.quantile_s(self.rate_per_s * duration_s, _OF_SLACK)
-        declared = self.declared
-        # In a windowed query, only the batch that emits removes state.
-        may_remove = declared.windows is None or self._emits()
+        declared, windows, emits = self.declared, self.declared.windows, self._emits()
+        closing_s = None
+        if windows is not None and emitted_to_s is not None:
+            end_s = windows.first_end_after_s(emitted_to_s)
+            closing_s = end_s + windows.watermark_delay_s + self.closing_delay_s
         return QueryState(
             name=declared.name,
             ready_s=ready_s,
-            oldest_unread_s=oldest_unread_s,
+            oldest_unread_s=read_until_s - self._behind_s(),
             last_grant=self.last_grant,
             duration_s=duration_s,
             pair_s=duration_s + next_s,
@@ -233,9 +228,10 @@ class Member:
             emits=emits,
             window_limit_s=declared.window_limit_s(max(self.closing_delay_s, 0.0)),
             row_limit_s=None if declared.row_target is None else declared.row_target.limit_s,
-            output_rows=rows if declared.windows is None else 0.0,
+            output_rows=rows if windows is None else 0.0,
             most_wait_s=declared.most_wait_s,
-            removed_rows=self._usually_removed_rows if may_remove else 0.0,
+            # In a windowed query, only the batch that emits removes state.
+            removed_rows=self._usually_removed_rows if windows is None or emits else 0.0,
         )
 
     def report(self) -> QueryReport:
@@ -276,13 +272,6 @@ class Member:
             return 0.0
         return self.last.behind_rows / self.rate_per_s
 
-    def _closing_s(self, emitted_to_s: float | None) -> float | None:
-        windows = self.declared.windows
-        if windows is None or emitted_to_s is None:
-            return None
-        end_s = windows.first_end_after_s(emitted_to_s)
-        return end_s + windows.watermark_delay_s + self.closing_delay_s
-
     def _emits(self) -> bool:
         windows = self.declared.windows
         if windows is None or self._emitted_to_s is None or self._newest_event_s is None:
@@ -296,12 +285,9 @@ class Member:
         batch, last = batch_seen(progress), self.last
         if last is not None and (batch.batch_id, batch.start_s) == (last.batch_id, last.start_s):
             return None
-        waited_s = self._waited_within_s
-        return replace(
-            batch,
-            duration_s=max(batch.duration_s - waited_s, 0.0),
-            add_batch_s=max(batch.add_batch_s - waited_s, 0.0),
-        )
+        duration_s = max(batch.duration_s - self._waited_within_s, 0.0)
+        add_batch_s = max(batch.add_batch_s - self._waited_within_s, 0.0)
+        return replace(batch, duration_s=duration_s, add_batch_s=add_batch_s)
 
     def _take(self, batch: BatchSeen) -> None:
         last, windows = self.last, self.declared.windows
@@ -330,7 +316,6 @@ class Member:
             while end_s <= batch.watermark_s:
                 self._windows += 1
                 target = self.declared.window_target
-                late_s = committed_s - end_s
-                self._late += target is not None and late_s > target.limit_s
+                self._late += target is not None and committed_s - end_s > target.limit_s
                 end_s += windows.slide_s
         self._emitted_to_s = max(batch.watermark_s, self._emitted_to_s or batch.watermark_s)

@@ -63,17 +63,15 @@ class Sizes:
         if self._may_choose and self._more_is_known(members):
             self._known_then = _extents(members)
             arguments = task_time.works_of(members), task_time.cores, members
-            # In a separate thread, since simulations take longer than the arbiter's heartbeat
-            # allows.
+            # Simulations take longer than the arbiter's heartbeat allows.
             self._choosing = threading.Thread(target=self._take_best, args=arguments, daemon=True)
             self._choosing.start()
 
     @property
     def _may_choose(self) -> bool:
         """Whether there is a choice: the queries that are staggered all run at their ticks."""
-        if self.choose is None or self._asked is Policy.STAGGER:
-            return False
-        return self._asked is Policy.AUTO or not self._at_once_is_given
+        has_choice = self._asked is Policy.AUTO or not self._at_once_is_given
+        return self.choose is not None and self._asked is not Policy.STAGGER and has_choice
 
     def _more_is_known(self, members: Sequence[Member]) -> bool:
         """Whether the last choice was for other queries, or twice as much is known of one by now.

@@ -90,25 +90,19 @@ def learned_work(
 def usual_at_once(members: Sequence[Member], driver_ratio: float) -> int:
     """Number of concurrent batches that keeps the cores busy while drivers plan and commit."""
     parts = [member.mean_parts_s for member in members]
-    work_s = statistics.fmean(work for _, work, _ in parts)
-    total_s = statistics.fmean(map(sum, parts))
-    return num_at_once(
-        max(total_s, 1e-3), max(work_s, 1e-3), len(members), driver_ratio=driver_ratio
-    )
+    work_s = max(statistics.fmean(work for _, work, _ in parts), 1e-3)
+    total_s = max(statistics.fmean(map(sum, parts)), 1e-3)
+    return num_at_once(total_s, work_s, len(members), driver_ratio=driver_ratio)
 
 
 def best_offsets_s(members: Sequence[Member]) -> tuple[float, ...]:
     """Separate ticks for all queries, just after their windows close if they have windows [s]."""
-    wishes_s = [
-        0.0
-        if member.declared.windows is None
-        else member.declared.windows.offset_s
-        + member.declared.windows.watermark_delay_s
-        + member.closing_delay_s
-        for member in members
-    ]
+    windows_and_delays = [(member.declared.windows, member.closing_delay_s) for member in members]
     return stagger_offsets_s(
         [member.declared.trigger_s for member in members],
         [sum(member.mean_parts_s) for member in members],
-        wishes_s,
+        [
+            0.0 if windows is None else windows.offset_s + windows.watermark_delay_s + delay_s
+            for windows, delay_s in windows_and_delays
+        ],
     )

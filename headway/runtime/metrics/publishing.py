@@ -1,7 +1,4 @@
-"""Ways for Headway's metrics out of the process: Spark's metrics system, a page for scrapers.
-
-The page is one of text, by a small HTTP server of the standard library.
-"""
+"""Ways for Headway's metrics out of the process: Spark's metrics system, a page for scrapers."""
 
 from __future__ import annotations
 
@@ -69,10 +66,7 @@ def close_page(server: ThreadingHTTPServer) -> None:
 
 
 def registered_source(spark: SparkSession) -> Any:
-    """A source of the driver's metrics named ``headway``; its values are those put into it last.
-
-    A metric that is not among these is removed.
-    """
+    """A source of the driver's metrics named ``headway``, with just the values put in last."""
     require_no_connect(
         spark,
         "gives no access to Spark's metrics",

@@ -115,14 +115,7 @@ def run_bucket(
     waiting: Pieces = ()
     first_us: int | None = None
     if ordered.held and now_us is not None:
-        due, waiting, first_us = parted(
-            ordered.by[0],
-            new,
-            before.rows,
-            passed_us=before.passed_us,
-            watermark_us=now_us,
-            logged=ordered.logged,
-        )
+        due, waiting, first_us = parted(ordered, new, before, now_us)
         if new is not None:
             new_us = times_us(new.column(ordered.by[0]))
             num_late, num_untimed = pc.sum(pc.less(new_us, now_us)).as_py() or 0, new_us.null_count
@@ -140,22 +133,17 @@ def run_bucket(
 
 
 def parted(
-    time: str,
-    arrived: Any,
-    stored_pieces: Pieces,
-    *,
-    passed_us: int | None,
-    watermark_us: int,
-    logged: bool,
+    ordered: OrderedStep, arrived: Any, before: BucketState, watermark_us: int
 ) -> tuple[Any, Pieces, int | None]:
     """Rows that are due by a watermark, those that keep waiting, and the time of their first.
 
-    With ``logged``, arrived rows are added to the stored ones. Those that an earlier watermark,
-    ``passed_us``, let through are then still among these.
+    If changes are logged, arrived rows are added to the stored ones. Those that the watermark of
+    the state let through are then still among these.
     """
+    time, stored_pieces, passed_us = ordered.by[0], before.rows, before.passed_us
     stored = joined(stored_pieces)
     held = stored
-    if logged and stored is not None and passed_us is not None:
+    if ordered.logged and stored is not None and passed_us is not None:
         held = stored.filter(pc.greater_equal(times_us(stored.column(time)), passed_us))
     due, accepted, still_held = None, None, []
     if held is not None:
@@ -172,7 +160,7 @@ def parted(
         return due, (), None
     num_accepted = 0 if accepted is None else len(accepted)
     num_stored = num_accepted + (0 if stored is None else len(stored))
-    if not logged or not may_grow(stored_pieces, num_stored, len(rows)):
+    if not ordered.logged or not may_grow(stored_pieces, num_stored, len(rows)):
         pieces: Pieces = (as_bytes(rows),)
     else:
         pieces = (*stored_pieces, as_bytes(accepted)) if num_accepted else stored_pieces
@@ -201,19 +189,10 @@ def packed(batches: Iterable[Any], key: str, bucket_of: Mapping[Any, int]) -> It
         rows, buckets = rows.take(pa.array(order)), buckets[order]
         begins = np.flatnonzero(np.diff(buckets, prepend=buckets[0] - 1))
         sizes = np.diff(begins, append=len(buckets))
-        yield pa.RecordBatch.from_arrays(
-            [
-                pa.array(buckets[begins], pa.int32()),
-                pa.array(
-                    [
-                        as_bytes(rows.slice(begin, size))
-                        for begin, size in zip(begins.tolist(), sizes.tolist(), strict=True)
-                    ],
-                    pa.binary(),
-                ),
-            ],
-            names=[BUCKET, ROWS],
-        )
+        parts = zip(begins.tolist(), sizes.tolist(), strict=True)
+        rows_of_buckets = [as_bytes(rows.slice(begin, size)) for begin, size in parts]
+        columns = [pa.array(buckets[begins], pa.int32()), pa.array(rows_of_buckets, pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, names=[BUCKET, ROWS])
 
 
 def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
@@ -249,22 +228,16 @@ def _stepped(
     ordered: OrderedStep, due: Any, pieces: Pieces, now_us: int | None
 ) -> tuple[Any, Pieces, int | None]:
     """Output of the rows that are due, the states, and the time at which something happens next."""
-    if due is not None and not len(due):
-        due = None
-    if due is None and (ordered.times is None or not pieces):
+    table = None if due is None or not len(due) else _in_order(due, ordered.by)
+    if table is None and (ordered.times is None or not pieces):
         return None, pieces, None
-    table = None if due is None else _in_order(due, ordered.by)
-    keys = [] if table is None else rows_of(table, ordered.key)
+    if table is not None:
+        keys = rows_of(table, ordered.key)
+        key_fields = [table.schema.field(name) for name in ordered.key]
+    else:
+        keys, key_fields = [], fields_of(pieces, len(ordered.key))
     form = StateForm(ordered.state)
-    key_states = KeptStates(
-        fields_of(pieces, len(ordered.key))
-        if table is None
-        else [table.schema.field(name) for name in ordered.key],
-        form,
-        pieces,
-        logged=ordered.logged,
-        times=ordered.times,
-    )
+    key_states = KeptStates(key_fields, form, pieces, logged=ordered.logged, times=ordered.times)
     states = key_states.of(keys)
     output_rows: list[tuple[Any, ...]] = []
     changes: dict[Any, Any] = {}

@@ -7,7 +7,7 @@ writing the others. State, timers and offsets are committed together, as in any 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -86,6 +86,15 @@ class BucketCall:
             frame[name] = [count] + [0] * (len(frame) - 1)
         yield frame
 
+    def now_ms(self, watermark_ms: Callable[[], int], start_ms: Callable[[], int]) -> int | None:
+        """The time of its clock, the only one that Spark has for it."""
+        match self.clock:
+            case "event":
+                return watermark_ms()
+            case "processing":
+                return start_ms()
+        return None
+
     def require_own(self, layout: str) -> None:
         """Refuse the state of a bucket of another layout."""
         if layout != self.fingerprint:
@@ -161,11 +170,7 @@ def _on_states(
         layout, states, rows = state.get
         call.require_own(layout)
         before = BucketState(states=_pieces(states), rows=_pieces(rows))
-    now_ms = None
-    if call.clock == "event":
-        now_ms = state.getCurrentWatermarkMs()
-    elif call.clock == "processing":
-        now_ms = state.getCurrentProcessingTimeMs()
+    now_ms = call.now_ms(state.getCurrentWatermarkMs, state.getCurrentProcessingTimeMs)
     batch, output = call.batch(frames, before, now_ms)
     state.update((call.fingerprint, *map(_whole, (batch.after.states, batch.after.rows))))
     if batch.wakes_ms is not None and call.clock == "event":
@@ -229,11 +234,7 @@ def _with_pieces(by_bucket: DataFrame, call: BucketCall) -> DataFrame:
                     rows=_read(self.rows) if call.ordered_step.held else (),
                     passed_us=passed_us,
                 )
-            now_ms = None
-            if call.clock == "event":
-                now_ms = times.getCurrentWatermarkInMs()
-            elif call.clock == "processing":
-                now_ms = times.getCurrentProcessingTimeInMs()
+            now_ms = call.now_ms(times.getCurrentWatermarkInMs, times.getCurrentProcessingTimeInMs)
             batch, output = call.batch(frames, before, now_ms)
             _write(self.states, before.states, batch.after.states)
             _write(self.rows, before.rows, batch.after.rows)

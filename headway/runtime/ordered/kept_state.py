@@ -19,14 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from headway.errors import InputError
-from headway.runtime.ordered.kept_values import (
-    MISFITS,
-    bounds_of,
-    fits,
-    keeping,
-    kept_as_is,
-    table_of,
-)
+from headway.runtime.ordered import kept_values
 from headway.runtime.ordered.pieces import Pieces, as_bytes, joined, may_grow, rows_of, times_us
 
 Key: TypeAlias = tuple[Any, ...]
@@ -52,10 +45,10 @@ class StateForm:
         if len(set(schema.names)) < len(schema):
             raise InputError(f"state: {', '.join(schema.names)}; expected different names")
         self.schema = schema
-        self._keep = [keeping(field.type, field.name) for field in schema]
-        self._as_is = tuple(kept_as_is(field.type) for field in schema)
+        self._keep = [kept_values.keeping(field.type, field.name) for field in schema]
+        self._as_is = tuple(kept_values.kept_as_is(field.type) for field in schema)
         self._bounds = [
-            (at, *bounds_of(field.type.bit_width))
+            (at, *kept_values.bounds_of(field.type.bit_width))
             for at, field in enumerate(schema)
             if pa.types.is_integer(field.type)
         ]
@@ -76,13 +69,11 @@ class StateForm:
             else:
                 return self.of(state)
         try:
-            return self.of(
-                None if value is None else keep(value)
-                for keep, value in zip(self._keep, state, strict=True)
-            )
-        except MISFITS:
+            pairs = zip(self._keep, state, strict=True)
+            return self.of(None if value is None else keep(value) for keep, value in pairs)
+        except kept_values.MISFITS:
             for keep, value, field in zip(self._keep, state, self.schema, strict=True):
-                if not fits(keep, value):
+                if not kept_values.fits(keep, value):
                     raise InputError(
                         f"{function} returned {value!r} for the state {field.name}; expected "
                         f"a value of type {field.type}"
@@ -176,10 +167,8 @@ class KeptStates:
         self._times = times
         self._logged = logged
         self._keeps_last_rows = times is not None and times.idle_us is not None
-        further = [
-            *([pa.field(_LAST_ROW, pa.int64())] if self._keeps_last_rows else []),
-            *([pa.field(_GONE, pa.bool_())] if logged else []),
-        ]
+        further = [pa.field(_LAST_ROW, pa.int64())] if self._keeps_last_rows else []
+        further += [pa.field(_GONE, pa.bool_())] if logged else []
         self._schema = pa.schema([*named, *form.schema, *further])
         self.form = form
         self._pieces = pieces
@@ -227,9 +216,8 @@ class KeptStates:
 
     def _when_us(self) -> Any:
         """Time at which something happens to the key of each stored row, now or once."""
+        assert self._times is not None
         when_us = np.full(len(self._table), NEVER_US)
-        if self._times is None:
-            return when_us
         if self._times.timer is not None:
             when_us = times_us(self._table.column(self._times.timer)).fill_null(NEVER_US).to_numpy()
         if self._times.idle_us is not None:
@@ -264,9 +252,9 @@ class KeptStates:
         if self._logged and may_grow(self._pieces, num_stored, num_states - len(removed)):
             nothing = (None,) * (len(self._schema) - self._num_key_columns - 1)
             new += [(*key, *nothing, True) for key in removed]
-            return (*self._pieces, as_bytes(table_of(new, self._schema, "state")))
+            return (*self._pieces, as_bytes(kept_values.table_of(new, self._schema, "state")))
         unchanged = self._table.filter(pa.array(self._is_unchanged(changes)))
-        table = pa.concat_tables([unchanged, table_of(new, self._schema, "state")])
+        table = pa.concat_tables([unchanged, kept_values.table_of(new, self._schema, "state")])
         return (as_bytes(table),) if len(table) else ()
 
 
@@ -304,10 +292,7 @@ class PassingTime:
         return state
 
     def at_end(self, changes: dict[Key, Any]) -> int | None:
-        """Let the time pass for all keys once the rows are processed, and add what it changes.
-
-        Returns the time at which something will happen next.
-        """
+        """Let the time pass for all keys after the rows; returns when something happens next."""
         if self._now_us is None:
             return None
         due_keys = self._key_states.due(self._now_us, changes)
@@ -315,16 +300,14 @@ class PassingTime:
         for key, state in {**changes, **self._key_states.of(due_keys)}.items():
             if state is not None:
                 changes[key] = self._passed(key, state, self._now_us)
-        ahead_us = [
+        ahead_us = (
             self._when_us(key, state) for key, state in changes.items() if state is not None
-        ]
-        first_us = min(ahead_us, default=NEVER_US)
-        first_us = min(first_us, self._key_states.first_us(changes))
+        )
+        first_us = min(self._key_states.first_us(changes), *ahead_us, NEVER_US)
         return None if first_us == NEVER_US else first_us
 
     def _when_us(self, key: Key, state: Any) -> int:
-        end_us = self._times.end_us(self.last_rows_us.get(key))
-        return min(self._times.timer_us(state), end_us)
+        return min(self._times.timer_us(state), self._times.end_us(self.last_rows_us.get(key)))
 
     def _passed(self, key: Key, state: Any, until_us: int) -> Any:
         """State of a key at a time; what is due at that very time has not happened yet."""

@@ -20,6 +20,7 @@ from headway.errors import InputError
 Keep: TypeAlias = Callable[[Any], Any]
 MISFITS = (TypeError, ValueError, ArithmeticError, AttributeError)
 """What a conversion raises for a value that the column would change."""
+_EXACT = Context(prec=38, traps=[Inexact, InvalidOperation])
 
 
 def keeping(kind: Any, name: str) -> Keep:
@@ -33,19 +34,20 @@ def keeping(kind: Any, name: str) -> Keep:
     if pa.types.is_boolean(kind):
         return _truth
     if pa.types.is_integer(kind):
-        return _whole(kind.bit_width)
+        lower, upper = bounds_of(kind.bit_width)
+        return partial(_whole, lower=lower, upper=upper)
     if pa.types.is_float64(kind):
         return _double
     if pa.types.is_string(kind):
-        return _only(str)
+        return partial(_only, kind=str)
     if pa.types.is_binary(kind):
         return _bytes
     if pa.types.is_date(kind):
-        return _only(dt.date)
+        return partial(_only, kind=dt.date)
     if pa.types.is_timestamp(kind):
-        return _time(kind.tz is not None)
+        return partial(_time, has_zone=kind.tz is not None)
     if pa.types.is_decimal(kind):
-        return _decimal(kind.scale)
+        return partial(_decimal, unit=Decimal(1).scaleb(-kind.scale))
     if pa.types.is_list(kind):
         part = keeping(kind.value_type, name)
         return lambda values: [None if value is None else part(value) for value in listed(values)]
@@ -68,13 +70,10 @@ def _truth(value: Any) -> bool:
     return bool(value)
 
 
-def _only(kind: type) -> Keep:
-    def keep(value: Any) -> Any:
-        if type(value) is not kind:
-            raise TypeError
-        return value
-
-    return keep
+def _only(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise TypeError
+    return value
 
 
 def kept_as_is(kind: Any) -> type | None:
@@ -90,16 +89,11 @@ def bounds_of(num_bits: int) -> tuple[int, int]:
     return -(1 << num_bits - 1), (1 << num_bits - 1) - 1
 
 
-def _whole(num_bits: int) -> Keep:
-    lower, upper = bounds_of(num_bits)
-
-    def keep(value: Any) -> int:
-        whole = int(operator.index(value))
-        if not lower <= whole <= upper:
-            raise OverflowError
-        return whole
-
-    return keep
+def _whole(value: Any, lower: int, upper: int) -> int:
+    whole = int(operator.index(value))
+    if not lower <= whole <= upper:
+        raise OverflowError
+    return whole
 
 
 def _double(value: Any) -> float:
@@ -113,30 +107,21 @@ def _bytes(value: Any) -> bytes:
     return bytes(value)
 
 
-def _time(has_zone: bool) -> Keep:
-    def keep(value: Any) -> dt.datetime:
-        if not isinstance(value, dt.datetime) or (value.tzinfo is not None) is not has_zone:
-            raise TypeError
-        # Timestamps of pandas have nanoseconds, which Spark does not keep.
-        if getattr(value, "nanosecond", 0):
-            raise ValueError
-        return value.astimezone(dt.UTC) if has_zone else value
-
-    return keep
+def _time(value: Any, has_zone: bool) -> dt.datetime:
+    if not isinstance(value, dt.datetime) or (value.tzinfo is not None) is not has_zone:
+        raise TypeError
+    # Timestamps of pandas have nanoseconds, which Spark does not keep.
+    if getattr(value, "nanosecond", 0):
+        raise ValueError
+    return value.astimezone(dt.UTC) if has_zone else value
 
 
-def _decimal(scale: int) -> Keep:
-    unit = Decimal(1).scaleb(-scale)
-    exact = Context(prec=38, traps=[Inexact, InvalidOperation])
-
-    def keep(value: Any) -> Decimal:
-        if isinstance(value, int) and not isinstance(value, bool):
-            value = Decimal(value)
-        if not isinstance(value, Decimal):
-            raise TypeError
-        return value.quantize(unit, context=exact)
-
-    return keep
+def _decimal(value: Any, unit: Decimal) -> Decimal:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = Decimal(value)
+    if not isinstance(value, Decimal):
+        raise TypeError
+    return value.quantize(unit, context=_EXACT)
 
 
 def listed(values: Any) -> list[Any]:
@@ -180,9 +165,8 @@ def output_table(rows: Sequence[Any], schema: Any, function: str) -> Any:
                     f"{', '.join(schema.names)}"
                 )
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
-    converted = [
-        _converted(values, field, function) for values, field in zip(columns, schema, strict=True)
-    ]
+    of_fields = zip(columns, schema, strict=True)
+    converted = [_converted(values, field, function) for values, field in of_fields]
     return table_of(zip(*converted, strict=True), schema, "output")
 
 

@@ -52,11 +52,8 @@ class BucketLayout:
 
     def to_json(self) -> str:
         """The form stored beside the checkpoint."""
-        data = {
-            name: value
-            for name, value in data_of(self, STATE).items()
-            if value or name not in _LATER
-        }
+        items = data_of(self, STATE).items()
+        data = {name: value for name, value in items if value or name not in _LATER}
         return json.dumps({"format": _FORMAT, **data}, sort_keys=True)
 
     @classmethod

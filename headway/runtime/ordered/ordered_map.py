@@ -81,7 +81,7 @@ def ordered_map(
         tables = (as_kept(pa.Table.from_batches([batch])) for batch in batches)
         rows = (row for table in tables for row in named_rows(table))
         results = in_order(rows, call, at_once=at_once, buffer=buffer_rows, retries=retries)
-        for portion in _portions(results, _ROWS_PER_BATCH):
+        while portion := list(islice(results, _ROWS_PER_BATCH)):
             yield from output_table(portion, output_schema, "call").to_batches()
 
     return df.mapInArrow(mapped, schema)
@@ -123,8 +123,3 @@ def in_order(
             yield calls.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _portions(results: Iterator[_Result], size: int) -> Iterator[list[_Result]]:
-    while portion := list(islice(results, size)):
-        yield portion

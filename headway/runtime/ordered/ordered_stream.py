@@ -9,16 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from headway.domain.argument_values import Choice
 from headway.errors import InputError, MissingPackagesError, require_packages
 from headway.formats.key_counts import read_shares
 from headway.runtime.given import F, column_name, folder_text, is_collated, require_no_connect
-from headway.runtime.ordered.arrow_types import (
-    arrow_schema,
-    arrow_type,
-    in_foreach_batch,
-    spark_schema,
-    streaming_operators,
-)
+from headway.runtime.ordered import arrow_types
 from headway.runtime.ordered.layout import BucketLayout, partition_ids, placed_keys
 from headway.runtime.sharing.aggregates import PREFIX, quoted
 from headway.runtime.sharing.files import SparkFiles
@@ -135,19 +130,19 @@ def ordered(
         )
     keys, order = _names("key", key), _names("by", by)
     _require_columns(df, keys, order)
-    if wait not in get_args(Wait):
-        raise InputError(f"wait is {wait!r}; expected one of {', '.join(get_args(Wait))}")
+    Choice(get_args(Wait)).read(wait, "wait")
     shares = dict[str, float]() if place is None else read_shares(place)
     if shares and len(keys) > 1:
         raise InputError("place is for one key column; join the columns of the key to one")
     if df.isStreaming:
         _require_orderable(df, order[0], wait, checkpoint)
-    elif in_foreach_batch(df):
+    elif arrow_types.in_foreach_batch(df):
         raise InputError(
             "inside foreachBatch each batch would begin without state; call ordered on the stream "
             "itself, and foreachBatch on its result"
         )
-    columns, output_schema = spark_schema(df, state), spark_schema(df, output)
+    columns = arrow_types.spark_schema(df, state)
+    output_schema = arrow_types.spark_schema(df, output)
 
     from headway.runtime.ordered.bucket import BUCKET, ROWS, OrderedStep, packed, unpacked
     from headway.runtime.ordered.groups import BucketCall, on_stream, on_table
@@ -166,7 +161,8 @@ def ordered(
         forget_after=forget_after,
         clock=clock,
     )
-    state_schema, arrow_output = arrow_schema(columns), arrow_schema(output_schema)
+    state_schema = arrow_types.arrow_schema(columns)
+    arrow_output = arrow_types.arrow_schema(output_schema)
     StateForm(state_schema)
     as_keys = _as_keys(shares, df.schema, keys[0])
     layout = _layout(
@@ -208,7 +204,7 @@ def ordered(
         ordered_step=ordered_step,
         fingerprint=layout.fingerprint,
         clock="event" if by_row else None if times is None else clock,
-        arriving=arrow_schema(df.schema) if plain else None,
+        arriving=arrow_types.arrow_schema(df.schema) if plain else None,
         leaving=output_schema if leaves_plain else None,
     )
     results = on_stream(by_bucket, call, counted_as)
@@ -278,7 +274,7 @@ def _require_columns(df: DataFrame, keys: tuple[str, ...], order: tuple[str, ...
 
 def _require_orderable(df: DataFrame, time: str, wait: Wait, checkpoint: str | Path | None) -> None:
     """Check a stream's requirements, which Spark reports less clearly when the query starts."""
-    stateful = sorted(streaming_operators(df))
+    stateful = sorted(arrow_types.streaming_operators(df))
     if stateful:
         raise InputError(
             f"the stream has {', '.join(stateful)} before: its rows come in no order, and in "
@@ -352,7 +348,7 @@ def _as_keys(texts: Iterable[str], schema: StructType, key: str) -> dict[str, An
     import pyarrow as pa
 
     texts = list(texts)
-    kind = arrow_type(schema[key].dataType)
+    kind = arrow_types.arrow_type(schema[key].dataType)
     try:
         values = pa.array(texts, pa.string()).cast(kind).to_pylist() if texts else []
     except pa.ArrowException as error:

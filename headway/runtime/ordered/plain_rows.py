@@ -72,9 +72,7 @@ def _arriving_value(field: StructField) -> Column:
 
 
 def arrived_table(frame: pd.DataFrame, schema: Any) -> Any:
-    """The rows of a frame of :func:`arriving` as an Arrow table; None if it has none."""
-    if not len(frame):
-        return None
+    """The rows of a frame of :func:`arriving` as an Arrow table."""
     nulls = frame[NULLS].to_numpy()
     arrays = [
         _arrived(frame[f"{PREFIX}{at}"], field.type, nulls >> at & 1 == 1)
@@ -87,9 +85,8 @@ def _arrived(values: pd.Series, kind: Any, are_null: Any) -> Any:
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         whole = pa.int32() if pa.types.is_date(kind) else pa.int64()
         return pa.array(values.to_numpy(), whole, mask=are_null).cast(kind)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-        return pa.array(values.to_numpy(), kind, mask=are_null)
-    return pa.array(values.to_numpy(dtype=object), kind, mask=are_null)
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return pa.array(values.to_numpy(None if is_number else object), kind, mask=are_null)
 
 
 def leaving_columns(output: StructType) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
+from headway.domain.argument_values import Choice
 from headway.errors import InputError
 from headway.runtime.ordered.kept_state import Clock, KeyTimes, OnTimer
 from headway.runtime.sharing.panes import WATERMARK
@@ -32,8 +33,7 @@ def key_times(
 
     With ``by_row``, rows wait for the watermark in the order of the column ``first_of_order``.
     """
-    if clock not in get_args(Clock):
-        raise InputError(f"clock is {clock!r}; expected one of {', '.join(get_args(Clock))}")
+    Choice(get_args(Clock)).read(clock, "clock")
     _require_timer(state, timer, on_timer)
     if timer is None and forget_after is None:
         return None

@@ -102,10 +102,8 @@ def read_aggregates(
     """
     if not texts:
         raise InputError("aggregates: none given; expected e.g. {'n': 'count(*)'}")
-    return tuple(
-        _read(name, text, f"{PREFIX}{index}", types or {})
-        for index, (name, text) in enumerate(texts.items())
-    )
+    items = enumerate(texts.items())
+    return tuple(_read(name, text, f"{PREFIX}{at}", types or {}) for at, (name, text) in items)
 
 
 def knows_aggregate(function: str) -> bool:

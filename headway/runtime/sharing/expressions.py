@@ -52,12 +52,9 @@ class Expressions:
     def column(self, expression: Any) -> Column:
         """The column of an expression, for which PySpark has no call."""
         sql = self._jvm.org.apache.spark.sql
-        if self._has_nodes:
-            java_column = sql.classic.ExpressionUtils.column(expression)
-        else:
-            java_column = sql.Column(expression)
+        to_java = sql.classic.ExpressionUtils.column if self._has_nodes else sql.Column
         kind: Any = type(F.lit(0))
-        column: Column = kind(java_column)
+        column: Column = kind(to_java(expression))
         return column
 
     def with_children(self, expression: Any, children: Sequence[Any]) -> Any:
@@ -72,14 +69,10 @@ class Expressions:
         """
         sql = self._jvm.org.apache.spark.sql
         is_ansi = str(self._session.conf().get("spark.sql.ansi.enabled")).lower() == "true"
-        divided = sql.catalyst.expressions.DecimalDivideWithOverflowCheck(
-            self.of(total),
-            self.of(count.cast("decimal(20,0)")),
-            sql.types.DecimalType(precision, scale),
-            None,
-            not is_ansi,
-        )
-        return self.column(divided)
+        divide = sql.catalyst.expressions.DecimalDivideWithOverflowCheck
+        kind = sql.types.DecimalType(precision, scale)
+        dividend, divisor = self.of(total), self.of(count.cast("decimal(20,0)"))
+        return self.column(divide(dividend, divisor, kind, None, not is_ansi))
 
     def aggregate(self, expression: Any) -> Call | None:
         """The call of an aggregate that an expression is; None if it is something else."""
@@ -113,14 +106,10 @@ class Expressions:
             raise InputError(
                 f"got {column!r}; expected windows, e.g. F.window('ts', '1 hour', '5 minutes')"
             )
-        lengths_us = (
-            int(expression.windowDuration()),
-            int(expression.slideDuration()),
-            int(expression.startTime()),
-        )
-        if any(length_us % US_PER_MS for length_us in lengths_us):
+        lengths_us = expression.windowDuration(), expression.slideDuration(), expression.startTime()
+        if any(int(length_us) % US_PER_MS for length_us in lengths_us):
             raise InputError(f"{column!r}: not in whole milliseconds")
-        size_ms, slide_ms, start_ms = (length_us // US_PER_MS for length_us in lengths_us)
+        size_ms, slide_ms, start_ms = (int(length_us) // US_PER_MS for length_us in lengths_us)
         try:
             offset_ms = start_ms % slide_ms if slide_ms > 0 else 0
             windows = WindowSpec(size_ms=size_ms, slide_ms=slide_ms, offset_ms=offset_ms)

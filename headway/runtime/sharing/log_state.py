@@ -85,28 +85,27 @@ class LogState:
 
     def to_json(self) -> str:
         """The form in the store."""
-        return json.dumps(
-            {
-                "format": _FORMAT,
-                "batch": self.batch,
-                "closed_ms": self.closed_ms,
-                "pane_ms": self.pane_ms,
-                "contents": asdict(self.contents),
-                "query_id": self.query_id,
-                "readers": [
-                    {
-                        "name": name,
-                        "windows": [
-                            [spec.size_ms, spec.slide_ms, spec.offset_ms, from_ms]
-                            for spec, from_ms in windows.items()
-                        ],
-                    }
-                    for name, windows in self.readers.items()
-                ],
-                "panes": [[start, parts] for start, parts in self.panes.items()],
-                "pieces": [[*window, *part] for window, part in self.pieces.items()],
-            }
-        )
+        document = {
+            "format": _FORMAT,
+            "batch": self.batch,
+            "closed_ms": self.closed_ms,
+            "pane_ms": self.pane_ms,
+            "contents": asdict(self.contents),
+            "query_id": self.query_id,
+            "readers": [
+                {
+                    "name": name,
+                    "windows": [
+                        [spec.size_ms, spec.slide_ms, spec.offset_ms, from_ms]
+                        for spec, from_ms in windows.items()
+                    ],
+                }
+                for name, windows in self.readers.items()
+            ],
+            "panes": [[start, parts] for start, parts in self.panes.items()],
+            "pieces": [[*window, *part] for window, part in self.pieces.items()],
+        }
+        return json.dumps(document)
 
     @classmethod
     def from_json(cls, text: str) -> LogState:

@@ -10,18 +10,11 @@ from typing import TYPE_CHECKING
 from headway.domain.window_set import WindowSpec
 from headway.errors import InputError
 from headway.runtime.given import F, options_set
+from headway.runtime.sharing import panes
 from headway.runtime.sharing.aggregates import PREFIX, columns_of, quoted
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.log_state import window_path
-from headway.runtime.sharing.panes import (
-    END,
-    SIZE,
-    WindowQuery,
-    finished,
-    merge_columns,
-    partials,
-    windows_of_pane,
-)
+from headway.runtime.sharing.panes import WindowQuery
 from headway.units import US_PER_MS
 
 if TYPE_CHECKING:
@@ -69,30 +62,26 @@ class SparkStore:
         # In the same pass as the rows are written.
         observation = Observation()
         newest = F.max(F.expr(f"unix_micros({quoted(self.query.time)})")).alias(_NEWEST)
-        rows = partials(self.batch.observe(observation, newest), self.query, self.pane_ms)
+        rows = panes.partials(self.batch.observe(observation, newest), self.query, self.pane_ms)
         pane_ms = F.expr(f"unix_micros(window.start) div {US_PER_MS}")
         self._write(rows.withColumn(_PANE, pane_ms).drop("window"), folder, "pane")
         names = self.files.names(f"{self.root}/{folder}")
-        panes = [int(name.removeprefix("pane=")) for name in names if name.startswith("pane=")]
+        starts_ms = [int(name.removeprefix("pane=")) for name in names if name.startswith("pane=")]
         # For a batch without rows, Spark observes nothing.
-        return panes, observation.get[_NEWEST] // US_PER_MS if panes else None
+        return starts_ms, observation.get[_NEWEST] // US_PER_MS if starts_ms else None
 
-    def write_compacted(self, folder: str, panes: Mapping[int, Sequence[str]]) -> None:
+    def write_compacted(self, folder: str, closing: Mapping[int, Sequence[str]]) -> None:
         """Write one part for each pane."""
-        paths = [path for parts in panes.values() for path in parts]
-        merged = self._merged(self._read(paths, with_pane=True), _PANE)
-        self._write(merged, folder, "pane")
+        paths = [path for parts in closing.values() for path in parts]
+        self._write(self._merged(self._read(paths, with_pane=True), _PANE), folder, "pane")
 
     def make_windows(
         self, folder: str, size_ms: int, ends: Mapping[int, Sequence[str]], keep: Sequence[int]
     ) -> None:
         """One job for all due windows of a size; kept ones are read back."""
         windows = {end: self._merged(self._read(paths)) for end, paths in ends.items() if paths}
-        kept_windows = [
-            windows[end].withColumn(_PANE, F.lit(f"{size_ms}-{end}"))
-            for end in keep
-            if end in windows
-        ]
+        names = {end: f"{size_ms}-{end}" for end in keep if end in windows}
+        kept_windows = [windows[end].withColumn(_PANE, F.lit(name)) for end, name in names.items()]
         if kept_windows:
             self._write(_union(kept_windows), folder, "window")
         for end, rows in windows.items():
@@ -108,17 +97,14 @@ class SparkStore:
         if before:
             earlier = self._read(before, with_pane=True).withColumn(_CHANGED, F.lit(False))
             rows = rows.unionByName(earlier)
-        copies = windows_of_pane(f"{_PANE} * {US_PER_MS}L", [spec], self.pane_ms)
-        column_names = (
-            *self.query.key,
-            *columns_of(a.partials for a in self.query.aggregates),
-            _CHANGED,
-        )
+        copies = panes.windows_of_pane(f"{_PANE} * {US_PER_MS}L", [spec], self.pane_ms)
+        partial_names = columns_of(a.partials for a in self.query.aggregates)
+        column_names = (*self.query.key, *partial_names, _CHANGED)
         self._changed[spec.size_ms] = (
             rows.selectExpr(*map(quoted, column_names), f"inline({copies})")
             .where(_ends_in(ends))
-            .groupBy(SIZE, END, *map(quoted, self.query.key))
-            .agg(*merge_columns(self.query), F.max(_CHANGED).alias(_CHANGED))
+            .groupBy(panes.SIZE, panes.END, *map(quoted, self.query.key))
+            .agg(*panes.merge_columns(self.query), F.max(_CHANGED).alias(_CHANGED))
             .where(_CHANGED)
             .drop(_CHANGED)
         )
@@ -127,8 +113,8 @@ class SparkStore:
         """Pass the finished columns of the windows, together, to the reader's sink."""
         windows = [
             self._made[size, end]
-            .withColumn(SIZE, F.lit(size).cast("bigint"))
-            .withColumn(END, F.timestamp_micros(F.lit(end * US_PER_MS)))
+            .withColumn(panes.SIZE, F.lit(size).cast("bigint"))
+            .withColumn(panes.END, F.timestamp_micros(F.lit(end * US_PER_MS)))
             for size, end in made
             if (size, end) in self._made
         ]
@@ -138,16 +124,16 @@ class SparkStore:
             if size_ms in {size for size, _ in made}
         ]
         if windows and reader in self.sinks:
-            self.sinks[reader](finished(_union(windows), self.query, self.batch), self.number)
+            self.sinks[reader](panes.finished(_union(windows), self.query, self.batch), self.number)
 
     def _read(self, paths: Sequence[str], *, with_pane: bool = False) -> DataFrame:
         """Partial results with their written schema, since looking it up would need a job."""
         from pyspark.sql.types import LongType, StructField, StructType
 
-        panes = [StructField(_PANE, LongType())] if with_pane else []
+        pane = [StructField(_PANE, LongType())] if with_pane else []
         names = _stored_names(self.query)
         fields = zip(names, self.stored.fields, strict=True)
-        schema = StructType([*(StructField(n, field.dataType) for n, field in fields), *panes])
+        schema = StructType([*(StructField(n, field.dataType) for n, field in fields), *pane])
         spark = self.batch.sparkSession
         rows = spark.read.schema(schema).parquet(*(f"{self.root}/{path}" for path in paths))
         keys = zip(names, self.query.key, strict=False)
@@ -156,7 +142,7 @@ class SparkStore:
 
     def _merged(self, parts: DataFrame, *further_keys: str) -> DataFrame:
         keys = [*further_keys, *map(quoted, self.query.key)]
-        return parts.groupBy(*keys).agg(*merge_columns(self.query))
+        return parts.groupBy(*keys).agg(*panes.merge_columns(self.query))
 
     def _write(self, rows: DataFrame, folder: str, name: str) -> None:
         """Write Parquet partitioned by pane, under a name; panes are also kept in the files.
@@ -164,17 +150,14 @@ class SparkStore:
         No column of the files has a name that a user chose, so none has that of the partitions.
         """
         fields = zip(self.stored.names, _stored_names(self.query), strict=True)
-        by_folder = rows.select(
-            *(F.col(quoted(column_name)).alias(stored) for column_name, stored in fields),
-            _PANE,
-            F.col(_PANE).alias(name),
-        )
+        columns = [F.col(quoted(column_name)).alias(stored) for column_name, stored in fields]
+        by_folder = rows.select(*columns, _PANE, F.col(_PANE).alias(name))
         with options_set(rows.sparkSession, _OLD_DATES_AS_THEY_ARE):
             by_folder.write.mode("overwrite").partitionBy(name).parquet(f"{self.root}/{folder}")
 
 
 def _ends_in(ends: Sequence[int]) -> str:
-    return f"unix_millis({END}) IN ({', '.join(map(str, ends))})"
+    return f"unix_millis({panes.END}) IN ({', '.join(map(str, ends))})"
 
 
 def _union(parts: Sequence[DataFrame]) -> DataFrame:
@@ -189,8 +172,8 @@ def _stored_names(query: WindowQuery) -> list[str]:
 
 def stored_schema(df: DataFrame, query: WindowQuery) -> StructType:
     """Keys and partial results with their types, which are the same before and after merging."""
-    parts = partials(df, query).drop("window")
-    merged = parts.groupBy(*map(quoted, query.key)).agg(*merge_columns(query)).schema
+    parts = panes.partials(df, query).drop("window")
+    merged = parts.groupBy(*map(quoted, query.key)).agg(*panes.merge_columns(query)).schema
     for before, after in zip(parts.schema.fields, merged.fields, strict=True):
         kind, merged_kind = before.dataType.simpleString(), after.dataType.simpleString()
         if kind != merged_kind:
@@ -208,9 +191,7 @@ def stored_schema(df: DataFrame, query: WindowQuery) -> StructType:
 
 def _name_of(query: WindowQuery, column: str) -> str:
     """Of the aggregate that a partial result belongs to, or of the key."""
-    return next(
-        (aggregate.name for aggregate in query.aggregates if column in aggregate.partials), column
-    )
+    return next((a.name for a in query.aggregates if column in a.partials), column)
 
 
 def _is_storable(of_type: DataType) -> bool:

@@ -65,15 +65,12 @@ class WindowQuery:
         query._require_columns(df, aggregates if results is None else results)
         if watermarked and df.isStreaming:
             query._require_watermark_and_plain_keys(df)
-        types = _types(df, query.aggregates)
-        return replace(query, aggregates=read_aggregates(aggregates, types))
+        return replace(query, aggregates=read_aggregates(aggregates, _types(df, query.aggregates)))
 
     @property
     def descriptions(self) -> tuple[tuple[str, str], ...]:
         """Names and texts of the aggregates, as they were given."""
-        return self.described or tuple(
-            (aggregate.name, aggregate.direct) for aggregate in self.aggregates
-        )
+        return self.described or tuple((a.name, a.direct) for a in self.aggregates)
 
     def _require_columns(self, df: DataFrame, results: Iterable[str]) -> None:
         missing = [name for name in (self.time, *self.key) if name not in df.columns]
@@ -126,9 +123,8 @@ def partials(df: DataFrame, query: WindowQuery, pane_ms: int | None = None) -> D
 def merged(panes: DataFrame, query: WindowQuery) -> DataFrame:
     """Panes, each copied to all windows that contain it, merged to windows."""
     columns = columns_of(aggregate.partials for aggregate in query.aggregates)
-    ends = windows_of_pane(
-        "unix_micros(window.start)", query.windows.windows, query.windows.pane_ms
-    )
+    windows = query.windows
+    ends = windows_of_pane("unix_micros(window.start)", windows.windows, windows.pane_ms)
     copied = panes.selectExpr(*map(quoted, (*query.key, *columns)), f"inline({ends})")
     # Spark then compares window ends with the watermark, as for its own windows.
     if panes.isStreaming:
@@ -140,11 +136,8 @@ def finished(windows: DataFrame, query: WindowQuery, df: DataFrame) -> DataFrame
     """Merged partial results as the requested columns, those of ``direct``."""
     micros = f"unix_micros({END}) - {SIZE} * {US_PER_MS}"
     window = F.expr(f"named_struct('start', timestamp_micros({micros}), 'end', {END})")
-    merged_aggregates = windows.select(
-        *map(quoted, query.key),
-        window.alias("window"),
-        *(_final(df, aggregate).alias(aggregate.name) for aggregate in query.aggregates),
-    )
+    columns = [_final(df, aggregate).alias(aggregate.name) for aggregate in query.aggregates]
+    merged_aggregates = windows.select(*map(quoted, query.key), window.alias("window"), *columns)
     return with_outputs(merged_aggregates, query)
 
 
@@ -166,14 +159,11 @@ def with_outputs(windows: DataFrame, query: WindowQuery) -> DataFrame:
     """Merged aggregates as the results that are made of them, in the order they were given in."""
     if not query.outputs:
         return windows
-    return windows.select(
-        *map(quoted, query.key),
-        "window",
-        *(
-            F.col(quoted(name)) if column is None else column.alias(name)
-            for name, column in query.outputs
-        ),
-    )
+    columns = [
+        F.col(quoted(name)) if column is None else column.alias(name)
+        for name, column in query.outputs
+    ]
+    return windows.select(*map(quoted, query.key), "window", *columns)
 
 
 def merge_columns(query: WindowQuery) -> list[Column]:
@@ -194,9 +184,8 @@ def windows_of_pane(start_us: str, windows: Iterable[WindowSpec], pane_ms: int) 
     pane_us = pane_ms * US_PER_MS
     arrays = []
     for spec in windows:
-        size_us, slide_us, offset_us = (
-            part * US_PER_MS for part in (spec.size_ms, spec.slide_ms, spec.offset_ms)
-        )
+        size_us, slide_us = spec.size_ms * US_PER_MS, spec.slide_ms * US_PER_MS
+        offset_us = spec.offset_ms * US_PER_MS
         after = f"pmod({start_us} - {offset_us}L, {slide_us}L)"
         end_us = f"{start_us} - {after} + {size_us}L - j * {slide_us}L"
         arrays.append(
@@ -210,9 +199,7 @@ def _types(df: DataFrame, aggregates: Iterable[Aggregate]) -> dict[str, str]:
     """Spark's types of totals and results without sharing, by their text."""
     from pyspark.errors import PySparkException
 
-    texts = [
-        text for aggregate in aggregates for text in (aggregate.direct, aggregate.total) if text
-    ]
+    texts = [text for a in aggregates for text in (a.direct, a.total) if text]
     try:
         fields = df.agg(*map(F.expr, texts)).schema.fields
     except PySparkException as error:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
+from headway.domain.argument_values import Choice
 from headway.errors import HeadwayError, InputError
 from headway.formats.own_files import parse_json
 from headway.runtime.given import F, folder_text, on_connect, options_set, require_no_connect
+from headway.runtime.sharing import panes
 from headway.runtime.sharing.aggregates import quoted
 from headway.runtime.sharing.by_columns import (
     Aggregates,
@@ -20,14 +24,7 @@ from headway.runtime.sharing.by_columns import (
     window_query,
 )
 from headway.runtime.sharing.files import SparkFiles
-from headway.runtime.sharing.panes import (
-    WindowQuery,
-    finished,
-    merged,
-    partials,
-    window_of,
-    with_outputs,
-)
+from headway.runtime.sharing.panes import WindowQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -133,8 +130,7 @@ def shared_windows(
     HeadwayError
         If the query, or the plan of a fused one, differs from that of its first start.
     """
-    if how not in get_args(How):
-        raise InputError(f"how is {how!r}; expected one of {', '.join(get_args(How))}")
+    Choice(get_args(How)).read(how, "how")
     if how == "fused" and df.isStreaming:
         require_no_connect(
             df,
@@ -153,42 +149,43 @@ def shared_windows(
 def _counted(df: DataFrame, query: WindowQuery, how: How, checkpoint: str | None) -> DataFrame:
     if how == "direct":
         return direct(df, query)
-    if how == "fused":
-        return fused(df, query, checkpoint)
-    windows = finished(merged(partials(df, query), query), query, df)
+    is_fused = how == "fused"
+    rows = _by_key(df, query, checkpoint) if is_fused else df
+    windows = panes.finished(panes.merged(panes.partials(rows, query), query), query, df)
     if not df.isStreaming or (checkpoint is None and on_connect(df)):
         return windows
+
+    def check(folder: str) -> None:
+        exchanges = _one_exchange(windows) if is_fused else []
+        _hold_against_first_start(df, query, how, folder, exchanges)
+
     if checkpoint is None:
-        return checked_at_start(
-            windows, lambda folder: _hold_against_first_start(df, query, how, folder)
-        )
-    _hold_against_first_start(df, query, how, checkpoint)
+        # A fused one is planned anew when it starts, with the option that is set then.
+        options = {STRICT_KEY: "false"} if is_fused else {}
+        return checked_at_start(windows, check, options=options, needs_checkpoint=is_fused)
+    check(checkpoint)
     return windows
 
 
 def direct(df: DataFrame, query: WindowQuery) -> DataFrame:
     """Each size by Spark's own window: the query with which sharing is compared."""
     aggregates = [F.expr(aggregate.direct).alias(aggregate.name) for aggregate in query.aggregates]
-    names = [
-        *map(quoted, query.key),
-        "window",
-        *(quoted(aggregate.name) for aggregate in query.aggregates),
-    ]
+    names = [*map(quoted, query.key), "window", *(quoted(a.name) for a in query.aggregates)]
     parts = [
-        df.groupBy(window_of(query.time, spec), *map(quoted, query.key))
+        df.groupBy(panes.window_of(query.time, spec), *map(quoted, query.key))
         .agg(*aggregates)
         .select(names)
         for spec in query.windows.windows
     ]
-    return with_outputs(functools.reduce(lambda union, part: union.unionByName(part), parts), query)
+    union = functools.reduce(lambda union, part: union.unionByName(part), parts)
+    return panes.with_outputs(union, query)
 
 
-def fused(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFrame:
+def _by_key(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFrame:
     """Rows partitioned by key once; panes and windows are then counted in the same tasks.
 
-    A stream is refused if Spark does not plan one exchange, or another plan than at its first
-    start, since its state would not be found. A stream that is made from it, without a checkpoint
-    given here, is planned by Spark with its own exchanges.
+    A stream that is made from the result, without a checkpoint given here, is planned by Spark with
+    its own exchanges.
     """
     if not query.key:
         raise InputError("how='fused' distributes rows by key; expected at least one key column")
@@ -196,31 +193,18 @@ def fused(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFram
     if df.isStreaming and checkpoint is not None:
         spark.conf.set(STRICT_KEY, "false")
     shuffle_partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or "200")
-    repartitioned = df.repartition(shuffle_partitions, *map(quoted, query.key))
-    windows = finished(merged(partials(repartitioned, query), query), query, df)
-    if not df.isStreaming:
-        return windows
-    if checkpoint is None:
-        # Planned anew when it starts, with the option that is set then.
-        return checked_at_start(
-            windows,
-            lambda folder: _hold_plan(df, query, windows, folder),
-            options={STRICT_KEY: "false"},
-            needs_checkpoint=True,
-        )
-    _hold_plan(df, query, windows, checkpoint)
-    return windows
+    return df.repartition(shuffle_partitions, *map(quoted, query.key))
 
 
-def _hold_plan(df: DataFrame, query: WindowQuery, windows: DataFrame, checkpoint: str) -> None:
-    """Refuse a fused query whose plan has other exchanges than one, or than at its first start."""
+def _one_exchange(windows: DataFrame) -> list[str]:
+    """The exchange of a fused query; other numbers are refused, since state would not be found."""
     exchanges = exchanges_of(windows)
     if len(exchanges) != 1:
         raise HeadwayError(
             f"how='fused': Spark plans {len(exchanges)} exchanges ({'; '.join(exchanges)}) "
             "where one was expected; use how='panes'"
         )
-    _hold_against_first_start(df, query, "fused", checkpoint, exchanges)
+    return exchanges
 
 
 def exchanges_of(df: DataFrame) -> list[str]:
@@ -244,7 +228,7 @@ def _exchanges_in(plan: str) -> list[str]:
 
 
 def _hold_against_first_start(
-    df: DataFrame, query: WindowQuery, how: str, checkpoint: str, exchanges: Sequence[str] = ()
+    df: DataFrame, query: WindowQuery, how: str, checkpoint: str, exchanges: Sequence[str]
 ) -> None:
     """Keep what the query is at its first start, and refuse another one at each later start.
 
@@ -289,7 +273,7 @@ def checked_at_start(
     df: DataFrame,
     check: Callable[[str], object],
     *,
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, str] = MappingProxyType({}),
     needs_checkpoint: bool = False,
 ) -> DataFrame:
     """The same stream, whose writers call ``check`` with the checkpoint before they start.
@@ -305,37 +289,26 @@ def checked_at_start(
 
         @property
         def writeStream(self) -> Any:  # noqa: N802  # Spark's name
-            return _checked_writer(super().writeStream, self.sparkSession)
+            return checked_writer(super().writeStream, self.sparkSession)
 
-    def _checked_writer(writer: Any, spark: SparkSession) -> Any:
+    def checked_writer(writer: Any, spark: SparkSession) -> Any:
         written: dict[str, object] = {}
 
-        def note(name: object, value: object) -> None:
+        @contextmanager
+        def noted(name: object, value: object) -> Iterator[None]:
             # Spark ignores the case of options.
-            if str(name).lower() == _CHECKPOINT.lower():
-                written[_CHECKPOINT] = value
+            written[str(name).lower()] = value
+            yield
 
-        def note_all(**named: object) -> None:
-            for name, value in named.items():
-                note(name, value)
+        @contextmanager
+        def all_noted(*_args: object, **named: object) -> Iterator[None]:
+            written.update({name.lower(): value for name, value in named.items()})
+            yield
 
-        _call_first(writer, "option", note)
-        _call_first(writer, "options", note_all)
-        for name in ("start", "toTable"):
-            setattr(writer, name, _checked_start(getattr(writer, name), written, note_all, spark))
-        return writer
-
-    def _checked_start(
-        start: Callable[..., Any],
-        written: Mapping[str, object],
-        note_all: Callable[..., None],
-        spark: SparkSession,
-    ) -> Callable[..., Any]:
-        @functools.wraps(start)
-        def start_checked(*args: Any, **kwargs: Any) -> Any:
-            note_all(**kwargs)
-            with options_set(spark, options or {}):
-                checkpoint = written.get(_CHECKPOINT)
+        @contextmanager
+        def checked(*_args: object, **named: object) -> Iterator[None]:
+            with all_noted(**named), options_set(spark, options):
+                checkpoint = written.get(_CHECKPOINT.lower())
                 if checkpoint is not None:
                     check(folder_text(checkpoint))
                 elif needs_checkpoint:
@@ -343,22 +316,31 @@ def checked_at_start(
                         "the writer has no checkpoint, beside which the query's plan is kept; "
                         "expected .option('checkpointLocation', FOLDER)"
                     )
-                return start(*args, **kwargs)
+                yield
 
-        return start_checked
+        blocks: dict[str, Callable[..., AbstractContextManager[None]]] = {
+            "option": noted,
+            "options": all_noted,
+            "start": checked,
+            "toTable": checked,
+        }
+        for name, block in blocks.items():
+            setattr(writer, name, _within(block, getattr(writer, name)))
+        return writer
 
     # PySpark makes its DataFrames itself, so this one becomes one of the class above.
     df.__class__ = CheckedStream
     return df
 
 
-def _call_first(writer: Any, name: str, first: Callable[..., object]) -> None:
-    """Call a function with the arguments of a method of a writer, before the method itself."""
-    method = getattr(writer, name)
+def _within(
+    block: Callable[..., AbstractContextManager[None]], method: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A method of a writer, called within a block that gets its arguments."""
 
     @functools.wraps(method)
-    def both(*args: Any, **kwargs: Any) -> Any:
-        first(*args, **kwargs)
-        return method(*args, **kwargs)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with block(*args, **kwargs):
+            return method(*args, **kwargs)
 
-    setattr(writer, name, both)
+    return call

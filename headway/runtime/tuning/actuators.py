@@ -14,21 +14,8 @@ from headway.domain.live import ChangeKind
 from headway.errors import ActuatorError, HeadwayError, InputError, first_line
 from headway.runtime.given import require_built_query
 from headway.runtime.sharing.files import SparkFiles
-from headway.runtime.tuning.clean_stop import (
-    NoGapError,
-    is_in_gap,
-    newest_batches,
-    partitions_of_checkpoint,
-    stop_between_batches,
-    wait_for_gap,
-)
-from headway.runtime.tuning.session import (
-    alive_executors,
-    ask_for_executors,
-    let_stops_end,
-    remove_executors,
-    why_no_live_executors,
-)
+from headway.runtime.tuning import clean_stop, session
+from headway.runtime.tuning.clean_stop import NoGapError
 from headway.units import counted
 
 if TYPE_CHECKING:
@@ -69,7 +56,7 @@ class Actuators:
 
         What is no query, or one with another checkpoint, is refused.
         """
-        let_stops_end(self.spark)
+        session.let_stops_end(self.spark)
         self.spark.conf.set(_PARTITIONS_KEY, str(configuration.shuffle_partitions))
         self.at("before start")
         try:
@@ -99,7 +86,7 @@ class Actuators:
         """Stop the query between two batches; returns how long it waited for a gap [s]."""
         assert self.query is not None
         self.at("before stop")
-        waited_s = stop_between_batches(self.query, trigger_s, may_cut=self.may_cut)
+        waited_s = clean_stop.stop_between_batches(self.query, trigger_s, may_cut=self.may_cut)
         self.at("stopped")
         return waited_s
 
@@ -115,41 +102,38 @@ class Actuators:
         message of the ActuatorError states what runs then.
         """
         if kind in (ChangeKind.ADD, ChangeKind.REMOVE):
-            return self.set_executors(then.executors, now.trigger_s)
+            self.set_executors(then.executors, now.trigger_s)
+            return 0.0
         began_s = time.monotonic()
         waited_s = self.stop(now.trigger_s)
         if kind is ChangeKind.REPARTITION:
             self.repartition(now, then.shuffle_partitions)
         self.start(then)
         pause_s = time.monotonic() - began_s - waited_s
-        if then.executors != now.executors and why_no_live_executors(self.spark) is None:
+        if then.executors != now.executors and session.why_no_live_executors(self.spark) is None:
             self.set_executors(then.executors, then.trigger_s)
         return pause_s
 
-    def set_executors(self, total: int, trigger_s: float) -> float:
-        """Request executors, or remove the newest between two batches; returns the pause [s].
-
-        It does not wait for new executors.
-        """
+    def set_executors(self, total: int, trigger_s: float) -> None:
+        """Request executors without waiting for them, or remove the newest between two batches."""
         self.at("before executors")
-        if total < len(alive_executors(self.spark)):
-            query = self.query
-            if query is not None and not wait_for_gap(query, trigger_s) and not self.may_cut:
+        if total < len(session.alive_executors(self.spark)):
+            is_gap = self.query is None or clean_stop.wait_for_gap(self.query, trigger_s)
+            if not is_gap and not self.may_cut:
                 raise NoGapError(
                     "the query has no gap between batches in which executors could leave without "
                     "losing the work of a batch; nothing was changed"
                 )
-            remove_executors(self.spark, total)
+            session.remove_executors(self.spark, total)
         else:
-            ask_for_executors(self.spark, total)
+            session.ask_for_executors(self.spark, total)
         self.at("executors asked for")
-        return 0.0
 
     def with_partitions_of_checkpoint(self, configuration: Configuration) -> Configuration:
         """The setting with the shuffle partitions of the checkpoint, if there is one."""
         if self.root is None:
             return configuration
-        partitions = partitions_of_checkpoint(SparkFiles(self.spark), self.root)
+        partitions = clean_stop.partitions_of_checkpoint(SparkFiles(self.spark), self.root)
         if partitions is None:
             return configuration
         return replace(configuration, shuffle_partitions=partitions)
@@ -184,7 +168,7 @@ class Actuators:
         while self.is_cut() and query.isActive and time.monotonic() < ends_s:
             time.sleep(0.05)
         self.query = query
-        stop_between_batches(query, now.trigger_s, may_cut=False)
+        clean_stop.stop_between_batches(query, now.trigger_s, may_cut=False)
 
     @property
     def is_active(self) -> bool:
@@ -197,19 +181,19 @@ class Actuators:
 
     def is_in_gap(self, trigger_s: float) -> bool:
         """Whether a stop now would be between two batches, as far as known."""
-        return self.query is not None and is_in_gap(self.query, trigger_s)
+        return self.query is not None and clean_stop.is_in_gap(self.query, trigger_s)
 
     def num_executors(self) -> int:
-        return len(alive_executors(self.spark))
+        return len(session.alive_executors(self.spark))
 
     def why_no_live_executors(self) -> str | None:
         """Why executors cannot be changed while the query runs; None if they can."""
-        return why_no_live_executors(self.spark)
+        return session.why_no_live_executors(self.spark)
 
     def ask_for_executors(self, total: int) -> None:
         """Request a total number of executors, if that is possible while the query runs."""
         if self.why_no_live_executors() is None:
-            ask_for_executors(self.spark, total)
+            session.ask_for_executors(self.spark, total)
 
     def is_cut(self) -> bool:
         """Whether the checkpoint has a batch that was begun but not completed.
@@ -218,7 +202,7 @@ class Actuators:
         """
         if self.root is None:
             return False
-        begun, completed = newest_batches(SparkFiles(self.spark), self.root)
+        begun, completed = clean_stop.newest_batches(SparkFiles(self.spark), self.root)
         return begun > completed
 
     def ended_with(self) -> str | None:
@@ -247,10 +231,7 @@ def kind_of(now: Configuration, then: Configuration, *, is_stateful: bool) -> Ch
         )
     if now.shuffle_partitions != then.shuffle_partitions:
         return ChangeKind.REPARTITION if is_stateful else ChangeKind.RESTART
-    is_restart = (now.trigger_s, now.max_offsets_per_trigger) != (
-        then.trigger_s,
-        then.max_offsets_per_trigger,
-    )
-    if is_restart:
+    is_same_limit = now.max_offsets_per_trigger == then.max_offsets_per_trigger
+    if now.trigger_s != then.trigger_s or not is_same_limit:
         return ChangeKind.RESTART
     return ChangeKind.ADD if then.executors > now.executors else ChangeKind.REMOVE

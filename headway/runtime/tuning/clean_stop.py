@@ -9,12 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from headway.assumptions.tuning import (
-    LEAST_GAP_S,
-    LEAST_GAP_SHARE,
-    MOST_BATCHES_WITHOUT_GAP,
-    SILENT_STOP_S,
-)
+from headway.assumptions import tuning
 from headway.errors import ActuatorError, first_line
 from headway.runtime.sharing.files import SparkFiles
 from headway.units import counted, format_duration
@@ -38,7 +33,7 @@ def least_gap_s(trigger_s: float) -> float:
     >>> least_gap_s(1.0), least_gap_s(10.0)
     (0.5, 2.0)
     """
-    return float(max(LEAST_GAP_S.value, LEAST_GAP_SHARE.value * trigger_s))
+    return float(max(tuning.LEAST_GAP_S.value, tuning.LEAST_GAP_SHARE.value * trigger_s))
 
 
 def to_next_trigger_s(trigger_s: float, now_s: float) -> float:
@@ -77,15 +72,14 @@ def wait_for_gap(
     """Wait until no batch runs and the next trigger is far enough away; False if it never is.
 
     It gives up after ten batches without such a gap, or a minute without any progress, since a
-    query that runs as fast as possible, or cannot keep up, has none. With ``may_cut``, it gives up
-    after one batch that the next one follows at once. It also gives up as soon as the stop is no
-    longer wanted.
+    query that runs as fast as possible, or cannot keep up, has none; with ``may_cut`` after one
+    batch that the next one follows at once; and as soon as the stop is no longer wanted.
     """
     num_batches, looks, active_looks = 0, 0, 0
     last_batch = _last_seen(query)
     heard_s = time.monotonic()
-    silent_s = SILENT_STOP_S.value + 2.0 * trigger_s
-    most_batches = MOST_BATCHES_WITHOUT_GAP.value
+    silent_s = tuning.SILENT_STOP_S.value + 2.0 * trigger_s
+    most_batches = tuning.MOST_BATCHES_WITHOUT_GAP.value
     while num_batches < most_batches and time.monotonic() - heard_s < silent_s:
         if not query.isActive:
             return True
@@ -100,9 +94,8 @@ def wait_for_gap(
         if may_cut and num_batches and active_looks > _LOOKS_UNTIL_IDLE:
             return False
         # A single check may be between two parts of a trigger.
-        if looks >= _LOOKS_WITHOUT_TRIGGER and to_next_trigger_s(
-            trigger_s, time.time()
-        ) > least_gap_s(trigger_s):
+        left_s = to_next_trigger_s(trigger_s, time.time())
+        if looks >= _LOOKS_WITHOUT_TRIGGER and left_s > least_gap_s(trigger_s):
             return True
         time.sleep(_POLL_EVERY_S)
     return False
@@ -129,7 +122,7 @@ def stop_between_batches(
     if not is_gap and not is_wanted():
         raise NoGapError("the request to stop was withdrawn; nothing was changed")
     if not is_gap and not may_cut:
-        number = counted(MOST_BATCHES_WITHOUT_GAP.value, "batch", "batches")
+        number = counted(tuning.MOST_BATCHES_WITHOUT_GAP.value, "batch", "batches")
         raise NoGapError(
             f"the query has no gap between batches ({number} without "
             f"{format_duration(least_gap_s(trigger_s))} to the next trigger), so a stop would "
@@ -152,8 +145,8 @@ def stop_between_batches(
 def newest_batches(files: SparkFiles, checkpoint: str) -> tuple[int, int]:
     """Numbers of the newest batch that was begun, and of the newest completed; -1 for none."""
     begun, completed = (
-        max((int(name) for name in names if name.isdecimal()), default=-1)
-        for names in (files.names(f"{checkpoint}/offsets"), files.names(f"{checkpoint}/commits"))
+        max((int(n) for n in files.names(f"{checkpoint}/{log}") if n.isdecimal()), default=-1)
+        for log in ("offsets", "commits")
     )
     return begun, completed
 

@@ -41,13 +41,11 @@ def why_no_live_executors(spark: SparkSession) -> str | None:
     if master.startswith("local") and not master.startswith("local-cluster"):
         return f"{master} has no executors of its own"
     bounds = dynamic_bounds(spark)
-    if bounds is not None and bounds[0] == bounds[1]:
+    if bounds is None:
+        return None
+    if bounds[0] == bounds[1]:
         return f"dynamic allocation holds them at {bounds[0]}"
-    if bounds is not None:
-        return (
-            "dynamic allocation is on and would undo it: set spark.dynamicAllocation.enabled=false"
-        )
-    return None
+    return "dynamic allocation is on and would undo it: set spark.dynamicAllocation.enabled=false"
 
 
 def dynamic_bounds(spark: SparkSession) -> tuple[int, int] | None:
@@ -57,9 +55,9 @@ def dynamic_bounds(spark: SparkSession) -> tuple[int, int] | None:
     """
     if str(spark.conf.get(f"{_ALLOCATION}.enabled", "false")).lower() != "true":
         return None
-    min_executors = int(spark.conf.get(f"{_ALLOCATION}.minExecutors", None) or 0)
-    max_executors = int(spark.conf.get(f"{_ALLOCATION}.maxExecutors", None) or MOST_EXECUTORS)
-    return min_executors, max_executors
+    min_executors = spark.conf.get(f"{_ALLOCATION}.minExecutors", None) or 0
+    max_executors = spark.conf.get(f"{_ALLOCATION}.maxExecutors", None) or MOST_EXECUTORS
+    return int(min_executors), int(max_executors)
 
 
 def require_no_dynamic_allocation(spark: SparkSession, executors: int) -> None:

@@ -16,16 +16,7 @@ from headway.assumptions.tuning import ALIVE_WITHIN_S, ANSWERED_WITHIN_S, ENDS_W
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind
 from headway.errors import ActuatorError, HeadwayError, QueryEndedError
-from headway.formats.setting_file import (
-    NUMBER_VARIABLE,
-    SETTING_VARIABLE,
-    GivenSetting,
-    alive_file,
-    answer_file,
-    load_answer,
-    load_setting,
-    save_setting,
-)
+from headway.formats import setting_file
 from headway.runtime.tuning.clean_stop import NoGapError
 from headway.units import format_duration
 
@@ -64,16 +55,17 @@ class SupervisedQuery:
 
     def start(self, configuration: Configuration) -> None:
         """Start the application at a setting; only if none runs."""
-        number_before = load_setting(self.path).number if self.path.exists() else 0
+        number_before = setting_file.load_setting(self.path).number if self.path.exists() else 0
         self.number = max(self.number, number_before) + 1
         self._end_left_behind(configuration)
         self._write(configuration)
-        answer_file(self.path).unlink(missing_ok=True)
+        setting_file.answer_file(self.path).unlink(missing_ok=True)
+        variables = {setting_file.SETTING_VARIABLE: str(self.path.resolve())}
+        variables[setting_file.NUMBER_VARIABLE] = str(self.number)
         try:
             self.process = subprocess.Popen(
                 [*self.command],
-                env=os.environ
-                | {SETTING_VARIABLE: str(self.path.resolve()), NUMBER_VARIABLE: str(self.number)},
+                env=os.environ | variables,
                 start_new_session=True,
             )
         except OSError as error:
@@ -118,7 +110,7 @@ class SupervisedQuery:
         while True:
             # It ends right after it answers; an ended process sends no further answer.
             has_ended = self.process.poll() is not None
-            answer = load_answer(self.path, self.number)
+            answer = setting_file.load_answer(self.path, self.number)
             if answer is not None or has_ended:
                 return answer
             now_s = time.time()
@@ -189,7 +181,8 @@ class SupervisedQuery:
         self._write(configuration)
         ends_s = time.monotonic() + 2.0 * configuration.trigger_s + ANSWERED_WITHIN_S.value
         while time.monotonic() < ends_s:
-            if load_answer(self.path, self.number) == (None, False) or not self._is_left_behind():
+            has_answered = setting_file.load_answer(self.path, self.number) == (None, False)
+            if has_answered or not self._is_left_behind():
                 # Only the end of its session remains.
                 time.sleep(_SESSION_ENDS_S)
                 self.number += 1
@@ -206,19 +199,19 @@ class SupervisedQuery:
     def _last_sign_s(self) -> float:
         """When the application last showed that it waits for requests, since 1970 [s]."""
         try:
-            return alive_file(self.path).stat().st_mtime
+            return setting_file.alive_file(self.path).stat().st_mtime
         except FileNotFoundError:
             return -math.inf
 
     def _write(self, configuration: Configuration, *, is_withdrawn: bool = False) -> None:
-        setting = GivenSetting(
+        setting = setting_file.GivenSetting(
             number=self.number,
             configuration=configuration,
             recording=str(self.recording.resolve()),
             may_cut=self.may_cut,
             is_withdrawn=is_withdrawn,
         )
-        save_setting(setting, self.path)
+        setting_file.save_setting(setting, self.path)
 
     def _await_end(self) -> None:
         assert self.process is not None

@@ -25,6 +25,13 @@ MADE_S = 1_763_884_800.0
 OF_ALL = [policy for policy in Policy if policy is not Policy.AUTO]
 
 
+def made(policy: Policy, at_once: int) -> Decision:
+    """The decision after which the order is left."""
+    return Decision(
+        at_s=MADE_S, policy=policy, num_running=0, at_once=at_once, states=(), order=(), granted=()
+    )
+
+
 @dataclass
 class Runs:
     """Stands for a member that runs."""
@@ -100,7 +107,7 @@ def test_the_jvm_hands_out_what_the_policy_would_decide(
         waiting, running = a_case(generator, at_once)
         hub = Hub()
         ahead = Ahead(hub)
-        ahead.give(policy, waiting, running, now_s=MADE_S, at_once=at_once)  # type: ignore[arg-type]
+        ahead.give(made(policy, at_once), waiting, running)  # type: ignore[arg-type]
         standing = standing_order(spark, hub)
         now_ms = round(1000 * MADE_S)
         for one in running:
@@ -162,7 +169,7 @@ def test_an_order_ends_with_a_query_that_it_does_not_know_or_when_its_time_is_up
     ahead = Ahead(hub)
 
     def standing(running: list[Runs], state: QueryState, at_once: int = 1) -> Any:
-        ahead.give(Policy.FCFS, {1: state}, running, now_s=MADE_S, at_once=at_once)  # type: ignore[arg-type]
+        ahead.give(made(Policy.FCFS, at_once), {1: state}, running)  # type: ignore[arg-type]
         return standing_order(spark, hub)
 
     order = standing([Runs(number=7, back=None)], waits)

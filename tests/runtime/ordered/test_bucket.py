@@ -7,6 +7,7 @@ import random
 import signal
 import zlib
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -172,7 +173,11 @@ def test_nothing_is_kept_in_the_process(tmp_path: Path) -> None:
     [
         (bucket, "_in_order", lambda table, by: table),
         (bucket, "times_us", lambda column: column.cast(pa.int64()).fill_null(0)),
-        (bucket, "parted", lambda *rows, **marks: parted(*rows, **(marks | {"passed_us": None}))),
+        (
+            bucket,
+            "parted",
+            lambda step, new, before, us: parted(step, new, replace(before, passed_us=None), us),
+        ),
         (StateForm, "kept", lambda form, state: form.of(state)),
         (KeptStates, "after", lambda states, changes, last_rows_us: ()),
         (KeptStates, "_is_unchanged", lambda states, _: np.ones(len(states._table), dtype=bool)),
