@@ -19,11 +19,13 @@ from headway.models.estimation.regression import Prior, relative_huber
 from headway.models.estimation.task_times import handover_s
 from headway.models.stages.makespan import makespan_moments
 from headway.profiler.streaming.batch_sizes import weighted_mean
-from headway.profiler.streaming.one_size import TaskTime, at_usual_place, task_time
 from headway.profiler.streaming.stage_runs import CostTerms, StageRuns
 from headway.profiler.streaming.task_times import (
+    TaskTime,
+    at_usual_place,
     parts_s,
     task_noise_ratio,
+    task_time,
     usual_fixed_time_of,
     without_rows,
 )
@@ -72,24 +74,7 @@ def _is_barrier(stage: StageRuns, fitted: StageProfile) -> bool:
 def _fit_stage(
     stage: StageRuns, times: StageTimes, earlier_stages: Sequence[StageProfile]
 ) -> StageProfile:
-    last_run, sample = stage.runs[-1], stage.samples[0]
-    rule, num_source_tasks = stage.tasks_rule
-    without_costs = StageProfile(
-        name=f"stage {stage.stage_index}",
-        work=stage.work,
-        level=sample.level,
-        tasks_rule=rule,
-        num_source_tasks=num_source_tasks,
-        coalescing=stage.coalescing,
-        source_tasks=stage.source_tasks,
-        resources=last_run.resources.get(stage.samples[-1].resource_profile_id),
-        rows=stage.rows_law,
-        task_fixed_s=0.0,
-        task_per_row_s=0.0,
-        task_noise_ratio=task_noise_ratio(stage, times),
-        hot_share_ratio=stage.hot_share_ratio,
-        separation="totals",
-    )
+    without_costs = replace(stage.without_costs, task_noise_ratio=task_noise_ratio(stage, times))
     if stage.cost_terms is not None:
         fitted = _by_batches(without_costs, stage, times, stage.cost_terms)
     else:
@@ -108,7 +93,9 @@ def _costs(
 ) -> tuple[float, float, Separation]:
     """Times of a task without rows and per row [s], and what tells them apart."""
     task_mean_s, weights = np.maximum(times.task_mean_s, _SHORTEST_S), stage.weights
-    mean_s, mean_rows = weighted_mean(task_mean_s, weights), stage.mean_rows
+    mean_s, mean_rows = (
+        weighted_mean(of_task, weights) for of_task in (task_mean_s, stage.task_rows)
+    )
     if stage.has_unequal_tasks:
         covariances_s, variances = times.rows_time_covariance_s, stage.rows_variances
         slope_s = sum(covariances_s.tolist()) / sum(variances.tolist())
