@@ -1,8 +1,4 @@
-"""What SQL executions read and write: number of files, and a table, a folder or a topic in words.
-
-In `foreachBatch`, each action of a micro-batch is an execution of its own. Some commands, such as a
-merge into a Delta table, run further executions inside, which only their times tell.
-"""
+"""What SQL executions read and write: number of files, and a table, folder or topic in words."""
 
 from __future__ import annotations
 
@@ -90,10 +86,9 @@ def _last_name(table: str) -> str:
 class Executions(msgspec.Struct):
     """SQL executions of a log, and the operators in those of batches that count files.
 
-    ``starts`` have, by execution, the outermost execution that it is part of, its time [ms], and
-    of those of some batches what it writes itself. ``scans`` are the accumulators of the number of
-    files and of their bytes, and the batch; ``writers`` those of the number of files that actions
-    in `foreachBatch` write; ``values`` are those of the driver's accumulators by id.
+    ``starts`` have the outermost execution that one is part of, its time [ms], and of some batches
+    what it writes itself. ``scans`` are the accumulators of the number of files and of their bytes,
+    ``writers`` of the number of files written, each with the batch; ``values`` are by accumulator.
     """
 
     starts: dict[int, tuple[int, int, str | None]] = {}

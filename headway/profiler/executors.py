@@ -1,7 +1,6 @@
-"""Executors of an application, and the resource profiles by which its stages ask for them.
+"""Executors of an application, and resource profiles: what stages of the job's code ask for.
 
-A job may give stages a resource profile of their own in its code (stage-level scheduling): amounts
-that each of their tasks needs, and executors that have them. Profile 0 is that of the settings.
+Profile 0 is that of the settings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Tables for export: one row per event, task, batch etc., without sensitive data.
-
-Lines that occur twice in a log count once.
-"""
+"""Tables for export: one row per event, task, batch etc., each once, without sensitive data."""
 
 from __future__ import annotations
 
@@ -78,11 +75,7 @@ def write_tables(
     applications: Mapping[int, ApplicationFacts],
     folder: Path,
 ) -> tuple[Path, ...]:
-    """Write every table as Parquet into a sub-folder with its name, replacing existing files.
-
-    Text is as :mod:`headway.profiler.schema` lets it enter: redacted. The offsets of sources,
-    which may contain anything, are left out.
-    """
+    """Write every table as Parquet into a sub-folder with its name, replacing existing files."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -1,7 +1,4 @@
-"""Contents of a piece of a log, in tables that can be merged with those of other pieces.
-
-Pieces may be merged in any order and grouping, with the same resulting tables.
-"""
+"""Contents of pieces of a log, which may be merged in any order and grouping."""
 
 from __future__ import annotations
 
@@ -45,9 +42,9 @@ class Gathered(msgspec.Struct):
     """Data gathered from one log, or from some pieces of it.
 
     ``counts`` are lines by event; ``plans`` are batch, length and text of the longest plan of the
-    latest batch of each run; ``tasks_again`` are ends of tasks that occur more than once, as JSON,
-    to be counted once each; ``left_out`` are stages of batches before the kept ones; ``recordings``
-    are the recorders that wrote it, and whether each was stopped in order.
+    latest batch of each run; ``tasks_again`` are ends of tasks, as JSON, that occur more than once;
+    ``left_out`` are stages of batches before the kept ones; ``recordings`` are the recorders that
+    wrote it, and whether each was stopped in order.
     """
 
     counts: dict[str, int] = {}

@@ -14,10 +14,7 @@ _Value = TypeVar("_Value")
 
 
 class Ids(NamedTuple):
-    """Observed ids, and those of them that occurred more than once.
-
-    Sets of ids that were gathered separately can be merged in any order (:meth:`with_others`).
-    """
+    """Observed ids, and those of them that occurred more than once; merged in any order."""
 
     seen: Ranges = ()
     repeated: Ranges = ()

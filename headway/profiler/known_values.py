@@ -1,8 +1,4 @@
-"""Values known to Spark: for properties with few values, only these may leave a log.
-
-Text that looks like the name of a class, a codec or a version may be anything that somebody pasted
-into the wrong line.
-"""
+"""Values known to Spark: of properties with few values, only these may leave a log."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Position of a source: the offsets in a streaming query's progress.
 
-Every source writes its offsets as JSON in its own format. Kafka's count rows; others count files,
-versions or seconds. Which it is can only be inferred from the rows that batches read.
+Kafka's count rows, others files, versions or seconds; only the rows of batches tell which.
 """
 
 from __future__ import annotations

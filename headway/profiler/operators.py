@@ -1,7 +1,4 @@
-"""Operators of SQL plans by the metrics that the tasks of a stage report: what a stage computes.
-
-As operators, and in words.
-"""
+"""What a stage computes: operators of SQL plans by the metrics that its tasks report, and words."""
 
 from __future__ import annotations
 
@@ -47,8 +44,7 @@ _OF_THREADS = ("CompletableFuture.java", "ThreadPoolExecutor.java")
 class Operator(NamedTuple):
     """An operator of a plan: its position in pre-order, its name and, of a scan or join, the table.
 
-    ``is_replanned`` is one that only a plan changed by adaptive execution has; its position is that
-    in the changed plan.
+    ``is_replanned`` is one that only a plan changed by adaptive execution has.
     """
 
     is_replanned: bool
@@ -97,9 +93,8 @@ def operators_of_stage(noted: PlanOperators, metric_ids: tuple[int, ...]) -> tup
 def reads_operators(batch: BatchOf, plan: msgspec.Raw) -> bool:
     """Whether the operators of a batch are read: of some batches, for the names of its stages.
 
-    Of all batches where RDDs are made in an order that differs between batches, so that only the
-    positions of operators tell similar stages apart: by adaptive execution, and for the tables of
-    several broadcasts, which are prepared at the same time.
+    Of all batches where RDDs are made in an order that differs between batches: by adaptive
+    execution, and for the tables of several broadcasts, which are prepared at the same time.
     """
     if names_stages(batch):
         return True
@@ -307,10 +302,7 @@ def _in_order(operators: Sequence[Operator], *, of_stream: bool) -> list[str]:
 def _words_without_rows(
     scopes: Sequence[str], named: Sequence[str], *, of_stream: bool
 ) -> list[str]:
-    """Operators that no row is counted of.
-
-    With a watermark, those with state emit in few batches; and no row leaves a write.
-    """
+    """Operators that no row is counted of: writes, and those with state, which seldom emit."""
     words = {
         _in_words(Operator(False, 0, scope, None), of_stream=True)
         for scope in scopes

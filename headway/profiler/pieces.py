@@ -51,10 +51,7 @@ class Piece(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Requested result of a piece: sums, or with ``wants_rows`` the rows of the tables.
-
-    ``tasks_again`` as in :class:`headway.profiler.gatherer.Gatherer`.
-    """
+    """Requested result of a piece: sums, or rows of tables; ``tasks_again`` as in `Gatherer`."""
 
     piece: Piece
     limits: UnpackLimits
@@ -65,8 +62,7 @@ class Order(NamedTuple):
 class Result(NamedTuple):
     """Result of a piece, or of several pieces of one log, as requested.
 
-    ``unpacked_bytes`` is the uncompressed size of compressed files, ``failure`` the reason why the
-    piece, and so its log, cannot be read.
+    ``unpacked_bytes`` is the size of compressed files, ``failure`` why the log cannot be read.
     """
 
     app: int

@@ -1,7 +1,6 @@
 """The stateful operators of a query, in order, and how far each one's watermark is behind.
 
-Since Spark 3.5 (SPARK-42376), a query may have several. The watermark is passed from one to the
-next, and the plan of a batch shows what each of them removes state by.
+Since Spark 3.5 (SPARK-42376), a query may have several, which pass the watermark on.
 """
 
 from __future__ import annotations

@@ -21,10 +21,7 @@ _ROWS = re.compile(r"rowCount=(?P<rows>[\d.]+(?:E[+-]?\d+)?)|records: (?P<record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanExchange:
-    """One shuffle: keys, tasks behind it, and the next one towards the sink.
-
-    ``rows`` is 1 if the plan contains no rows, so that exchanges are counted.
-    """
+    """One shuffle: keys, tasks, rows (1 if the plan has none), and the next towards the sink."""
 
     keys: tuple[str, ...]
     shuffle_partitions: int

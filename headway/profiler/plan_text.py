@@ -1,9 +1,6 @@
 """Information in the text of a physical plan: operators, windows, watermark, joins, state.
 
-Reads the ``physicalPlanDescription`` of Spark's event log in both its forms: a tree whose operators
-are described in numbered sections below it (since 3.0), and a tree with everything on the
-operator's own line (2.x, and the extended explain). Spark guarantees neither form, so nothing here
-raises an error; what a text does not contain stays empty.
+Spark guarantees no form, so nothing here raises; what a text does not contain stays empty.
 """
 
 from __future__ import annotations

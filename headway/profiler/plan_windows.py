@@ -1,7 +1,4 @@
-"""Windows of event time, and intervals, in the text of a physical plan.
-
-Spark replaces a window by arithmetic on the time column, a struct of start and end.
-"""
+"""Windows of event time, and intervals, in the text of a plan: arithmetic on a struct."""
 
 from __future__ import annotations
 

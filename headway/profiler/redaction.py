@@ -1,9 +1,7 @@
 """Data that may enter the profiler: allowed properties, harmless descriptions, redacted text.
 
-An event log contains every property, path and message of an application, including secrets. A
-property is passed on only if its name is allowed and its value has the expected form; text that
-must be shown is searched for the shapes of credentials. The events of
-:mod:`headway.profiler.schema` do this as they are decoded, so that no output can forget it.
+An event log contains every property, path and message of an application, including secrets. The
+events of :mod:`headway.profiler.schema` call this as they are decoded, so no output can forget it.
 """
 
 from __future__ import annotations

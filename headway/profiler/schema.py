@@ -1,7 +1,5 @@
 """Spark's events by name, and their fields that are read; the decoder skips all others.
 
-Objects in them come first: tasks, stages, executors, and the resources that they ask for.
-
 Names and units are Spark's (milliseconds, nanoseconds, spaces in names); fields that a version
 lacks are None. Text that an application chooses is redacted as it is decoded.
 """

@@ -1,7 +1,4 @@
-"""Task metrics and their sums by attempt of a stage, in whole milliseconds, bytes and rows.
-
-Whole numbers are not rounded, so sums of parts can be added in any order.
-"""
+"""Task metrics, and their sums by stage attempt: whole numbers, to be added in any order."""
 
 from __future__ import annotations
 
@@ -122,8 +119,7 @@ def most_waited_for(spans: Iterable[TaskSpan]) -> int | None:
 class StageTotals(msgspec.Struct, gc=False):
     """Sums over the ends of a stage attempt and of its tasks.
 
-    ``sums`` and ``largest`` (time, rows, two peaks) are over finished tasks, None without any;
-    squares and products are sums over them.
+    ``sums`` and ``largest`` (time, rows, two peaks) are over finished tasks, None without any.
     """
 
     num_ends: int = 0
@@ -305,10 +301,7 @@ def succeeded(task: TaskEnd) -> bool:
 
 
 def measured_ms(task: TaskEnd) -> int | None:
-    """Duration of a task that reported metrics; None if unknown.
-
-    If a clock was set back during the task, its time is not usable.
-    """
+    """Duration of a task that reported metrics; None if unknown, or a clock was set back."""
     info = task.info
     if info is None or info.launched_ms is None or info.finished_ms is None or task.metrics is None:
         return None

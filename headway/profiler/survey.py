@@ -19,10 +19,7 @@ from headway.profiler.streaming.summarize import application_of, summarize
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventCounts:
-    """Numbers of recorded objects, each counted once even if its line occurs several times.
-
-    ``failed_tasks`` and ``progress`` are lines.
-    """
+    """Numbers of recorded objects, each once; ``failed_tasks`` and ``progress`` are lines."""
 
     jobs: int
     stages: int
@@ -34,11 +31,7 @@ class EventCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSurvey:
-    """One log; ``why_not`` is the reason if there is no profile.
-
-    A log without any Spark event has no application, counts or coverage. ``queries`` are the runs
-    of all streaming queries that it mentions.
-    """
+    """One log, with the runs of its queries; ``why_not`` is the reason if there is no profile."""
 
     name: str
     application: Application | None = None
@@ -102,11 +95,7 @@ def profile_together(
     version: str,
     trigger_s: float | None = None,
 ) -> JobProfile | ApplicationProfile:
-    """One profile of all logs: of their streaming job, else of the one application.
-
-    ``queries``, ``trigger_s`` and errors are those of
-    :func:`headway.profiler.streaming.summarize.summarize`.
-    """
+    """One profile of all logs: of their streaming job (`summarize`), else of their application."""
     if logs.batches or queries:
         return summarize(logs, event_logs, queries, version, trigger_s)
     apps = [app for app, facts in logs.applications.items() if facts.has_events]

@@ -1,7 +1,4 @@
-"""Collected attempts of stages -> stages of an application: heaviest listed, others summed.
-
-Every sum is over the finished tasks of all attempts of the stage.
-"""
+"""Stages of an application from their attempts: heaviest listed, others summed."""
 
 from __future__ import annotations
 
@@ -25,10 +22,10 @@ _MOST_TASKS = 100_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSums:
-    """One stage over its attempts: sums over finished tasks, times in seconds.
+    """One stage: sums over the finished tasks of all attempts, times in seconds.
 
-    ``start_s`` and ``end_s`` are instants, None if unknown. ``squares_s2`` are the squared
-    deviations of task times from their mean, with ``freedoms`` degrees of freedom.
+    ``squares_s2`` are the squared deviations of task times from their mean, with ``freedoms``
+    degrees of freedom.
     """
 
     stage_id: int
@@ -121,10 +118,7 @@ def recorded_stages(
 def recorded_stage(
     stage: StageSums, *, parents: tuple[int, ...], span_s: tuple[float, float]
 ) -> RecordedStage:
-    """One stage as it is in a profile; it must have a finished task.
-
-    ``span_s`` is when it was submitted and completed, in seconds since the start.
-    """
+    """One stage, which must have a finished task; ``span_s`` is in seconds since the start."""
     return RecordedStage(
         id=stage.stage_id,
         job=stage.job_id,

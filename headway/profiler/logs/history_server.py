@@ -102,10 +102,7 @@ def download(
 
 
 def _parse(address: str) -> tuple[str, Credentials | None, Sequence[str]]:
-    """Address of a server without user and password, these, and the application with what follows.
-
-    These are the parts of the path.
-    """
+    """Address of a server; user and password; the path from the application on."""
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port

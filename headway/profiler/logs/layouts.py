@@ -1,7 +1,4 @@
-"""Which files in a folder belong to one log, and in which order they were written.
-
-The folder may be a local one, inside a zip, or on a Hadoop file system.
-"""
+"""Which files of a folder, a zip or a Hadoop address belong to one log, and in which order."""
 
 from __future__ import annotations
 

@@ -17,8 +17,7 @@ _CHECK_EVERY_BYTES = parse_size_bytes("64m")
 class UnpackLimits:
     """Maximum bytes of one log on disk, maximum compression ratio, bytes to leave free.
 
-    Real logs reach a ratio of 40, repetitive ones 300, bombs 1000. Up to ``ratio_from_bytes`` the
-    ratio does not matter, since small logs may be very repetitive.
+    Real logs reach a ratio of 40, repetitive ones 300, bombs 1000, small ones any.
     """
 
     max_bytes: int = parse_size_bytes("1t")
@@ -31,10 +30,7 @@ DEFAULT_LIMITS = UnpackLimits()
 
 
 class Allowance:
-    """Disk space that one log may still use.
-
-    ``packed_bytes`` is None while it is only copied, ``folder`` is None while nothing is written.
-    """
+    """Disk space that one log may still use; ``packed_bytes`` is None while it is only copied."""
 
     def __init__(self, limits: UnpackLimits, packed_bytes: int | None, folder: Path | None) -> None:
         self._limits = limits

@@ -41,10 +41,8 @@ def unpack(
 ) -> Unpacker:
     """Unpack every log that does not need Spark, under its index in ``logs``.
 
-    If one turns out to contain several logs, the others get further numbers. Plain local files are
-    only linked, and with ``stay_packed`` so are compressed ones, under names with that suffix;
-    files that are not event logs are still rejected here. ``on_progress`` is called with the
-    compressed bytes done and in total, which grow with downloads.
+    Plain local files are only linked, and with ``stay_packed`` so are compressed ones, under names
+    with that suffix. ``on_progress`` is called with the compressed bytes done and in total.
     """
     progress = Progress(logs, on_progress)
     unpacker = Unpacker(
@@ -223,8 +221,7 @@ class Unpacker:
         """Whether the part could be linked to the file.
 
         Only a hard link survives when Spark renames a log at the end of the application, and when
-        fetched files are removed. It changes the time of the last change of the user's file, and
-        fails across disks and for files of other users.
+        fetched files are removed; it fails across disks and for files of other users.
         """
         stays = not growing and not file.is_relative_to(self._work_folder)
         for link in (target.symlink_to, target.hardlink_to) if stays else (target.hardlink_to,):

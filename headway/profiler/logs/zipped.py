@@ -28,10 +28,7 @@ def is_zip(head: bytes) -> bool:
 
 
 def logs_in_zip(archive: Path, name: str) -> list[EventLog]:
-    """The event logs in a zip; if there is only one, it has the name of the zip.
-
-    A zip that is incomplete, names files outside itself or contains no event log is rejected.
-    """
+    """The event logs in a zip, at least one; if there is only one, it has the name of the zip."""
     import zipfile
 
     try:

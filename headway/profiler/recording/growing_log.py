@@ -26,8 +26,8 @@ _HEAD_BYTES = 8
 class GrowingLog:
     """The lines of a recorder's file or of an event log, rolling or not, as they are written.
 
-    Parts that are rotated, compacted or renamed while they are read are read once. EventLogError if
-    the path has no log, or several.
+    Parts that are rotated, compacted or renamed meanwhile are read once. EventLogError without a
+    log, or with several.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -37,10 +37,7 @@ class GrowingLog:
         self._files()
 
     def new_lines(self) -> Iterator[bytes]:
-        """Complete lines that were written since the last call, oldest first.
-
-        EventLogError if the log is gone, or cannot be read while it grows.
-        """
+        """Complete lines since the last call, oldest first; EventLogError if the log is gone."""
         files = self._files()
         is_first = not self._parts
         present_parts: dict[tuple[int, int], _Part] = {}

@@ -1,8 +1,7 @@
 """Records the streaming queries of a running session, in the format of Spark's event log.
 
-For jobs without an event log. A listener puts events into a queue. One thread takes them, reads
-jobs, stages and tasks of each batch from the driver's status store, and appends lines to a file.
-Names and units in that file are Spark's: milliseconds, nanoseconds, spaces in names.
+A listener puts events into a queue; one thread takes them, reads the work of each batch from the
+driver's status store, and appends lines to a file.
 """
 
 from __future__ import annotations

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 class ShedRows:
     """Counts of rows that were judged and shed, of each query, since this was made.
 
-    What :func:`headway.shed` has marked, each batch reports under the name ``counted_as``. If
-    counts are asked for so seldom that too many batches wait, the newest are left out.
+    If counts are asked for so seldom that too many batches wait, the newest are left out.
     """
 
     def __init__(self, spark: SparkSession) -> None:

@@ -235,11 +235,7 @@ def _session(scratch: Path) -> Iterator[SparkSession]:
 
 
 def _stop(session: SparkSession) -> None:
-    """Stop the session, or give up after a while; the JVM ends in any case.
-
-    A separate thread has a separate connection. That of this thread may still be waiting for the
-    answer to a call that a signal interrupted.
-    """
+    """Stop the session, or give up after a while; the JVM ends in any case."""
 
     def stop() -> None:
         # A JVM that is gone or broken cannot be stopped properly; it is ended next.
@@ -256,10 +252,7 @@ _ANSWERS_WITHIN_S = 30.0
 
 
 def require_java() -> Path:
-    """Home of the Java that Spark will run on, of version 17 or later: JAVA_HOME, else by PATH.
-
-    SparkUnavailableError states how to get one.
-    """
+    """Home of the Java that Spark will run on, by JAVA_HOME or PATH; an error if there is none."""
     old_versions = []
     for candidate in _candidates():
         java = _home_and_version(candidate)

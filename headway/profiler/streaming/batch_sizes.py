@@ -1,7 +1,4 @@
-"""How batches weigh in a fit, and whether they differ in size.
-
-They do if their rows differ by more than what slow batches do to the rows after them.
-"""
+"""How batches weigh in a fit, and whether they differ in size by more than slowness explains."""
 
 from __future__ import annotations
 

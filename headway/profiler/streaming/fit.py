@@ -39,8 +39,7 @@ _EXPONENT_TOLERANCE = 1e-3
 class DurationFit:
     """The fitted duration model, and its deviation from the runs that it was fitted to.
 
-    ``row_cost_half_range_ratio`` is how far the costs per row may be off: 0 unless all batches have
-    one size.
+    ``row_cost_half_range_ratio`` is 0 unless all batches have one size.
     """
 
     driver_phases: tuple[DriverPhase, ...]
@@ -61,12 +60,10 @@ class DurationFit:
 def fit_duration(runs: Sequence[QueryRun], *, uses_range: bool = True) -> DurationFit:
     """Fit driver phases, task costs and noise on runs whose batches share one signature.
 
-    Every run has the same weight, however many batches it has, since runs differ by more than the
-    batches of one run. Durations are scaled to the age of the last run before the final fit, so
-    that speed-up by compilation is not mistaken for an effect of the settings.
-
-    If all batches have one size, fixed times are at the usual place in their range (E43); without
-    ``uses_range`` they are at its lower end, as of batches of several sizes.
+    Every run has the same weight, since runs differ by more than the batches of one run. Durations
+    are scaled to the age of the last run, so that speed-up by compilation is not mistaken for an
+    effect of the settings. If all batches have one size, fixed times are at the usual place in
+    their range (E43); without ``uses_range`` at its lower end, as of batches of several sizes.
     """
     at_one_size = uses_range and has_one_size(runs)
     drift = Drift(exponent=0.0, reference_age_s=runs[-1].mean_age_s)

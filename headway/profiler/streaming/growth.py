@@ -47,10 +47,7 @@ _INTERVAL_KEYS = {
 
 
 def growth_of(run: QueryRun, fit: DurationFit) -> DurationGrowth | None:
-    """Growth of the batches of a run, compared with what the fit expects of their rows and state.
-
-    None if they do not grow: theory.md (E45).
-    """
+    """Growth of the batches of a run beyond what the fit expects; None without: theory.md (E45)."""
     batches = run.batches
     at_s = _since_first_s(run)
     durations_s = np.array([batch.duration_s for batch in batches])

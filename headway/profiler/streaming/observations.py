@@ -168,8 +168,7 @@ def _slope(x: Array, y: Array) -> float:
 def _updated_row_s(batches: Sequence[BatchSample]) -> float | None:
     """Time of a task per state row that it writes: the update, and its part of the commit.
 
-    Spark's times are sums over the stores. The time of a commit without rows follows from batches
-    that wrote more and fewer rows; if all wrote equally many, only the updates count.
+    Batches that wrote more and fewer rows tell that part; if all wrote equally many, it is 0.
     """
     updated = np.array([batch.state.num_updated for batch in batches], dtype=np.float64)
     if not updated.sum() > 0:
@@ -209,10 +208,7 @@ def batch_times(reports: Sequence[Record]) -> tuple[Array, Array]:
 
 
 def mean_at_once(batches: Sequence[BatchSample], instants_s: Array, until_s: Array) -> float | None:
-    """Batches that ran at once while those of a query did; None if no other query's did.
-
-    The mean over the time of its ``batches``, which are among those of `batch_times`.
-    """
+    """Batches of all queries that ran while these did, in the mean; None if no others did."""
     if not len(instants_s):
         return None
     starts_s = np.array([batch.started_s for batch in batches])
@@ -227,10 +223,7 @@ def mean_at_once(batches: Sequence[BatchSample], instants_s: Array, until_s: Arr
 def empty_batches(
     reports: Sequence[Record], from_s: float, trigger_s: float = 0.0
 ) -> EmptyBatches | None:
-    """The batches without rows from an instant on (Y9); None if none ran, or no others did.
-
-    An idle query also reports batches that it did not run: they have no ``addBatch``.
-    """
+    """Batches without rows from an instant on (Y9), of those that ran; None if none did, or all."""
     ran = _ran(reports, from_s)
     empty = [report for report in ran if known_rows(report) == 0]
     num_filled = sum(known_rows(report) > 0 for report in ran)
@@ -261,10 +254,7 @@ def _ran(reports: Sequence[Record], from_s: float) -> list[Record]:
 
 
 def _ahead_s(ran: Sequence[Record], index: int, trigger_s: float) -> float:
-    """From the commit of a batch to that of the next with rows, without empty ones [s].
-
-    Nan if there is none.
-    """
+    """From the commit of a batch to that of the next with rows, without empty ones [s]; or nan."""
     later = (number for number in range(index + 1, len(ran)) if known_rows(ran[number]) > 0)
     next_filled = next(later, None)
     if next_filled is None:

@@ -16,11 +16,7 @@ _MOST_SHAPES = 3
 
 
 def other_shapes(batches: Sequence[BatchSample], signature: tuple[StageKind, ...]) -> str:
-    """What the profile says of the batches of a run that do not have the usual stages.
-
-    Each other shape with its number of batches, the stages that it lacks or has beside the usual
-    ones, and, if there are enough of them, how long they took compared with the usual ones.
-    """
+    """What the profile says of the batches of a run that have not the usual stages."""
     usual = [batch for batch in batches if batch.signature == signature]
     counts = Counter(batch.signature for batch in batches if batch.signature != signature)
     texts = []

@@ -1,7 +1,4 @@
-"""Executors that a query ran on, and their task slots as the settings and tasks of a log show them.
-
-Executors differ by the resource profile of the stages that they are for.
-"""
+"""Executors that a query ran on, and their task slots as settings and tasks of a log show them."""
 
 from __future__ import annotations
 
@@ -49,10 +46,7 @@ def first_executor_s(executors: Sequence[Executor], where: str) -> float | None:
 def executor_pools(
     executors: Sequence[Executor], at_s: float, where: str
 ) -> dict[int, tuple[int, int]]:
-    """Executors alive at a given time and cores of each, by resource profile.
-
-    In local mode there is one, the driver.
-    """
+    """Executors alive at a given time and cores of each, by resource profile."""
     cores: dict[int, list[int]] = defaultdict(list)
     for executor in executors:
         is_added = (executor.added_s or 0.0) <= at_s
@@ -92,10 +86,9 @@ def setting_seen(
 ) -> tuple[Configuration, dict[int, StageResources], list[str]]:
     """The setting of a run, by the executors on which most of its stages ran, and notes.
 
-    Tasks at once on an executor are limited by the amounts of other resources, unless more ran at
-    once. Else, if in most stages whose tasks waited the same number ran at once, and fewer than
-    there is room for, it is that number. What stages with a resource profile of their own have of
-    these slots comes second, by profile.
+    Other resources limit tasks at once on an executor, unless more ran at once; else the number
+    that ran at once in most stages whose tasks waited, if fewer than there is room for. What stages
+    with another resource profile have of these slots comes second, by profile.
     """
     of_profile: dict[int, list[Record]] = defaultdict(list)
     for stage in stages:
@@ -166,10 +159,7 @@ def _needs(
 def _tasks_at_once(
     needs: _Needs, cores: int, stages: Sequence[Record], notes: list[str]
 ) -> tuple[int | None, int]:
-    """Tasks at once on an executor with some cores, as stages with the same needs show them.
-
-    The limit, None if cores are the only one, and the number; notes are added.
-    """
+    """Limit (None: cores) and number of tasks at once on an executor, by stages; adds notes."""
     task_cpus, limit, (cpus_words, *amounts) = needs
     room = task_slots(1, cores, min(task_cpus, cores))
     at_once = [num_tasks for stage in stages if (num_tasks := stage["most_at_once"]) is not None]

@@ -1,7 +1,4 @@
-"""The rule by which the tasks that read a source follow the cores or rows, if it has one.
-
-And what a log says of a source that may decide it.
-"""
+"""The rule by which the tasks that read a source follow the cores or rows, if it has one."""
 
 from __future__ import annotations
 
@@ -93,8 +90,7 @@ def _partition_rows(report: Record) -> tuple[int, ...] | None:
 def source_reading(runs: Sequence[QueryRun], stage_index: int) -> _Reading:
     """What decides the tasks of a stage that reads the source: the rule, and the reason in words.
 
-    The rule is None if the number is fixed. It follows from the source's description, its offsets
-    and its files, and from the numbers of tasks, which have to agree with it.
+    The rule is None if the number is fixed. The numbers of tasks have to agree with it.
     """
     counts = [
         (run, batch, batch.stages[stage_index].num_tasks) for run in runs for batch in run.batches

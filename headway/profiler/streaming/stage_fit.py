@@ -43,8 +43,7 @@ def fit_stage(
 ) -> tuple[StageProfile, float, TaskTime | None]:
     """Costs of the tasks of one stage, and the time to hand over their slots [s].
 
-    With ``at_one_size`` the fixed time is at the usual place in the range that batches of one size
-    leave open, which comes third.
+    ``at_one_size`` puts the fixed time at the usual place in the range, which comes third.
     """
     fitted = _fit_stage(stage, times, earlier_stages)
     time = task_time(stage, times, fitted) if at_one_size else None
@@ -162,9 +161,9 @@ def _prior(stage: StageRuns, times: StageTimes, terms: CostTerms) -> Prior:
     """Prior of fixed time, time per row, per partition and per row of state.
 
     A line through a few runs, each of which deviates by some per cent as a whole, determines the
-    time of a task without rows only to tens of milliseconds. Batches without rows show it;
-    otherwise, the time that Spark reports is closer, except for parts that it does not report. A
-    partition is a buffer and a part of a file.
+    time of a task without rows only to tens of milliseconds. Batches without rows show it; else it
+    is what Spark reports, give or take what it does not. A partition is a buffer and a part of a
+    file.
     """
     partition_s = USUAL_PARTITION_S.value
     state_row_s, state_row_sd_s = 0.0, np.inf

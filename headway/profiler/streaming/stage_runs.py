@@ -39,8 +39,8 @@ _OF_USERS = re.compile(r"Python|Pandas|Arrow|Map|FromObject|ToObject|TransformWi
 class CostTerms(NamedTuple):
     """What the time of a task is a sum of: a column for each of its costs, by batch.
 
-    There is always one of ones and one of rows. ``state_share`` is what the stage has of all rows
-    of the state, ``copies_join`` whether its store copies the rows of a join.
+    ``state_share`` is what the stage has of all rows of the state, ``copies_join`` whether its
+    store copies the rows of a join.
     """
 
     columns: Array
@@ -52,10 +52,7 @@ class CostTerms(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StageRuns:
-    """One stage, by its index, in the batches of some runs, one run after another.
-
-    ``tables`` are the indices of stages that read static tables.
-    """
+    """One stage, by its index, in the batches of some runs; ``tables`` are stages of tables."""
 
     runs: Sequence[QueryRun]
     stage_index: int
@@ -186,10 +183,7 @@ class StageRuns:
         )
 
     def almost_empty(self, task_mean_s: Array, empty_task_s: Array) -> list[AlmostEmpty]:
-        """It in batches without rows that have its stages, and that do not compile its code.
-
-        Its mean times of a task are given for the other batches, and for all those without rows.
-        """
+        """It in batches without rows that have its stages, and that do not compile its code."""
         usual_rows = [float(np.mean(rows)) for rows in by_run(self.rows_of_tasks, self.runs)]
         usual_s = [float(np.mean(task_s)) for task_s in by_run(task_mean_s, self.runs)]
         without_rows = [
@@ -263,8 +257,7 @@ def rows_per_task(batch: BatchSample, stage_index: int) -> float:
 def hot_share_ratio(samples: Sequence[StageSample]) -> float:
     """Share of the rows that one task has beyond an even share; 0 below a tenth.
 
-    A hot key keeps its share for any number of tasks, but random unevenness does not. So of several
-    numbers of tasks, the one with the smallest share counts.
+    A hot key keeps it for any number of tasks, unlike chance, so the smallest of several counts.
     """
     of_count: dict[int, list[float]] = {}
     for sample in samples:
@@ -295,10 +288,7 @@ def _is_separable(column: Array, terms: Array) -> bool:
 
 
 def _actions(runs: Sequence[QueryRun], tables: frozenset[int]) -> dict[int, str | None]:
-    """SQL executions of a batch that write, or read more than tables, and what each writes.
-
-    `foreachBatch` has several. What they write is known of one batch in four.
-    """
+    """SQL executions of a batch that write, or read more than tables, and what each writes."""
     first_batches = [batch for run in runs for batch in run.batches[:_BATCHES_WITH_NAMES]]
     actions: dict[int, str | None] = {}
     for stage_index, kind in enumerate(runs[0].batches[0].kinds):
@@ -312,9 +302,8 @@ def _actions(runs: Sequence[QueryRun], tables: frozenset[int]) -> dict[int, str 
 def _state_shares(batches: Sequence[BatchSample], stage_index: int, figure: str) -> Array:
     """What a stage has of the ``rows``, or of the ``commit_s``, of all state, for each batch. [-]
 
-    The batches have the same stages. Spark reports stateful operators from the sink to the sources:
-    if as many stages hold state, one after another, each has one of them. Else all state is in the
-    last stage behind an exchange.
+    Spark reports stateful operators from the sink to the sources: if as many stages hold state, one
+    after another, each has one. Else all state is in the last stage behind an exchange.
     """
     behind = [number for number, stage in enumerate(batches[0].stages) if stage.has_parents]
     num_operators = {len(batch.state.operators) for batch in batches}

@@ -61,10 +61,7 @@ def without_rows(
 
 
 def task_noise_ratio(stage: StageRuns, times: StageTimes) -> float:
-    """Coefficient of variation of tasks of one batch, over the batches that have several.
-
-    Where one task has more rows than the others, what their rows explain is left out.
-    """
+    """Variation of tasks of one batch, over batches with several, except by rows of a hot key."""
     has_hot_key = stage.without_costs.hot_share_ratio > 0
     sd_s = np.sqrt(unexplained_s2(stage, times)) if has_hot_key else times.task_sd_s
     num_seen = np.array([sample.num_seen for sample in stage.samples], dtype=np.float64)

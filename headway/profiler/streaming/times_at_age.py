@@ -1,7 +1,4 @@
-"""Times in the batches of some runs, as columns: as recorded, or as at one age of the JVM.
-
-A fit compares batches at many drifts; of what was measured, only times depend on the age.
-"""
+"""Times in the batches of some runs, as columns: as recorded, or as at one age of the JVM."""
 
 from __future__ import annotations
 
@@ -21,11 +18,10 @@ _OF_SAMPLES = ("task_mean_s", "task_sd_s", "outside_run_s", "rows_time_covarianc
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StageTimes:
-    """Times of one stage in the batches of some runs [s].
+    """Times of one stage in the batches of some runs [s], nan where unknown.
 
-    ``task_sd_s`` is nan where a batch has a single task. ``state_commit_s`` are those of the whole
-    batch. ``empty_task_s`` are means of the tasks in the batches without rows, nan in those of
-    other stages.
+    ``state_commit_s`` are those of the whole batch, ``empty_task_s`` means of the tasks in the
+    batches without rows.
     """
 
     task_mean_s: Array
@@ -66,9 +62,8 @@ class StageTimes:
 class RunTimes:
     """Times in the batches of some runs, one run after another [s].
 
-    ``phases_s`` are those of the driver by name, 0 in a batch that does not report one;
-    ``stages_s`` is the time in which tasks of any stage ran. ``age_s`` is the age of the JVM at the
-    start of each batch, ``empty_age_s`` that of each batch without rows.
+    ``phases_s`` are those of the driver by name; ``stages_s`` is the time in which tasks of any
+    stage ran; ages are those of the JVM, ``empty_age_s`` of each batch without rows.
     """
 
     age_s: Array
