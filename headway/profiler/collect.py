@@ -12,12 +12,16 @@ from headway.profiler import schema
 from headway.profiler.executors import Executor, ExecutorEvent, ResourceProfile, executors_of
 from headway.profiler.gathered import JOB_OF_STAGE, Gathered
 from headway.profiler.ids import Ids
-from headway.profiler.known_values import DATABRICKS_RUNTIME, spark_of_runtime
-from headway.profiler.logs.event_logs import UnreadableLogError
-from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
+from headway.profiler.logs.event_logs import (
+    DEFAULT_LIMITS,
+    Allowance,
+    UnpackLimits,
+    UnreadableLogError,
+)
 from headway.profiler.operators import operators_of_stage
 from headway.profiler.pieces import Engine, Order, Piece
 from headway.profiler.recorded_queries import QueryLife
+from headway.profiler.redaction import DATABRICKS_RUNTIME, spark_of_runtime
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import most_waited_for, seconds
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from headway.errors import HeadwayError
 from headway.profiler.collect import ApplicationFacts
-from headway.profiler.logs.limits import DEFAULT_LIMITS
+from headway.profiler.logs.event_logs import DEFAULT_LIMITS
 from headway.profiler.pieces import Engine, Order, Piece
 from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import JOB_ENDS, Record

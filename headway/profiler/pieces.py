@@ -9,8 +9,13 @@ from typing import IO, NamedTuple
 from headway.profiler.gathered import Gathered
 from headway.profiler.gatherer import Gatherer
 from headway.profiler.ids import Ranges
-from headway.profiler.logs.event_logs import PACKED_SUFFIX, UnreadableLogError, why_unreadable
-from headway.profiler.logs.limits import Allowance, UnpackLimits
+from headway.profiler.logs.event_logs import (
+    PACKED_SUFFIX,
+    Allowance,
+    UnpackLimits,
+    UnreadableLogError,
+    why_unreadable,
+)
 from headway.profiler.logs.log_codecs import HEAD_BYTES, plain_chunks
 from headway.profiler.rows import Record, add_rows
 from headway.units import parse_size_bytes

@@ -20,8 +20,7 @@ from headway.profiler.engines.on_spark import (
     read_on_spark,
     require_spark_packages,
 )
-from headway.profiler.logs.event_logs import nothing_read
-from headway.profiler.logs.limits import UnpackLimits
+from headway.profiler.logs.event_logs import UnpackLimits, nothing_read
 from headway.profiler.logs.sources import EventLog, LogFailure, find_event_logs
 from headway.profiler.logs.through_spark import unpack_with_spark
 from headway.profiler.logs.unpacking import unpack

@@ -14,8 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import field
 
-from headway.profiler.known_values import known_version
-from headway.profiler.redaction import allowed_properties, description_of, name_of
+from headway.profiler.redaction import allowed_properties, description_of, known_version, name_of
 from headway.redaction import HIDDEN
 
 LOG_START = "SparkListenerLogStart"

@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
+import socket
+import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, unquote, urlsplit
 
-from headway.profiler.logs import patience
 from headway.profiler.logs.event_logs import (
+    Allowance,
     EventLog,
     HistoryServerZip,
     UnfetchedLogError,
     UnreadableLogError,
     reason_of,
 )
-from headway.profiler.logs.limits import Allowance
-from headway.profiler.logs.patience import Watch
 from headway.profiler.logs.zipped import is_zip
 from headway.redaction import one_line
-from headway.units import parse_size_bytes
+from headway.units import counted, parse_size_bytes
 
 _API = ["api", "v1", "applications"]
 _ANSWER_WITHIN_S, _LOG_WITHIN_S = 120.0, 12 * 3600.0
 _CHUNK_BYTES = parse_size_bytes("1m")
 _LONGEST_ANSWER_BYTES = parse_size_bytes("16m")
 _NUM_EXAMPLES = 5
+# Time before a rate is required, including connecting.
+_FIRST_S = 60.0
+_LEAST_BYTES_PER_S = float(parse_size_bytes("16k"))
 
 Credentials = tuple[str, str]
 
@@ -200,7 +204,7 @@ class _StatusError(UnfetchedLogError):
         super().__init__(f"the server answers with HTTP status {status}; {advice}")
 
 
-def _chunks(response: http.client.HTTPResponse, watch: Watch) -> Iterator[bytes]:
+def _chunks(response: http.client.HTTPResponse, watch: _Watch) -> Iterator[bytes]:
     """Bytes as they are received."""
     while True:
         try:
@@ -217,7 +221,7 @@ def _chunks(response: http.client.HTTPResponse, watch: Watch) -> Iterator[bytes]
         yield chunk
 
 
-@contextmanager
+@contextlib.contextmanager
 def _opened(
     url: str, credentials: Credentials | None, within_s: float
 ) -> Iterator[tuple[http.client.HTTPResponse, Iterator[bytes]]]:
@@ -227,9 +231,9 @@ def _opened(
         encoded = base64.b64encode(":".join(credentials).encode()).decode("ascii")
         # Not forwarded when another server is redirected to.
         request.add_unredirected_header("Authorization", f"Basic {encoded}")
-    with Watch(within_s) as watch:
+    with _Watch(within_s) as watch:
         try:
-            response = _opener(watch).open(request, timeout=patience.FIRST_S)
+            response = _opener(watch).open(request, timeout=_FIRST_S)
         except urllib.error.HTTPError as error:
             error.close()
             raise _StatusError(error.code) from None
@@ -242,7 +246,7 @@ def _opened(
             yield response, _chunks(response, watch)
 
 
-def _no_answer(error: Exception, watch: Watch) -> UnreadableLogError:
+def _no_answer(error: Exception, watch: _Watch) -> UnreadableLogError:
     if watch.complaint:
         return UnreadableLogError(
             f"the server is too slow ({watch.complaint}); download the log and name the file, or "
@@ -254,7 +258,7 @@ def _no_answer(error: Exception, watch: Watch) -> UnreadableLogError:
     )
 
 
-def _opener(watch: Watch) -> urllib.request.OpenerDirector:
+def _opener(watch: _Watch) -> urllib.request.OpenerDirector:
     """Opens http and https only, also after redirects."""
     opener = urllib.request.OpenerDirector()
     for handler in (
@@ -292,3 +296,82 @@ def _same_server(old_url: str, new_url: str) -> bool:
     old, new = urlsplit(old_url), urlsplit(new_url)
     same_door = (old.scheme, old.port) == (new.scheme, new.port)
     return old.hostname == new.hostname and (same_door or new.scheme == "https")
+
+
+class _Watch:
+    """Ends the connections of one request when it is too slow, or takes longer than ``longest_s``.
+
+    A socket timeout restarts with each byte, so it cannot do this.
+    """
+
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s
+        self._sockets: list[socket.socket] = []
+        self._num_bytes = 0
+        self._began_s = time.monotonic()
+        self._over = threading.Event()
+        self._expired = False
+        self._watching = threading.Thread(target=self._watch, name="headway-patience", daemon=True)
+
+    def __enter__(self) -> _Watch:
+        self._watching.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._watching.join()
+
+    def came(self, num_bytes: int) -> None:
+        self._num_bytes += num_bytes
+
+    @property
+    def complaint(self) -> str:
+        """How slow the server was, if the connection was ended here; else empty."""
+        if not self._expired:
+            return ""
+        return (
+            f"it sent {counted(self._num_bytes, 'byte')} in "
+            f"{time.monotonic() - self._began_s:.0f} s; expected "
+            f"{_LEAST_BYTES_PER_S:.0f} bytes a second after the first "
+            f"{_FIRST_S:.0f} s, and all within {self._longest_s:.0f} s"
+        )
+
+    def handler(self) -> urllib.request.BaseHandler:
+        """A handler that opens http and https under this watch."""
+        watch = self
+
+        class Opened(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+            def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+                return self.do_open(watch._connection(http.client.HTTPConnection), req)
+
+            def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+                return self.do_open(watch._connection(http.client.HTTPSConnection), req)
+
+        return Opened()
+
+    def _connection(self, kind: Any) -> Any:
+        def watched(*address: Any, **options: Any) -> Any:
+            connection = kind(*address, **options)
+            connect = connection.connect
+
+            def connect_watched() -> None:
+                connect()
+                self._sockets.append(connection.sock)
+
+            connection.connect = connect_watched
+            return connection
+
+        return watched
+
+    def _watch(self) -> None:
+        while not self._over.wait(self._left_s()):
+            if self._left_s() <= 0:
+                self._expired = True
+                for connected in self._sockets:
+                    with contextlib.suppress(OSError):
+                        connected.shutdown(socket.SHUT_RDWR)
+                return
+
+    def _left_s(self) -> float:
+        earned_s = _FIRST_S + self._num_bytes / _LEAST_BYTES_PER_S
+        return max(min(earned_s, self._longest_s) - (time.monotonic() - self._began_s), 0.0)

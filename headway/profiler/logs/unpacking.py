@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import IO
 
 from headway.profiler.logs.event_logs import (
+    DEFAULT_LIMITS,
     PACKED_SUFFIX,
+    Allowance,
     EventLog,
     HadoopFile,
     HistoryServerZip,
     LogFailure,
     LogFile,
+    UnpackLimits,
     UnreadableLogError,
     ZipMember,
     failure_of,
 )
-from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
 from headway.profiler.logs.log_codecs import HEAD_BYTES, NothingWholeError, is_json, plain_chunks
 from headway.profiler.logs.zipped import is_zip, logs_in_zip, open_member
 from headway.redaction import one_line
