@@ -278,10 +278,11 @@ _SUMS = (
     *("num_ends", "num_ended", "num_failed", "num_finished"),
     *("wall_squares_ms2", "rows_squares", "rows_wall_products_ms"),
 )
-SUMS_OF_TASKS = (
-    *("run_s", "cpu_s", "gc_s", "rows_read", "rows_written", "input_bytes"),
+VOLUMES_OF_TASKS = (
+    *("rows_read", "rows_written", "input_bytes"),
     *("shuffle_read_bytes", "shuffle_write_bytes", "spilled_bytes"),
 )
+SUMS_OF_TASKS = ("run_s", "cpu_s", "gc_s", *VOLUMES_OF_TASKS)
 """Columns of :meth:`StageTotals.record` that are sums over its tasks, as profiles keep them."""
 NO_TASKS = dict.fromkeys(
     (

@@ -5,27 +5,31 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from headway.domain.application_profile import MOST_STAGES, OtherStages, RecordedStage
 from headway.lazy_classes import dataclass
 from headway.profiler.operators import Operator, operators_in_words
 from headway.profiler.rows import Record
-from headway.profiler.stage_totals import SUMS_OF_TASKS
+from headway.profiler.stage_totals import SUMS_OF_TASKS, VOLUMES_OF_TASKS
 from headway.profiler.streaming.observations import share
 
 # Numbers beyond these are damaged, not measured: the years 1970 and 9999, three years.
 _LATEST_S = 253_402_300_799.0
 _LONGEST_S = 1e8
 _MOST_TASKS = 100_000_000
+_AS_SUMMED = (
+    *("num_tasks", "num_finished", "num_failed", "num_attempts"),
+    *("task_max_s", "largest_task_ratio"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSums:
     """One stage: sums over the finished tasks of all attempts, times in seconds.
 
-    ``squares_s2`` are the squared deviations of task times from their mean, with ``freedoms``
-    degrees of freedom.
+    ``span_s`` are instants, None if unknown. ``squares_s2`` are the squared deviations of task
+    times from their mean, with ``freedoms`` degrees of freedom.
     """
 
     stage_id: int
@@ -38,8 +42,7 @@ class StageSums:
     num_attempts: int
     ended: bool
     failed: bool
-    start_s: float | None
-    end_s: float | None
+    span_s: tuple[float, float] | None
     num_tasks: int
     num_finished: int
     num_failed: int
@@ -76,7 +79,7 @@ def stage_sums(stage_runs: Sequence[Record]) -> list[StageSums]:
     ]
 
 
-def is_instant(at_s: float | None) -> bool:
+def is_instant(at_s: float | None) -> TypeGuard[float]:
     """Whether it is a plausible instant."""
     return at_s is not None and 0 < at_s < _LATEST_S
 
@@ -88,7 +91,7 @@ def num_damaged(stage_runs: Sequence[Record]) -> int:
 
 def heaviest(stages: Iterable[StageSums]) -> list[StageSums]:
     """The stages with the most task time, as many as a profile lists."""
-    finished = [stage for stage in stages if stage.num_finished and stage.start_s is not None]
+    finished = [stage for stage in stages if stage.num_finished and stage.span_s is not None]
     return sorted(finished, key=lambda stage: (-stage.task_time_s, stage.stage_id))[:MOST_STAGES]
 
 
@@ -100,7 +103,7 @@ def recorded_stages(
     # With a clock that was set back, stages would precede their parents.
     since: dict[int, float] = {}
     for stage in sorted(listed, key=lambda stage: stage.stage_id):
-        submitted_s = (stage.start_s or started_s) - started_s
+        submitted_s = (stage.span_s or (started_s,))[0] - started_s
         above_s = [since[parent] for parent in parents[stage.stage_id]]
         since[stage.stage_id] = max([submitted_s, *above_s])
     in_order = sorted(listed, key=lambda stage: (since[stage.stage_id], stage.stage_id))
@@ -124,28 +127,18 @@ def recorded_stage(
         job=stage.job_id,
         work=operators_in_words(stage.operators, stage.scopes, of_stream=False) or stage.call,
         parents=parents,
-        num_tasks=stage.num_tasks,
-        num_finished=stage.num_finished,
-        num_failed=stage.num_failed,
-        num_attempts=stage.num_attempts,
         task_mean_s=stage.task_time_s / stage.num_finished,
         task_sd_s=math.sqrt(stage.squares_s2 / stage.freedoms) if stage.freedoms else None,
-        task_max_s=stage.task_max_s,
         task_fixed_s=stage.outside_run_s / stage.num_finished,
         submitted_s=span_s[0],
         completed_s=span_s[1],
-        rows_read=round(stage.rows_read),
-        rows_written=round(stage.rows_written),
-        largest_task_ratio=stage.largest_task_ratio,
-        input_bytes=round(stage.input_bytes),
-        shuffle_read_bytes=round(stage.shuffle_read_bytes),
-        shuffle_write_bytes=round(stage.shuffle_write_bytes),
         peak_task_bytes=round(stage.peak_memory_bytes),
-        spilled_bytes=round(stage.spilled_bytes),
         gc_ratio=share(stage.gc_s, stage.run_s),
         # Versions before 2.1 do not measure it.
         cpu_ratio=share(stage.cpu_s, stage.run_s) if stage.cpu_s > 0 else None,
         python_ratio=None if stage.python_s is None else share(stage.python_s, stage.run_s),
+        **{name: getattr(stage, name) for name in _AS_SUMMED},
+        **{name: round(getattr(stage, name)) for name in VOLUMES_OF_TASKS},
     )
 
 
@@ -156,10 +149,11 @@ def other_stages(stages: Sequence[StageSums]) -> OtherStages:
         num_tasks=sum(stage.num_finished for stage in stages),
         num_failed=sum(stage.num_failed for stage in stages),
         task_time_s=math.fsum(stage.task_time_s for stage in stages),
-        input_bytes=round(sum(stage.input_bytes for stage in stages)),
-        shuffle_read_bytes=round(sum(stage.shuffle_read_bytes for stage in stages)),
-        shuffle_write_bytes=round(sum(stage.shuffle_write_bytes for stage in stages)),
-        spilled_bytes=round(sum(stage.spilled_bytes for stage in stages)),
+        **{
+            name: round(sum(getattr(stage, name) for stage in stages))
+            for name in VOLUMES_OF_TASKS
+            if not name.startswith("rows")
+        },
     )
 
 
@@ -201,8 +195,7 @@ def _sums_of(attempts: Sequence[Record]) -> StageSums:
         num_attempts=len(attempts),
         ended=last["completed_s"] is not None,
         failed=bool(last["failed"]),
-        start_s=min((start_s for start_s, _ in spans), default=None),
-        end_s=max((end_s for _, end_s in spans), default=None),
+        span_s=(min(spans)[0], max(end_s for _, end_s in spans)) if spans else None,
         # A later attempt has only the tasks that were lost.
         num_tasks=max(stated, default=num_finished),
         num_finished=num_finished,
@@ -230,24 +223,24 @@ def _is_measured(row: Record) -> bool:
 
 def _span(row: Record) -> tuple[float, float] | None:
     """When an attempt was submitted and completed, or else when its tasks ran."""
-    launched_s, launch_to_finish_s = row["first_launch_s"], row["launch_to_finish_s"]
-    of_tasks = None
+    of_tasks, launched_s = None, row["first_launch_s"]
     if launched_s is not None:
-        of_tasks = _plausible(launched_s, launched_s + launch_to_finish_s)
+        of_tasks = _plausible(launched_s, launched_s + row["launch_to_finish_s"])
+    start_s, end_s = of_tasks or (None, None)
     submitted_s, completed_s = row["submitted_s"], row["completed_s"]
-    if of_tasks is not None:
-        submitted_s = of_tasks[0] if submitted_s is None else submitted_s
-        completed_s = of_tasks[1] if completed_s is None else completed_s
     # The clock may have been set back in between.
-    return _plausible(submitted_s, completed_s) or of_tasks
+    return (
+        _plausible(
+            start_s if submitted_s is None else submitted_s,
+            end_s if completed_s is None else completed_s,
+        )
+        or of_tasks
+    )
 
 
 def _plausible(start_s: Any, end_s: Any) -> tuple[float, float] | None:
-    if start_s is None or end_s is None:
-        return None
-    if not is_instant(start_s) or not is_instant(end_s) or not 0 <= end_s - start_s <= _LONGEST_S:
-        return None
-    return start_s, end_s
+    is_plausible = is_instant(start_s) and is_instant(end_s) and 0 <= end_s - start_s <= _LONGEST_S
+    return (start_s, end_s) if is_plausible else None
 
 
 def _listed_parents(
@@ -265,5 +258,5 @@ def _listed_parents(
 
 def _span_since(stage: StageSums, started_s: float) -> tuple[float, float]:
     """When the stage was submitted and completed, since a start."""
-    assert stage.start_s is not None and stage.end_s is not None, "listed stages have times"
-    return max(stage.start_s - started_s, 0.0), max(stage.end_s - started_s, 0.0)
+    assert stage.span_s is not None, "listed stages have times"
+    return max(stage.span_s[0] - started_s, 0.0), max(stage.span_s[1] - started_s, 0.0)

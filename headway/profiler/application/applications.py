@@ -55,11 +55,7 @@ def profile_application(
         )
     endless = dstreams.receivers(stages) if is_dstreams else []
     start_s, end_s = _lifetime(facts, stages)
-    busy_s = covered_s(
-        (stage.start_s, stage.end_s)
-        for stage in stages
-        if stage not in endless and stage.start_s is not None and stage.end_s is not None
-    )
+    busy_s = covered_s(stage.span_s for stage in stages if stage not in endless and stage.span_s)
     cluster, notes = _cluster(facts, start_s, end_s)
     if not is_dstreams:
         cluster = _with_limit(cluster, facts, stage_runs, notes)
@@ -104,13 +100,10 @@ def _not_listed(
 
 def _lifetime(facts: ApplicationFacts, stages: Sequence[StageSums]) -> tuple[float, float]:
     """Start and end of the application; without a recorded one, that of its stages."""
-    starts_s = [stage.start_s for stage in stages if stage.start_s is not None]
-    ends_s = [stage.end_s for stage in stages if stage.end_s is not None]
-    if facts.started_s is not None and is_instant(facts.started_s):
-        starts_s.append(facts.started_s)
-    if facts.ended_s is not None and is_instant(facts.ended_s):
-        ends_s.append(facts.ended_s)
-    return min(starts_s), max(ends_s)
+    spans = [stage.span_s for stage in stages if stage.span_s is not None]
+    starts_s = [facts.started_s, *(start_s for start_s, _ in spans)]
+    ends_s = [facts.ended_s, *(end_s for _, end_s in spans)]
+    return min(filter(is_instant, starts_s)), max(filter(is_instant, ends_s))
 
 
 def _cluster(facts: ApplicationFacts, start_s: float, end_s: float) -> tuple[Cluster, list[str]]:

@@ -31,11 +31,11 @@ class Batch:
 
     @cached_property
     def start_s(self) -> float:
-        return min((stage.start_s for stage in self.stages if stage.start_s), default=0.0)
+        return min((stage.span_s[0] for stage in self.stages if stage.span_s), default=0.0)
 
     @cached_property
     def end_s(self) -> float:
-        return max((stage.end_s for stage in self.stages if stage.end_s), default=0.0)
+        return max((stage.span_s[1] for stage in self.stages if stage.span_s), default=0.0)
 
     @cached_property
     def num_jobs(self) -> int:
@@ -45,7 +45,7 @@ class Batch:
     def is_complete(self) -> bool:
         """Whether all its stages are known to have done their work."""
         return all(
-            stage.ended and not stage.failed and stage.num_finished and stage.start_s is not None
+            stage.ended and not stage.failed and stage.num_finished and stage.span_s is not None
             for stage in self.stages
         )
 
@@ -140,20 +140,17 @@ def typical_stages(steady: SteadyBatches) -> tuple[RecordedStage, ...]:
 
 def receivers(stages: Sequence[StageSums]) -> list[StageSums]:
     """Stages that occupy a core throughout, with one endless task each."""
-    of_batches = [stage for stage in stages if stage.dstream_batch_s is not None]
-    starts_s = [stage.start_s for stage in of_batches if stage.start_s is not None]
-    ends_s = [stage.end_s for stage in of_batches if stage.end_s is not None]
-    if not starts_s:
+    spans = [stage.span_s for stage in stages if stage.dstream_batch_s is not None and stage.span_s]
+    if not spans:
         return []
-    least_s = (max(ends_s) - min(starts_s)) / 2
+    least_s = (max(end_s for _, end_s in spans) - min(spans)[0]) / 2
     return [
         stage
         for stage in stages
         if stage.dstream_batch_s is None
         and stage.num_tasks == 1
-        and stage.start_s is not None
-        and stage.end_s is not None
-        and stage.end_s - stage.start_s > least_s
+        and stage.span_s is not None
+        and stage.span_s[1] - stage.span_s[0] > least_s
     ]
 
 
@@ -269,9 +266,6 @@ def _mean_stage(index: int, job: int, samples: Sequence[StageSums]) -> StageSums
 
 def _mean_span_s(batches: Sequence[Batch], samples: Sequence[StageSums]) -> tuple[float, float]:
     """Start and end of the stage, since the first stage of its batch."""
-    starts_s, ends_s = [], []
-    for batch, stage in zip(batches, samples, strict=True):
-        assert stage.start_s is not None and stage.end_s is not None, "batches are complete"
-        starts_s.append(stage.start_s - batch.start_s)
-        ends_s.append(stage.end_s - batch.start_s)
+    spans_s = [stage.span_s for stage in samples if stage.span_s is not None]
+    starts_s, ends_s = np.array(spans_s).T - np.array([batch.start_s for batch in batches])
     return float(np.mean(starts_s)), float(np.mean(ends_s))
