@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import chain
 from typing import Any
 
 from headway.lazy_classes import dataclass
@@ -26,7 +27,11 @@ from headway.profiler.rows import Record
 from headway.profiler.stage_totals import most_waited_for, seconds
 
 _OF_STAGE = ("scopes", "call", "first_rdd_id", "num_scans", "is_barrier")
-_SAID: tuple[Any, ...] = ("application_id", "application_name", "spark_version", "java_version")
+_SAID = ("application_id", "application_name", "spark_version", "java_version")
+_AS_GATHERED = (
+    *("counts", "ids", "recordings", "queries", "resource_profiles", "task_executor_ids"),
+    *("num_damaged", "num_failed_tasks", "num_failed_jobs"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +52,7 @@ class ApplicationFacts:
     resource_profiles: Mapping[int, ResourceProfile]
     executors: tuple[Executor, ...]
     executor_events: tuple[ExecutorEvent, ...]
-    task_executor_ids: frozenset[str]
+    task_executor_ids: set[str]
     counts: Mapping[str, int]
     ids: Mapping[str, Ids]
     recordings: Mapping[str, bool]
@@ -117,11 +122,12 @@ def collect(
 
     read([Order(piece, limits) for piece in pieces])
     # If the end of a task occurs more than once, it must be counted once.
-    repeated_ids = {}
-    for app, gathered in logs.items():
-        repeated = gathered.ids.get(schema.TASK_END, Ids()).repeated
-        if gathered.num_unnamed_tasks or repeated:
-            repeated_ids[app] = repeated
+    repeated_ids = {
+        app: repeated
+        for app, gathered in logs.items()
+        if (repeated := gathered.ids.get(schema.TASK_END, Ids()).repeated)
+        or gathered.num_unnamed_tasks
+    }
     for app in repeated_ids:
         del logs[app]
     read(
@@ -139,9 +145,7 @@ def collect(
         stage_runs = [{"app": app, **row} for row in stage_records(gathered)]
         if gathered.counts or gathered.num_damaged:
             applications[app] = _application_facts(app, gathered, stage_runs)
-        placed = sorted(
-            (position, row) for of_run in gathered.batches.values() for position, row in of_run
-        )
+        placed = sorted(chain.from_iterable(gathered.batches.values()))
         batches += [{"app": app, **row} for _, row in placed]
         rows += stage_runs
     return CollectedLogs(
@@ -199,8 +203,8 @@ def _application_facts(
     app: int, gathered: Gathered, stage_runs: Sequence[Record]
 ) -> ApplicationFacts:
     properties = gathered.properties[1] if gathered.properties is not None else {}
-    identity = {name: gathered.said.get(name) for name in _SAID}
-    identity["spark_version"] = identity["spark_version"] or spark_of_runtime(
+    said: dict[str, Any] = {name: gathered.said.get(name) for name in _SAID}
+    said["spark_version"] = said["spark_version"] or spark_of_runtime(
         properties.get(DATABRICKS_RUNTIME)
     )
     tasks_of_ended = [
@@ -212,26 +216,18 @@ def _application_facts(
     ]
     return ApplicationFacts(
         app=app,
-        **identity,
+        **said,
+        **{name: getattr(gathered, name) for name in _AS_GATHERED},
         properties=properties,
-        resource_profiles=dict(sorted(gathered.resource_profiles.items())),
         executors=executors_of(gathered.executors),
         executor_events=tuple(sorted(gathered.executors, key=repr)),
-        task_executor_ids=frozenset(gathered.task_executor_ids),
-        counts=dict(sorted(gathered.counts.items())),
-        ids=gathered.ids,
-        recordings=dict(sorted(gathered.recordings.items())),
-        num_damaged=gathered.num_damaged,
         # Negative if a line is damaged.
         num_lost=max(gathered.num_lost, 0),
         num_passed_over=max(gathered.num_passed_over, 0),
-        num_failed_tasks=gathered.num_failed_tasks,
-        num_failed_jobs=gathered.num_failed_jobs,
         started_s=seconds(gathered.started_ms),
         ended_s=seconds(gathered.ended_ms),
         files=gathered.executions.files_read(),
         written_files=gathered.executions.files_written(),
-        queries=dict(sorted(gathered.queries.items())),
         plans={run_id: text for run_id, (_, _, text) in gathered.plans.items()},
         num_attempts=len(stage_runs),
         num_attempts_ended=len(tasks_of_ended),

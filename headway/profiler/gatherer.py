@@ -28,6 +28,7 @@ from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, least, most
 # Tasks at once are counted in some stages, of each kind of a batch in turn.
 _STAGES_PER_COUNT = 13
 _FAILED_UNLESS = ("Success", SAID_AGAIN)
+_NO_INFO = schema.TaskInfo()
 _IDS_OF = (schema.TASK_END, schema.JOB_START, schema.JOB_END, schema.SQL_EXECUTION_START)
 
 
@@ -98,16 +99,13 @@ class Gatherer:
             profile = resource_profile_of(event)
             keep_greatest(self._gathered.resource_profiles, {event.profile_id: profile})
 
-    def _executor_added(self, event: schema.ExecutorChange) -> None:
-        info = event.info or schema.ExecutorInfo()
+    def _executor_change(self, event: schema.ExecutorChange, *, is_removed: bool) -> None:
+        info = schema.ExecutorInfo() if is_removed or event.info is None else event.info
         self._gathered.executors.add(
             ExecutorEvent(
                 event.executor_id, info.num_cores, event.timestamp_ms, info.resource_profile_id
             )
         )
-
-    def _executor_removed(self, event: schema.ExecutorChange) -> None:
-        self._gathered.executors.add(ExecutorEvent(event.executor_id, None, event.timestamp_ms))
 
     def _job_start(self, event: schema.JobEvent) -> None:
         if event.job_id is None:
@@ -131,12 +129,10 @@ class Gatherer:
             self._attempt((info.stage_id, info.attempt_id or 0)).add_end(info)
 
     def _task_end(self, event: schema.TaskEnd) -> None:
-        gathered, info = self._gathered, event.info
-        task_id = None
-        if info is not None:
-            task_id = info.task_id
-            if info.executor_id is not None:
-                gathered.task_executor_ids.add(info.executor_id)
+        gathered, info = self._gathered, event.info or _NO_INFO
+        task_id = info.task_id
+        if info.executor_id is not None:
+            gathered.task_executor_ids.add(info.executor_id)
         if task_id is None:
             gathered.num_unnamed_tasks += 1
         else:
@@ -147,9 +143,8 @@ class Gatherer:
         if event.stage_id is None or reason == SAID_AGAIN:
             return
         attempt = event.stage_id, event.attempt_id or 0
-        if self._tasks_again is None or (
-            task_id is not None and not holds(self._tasks_again, task_id)
-        ):
+        again = self._tasks_again
+        if again is None or (task_id is not None and not holds(again, task_id)):
             totals = self._attempt(attempt)
             totals.add_task(event)
             if event.stage_id % _STAGES_PER_COUNT == 0:
@@ -210,8 +205,8 @@ _ADD: dict[str, Callable[[Gatherer, Any], None]] = {
     schema.APPLICATION_END: Gatherer._application_end,
     schema.ENVIRONMENT: Gatherer._environment,
     schema.RESOURCE_PROFILE_ADDED: Gatherer._resource_profile_added,
-    schema.EXECUTOR_ADDED: Gatherer._executor_added,
-    schema.EXECUTOR_REMOVED: Gatherer._executor_removed,
+    schema.EXECUTOR_ADDED: partial(Gatherer._executor_change, is_removed=False),
+    schema.EXECUTOR_REMOVED: partial(Gatherer._executor_change, is_removed=True),
     schema.JOB_START: Gatherer._job_start,
     schema.JOB_END: Gatherer._job_end,
     schema.STAGE_COMPLETED: Gatherer._stage_completed,

@@ -109,9 +109,8 @@ def recorded_queries(
         started_s = min((row["started_s"] or 0.0 for row in rows), default=float("inf"))
         runs[query_id].append((started_s, run_id))
     recorded = []
-    for query_id, of_query in sorted(
-        runs.items(), key=lambda query_runs: (min(query_runs[1])[0], query_runs[0])
-    ):
+    oldest_first = sorted(runs.items(), key=lambda query: (min(query[1])[0], query[0]))
+    for query_id, of_query in oldest_first:
         for number, (_, run_id) in enumerate(sorted(of_query), start=1):
             life, rows = lives.get(run_id, QueryLife()), by_run.get(run_id, [])
             num_batches = len({row["batch_id"] for row in rows})
@@ -141,9 +140,6 @@ def _why_not(num_batches: int, state: str, plan: str) -> Iterator[str]:
             "running": "none of its batches ended in the log; let it run for some minutes",
         }[state]
     elif num_batches <= LEAST_BATCHES.value:
-        yield (
-            f"at least {LEAST_BATCHES.value + 1} batches are needed; let it run longer, or limit "
-            "the rows of a batch"
-            if state != "failed"
-            else f"at least {LEAST_BATCHES.value + 1} batches are needed, and it failed before"
-        )
+        cure = "; let it run longer, or limit the rows of a batch"
+        cure = ", and it failed before" if state == "failed" else cure
+        yield f"at least {LEAST_BATCHES.value + 1} batches are needed{cure}"
