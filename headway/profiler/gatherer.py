@@ -22,7 +22,7 @@ from headway.profiler.operators import (
 from headway.profiler.plan_nodes import plan_of
 from headway.profiler.recorded_queries import life_of, run_without_batches
 from headway.profiler.redaction import name_of
-from headway.profiler.rows import batch_row, job_row
+from headway.profiler.rows import job_row, reported_batch
 from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, least, most
 
 # Tasks at once are counted in some stages, of each kind of a batch in turn.
@@ -181,11 +181,9 @@ class Gatherer:
             note_operators(self._gathered.operators, plan_operators(tree, is_replanned=True))
 
     def _query_progress(self, event: schema.QueryProgress) -> None:
-        progress = event.progress
-        if progress is None or progress.query_id is None or progress.batch_id is None:
-            return
-        of_run = self._gathered.batches.setdefault(progress.run_id or "", [])
-        of_run.append((self._place(), batch_row(progress)))
+        if (row := reported_batch(event)) is not None:
+            of_run = self._gathered.batches.setdefault(row["run_id"] or "", [])
+            of_run.append((self._place(), row))
 
     def _query_change(self, event: schema.QueryChange, *, has_ended: bool) -> None:
         self._gathered.note_query(event.run_id or "", life_of(event, has_ended=has_ended))

@@ -90,10 +90,8 @@ def tables_read(outline: Outline) -> list[frozenset[str]]:
     tables = [frozenset[str]() for _ in outline]
     for position, (name, location, children) in reversed(list(enumerate(outline))):
         table = table_of(name, location)
-        if table is not None:
-            tables[position] = frozenset({table})
-        else:
-            tables[position] = frozenset[str]().union(*(tables[child] for child in children))
+        below = [tables[child] for child in children] if table is None else [frozenset({table})]
+        tables[position] = frozenset[str]().union(*below)
     return tables
 
 
@@ -120,9 +118,7 @@ def table_of(name: str, location: str = "") -> str | None:
     if words[0] == "Scan" and len(words) > 2:
         return redact(words[-1].rpartition(".")[2])
     path = _PATH.search(location)
-    if path is None:
-        return None
-    folder = last_folder(path["first"])
+    folder = last_folder(path["first"]) if path else None
     return None if folder is None else redact(folder)
 
 

@@ -31,15 +31,13 @@ _INTERVAL_UNIT_S = {
 
 def interval_s(text: str) -> Fraction | None:
     """Seconds of an interval as Spark prints it, e.g. ``1 hours 30 minutes``."""
-    remaining_text, total_s = text.strip().removeprefix("interval "), Fraction(0)
-    if not 0 < len(remaining_text) <= _LONGEST_INTERVAL:
+    parts_text = text.strip().removeprefix("interval ")
+    if not 0 < len(parts_text) <= _LONGEST_INTERVAL or _INTERVAL_PART.sub("", parts_text):
         return None
-    while remaining_text:
-        part = _INTERVAL_PART.match(remaining_text)
-        if part is None:
-            return None
-        total_s += Fraction(part[1]) * _INTERVAL_UNIT_S[part[2]]
-        remaining_text = remaining_text[part.end() :]
+    parts = _INTERVAL_PART.findall(parts_text)
+    total_s = sum(
+        (Fraction(number) * _INTERVAL_UNIT_S[unit] for number, unit in parts), Fraction(0)
+    )
     return total_s if total_s >= 0 else None
 
 
@@ -111,9 +109,7 @@ def _without_conversions(expression: str) -> tuple[int, str]:
 def _session(start: str, end: str) -> EventTimeWindow | None:
     gap = end.removeprefix(start + " + ")
     gap_s = None if gap == end or re.search("month|year", gap) else interval_s(gap)
-    if not gap_s:
-        return None
-    return EventTimeWindow(kind="session", size_s=float(gap_s))
+    return EventTimeWindow(kind="session", size_s=float(gap_s)) if gap_s else None
 
 
 def _tumbling_or_sliding(start: str, end: str) -> EventTimeWindow | None:

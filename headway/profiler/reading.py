@@ -63,9 +63,9 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
     not used; SparkUnavailableError or MissingPackagesError if only Spark can read them and lacks.
     """
     engine, master, session = question.engine, question.master, question.session
-    conf, limits = dict(question.conf), UnpackLimits()
+    limits = UnpackLimits()
     tell: Tell = question.progress or (lambda _text, _done: None)
-    asks_for_spark = session is not None or bool(conf) or master != DEFAULT_MASTER
+    asks_for_spark = session is not None or bool(question.conf) or master != DEFAULT_MASTER
     if engine == "in-process" and asks_for_spark:
         raise InputError(
             "a Spark session, master or property is for reading with Spark; leave it out, or "
@@ -85,26 +85,14 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
         )
         if not unpacked.logs and not unpacked.pending:
             raise nothing_read((*found_logs.failures, *unpacked.failures))
-        with_spark = engine == "spark" or (
-            engine == "auto"
-            and (
-                asks_for_spark
-                or bool(unpacked.pending)
-                or sum(piece.events_bytes for piece in pieces_of(folder)) > IN_PROCESS_BYTES
-            )
-        )
-        if not with_spark:
+        needs_spark = engine == "spark" or asks_for_spark or bool(unpacked.pending)
+        events_bytes = sum(piece.events_bytes for piece in pieces_of(folder))
+        if engine == "in-process" or not (needs_spark or events_bytes > IN_PROCESS_BYTES):
             unpacked.refuse_pending(
                 "only Spark can fetch it; choose another engine than in-process"
             )
         elif session is None:
-            session = _started(
-                stack,
-                master,
-                conf,
-                tell,
-                is_needed=engine == "spark" or asks_for_spark or bool(unpacked.pending),
-            )
+            session = _started(stack, question, tell, is_needed=needs_spark)
         if session is not None and unpacked.pending:
             tell("fetching", None)
             unpack_with_spark(session, unpacked)
@@ -135,25 +123,21 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
 
 
 def _started(
-    stack: contextlib.ExitStack,
-    master: str,
-    conf: Mapping[str, str],
-    tell: Tell,
-    *,
-    is_needed: bool,
+    stack: contextlib.ExitStack, question: LogsQuestion, tell: Tell, *, is_needed: bool
 ) -> SparkSession | None:
     """A session; None if Java or packages for one are missing and processes here are sufficient."""
     # Most logs are read without Spark.
     from headway.profiler.spark import session as spark_session
 
+    conf = local_session_conf() if question.master.startswith("local") else {}
     try:
         require_spark_packages()
         tell("starting Spark", None)
         return stack.enter_context(
             spark_session.embedded_session(
-                master=master,
+                master=question.master,
                 app_name="headway profile",
-                extra_conf={**(local_session_conf() if master.startswith("local") else {}), **conf},
+                extra_conf=conf | dict(question.conf),
             )
         )
     except (MissingPackagesError, SparkUnavailableError):
@@ -208,14 +192,12 @@ def _watched(spark: SparkSession, tell: Tell) -> Iterator[Tell]:
         while not ended.wait(_LOOK_EVERY_S):
             # Spark may be stopping; the display does not matter then.
             with contextlib.suppress(Exception):
-                infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-                stage_infos = [info for info in infos if info is not None]
+                stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+                stage_infos = [info for info in stages if info is not None]
+                num_done = sum(info.numCompletedTasks for info in stage_infos)
+                num_tasks = sum(info.numTasks for info in stage_infos)
                 if stage_infos and step:
-                    tell(
-                        step,
-                        sum(info.numCompletedTasks for info in stage_infos)
-                        / max(sum(info.numTasks for info in stage_infos), 1),
-                    )
+                    tell(step, num_done / max(num_tasks, 1))
 
     watcher = threading.Thread(target=look, name="headway-progress", daemon=True)
     watcher.start()

@@ -232,7 +232,8 @@ def _plan(execution: schema.SqlExecution) -> Record | None:
     }
 
 
-def _batch(event: schema.QueryProgress) -> Record | None:
+def reported_batch(event: schema.QueryProgress) -> Record | None:
+    """The row of a batch; None for progress that does not say which one it is."""
     progress = event.progress
     if progress is None or progress.query_id is None or progress.batch_id is None:
         return None
@@ -245,6 +246,6 @@ _ROWS: dict[str, tuple[str, Callable[[Any], Record | None]]] = {
     schema.STAGE_COMPLETED: ("stages", _stage),
     schema.TASK_END: ("tasks", _task),
     schema.SQL_EXECUTION_START: ("plans", _plan),
-    schema.QUERY_PROGRESS: ("batches", _batch),
+    schema.QUERY_PROGRESS: ("batches", reported_batch),
 }
 """Tables by the event of which each has a row, and what makes the row."""

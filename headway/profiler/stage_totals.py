@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import re
 from collections.abc import Iterable
 from operator import add
 from typing import Any, NamedTuple, TypeAlias
@@ -17,7 +18,7 @@ SAID_AGAIN = "Resubmitted"
 """Reason of the second end of a task that had succeeded, but whose output was lost."""
 # Per stage, in milliseconds.
 _PYTHON_TIME = "time to run Python workers"
-_MOST_DIGITS = 15
+_DIGITS = re.compile("[0-9]{1,15}")
 _MS_PER_S = 1e3
 _NS_PER_S = 1e9
 _NO_METRICS, _NO_EXECUTOR = schema.TaskMetrics(), schema.ExecutorMetrics()
@@ -46,20 +47,15 @@ class Measures(NamedTuple):
     peak_heap_bytes: int
 
     def in_units(self) -> dict[str, float]:
-        return {
-            "wall_s": self.wall_ms / _MS_PER_S,
-            "run_s": self.run_ms / _MS_PER_S,
-            "cpu_s": self.cpu_ns / _NS_PER_S,
-            "gc_s": self.gc_ms / _MS_PER_S,
-            "deserialize_s": self.deserialize_ms / _MS_PER_S,
-            "scheduler_delay_s": self.scheduler_delay_ms / _MS_PER_S,
-            "fetch_wait_s": self.fetch_wait_ms / _MS_PER_S,
-            "outside_run_s": self.outside_run_ms / _MS_PER_S,
-            **{name: float(getattr(self, name)) for name in self._fields[_FIRST_COUNT:]},
-        }
+        """Times in seconds, and counts as they are."""
+        return {name: value / number for (name, number), value in zip(_UNITS, self, strict=True)}
 
 
-_FIRST_COUNT = Measures._fields.index("rows_read")
+_PER_S = {"ms": _MS_PER_S, "ns": _NS_PER_S}
+_UNITS = tuple(
+    (f"{name[:-3]}_s", _PER_S[name[-2:]]) if name[-2:] in _PER_S else (name, 1.0)
+    for name in Measures._fields
+)
 
 
 def measures(task: TaskEnd, wall_ms: int) -> Measures:
@@ -318,8 +314,7 @@ def python_ms(info: StageInfo) -> int | None:
         if metric is not None and metric.name == _PYTHON_TIME
     ]
     texts = [str(value) for value in stated if type(value) in (int, str)]
-    decimal_texts = [text for text in texts if text.isdecimal() and text.isascii()]
-    return sum(int(text) for text in decimal_texts if len(text) <= _MOST_DIGITS) if stated else None
+    return sum(int(text) for text in texts if _DIGITS.fullmatch(text)) if stated else None
 
 
 def seconds(milliseconds: float | None) -> float | None:
