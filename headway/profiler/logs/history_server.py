@@ -65,11 +65,7 @@ def history_server_logs(address: str) -> list[EventLog]:
             f"{_examples(server, credentials)}"
         ) from None
     named = path[1] if len(path) > 1 and path[1].isdecimal() else None
-    attempts = [
-        (attempt, completed)
-        for attempt, completed in _attempts(answer)
-        if named is None or attempt == named
-    ]
+    attempts = [attempt for attempt in _attempts(answer) if named in (None, attempt[0])]
     if not attempts:
         raise UnreadableLogError(
             f"the application has no attempt {named}; leave it out to read all attempts"
@@ -149,13 +145,11 @@ def _api_url(server: str, *names: str | None) -> str:
 def _attempts(application: Any) -> list[tuple[str | None, bool]]:
     """For each attempt, newest first: its id, if any, and whether it has ended."""
     try:
-        return [
-            (
-                None if attempt.get("attemptId") is None else str(attempt["attemptId"]),
-                bool(attempt.get("completed", True)),
-            )
+        attempts = [
+            (attempt.get("attemptId"), bool(attempt.get("completed", True)))
             for attempt in application["attempts"]
         ]
+        return [(None if name is None else str(name), ended) for name, ended in attempts]
     except (AttributeError, KeyError, TypeError):
         raise _not_a_history_server() from None
 
@@ -197,10 +191,9 @@ class _StatusError(UnfetchedLogError):
 
     def __init__(self, status: int) -> None:
         self.status = status
+        advice = "expected a Spark History Server there"
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             advice = "put user:password@ of somebody who may read it before the host"
-        else:
-            advice = "expected a Spark History Server there"
         super().__init__(f"the server answers with HTTP status {status}; {advice}")
 
 

@@ -7,6 +7,7 @@ of Ning). Only lz4 has checksums; in the others, damage may appear as damaged li
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import struct
 import zlib
@@ -182,12 +183,10 @@ def _unchecked_lz4_blocks(packed: IO[bytes]) -> Iterator[_Lz4Block]:
         block = _whole(packed.read(packed_bytes), packed_bytes)
         if plain_bytes == 0:
             continue  # ends one written sequence; more may follow
-        plain: bytes | None = block
+        plain = block if kind == _LZ4_STORED else None
         if kind == _LZ4_PACKED:
-            try:
+            with contextlib.suppress(DamagedBlockError):
                 plain = _unpacked(codec.decompress, block, plain_bytes)
-            except DamagedBlockError:
-                plain = None
         yield plain, checksum
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -196,19 +197,14 @@ def _files_below(roots: Sequence[Path], failures: list[LogFailure]) -> Iterator[
 
 def _companions(file: Path) -> Iterator[Path]:
     """Files next to a named one that belong to the same log."""
-    if layouts.is_rolling_part(file.name):
-        yield from sorted(path for path in _beside(file) if layouts.is_status(path.name))
-    elif layouts.is_recorder_file(file.name):
-        yield from sorted(
-            path for path in _beside(file) if layouts.is_rotation_of(path.name, file.name)
-        )
-
-
-def _beside(file: Path) -> Iterable[Path]:
-    try:
-        return list(file.parent.iterdir())
-    except OSError:
-        return ()  # a folder may permit reading its files but not listing them
+    if layouts.companions_pattern(file.name) is None:
+        return
+    # A folder may permit reading its files but not listing them.
+    with contextlib.suppress(OSError):
+        beside = [
+            path for path in file.parent.iterdir() if layouts.is_companion(path.name, file.name)
+        ]
+        yield from sorted(beside)
 
 
 def _require_logs(files: Sequence[Path]) -> None:

@@ -166,10 +166,10 @@ class Unpacker:
         ]
 
     def _unpack_one(self, number: int, log: EventLog, *, of: EventLog) -> None:
+        if isinstance(log.files[0], HadoopFile):
+            self.pending[number] = log
+            return
         try:
-            if isinstance(log.files[0], HadoopFile):
-                self.pending[number] = log
-                return
             self._write_parts(number, log)
         except (UnreadableLogError, OSError) as error:
             self._fail(number, log, error)
@@ -204,10 +204,9 @@ class Unpacker:
         self, file: LogFile, plain: Path, allowance: Allowance, *, growing: bool
     ) -> None:
         head = _head(file)
-        may_be_linked = isinstance(file, Path) and (
+        if isinstance(file, Path) and (
             is_json(head) or (self._stay_packed and not file.is_relative_to(self._work_folder))
-        )
-        if may_be_linked and isinstance(file, Path):
+        ):
             name = plain
             if not is_json(head):
                 name = plain.with_suffix(PACKED_SUFFIX)
