@@ -76,8 +76,7 @@ def observed_arrivals(
         index = min(int(np.searchsorted(weight, q)), len(order) - 1)
         return float(rates_per_s[order[index]])
 
-    rows = series.partition_rows
-    lag = series.lag_rows
+    rows, lag = series.partition_rows.values(), series.lag_rows
     return ObservedArrivals(
         counted=series.counted,
         rate_p05_per_s=quantile(0.05),
@@ -86,9 +85,7 @@ def observed_arrivals(
         rate_max_per_s=float(rates_per_s.max()),
         lag_p95_rows=None if lag is None else float(quantiles_of(lag, _P95)[0]),
         lag_max_rows=None if lag is None else float(lag.max()),
-        largest_partition_share=max(rows.values()) / sum(rows.values())
-        if rows and sum(rows.values()) > 0
-        else None,
+        largest_partition_share=max(rows) / sum(rows) if any(rows) else None,
         event_time_lag_s=event_time_lag_s,
         file_mean_rows=file_mean_rows,
         file_mean_bytes=file_mean_bytes,
@@ -143,14 +140,13 @@ def _drain_of(
         is_drain = has_ended and _reads_equal_batches(filled, intervals_s)
     if not is_drain:
         return None
-    first_s, last_s = filled[0]["started_s"], filled[-1]["started_s"]
-    duration_s = last_s + filled[-1]["phases_s"]["triggerExecution"] - first_s
-    rows = [known_rows(report) for report in filled]
+    last, rows = filled[-1], [known_rows(report) for report in filled]
+    ended_s = last["started_s"] + last["phases_s"]["triggerExecution"]
     return Drain(
         backlog_rows=sum(rows),
         batch_rows=median_of(rows),
         num_batches=len(rows),
-        duration_s=duration_s,
+        duration_s=ended_s - filled[0]["started_s"],
     )
 
 
@@ -196,11 +192,8 @@ def event_time_lags(runs: Sequence[QueryRun]) -> tuple[EventTimeLag, ...]:
     Runs weigh the same. Those without a trigger count only if none has one: their batches start at
     any time, so a millisecond decides nothing.
     """
-    lags_of_runs_s = [_lags_s(run) for run in runs]
-    on_trigger_s = [
-        lags_s for run, lags_s in zip(runs, lags_of_runs_s, strict=True) if _trigger_s(run) > 0
-    ]
-    return _by_share(on_trigger_s or lags_of_runs_s)
+    on_trigger = [run for run in runs if _trigger_s(run) > 0]
+    return _by_share([_lags_s(run) for run in on_trigger or runs])
 
 
 def typical_lag_s(run: QueryRun) -> float | None:

@@ -134,16 +134,12 @@ def _fit_at_one_age(
 ) -> tuple[tuple[DriverPhase, ...], tuple[StageProfile, ...], float]:
     """Phases of the driver, stages, and how far the costs per row may be off."""
     stages: tuple[StageProfile, ...] = ()
-    handovers_s = 0.0
-    task_times = []
+    handovers_s, task_times = 0.0, []
     for stage, stage_times in zip(stage_runs, times.stages, strict=True):
-        fitted, handover_s, task_time = fit_stage(
-            stage, stage_times, stages, at_one_size=at_one_size
-        )
+        fitted, handover_s, time = fit_stage(stage, stage_times, stages, at_one_size=at_one_size)
         stages += (fitted,)
         handovers_s += handover_s
-        if task_time is not None:
-            task_times.append(task_time)
+        task_times += [] if time is None else [time]
     phases = _fit_driver_phases(times, handovers_s, batch_weights(runs))
     return phases, stages, row_cost_half_range(task_times)
 
@@ -185,28 +181,23 @@ def _noise(
 
 def batches_modelled_s(run: QueryRun, driver_s: float, stages: Sequence[StageProfile]) -> Array:
     """What each batch of a run is expected to take, by its rows and the rows of its state [s]."""
-    configuration = run.configuration
     rows = np.array([batch.num_rows for batch in run.batches], dtype=np.float64)
-    modelled_s = DurationModel(driver_s, level_spans(stages, *configuration.size)).mean_s(rows)
+    size = run.configuration.size
+    modelled_s = DurationModel(driver_s, level_spans(stages, *size)).mean_s(rows)
     if not any(stage.task_per_state_row_s for stage in stages):
         return modelled_s
     in_state = run.held_rows
     most_rows = max(float(in_state.max()), 1.0)
-    fullest = DurationModel(driver_s, level_spans(stages, *configuration.size, most_rows)).mean_s(
-        rows
-    )
+    fullest_s = DurationModel(driver_s, level_spans(stages, *size, most_rows)).mean_s(rows)
     # Every row of the state costs the same.
-    return np.asarray(modelled_s + (fullest - modelled_s) * in_state / most_rows)
+    return np.asarray(modelled_s + (fullest_s - modelled_s) * in_state / most_rows)
 
 
 def _fit_driver_phases(
     times: RunTimes, handovers_s: float, weights: Array
 ) -> tuple[DriverPhase, ...]:
-    columns = {
-        name: times.phases_s[name]
-        for name in dict.fromkeys(PHASES.values())
-        if name in times.phases_s
-    }
+    names = dict.fromkeys(PHASES.values())
+    columns = {name: times.phases_s[name] for name in names if name in times.phases_s}
     if "add_batch" in columns:
         # The rest of addBatch without its stages is driver time: physical planning, state
         # bookkeeping, job submission and the sink's commit.

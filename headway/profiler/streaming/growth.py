@@ -48,9 +48,8 @@ _INTERVAL_KEYS = {
 
 def growth_of(run: QueryRun, fit: DurationFit) -> DurationGrowth | None:
     """Growth of the batches of a run beyond what the fit expects; None without: theory.md (E45)."""
-    batches = run.batches
     at_s = _since_first_s(run)
-    durations_s = np.array([batch.duration_s for batch in batches])
+    durations_s = np.array([batch.duration_s for batch in run.batches])
     driver_s = sum(phase.mean_s for phase in fit.driver_phases)
     expected_s = batches_modelled_s(run, driver_s, fit.stages)
     ratios = durations_s / expected_s
@@ -58,9 +57,12 @@ def growth_of(run: QueryRun, fit: DurationFit) -> DurationGrowth | None:
     if not trend.is_growth or at_s[-1] < LEAST_GROWTH_SPAN_S.value:
         return None
     first, last = np.clip((trend.first, trend.last), ratios.min(), ratios.max()).tolist()
-    rows = np.array([float(batch.num_rows) for batch in batches])
+    rows = np.array([float(batch.num_rows) for batch in run.batches])
     parts_s = _parts_s(run, fit)
-    ends_s = {name: _ends_s(at_s, rows, times_s) for name, times_s in parts_s.items()}
+    ends_s = {}
+    for name, times_s in parts_s.items():
+        first_s, rise_s, _ = _line(at_s, rows, times_s).tolist()
+        ends_s[name] = max(first_s, 0.0), max(first_s + rise_s, 0.0)
     part = max(ends_s, key=lambda name: ends_s[name][1] - ends_s[name][0])
     usual_s = float(expected_s.mean())
     growth = DurationGrowth(
@@ -115,25 +117,19 @@ def _is_foreseeable(growth: DurationGrowth, part: Trend) -> bool:
 
 def _parts_s(run: QueryRun, fit: DurationFit) -> dict[str, Array]:
     """Times of the phases of the driver and of the stages, by name, in each batch."""
-    names = [phase.name for phase in fit.driver_phases]
-    phases_s = {name: [_phase_s(batch, name) for batch in run.batches] for name in names}
-    stages_s = {
-        stage.called: [batch.stages[index].span_s for batch in run.batches]
-        for index, stage in enumerate(fit.stages)
+    parts_s = {
+        phase.name: np.array([_phase_s(batch, phase.name) for batch in run.batches])
+        for phase in fit.driver_phases
     }
-    return {name: np.array(times_s) for name, times_s in (phases_s | stages_s).items()}
+    for index, stage in enumerate(fit.stages):
+        parts_s[stage.called] = np.array([batch.stages[index].span_s for batch in run.batches])
+    return parts_s
 
 
 def _phase_s(batch: BatchSample, name: str) -> float:
     """Time of the driver in a phase, which for addBatch is the part without a running stage."""
     recorded_s = batch.phases_s.get(name, 0.0)
     return max(recorded_s - batch.stages_s, 0.0) if name == _SINK_PHASE else recorded_s
-
-
-def _ends_s(at_s: Array, rows: Array, values_s: Array) -> tuple[float, float]:
-    """A part at the first and at the last batch, by a line in time and rows, at the mean rows."""
-    first_s, rise_s, _ = _line(at_s, rows, values_s)
-    return max(float(first_s), 0.0), max(float(first_s + rise_s), 0.0)
 
 
 def _line(at_s: Array, rows: Array, values_s: Array) -> Array:
@@ -262,8 +258,7 @@ def _at_mean_rows(at_s: Array, rows: Array, times_s: Array) -> Array:
     more_rows = rows - rows.mean()
     if not np.any(more_rows):
         return times_s
-    *_, per_row_s = _line(at_s, rows, times_s)
-    return np.asarray(times_s - per_row_s * more_rows)
+    return np.asarray(times_s - _line(at_s, rows, times_s)[2] * more_rows)
 
 
 def _compaction(

@@ -22,6 +22,7 @@ from headway.domain import (
 from headway.models.arrays import Array
 from headway.models.estimation.regression import power_law
 from headway.profiler.rows import Record
+from headway.profiler.stage_totals import VOLUMES_OF_TASKS
 from headway.profiler.streaming.batch_samples import is_timed, known_rows
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample, batches_of
 from headway.profiler.streaming.stage_runs import runs_own_operators
@@ -37,23 +38,15 @@ def observe_stage(runs: Sequence[QueryRun], stage_index: int, stage: StageProfil
         return float(sum(getattr(sample, name) for sample in samples))
 
     rows, run_s = total("rows_read"), total("run_s")
-
-    def per_row(name: str) -> float:
-        return total(name) / rows if rows > 0 else 0.0
-
-    input_bytes, shuffle_bytes = per_row("input_bytes"), per_row("shuffle_read_bytes")
-    read_bytes = input_bytes + shuffle_bytes
+    per_row = {name: total(name) / rows if rows > 0 else 0.0 for name in VOLUMES_OF_TASKS}
+    read_bytes = per_row["input_bytes"] + per_row["shuffle_read_bytes"]
     python_s = [sample.python_s for sample in samples if sample.python_s is not None]
     largest = [
         sample.rows_largest / (sample.rows_read / sample.num_tasks) if sample.rows_read > 0 else 1.0
         for sample in samples
     ]
     return StageObserved(
-        rows_written_ratio=per_row("rows_written"),
-        input_bytes_per_row=input_bytes,
-        shuffle_read_bytes_per_row=shuffle_bytes,
-        shuffle_write_bytes_per_row=per_row("shuffle_write_bytes"),
-        spilled_bytes_per_row=per_row("spilled_bytes"),
+        rows_written_ratio=per_row["rows_written"],
         task_per_byte_s=stage.task_per_row_s / read_bytes if read_bytes > 0 else None,
         cpu_ratio=share(total("cpu_s"), run_s),
         gc_ratio=share(total("gc_s"), run_s),
@@ -62,6 +55,7 @@ def observe_stage(runs: Sequence[QueryRun], stage_index: int, stage: StageProfil
         scheduler_delay_s=float(np.mean([sample.scheduler_delay_s for sample in samples])),
         largest_task_ratio=float(np.mean(largest)),
         peak_task_memory_bytes=int(max(sample.peak_memory_bytes for sample in samples)),
+        **{f"{name}_per_row": per_row[name] for name in VOLUMES_OF_TASKS if name.endswith("bytes")},
     )
 
 
@@ -224,7 +218,12 @@ def empty_batches(
     reports: Sequence[Record], from_s: float, trigger_s: float = 0.0
 ) -> EmptyBatches | None:
     """Batches without rows from an instant on (Y9), of those that ran; None if none did, or all."""
-    ran = _ran(reports, from_s)
+    by_batch: dict[int, Record] = {}
+    for report in reports:
+        has_run = is_timed(report) and report["phases_s"].get("addBatch") is not None
+        if has_run and report["started_s"] >= from_s:
+            by_batch.setdefault(report["batch_id"], report)
+    ran = [by_batch[batch_id] for batch_id in sorted(by_batch)]
     empty = [report for report in ran if known_rows(report) == 0]
     num_filled = sum(known_rows(report) > 0 for report in ran)
     if not empty or not num_filled:
@@ -232,35 +231,25 @@ def empty_batches(
     removed = np.array([_num_removed(report) for report in ran], dtype=np.float64)
     ahead_s = np.array([_ahead_s(ran, index, trigger_s) for index in range(len(ran))])
     is_empty = np.array([known_rows(report) == 0 for report in ran])
-    counts = is_empty & (removed > 0) & np.isfinite(ahead_s)
+    counts, mean_ahead_s = is_empty & (removed > 0) & np.isfinite(ahead_s), 0.0
+    if counts.any():
+        mean_ahead_s = float(np.average(ahead_s[counts], weights=removed[counts]))
     return EmptyBatches(
         num_per_batch=len(empty) / num_filled,
         duration_s=float(np.mean([_duration_s(report) for report in empty])),
         emitted_share=float(removed[is_empty].sum() / removed.sum()) if removed.sum() else 0.0,
-        ahead_s=max(float(np.average(ahead_s[counts], weights=removed[counts])), 0.0)
-        if counts.any()
-        else 0.0,
+        ahead_s=max(mean_ahead_s, 0.0),
     )
-
-
-def _ran(reports: Sequence[Record], from_s: float) -> list[Record]:
-    """The batches that ran, once each, in order."""
-    by_batch: dict[int, Record] = {}
-    for report in reports:
-        has_run = is_timed(report) and report["phases_s"].get("addBatch") is not None
-        if has_run and report["started_s"] >= from_s:
-            by_batch.setdefault(report["batch_id"], report)
-    return [by_batch[batch_id] for batch_id in sorted(by_batch)]
 
 
 def _ahead_s(ran: Sequence[Record], index: int, trigger_s: float) -> float:
     """From the commit of a batch to that of the next with rows, without empty ones [s]; or nan."""
-    later = (number for number in range(index + 1, len(ran)) if known_rows(ran[number]) > 0)
-    next_filled = next(later, None)
-    if next_filled is None:
-        return np.nan
-    filled, empty = ran[next_filled], ran[next_filled - 1]
-    return _committed_s(filled) - _held_up_s(empty, filled, trigger_s) - _committed_s(ran[index])
+    for later in range(index + 1, len(ran)):
+        filled = ran[later]
+        if known_rows(filled) > 0:
+            held_up_s = _held_up_s(ran[later - 1], filled, trigger_s)
+            return _committed_s(filled) - held_up_s - _committed_s(ran[index])
+    return np.nan
 
 
 def _held_up_s(empty: Record, filled: Record, trigger_s: float) -> float:

@@ -33,9 +33,7 @@ def other_shapes(batches: Sequence[BatchSample], signature: tuple[StageKind, ...
             parts.append(_durations(of_shape, usual))
         texts.append(f"{num_batches} {', '.join(parts)}")
     if len(counts) > _MOST_SHAPES:
-        num_remaining = counts.total() - sum(
-            num_batches for _, num_batches in counts.most_common(_MOST_SHAPES)
-        )
+        num_remaining = sum(num for _, num in counts.most_common()[_MOST_SHAPES:])
         texts.append(f"{num_remaining} of {counted(len(counts) - _MOST_SHAPES, 'further shape')}")
     return (
         f"{counts.total()} of {counted(len(batches), 'batch', 'batches')} left out of the fit, "
@@ -59,11 +57,9 @@ def _stages(batches: Sequence[BatchSample], kinds: Counter[StageKind]) -> str:
 
 
 def _durations(batches: Sequence[BatchSample], usual: Sequence[BatchSample]) -> str:
-    of_shape_s, usual_s = (
-        float(np.mean([batch.duration_s for batch in group])) for group in (batches, usual)
-    )
-    rows, usual_rows = (
-        float(np.mean([batch.num_rows for batch in group])) for group in (batches, usual)
+    (of_shape_s, rows), (usual_s, usual_rows) = (
+        np.mean([(batch.duration_s, batch.num_rows) for batch in group], axis=0).tolist()
+        for group in (batches, usual)
     )
     return (
         f"{format_duration(of_shape_s)} for {rows:,.0f} rows on average, the usual ones "

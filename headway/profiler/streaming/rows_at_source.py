@@ -38,29 +38,27 @@ def each_source_once(reports: Sequence[Record]) -> list[Record]:
     numbers = {len(report["sources"] or ()) for report in filled}
     if len(numbers) != 1 or max(numbers) < 2:
         return list(reports)
-    positions = range(max(numbers))
-    first_of = {
-        position: next(
-            (first for first in range(position) if _are_one(filled, first, position)), position
-        )
-        for position in positions
-    }
-    if all(first_of[position] == position for position in positions):
+    first_of = [
+        next(first for first in range(position + 1) if _are_one(filled, first, position))
+        for position in range(max(numbers))
+    ]
+    if first_of == list(range(len(first_of))):
         return list(reports)
     return [
-        _merged(report, first_of) if len(report["sources"] or ()) == len(positions) else report
+        _merged(report, first_of) if len(report["sources"] or ()) == len(first_of) else report
         for report in reports
     ]
 
 
 def _are_one(reports: Sequence[Record], first: int, second: int) -> bool:
+    if first == second:
+        return True
     pairs = [(report["sources"][first], report["sources"][second]) for report in reports]
     if any(source["description"] != again["description"] for source, again in pairs):
         return False
     telling = [alike for pair in pairs if (alike := _stand_alike(*pair)) is not None]
-    return len(telling) >= LEAST_BATCHES_WITH_OFFSETS.value and sum(
-        telling
-    ) >= AGREEING_RATIO.value * len(telling)
+    most_agree = sum(telling) >= AGREEING_RATIO.value * len(telling)
+    return most_agree and len(telling) >= LEAST_BATCHES_WITH_OFFSETS.value
 
 
 def _stand_alike(first: Record, second: Record) -> bool | None:
@@ -81,9 +79,9 @@ def _stand_alike(first: Record, second: Record) -> bool | None:
     )
 
 
-def _merged(report: Record, first_of: Mapping[int, int]) -> Record:
+def _merged(report: Record, first_of: Sequence[int]) -> Record:
     """The report with the first read of each source, which has the rows of all of them."""
-    times = Counter(first_of.values())
+    times = Counter(first_of)
     sources = [
         {**source, "num_rows": (source["num_rows"] or 0.0) * times[position]}
         for position, source in enumerate(report["sources"])
@@ -95,11 +93,9 @@ def _merged(report: Record, first_of: Mapping[int, int]) -> Record:
 
 def times_read(reports: Sequence[Record], stages: Mapping[int, Sequence[Record]]) -> int:
     """How many times each row is read, by offsets if they count rows, else by scans, else 1."""
-    by_offsets = next(
-        (times for times in range(1, _MOST_TIMES + 1) if _offsets_count(reports, times)), None
-    )
-    if by_offsets is not None:
-        return by_offsets
+    for times in range(1, _MOST_TIMES + 1):
+        if _offsets_count(reports, times):
+            return times
     filled = [report for report in reports if known_rows(report) > 0]
     if any(len(report["sources"] or ()) != 1 for report in filled):
         return 1

@@ -113,7 +113,13 @@ def setting_seen(
             has_own_executors=profile_id in pools,
         )
         of_profiles[profile_id] = resources
-        notes.append(_of_profile_in_words(profile_id, resources, num_slots, usual_slots))
+        where = "on executors of their own, " if resources.has_own_executors else ""
+        notes.append(
+            f"stages with resource profile {profile_id} of the job's code ran {where}"
+            f"{counted(num_slots, 'task')} at a time on an executor, the others {usual_slots} "
+            f"({resources.needs}); predictions and plans count {resources.slots_ratio:.3g} times "
+            "the slots for them"
+        )
     setting = Configuration(
         executors=executors,
         cores_per_executor=cores,
@@ -188,10 +194,16 @@ def _tasks_at_once(
     )
     if not is_limited:
         return None, room
+    cause = (
+        "and no setting in the log says why: a resource besides cores, a straggling executor or a "
+        "quota on CPU may"
+    )
+    if amounts:
+        cause = f"likely because of {' and '.join(amounts)}"
     notes.append(
         f"never more than {counted(most_tasks, 'task')} ran at once on an executor of "
         f"{counted(cores, 'core')} while others of the stage waited "
-        f"({counted(len(at_once), 'stage')} looked at), {_likely_cause(amounts)}; plans count "
+        f"({counted(len(at_once), 'stage')} looked at), {cause}; plans count "
         f"{counted(most_tasks, 'slot')} for each executor, whatever its cores"
     )
     return most_tasks, most_tasks
@@ -204,26 +216,4 @@ def limit_in_words(limit: TaskLimit, cores: int) -> str:
         f"{cause}: {counted(num_tasks, 'task')} at a time on an executor, although it "
         f"has {counted(cores, 'core')}; plans count {counted(num_tasks, 'slot')} for each "
         "executor, whatever its cores"
-    )
-
-
-def _of_profile_in_words(
-    profile_id: int, resources: StageResources, num_tasks: int, usual_tasks: int
-) -> str:
-    where = "on executors of their own, " if resources.has_own_executors else ""
-    return (
-        f"stages with resource profile {profile_id} of the job's code ran {where}"
-        f"{counted(num_tasks, 'task')} at a time on an executor, the others {usual_tasks} "
-        f"({resources.needs}); predictions and plans count {resources.slots_ratio:.3g} times the "
-        "slots for them"
-    )
-
-
-def _likely_cause(amounts: Sequence[str]) -> str:
-    """Amounts of a task whose executors' amounts are not recorded, if there are any."""
-    if amounts:
-        return f"likely because of {' and '.join(amounts)}"
-    return (
-        "and no setting in the log says why: a resource besides cores, a straggling executor or a "
-        "quota on CPU may"
     )
