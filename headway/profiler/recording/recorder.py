@@ -82,12 +82,10 @@ def record(
         that reading the tasks of each would take more, those of some are skipped and counted in
         ``num_passed_over``. With 1.0, all are recorded.
     """
-    _require_counts(
-        executors=executors,
-        cores_per_executor=cores_per_executor,
-        max_bytes=max_bytes,
-        max_files=max_files,
-    )
+    counts = {"executors": executors, "cores_per_executor": cores_per_executor}
+    for name, count in (counts | {"max_bytes": max_bytes, "max_files": max_files}).items():
+        if count is not None and (not isinstance(count, int) or count is True or count < 1):
+            raise InputError(f"{name} is {count!r}; expected a whole number, at least 1")
     if not 0.0 < max_cost_ratio <= 1.0:
         raise InputError(
             f"max_cost_ratio is {max_cost_ratio!r}; expected a share above 0, at most 1"
@@ -130,7 +128,7 @@ def record(
             "exists and has room"
         ) from error
     num_cores = 1 if driver is None else driver.num_cores
-    return Recorder(spark, file, driver, Allowance(max_cost_ratio * num_cores))
+    return Recorder(spark, file, driver, max_cost_ratio * num_cores)
 
 
 class Recorder:
@@ -144,16 +142,10 @@ class Recorder:
     """
 
     def __init__(
-        self,
-        spark: SparkSession,
-        file: RotatingFile,
-        driver: DriverStore | None,
-        allowance: Allowance,
+        self, spark: SparkSession, file: RotatingFile, driver: DriverStore | None, cores: float
     ) -> None:
-        self._spark = spark
-        self._file = file
-        self._driver = driver
-        self._allowance = allowance
+        self._spark, self._file, self._driver = spark, file, driver
+        self._allowance = Allowance(cores)
         self._executors_asked_s = time.monotonic()
         # Bounded on insertion, since the end marker must always fit.
         self._queue: queue.SimpleQueue[DeferredEvent | None] = queue.SimpleQueue()
@@ -179,10 +171,8 @@ class Recorder:
         self._queue.put(None)
         self._thread.join(_STOP_WITHIN_S)
         if self._thread.is_alive():
-            self._lose(
-                self._queue.qsize(),
-                HeadwayError(f"{self._file.path}: not flushed within {_STOP_WITHIN_S:.0f} s"),
-            )
+            why = f"{self._file.path}: not flushed within {_STOP_WITHIN_S:.0f} s"
+            self._lose(self._queue.qsize(), HeadwayError(why))
 
     def __enter__(self) -> Self:
         return self
@@ -203,13 +193,13 @@ class Recorder:
             self.last_error = error or self.last_error
 
     @contextlib.contextmanager
-    def _survived(self, *, num_lost: int) -> Iterator[None]:
+    def _survived(self) -> Iterator[None]:
         try:
             yield
         except FileLostError:
             raise
         except Exception as error:
-            self._lose(num_lost, error)
+            self._lose(1, error)
 
     def _run(self) -> None:
         try:
@@ -220,7 +210,7 @@ class Recorder:
                 if (deferred := self._queue.get()) is not None:
                     self._record(deferred)
             if self._driver is not None:
-                with self._survived(num_lost=1):
+                with self._survived():
                     for work in self._driver.work_due(at_the_end=True):
                         self._write(work)
             self._write([])
@@ -245,11 +235,11 @@ class Recorder:
                 self._spark.streams.removeListener(listener)
 
     def _record(self, deferred: DeferredEvent) -> None:
-        with self._survived(num_lost=1), self._allowance.used():
+        with self._survived(), self._allowance.used():
             event = deferred()
             work: list[Json] = []
             if self._driver is not None:
-                with self._survived(num_lost=1):
+                with self._survived():
                     self._update_executors(self._driver)
                     self.num_passed_over += self._driver.expect_work(
                         event, is_affordable=self._allowance.is_left()
@@ -275,12 +265,6 @@ class Recorder:
             self._file.append(events)
             self._num_lost_reported, self._num_passed_over_reported = num_lost, num_passed_over
             self.num_events += len(events)
-
-
-def _require_counts(**counts: int | None) -> None:
-    for name, count in counts.items():
-        if count is not None and (not isinstance(count, int) or count is True or count < 1):
-            raise InputError(f"{name} is {count!r}; expected a whole number, at least 1")
 
 
 def _require_listeners_on_this_side() -> None:
