@@ -109,7 +109,6 @@ class Executions(msgspec.Struct):
             self.ends_ms[event.execution_id] = event.at_ms
 
     def note_plan(self, plan: PlanNode, batch: BatchOf) -> None:
-        """The plan of a batch, whose operators may read or write files."""
         for node, _ in in_pre_order(plan):
             ids = {metric.name: metric.accumulator_id for metric in node.metrics or () if metric}
             num_files_id, size_bytes_id = ids.get(_FILES_READ), ids.get(_BYTES_READ)
@@ -159,7 +158,6 @@ class Executions(msgspec.Struct):
         return {batch: files for batch, files in sorted(files_by_batch.items()) if min(files) > 0}
 
     def files_written(self) -> dict[BatchOf, int]:
-        """Number of files that the actions of each batch wrote."""
         num_files = Counter[BatchOf]()
         for num_written_id, batch in sorted(self.writers):
             num_files[batch] += self.values.get(num_written_id, 0)

@@ -45,7 +45,6 @@ class Executor(NamedTuple):
 
 
 def resource_profile_of(event: ResourceProfileAdded) -> ResourceProfile:
-    """The profile that an event adds."""
     return _amounts(event.of_task or {}), _amounts(event.of_executor or {})
 
 

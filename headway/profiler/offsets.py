@@ -113,7 +113,6 @@ def _advance(
 
 
 def advance_counts(advance: int, rows: float) -> bool:
-    """Whether offsets that advance by so many positions count so many rows."""
     return 0 <= advance - rows <= MOST_EXCESS_RATIO.value * advance
 
 

@@ -201,7 +201,6 @@ def is_barrier(info: StageInfo) -> bool:
 
 @lru_cache(maxsize=256)  # batches of a query have few plans
 def _operators(outline: Outline, is_replanned: bool) -> tuple[Operator, ...]:
-    """The operators of a plan in pre-order."""
     tables = tables_read(outline)
     operators = []
     for position, (node_name, _, children) in enumerate(outline):

@@ -41,12 +41,10 @@ class Piece(NamedTuple):
 
     @property
     def is_packed(self) -> bool:
-        """Whether it is read in compressed form."""
         return self.file.endswith(PACKED_SUFFIX)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the file that are read."""
         return self.end_bytes - self.start_bytes
 
     @property
@@ -100,7 +98,6 @@ def pieces_of(work_folder: Path) -> list[Piece]:
 
 
 def carried_out(order: Order, on_progress: OnProgress) -> Result:
-    """Read a piece and produce the requested result."""
     piece = order.piece
     gatherer = Gatherer(piece.part, piece.start_bytes, order.tasks_again)
     tables: dict[str, list[Record]] = {}

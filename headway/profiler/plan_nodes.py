@@ -18,8 +18,6 @@ AccumulatorId = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class PlanMetric(msgspec.Struct, gc=False):
-    """A metric of an operator, and the accumulator that counts it."""
-
     name: str | None = None
     accumulator_id: AccumulatorId | None = field(default=None, name="accumulatorId")
 
@@ -96,12 +94,10 @@ def tables_read(outline: Outline) -> list[frozenset[str]]:
 
 
 def is_scan(name: str) -> bool:
-    """Whether an operator of a name reads a source or a table."""
     return name.split(" ", 1)[0].endswith("Scan")
 
 
 def is_join(name: str) -> bool:
-    """Whether an operator of a name joins two sides."""
     return name.endswith("Join") or name == "CartesianProduct"
 
 

@@ -80,7 +80,6 @@ def stage_sums(stage_runs: Sequence[Record]) -> list[StageSums]:
 
 
 def is_instant(at_s: float | None) -> TypeGuard[float]:
-    """Whether it is a plausible instant."""
     return at_s is not None and 0 < at_s < _LATEST_S
 
 
@@ -143,7 +142,6 @@ def recorded_stage(
 
 
 def other_stages(stages: Sequence[StageSums]) -> OtherStages:
-    """Sums over stages that are not listed."""
     return OtherStages(
         num_stages=len(stages),
         num_tasks=sum(stage.num_finished for stage in stages),

@@ -91,7 +91,6 @@ def profile_application(
 def _not_listed(
     stages: Sequence[StageSums], listed: Sequence[StageSums], steady: dstreams.SteadyBatches | None
 ) -> list[StageSums]:
-    """Stages that are not in the profile's list."""
     if steady is not None:
         listed = [stage for batch in steady.typical for stage in batch.stages]
     ids = {stage.stage_id for stage in listed}

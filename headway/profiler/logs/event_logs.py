@@ -95,7 +95,6 @@ def failure_of(name: str, error: Exception) -> LogFailure:
 
 
 def nothing_read(failures: Sequence[LogFailure]) -> EventLogError:
-    """Error of a command that could read none of its logs."""
     lines = [f"{failure.name}: {failure.why}" for failure in failures[:_MOST_LISTED]]
     if len(failures) > _MOST_LISTED:
         lines.append(f"and {len(failures) - _MOST_LISTED} more")

@@ -198,7 +198,6 @@ class _StatusError(UnfetchedLogError):
 
 
 def _chunks(response: http.client.HTTPResponse, watch: _Watch) -> Iterator[bytes]:
-    """Bytes as they are received."""
     while True:
         try:
             # Not a full chunk of a given size, which may never be complete.
@@ -218,7 +217,6 @@ def _chunks(response: http.client.HTTPResponse, watch: _Watch) -> Iterator[bytes
 def _opened(
     url: str, credentials: Credentials | None, within_s: float
 ) -> Iterator[tuple[http.client.HTTPResponse, Iterator[bytes]]]:
-    """The answer to a request, and its bytes."""
     request = urllib.request.Request(url)
     if credentials is not None:
         encoded = base64.b64encode(":".join(credentials).encode()).decode("ascii")

@@ -260,7 +260,6 @@ def _head(file: LogFile) -> bytes:
 
 
 def _packed_bytes(files: Sequence[LogFile]) -> int:
-    """Compressed bytes of the local files."""
     sizes = 0
     for file in files:
         if isinstance(file, ZipMember):

@@ -23,7 +23,6 @@ _MOST_MEMBERS = 10_000
 
 
 def is_zip(head: bytes) -> bool:
-    """Whether a file with this beginning is a zip."""
     return head.startswith(_ZIP_MAGICS)
 
 
@@ -50,7 +49,6 @@ def logs_in_zip(archive: Path, name: str) -> list[EventLog]:
 
 @contextlib.contextmanager
 def open_member(file: ZipMember) -> Iterator[IO[bytes]]:
-    """A file inside a zip, to be read from its beginning."""
     import zipfile
 
     with contextlib.ExitStack() as stack:

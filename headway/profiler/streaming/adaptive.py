@@ -90,7 +90,6 @@ def setting_size_text(size_bytes: int) -> str:
 
 
 def is_replanned(batches: Sequence[BatchSample]) -> bool:
-    """Whether adaptive execution changed the plan of any stage."""
     return any(
         operator.is_replanned
         for batch in batches

@@ -21,7 +21,6 @@ def batch_weights(runs: Sequence[QueryRun]) -> Array:
 
 
 def weighted_mean(values: Sequence[float] | Array, weights: Array) -> float:
-    """The mean over batches by their weights."""
     return float(np.average(np.asarray(values, dtype=np.float64), weights=weights))
 
 

@@ -50,7 +50,6 @@ class DurationFit:
     row_cost_half_range_ratio: float = 0.0
 
     def model(self, configuration: Configuration) -> DurationModel:
-        """Batch duration by rows at a setting."""
         return DurationModel(
             sum(phase.mean_s for phase in self.driver_phases),
             level_spans(self.stages, *configuration.size),

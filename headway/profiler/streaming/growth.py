@@ -90,12 +90,10 @@ def growth_of(run: QueryRun, fit: DurationFit) -> DurationGrowth | None:
 
 
 def _since_first_s(run: QueryRun) -> Array:
-    """Starts of the batches of a run, from that of the first one."""
     return np.array([batch.started_s for batch in run.batches]) - run.batches[0].started_s
 
 
 def _ended(run: QueryRun) -> str:
-    """When the last batch of a run ended."""
     last = run.batches[-1]
     ended = datetime.fromtimestamp(last.started_s + last.duration_s, UTC)
     return f"{ended:%Y-%m-%dT%H:%M:%SZ}"

@@ -210,7 +210,6 @@ def _tasks_at_once(
 
 
 def limit_in_words(limit: TaskLimit, cores: int) -> str:
-    """What limits the tasks of an executor, and what plans make of it."""
     num_tasks, cause = limit
     return (
         f"{cause}: {counted(num_tasks, 'task')} at a time on an executor, although it "

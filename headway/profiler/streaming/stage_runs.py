@@ -60,27 +60,22 @@ class StageRuns:
 
     @cached_property
     def batches(self) -> list[BatchSample]:
-        """The batches of all runs."""
         return batches_of(self.runs)
 
     @cached_property
     def samples(self) -> list[StageSample]:
-        """The stage in each of them."""
         return [sample for run in self.runs for sample in self._samples_of(run)]
 
     @cached_property
     def weights(self) -> Array:
-        """Weights of the batches."""
         return batch_weights(self.runs)
 
     @cached_property
     def num_tasks(self) -> Array:
-        """Its tasks in each batch."""
         return np.array([sample.num_tasks for sample in self.samples], dtype=np.float64)
 
     @cached_property
     def has_tasks(self) -> bool:
-        """Whether its tasks are recorded."""
         return all(sample.has_tasks for sample in self.samples)
 
     @cached_property
@@ -172,7 +167,6 @@ class StageRuns:
 
     @cached_property
     def runs_own_operators(self) -> bool:
-        """Whether it is known to run Spark's own operators only."""
         return runs_own_operators(self.samples)
 
     @cached_property

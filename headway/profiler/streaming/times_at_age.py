@@ -34,7 +34,6 @@ class StageTimes:
 
     @classmethod
     def of(cls, runs: Sequence[QueryRun], stage_index: int) -> StageTimes:
-        """The times as recorded."""
         batches, empty_batches = batches_of(runs), _without_rows(runs)
         samples = [batch.stages[stage_index] for batch in batches]
         empty_task_s = [
@@ -75,7 +74,6 @@ class RunTimes:
 
     @classmethod
     def of(cls, runs: Sequence[QueryRun]) -> RunTimes:
-        """The times as recorded, of runs whose batches have the same stages."""
         batches = batches_of(runs)
         names = dict.fromkeys(name for batch in batches for name in batch.phases_s)
         num_stages = len(batches[0].stages)
@@ -108,7 +106,6 @@ class RunTimes:
         return _factors_at(drift, self.age_s)
 
     def at_reference_age(self, drift: Drift) -> RunTimes:
-        """The times as at the reference age."""
         factors, driver_factors = self.factors(drift), self._driver_factors(drift)
         empty_factors = _factors_at(drift, self.empty_age_s)
         stages_s = self.stages_s / factors
