@@ -201,10 +201,10 @@ def _companions(file: Path) -> Iterator[Path]:
         return
     # A folder may permit reading its files but not listing them.
     with contextlib.suppress(OSError):
-        beside = [
+        companions = [
             path for path in file.parent.iterdir() if layouts.is_companion(path.name, file.name)
         ]
-        yield from sorted(beside)
+        yield from sorted(companions)
 
 
 def _require_logs(files: Sequence[Path]) -> None:
