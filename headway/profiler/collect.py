@@ -139,18 +139,16 @@ def collect(
     )
     rows: list[Record] = []
     batches: list[Record] = []
-    applications: dict[int, ApplicationFacts] = {}
+    facts: dict[int, ApplicationFacts] = {}
     for app, gathered in sorted(logs.items()):
         gathered.count_tasks_again()
         stage_runs = [{"app": app, **row} for row in stage_records(gathered)]
         if gathered.counts or gathered.num_damaged:
-            applications[app] = _application_facts(app, gathered, stage_runs)
+            facts[app] = _application_facts(app, gathered, stage_runs)
         placed = sorted(chain.from_iterable(gathered.batches.values()))
         batches += [{"app": app, **row} for _, row in placed]
         rows += stage_runs
-    return CollectedLogs(
-        applications=applications, batches=batches, stage_runs=rows, failures=failures
-    )
+    return CollectedLogs(applications=facts, batches=batches, stage_runs=rows, failures=failures)
 
 
 def stage_records(gathered: Gathered) -> Iterator[Record]:
@@ -199,19 +197,16 @@ def _by_application(rows: Sequence[Record]) -> dict[int, list[Record]]:
     return by_app
 
 
-def _application_facts(
-    app: int, gathered: Gathered, stage_runs: Sequence[Record]
-) -> ApplicationFacts:
+def _application_facts(app: int, gathered: Gathered, rows: Sequence[Record]) -> ApplicationFacts:
     properties = gathered.properties[1] if gathered.properties is not None else {}
     said: dict[str, Any] = {name: gathered.said.get(name) for name in _SAID}
-    said["spark_version"] = said["spark_version"] or spark_of_runtime(
-        properties.get(DATABRICKS_RUNTIME)
-    )
+    of_runtime = spark_of_runtime(properties.get(DATABRICKS_RUNTIME))
+    said["spark_version"] = said["spark_version"] or of_runtime
     tasks_of_ended = [
         # If a stage was interrupted, e.g. by the end of its query, tasks that never ran are not
         # missing.
         max(row["num_ended"] if row["failed"] else row["num_tasks"], 0)
-        for row in stage_runs
+        for row in rows
         if row["num_tasks"] is not None
     ]
     return ApplicationFacts(
@@ -229,7 +224,7 @@ def _application_facts(
         files=gathered.executions.files_read(),
         written_files=gathered.executions.files_written(),
         plans={run_id: text for run_id, (_, _, text) in gathered.plans.items()},
-        num_attempts=len(stage_runs),
+        num_attempts=len(rows),
         num_attempts_ended=len(tasks_of_ended),
         num_tasks_of_ended=sum(tasks_of_ended),
     )

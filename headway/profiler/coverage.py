@@ -76,10 +76,9 @@ def together(coverages: Iterable[Coverage]) -> Coverage:
 
 def sum_of_shares(shares: Iterable[Share]) -> Share:
     """One share of all together; at least one."""
-    seen_counts, expected_counts = zip(
-        *((share.seen, share.expected) for share in shares), strict=True
-    )
-    return Share(seen=sum(seen_counts), expected=sum(expected_counts))
+    counts = zip(*((share.seen, share.expected) for share in shares), strict=True)
+    num_seen, num_expected = map(sum, counts)
+    return Share(seen=num_seen, expected=num_expected)
 
 
 def gaps(coverage: Coverage) -> tuple[str, ...]:

@@ -120,9 +120,7 @@ def _encodable(value: Any) -> Any:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case dict():
-            return {
-                _encodable(name): _encodable(field_value) for name, field_value in value.items()
-            }
+            return {_encodable(name): _encodable(part) for name, part in value.items()}
         case list():
             return [_encodable(entry) for entry in value]
     return value

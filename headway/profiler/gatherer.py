@@ -61,9 +61,8 @@ class Gatherer:
         return num_events
 
     def done(self) -> Gathered:
-        self._gathered.task_executor_ids = {
-            name_of(name) or "" for name in self._gathered.task_executor_ids
-        }
+        names = map(name_of, self._gathered.task_executor_ids)
+        self._gathered.task_executor_ids = {name or "" for name in names}
         self._gathered.ids = {event: Ids.of(ids) for event, ids in self._ids.items() if ids}
         self._gathered.leave_out_old()
         return self._gathered

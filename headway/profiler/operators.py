@@ -270,7 +270,7 @@ def operators_in_words(
     """
     of_scopes = [Operator(False, 0, scope, None) for scope in scopes]
     named = _in_order(operators, of_stream=of_stream) or _in_order(of_scopes, of_stream=of_stream)
-    named += _words_without_rows(scopes, named, of_stream=of_stream)
+    named += _without_rows(scopes, named, of_stream=of_stream)
     if "read the stream" in named and any(word.startswith("read ") for word in named[1:]):
         named.remove("read the stream")
     return ", ".join(named[:_MOST_WORDS])
@@ -281,9 +281,7 @@ def _in_order(operators: Sequence[Operator], *, of_stream: bool) -> list[str]:
     return [word for word in words if word is not None]
 
 
-def _words_without_rows(
-    scopes: Sequence[str], named: Sequence[str], *, of_stream: bool
-) -> list[str]:
+def _without_rows(scopes: Sequence[str], named: Sequence[str], *, of_stream: bool) -> list[str]:
     """Operators that no row is counted of: writes, and those with state, which seldom emit."""
     words = {
         _in_words(Operator(False, 0, scope, None), of_stream=True)

@@ -51,9 +51,7 @@ def stateful_chain(operators: Sequence[PrintedOperator]) -> tuple[StatefulOperat
     (``StreamingSymmetricHashJoinExec.produceOutputWatermark``). All other operators pass it on.
     """
     chain = list[StatefulOperator]()
-    newest_ms = max(
-        (ms for operator in operators if (ms := _removed_by_ms(operator))), default=None
-    )
+    newest_ms = max(filter(None, map(_removed_by_ms, operators)), default=None)
     below = [_Below() for _ in operators]
     above = readers([operator.indentation for operator in operators])
     for position, reader in reversed(list(enumerate(above))):
@@ -86,9 +84,7 @@ def _stateful(
     windows: Iterable[EventTimeWindow] = inputs.windows
     is_aggregation = operator.name.endswith("StateStoreSave")
     if is_aggregation and not windows and not inputs.has_part_of_window:
-        windows = dict.fromkeys(
-            window for position in inputs.reads for window in chain[position].windows
-        )
+        windows = dict.fromkeys(window for at in inputs.reads for window in chain[at].windows)
     return StatefulOperator(
         name=operator.name,
         reads=tuple(inputs.reads),

@@ -116,12 +116,10 @@ def fusion_advice(exchanges: tuple[PlanExchange, ...]) -> tuple[FusionAdvice, ..
     return tuple(sorted(advice, key=lambda group: -group.spared))
 
 
-def _split_up(
-    components: tuple[Component, ...], fused_operators: frozenset[int]
-) -> Iterator[Component]:
+def _split_up(components: tuple[Component, ...], fused: frozenset[int]) -> Iterator[Component]:
     """All components except one, split again."""
     for operators, attributes in components:
-        if operators == fused_operators:
+        if operators == fused:
             yield operators, attributes
         else:
             yield from ((frozenset({operator}), attributes) for operator in operators)

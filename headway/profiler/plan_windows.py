@@ -35,9 +35,8 @@ def interval_s(text: str) -> Fraction | None:
     if not 0 < len(parts_text) <= _LONGEST_INTERVAL or _INTERVAL_PART.sub("", parts_text):
         return None
     parts = _INTERVAL_PART.findall(parts_text)
-    total_s = sum(
-        (Fraction(number) * _INTERVAL_UNIT_S[unit] for number, unit in parts), Fraction(0)
-    )
+    parts_s = (Fraction(number) * _INTERVAL_UNIT_S[unit] for number, unit in parts)
+    total_s = sum(parts_s, Fraction(0))
     return total_s if total_s >= 0 else None
 
 

@@ -29,9 +29,7 @@ class QueryLife(NamedTuple):
 
     def with_other(self, other: QueryLife) -> QueryLife:
         """The same run in another part of the log."""
-        return QueryLife._make(
-            value or other_value for value, other_value in zip(self, other, strict=True)
-        )
+        return QueryLife._make(mine or theirs for mine, theirs in zip(self, other, strict=True))
 
 
 def life_of(event: QueryChange, *, has_ended: bool) -> QueryLife:

@@ -92,9 +92,8 @@ def is_known_value(key: str, value: str) -> bool:
     if key in _CLASSES:
         return value.endswith(_CLASSES[key]) and _CLASS.fullmatch(value) is not None
     words = _WORDS[key]
-    return value in words or value.casefold() in {
-        word.casefold() for word in words if "." not in word
-    }
+    folded = {word.casefold() for word in words if "." not in word}
+    return value in words or value.casefold() in folded
 
 
 def spark_of_runtime(runtime: str | None) -> str | None:

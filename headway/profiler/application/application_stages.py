@@ -241,12 +241,10 @@ def _plausible(start_s: Any, end_s: Any) -> tuple[float, float] | None:
     return (start_s, end_s) if is_plausible else None
 
 
-def _listed_parents(
-    listed: set[int], all_stages: Sequence[StageSums]
-) -> Mapping[int, frozenset[int]]:
+def _listed_parents(listed: set[int], stages: Sequence[StageSums]) -> Mapping[int, frozenset[int]]:
     """By stage, the listed stages that it waits for, also through unlisted ones."""
     listed_parents: dict[int, frozenset[int]] = {}
-    for stage in all_stages:  # in the order of ids, which is parents first
+    for stage in stages:  # in the order of ids, which is parents first
         above: set[int] = set()
         for parent in stage.parent_ids:
             above |= {parent} if parent in listed else listed_parents.get(parent, frozenset())

@@ -169,9 +169,7 @@ def _with_limit(
 
 def _num_alive(spans: Sequence[tuple[float, float]], at_s: float) -> int:
     """Executors at an instant; one that was removed at once counts at that instant."""
-    return sum(
-        since_s <= at_s and (until_s > at_s or since_s == at_s) for since_s, until_s in spans
-    )
+    return sum(since_s <= at_s < until_s or since_s == at_s for since_s, until_s in spans)
 
 
 def _stage_notes(stages: Sequence[StageSums], listed: Sequence[StageSums]) -> list[str]:

@@ -123,16 +123,15 @@ def dstreams_profile(steady: SteadyBatches, num_receivers: int) -> DStreamsProfi
 def typical_stages(steady: SteadyBatches) -> tuple[RecordedStage, ...]:
     """The stages of a typical batch, each the mean over the typical batches."""
     batches = steady.typical
-    numbered = zip(*(batch.stages for batch in batches), strict=True)
+    of_stages = zip(*(batch.stages for batch in batches), strict=True)
+    numbered = enumerate(zip(of_stages, batches[0].signature, strict=True))
     return tuple(
         recorded_stage(
             _mean_stage(index, job, samples),
             parents=parents,
             span_s=_mean_span_s(batches, samples),
         )
-        for index, (samples, (job, parents)) in enumerate(
-            zip(numbered, batches[0].signature, strict=True)
-        )
+        for index, (samples, (job, parents)) in numbered
     )
 
 
@@ -204,9 +203,7 @@ def _without_torn_ends(batches: list[Batch]) -> list[Batch]:
 
 def _interval_s(times_s: Sequence[float]) -> float | None:
     """The most frequent distance, since batches without stages leave gaps."""
-    steps_ms = [
-        round(_MS_PER_S * (later_s - earlier_s)) for earlier_s, later_s in pairwise(times_s)
-    ]
+    steps_ms = [round(_MS_PER_S * (end_s - start_s)) for start_s, end_s in pairwise(times_s)]
     counts = Counter(step for step in steps_ms if step > 0)
     if not counts:
         return None

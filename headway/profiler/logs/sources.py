@@ -22,7 +22,7 @@ from headway.profiler.logs.event_logs import (
     UnreadableLogError,
     failure_of,
 )
-from headway.profiler.logs.layouts import FoundFile, is_passed_over
+from headway.profiler.logs.layouts import FoundFile, is_companion, is_passed_over
 from headway.profiler.logs.log_codecs import is_packed
 from headway.profiler.logs.zipped import is_zip, logs_in_zip
 from headway.redaction import one_line, without_secrets
@@ -188,9 +188,7 @@ def _files_below(roots: Sequence[Path], failures: list[LogFailure]) -> Iterator[
                     raise UnreadableLogError(layouts.TOO_DEEP)
                 visited_folders.add(identity)
                 children = sorted(path.iterdir(), reverse=True)
-                waiting += [
-                    (child, depth + 1) for child in children if not is_passed_over(child.name)
-                ]
+                waiting += [(file, depth + 1) for file in children if not is_passed_over(file.name)]
         except (UnreadableLogError, OSError) as error:
             failures.append(failure_of(one_line(str(path)), error))
 
@@ -201,9 +199,7 @@ def _companions(file: Path) -> Iterator[Path]:
         return
     # A folder may permit reading its files but not listing them.
     with contextlib.suppress(OSError):
-        companions = [
-            path for path in file.parent.iterdir() if layouts.is_companion(path.name, file.name)
-        ]
+        companions = [path for path in file.parent.iterdir() if is_companion(path.name, file.name)]
         yield from sorted(companions)
 
 

@@ -148,9 +148,8 @@ class DriverStore:
         for batch in list(self._looks):
             looks = self._looks.pop(batch) + 1
             jobs = [job for _, job in sorted(self._jobs.get(batch, {}).items())]
-            stages = {
-                stage_id: self._attempts(stage_id) for job in jobs for stage_id in job["stageIds"]
-            }
+            stage_ids = chain.from_iterable(job["stageIds"] for job in jobs)
+            stages = {stage_id: self._attempts(stage_id) for stage_id in stage_ids}
             is_whole = (
                 bool(jobs)
                 and all(job["completionTime"] for job in jobs)

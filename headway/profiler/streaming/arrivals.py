@@ -44,7 +44,7 @@ def arrival_series(
     that it left behind: the advance of the latest offset, which no rate limit affects.
     """
     arrived_rows, lag_rows, by_partition = np.array(rows, np.float64), None, Counter[str]()
-    by_offsets = _offsets_count_rows(sources, rows)
+    by_offsets = _offsets_count(sources, rows)
     if by_offsets:
         lag_rows, lag_before_rows = np.array([tuple(map(_total_lag, both)) for both in sources]).T
         arrived_rows = np.maximum(arrived_rows + lag_rows - lag_before_rows, 0.0)
@@ -92,9 +92,7 @@ def observed_arrivals(
     )
 
 
-def _offsets_count_rows(
-    sources: Sequence[tuple[_Sources, _Sources]], rows: Sequence[float]
-) -> bool:
+def _offsets_count(sources: Sequence[tuple[_Sources, _Sources]], rows: Sequence[float]) -> bool:
     samples = [source for of_batch, before in sources for source in (*of_batch, *before)]
     if not samples or any(source.end is None or source.latest is None for source in samples):
         return False

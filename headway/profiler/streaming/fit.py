@@ -139,15 +139,13 @@ def _fit_at_one_age(
         stages += (fitted,)
         handovers_s += handover_s
         task_times += [] if time is None else [time]
-    phases = _fit_driver_phases(times, handovers_s, batch_weights(runs))
+    phases = _driver_phases(times, handovers_s, batch_weights(runs))
     return phases, stages, row_cost_half_range(task_times)
 
 
-def _noise(
-    durations_s: Sequence[Array], modelled_s: Sequence[Array], num_stages: int
-) -> DurationNoise:
+def _noise(times_s: Sequence[Array], modelled_s: Sequence[Array], num_stages: int) -> DurationNoise:
     """Spread of batches around the model of their run, and of runs around the common model."""
-    pairs = list(zip(durations_s, modelled_s, strict=True))
+    pairs = list(zip(times_s, modelled_s, strict=True))
     ratios = [float(observed_s.mean() / fit.mean()) for observed_s, fit in pairs]
     duration_ratios = [
         observed_s / (ratio * fit) for (observed_s, fit), ratio in zip(pairs, ratios, strict=True)
@@ -192,9 +190,7 @@ def batches_modelled_s(run: QueryRun, driver_s: float, stages: Sequence[StagePro
     return np.asarray(modelled_s + (fullest_s - modelled_s) * in_state / most_rows)
 
 
-def _fit_driver_phases(
-    times: RunTimes, handovers_s: float, weights: Array
-) -> tuple[DriverPhase, ...]:
+def _driver_phases(times: RunTimes, handovers_s: float, weights: Array) -> tuple[DriverPhase, ...]:
     names = dict.fromkeys(PHASES.values())
     columns = {name: times.phases_s[name] for name in names if name in times.phases_s}
     if "add_batch" in columns:

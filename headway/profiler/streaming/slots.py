@@ -38,9 +38,8 @@ def first_executor_s(executors: Sequence[Executor], where: str) -> float | None:
             f"{where}: no executor is on record (no ExecutorAdded event), so its "
             "cores are unknown; profile a log that starts with the application"
         )
-    return min(
-        (executor.added_s for executor in executors if executor.added_s is not None), default=None
-    )
+    added_s = [executor.added_s for executor in executors if executor.added_s is not None]
+    return min(added_s, default=None)
 
 
 def executor_pools(

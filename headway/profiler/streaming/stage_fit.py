@@ -45,7 +45,19 @@ def fit_stage(
 
     ``at_one_size`` puts the fixed time at the usual place in the range, which comes third.
     """
-    fitted = _fit_stage(stage, times, earlier_stages)
+    fitted = replace(stage.without_costs, task_noise_ratio=task_noise_ratio(stage, times))
+    if stage.cost_terms is not None:
+        fitted = _by_batches(fitted, stage, times, stage.cost_terms)
+    else:
+        fixed_s, per_row_s, separation = _costs(stage, times, earlier_stages)
+        fitted = replace(
+            fitted,
+            task_fixed_s=float(fixed_s),
+            task_per_row_s=float(per_row_s),
+            separation=separation,
+        )
+    if not stage.has_tasks:
+        fitted = replace(fitted, separation="totals")
     time = task_time(stage, times, fitted) if at_one_size else None
     if time is not None:
         fitted = at_usual_place(fitted, time)
@@ -70,31 +82,13 @@ def _is_barrier(stage: StageRuns, fitted: StageProfile) -> bool:
     )
 
 
-def _fit_stage(
-    stage: StageRuns, times: StageTimes, earlier_stages: Sequence[StageProfile]
-) -> StageProfile:
-    without_costs = replace(stage.without_costs, task_noise_ratio=task_noise_ratio(stage, times))
-    if stage.cost_terms is not None:
-        fitted = _by_batches(without_costs, stage, times, stage.cost_terms)
-    else:
-        fixed_s, per_row_s, separation = _costs(stage, times, earlier_stages)
-        fitted = replace(
-            without_costs,
-            task_fixed_s=float(fixed_s),
-            task_per_row_s=float(per_row_s),
-            separation=separation,
-        )
-    return fitted if stage.has_tasks else replace(fitted, separation="totals")
-
-
 def _costs(
     stage: StageRuns, times: StageTimes, earlier_stages: Sequence[StageProfile]
 ) -> tuple[float, float, Separation]:
     """Times of a task without rows and per row [s], and what tells them apart."""
     task_mean_s, weights = np.maximum(times.task_mean_s, _SHORTEST_S), stage.weights
-    mean_s, mean_rows = (
-        weighted_mean(of_task, weights) for of_task in (task_mean_s, stage.task_rows)
-    )
+    mean_s = weighted_mean(task_mean_s, weights)
+    mean_rows = weighted_mean(stage.task_rows, weights)
     if stage.has_unequal_tasks:
         covariances_s, variances = times.rows_time_covariance_s, stage.rows_variances
         slope_s = sum(covariances_s.tolist()) / sum(variances.tolist())

@@ -172,9 +172,8 @@ class StageRuns:
     @cached_property
     def has_unequal_tasks(self) -> bool:
         """Whether the rows of its tasks show what a row costs (E2)."""
-        return not runs_code_of_users(self.samples) and is_spread_within(
-            self.rows_variances, self.task_rows
-        )
+        is_unequal = is_spread_within(self.rows_variances, self.task_rows)
+        return is_unequal and not runs_code_of_users(self.samples)
 
     def almost_empty(self, task_mean_s: Array, empty_task_s: Array) -> list[AlmostEmpty]:
         """It in batches without rows that have its stages, and that do not compile its code."""
@@ -258,9 +257,8 @@ def hot_share_ratio(samples: Sequence[StageSample]) -> float:
         if sample.num_tasks > 1 and sample.rows_read > 0:
             even = 1.0 / sample.num_tasks
             beyond = (sample.rows_largest / sample.rows_read - even) / (1.0 - even)
-            of_count.setdefault(sample.num_tasks, []).append(
-                min(max(beyond, 0.0), MOST_HOT_RATIO.value)
-            )
+            share = min(max(beyond, 0.0), MOST_HOT_RATIO.value)
+            of_count.setdefault(sample.num_tasks, []).append(share)
     smallest_share = min((median_of(shares) for shares in of_count.values()), default=0.0)
     return smallest_share if smallest_share >= LEAST_HOT_RATIO.value else 0.0
 

@@ -52,9 +52,7 @@ def usual_fixed_time_of(stage: StageRuns, times: StageTimes, reported_s: Array) 
     )
 
 
-def without_rows(
-    stage: StageRuns, times: StageTimes, per_partition_s: float
-) -> tuple[float, float] | None:
+def without_rows(stage: StageRuns, times: StageTimes, per_partition_s: float) -> Estimate | None:
     """Fixed time of a task from batches without rows, and its spread; None if there are none."""
     almost_empty = stage.almost_empty(times.task_mean_s, times.empty_task_s)
     return time_without_rows(almost_empty, per_partition_s)
@@ -75,10 +73,8 @@ def task_noise_ratio(stage: StageRuns, times: StageTimes) -> float:
 
 def unexplained_s2(stage: StageRuns, times: StageTimes) -> Array:
     """Variance of task times that the rows of the tasks do not explain, for each batch [s2]."""
-    differ = stage.rows_variances > 0.0
-    explained_s2 = np.square(times.rows_time_covariance_s) / np.where(
-        differ, stage.rows_variances, np.inf
-    )
+    variances = np.where(stage.rows_variances > 0.0, stage.rows_variances, np.inf)
+    explained_s2 = np.square(times.rows_time_covariance_s) / variances
     return np.maximum(np.square(times.task_sd_s) - explained_s2, 0.0)
 
 

@@ -91,9 +91,7 @@ class RunTimes:
 
     def driver_s(self, factors: Array | float = 1.0) -> Array:
         """Driver time, except for the files of the checkpoint, with times over a factor."""
-        files_s = sum(
-            self.phases_s[name] / factors for name in CHECKPOINT_PHASES if name in self.phases_s
-        )
+        files_s = sum(self.phases_s.get(name, 0.0) / factors for name in CHECKPOINT_PHASES)
         busy_s = self.duration_s / factors - self.stages_s / factors - files_s
         return np.maximum(busy_s, 0.0)
 
