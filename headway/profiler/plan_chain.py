@@ -73,9 +73,8 @@ def _add_windows(inputs: _Below, operator: PrintedOperator) -> None:
     windows = windows_of([operator])
     inputs.windows += [window for window in windows if window not in inputs.windows]
     if not windows and operator.name in ("Project", "Expand"):
-        inputs.has_part_of_window |= (
-            _CONVERSION in operator.detail and _SLIDE.search(operator.detail) is not None
-        )
+        has_slide = _SLIDE.search(operator.detail) is not None
+        inputs.has_part_of_window |= has_slide and _CONVERSION in operator.detail
 
 
 def _stateful(
@@ -101,9 +100,8 @@ def _behind_after_s(operator: PrintedOperator, inputs: _Below) -> float | None:
     watermarks = _watermarks_of_join(operator)
     if watermarks is None:
         return None
-    if watermarks[1] is None:
-        return inputs.behind_s
-    return inputs.behind_s + _held_s(operator, watermarks)
+    held_s = 0.0 if watermarks[1] is None else _held_s(operator, watermarks)
+    return inputs.behind_s + held_s
 
 
 def _holds_back_s(operator: PrintedOperator) -> float | None:

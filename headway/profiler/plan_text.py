@@ -149,10 +149,8 @@ def _outside_brackets(text: str) -> str:
 
 
 def _output_mode(text: str, operators: list[PrintedOperator]) -> str | None:
-    modes = [
-        *(_mode(operator) for operator in operators if _keeps_mode_of_query(operator)),
-        *_SINK_MODE.findall(text),
-    ]
+    modes = [_mode(operator) for operator in operators if _keeps_mode_of_query(operator)]
+    modes += _SINK_MODE.findall(text)
     return next((mode.lower() for mode in modes if mode), None)
 
 
@@ -193,9 +191,6 @@ def _partitions_of_state(operator: PrintedOperator) -> int | None:
 
 
 def _watermark_delay_s(operators: list[PrintedOperator]) -> float | None:
-    delays = [
-        interval_s(operator.arguments.rsplit(", ", 1)[-1])
-        for operator in operators
-        if operator.name == "EventTimeWatermark"
-    ]
-    return max((float(delay) for delay in delays if delay is not None), default=None)
+    marks = [operator for operator in operators if operator.name == "EventTimeWatermark"]
+    delays_s = [interval_s(operator.arguments.rsplit(", ", 1)[-1]) for operator in marks]
+    return max((float(delay_s) for delay_s in delays_s if delay_s is not None), default=None)
