@@ -18,9 +18,7 @@ from headway.profiler.rows import Record
 from headway.profiler.stage_totals import StageTotals, least, most
 
 MOST_BATCHES_PER_RUN = 5_000
-"""Number of latest batches of a run that are kept: enough for every estimate, with bounded memory
-for any length of the run.
-"""
+"""Latest batches of a run that are kept: enough for every estimate, with bounded memory."""
 
 # Of operators; those of some thousand batches.
 _MOST_METRICS = 150_000
@@ -99,11 +97,9 @@ class Gathered(msgspec.Struct):
         for stage_id, job in other.job_of_stage.items():
             self.note_job(stage_id, job)
         for attempt, totals in other.stages.items():
-            own_totals = self.stages.get(attempt)
-            if own_totals is None:
-                self.stages[attempt] = totals
-            else:
-                own_totals.add(totals)
+            before = self.stages.setdefault(attempt, totals)
+            if before is not totals:
+                before.add(totals)
         self.left_out = united(self.left_out, other.left_out)
         self.leave_out_old()
 
