@@ -84,11 +84,10 @@ def _last_name(table: str) -> str:
 
 
 class Executions(msgspec.Struct):
-    """SQL executions of a log, and the operators in those of batches that count files.
+    """SQL executions of a log: outermost execution, time [ms], and what some write; and metrics.
 
-    ``starts`` have the outermost execution that one is part of, its time [ms], and of some batches
-    what it writes itself. ``scans`` are the accumulators of the number of files and of their bytes,
-    ``writers`` of the number of files written, each with the batch; ``values`` are by accumulator.
+    ``scans`` are accumulators of the number of files and of their bytes, ``writers`` of the number
+    of files written, each with the batch.
     """
 
     starts: dict[int, tuple[int, int, str | None]] = {}

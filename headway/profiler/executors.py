@@ -1,7 +1,4 @@
-"""Executors of an application, and resource profiles: what stages of the job's code ask for.
-
-Profile 0 is that of the settings.
-"""
+"""Executors of an application, and resource profiles of its stages; 0 is that of the settings."""
 
 from __future__ import annotations
 

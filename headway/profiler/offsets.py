@@ -1,7 +1,4 @@
-"""Position of a source: the offsets in a streaming query's progress.
-
-Kafka's count rows, others files, versions or seconds; only the rows of batches tell which.
-"""
+"""Position of a source: the offsets of progress, which count rows, files, versions or seconds."""
 
 from __future__ import annotations
 

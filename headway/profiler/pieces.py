@@ -63,10 +63,7 @@ class Order(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Result of a piece, or of several pieces of one log, as requested.
-
-    ``unpacked_bytes`` is the size of compressed files, ``failure`` why the log cannot be read.
-    """
+    """Result of a piece, or of several of one log, as requested; ``failure`` is why it has none."""
 
     app: int
     gathered: Gathered | None = None

@@ -1,7 +1,4 @@
-"""The stateful operators of a query, in order, and how far each one's watermark is behind.
-
-Since Spark 3.5 (SPARK-42376), a query may have several, which pass the watermark on.
-"""
+"""The stateful operators of a query, in order, and how far each one's watermark is behind."""
 
 from __future__ import annotations
 

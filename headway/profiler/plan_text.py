@@ -1,7 +1,4 @@
-"""Information in the text of a physical plan: operators, windows, watermark, joins, state.
-
-Spark guarantees no form, so nothing here raises; what a text does not contain stays empty.
-"""
+"""Information in the text of a plan, of which Spark guarantees no form: so nothing here raises."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The operators in the text of a physical plan: names, arguments, and which reads which.
-
-Spark prints a tree whose operators are described in numbered sections below it (since 3.0), or one
-with everything on the operator's own line (2.x, and the extended explain).
-"""
+"""Operators in the text of a plan, with numbered sections (since 3.0) or on lines of their own."""
 
 from __future__ import annotations
 

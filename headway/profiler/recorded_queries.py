@@ -41,10 +41,7 @@ def life_of(event: QueryChange, *, has_ended: bool) -> QueryLife:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedQuery:
-    """A run of a query: number 1 is the oldest of ``num_runs``, ``state`` how it ended, or running.
-
-    ``why_not`` says why no profile can be made of the run alone; empty if one can.
-    """
+    """A run of a query, number 1 the oldest; ``why_not`` says why no profile can be made of it."""
 
     query_id: str
     run_id: str

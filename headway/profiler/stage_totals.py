@@ -113,10 +113,7 @@ def most_waited_for(spans: Iterable[TaskSpan]) -> int | None:
 
 
 class StageTotals(msgspec.Struct, gc=False):
-    """Sums over the ends of a stage attempt and of its tasks.
-
-    ``sums`` and ``largest`` (time, rows, two peaks) are over finished tasks, None without any.
-    """
+    """Sums over a stage attempt; ``largest`` of its finished tasks are time, rows and two peaks."""
 
     num_ends: int = 0
     num_tasks: int | None = None

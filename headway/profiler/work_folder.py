@@ -20,10 +20,7 @@ _LOCK = ".lock"
 
 @contextlib.contextmanager
 def work_folder(purpose: str) -> Iterator[Path]:
-    """A new temporary folder for this user only, removed at the end of the block.
-
-    Folders left by killed processes are removed first: those whose lock is not held.
-    """
+    """A temporary folder of this user for the block; those left by killed processes are removed."""
     _sweep(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-"))
     try:

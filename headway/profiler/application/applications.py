@@ -34,10 +34,7 @@ _RECORD_NEXT_TIME = (
 def profile_application(
     facts: ApplicationFacts, stage_runs: Sequence[Record], coverage: Coverage, version: str
 ) -> ApplicationProfile:
-    """The profile of a batch or DStreams application.
-
-    EventLogError if no stage with a finished task is recorded, or for DStreams no complete batch.
-    """
+    """The profile of an application; EventLogError if no stage, or no batch, has finished tasks."""
     application = application_of(facts)
     stages = application_stages.stage_sums(stage_runs)
     listed = application_stages.heaviest(stages)

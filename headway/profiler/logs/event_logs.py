@@ -117,10 +117,7 @@ def why_unreadable(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnpackLimits:
-    """Maximum bytes of one log on disk, maximum compression ratio, bytes to leave free.
-
-    Real logs reach a ratio of 40, repetitive ones 300, bombs 1000, small ones any.
-    """
+    """Maximum bytes of one log on disk and compression ratio (real logs: 300), bytes to spare."""
 
     max_bytes: int = parse_size_bytes("1t")
     max_ratio: float = 500.0

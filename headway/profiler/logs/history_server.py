@@ -290,10 +290,7 @@ def _same_server(old_url: str, new_url: str) -> bool:
 
 
 class _Watch:
-    """Ends the connections of one request when it is too slow, or takes longer than ``longest_s``.
-
-    A socket timeout restarts with each byte, so it cannot do this.
-    """
+    """Ends connections of a slow request, unlike a socket timeout, which restarts with each byte."""
 
     def __init__(self, longest_s: float) -> None:
         self._longest_s = longest_s

@@ -24,10 +24,9 @@ _HEAD_BYTES = 8
 
 
 class GrowingLog:
-    """The lines of a recorder's file or of an event log, rolling or not, as they are written.
+    """The lines of a recorder's file or an event log as they are written, each once.
 
-    Parts that are rotated, compacted or renamed meanwhile are read once. EventLogError without a
-    log, or with several.
+    EventLogError without a log, or with several.
     """
 
     def __init__(self, path: str | Path) -> None:

@@ -31,8 +31,7 @@ class FileLostError(HeadwayError):
 class RotatingFile:
     """Groups of lines in a file that is rotated when it is full; one writer has it at a time.
 
-    Each file begins with the application and its executors, and has no other application, since
-    another one numbers its stages from 0 again.
+    Each file begins with its application, since another one numbers its stages from 0 again.
     """
 
     def __init__(self, path: Path, max_bytes: int, max_files: int) -> None:

@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 
 class ShedRows:
-    """Counts of rows that were judged and shed, of each query, since this was made.
-
-    If counts are asked for so seldom that too many batches wait, the newest are left out.
-    """
+    """Counts of rows judged and shed, of each query; the newest are left out if too many wait."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark

@@ -162,10 +162,7 @@ def _ends_are_fixed(filled: Sequence[Record]) -> bool | None:
 
 
 def _reads_equal_batches(filled: Sequence[Record], intervals_s: Mapping[int, float]) -> bool:
-    """Whether batches of equal size followed each other at once, however long each took.
-
-    Else rows follow the time since the last batch. The last batch of a drain has what is left.
-    """
+    """Whether batches but the last had equal rows, and followed each other at once however long."""
     middle = [report for report in filled[:-1] if report["batch_id"] in intervals_s]
     if len(middle) < LEAST_BATCHES_WITH_OFFSETS.value:
         return False

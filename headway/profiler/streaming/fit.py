@@ -37,10 +37,7 @@ _EXPONENT_TOLERANCE = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurationFit:
-    """The fitted duration model, and its deviation from the runs that it was fitted to.
-
-    ``row_cost_half_range_ratio`` is 0 unless all batches have one size.
-    """
+    """The fitted duration model, and its deviation from the runs that it was fitted to."""
 
     driver_phases: tuple[DriverPhase, ...]
     stages: tuple[StageProfile, ...]

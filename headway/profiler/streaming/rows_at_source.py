@@ -1,7 +1,4 @@
-"""Rows at the source, each once: Spark counts a row each time that a batch reads it.
-
-So it does for two writes in ``foreachBatch`` without a cache, a union with itself, or a self-join.
-"""
+"""Rows at the source, each once: Spark counts a row each time that a batch reads it."""
 
 from __future__ import annotations
 
@@ -30,10 +27,7 @@ _MOST_TIMES = 8
 
 
 def each_source_once(reports: Sequence[Record]) -> list[Record]:
-    """Reports in which a source that a query reads several times is one source.
-
-    Its offsets differ by what arrives while they are asked, one after the other.
-    """
+    """Reports in which a source that is read several times, up to nearly equal offsets, is one."""
     filled = [report for report in reports if known_rows(report) > 0]
     numbers = {len(report["sources"] or ()) for report in filled}
     if len(numbers) != 1 or max(numbers) < 2:

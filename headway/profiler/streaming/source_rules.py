@@ -88,10 +88,7 @@ def _partition_rows(report: Record) -> tuple[int, ...] | None:
 
 
 def source_reading(runs: Sequence[QueryRun], stage_index: int) -> _Reading:
-    """What decides the tasks of a stage that reads the source: the rule, and the reason in words.
-
-    The rule is None if the number is fixed. The numbers of tasks have to agree with it.
-    """
+    """The rule for the tasks of a stage that reads the source (None: fixed), and its reason."""
     counts = [
         (run, batch, batch.stages[stage_index].num_tasks) for run in runs for batch in run.batches
     ]

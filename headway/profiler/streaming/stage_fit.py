@@ -41,10 +41,7 @@ def fit_stage(
     *,
     at_one_size: bool = False,
 ) -> tuple[StageProfile, float, TaskTime | None]:
-    """Costs of the tasks of one stage, and the time to hand over their slots [s].
-
-    ``at_one_size`` puts the fixed time at the usual place in the range, which comes third.
-    """
+    """Costs of the tasks of a stage, the time to hand over slots [s], and the range at one size."""
     fitted = replace(stage.without_costs, task_noise_ratio=task_noise_ratio(stage, times))
     if stage.cost_terms is not None:
         fitted = _by_batches(fitted, stage, times, stage.cost_terms)

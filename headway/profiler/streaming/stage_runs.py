@@ -271,10 +271,7 @@ def _num_readers(run: QueryRun, stage_index: int) -> int:
 
 
 def _is_separable(column: Array, terms: Array) -> bool:
-    """Whether a column differs enough between batches beyond what the other terms explain.
-
-    Two settings that differ in both rows and partitions do not separate their costs.
-    """
+    """Whether a column differs enough between batches beyond what the other terms explain."""
     explained = terms @ np.linalg.lstsq(terms, column, rcond=None)[0]
     return is_spread(column.mean() + column - explained)
 

@@ -20,8 +20,7 @@ _OF_SAMPLES = ("task_mean_s", "task_sd_s", "outside_run_s", "rows_time_covarianc
 class StageTimes:
     """Times of one stage in the batches of some runs [s], nan where unknown.
 
-    ``state_commit_s`` are those of the whole batch, ``empty_task_s`` means of the tasks in the
-    batches without rows.
+    ``empty_task_s`` are means of the tasks in the batches without rows.
     """
 
     task_mean_s: Array
@@ -61,8 +60,7 @@ class StageTimes:
 class RunTimes:
     """Times in the batches of some runs, one run after another [s].
 
-    ``phases_s`` are those of the driver by name; ``stages_s`` is the time in which tasks of any
-    stage ran; ages are those of the JVM, ``empty_age_s`` of each batch without rows.
+    ``stages_s`` is the time in which tasks of any stage ran; ages are those of the JVM.
     """
 
     age_s: Array
