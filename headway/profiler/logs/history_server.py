@@ -290,7 +290,7 @@ def _same_server(old_url: str, new_url: str) -> bool:
 
 
 class _Watch:
-    """Ends connections of a slow request, unlike a socket timeout, which restarts with each byte."""
+    """Ends the connections of a slow request; a socket timeout would restart with each byte."""
 
     def __init__(self, longest_s: float) -> None:
         self._longest_s = longest_s
