@@ -9,13 +9,7 @@ from typing import IO, NamedTuple
 from headway.profiler.gathered import Gathered
 from headway.profiler.gatherer import Gatherer
 from headway.profiler.ids import Ranges
-from headway.profiler.logs.event_logs import (
-    PACKED_SUFFIX,
-    Allowance,
-    UnpackLimits,
-    UnreadableLogError,
-    why_unreadable,
-)
+from headway.profiler.logs import event_logs
 from headway.profiler.logs.log_codecs import HEAD_BYTES, plain_chunks
 from headway.profiler.rows import Record, add_rows
 from headway.units import parse_size_bytes
@@ -41,7 +35,7 @@ class Piece(NamedTuple):
 
     @property
     def is_packed(self) -> bool:
-        return self.file.endswith(PACKED_SUFFIX)
+        return self.file.endswith(event_logs.PACKED_SUFFIX)
 
     @property
     def size_bytes(self) -> int:
@@ -57,7 +51,7 @@ class Order(NamedTuple):
     """Requested result of a piece: sums, or rows of tables; ``tasks_again`` as in `Gatherer`."""
 
     piece: Piece
-    limits: UnpackLimits
+    limits: event_logs.UnpackLimits
     wants_rows: bool = False
     tasks_again: Ranges | None = None
 
@@ -86,7 +80,7 @@ def pieces_of(work_folder: Path) -> list[Piece]:
         for file in sorted(folder.iterdir()):
             app, part = _number(folder.name), _number(file.stem)
             size_bytes = file.stat().st_size
-            step = size_bytes if file.suffix == PACKED_SUFFIX else PIECE_BYTES
+            step = size_bytes if file.suffix == event_logs.PACKED_SUFFIX else PIECE_BYTES
             pieces += [
                 Piece(app, part, str(file), start, min(start + step, size_bytes))
                 for start in range(0, size_bytes, max(step, 1))
@@ -104,8 +98,8 @@ def carried_out(order: Order, on_progress: OnProgress) -> Result:
             plain_bytes += block_bytes
             num_events = add_rows(tables, lines) if order.wants_rows else gatherer.gather(lines)
             on_progress(read_bytes, num_events)
-    except (UnreadableLogError, OSError) as error:
-        return Result(piece.app, failure=why_unreadable(error))
+    except (event_logs.UnreadableLogError, OSError) as error:
+        return Result(piece.app, failure=event_logs.why_unreadable(error))
     if order.wants_rows:
         return Result(piece.app, rows=tables)
     return Result(piece.app, gatherer.done(), unpacked_bytes=plain_bytes if piece.is_packed else 0)
@@ -128,7 +122,7 @@ def _blocks(order: Order) -> Iterator[tuple[list[bytes], int, int]]:
 def _unpacked(packed: IO[bytes], order: Order) -> Iterator[bytes]:
     head = packed.read(HEAD_BYTES)
     packed.seek(0)
-    allowance = Allowance(order.limits, order.piece.size_bytes, None)
+    allowance = event_logs.Allowance(order.limits, order.piece.size_bytes, None)
     for chunk in plain_chunks(packed, head):
         allowance.take(len(chunk))
         yield chunk

@@ -14,12 +14,8 @@ from headway.domain.log_questions import DEFAULT_MASTER, LogsQuestion
 from headway.errors import InputError, MissingPackagesError, SparkUnavailableError
 from headway.lazy_classes import dataclass
 from headway.profiler.collect import CollectedLogs, collect
+from headway.profiler.engines import on_spark
 from headway.profiler.engines.in_process import read_in_process
-from headway.profiler.engines.on_spark import (
-    local_session_conf,
-    read_on_spark,
-    require_spark_packages,
-)
 from headway.profiler.logs.event_logs import UnpackLimits, nothing_read
 from headway.profiler.logs.sources import EventLog, LogFailure, find_event_logs
 from headway.profiler.logs.through_spark import unpack_with_spark
@@ -102,7 +98,7 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
             reader: Engine = partial(read_in_process, on_progress=_progress_of(pieces, tell))
         else:
             tell = stack.enter_context(_watched(session, tell))
-            reader = partial(read_on_spark, session)
+            reader = partial(on_spark.read_on_spark, session)
         collected = collect(pieces, reader, limits)
         failures = (
             *found_logs.failures,
@@ -129,9 +125,9 @@ def _started(
     # Most logs are read without Spark.
     from headway.profiler.spark import session as spark_session
 
-    conf = local_session_conf() if question.master.startswith("local") else {}
+    conf = on_spark.local_session_conf() if question.master.startswith("local") else {}
     try:
-        require_spark_packages()
+        on_spark.require_spark_packages()
         tell("starting Spark", None)
         return stack.enter_context(
             spark_session.embedded_session(

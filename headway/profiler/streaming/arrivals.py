@@ -9,13 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from headway.assumptions.logs import (
-    AT_ONCE_MS,
-    EQUAL_BATCHES_RATIO,
-    LEAST_BATCHES_WITH_OFFSETS,
-    ON_TIME_RATIO,
-    SHORT_PAUSE_RATIO,
-)
+from headway.assumptions import logs
 from headway.domain import Drain, EventTimeLag, ObservedArrivals
 from headway.few_numbers import median_of, quantiles_of
 from headway.models.arrays import Array
@@ -130,7 +124,7 @@ def _drain_of(
     reports: Sequence[Record], intervals_s: Mapping[int, float], life: QueryLife | None
 ) -> Drain | None:
     filled = [report for report in reports if known_rows(report) > 0 and is_timed(report)]
-    if len(filled) < LEAST_BATCHES_WITH_OFFSETS.value:
+    if len(filled) < logs.LEAST_BATCHES_WITH_OFFSETS.value:
         return None
     is_drain = _ends_are_fixed(filled)
     if is_drain is None:
@@ -164,17 +158,19 @@ def _ends_are_fixed(filled: Sequence[Record]) -> bool | None:
 def _reads_equal_batches(filled: Sequence[Record], intervals_s: Mapping[int, float]) -> bool:
     """Whether batches but the last had equal rows, and followed each other at once however long."""
     middle = [report for report in filled[:-1] if report["batch_id"] in intervals_s]
-    if len(middle) < LEAST_BATCHES_WITH_OFFSETS.value:
+    if len(middle) < logs.LEAST_BATCHES_WITH_OFFSETS.value:
         return False
     rows = np.array([known_rows(report) for report in middle])
     interval_s = np.array([intervals_s[report["batch_id"]] for report in middle])
     duration_s = np.array([report["phases_s"]["triggerExecution"] for report in filled[:-1]])
     starts_s = np.array([report["started_s"] for report in filled])
     pause_s = median_of(np.diff(starts_s) - duration_s)
-    short_s = max(AT_ONCE_MS.value / 1000.0, SHORT_PAUSE_RATIO.value * median_of(duration_s))
-    return pause_s <= short_s and _spread_ratio(rows) <= EQUAL_BATCHES_RATIO.value * _spread_ratio(
-        rows / interval_s
+    short_s = max(
+        logs.AT_ONCE_MS.value / 1000.0, logs.SHORT_PAUSE_RATIO.value * median_of(duration_s)
     )
+    return pause_s <= short_s and _spread_ratio(
+        rows
+    ) <= logs.EQUAL_BATCHES_RATIO.value * _spread_ratio(rows / interval_s)
 
 
 def _spread_ratio(values: Array) -> float:
@@ -241,4 +237,4 @@ def _trigger_s(run: QueryRun) -> float:
 def _behind_trigger_s(started_s: float, trigger_s: float) -> float:
     """How long after its trigger a batch started; 0 for batches not started by a trigger."""
     behind_s = started_s % trigger_s if trigger_s > 0 else 0.0
-    return behind_s if behind_s < ON_TIME_RATIO.value * trigger_s else 0.0
+    return behind_s if behind_s < logs.ON_TIME_RATIO.value * trigger_s else 0.0

@@ -12,13 +12,8 @@ from headway.domain.profile import CHECKPOINT_PHASES
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
+from headway.models.estimation import regression
 from headway.models.estimation.batch_noise import batch_spread
-from headway.models.estimation.regression import (
-    drift_exponent,
-    driver_drift_exponent,
-    lag_one_correlation,
-    run_to_run_ratio,
-)
 from headway.models.job.duration import DurationModel, level_spans
 from headway.models.laws.modes import slow_mode
 from headway.profiler.streaming.batch_samples import PHASES
@@ -103,7 +98,7 @@ def _fit_drift(
 ) -> float:
     """The drift of the whole batch, from runs with the driver as at the reference age."""
     durations_s = recorded.duration_s - recorded.won_s(drift)
-    return drift_exponent(
+    return regression.drift_exponent(
         np.log(durations_s) - np.log(np.concatenate(modelled_s)),
         np.log(recorded.age_s),
         np.repeat(np.arange(len(runs)), [len(run.batches) for run in runs]),
@@ -118,7 +113,7 @@ def _fit_driver_drift(runs: Sequence[QueryRun], recorded: RunTimes, drift: Drift
         (float(np.mean(of_run_s)), run.mean_age_s)
         for of_run_s, run in zip(driver_s, runs, strict=True)
     ]
-    return driver_drift_exponent(*np.log(np.maximum(np.array(points), 1e-6)).T)
+    return regression.driver_drift_exponent(*np.log(np.maximum(np.array(points), 1e-6)).T)
 
 
 def _fit_at_one_age(
@@ -154,7 +149,7 @@ def _noise(times_s: Sequence[Array], modelled_s: Sequence[Array], num_stages: in
     ]
     batch_ratio, added_sd_s = batch_spread(residuals, modelled_s)
     slow_share, slow_ratio = slow_mode(np.log(np.concatenate(duration_ratios)))
-    correlation = lag_one_correlation(residuals)
+    correlation = regression.lag_one_correlation(residuals)
     num_effective = float(np.mean([len(values) for values in residuals])) * (
         (1.0 - correlation) / (1.0 + correlation)
     )
@@ -165,7 +160,9 @@ def _noise(times_s: Sequence[Array], modelled_s: Sequence[Array], num_stages: in
         added_sd_s=added_sd_s,
         autocorrelation=correlation,
         run_to_run_ratio=min(
-            run_to_run_ratio(np.log(ratios), 1 + 2 * num_stages, usual_ratio, num_effective),
+            regression.run_to_run_ratio(
+                np.log(ratios), 1 + 2 * num_stages, usual_ratio, num_effective
+            ),
             MOST_SPREAD_RATIO,
         ),
         slow_batch_share=slow_share,

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from headway.assumptions.logs import (
-    AGREEING_RATIO,
-    LEAST_BATCHES_WITH_OFFSETS,
-    SAME_READ_RATIO,
-    SAME_ROWS_RATIO,
-)
+from headway.assumptions import logs
 from headway.profiler.offsets import (
     advance_counts,
     counts_rows,
@@ -51,8 +46,8 @@ def _are_one(reports: Sequence[Record], first: int, second: int) -> bool:
     if any(source["description"] != again["description"] for source, again in pairs):
         return False
     telling = [alike for pair in pairs if (alike := _stand_alike(*pair)) is not None]
-    most_agree = sum(telling) >= AGREEING_RATIO.value * len(telling)
-    return most_agree and len(telling) >= LEAST_BATCHES_WITH_OFFSETS.value
+    most_agree = sum(telling) >= logs.AGREEING_RATIO.value * len(telling)
+    return most_agree and len(telling) >= logs.LEAST_BATCHES_WITH_OFFSETS.value
 
 
 def _stand_alike(first: Record, second: Record) -> bool | None:
@@ -69,7 +64,8 @@ def _stand_alike(first: Record, second: Record) -> bool | None:
         positions.append((end, advanced))
     (end, advanced), (other_end, _) = positions
     return end.keys() == other_end.keys() and all(
-        abs(end[name] - other_end[name]) <= SAME_READ_RATIO.value * advanced[name] for name in end
+        abs(end[name] - other_end[name]) <= logs.SAME_READ_RATIO.value * advanced[name]
+        for name in end
     )
 
 
@@ -98,10 +94,10 @@ def times_read(reports: Sequence[Record], stages: Mapping[int, Sequence[Record]]
         for report in filled
         if (of_batch := stages.get(report["batch_id"]))
     )
-    if counts.total() < LEAST_BATCHES_WITH_OFFSETS.value:
+    if counts.total() < logs.LEAST_BATCHES_WITH_OFFSETS.value:
         return 1
     times, number = counts.most_common(1)[0]
-    return times if number >= AGREEING_RATIO.value * counts.total() else 1
+    return times if number >= logs.AGREEING_RATIO.value * counts.total() else 1
 
 
 def counted_once(report: Record, times: int) -> Record:
@@ -155,7 +151,7 @@ def filter_notes(
         if scans[0]["num_finished"] == scans[0]["num_tasks"]:
             reported += known_rows(report)
             scanned += scans[0]["rows_read"]
-    if reported > 0 and abs(scanned / reported - 1.0) > SAME_ROWS_RATIO.value:
+    if reported > 0 and abs(scanned / reported - 1.0) > logs.SAME_ROWS_RATIO.value:
         yield (
             f"batches report {reported:,.0f} rows while the tasks of their scan read "
             f"{scanned:,.0f}: the rows that batches report are used, so the rate may not be that "
@@ -181,10 +177,10 @@ def _times_scanned(num_rows: float, stages: Sequence[Record]) -> int:
         num_alike = sum(
             number
             for rows, number in scans
-            if abs(rows / rows_of_scan - 1.0) < SAME_ROWS_RATIO.value
+            if abs(rows / rows_of_scan - 1.0) < logs.SAME_ROWS_RATIO.value
         )
         times = round(num_rows / rows_of_scan)
-        fits = abs(times * rows_of_scan / num_rows - 1.0) < SAME_ROWS_RATIO.value
+        fits = abs(times * rows_of_scan / num_rows - 1.0) < logs.SAME_ROWS_RATIO.value
         if fits and 1 < times <= min(num_alike, _MOST_TIMES):
             return int(times)
     return 1

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from headway import sparkconf
 from headway.assumptions.logs import FEWEST_WAITING_STAGES, LIMITED_STAGES_RATIO
 from headway.domain import Configuration, StageResources
 from headway.domain.configuration import TaskCores, recorded_task_cores, task_slots
@@ -13,21 +14,13 @@ from headway.errors import EventLogError
 from headway.few_numbers import median_of
 from headway.profiler.executors import Executor, ResourceProfile
 from headway.profiler.rows import Record
-from headway.sparkconf import (
-    KNOBS,
-    TaskLimit,
-    resource_settings,
-    task_cpus_of,
-    task_limit,
-    tasks_by_amounts,
-)
 from headway.units import counted
 
 _CPUS = "cpus"
 USUAL_PROFILE = 0
 """The resource profile of the application's settings."""
 
-_Needs: TypeAlias = tuple[TaskCores, TaskLimit | None, list[str]]
+_Needs: TypeAlias = tuple[TaskCores, sparkconf.TaskLimit | None, list[str]]
 """What a task needs: cores, a limit by other resources, and the settings of both, cores first."""
 
 
@@ -137,24 +130,24 @@ def _needs(
     """What tasks of a resource profile need; profile 0 is that of the settings."""
     profile = profiles.get(profile_id)
     if profile is None or profile_id == USUAL_PROFILE:
-        stated = properties.get(KNOBS["task_cpus"].key, "1")
-        words = [f"{KNOBS['task_cpus'].key}={stated}"]
+        stated = properties.get(sparkconf.KNOBS["task_cpus"].key, "1")
+        words = [f"{sparkconf.KNOBS['task_cpus'].key}={stated}"]
         words += [
             f"{key}={amount}"
-            for key, amount in resource_settings(properties).items()
+            for key, amount in sparkconf.resource_settings(properties).items()
             if key.startswith("spark.task.")
         ]
-        return task_cpus_of(properties), task_limit(properties), words
+        return sparkconf.task_cpus_of(properties), sparkconf.task_limit(properties), words
     of_task = dict(profile[0])
-    task_cpus = recorded_task_cores(of_task.pop(_CPUS, task_cpus_of(properties)))
+    task_cpus = recorded_task_cores(of_task.pop(_CPUS, sparkconf.task_cpus_of(properties)))
     # A profile that only says what tasks need has the executors of the settings.
     _, usual_of_executor = profiles.get(USUAL_PROFILE, ((), ()))
     of_executor = dict(usual_of_executor) | dict(profile[1])
-    limits, words = list[TaskLimit](), [f"{_CPUS}={task_cpus}"]
+    limits, words = list[sparkconf.TaskLimit](), [f"{_CPUS}={task_cpus}"]
     for resource, amount in of_task.items():
         words.append(f"{resource}={amount:g}")
         available = of_executor.get(resource, 0.0)
-        num_tasks = tasks_by_amounts(amount, available)
+        num_tasks = sparkconf.tasks_by_amounts(amount, available)
         if num_tasks is not None:
             cause = f"resource profile {profile_id}, {resource}={amount:g} of {available:g}"
             limits.append((num_tasks, cause))
@@ -208,7 +201,7 @@ def _tasks_at_once(
     return most_tasks, most_tasks
 
 
-def limit_in_words(limit: TaskLimit, cores: int) -> str:
+def limit_in_words(limit: sparkconf.TaskLimit, cores: int) -> str:
     num_tasks, cause = limit
     return (
         f"{cause}: {counted(num_tasks, 'task')} at a time on an executor, although it "

@@ -17,13 +17,8 @@ from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.estimation.regression import is_spread, is_spread_within, power_law
 from headway.models.estimation.task_times import AlmostEmpty
+from headway.profiler.streaming import batch_sizes
 from headway.profiler.streaming.adaptive import coalescing_of
-from headway.profiler.streaming.batch_sizes import (
-    batch_weights,
-    state_grows,
-    weighted_mean,
-    without_feedback,
-)
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample, batches_of
 from headway.profiler.streaming.source_rules import source_reading
 from headway.profiler.streaming.stage_kinds import stage_work
@@ -68,7 +63,7 @@ class StageRuns:
 
     @cached_property
     def weights(self) -> Array:
-        return batch_weights(self.runs)
+        return batch_sizes.batch_weights(self.runs)
 
     @cached_property
     def num_tasks(self) -> Array:
@@ -104,7 +99,7 @@ class StageRuns:
     def cpu_s(self) -> float:
         """Mean CPU time of a task [s]."""
         cpu_s = [sample.cpu_s / sample.num_tasks for sample in self.samples]
-        return weighted_mean(cpu_s, self.weights)
+        return batch_sizes.weighted_mean(cpu_s, self.weights)
 
     @cached_property
     def commit_shares(self) -> Array:
@@ -140,7 +135,7 @@ class StageRuns:
     def cost_terms(self) -> CostTerms | None:
         """What batches of several sizes tell apart; None if there is one size, by (E2)."""
         task_rows, runs = self.task_rows, self.runs
-        if not (is_spread(task_rows) and is_spread(task_rows * without_feedback(runs))):
+        if not (is_spread(task_rows) and is_spread(task_rows * batch_sizes.without_feedback(runs))):
             return None
         terms = [np.ones_like(task_rows), task_rows]
         written = [float(_num_readers(run, self.stage_index)) for run in runs]
@@ -336,7 +331,7 @@ def _most_states_grow(runs: Sequence[QueryRun], in_stage: Array) -> bool:
     0, since those that follow the rate differ between runs just like the rows. A prediction is for
     the state at its rate (E36); growing state has the size at the end of the last run.
     """
-    return 2 * sum(map(state_grows, runs, by_run(in_stage, runs))) > len(runs)
+    return 2 * sum(map(batch_sizes.state_grows, runs, by_run(in_stage, runs))) > len(runs)
 
 
 def _copies_a_join(last: QueryRun, in_stage: Array) -> bool:

@@ -20,17 +20,12 @@ from headway.limits import MOST_SPREAD_RATIO
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of, gaps, sum_of_shares, together
 from headway.profiler.logs.sources import EventLog
+from headway.profiler.streaming import observations
 from headway.profiler.streaming.adaptive import coalescing_notes
 from headway.profiler.streaming.arrivals import event_time_lags, observed_arrivals, typical_lag_s
 from headway.profiler.streaming.fit import DurationFit, fit_duration
 from headway.profiler.streaming.growth import growth_of, slow_growth_of
 from headway.profiler.streaming.job_runs import runs_of_job
-from headway.profiler.streaming.observations import (
-    mean_updated_rows,
-    memory_of,
-    observe_stage,
-    observe_state,
-)
 from headway.profiler.streaming.samples import QueryRun, batches_of
 from headway.profiler.streaming.source_rules import source_notes
 from headway.profiler.streaming.warm_up import warm_up_of
@@ -89,7 +84,7 @@ def profile_of_runs(
         arrivals=Arrivals(rate_per_s=last.rate_per_s, dispersion_ratio=_dispersion_ratio(runs)),
         driver_phases=fit.driver_phases,
         stages=tuple(
-            replace(stage, observed=observe_stage(runs, stage_index, stage))
+            replace(stage, observed=observations.observe_stage(runs, stage_index, stage))
             for stage_index, stage in enumerate(fit.stages)
         ),
         noise=_less_sure(fit, runs, noted),
@@ -108,8 +103,10 @@ def profile_of_runs(
             observed_arrivals(last.arrivals, typical_lag_s(last), last.mean_file),
             event_time_lags=event_time_lags(runs),
         ),
-        state=observe_state(runs),
-        memory=memory_of([stage for batch in batches_of(runs) for stage in batch.stages]),
+        state=observations.observe_state(runs),
+        memory=observations.memory_of(
+            [stage for batch in batches_of(runs) for stage in batch.stages]
+        ),
         state_partitions=last.pinned_state_partitions,
         source_partitions=last.source_partitions,
         state_store=last.state_store,
@@ -176,7 +173,7 @@ def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
         batch_duration_mean_s=float(durations_s.mean()),
         batch_duration_sd_s=float(durations_s.std()),
         modelled_duration_mean_s=modelled_s,
-        updated_rows=mean_updated_rows(run.batches),
+        updated_rows=observations.mean_updated_rows(run.batches),
         written_files_per_batch=run.written_files,
         concurrent_batches=run.concurrent_batches,
     )

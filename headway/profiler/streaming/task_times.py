@@ -9,14 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.fits import (
-    EMPTY_BATCH_SD_RATIO,
-    FRESH_JVM_S,
-    MOST_SHUFFLED_ROW_S,
-    USUAL_PARTS_SD_S,
-    USUAL_PARTS_SD_WITH_PYTHON_S,
-    USUAL_ROWS_SHARE,
-)
+from headway.assumptions import fits
 from headway.domain import Z90, StageProfile
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
@@ -31,7 +24,7 @@ _HALF_WIDTH_PER_SD = math.sqrt(3.0)
 _LEAST_S = 1e-9
 _LEAST_ROWS = 1e-9
 # Of the fixed time that Spark reports: commits take longer with rows, too.
-_LEAST_REPORTED_SHARE = 1.0 - _HALF_WIDTH_PER_SD * EMPTY_BATCH_SD_RATIO.value
+_LEAST_REPORTED_SHARE = 1.0 - _HALF_WIDTH_PER_SD * fits.EMPTY_BATCH_SD_RATIO.value
 
 
 def parts_s(stage: StageRuns, times: StageTimes) -> Array:
@@ -141,7 +134,7 @@ def task_time(stage: StageRuns, times: StageTimes, fitted: StageProfile) -> Task
     reported_s = np.minimum(parts_s(stage, times), times.task_mean_s)
     low_s = weighted_mean(reported_s, weights) * _LEAST_REPORTED_SHARE
     if stage.samples[0].has_parents and stage.runs_own_operators:
-        low_s = max(low_s, mean_s - time.rows * MOST_SHUFFLED_ROW_S.value)
+        low_s = max(low_s, mean_s - time.rows * fits.MOST_SHUFFLED_ROW_S.value)
     usual = usual_fixed_time_of(stage, times, reported_s)
     sd_s = _fixed_sd_s(stage, times, fitted, mean_s)
     if usual is not None:
@@ -156,7 +149,7 @@ def task_time(stage: StageRuns, times: StageTimes, fitted: StageProfile) -> Task
         return time._replace(
             fixed_low_s=low_s,
             fixed_high_s=mean_s - for_rows_s,
-            rows_share=USUAL_ROWS_SHARE.value,
+            rows_share=fits.USUAL_ROWS_SHARE.value,
         )
     return _around(fitted.task_fixed_s, sd_s, time)
 
@@ -189,12 +182,12 @@ def row_cost_half_range(times: Sequence[TaskTime]) -> float:
 def _least_for_rows_s(stage: StageRuns) -> float:
     """CPU time of a task that can only be for its rows."""
     batches, samples = stage.batches, stage.samples
-    is_young = min(batch.jvm_age_s for batch in batches) < FRESH_JVM_S.value
+    is_young = min(batch.jvm_age_s for batch in batches) < fits.FRESH_JVM_S.value
     holds_state = samples[0].has_parents and any(batch.state.num_stores > 0 for batch in batches)
     if is_young or holds_state:
         return 0.0
     has_python = any(sample.python_s for sample in samples)
-    set_up_sd_s = USUAL_PARTS_SD_WITH_PYTHON_S if has_python else USUAL_PARTS_SD_S
+    set_up_sd_s = fits.USUAL_PARTS_SD_WITH_PYTHON_S if has_python else fits.USUAL_PARTS_SD_S
     return max(stage.cpu_s - Z90 * set_up_sd_s.value, 0.0)
 
 
@@ -203,7 +196,7 @@ def _fixed_sd_s(
 ) -> float | None:
     """Standard deviation of the fitted fixed time; None if it was not fitted."""
     if fitted.separation == "empty" and fitted.task_fixed_s < mean_s - _LEAST_S:
-        return EMPTY_BATCH_SD_RATIO.value * fitted.task_fixed_s
+        return fits.EMPTY_BATCH_SD_RATIO.value * fitted.task_fixed_s
     if fitted.separation != "tasks":
         return None
     unequal = np.isfinite(times.task_sd_s) & (stage.rows_variances > 0.0)
