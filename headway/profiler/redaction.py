@@ -42,20 +42,10 @@ DATABRICKS_RUNTIME = "spark.databricks.clusterUsageTags.sparkVersion"
 _RUNTIME = re.compile(
     r"(\d{1,2})\.\d{1,2}\.x(?:-(?:aarch64|cpu|gpu|hls|ml|photon|snapshot|scala2\.1[1-3])){0,5}"
 )
-# By the first number of the runtime: https://docs.databricks.com/release-notes/runtime/
-_SPARK_OF_RUNTIME = {
-    7: "3.0",
-    8: "3.1",
-    9: "3.1",
-    10: "3.2",
-    11: "3.3",
-    12: "3.3",
-    13: "3.4",
-    14: "3.5",
-    15: "3.5",
-    16: "3.5",
-    17: "4.0",
-}
+# By the first number of the runtime, from 7: https://docs.databricks.com/release-notes/runtime/
+_SPARK_OF_RUNTIME = dict(
+    enumerate(("3.0", "3.1", "3.1", "3.2", "3.3", "3.3", "3.4", "3.5", "3.5", "3.5", "4.0"), 7)
+)
 KNOWN_VALUE_PROPERTIES: frozenset[str] = frozenset({*_WORDS, *_CLASSES, DATABRICKS_RUNTIME})
 """Properties whose values are words or classes that Spark knows."""
 

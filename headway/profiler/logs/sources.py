@@ -145,17 +145,12 @@ def _files_of(source: str | Path, failures: list[LogFailure]) -> Iterator[Path]:
         raise UnreadableLogError("the name is empty; expected a file, a folder or a pattern")
     path = _finished(Path(source))
     try:
-        kind = path.stat().st_mode
+        path.stat()
+        matches = [path]
     except FileNotFoundError:
         matches = _matches(source)
-        yield from _files_below(matches, failures)
-        yield from (companion for match in matches for companion in _companions(match))
-        return
-    if stat.S_ISDIR(kind):
-        yield from _files_below([path], failures)
-    else:
-        yield path
-        yield from _companions(path)
+    yield from _files_below(matches, failures)
+    yield from (companion for match in matches for companion in _companions(match))
 
 
 def _finished(path: Path) -> Path:

@@ -132,7 +132,7 @@ class Unpacker:
             for at, part in enumerate(self._expand(number, local)):
                 self._unpack_one(number if at == 0 else next(self.numbers), part, of=log)
         except (UnreadableLogError, OSError) as error:
-            self._fail(number, log, error)
+            self.failures.append(failure_of(log.name, error))
         finally:
             shutil.rmtree(self.work_folder / _FETCHED, ignore_errors=True)
 
@@ -158,23 +158,18 @@ class Unpacker:
         if isinstance(log.files[0], HadoopFile):
             self.pending[number] = log
             return
+        folder = self.work_folder / f"app={number}"
         try:
-            self._write_parts(number, log)
-        except (UnreadableLogError, OSError) as error:
-            self._fail(number, log, error)
-        except BaseException:
-            shutil.rmtree(self._app_folder(number), ignore_errors=True)
-            raise
-        else:
+            self._write_parts(folder, log)
             # Fetched files will be removed.
             self.logs[number] = replace(log, files=of.files)
+        except BaseException as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if not isinstance(error, UnreadableLogError | OSError):
+                raise
+            self.failures.append(failure_of(log.name, error))
 
-    def _fail(self, number: int, log: EventLog, error: UnreadableLogError | OSError) -> None:
-        shutil.rmtree(self._app_folder(number), ignore_errors=True)
-        self.failures.append(failure_of(log.name, error))
-
-    def _write_parts(self, number: int, log: EventLog) -> None:
-        folder = self._app_folder(number)
+    def _write_parts(self, folder: Path, log: EventLog) -> None:
         folder.mkdir()
         allowance = Allowance(self.limits, _packed_bytes(log.files), folder)
         for part, file in enumerate(log.files):
@@ -229,9 +224,6 @@ class Unpacker:
                     self.progress.advance(packed.tell() - before_bytes)
                     before_bytes = packed.tell()
             self.progress.advance(_packed_bytes([file]) - before_bytes)
-
-    def _app_folder(self, number: int) -> Path:
-        return self.work_folder / f"app={number}"
 
 
 def _opened(file: LogFile) -> AbstractContextManager[IO[bytes]]:
