@@ -94,7 +94,9 @@ def _salvaged(line: bytes) -> Line | None:
         # Text after an object is the rest of a line whose beginning is lost.
         values, end = _FIRST_OBJECT(text)
         if b"\\u" in line:
-            values = _encodable(values)
+            # Lone surrogates could not be written to a file.
+            encoded = json.dumps(values, ensure_ascii=False).encode("utf-16", "surrogatepass")
+            values = json.loads(encoded.decode("utf-16", "replace"))
     except (ValueError, RecursionError):
         return _NOTHING
     name = values.get("Event") if isinstance(values, dict) else None
@@ -112,18 +114,6 @@ def _salvaged(line: bytes) -> Line | None:
             return name, _converted(values, kind), True
     except RecursionError:
         return _NOTHING
-
-
-def _encodable(value: Any) -> Any:
-    """The same with every lone surrogate replaced, which could not be written to a file."""
-    match value:
-        case str():
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        case dict():
-            return {_encodable(name): _encodable(part) for name, part in value.items()}
-        case list():
-            return [_encodable(entry) for entry in value]
-    return value
 
 
 def _converted(value: Any, kind: Any) -> Any:

@@ -138,8 +138,6 @@ def typical_stages(steady: SteadyBatches) -> tuple[RecordedStage, ...]:
 def receivers(stages: Sequence[StageSums]) -> list[StageSums]:
     """Stages that occupy a core throughout, with one endless task each."""
     spans = [stage.span_s for stage in stages if stage.dstream_batch_s is not None and stage.span_s]
-    if not spans:
-        return []
     least_s = (max(end_s for _, end_s in spans) - min(spans)[0]) / 2
     return [
         stage

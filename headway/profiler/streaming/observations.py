@@ -203,8 +203,6 @@ def batch_times(reports: Sequence[Record]) -> tuple[Array, Array]:
 
 def mean_at_once(batches: Sequence[BatchSample], instants_s: Array, until_s: Array) -> float | None:
     """Batches of all queries that ran while these did, in the mean; None if no others did."""
-    if not len(instants_s):
-        return None
     starts_s = np.array([batch.started_s for batch in batches])
     durations_s = np.array([batch.duration_s for batch in batches])
     # Linear between starts and ends.
