@@ -15,8 +15,7 @@ from headway.profiler.stage_totals import least, most, seconds
 # Chosen by clusters and jobs; other text is no name of a resource.
 _RESOURCE_NAME = re.compile(r"[A-Za-z][\w.-]{0,40}", re.ASCII)
 
-Amounts: TypeAlias = tuple[tuple[str, float], ...]
-"""Amount by resource, in order of their names."""
+Amounts: TypeAlias = tuple[tuple[str, float], ...]  # by resource, in order of their names
 
 ResourceProfile: TypeAlias = tuple[Amounts, Amounts]
 """Resources that a profile asks for, of a task (``cpus`` and others) and of an executor."""

@@ -17,14 +17,12 @@ from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import StageTotals, least, most
 
-MOST_BATCHES_PER_RUN = 5_000
-"""Latest batches of a run that are kept: enough for every estimate, with bounded memory."""
+MOST_BATCHES_PER_RUN = 5_000  # latest ones: enough for every estimate, with bounded memory
 
 # Of operators; those of some thousand batches.
 _MOST_METRICS = 150_000
 
-Attempt: TypeAlias = tuple[int, int]
-"""A stage and the number of its attempt."""
+Attempt: TypeAlias = tuple[int, int]  # a stage and the number of its attempt
 
 Place: TypeAlias = tuple[int, int, int]
 """Position in a log: its part, the bytes before the piece, a number within it."""

@@ -16,8 +16,7 @@ _DEEPEST = 8
 _LARGEST_POSITION = 2**63 - 1  # a Java long
 _KAFKA_LIKE = re.compile(r"[^/]+/[0-9]+")
 
-Offset: TypeAlias = Mapping[str, int] | None
-"""Positions of a source by partition; None if they are not known."""
+Offset: TypeAlias = Mapping[str, int] | None  # by partition; None if unknown
 
 
 @lru_cache(maxsize=16_384)  # the end of a batch is the start of the next, and both are read often

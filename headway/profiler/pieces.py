@@ -14,8 +14,7 @@ from headway.profiler.logs.log_codecs import HEAD_BYTES, plain_chunks
 from headway.profiler.rows import Record, add_rows
 from headway.units import parse_size_bytes
 
-PIECE_BYTES = parse_size_bytes("16m")
-"""Bytes of a plain file that are read at a time."""
+PIECE_BYTES = parse_size_bytes("16m")  # of a plain file, read at a time
 
 _PACKED_RATIO = 10
 _BLOCK_BYTES = parse_size_bytes("1m")
@@ -69,8 +68,7 @@ class Result(NamedTuple):
 Engine = Callable[[Sequence[Order]], Iterator[Result]]
 """Reads pieces of logs in some place: their results in order; sums of one log may be combined."""
 
-OnProgress = Callable[[int, int], None]
-"""Called with the number of further bytes read from files, and of events in them."""
+OnProgress = Callable[[int, int], None]  # told further bytes read, and events in them
 
 
 def pieces_of(work_folder: Path) -> list[Piece]:

@@ -31,8 +31,7 @@ class PlanNode(msgspec.Struct, gc=False):
     children: list[PlanNode | None] | None = None
 
 
-PlacedNode: TypeAlias = tuple[PlanNode, list[int]]
-"""An operator, and the positions of its children in pre-order."""
+PlacedNode: TypeAlias = tuple[PlanNode, list[int]]  # and the positions of its children
 
 Outline: TypeAlias = tuple[tuple[str, str, tuple[int, ...]], ...]
 """Names of operators in pre-order, where their files are, and the positions of their children.

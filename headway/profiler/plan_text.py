@@ -17,32 +17,20 @@ from headway.profiler.plan_windows import interval_s, windows_of
 class PlanShape:
     """The parts of a physical plan; what its text does not contain is None or empty."""
 
-    operators: tuple[str, ...] = ()
-    """Operators from the sink down to the sources, without codegen stars and numbers."""
-    output_mode: str | None = None
-    """``append``, ``update`` or ``complete``."""
-    windows: tuple[EventTimeWindow, ...] = ()
-    """Distinct windows, those nearer to the sources first."""
-    chain: tuple[StatefulOperator, ...] = ()
-    """Operators that keep state, those nearer to the sources first."""
-    watermark_delay_s: float | None = None
-    """The largest one if there are several."""
-    joins: tuple[str, ...] = ()
-    """Operator and kind, e.g. ``BroadcastHashJoin LeftOuter``."""
-    python_operators: tuple[str, ...] = ()
-    """Operators that pass rows to a Python process."""
+    operators: tuple[str, ...] = ()  # from the sink down to the sources
+    output_mode: str | None = None  # ``append``, ``update`` or ``complete``
+    windows: tuple[EventTimeWindow, ...] = ()  # distinct ones, nearer to the sources first
+    chain: tuple[StatefulOperator, ...] = ()  # that keep state, nearer to the sources first
+    watermark_delay_s: float | None = None  # the largest one if there are several
+    joins: tuple[str, ...] = ()  # operator and kind, e.g. ``BroadcastHashJoin LeftOuter``
+    python_operators: tuple[str, ...] = ()  # that pass rows to a Python process
     state_partitions: int | None = None
-    is_adaptive: bool = False
-    """Whether adaptive execution may change it while it runs."""
-    deals_out_buckets: bool = False
-    """Whether `headway.ordered` assigns rows to buckets."""
+    is_adaptive: bool = False  # adaptive execution may change it while it runs
+    deals_out_buckets: bool = False  # `headway.ordered` assigns rows to buckets
+    # Of each scan of files, whether filters are pushed into it: it does not count what they drop.
     filters_in_scans: tuple[bool, ...] = ()
-    """Of each scan of files, whether filters of the query are pushed into it, so that it does not
-    count the rows that they drop."""
-    packs_rows: bool = False
-    """Whether it packs them before its exchange, so that the exchange does not move single rows."""
-    checkpoint_store: CheckpointStore | None = None
-    """Where its state is saved, by the scheme of the address."""
+    packs_rows: bool = False  # before its exchange, which then does not move single rows
+    checkpoint_store: CheckpointStore | None = None  # by the scheme of the address of the state
 
 
 _SINK_MODE = re.compile(

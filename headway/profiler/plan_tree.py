@@ -17,8 +17,7 @@ class PrintedOperator(NamedTuple):
     """An operator of a plan as printed; those that it reads are printed below it, indented."""
 
     name: str
-    detail: str
-    """Rest of its line in the tree, then its numbered section."""
+    detail: str  # rest of its line in the tree, then its numbered section
     indentation: int = 0
 
     @property

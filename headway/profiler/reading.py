@@ -27,15 +27,13 @@ from headway.units import parse_size_bytes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-IN_PROCESS_BYTES = parse_size_bytes("8g")
-"""Local logs up to this size are read in process; compressed files count tenfold."""
+IN_PROCESS_BYTES = parse_size_bytes("8g")  # of local logs; compressed ones count tenfold
 
 _TELL_EVERY_S = 0.1
 _LOOK_EVERY_S = 0.5
 
 
-Tell: TypeAlias = Callable[[str, float | None], None]
-"""Called with the current activity, and its completed share if known."""
+Tell: TypeAlias = Callable[[str, float | None], None]  # the activity, and its completed share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,9 @@ from headway.profiler.events import read_line
 from headway.profiler.redaction import name_of
 from headway.profiler.stage_totals import seconds
 
-Record: TypeAlias = Mapping[str, Any]
-"""A row of a table, by column."""
+Record: TypeAlias = Mapping[str, Any]  # a row of a table, by column
 
+JOB_ENDS = "job_ends"  # a table from which that of jobs is completed
 _RUN_ID = re.compile(r"[0-9a-f-]{8,36}")
 # Of RocksDB, and of the default store; others are of somebody's own operators.
 _STORE_METRIC = re.compile(r"(?:rocksdb|loadedMapCache|stateOnCurrentVersion)[A-Za-z]{1,60}")
@@ -148,10 +148,6 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return number if number is not None and math.isfinite(number) else None
-
-
-JOB_ENDS = "job_ends"
-"""Table from which that of jobs is completed: ends of jobs."""
 
 
 def add_rows(tables: dict[str, list[Record]], lines: Iterable[bytes]) -> int:

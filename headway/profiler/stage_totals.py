@@ -14,8 +14,7 @@ import msgspec
 from headway.profiler import operators, schema
 from headway.profiler.schema import StageInfo, TaskEnd
 
-SAID_AGAIN = "Resubmitted"
-"""Reason of the second end of a task that had succeeded, but whose output was lost."""
+SAID_AGAIN = "Resubmitted"  # the second end of a task whose output was lost
 # Per stage, in milliseconds.
 _PYTHON_TIME = "time to run Python workers"
 _DIGITS = re.compile("[0-9]{1,15}")
@@ -89,8 +88,7 @@ def measures(task: TaskEnd, wall_ms: int) -> Measures:
     )
 
 
-TaskSpan: TypeAlias = tuple[int, int, str, int]
-"""When a task was launched and finished [ms], its executor, and its id."""
+TaskSpan: TypeAlias = tuple[int, int, str, int]  # launched, finished [ms], executor, id
 
 
 def most_waited_for(spans: Iterable[TaskSpan]) -> int | None:

@@ -40,8 +40,7 @@ class HistoryServerZip:
     credentials: tuple[str, str] | None = field(default=None, repr=False)
 
 
-PACKED_SUFFIX = ".packed"
-"""Suffix of the name of a part of a log that is read in compressed form."""
+PACKED_SUFFIX = ".packed"  # of a part of a log that is read in compressed form
 
 LogFile: TypeAlias = Path | ZipMember | HadoopFile | HistoryServerZip
 

@@ -42,11 +42,8 @@ _Layout: TypeAlias = Literal[
     "recorder",  # Headway: <name>.headway.jsonl.N, ..., <name>.headway.jsonl
     "single",
 ]
-_Family: TypeAlias = tuple[str, _Layout, str]
-"""What the files of one log have in common: folder, layout, and application."""
-
-_Position: TypeAlias = tuple[int, str]
-"""Position of a file in its log: a number and, for those with the same number, a text."""
+_Family: TypeAlias = tuple[str, _Layout, str]  # folder, layout, and application
+_Position: TypeAlias = tuple[int, str]  # in its log: a number, and a text
 
 
 def is_passed_over(base_name: str) -> bool:

@@ -24,8 +24,7 @@ from headway.profiler.logs.event_logs import UnreadableLogError
 from headway.redaction import one_line
 from headway.units import parse_size_bytes
 
-HEAD_BYTES = 64
-"""Bytes of a file's beginning that the functions here need."""
+HEAD_BYTES = 64  # of a file's beginning, that the functions here need
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -134,16 +133,14 @@ _SNAPPY_HEADER_BYTES = 16
 _LZF_STORED, _LZF_PACKED = 0, 1
 
 
-DAMAGE = b"\n\0\n"
-"""Replaces a damaged block: a line that cannot have been written."""
+DAMAGE = b"\n\0\n"  # in place of a damaged block: no line that can have been written
 
 
 class DamagedBlockError(UnreadableLogError):
     """A block that cannot be unpacked."""
 
 
-_Lz4Block: TypeAlias = tuple[bytes | None, int]
-"""An unpacked block, None if it cannot be unpacked, and its checksum."""
+_Lz4Block: TypeAlias = tuple[bytes | None, int]  # None if damaged, and its checksum
 
 
 def lz4_blocks(packed: IO[bytes]) -> Iterator[bytes]:

@@ -28,8 +28,7 @@ BY_SETTING = "each setting predicted from the runs at all other settings"
 BY_TIME = "the later half of each run predicted from the earlier half: one setting only"
 
 
-_Fold: TypeAlias = tuple[tuple[QueryRun, ...], tuple[QueryRun, ...]]
-"""Runs that are fitted, and those that are held out."""
+_Fold: TypeAlias = tuple[tuple[QueryRun, ...], tuple[QueryRun, ...]]  # fitted, held out
 
 
 def backtest(

@@ -17,8 +17,7 @@ from headway.profiler.rows import Record
 from headway.units import counted
 
 _CPUS = "cpus"
-USUAL_PROFILE = 0
-"""The resource profile of the application's settings."""
+USUAL_PROFILE = 0  # the resource profile of the application's settings
 
 _Needs: TypeAlias = tuple[TaskCores, sparkconf.TaskLimit | None, list[str]]
 """What a task needs: cores, a limit by other resources, and the settings of both, cores first."""

@@ -207,25 +207,22 @@ def _of_files(runs: Sequence[QueryRun], stage_index: int, counts: Sequence[_Coun
     splits_files = min(misfits, key=lambda splits: misfits[splits])
     if not is_shown:
         splits_files = any(map(_SPLIT_FORMATS.search, _names(runs, stage_index)))
-    rule = rules[splits_files]
-    files, parallelism = rule.files, rule.parallelism
-    assert files is not None
-    assert parallelism is not None
+    facts, (_, file_bytes) = _facts(runs[-1]), runs[-1].mean_file or (0.0, 0.0)
     aim = "as many as there are cores"
-    if parallelism.stated is not None:
-        aim = counted(parallelism.stated, "task")
+    if facts.file_parallelism.stated is not None:
+        aim = counted(facts.file_parallelism.stated, "task")
     split_text = "large files are split" if splits_files else "a file is read by one task"
     if not (is_shown or splits_files):
         split_text = (
             "no file was so large that it shows whether such are split; they are taken not to be"
         )
-    least, largest = map(setting_size_text, (files.open_cost_bytes, files.max_split_bytes))
+    least, largest = map(setting_size_text, (facts.open_cost_bytes, facts.max_split_bytes))
     reason = (
         f"follow the files of a batch and the cores: {aim}, unless a task would read less than "
         f"{least} (openCostInBytes, counted for each file, too) or more than {largest}; files "
-        f"of {files.file_bytes / 2**10:,.0f}k on average; {split_text}"
+        f"of {file_bytes / 2**10:,.0f}k on average; {split_text}"
     )
-    return rule, reason
+    return rules[splits_files], reason
 
 
 def _rule_of_files(run: QueryRun, *, splits_files: bool) -> SourceTasks:
@@ -268,8 +265,8 @@ def _agreeing(rule: SourceTasks, counts: Sequence[_Count]) -> SourceTasks | None
 
 
 def _misfit(rule: SourceTasks, counts: Sequence[_Count]) -> int:
-    by_rule = _expected(rule, counts)
-    return sum(abs(count[2] - number) for count, number in zip(counts, by_rule, strict=True))
+    pairs = zip(counts, _expected(rule, counts), strict=True)
+    return sum(abs(number - by_rule) for (_, _, number), by_rule in pairs)
 
 
 def _expected(rule: SourceTasks, counts: Sequence[_Count]) -> list[int]:
