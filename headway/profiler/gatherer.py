@@ -10,7 +10,7 @@ import msgspec
 
 from headway.profiler import schema
 from headway.profiler.events import read_line
-from headway.profiler.executors import ExecutorEvent, resource_profile_of
+from headway.profiler.executors import ExecutorEvent, amounts_of
 from headway.profiler.gathered import JOB_OF_STAGE, Attempt, Gathered, Place, keep_greatest
 from headway.profiler.ids import Ids, Ranges, holds
 from headway.profiler.operators import (
@@ -95,7 +95,7 @@ class Gatherer:
 
     def _resource_profile_added(self, event: schema.ResourceProfileAdded) -> None:
         if event.profile_id is not None:
-            profile = resource_profile_of(event)
+            profile = amounts_of(event.of_task), amounts_of(event.of_executor)
             keep_greatest(self._gathered.resource_profiles, {event.profile_id: profile})
 
     def _executor_change(self, event: schema.ExecutorChange, *, is_removed: bool) -> None:

@@ -58,6 +58,9 @@ def profile_application(
         cluster = _with_limit(cluster, facts, stage_runs, notes)
     if (damaged := application_stages.num_damaged(stage_runs)) > 0:
         notes.append(f"{counted(damaged, 'stage')} left out of all sums: their times make no sense")
+    in_profile = [stage for batch in steady.typical for stage in batch.stages] if steady else listed
+    ids = {stage.stage_id for stage in in_profile}
+    others = [stage for stage in stages if stage.stage_id not in ids]
     return ApplicationProfile(
         headway_version=version,
         kind="dstreams" if is_dstreams else "batch",
@@ -74,7 +77,7 @@ def profile_application(
         stages=dstreams.typical_stages(steady)
         if steady
         else recorded_stages(listed, stages, start_s),
-        other_stages=application_stages.other_stages(_not_listed(stages, listed, steady)),
+        other_stages=application_stages.other_stages(others),
         memory=memory_of(stages),
         coverage=coverage,
         notes=(
@@ -83,15 +86,6 @@ def profile_application(
             *gaps(coverage),
         ),
     )
-
-
-def _not_listed(
-    stages: Sequence[StageSums], listed: Sequence[StageSums], steady: dstreams.SteadyBatches | None
-) -> list[StageSums]:
-    if steady is not None:
-        listed = [stage for batch in steady.typical for stage in batch.stages]
-    ids = {stage.stage_id for stage in listed}
-    return [stage for stage in stages if stage.stage_id not in ids]
 
 
 def _lifetime(facts: ApplicationFacts, stages: Sequence[StageSums]) -> tuple[float, float]:

@@ -278,15 +278,11 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     ) -> urllib.request.Request | None:
         request = super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
         authorization = req.get_header("Authorization")
-        if request is not None and authorization and _same_server(req.full_url, newurl):
+        old, new = urlsplit(req.full_url), urlsplit(newurl)
+        is_same = (old.scheme, old.port) == (new.scheme, new.port) or new.scheme == "https"
+        if request is not None and authorization and is_same and old.hostname == new.hostname:
             request.add_unredirected_header("Authorization", authorization)
         return request
-
-
-def _same_server(old_url: str, new_url: str) -> bool:
-    old, new = urlsplit(old_url), urlsplit(new_url)
-    same_door = (old.scheme, old.port) == (new.scheme, new.port)
-    return old.hostname == new.hostname and (same_door or new.scheme == "https")
 
 
 class _Watch:

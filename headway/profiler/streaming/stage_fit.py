@@ -45,8 +45,9 @@ def fit_stage(
     if not stage.has_tasks:
         fitted = replace(fitted, separation="totals")
     time = task_times.task_time(stage, times, fitted) if at_one_size else None
-    if time is not None:
-        fitted = task_times.at_usual_place(fitted, time)
+    if time is not None and time.fixed_high_s > time.fixed_low_s:
+        per_row_s = (time.mean_s - time.fixed_s) / time.rows
+        fitted = replace(fitted, task_fixed_s=time.fixed_s, task_per_row_s=per_row_s)
     taken_s = min(_handover_s(stage, times, fitted), fitted.task_fixed_s)
     # By then, the next task has the slot already, so it is not part of slot time.
     fitted = replace(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -160,14 +159,6 @@ def _around(fixed_s: float, sd_s: float, time: TaskTime) -> TaskTime:
     low_s, high_s = fixed_s - half_s, min(fixed_s + half_s, time.mean_s)
     share = (high_s - fixed_s) / (high_s - low_s) if high_s > low_s else 0.0
     return time._replace(fixed_low_s=low_s, fixed_high_s=high_s, rows_share=share)
-
-
-def at_usual_place(stage: StageProfile, time: TaskTime) -> StageProfile:
-    """The stage with the fixed time of its tasks at the usual place in the range."""
-    if time.fixed_high_s <= time.fixed_low_s:
-        return stage
-    per_row_s = (time.mean_s - time.fixed_s) / time.rows
-    return replace(stage, task_fixed_s=time.fixed_s, task_per_row_s=per_row_s)
 
 
 def row_cost_half_range(times: Sequence[TaskTime]) -> float:
