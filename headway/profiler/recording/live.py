@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -106,9 +105,9 @@ class LogFeed:
                     self._query_id, self._positions = progress.query_id, _Positions()
                     batches.clear()
                 self._active = True
-                batch = live_batch(batch_row(progress), self._positions)
-                if batch is not None:
-                    batches.append(_on(batch, list(self._executors.values())))
+                executors = list(self._executors.values())
+                batch = live_batch(batch_row(progress), self._positions, executors)
+                batches += [] if batch is None else [batch]
         return batches
 
     def running_batch(self) -> None:
@@ -190,9 +189,9 @@ class QueryFeed:
         first = batch_keys.index(self._last) + 1 if self._last in batch_keys else 0
         self._last = batch_keys[-1]
         rows = (batch_row(_DECODE(progress.json())) for progress in recent[first:])
-        batches = (live_batch(row, self._positions) for row in rows)
         executors = self._executors()
-        return [_on(batch, executors) for batch in batches if batch is not None]
+        batches = [live_batch(row, self._positions, executors) for row in rows]
+        return [batch for batch in batches if batch is not None]
 
     def running_batch(self) -> tuple[float, int] | None:
         """From the query itself; unknown before Spark 4.1."""
@@ -264,16 +263,6 @@ def query_of_session(spark: SparkSession, name: str | None = None) -> StreamingQ
     )
 
 
-def _on(batch: LiveBatch, executors: Sequence[Executor]) -> LiveBatch:
-    """The batch with the executors at the time of its report."""
-    starts_s = [executor.added_s for executor in executors if executor.added_s is not None]
-    return replace(
-        batch,
-        num_cores=sum(executor.num_cores for executor in executors) or None,
-        jvm_started_s=min(starts_s, default=None),
-    )
-
-
 class _Positions:
     """Position of a query in rows, once its offsets are known to count rows."""
 
@@ -297,7 +286,9 @@ class _Positions:
         return _sum(end_offsets), _sum(latest_offsets)
 
 
-def live_batch(row: Record, positions: _Positions) -> LiveBatch | None:
+def live_batch(
+    row: Record, positions: _Positions, executors: Sequence[Executor] = ()
+) -> LiveBatch | None:
     """A batch with rows from the table row of its progress; None for any other progress."""
     phases_s: Mapping[str, float | None] = row["phases_s"] or {}
     whole_s, started_s = phases_s.get(_WHOLE), row["started_s"]
@@ -305,6 +296,7 @@ def live_batch(row: Record, positions: _Positions) -> LiveBatch | None:
     if whole_s is None or started_s is None or "addBatch" not in phases_s or not row["num_rows"]:
         return None
     partitions = [operator["shuffle_partitions"] for operator in row["stateful_operators"] or ()]
+    starts_s = [executor.added_s for executor in executors if executor.added_s is not None]
     ended_s = started_s + max(whole_s, 0.0)
     after_s = min(max(phases_s.get(_AFTER_COMMIT) or 0.0, 0.0), max(whole_s, 0.0))
     return LiveBatch(
@@ -320,6 +312,8 @@ def live_batch(row: Record, positions: _Positions) -> LiveBatch | None:
         available_rows=available,
         shuffle_partitions=max(filter(None, partitions), default=None),
         sink=row["sink"],
+        num_cores=sum(executor.num_cores for executor in executors) or None,
+        jvm_started_s=min(starts_s, default=None),
     )
 
 
