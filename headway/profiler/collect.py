@@ -38,9 +38,8 @@ _AS_GATHERED = (
 class ApplicationFacts:
     """Facts about one application as a whole; names and values as in the log.
 
-    ``counts`` are lines by event, ``ids`` those of tasks, jobs and executions by theirs. ``files``
-    are number and bytes of the files that a batch read. Attempts of stages are all that occur,
-    those with a recorded end, and the tasks of these.
+    ``counts`` are lines by event, ``ids`` those of tasks, jobs and executions; ``files`` number and
+    bytes of those that a batch read. Attempts of stages are all, and those with a recorded end.
     """
 
     app: int

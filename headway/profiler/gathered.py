@@ -37,10 +37,9 @@ JOB_OF_STAGE = (
 class Gathered(msgspec.Struct):
     """Data gathered from one log, or from some pieces of it.
 
-    ``counts`` are lines by event; ``plans`` are batch, length and text of the longest plan of the
-    latest batch of each run; ``tasks_again`` are ends of tasks, as JSON, that occur more than once;
-    ``left_out`` are stages of batches before the kept ones; ``recordings`` are the recorders that
-    wrote it, and whether each was stopped in order.
+    ``counts`` are lines by event; ``plans`` batch, length and text of the longest plan of the
+    latest batch of each run; ``tasks_again`` ends of tasks, as JSON, that occur more than once;
+    ``recordings`` the recorders that wrote it, and whether each was stopped in order.
     """
 
     counts: dict[str, int] = {}

@@ -49,9 +49,8 @@ LogFile: TypeAlias = Path | ZipMember | HadoopFile | HistoryServerZip
 class EventLog:
     """The log of one application: its files in the order in which they were written.
 
-    A HadoopFile may turn out to contain several logs. ``name`` is for messages: on one line,
-    without secrets. ``compacted``: Spark has removed its earlier parts; missing parts have lower
-    numbers than existing ones.
+    A HadoopFile may turn out to contain several logs. ``name`` is for messages, without secrets.
+    ``compacted``: Spark has removed its earlier parts; missing parts are before existing ones.
     """
 
     name: str

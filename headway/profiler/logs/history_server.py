@@ -46,8 +46,7 @@ def history_server_logs(address: str) -> list[EventLog]:
     """The logs of an application on a History Server, one for each attempt, oldest first.
 
     The address is that in the browser, ``http://host:18080/history/<application>[/<attempt>]``, or
-    that of the REST interface, ``.../api/v1/applications/<application>[/<attempt>]/...``; with
-    ``user:password@`` before the host if the server asks for them.
+    of the REST interface; with ``user:password@`` before the host if the server asks for them.
     """
     server, credentials, path = _parse(address)
     if not path:

@@ -70,8 +70,7 @@ class LogFeed:
 
     ``query`` is its name or the beginning of its id, required if several run at the same time. If
     ``is_supervised``, a tuner starts the application: its log may not exist yet, and has one query.
-    Else a query that starts after the followed one has ended takes its place. EventLogError if
-    there is no such log.
+    Else a query that starts after the followed one has ended takes its place.
     """
 
     def __init__(

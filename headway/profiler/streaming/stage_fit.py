@@ -142,9 +142,8 @@ def _prior(stage: StageRuns, times: StageTimes, terms: CostTerms) -> Prior:
     """Prior of fixed time, time per row, per partition and per row of state.
 
     A line through a few runs, each of which deviates by some per cent as a whole, determines the
-    time of a task without rows only to tens of milliseconds. Batches without rows show it; else it
-    is what Spark reports, give or take what it does not. A partition is a buffer and a part of a
-    file.
+    time of a task without rows only to tens of milliseconds: batches without rows show it, else
+    what Spark reports, give or take what it does not.
     """
     partition_s = fits.USUAL_PARTITION_S.value
     state_row_s, state_row_sd_s = 0.0, np.inf

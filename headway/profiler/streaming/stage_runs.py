@@ -34,8 +34,7 @@ _OF_USERS = re.compile(r"Python|Pandas|Arrow|Map|FromObject|ToObject|TransformWi
 class CostTerms(NamedTuple):
     """What the time of a task is a sum of: a column for each of its costs, by batch.
 
-    ``state_share`` is what the stage has of all rows of the state, ``copies_join`` whether its
-    store copies the rows of a join.
+    ``state_share`` is what the stage has of all rows of the state.
     """
 
     columns: Array
@@ -286,8 +285,8 @@ def _actions(runs: Sequence[QueryRun], tables: frozenset[int]) -> dict[int, str 
 def _state_shares(batches: Sequence[BatchSample], stage_index: int, figure: str) -> Array:
     """What a stage has of the ``rows``, or of the ``commit_s``, of all state, for each batch. [-]
 
-    Spark reports stateful operators from the sink to the sources: if as many stages hold state, one
-    after another, each has one. Else all state is in the last stage behind an exchange.
+    Stateful operators are reported from sink to sources: if as many stages hold state, in a row,
+    each has one. Else all state is in the last stage behind an exchange.
     """
     behind = [number for number, stage in enumerate(batches[0].stages) if stage.has_parents]
     num_operators = {len(batch.state.operators) for batch in batches}

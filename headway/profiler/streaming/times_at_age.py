@@ -18,10 +18,7 @@ _OF_SAMPLES = ("task_mean_s", "task_sd_s", "outside_run_s", "rows_time_covarianc
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StageTimes:
-    """Times of one stage in the batches of some runs [s], nan where unknown.
-
-    ``empty_task_s`` are means of the tasks in the batches without rows.
-    """
+    """Times of one stage in the batches of some runs, and of tasks in those without rows [s]."""
 
     task_mean_s: Array
     task_sd_s: Array
@@ -58,10 +55,7 @@ class StageTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunTimes:
-    """Times in the batches of some runs, one run after another [s].
-
-    ``stages_s`` is the time in which tasks of any stage ran; ages are those of the JVM.
-    """
+    """Times in the batches of some runs, one run after another [s]; ages are those of the JVM."""
 
     age_s: Array
     duration_s: Array
