@@ -148,11 +148,8 @@ def _with_limit(
     cores, limit = cluster.cores_per_executor, task_limit(facts.properties)
     if cores is None or limit is None or others:
         return cluster
-    num_tasks, _ = limit
-    if num_tasks >= task_slots(1, cores, cluster.task_cpus):
-        return cluster
-    at_once = [stage["most_at_once"] or 0 for stage in stage_runs]
-    if max(at_once, default=0) > num_tasks:
+    num_tasks, at_once = limit[0], max(stage["most_at_once"] or 0 for stage in stage_runs)
+    if num_tasks >= task_slots(1, cores, cluster.task_cpus) or at_once > num_tasks:
         return cluster
     notes.append(limit_in_words(limit, cores))
     return replace(cluster, tasks_per_executor=num_tasks)

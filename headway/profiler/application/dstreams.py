@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -59,21 +59,16 @@ class Batch:
         return max(by_job.values(), default=0.0)
 
     @property
-    def parents(self) -> tuple[tuple[int, ...], ...]:
-        """By stage, the indices of its parents in the batch, without skipped ones."""
+    def signature(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """By stage, the indices of its job and of its parents; equal for batches of one kind."""
+        jobs = list(dict.fromkeys(stage.job_id for stage in self.stages))
         indices = {stage.stage_id: index for index, stage in enumerate(self.stages)}
         return tuple(
-            tuple(sorted(indices[parent] for parent in stage.parent_ids if parent in indices))
+            (
+                jobs.index(stage.job_id),
+                tuple(sorted(indices[parent] for parent in stage.parent_ids if parent in indices)),
+            )
             for stage in self.stages
-        )
-
-    @property
-    def signature(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """Signature that identifies batches with the same stages: jobs and parents, by index."""
-        jobs = list(dict.fromkeys(stage.job_id for stage in self.stages))
-        return tuple(
-            (jobs.index(stage.job_id), parents)
-            for stage, parents in zip(self.stages, self.parents, strict=True)
         )
 
 
@@ -149,17 +144,16 @@ def receivers(stages: Sequence[StageSums]) -> list[StageSums]:
     ]
 
 
-def dstreams_notes(steady: SteadyBatches) -> list[str]:
-    notes = []
+def dstreams_notes(steady: SteadyBatches) -> Iterator[str]:
     if steady.num_cut:
-        notes.append(f"cut {counted(steady.num_cut, 'batch', 'batches')} as warm-up")
+        yield f"cut {counted(steady.num_cut, 'batch', 'batches')} as warm-up"
     if steady.num_incomplete:
-        notes.append(
+        yield (
             f"{counted(steady.num_incomplete, 'batch', 'batches')} left out: a stage failed, or "
             "the log does not contain all of them"
         )
     if num_others := len(steady.kept) - len(steady.typical):
-        notes.append(
+        yield (
             f"{num_others} of {len(steady.kept)} batches ran other stages than the typical ones "
             "listed"
         )
@@ -168,11 +162,10 @@ def dstreams_notes(steady: SteadyBatches) -> list[str]:
     if quarter and steady.interval_s is not None:
         grown_s = float(np.mean(delays_s[-quarter:]) - np.mean(delays_s[:quarter]))
         if grown_s > steady.interval_s:
-            notes.append(
+            yield (
                 f"batches waited {grown_s:.1f} s longer at the end than at the beginning: "
                 "the application could not keep up"
             )
-    return notes
 
 
 def _batches(stages: Sequence[StageSums]) -> list[Batch]:
@@ -180,13 +173,9 @@ def _batches(stages: Sequence[StageSums]) -> list[Batch]:
     for stage in stages:
         if stage.dstream_batch_s is not None:
             by_time[stage.dstream_batch_s].append(stage)
-    return [
-        Batch(
-            time_s,
-            tuple(sorted(by_time[time_s], key=lambda stage: (stage.job_id or 0, stage.stage_id))),
-        )
-        for time_s in sorted(by_time)
-    ]
+    for of_batch in by_time.values():
+        of_batch.sort(key=lambda stage: (stage.job_id or 0, stage.stage_id))
+    return [Batch(time_s, tuple(by_time[time_s])) for time_s in sorted(by_time)]
 
 
 def _without_torn_ends(batches: list[Batch]) -> list[Batch]:
