@@ -7,10 +7,9 @@ import re
 from headway.domain import EventTimeWindow, StatefulOperator
 from headway.domain.writes import STORE_OF_SCHEME, CheckpointStore
 from headway.lazy_classes import dataclass
-from headway.profiler.plan_chain import stateful_chain
+from headway.profiler.plan_event_time import interval_s, stateful_chain, windows_of
 from headway.profiler.plan_nodes import is_join
 from headway.profiler.plan_tree import PrintedOperator, printed_operators
-from headway.profiler.plan_windows import interval_s, windows_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
