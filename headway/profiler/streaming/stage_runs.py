@@ -147,7 +147,7 @@ class StageRuns:
         in_store = held_rows * in_stage / self.num_tasks
         copies_join = self.has_tasks and _copies_a_join(runs[-1], in_stage)
         tells_state = copies_join or (
-            _most_states_grow(runs, in_stage) and _is_separable(in_store, np.column_stack(terms))
+            most_states_grow(runs, in_stage) and _is_separable(in_store, np.column_stack(terms))
         )
         if tells_state:
             terms.append(in_store)
@@ -313,7 +313,7 @@ def _stages_with_state(batch: BatchSample, behind: Sequence[int]) -> list[int]:
     return holders if len(levels) == len(holders) else []
 
 
-def _most_states_grow(runs: Sequence[QueryRun], in_stage: Array) -> bool:
+def most_states_grow(runs: Sequence[QueryRun], in_stage: Array) -> bool:
     """Whether the state of a stage grows during most runs, like an unbounded one.
 
     State that follows the rate differs only between runs, like the rows, so their costs cannot be
