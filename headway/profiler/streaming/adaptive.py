@@ -119,9 +119,7 @@ def coalescing_of(runs: Sequence[QueryRun], stage_index: int) -> Coalescing | No
         for batch in run.batches
     ]
     # Without coalescing, stateful stages and others alike have a task per shuffle partition.
-    tells = any(
-        count != run.configuration.shuffle_partitions for run in runs for count, _ in counts
-    )
+    tells = any(num != run.configuration.shuffle_partitions for run in runs for num, _ in counts)
     if batches[0].state.num_stores and not tells:
         return None
     off = sum(abs(count - expected) for count, expected in counts)

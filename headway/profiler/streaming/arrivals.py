@@ -163,12 +163,12 @@ def _reads_equal_batches(filled: Sequence[Record], intervals_s: Mapping[int, flo
     duration_s = np.array([report["phases_s"]["triggerExecution"] for report in filled[:-1]])
     starts_s = np.array([report["started_s"] for report in filled])
     pause_s = median_of(np.diff(starts_s) - duration_s)
-    short_s = max(
-        logs.AT_ONCE_MS.value / 1000.0, logs.SHORT_PAUSE_RATIO.value * median_of(duration_s)
+    usual_s, at_once_s = median_of(duration_s), logs.AT_ONCE_MS.value / 1000.0
+    short_s = max(at_once_s, logs.SHORT_PAUSE_RATIO.value * usual_s)
+    are_equal = _spread_ratio(rows) <= logs.EQUAL_BATCHES_RATIO.value * _spread_ratio(
+        rows / interval_s
     )
-    return pause_s <= short_s and _spread_ratio(
-        rows
-    ) <= logs.EQUAL_BATCHES_RATIO.value * _spread_ratio(rows / interval_s)
+    return pause_s <= short_s and are_equal
 
 
 def _spread_ratio(values: Array) -> float:

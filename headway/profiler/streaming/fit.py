@@ -155,16 +155,13 @@ def _noise(times_s: Sequence[Array], modelled_s: Sequence[Array], num_stages: in
     )
     # What a mean over batches varies by, at the durations of the runs.
     usual_ratio = float(np.sqrt(np.mean([np.mean(np.square(values)) for values in residuals])))
+    log_ratios, num_terms = np.log(ratios), 1 + 2 * num_stages
+    run_ratio = regression.run_to_run_ratio(log_ratios, num_terms, usual_ratio, num_effective)
     return DurationNoise(
         batch_ratio=min(batch_ratio, MOST_SPREAD_RATIO),
         added_sd_s=added_sd_s,
         autocorrelation=correlation,
-        run_to_run_ratio=min(
-            regression.run_to_run_ratio(
-                np.log(ratios), 1 + 2 * num_stages, usual_ratio, num_effective
-            ),
-            MOST_SPREAD_RATIO,
-        ),
+        run_to_run_ratio=min(run_ratio, MOST_SPREAD_RATIO),
         slow_batch_share=slow_share,
         slow_batch_ratio=slow_ratio,
     )

@@ -29,9 +29,8 @@ def fit_stage(
     at_one_size: bool = False,
 ) -> tuple[StageProfile, float, task_times.TaskTime | None]:
     """Costs of the tasks of a stage, the time to hand over slots [s], and the range at one size."""
-    fitted = replace(
-        stage.without_costs, task_noise_ratio=task_times.task_noise_ratio(stage, times)
-    )
+    noise_ratio = task_times.task_noise_ratio(stage, times)
+    fitted = replace(stage.without_costs, task_noise_ratio=noise_ratio)
     if stage.cost_terms is not None:
         fitted = _by_batches(fitted, stage, times, stage.cost_terms)
     else:
