@@ -87,7 +87,7 @@ def _ranges(distinct: Sequence[int]) -> Ranges:
     if distinct and distinct[-1] - distinct[0] + 1 == len(distinct):
         return ((distinct[0], distinct[-1]),)
     gaps = [at for at, (last, first) in enumerate(pairwise(distinct), 1) if first != last + 1]
-    bounds = pairwise([0, *gaps, len(distinct)]) if distinct else ()
+    bounds = list(pairwise([0, *gaps, len(distinct)])) if distinct else []
     return tuple((distinct[start], distinct[end - 1]) for start, end in bounds)
 
 
