@@ -203,15 +203,13 @@ def _delays_s(steady: SteadyBatches) -> Array:
 
 
 def _spread(times_s: Array) -> Spread:
-    p50_s, p95_s, p99_s = np.quantile(times_s, [0.5, 0.95, 0.99])
+    quantiles_s = np.quantile(times_s, [0.5, 0.95, 0.99]).tolist()
     return Spread(
         mean_s=float(times_s.mean()),
         sd_s=float(times_s.std()),
-        p50_s=float(p50_s),
-        p95_s=float(p95_s),
-        p99_s=float(p99_s),
         max_s=float(times_s.max()),
         min_s=float(times_s.min()),
+        **dict(zip(("p50_s", "p95_s", "p99_s"), quantiles_s, strict=True)),
     )
 
 

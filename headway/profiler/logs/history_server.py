@@ -170,11 +170,9 @@ def _ask(url: str, credentials: Credentials | None) -> Any:
     with _opened(url, credentials, _ANSWER_WITHIN_S) as (_, chunks):
         while len(text) <= _LONGEST_ANSWER_BYTES and (chunk := next(chunks, b"")):
             text += chunk
-    try:
+    with contextlib.suppress(ValueError, RecursionError):
         if len(text) <= _LONGEST_ANSWER_BYTES:
             return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
     raise _not_a_history_server()
 
 
