@@ -191,7 +191,7 @@ def slow_growth_of(run: QueryRun, properties: Mapping[str, str]) -> Iterator[Slo
             yield from _compaction(run, name, cause, interval, at_s, times_s)
         trend = trend_of(at_s, _at_mean_rows(at_s, rows, times_s))
         if is_long and _is_slow_growth(trend):
-            yield _slow_growth(run, "phase", name, trend, at_s, cause=cause)
+            yield _slow_growth(run, trend, at_s, measure="phase", part=name, cause=cause)
     if not is_long or not run.shape.stateful_operators:
         return
     sizes: Mapping[SlowMeasure, Sequence[float]] = {
@@ -201,7 +201,7 @@ def slow_growth_of(run: QueryRun, properties: Mapping[str, str]) -> Iterator[Slo
     for measure, values in sizes.items():
         trend = trend_of(at_s, np.array(values, dtype=np.float64))
         if _is_slow_growth(trend):
-            yield _slow_growth(run, measure, "state", trend, at_s)
+            yield _slow_growth(run, trend, at_s, measure=measure, part="state")
 
 
 def _is_slow_growth(trend: Trend) -> bool:
@@ -213,30 +213,19 @@ def _is_slow_growth(trend: Trend) -> bool:
     )
 
 
-def _slow_growth(
-    run: QueryRun,
-    measure: SlowMeasure,
-    part: str,
-    trend: Trend,
-    at_s: Array,
-    *,
-    every_batches: int = 1,
-    cause: GrowthCause | None = None,
-) -> SlowGrowth:
+def _slow_growth(run: QueryRun, trend: Trend, at_s: Array, **noted: Any) -> SlowGrowth:
+    """What grows in a run by a trend over some instants, and further fields."""
     span_s = float(at_s[-1])
     per_day, low_per_day, high_per_day = (
         rise * S_PER_DAY / span_s for rise in (trend.rise, trend.rise_low, trend.rise_high)
     )
     return SlowGrowth(
-        measure=measure,
-        part=part,
         span_s=span_s,
         rise_per_day=per_day,
         rise_low_per_day=min(low_per_day, per_day),
         rise_high_per_day=max(high_per_day, per_day),
         ended=_ended(run),
-        every_batches=every_batches,
-        cause=cause,
+        **noted,
     )
 
 
@@ -272,10 +261,10 @@ def _compaction(
     compacted_at_s = at_s[compacts][-len(extra_s) :]
     yield _slow_growth(
         run,
-        "compaction",
-        phase,
         trend_of(compacted_at_s, np.array(extra_s)),
         compacted_at_s - compacted_at_s[0],
+        measure="compaction",
+        part=phase,
         every_batches=interval,
         cause=cause,
     )
