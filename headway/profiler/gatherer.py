@@ -20,7 +20,7 @@ from headway.profiler.operators import (
     reads_operators,
 )
 from headway.profiler.plan_nodes import plan_of
-from headway.profiler.recorded_queries import life_of, run_without_batches
+from headway.profiler.recorded_queries import QueryLife, run_without_batches
 from headway.profiler.redaction import name_of
 from headway.profiler.rows import job_row, reported_batch
 from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, least, most
@@ -185,7 +185,9 @@ class Gatherer:
             of_run.append((self._place(), row))
 
     def _query_change(self, event: schema.QueryChange, *, has_ended: bool) -> None:
-        self._gathered.note_query(event.run_id or "", life_of(event, has_ended=has_ended))
+        has_failed = has_ended and event.exception is not None
+        life = QueryLife(event.query_id, event.query_name, has_ended, has_failed)
+        self._gathered.note_query(event.run_id or "", life)
 
     def _recorder_change(self, event: schema.RecorderEvent, *, has_ended: bool) -> None:
         # Each file of a recording says that it began.

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from headway.assumptions.fits import LEAST_BATCHES
 from headway.lazy_classes import dataclass
 from headway.profiler.rows import Record
-from headway.profiler.schema import QueryChange
 from headway.redaction import redact
 from headway.units import counted
 
@@ -30,13 +29,6 @@ class QueryLife(NamedTuple):
     def with_other(self, other: QueryLife) -> QueryLife:
         """The same run in another part of the log."""
         return QueryLife._make(mine or theirs for mine, theirs in zip(self, other, strict=True))
-
-
-def life_of(event: QueryChange, *, has_ended: bool) -> QueryLife:
-    """What the start or the end of a run says of it."""
-    if has_ended:
-        return QueryLife(event.query_id, None, True, event.exception is not None)
-    return QueryLife(event.query_id, event.query_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
