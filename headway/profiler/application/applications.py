@@ -120,7 +120,11 @@ def _cluster(facts: ApplicationFacts, start_s: float, end_s: float) -> tuple[Clu
         )
     elif cores[0] != cores[-1]:
         notes.append(f"executors have {cores[0]} to {cores[-1]} cores; the median is used for all")
-    peak_executors = max(_num_alive(spans, at_s) for at_s, _ in spans)
+    # One that was removed at once counts at that instant.
+    peak_executors = max(
+        sum(since_s <= at_s < until_s or since_s == at_s for since_s, until_s in spans)
+        for at_s, _ in spans
+    )
     present_s = sum(max(until_s - since_s, 0.0) for since_s, until_s in spans)
     per_executor = max(int(np.median(cores)), 1) if cores else None
     per_task = task_cpus_of(facts.properties)
@@ -153,11 +157,6 @@ def _with_limit(
         return cluster
     notes.append(limit_in_words(limit, cores))
     return replace(cluster, tasks_per_executor=num_tasks)
-
-
-def _num_alive(spans: Sequence[tuple[float, float]], at_s: float) -> int:
-    """Executors at an instant; one that was removed at once counts at that instant."""
-    return sum(since_s <= at_s < until_s or since_s == at_s for since_s, until_s in spans)
 
 
 def _stage_notes(stages: Sequence[StageSums], listed: Sequence[StageSums]) -> list[str]:

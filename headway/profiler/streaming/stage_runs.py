@@ -288,10 +288,11 @@ def _state_shares(batches: Sequence[BatchSample], stage_index: int, figure: str)
     Stateful operators are reported from sink to sources: if as many stages hold state, in a row,
     each has one. Else all state is in the last stage behind an exchange.
     """
-    behind = [number for number, stage in enumerate(batches[0].stages) if stage.has_parents]
-    num_operators = {len(batch.state.operators) for batch in batches}
-    holders = _stages_with_state(batches[0], behind) if max(num_operators) > 1 else []
-    if not holders or num_operators != {len(holders)}:
+    stages, kinds = batches[0].stages, batches[0].kinds
+    behind = [number for number, stage in enumerate(stages) if stage.has_parents]
+    holders = [number for number in behind if kinds[number].holds_state]
+    are_in_a_row = len({stages[number].level for number in holders}) == len(holders) > 1
+    if not are_in_a_row or {len(batch.state.operators) for batch in batches} != {len(holders)}:
         return np.full(len(batches), float(stage_index in behind[-1:]))
     if stage_index not in holders:
         return np.zeros(len(batches))
@@ -303,14 +304,6 @@ def _state_shares(batches: Sequence[BatchSample], stage_index: int, figure: str)
     )
     of_stage = figures[:, -1 - holders.index(stage_index)]
     return np.asarray(of_stage / np.maximum(figures.sum(axis=1), _LEAST_STATE[figure]))
-
-
-def _stages_with_state(batch: BatchSample, behind: Sequence[int]) -> list[int]:
-    """Stages behind an exchange that hold state; none if two of them run side by side."""
-    kinds = batch.kinds
-    holders = [number for number in behind if kinds[number].holds_state]
-    levels = {batch.stages[number].level for number in holders}
-    return holders if len(levels) == len(holders) else []
 
 
 def most_states_grow(runs: Sequence[QueryRun], in_stage: Array) -> bool:
