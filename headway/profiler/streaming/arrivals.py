@@ -182,18 +182,7 @@ def event_time_lags(runs: Sequence[QueryRun]) -> tuple[EventTimeLag, ...]:
     any time, so a millisecond decides nothing.
     """
     on_trigger = [run for run in runs if _trigger_s(run) > 0]
-    return _by_share([_lags_s(run) for run in on_trigger or runs])
-
-
-def typical_lag_s(run: QueryRun) -> float | None:
-    """The median of these lags in a run, since a single row may be from another time."""
-    lags_s = _lags_s(run)
-    return median_of(lags_s) if len(lags_s) else None
-
-
-def _by_share(lags_of_runs_s: Sequence[Array]) -> tuple[EventTimeLag, ...]:
-    """Each lag with its share of the batches; runs weigh the same."""
-    lags_of_runs_s = [lags_s for lags_s in lags_of_runs_s if len(lags_s)]
+    lags_of_runs_s = [lags_s for run in on_trigger or runs if len(lags_s := _lags_s(run))]
     if not lags_of_runs_s:
         return ()
     weights = [np.full(len(lags_s), 1.0 / len(lags_s)) for lags_s in lags_of_runs_s]
@@ -206,6 +195,12 @@ def _by_share(lags_of_runs_s: Sequence[Array]) -> tuple[EventTimeLag, ...]:
         EventTimeLag(lag_s=lag_of_group_s, batch_share=min(share_of_group, 1.0))
         for lag_of_group_s, share_of_group in zip(lag_s.tolist(), share.tolist(), strict=True)
     )
+
+
+def typical_lag_s(run: QueryRun) -> float | None:
+    """The median of these lags in a run, since a single row may be from another time."""
+    lags_s = _lags_s(run)
+    return median_of(lags_s) if len(lags_s) else None
 
 
 def _in_groups(lag_s: Array, share: Array) -> tuple[Array, Array]:

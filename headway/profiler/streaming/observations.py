@@ -74,16 +74,14 @@ def observe_state(runs: Sequence[QueryRun]) -> StateProfile | None:
     if not batches:
         return None
     last = batches[-1].state
+    commits_s = [batch.state_commit_s / batch.state.num_stores for batch in batches]
+    starts_s = np.array([batch.started_s for batch in batches])
+    rows = np.array([batch.state.num_rows for batch in batches], dtype=np.float64)
     return StateProfile(
         rows=last.num_rows,
         memory_bytes=last.memory_bytes,
-        commit_per_partition_s=float(
-            np.mean([batch.state_commit_s / batch.state.num_stores for batch in batches])
-        ),
-        growth_per_s=_slope(
-            np.array([batch.started_s for batch in batches]),
-            np.array([batch.state.num_rows for batch in batches], dtype=np.float64),
-        ),
+        commit_per_partition_s=float(np.mean(commits_s)),
+        growth_per_s=_slope(starts_s, rows),
         updated_rows=mean_updated_rows(batches),
         updated_row_s=_updated_row_s(batches_of(runs)),
         rate_exponent=_rate_exponent(runs),
@@ -95,10 +93,10 @@ def _state_operators(batches: Sequence[BatchSample]) -> Iterator[StateOperatorPr
     """Each operator at the end of the last run, with the means over its batches."""
     for position, last in enumerate(batches[-1].state.operators):
         samples = [
-            batch.state.operators[position]
+            sample
             for batch in batches
-            if position < len(batch.state.operators)
-            if batch.state.operators[position].name == last.name
+            for sample in batch.state.operators[position : position + 1]
+            if sample.name == last.name
         ]
         yield replace(
             last,
