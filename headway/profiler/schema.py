@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -349,22 +348,20 @@ class RecorderEvent(SparkEvent):
     num_batches: Long = None
 
 
-KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
-    {
-        **dict.fromkeys((*LOG_STARTS, APPLICATION_START, APPLICATION_END), ApplicationEvent),
-        ENVIRONMENT: Environment,
-        RESOURCE_PROFILE_ADDED: ResourceProfileAdded,
-        **dict.fromkeys((EXECUTOR_ADDED, EXECUTOR_REMOVED), ExecutorChange),
-        **dict.fromkeys((JOB_START, JOB_END), JobEvent),
-        STAGE_COMPLETED: StageCompleted,
-        TASK_END: TaskEnd,
-        **dict.fromkeys((SQL_EXECUTION_START, SQL_EXECUTION_END), SqlExecution),
-        **dict.fromkeys((ADAPTIVE_UPDATE, DRIVER_UPDATES), SqlUpdate),
-        **dict.fromkeys((QUERY_STARTED, QUERY_TERMINATED), QueryChange),
-        QUERY_PROGRESS: QueryProgress,
-        **dict.fromkeys(RECORDER_EVENTS, RecorderEvent),
-    }
-)
+KINDS: Mapping[str, type[SparkEvent]] = {
+    **dict.fromkeys((*LOG_STARTS, APPLICATION_START, APPLICATION_END), ApplicationEvent),
+    ENVIRONMENT: Environment,
+    RESOURCE_PROFILE_ADDED: ResourceProfileAdded,
+    **dict.fromkeys((EXECUTOR_ADDED, EXECUTOR_REMOVED), ExecutorChange),
+    **dict.fromkeys((JOB_START, JOB_END), JobEvent),
+    STAGE_COMPLETED: StageCompleted,
+    TASK_END: TaskEnd,
+    **dict.fromkeys((SQL_EXECUTION_START, SQL_EXECUTION_END), SqlExecution),
+    **dict.fromkeys((ADAPTIVE_UPDATE, DRIVER_UPDATES), SqlUpdate),
+    **dict.fromkeys((QUERY_STARTED, QUERY_TERMINATED), QueryChange),
+    QUERY_PROGRESS: QueryProgress,
+    **dict.fromkeys(RECORDER_EVENTS, RecorderEvent),
+}
 """Every event that is read, by name, and its fields that are read."""
 
 READ_EVENTS = tuple(KINDS)
