@@ -130,7 +130,8 @@ def _fit_at_one_age(
         fitted, handover_s, time = fit_stage(stage, stage_times, stages, at_one_size=at_one_size)
         stages += (fitted,)
         handovers_s += handover_s
-        task_times += [] if time is None else [time]
+        if time is not None:
+            task_times.append(time)
     phases = _driver_phases(times, handovers_s, batch_weights(runs))
     return phases, stages, row_cost_half_range(task_times)
 
