@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from itertools import chain
 from typing import Any
 
 from headway.lazy_classes import dataclass
@@ -13,33 +12,26 @@ from headway.profiler import schema
 from headway.profiler.executors import Executor, ExecutorEvent, ResourceProfile, executors_of
 from headway.profiler.gathered import JOB_OF_STAGE, Gathered
 from headway.profiler.ids import Ids
-from headway.profiler.logs.event_logs import (
-    DEFAULT_LIMITS,
-    Allowance,
-    UnpackLimits,
-    UnreadableLogError,
-)
+from headway.profiler.known_values import DATABRICKS_RUNTIME, spark_of_runtime
+from headway.profiler.logs.event_logs import UnreadableLogError
+from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
 from headway.profiler.operators import operators_of_stage
 from headway.profiler.pieces import Engine, Order, Piece
 from headway.profiler.recorded_queries import QueryLife
-from headway.profiler.redaction import DATABRICKS_RUNTIME, spark_of_runtime
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import most_waited_for, seconds
 
 _OF_STAGE = ("scopes", "call", "first_rdd_id", "num_scans", "is_barrier")
-_SAID = ("application_id", "application_name", "spark_version", "java_version")
-_AS_GATHERED = (
-    *("counts", "ids", "recordings", "queries", "resource_profiles", "task_executor_ids"),
-    *("num_damaged", "num_failed_tasks", "num_failed_jobs"),
-)
+_SAID: tuple[Any, ...] = ("application_id", "application_name", "spark_version", "java_version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationFacts:
     """Facts about one application as a whole; names and values as in the log.
 
-    ``counts`` are lines by event, ``ids`` those of tasks, jobs and executions; ``files`` number and
-    bytes of those that a batch read. Attempts of stages are all, and those with a recorded end.
+    ``counts`` are lines by event, ``ids`` those of tasks, jobs and executions by theirs. ``files``
+    are number and bytes of the files that a batch read. Attempts of stages are all that occur,
+    those with a recorded end, and the tasks of these.
     """
 
     app: int
@@ -51,7 +43,7 @@ class ApplicationFacts:
     resource_profiles: Mapping[int, ResourceProfile]
     executors: tuple[Executor, ...]
     executor_events: tuple[ExecutorEvent, ...]
-    task_executor_ids: set[str]
+    task_executor_ids: frozenset[str]
     counts: Mapping[str, int]
     ids: Mapping[str, Ids]
     recordings: Mapping[str, bool]
@@ -121,12 +113,11 @@ def collect(
 
     read([Order(piece, limits) for piece in pieces])
     # If the end of a task occurs more than once, it must be counted once.
-    repeated_ids = {
-        app: repeated
-        for app, gathered in logs.items()
-        if (repeated := gathered.ids.get(schema.TASK_END, Ids()).repeated)
-        or gathered.num_unnamed_tasks
-    }
+    repeated_ids = {}
+    for app, gathered in logs.items():
+        repeated = gathered.ids.get(schema.TASK_END, Ids()).repeated
+        if gathered.num_unnamed_tasks or repeated:
+            repeated_ids[app] = repeated
     for app in repeated_ids:
         del logs[app]
     read(
@@ -138,16 +129,20 @@ def collect(
     )
     rows: list[Record] = []
     batches: list[Record] = []
-    facts: dict[int, ApplicationFacts] = {}
+    applications: dict[int, ApplicationFacts] = {}
     for app, gathered in sorted(logs.items()):
         gathered.count_tasks_again()
         stage_runs = [{"app": app, **row} for row in stage_records(gathered)]
         if gathered.counts or gathered.num_damaged:
-            facts[app] = _application_facts(app, gathered, stage_runs)
-        placed = sorted(chain.from_iterable(gathered.batches.values()))
+            applications[app] = _application_facts(app, gathered, stage_runs)
+        placed = sorted(
+            (position, row) for of_run in gathered.batches.values() for position, row in of_run
+        )
         batches += [{"app": app, **row} for _, row in placed]
         rows += stage_runs
-    return CollectedLogs(applications=facts, batches=batches, stage_runs=rows, failures=failures)
+    return CollectedLogs(
+        applications=applications, batches=batches, stage_runs=rows, failures=failures
+    )
 
 
 def stage_records(gathered: Gathered) -> Iterator[Record]:
@@ -196,34 +191,45 @@ def _by_application(rows: Sequence[Record]) -> dict[int, list[Record]]:
     return by_app
 
 
-def _application_facts(app: int, gathered: Gathered, rows: Sequence[Record]) -> ApplicationFacts:
+def _application_facts(
+    app: int, gathered: Gathered, stage_runs: Sequence[Record]
+) -> ApplicationFacts:
     properties = gathered.properties[1] if gathered.properties is not None else {}
-    said: dict[str, Any] = {name: gathered.said.get(name) for name in _SAID}
-    of_runtime = spark_of_runtime(properties.get(DATABRICKS_RUNTIME))
-    said["spark_version"] = said["spark_version"] or of_runtime
+    identity = {name: gathered.said.get(name) for name in _SAID}
+    identity["spark_version"] = identity["spark_version"] or spark_of_runtime(
+        properties.get(DATABRICKS_RUNTIME)
+    )
     tasks_of_ended = [
         # If a stage was interrupted, e.g. by the end of its query, tasks that never ran are not
         # missing.
         max(row["num_ended"] if row["failed"] else row["num_tasks"], 0)
-        for row in rows
+        for row in stage_runs
         if row["num_tasks"] is not None
     ]
     return ApplicationFacts(
         app=app,
-        **said,
-        **{name: getattr(gathered, name) for name in _AS_GATHERED},
+        **identity,
         properties=properties,
+        resource_profiles=dict(sorted(gathered.resource_profiles.items())),
         executors=executors_of(gathered.executors),
         executor_events=tuple(sorted(gathered.executors, key=repr)),
+        task_executor_ids=frozenset(gathered.task_executor_ids),
+        counts=dict(sorted(gathered.counts.items())),
+        ids=gathered.ids,
+        recordings=dict(sorted(gathered.recordings.items())),
+        num_damaged=gathered.num_damaged,
         # Negative if a line is damaged.
         num_lost=max(gathered.num_lost, 0),
         num_passed_over=max(gathered.num_passed_over, 0),
+        num_failed_tasks=gathered.num_failed_tasks,
+        num_failed_jobs=gathered.num_failed_jobs,
         started_s=seconds(gathered.started_ms),
         ended_s=seconds(gathered.ended_ms),
         files=gathered.executions.files_read(),
         written_files=gathered.executions.files_written(),
+        queries=dict(sorted(gathered.queries.items())),
         plans={run_id: text for run_id, (_, _, text) in gathered.plans.items()},
-        num_attempts=len(rows),
+        num_attempts=len(stage_runs),
         num_attempts_ended=len(tasks_of_ended),
         num_tasks_of_ended=sum(tasks_of_ended),
     )

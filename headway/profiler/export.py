@@ -9,7 +9,7 @@ from typing import Any
 
 from headway.errors import HeadwayError
 from headway.profiler.collect import ApplicationFacts
-from headway.profiler.logs.event_logs import DEFAULT_LIMITS
+from headway.profiler.logs.limits import DEFAULT_LIMITS
 from headway.profiler.pieces import Engine, Order, Piece
 from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import JOB_ENDS, Record
@@ -118,8 +118,12 @@ def _application_row(facts: ApplicationFacts) -> Record:
         **{name: getattr(facts, name) for name in (*names, "started_s", "ended_s")},
         "properties": dict(facts.properties),
         "executors": [
-            {"executor_id": executor_id, "num_cores": num_cores, "at_s": seconds(at_ms)}
-            for executor_id, num_cores, at_ms, _ in facts.executor_events
+            {
+                "executor_id": event.executor_id,
+                "num_cores": event.num_cores,
+                "at_s": seconds(event.at_ms),
+            }
+            for event in facts.executor_events
         ],
     }
 

@@ -9,12 +9,14 @@ from typing import IO, NamedTuple
 from headway.profiler.gathered import Gathered
 from headway.profiler.gatherer import Gatherer
 from headway.profiler.ids import Ranges
-from headway.profiler.logs import event_logs
+from headway.profiler.logs.event_logs import PACKED_SUFFIX, UnreadableLogError, why_unreadable
+from headway.profiler.logs.limits import Allowance, UnpackLimits
 from headway.profiler.logs.log_codecs import HEAD_BYTES, plain_chunks
 from headway.profiler.rows import Record, add_rows
 from headway.units import parse_size_bytes
 
-PIECE_BYTES = parse_size_bytes("16m")  # of a plain file, read at a time
+PIECE_BYTES = parse_size_bytes("16m")
+"""Bytes of a plain file that are read at a time."""
 
 _PACKED_RATIO = 10
 _BLOCK_BYTES = parse_size_bytes("1m")
@@ -34,10 +36,12 @@ class Piece(NamedTuple):
 
     @property
     def is_packed(self) -> bool:
-        return self.file.endswith(event_logs.PACKED_SUFFIX)
+        """Whether it is read in compressed form."""
+        return self.file.endswith(PACKED_SUFFIX)
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of the file that are read."""
         return self.end_bytes - self.start_bytes
 
     @property
@@ -47,16 +51,23 @@ class Piece(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Requested result of a piece: sums, or rows of tables; ``tasks_again`` as in `Gatherer`."""
+    """Requested result of a piece: sums, or with ``wants_rows`` the rows of the tables.
+
+    ``tasks_again`` as in :class:`headway.profiler.gatherer.Gatherer`.
+    """
 
     piece: Piece
-    limits: event_logs.UnpackLimits
+    limits: UnpackLimits
     wants_rows: bool = False
     tasks_again: Ranges | None = None
 
 
 class Result(NamedTuple):
-    """Result of a piece, or of several of one log, as requested; ``failure`` is why it has none."""
+    """Result of a piece, or of several pieces of one log, as requested.
+
+    ``unpacked_bytes`` is the uncompressed size of compressed files, ``failure`` the reason why the
+    piece, and so its log, cannot be read.
+    """
 
     app: int
     gathered: Gathered | None = None
@@ -68,7 +79,8 @@ class Result(NamedTuple):
 Engine = Callable[[Sequence[Order]], Iterator[Result]]
 """Reads pieces of logs in some place: their results in order; sums of one log may be combined."""
 
-OnProgress = Callable[[int, int], None]  # told further bytes read, and events in them
+OnProgress = Callable[[int, int], None]
+"""Called with the number of further bytes read from files, and of events in them."""
 
 
 def pieces_of(work_folder: Path) -> list[Piece]:
@@ -78,7 +90,7 @@ def pieces_of(work_folder: Path) -> list[Piece]:
         for file in sorted(folder.iterdir()):
             app, part = _number(folder.name), _number(file.stem)
             size_bytes = file.stat().st_size
-            step = size_bytes if file.suffix == event_logs.PACKED_SUFFIX else PIECE_BYTES
+            step = size_bytes if file.suffix == PACKED_SUFFIX else PIECE_BYTES
             pieces += [
                 Piece(app, part, str(file), start, min(start + step, size_bytes))
                 for start in range(0, size_bytes, max(step, 1))
@@ -87,6 +99,7 @@ def pieces_of(work_folder: Path) -> list[Piece]:
 
 
 def carried_out(order: Order, on_progress: OnProgress) -> Result:
+    """Read a piece and produce the requested result."""
     piece = order.piece
     gatherer = Gatherer(piece.part, piece.start_bytes, order.tasks_again)
     tables: dict[str, list[Record]] = {}
@@ -96,8 +109,8 @@ def carried_out(order: Order, on_progress: OnProgress) -> Result:
             plain_bytes += block_bytes
             num_events = add_rows(tables, lines) if order.wants_rows else gatherer.gather(lines)
             on_progress(read_bytes, num_events)
-    except (event_logs.UnreadableLogError, OSError) as error:
-        return Result(piece.app, failure=event_logs.why_unreadable(error))
+    except (UnreadableLogError, OSError) as error:
+        return Result(piece.app, failure=why_unreadable(error))
     if order.wants_rows:
         return Result(piece.app, rows=tables)
     return Result(piece.app, gatherer.done(), unpacked_bytes=plain_bytes if piece.is_packed else 0)
@@ -120,7 +133,7 @@ def _blocks(order: Order) -> Iterator[tuple[list[bytes], int, int]]:
 def _unpacked(packed: IO[bytes], order: Order) -> Iterator[bytes]:
     head = packed.read(HEAD_BYTES)
     packed.seek(0)
-    allowance = event_logs.Allowance(order.limits, order.piece.size_bytes, None)
+    allowance = Allowance(order.limits, order.piece.size_bytes, None)
     for chunk in plain_chunks(packed, head):
         allowance.take(len(chunk))
         yield chunk

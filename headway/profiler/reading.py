@@ -16,7 +16,8 @@ from headway.lazy_classes import dataclass
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.engines import on_spark
 from headway.profiler.engines.in_process import read_in_process
-from headway.profiler.logs.event_logs import UnpackLimits, nothing_read
+from headway.profiler.logs.event_logs import nothing_read
+from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import EventLog, LogFailure, find_event_logs
 from headway.profiler.logs.through_spark import unpack_with_spark
 from headway.profiler.logs.unpacking import unpack

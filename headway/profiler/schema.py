@@ -1,5 +1,7 @@
 """Spark's events by name, and their fields that are read; the decoder skips all others.
 
+Objects in them come first: tasks, stages, executors, and the resources that they ask for.
+
 Names and units are Spark's (milliseconds, nanoseconds, spaces in names); fields that a version
 lacks are None. Text that an application chooses is redacted as it is decoded.
 """
@@ -8,12 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import field
 
-from headway.profiler.redaction import allowed_properties, description_of, known_version, name_of
+from headway.profiler.known_values import known_version
+from headway.profiler.redaction import allowed_properties, description_of, name_of
 from headway.redaction import HIDDEN
 
 LOG_START = "SparkListenerLogStart"
@@ -348,20 +352,22 @@ class RecorderEvent(SparkEvent):
     num_batches: Long = None
 
 
-KINDS: Mapping[str, type[SparkEvent]] = {
-    **dict.fromkeys((*LOG_STARTS, APPLICATION_START, APPLICATION_END), ApplicationEvent),
-    ENVIRONMENT: Environment,
-    RESOURCE_PROFILE_ADDED: ResourceProfileAdded,
-    **dict.fromkeys((EXECUTOR_ADDED, EXECUTOR_REMOVED), ExecutorChange),
-    **dict.fromkeys((JOB_START, JOB_END), JobEvent),
-    STAGE_COMPLETED: StageCompleted,
-    TASK_END: TaskEnd,
-    **dict.fromkeys((SQL_EXECUTION_START, SQL_EXECUTION_END), SqlExecution),
-    **dict.fromkeys((ADAPTIVE_UPDATE, DRIVER_UPDATES), SqlUpdate),
-    **dict.fromkeys((QUERY_STARTED, QUERY_TERMINATED), QueryChange),
-    QUERY_PROGRESS: QueryProgress,
-    **dict.fromkeys(RECORDER_EVENTS, RecorderEvent),
-}
+KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
+    {
+        **dict.fromkeys((*LOG_STARTS, APPLICATION_START, APPLICATION_END), ApplicationEvent),
+        ENVIRONMENT: Environment,
+        RESOURCE_PROFILE_ADDED: ResourceProfileAdded,
+        **dict.fromkeys((EXECUTOR_ADDED, EXECUTOR_REMOVED), ExecutorChange),
+        **dict.fromkeys((JOB_START, JOB_END), JobEvent),
+        STAGE_COMPLETED: StageCompleted,
+        TASK_END: TaskEnd,
+        **dict.fromkeys((SQL_EXECUTION_START, SQL_EXECUTION_END), SqlExecution),
+        **dict.fromkeys((ADAPTIVE_UPDATE, DRIVER_UPDATES), SqlUpdate),
+        **dict.fromkeys((QUERY_STARTED, QUERY_TERMINATED), QueryChange),
+        QUERY_PROGRESS: QueryProgress,
+        **dict.fromkeys(RECORDER_EVENTS, RecorderEvent),
+    }
+)
 """Every event that is read, by name, and its fields that are read."""
 
 READ_EVENTS = tuple(KINDS)

@@ -34,7 +34,7 @@ from headway.profiler.engines.on_spark import read_on_spark
 from headway.profiler.gathered import Gathered
 from headway.profiler.gatherer import Gatherer
 from headway.profiler.ids import Ids
-from headway.profiler.logs.event_logs import UnpackLimits
+from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import Engine, Order, Result, pieces_of

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.profiler.known_values import KNOWN_VALUE_PROPERTIES, known_version
 from headway.profiler.redaction import (
     ALLOWED_PROPERTIES,
-    KNOWN_VALUE_PROPERTIES,
     allowed_properties,
     describe_source,
-    known_version,
 )
 from headway.redaction import redact
 from tests.shared_data import EVENT_LOGS, RECORDED, lines_of_recorded, needs

@@ -1,21 +1,17 @@
-"""The log of one application: its files at any place, why not to read them, and room for them."""
+"""The log of one application, with its files at any place."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from headway.digits import size_text
 from headway.errors import EventLogError, ExitCode
 from headway.lazy_classes import dataclass
 from headway.redaction import one_line
-from headway.units import parse_size_bytes
 
 _MOST_LISTED = 8
-_CHECK_EVERY_BYTES = parse_size_bytes("64m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,8 @@ class HistoryServerZip:
     credentials: tuple[str, str] | None = field(default=None, repr=False)
 
 
-PACKED_SUFFIX = ".packed"  # of a part of a log that is read in compressed form
+PACKED_SUFFIX = ".packed"
+"""Suffix of the name of a part of a log that is read in compressed form."""
 
 LogFile: TypeAlias = Path | ZipMember | HadoopFile | HistoryServerZip
 
@@ -49,8 +46,9 @@ LogFile: TypeAlias = Path | ZipMember | HadoopFile | HistoryServerZip
 class EventLog:
     """The log of one application: its files in the order in which they were written.
 
-    A HadoopFile may turn out to contain several logs. ``name`` is for messages, without secrets.
-    ``compacted``: Spark has removed its earlier parts; missing parts are before existing ones.
+    A HadoopFile may turn out to contain several logs. ``name`` is for messages: on one line,
+    without secrets. ``compacted``: Spark has removed its earlier parts; missing parts have lower
+    numbers than existing ones.
     """
 
     name: str
@@ -93,6 +91,7 @@ def failure_of(name: str, error: Exception) -> LogFailure:
 
 
 def nothing_read(failures: Sequence[LogFailure]) -> EventLogError:
+    """Error of a command that could read none of its logs."""
     lines = [f"{failure.name}: {failure.why}" for failure in failures[:_MOST_LISTED]]
     if len(failures) > _MOST_LISTED:
         lines.append(f"and {len(failures) - _MOST_LISTED} more")
@@ -111,58 +110,3 @@ def why_unreadable(error: Exception) -> str:
     if isinstance(error, UnreadableLogError):
         return str(error)
     return f"{one_line(reason_of(error))}; expected a Spark event log that can be read"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnpackLimits:
-    """Maximum bytes of one log on disk and compression ratio (real logs: 300), bytes to spare."""
-
-    max_bytes: int = parse_size_bytes("1t")
-    max_ratio: float = 500.0
-    ratio_from_bytes: int = parse_size_bytes("64m")
-    min_free_bytes: int = parse_size_bytes("2g")
-
-
-DEFAULT_LIMITS = UnpackLimits()
-
-
-class Allowance:
-    """Disk space that one log may still use; ``packed_bytes`` is None while it is only copied."""
-
-    def __init__(self, limits: UnpackLimits, packed_bytes: int | None, folder: Path | None) -> None:
-        self._limits = limits
-        self._packed_bytes = packed_bytes
-        self._folder = folder
-        self._taken_bytes = 0
-
-    @property
-    def next_bytes(self) -> int:
-        return min(_CHECK_EVERY_BYTES, self._limits.max_bytes - self._taken_bytes + 1)
-
-    def take(self, num_bytes: int) -> None:
-        """Count bytes that will be or have just been written; raise an error at a limit."""
-        self._taken_bytes += num_bytes
-        limits, taken = self._limits, self._taken_bytes
-        if taken > limits.max_bytes:
-            raise UnreadableLogError(
-                f"more than {size_text(limits.max_bytes)} when unpacked, the maximum for one log; "
-                "unpack it yourself if it is sound"
-            )
-        packed = self._packed_bytes
-        if packed is not None and taken > limits.ratio_from_bytes:
-            ratio = taken / max(packed, 1)
-            if ratio > limits.max_ratio:
-                raise UnreadableLogError(
-                    f"{size_text(packed)} unpack to {size_text(taken)} and more, over "
-                    f"{limits.max_ratio:g} times as much, as no event log does; "
-                    "unpack it yourself if it is sound"
-                )
-        if self._folder is None:
-            return
-        free = shutil.disk_usage(self._folder).free
-        if free < limits.min_free_bytes:
-            raise UnreadableLogError(
-                f"its first {size_text(taken)} leave {size_text(free)} free on the disk of "
-                f"{self._folder}, less than the {size_text(limits.min_free_bytes)} to keep free; "
-                "set TMPDIR to a folder with more room"
-            )

@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import http.client
 import json
-import socket
-import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, unquote, urlsplit
 
+from headway.profiler.logs import patience
 from headway.profiler.logs.event_logs import (
-    Allowance,
     EventLog,
     HistoryServerZip,
     UnfetchedLogError,
     UnreadableLogError,
     reason_of,
 )
+from headway.profiler.logs.limits import Allowance
+from headway.profiler.logs.patience import Watch
 from headway.profiler.logs.zipped import is_zip
 from headway.redaction import one_line
-from headway.units import counted, parse_size_bytes
+from headway.units import parse_size_bytes
 
 _API = ["api", "v1", "applications"]
 _ANSWER_WITHIN_S, _LOG_WITHIN_S = 120.0, 12 * 3600.0
 _CHUNK_BYTES = parse_size_bytes("1m")
 _LONGEST_ANSWER_BYTES = parse_size_bytes("16m")
 _NUM_EXAMPLES = 5
-# Time before a rate is required, including connecting.
-_FIRST_S = 60.0
-_LEAST_BYTES_PER_S = float(parse_size_bytes("16k"))
 
 Credentials = tuple[str, str]
 
@@ -46,7 +42,8 @@ def history_server_logs(address: str) -> list[EventLog]:
     """The logs of an application on a History Server, one for each attempt, oldest first.
 
     The address is that in the browser, ``http://host:18080/history/<application>[/<attempt>]``, or
-    of the REST interface; with ``user:password@`` before the host if the server asks for them.
+    that of the REST interface, ``.../api/v1/applications/<application>[/<attempt>]/...``; with
+    ``user:password@`` before the host if the server asks for them.
     """
     server, credentials, path = _parse(address)
     if not path:
@@ -64,7 +61,11 @@ def history_server_logs(address: str) -> list[EventLog]:
             f"{_examples(server, credentials)}"
         ) from None
     named = path[1] if len(path) > 1 and path[1].isdecimal() else None
-    attempts = [attempt for attempt in _attempts(answer) if named in (None, attempt[0])]
+    attempts = [
+        (attempt, completed)
+        for attempt, completed in _attempts(answer)
+        if named is None or attempt == named
+    ]
     if not attempts:
         raise UnreadableLogError(
             f"the application has no attempt {named}; leave it out to read all attempts"
@@ -101,7 +102,10 @@ def download(
 
 
 def _parse(address: str) -> tuple[str, Credentials | None, Sequence[str]]:
-    """Address of a server; user and password; the path from the application on."""
+    """Address of a server without user and password, these, and the application with what follows.
+
+    These are the parts of the path.
+    """
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port
@@ -144,11 +148,13 @@ def _api_url(server: str, *names: str | None) -> str:
 def _attempts(application: Any) -> list[tuple[str | None, bool]]:
     """For each attempt, newest first: its id, if any, and whether it has ended."""
     try:
-        attempts = [
-            (attempt.get("attemptId"), bool(attempt.get("completed", True)))
+        return [
+            (
+                None if attempt.get("attemptId") is None else str(attempt["attemptId"]),
+                bool(attempt.get("completed", True)),
+            )
             for attempt in application["attempts"]
         ]
-        return [(None if name is None else str(name), ended) for name, ended in attempts]
     except (AttributeError, KeyError, TypeError):
         raise _not_a_history_server() from None
 
@@ -170,9 +176,11 @@ def _ask(url: str, credentials: Credentials | None) -> Any:
     with _opened(url, credentials, _ANSWER_WITHIN_S) as (_, chunks):
         while len(text) <= _LONGEST_ANSWER_BYTES and (chunk := next(chunks, b"")):
             text += chunk
-    with contextlib.suppress(ValueError, RecursionError):
+    try:
         if len(text) <= _LONGEST_ANSWER_BYTES:
             return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
     raise _not_a_history_server()
 
 
@@ -188,13 +196,15 @@ class _StatusError(UnfetchedLogError):
 
     def __init__(self, status: int) -> None:
         self.status = status
-        advice = "expected a Spark History Server there"
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             advice = "put user:password@ of somebody who may read it before the host"
+        else:
+            advice = "expected a Spark History Server there"
         super().__init__(f"the server answers with HTTP status {status}; {advice}")
 
 
-def _chunks(response: http.client.HTTPResponse, watch: _Watch) -> Iterator[bytes]:
+def _chunks(response: http.client.HTTPResponse, watch: Watch) -> Iterator[bytes]:
+    """Bytes as they are received."""
     while True:
         try:
             # Not a full chunk of a given size, which may never be complete.
@@ -210,18 +220,19 @@ def _chunks(response: http.client.HTTPResponse, watch: _Watch) -> Iterator[bytes
         yield chunk
 
 
-@contextlib.contextmanager
+@contextmanager
 def _opened(
     url: str, credentials: Credentials | None, within_s: float
 ) -> Iterator[tuple[http.client.HTTPResponse, Iterator[bytes]]]:
+    """The answer to a request, and its bytes."""
     request = urllib.request.Request(url)
     if credentials is not None:
         encoded = base64.b64encode(":".join(credentials).encode()).decode("ascii")
         # Not forwarded when another server is redirected to.
         request.add_unredirected_header("Authorization", f"Basic {encoded}")
-    with _Watch(within_s) as watch:
+    with Watch(within_s) as watch:
         try:
-            response = _opener(watch).open(request, timeout=_FIRST_S)
+            response = _opener(watch).open(request, timeout=patience.FIRST_S)
         except urllib.error.HTTPError as error:
             error.close()
             raise _StatusError(error.code) from None
@@ -234,7 +245,7 @@ def _opened(
             yield response, _chunks(response, watch)
 
 
-def _no_answer(error: Exception, watch: _Watch) -> UnreadableLogError:
+def _no_answer(error: Exception, watch: Watch) -> UnreadableLogError:
     if watch.complaint:
         return UnreadableLogError(
             f"the server is too slow ({watch.complaint}); download the log and name the file, or "
@@ -246,7 +257,7 @@ def _no_answer(error: Exception, watch: _Watch) -> UnreadableLogError:
     )
 
 
-def _opener(watch: _Watch) -> urllib.request.OpenerDirector:
+def _opener(watch: Watch) -> urllib.request.OpenerDirector:
     """Opens http and https only, also after redirects."""
     opener = urllib.request.OpenerDirector()
     for handler in (
@@ -275,84 +286,12 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     ) -> urllib.request.Request | None:
         request = super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
         authorization = req.get_header("Authorization")
-        old, new = urlsplit(req.full_url), urlsplit(newurl)
-        is_same = (old.scheme, old.port) == (new.scheme, new.port) or new.scheme == "https"
-        if request is not None and authorization and is_same and old.hostname == new.hostname:
+        if request is not None and authorization and _same_server(req.full_url, newurl):
             request.add_unredirected_header("Authorization", authorization)
         return request
 
 
-class _Watch:
-    """Ends the connections of a slow request; a socket timeout would restart with each byte."""
-
-    def __init__(self, longest_s: float) -> None:
-        self._longest_s = longest_s
-        self._sockets: list[socket.socket] = []
-        self._num_bytes = 0
-        self._began_s = time.monotonic()
-        self._over = threading.Event()
-        self._expired = False
-        self._watching = threading.Thread(target=self._watch, name="headway-patience", daemon=True)
-
-    def __enter__(self) -> _Watch:
-        self._watching.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._watching.join()
-
-    def came(self, num_bytes: int) -> None:
-        self._num_bytes += num_bytes
-
-    @property
-    def complaint(self) -> str:
-        """How slow the server was, if the connection was ended here; else empty."""
-        if not self._expired:
-            return ""
-        return (
-            f"it sent {counted(self._num_bytes, 'byte')} in "
-            f"{time.monotonic() - self._began_s:.0f} s; expected "
-            f"{_LEAST_BYTES_PER_S:.0f} bytes a second after the first "
-            f"{_FIRST_S:.0f} s, and all within {self._longest_s:.0f} s"
-        )
-
-    def handler(self) -> urllib.request.BaseHandler:
-        """A handler that opens http and https under this watch."""
-        watch = self
-
-        class Opened(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
-            def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-                return self.do_open(watch._connection(http.client.HTTPConnection), req)
-
-            def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-                return self.do_open(watch._connection(http.client.HTTPSConnection), req)
-
-        return Opened()
-
-    def _connection(self, kind: Any) -> Any:
-        def watched(*address: Any, **options: Any) -> Any:
-            connection = kind(*address, **options)
-            connect = connection.connect
-
-            def connect_watched() -> None:
-                connect()
-                self._sockets.append(connection.sock)
-
-            connection.connect = connect_watched
-            return connection
-
-        return watched
-
-    def _watch(self) -> None:
-        while not self._over.wait(self._left_s()):
-            if self._left_s() <= 0:
-                self._expired = True
-                for connected in self._sockets:
-                    with contextlib.suppress(OSError):
-                        connected.shutdown(socket.SHUT_RDWR)
-                return
-
-    def _left_s(self) -> float:
-        earned_s = _FIRST_S + self._num_bytes / _LEAST_BYTES_PER_S
-        return max(min(earned_s, self._longest_s) - (time.monotonic() - self._began_s), 0.0)
+def _same_server(old_url: str, new_url: str) -> bool:
+    old, new = urlsplit(old_url), urlsplit(new_url)
+    same_door = (old.scheme, old.port) == (new.scheme, new.port)
+    return old.hostname == new.hostname and (same_door or new.scheme == "https")

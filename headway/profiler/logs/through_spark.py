@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from headway.profiler.logs import layouts
 from headway.profiler.logs.event_logs import (
-    Allowance,
     EventLog,
     HadoopFile,
     LogFile,
-    UnpackLimits,
     UnreadableLogError,
     failure_of,
 )
 from headway.profiler.logs.layouts import FoundFile, is_passed_over
+from headway.profiler.logs.limits import Allowance, UnpackLimits
 from headway.profiler.logs.unpacking import Unpacker
 from headway.redaction import one_line, without_secrets
 

@@ -6,30 +6,27 @@ import contextlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO
 
 from headway.profiler.logs.event_logs import (
-    DEFAULT_LIMITS,
     PACKED_SUFFIX,
-    Allowance,
     EventLog,
     HadoopFile,
     HistoryServerZip,
     LogFailure,
     LogFile,
-    UnpackLimits,
     UnreadableLogError,
     ZipMember,
     failure_of,
 )
+from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
 from headway.profiler.logs.log_codecs import HEAD_BYTES, NothingWholeError, is_json, plain_chunks
 from headway.profiler.logs.zipped import is_zip, logs_in_zip, open_member
 from headway.redaction import one_line
 
-OnUnpacked: TypeAlias = Callable[[int, int], None]
 # Spark ignores folders with this prefix.
 _FETCHED = "_fetched"
 
@@ -39,17 +36,20 @@ def unpack(
     work_folder: Path,
     *,
     limits: UnpackLimits = DEFAULT_LIMITS,
-    on_progress: OnUnpacked | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
     stay_packed: bool = False,
 ) -> Unpacker:
     """Unpack every log that does not need Spark, under its index in ``logs``.
 
-    Plain local files are only linked, and with ``stay_packed`` so are compressed ones, under names
-    with that suffix. ``on_progress`` is called with the compressed bytes done and in total.
+    If one turns out to contain several logs, the others get further numbers. Plain local files are
+    only linked, and with ``stay_packed`` so are compressed ones, under names with that suffix;
+    files that are not event logs are still rejected here. ``on_progress`` is called with the
+    compressed bytes done and in total, which grow with downloads.
     """
-    work_folder.mkdir(parents=True, exist_ok=True)
-    progress, folder = Progress(logs, on_progress), work_folder.resolve()
-    unpacker = Unpacker(folder, limits, progress, count(len(logs)), stay_packed=stay_packed)
+    progress = Progress(logs, on_progress)
+    unpacker = Unpacker(
+        work_folder, limits, progress, numbers=count(len(logs)), stay_packed=stay_packed
+    )
     for number, log in enumerate(logs):
         progress.begin(log)
         unpacker.unpack(number, log)
@@ -60,7 +60,9 @@ def unpack(
 class Progress:
     """Compressed bytes done, of those known so far."""
 
-    def __init__(self, logs: Sequence[EventLog], on_progress: OnUnpacked | None) -> None:
+    def __init__(
+        self, logs: Sequence[EventLog], on_progress: Callable[[int, int], None] | None
+    ) -> None:
         self._on_progress = on_progress
         self._total_bytes = sum(_packed_bytes(log.files) for log in logs)
         self._done_bytes = self._end_of_log_bytes = self._downloaded_bytes = 0
@@ -95,7 +97,6 @@ class Progress:
             self._on_progress(done_bytes + more_bytes, self._total_bytes + more_bytes)
 
 
-@dataclass
 class Unpacker:
     """Unpacks logs one by one: log N of ``logs`` into ``work_folder/app=N/part-*``.
 
@@ -103,14 +104,24 @@ class Unpacker:
     ``numbers`` are for logs that are found inside others.
     """
 
-    work_folder: Path
-    limits: UnpackLimits
-    progress: Progress
-    numbers: Iterator[int]
-    stay_packed: bool
-    logs: dict[int, EventLog] = field(default_factory=dict)
-    pending: dict[int, EventLog] = field(default_factory=dict)
-    failures: list[LogFailure] = field(default_factory=list)
+    def __init__(
+        self,
+        work_folder: Path,
+        limits: UnpackLimits,
+        progress: Progress,
+        *,
+        numbers: Iterator[int],
+        stay_packed: bool = False,
+    ) -> None:
+        self._work_folder = work_folder.resolve()
+        self.limits = limits
+        self.numbers = numbers
+        self._progress = progress
+        self._stay_packed = stay_packed
+        self.logs: dict[int, EventLog] = {}
+        self.pending: dict[int, EventLog] = {}
+        self.failures: list[LogFailure] = []
+        work_folder.mkdir(parents=True, exist_ok=True)
 
     def refuse_pending(self, why: str) -> None:
         """Make failures of the logs that only a running Spark can fetch."""
@@ -119,7 +130,7 @@ class Unpacker:
 
     def _fetched_folder(self, number: int) -> Path:
         """The folder, created if missing, for files that are fetched to unpack a log."""
-        folder = self.work_folder / _FETCHED / str(number)
+        folder = self._work_folder / _FETCHED / str(number)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -132,9 +143,9 @@ class Unpacker:
             for at, part in enumerate(self._expand(number, local)):
                 self._unpack_one(number if at == 0 else next(self.numbers), part, of=log)
         except (UnreadableLogError, OSError) as error:
-            self.failures.append(failure_of(log.name, error))
+            self._fail(number, log, error)
         finally:
-            shutil.rmtree(self.work_folder / _FETCHED, ignore_errors=True)
+            shutil.rmtree(self._work_folder / _FETCHED, ignore_errors=True)
 
     def _expand(self, number: int, log: EventLog) -> list[EventLog]:
         """The logs that one contains, which is known once its files have been fetched."""
@@ -143,8 +154,8 @@ class Unpacker:
             from headway.profiler.logs import history_server
 
             archive = self._fetched_folder(number) / "logs.zip"
-            allowance = Allowance(self.limits, None, self.work_folder)
-            history_server.download(file, archive, allowance, self.progress.downloaded)
+            allowance = Allowance(self.limits, None, self._work_folder)
+            history_server.download(file, archive, allowance, self._progress.downloaded)
         elif isinstance(file, Path) and len(log.files) == 1 and is_zip(_head(file)):
             archive = file
         else:
@@ -155,27 +166,32 @@ class Unpacker:
         ]
 
     def _unpack_one(self, number: int, log: EventLog, *, of: EventLog) -> None:
-        if isinstance(log.files[0], HadoopFile):
-            self.pending[number] = log
-            return
-        folder = self.work_folder / f"app={number}"
         try:
-            self._write_parts(folder, log)
+            if isinstance(log.files[0], HadoopFile):
+                self.pending[number] = log
+                return
+            self._write_parts(number, log)
+        except (UnreadableLogError, OSError) as error:
+            self._fail(number, log, error)
+        except BaseException:
+            shutil.rmtree(self._app_folder(number), ignore_errors=True)
+            raise
+        else:
             # Fetched files will be removed.
             self.logs[number] = replace(log, files=of.files)
-        except BaseException as error:
-            shutil.rmtree(folder, ignore_errors=True)
-            if not isinstance(error, UnreadableLogError | OSError):
-                raise
-            self.failures.append(failure_of(log.name, error))
 
-    def _write_parts(self, folder: Path, log: EventLog) -> None:
+    def _fail(self, number: int, log: EventLog, error: UnreadableLogError | OSError) -> None:
+        shutil.rmtree(self._app_folder(number), ignore_errors=True)
+        self.failures.append(failure_of(log.name, error))
+
+    def _write_parts(self, number: int, log: EventLog) -> None:
+        folder = self._app_folder(number)
         folder.mkdir()
         allowance = Allowance(self.limits, _packed_bytes(log.files), folder)
         for part, file in enumerate(log.files):
             plain = folder / f"part-{part:05d}.json"
             try:
-                self._write_part(file, plain, allowance, grows=log.in_progress)
+                self._write_part(file, plain, allowance, growing=log.in_progress)
             except NothingWholeError as error:
                 # Spark may have just started the last part of a log that is still growing.
                 if part == 0 or file != log.files[-1]:
@@ -184,29 +200,33 @@ class Unpacker:
             except UnreadableLogError as error:
                 raise _in_part(file, log, error) from None
 
-    def _write_part(self, file: LogFile, plain: Path, allowance: Allowance, *, grows: bool) -> None:
+    def _write_part(
+        self, file: LogFile, plain: Path, allowance: Allowance, *, growing: bool
+    ) -> None:
         head = _head(file)
-        if isinstance(file, Path) and (
-            is_json(head) or (self.stay_packed and not file.is_relative_to(self.work_folder))
-        ):
+        may_be_linked = isinstance(file, Path) and (
+            is_json(head) or (self._stay_packed and not file.is_relative_to(self._work_folder))
+        )
+        if may_be_linked and isinstance(file, Path):
             name = plain
             if not is_json(head):
                 name = plain.with_suffix(PACKED_SUFFIX)
                 # Some of it can be unpacked.
                 with file.open("rb") as packed:
                     next(plain_chunks(packed, head), None)
-            if self._linked(file, name, grows):
-                self.progress.advance(_packed_bytes([file]))
+            if self._linked(file, name, growing):
+                self._progress.advance(_packed_bytes([file]))
                 return
         self._write_plain(file, head, plain, allowance)
 
-    def _linked(self, file: Path, target: Path, grows: bool) -> bool:
+    def _linked(self, file: Path, target: Path, growing: bool) -> bool:
         """Whether the part could be linked to the file.
 
         Only a hard link survives when Spark renames a log at the end of the application, and when
-        fetched files are removed; it fails across disks and for files of other users.
+        fetched files are removed. It changes the time of the last change of the user's file, and
+        fails across disks and for files of other users.
         """
-        stays = not grows and not file.is_relative_to(self.work_folder)
+        stays = not growing and not file.is_relative_to(self._work_folder)
         for link in (target.symlink_to, target.hardlink_to) if stays else (target.hardlink_to,):
             with contextlib.suppress(OSError):
                 link(file.resolve())
@@ -221,9 +241,12 @@ class Unpacker:
                 written.write(chunk)
                 # Inside a zip a position counts unpacked bytes.
                 if isinstance(file, Path):
-                    self.progress.advance(packed.tell() - before_bytes)
+                    self._progress.advance(packed.tell() - before_bytes)
                     before_bytes = packed.tell()
-            self.progress.advance(_packed_bytes([file]) - before_bytes)
+            self._progress.advance(_packed_bytes([file]) - before_bytes)
+
+    def _app_folder(self, number: int) -> Path:
+        return self._work_folder / f"app={number}"
 
 
 def _opened(file: LogFile) -> AbstractContextManager[IO[bytes]]:
@@ -239,6 +262,7 @@ def _head(file: LogFile) -> bytes:
 
 
 def _packed_bytes(files: Sequence[LogFile]) -> int:
+    """Compressed bytes of the local files."""
     sizes = 0
     for file in files:
         if isinstance(file, ZipMember):

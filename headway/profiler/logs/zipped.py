@@ -23,11 +23,15 @@ _MOST_MEMBERS = 10_000
 
 
 def is_zip(head: bytes) -> bool:
+    """Whether a file with this beginning is a zip."""
     return head.startswith(_ZIP_MAGICS)
 
 
 def logs_in_zip(archive: Path, name: str) -> list[EventLog]:
-    """The event logs in a zip, at least one; if there is only one, it has the name of the zip."""
+    """The event logs in a zip; if there is only one, it has the name of the zip.
+
+    A zip that is incomplete, names files outside itself or contains no event log is rejected.
+    """
     import zipfile
 
     try:
@@ -49,6 +53,7 @@ def logs_in_zip(archive: Path, name: str) -> list[EventLog]:
 
 @contextlib.contextmanager
 def open_member(file: ZipMember) -> Iterator[IO[bytes]]:
+    """A file inside a zip, to be read from its beginning."""
     import zipfile
 
     with contextlib.ExitStack() as stack:

@@ -20,7 +20,7 @@ from threading import Thread
 
 import pytest
 
-from headway.profiler.logs.event_logs import UnpackLimits
+from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import Unpacker, unpack
 from tests.profiler.event_log import write_plain, write_rolling
@@ -402,8 +402,8 @@ def test_a_server_that_drips_is_not_waited_for(
     answer: Answer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("headway.profiler.logs.history_server._FIRST_S", 0.5)
-    monkeypatch.setattr("headway.profiler.logs.history_server._LEAST_BYTES_PER_S", 1000.0)
+    monkeypatch.setattr("headway.profiler.logs.patience.FIRST_S", 0.5)
+    monkeypatch.setattr("headway.profiler.logs.patience._LEAST_BYTES_PER_S", 1000.0)
     server.answers = {API: sends(APPLICATION, "application/json"), path: answer}
     address = f"http://{server.host}/history/app-1"
     began_s = time.monotonic()
@@ -421,8 +421,8 @@ def test_a_server_that_drips_is_not_waited_for(
 def test_a_slow_server_that_keeps_its_rate_is_waited_for(
     server: SmallServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headway.profiler.logs.history_server._FIRST_S", 0.3)
-    monkeypatch.setattr("headway.profiler.logs.history_server._LEAST_BYTES_PER_S", 100.0)
+    monkeypatch.setattr("headway.profiler.logs.patience.FIRST_S", 0.3)
+    monkeypatch.setattr("headway.profiler.logs.patience._LEAST_BYTES_PER_S", 100.0)
     body = zipped({"app-1": '{"Event":"SparkListenerLogStart"}\n'})
 
     def slowly(handler: BaseHTTPRequestHandler) -> None:

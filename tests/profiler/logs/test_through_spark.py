@@ -13,7 +13,7 @@ import pytest
 
 import headway
 from headway.profiler.coverage import gaps
-from headway.profiler.logs.event_logs import DEFAULT_LIMITS, UnpackLimits
+from headway.profiler.logs.limits import DEFAULT_LIMITS, UnpackLimits
 from headway.profiler.logs.log_codecs import lz4_blocks
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.through_spark import unpack_with_spark

@@ -13,7 +13,8 @@ import pytest
 import zstandard
 
 import headway
-from headway.profiler.logs.event_logs import HadoopFile, UnpackLimits
+from headway.profiler.logs.event_logs import HadoopFile
+from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import Unpacker, unpack
 from tests.profiler.event_log import write_gzip, write_plain, write_rolling, write_zstd

@@ -16,7 +16,7 @@ from headway.cli.main import run
 from headway.domain import JobProfile
 from headway.errors import EventLogError, InputError
 from headway.formats.profile_file import load_profile, save_profile
-from headway.profiler.redaction import DATABRICKS_RUNTIME
+from headway.profiler.known_values import DATABRICKS_RUNTIME
 from tests.profiler.event_log import EPOCH_S, AppLog, Query
 
 Event = dict[str, Any]
