@@ -11,17 +11,13 @@ from headway.domain.application_profile import MOST_STAGES, OtherStages, Recorde
 from headway.lazy_classes import dataclass
 from headway.profiler.operators import Operator, operators_in_words
 from headway.profiler.rows import Record
-from headway.profiler.stage_totals import SUMS_OF_TASKS, VOLUMES_OF_TASKS
+from headway.profiler.stage_totals import SUMS_OF_TASKS
 from headway.profiler.streaming.observations import share
 
 # Numbers beyond these are damaged, not measured: the years 1970 and 9999, three years.
 _LATEST_S = 253_402_300_799.0
 _LONGEST_S = 1e8
 _MOST_TASKS = 100_000_000
-_AS_SUMMED = (
-    *("num_tasks", "num_finished", "num_failed", "num_attempts"),
-    *("task_max_s", "largest_task_ratio"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,18 +122,28 @@ def recorded_stage(
         job=stage.job_id,
         work=operators_in_words(stage.operators, stage.scopes, of_stream=False) or stage.call,
         parents=parents,
+        num_tasks=stage.num_tasks,
+        num_finished=stage.num_finished,
+        num_failed=stage.num_failed,
+        num_attempts=stage.num_attempts,
         task_mean_s=stage.task_time_s / stage.num_finished,
         task_sd_s=math.sqrt(stage.squares_s2 / stage.freedoms) if stage.freedoms else None,
+        task_max_s=stage.task_max_s,
         task_fixed_s=stage.outside_run_s / stage.num_finished,
         submitted_s=span_s[0],
         completed_s=span_s[1],
+        rows_read=round(stage.rows_read),
+        rows_written=round(stage.rows_written),
+        largest_task_ratio=stage.largest_task_ratio,
+        input_bytes=round(stage.input_bytes),
+        shuffle_read_bytes=round(stage.shuffle_read_bytes),
+        shuffle_write_bytes=round(stage.shuffle_write_bytes),
         peak_task_bytes=round(stage.peak_memory_bytes),
+        spilled_bytes=round(stage.spilled_bytes),
         gc_ratio=share(stage.gc_s, stage.run_s),
         # Versions before 2.1 do not measure it.
         cpu_ratio=share(stage.cpu_s, stage.run_s) if stage.cpu_s > 0 else None,
         python_ratio=None if stage.python_s is None else share(stage.python_s, stage.run_s),
-        **{name: getattr(stage, name) for name in _AS_SUMMED},
-        **{name: round(getattr(stage, name)) for name in VOLUMES_OF_TASKS},
     )
 
 
@@ -147,11 +153,10 @@ def other_stages(stages: Sequence[StageSums]) -> OtherStages:
         num_tasks=sum(stage.num_finished for stage in stages),
         num_failed=sum(stage.num_failed for stage in stages),
         task_time_s=math.fsum(stage.task_time_s for stage in stages),
-        **{
-            name: round(sum(getattr(stage, name) for stage in stages))
-            for name in VOLUMES_OF_TASKS
-            if not name.startswith("rows")
-        },
+        input_bytes=round(sum(stage.input_bytes for stage in stages)),
+        shuffle_read_bytes=round(sum(stage.shuffle_read_bytes for stage in stages)),
+        shuffle_write_bytes=round(sum(stage.shuffle_write_bytes for stage in stages)),
+        spilled_bytes=round(sum(stage.spilled_bytes for stage in stages)),
     )
 
 
@@ -237,8 +242,9 @@ def _span(row: Record) -> tuple[float, float] | None:
 
 
 def _plausible(start_s: Any, end_s: Any) -> tuple[float, float] | None:
-    is_plausible = is_instant(start_s) and is_instant(end_s) and 0 <= end_s - start_s <= _LONGEST_S
-    return (start_s, end_s) if is_plausible else None
+    if not is_instant(start_s) or not is_instant(end_s) or not 0 <= end_s - start_s <= _LONGEST_S:
+        return None
+    return start_s, end_s
 
 
 def _listed_parents(listed: set[int], stages: Sequence[StageSums]) -> Mapping[int, frozenset[int]]:

@@ -203,13 +203,15 @@ def _delays_s(steady: SteadyBatches) -> Array:
 
 
 def _spread(times_s: Array) -> Spread:
-    quantiles_s = np.quantile(times_s, [0.5, 0.95, 0.99]).tolist()
+    p50_s, p95_s, p99_s = np.quantile(times_s, [0.5, 0.95, 0.99]).tolist()
     return Spread(
         mean_s=float(times_s.mean()),
         sd_s=float(times_s.std()),
+        p50_s=p50_s,
+        p95_s=p95_s,
+        p99_s=p99_s,
         max_s=float(times_s.max()),
         min_s=float(times_s.min()),
-        **dict(zip(("p50_s", "p95_s", "p99_s"), quantiles_s, strict=True)),
     )
 
 
@@ -246,6 +248,9 @@ def _mean_stage(index: int, job: int, samples: Sequence[StageSums]) -> StageSums
 
 def _mean_span_s(batches: Sequence[Batch], samples: Sequence[StageSums]) -> tuple[float, float]:
     """Start and end of the stage, since the first stage of its batch."""
-    spans_s = [stage.span_s for stage in samples if stage.span_s is not None]
-    starts_s, ends_s = np.array(spans_s).T - np.array([batch.start_s for batch in batches])
+    starts_s, ends_s = [], []
+    for batch, stage in zip(batches, samples, strict=True):
+        assert stage.span_s is not None, "batches are complete"
+        starts_s.append(stage.span_s[0] - batch.start_s)
+        ends_s.append(stage.span_s[1] - batch.start_s)
     return float(np.mean(starts_s)), float(np.mean(ends_s))
