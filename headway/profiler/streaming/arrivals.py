@@ -124,6 +124,8 @@ def _drain_of(
     reports: Sequence[Record], intervals_s: Mapping[int, float], life: QueryLife | None
 ) -> Drain | None:
     filled = [report for report in reports if known_rows(report) > 0 and is_timed(report)]
+    if len(filled) < logs.LEAST_BATCHES_WITH_OFFSETS.value:
+        return None
     is_drain = _ends_are_fixed(filled)
     if is_drain is None:
         has_ended = life is not None and life.has_ended and not life.has_failed

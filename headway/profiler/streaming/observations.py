@@ -22,7 +22,6 @@ from headway.domain import (
 from headway.models.arrays import Array
 from headway.models.estimation.regression import power_law
 from headway.profiler.rows import Record
-from headway.profiler.stage_totals import VOLUMES_OF_TASKS
 from headway.profiler.streaming.batch_samples import is_timed, known_rows
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample, batches_of
 from headway.profiler.streaming.stage_runs import runs_own_operators
@@ -38,15 +37,23 @@ def observe_stage(runs: Sequence[QueryRun], stage_index: int, stage: StageProfil
         return float(sum(getattr(sample, name) for sample in samples))
 
     rows, run_s = total("rows_read"), total("run_s")
-    per_row = {name: total(name) / rows if rows > 0 else 0.0 for name in VOLUMES_OF_TASKS}
-    read_bytes = per_row["input_bytes"] + per_row["shuffle_read_bytes"]
+
+    def per_row(name: str) -> float:
+        return total(name) / rows if rows > 0 else 0.0
+
+    input_bytes, shuffle_bytes = per_row("input_bytes"), per_row("shuffle_read_bytes")
+    read_bytes = input_bytes + shuffle_bytes
     python_s = [sample.python_s for sample in samples if sample.python_s is not None]
     largest = [
         sample.rows_largest / (sample.rows_read / sample.num_tasks) if sample.rows_read > 0 else 1.0
         for sample in samples
     ]
     return StageObserved(
-        rows_written_ratio=per_row["rows_written"],
+        rows_written_ratio=per_row("rows_written"),
+        input_bytes_per_row=input_bytes,
+        shuffle_read_bytes_per_row=shuffle_bytes,
+        shuffle_write_bytes_per_row=per_row("shuffle_write_bytes"),
+        spilled_bytes_per_row=per_row("spilled_bytes"),
         task_per_byte_s=stage.task_per_row_s / read_bytes if read_bytes > 0 else None,
         cpu_ratio=share(total("cpu_s"), run_s),
         gc_ratio=share(total("gc_s"), run_s),
@@ -55,7 +62,6 @@ def observe_stage(runs: Sequence[QueryRun], stage_index: int, stage: StageProfil
         scheduler_delay_s=float(np.mean([sample.scheduler_delay_s for sample in samples])),
         largest_task_ratio=float(np.mean(largest)),
         peak_task_memory_bytes=int(max(sample.peak_memory_bytes for sample in samples)),
-        **{f"{name}_per_row": per_row[name] for name in VOLUMES_OF_TASKS if name.endswith("bytes")},
     )
 
 
@@ -74,14 +80,16 @@ def observe_state(runs: Sequence[QueryRun]) -> StateProfile | None:
     if not batches:
         return None
     last = batches[-1].state
-    commits_s = [batch.state_commit_s / batch.state.num_stores for batch in batches]
-    starts_s = np.array([batch.started_s for batch in batches])
-    rows = np.array([batch.state.num_rows for batch in batches], dtype=np.float64)
     return StateProfile(
         rows=last.num_rows,
         memory_bytes=last.memory_bytes,
-        commit_per_partition_s=float(np.mean(commits_s)),
-        growth_per_s=_slope(starts_s, rows),
+        commit_per_partition_s=float(
+            np.mean([batch.state_commit_s / batch.state.num_stores for batch in batches])
+        ),
+        growth_per_s=_slope(
+            np.array([batch.started_s for batch in batches]),
+            np.array([batch.state.num_rows for batch in batches], dtype=np.float64),
+        ),
         updated_rows=mean_updated_rows(batches),
         updated_row_s=_updated_row_s(batches_of(runs)),
         rate_exponent=_rate_exponent(runs),
@@ -93,10 +101,10 @@ def _state_operators(batches: Sequence[BatchSample]) -> Iterator[StateOperatorPr
     """Each operator at the end of the last run, with the means over its batches."""
     for position, last in enumerate(batches[-1].state.operators):
         samples = [
-            sample
+            batch.state.operators[position]
             for batch in batches
-            for sample in batch.state.operators[position : position + 1]
-            if sample.name == last.name
+            if position < len(batch.state.operators)
+            if batch.state.operators[position].name == last.name
         ]
         yield replace(
             last,
@@ -160,7 +168,8 @@ def _slope(x: Array, y: Array) -> float:
 def _updated_row_s(batches: Sequence[BatchSample]) -> float | None:
     """Time of a task per state row that it writes: the update, and its part of the commit.
 
-    Batches that wrote more and fewer rows tell that part; if all wrote equally many, it is 0.
+    Spark's times are sums over the stores. The time of a commit without rows follows from batches
+    that wrote more and fewer rows; if all wrote equally many, only the updates count.
     """
     updated = np.array([batch.state.num_updated for batch in batches], dtype=np.float64)
     if not updated.sum() > 0:
@@ -200,7 +209,12 @@ def batch_times(reports: Sequence[Record]) -> tuple[Array, Array]:
 
 
 def mean_at_once(batches: Sequence[BatchSample], instants_s: Array, until_s: Array) -> float | None:
-    """Batches of all queries that ran while these did, in the mean; None if no others did."""
+    """Batches that ran at once while those of a query did; None if no other query's did.
+
+    The mean over the time of its ``batches``, which are among those of `batch_times`.
+    """
+    if not len(instants_s):
+        return None
     starts_s = np.array([batch.started_s for batch in batches])
     durations_s = np.array([batch.duration_s for batch in batches])
     # Linear between starts and ends.
@@ -213,13 +227,11 @@ def mean_at_once(batches: Sequence[BatchSample], instants_s: Array, until_s: Arr
 def empty_batches(
     reports: Sequence[Record], from_s: float, trigger_s: float = 0.0
 ) -> EmptyBatches | None:
-    """Batches without rows from an instant on (Y9), of those that ran; None if none did, or all."""
-    by_batch: dict[int, Record] = {}
-    for report in reports:
-        has_run = is_timed(report) and report["phases_s"].get("addBatch") is not None
-        if has_run and report["started_s"] >= from_s:
-            by_batch.setdefault(report["batch_id"], report)
-    ran = [by_batch[batch_id] for batch_id in sorted(by_batch)]
+    """The batches without rows from an instant on (Y9); None if none ran, or no others did.
+
+    An idle query also reports batches that it did not run: they have no ``addBatch``.
+    """
+    ran = _ran(reports, from_s)
     empty = [report for report in ran if known_rows(report) == 0]
     num_filled = sum(known_rows(report) > 0 for report in ran)
     if not empty or not num_filled:
@@ -227,25 +239,38 @@ def empty_batches(
     removed = np.array([_num_removed(report) for report in ran], dtype=np.float64)
     ahead_s = np.array([_ahead_s(ran, index, trigger_s) for index in range(len(ran))])
     is_empty = np.array([known_rows(report) == 0 for report in ran])
-    counts, mean_ahead_s = is_empty & (removed > 0) & np.isfinite(ahead_s), 0.0
-    if counts.any():
-        mean_ahead_s = float(np.average(ahead_s[counts], weights=removed[counts]))
+    counts = is_empty & (removed > 0) & np.isfinite(ahead_s)
     return EmptyBatches(
         num_per_batch=len(empty) / num_filled,
         duration_s=float(np.mean([_duration_s(report) for report in empty])),
         emitted_share=float(removed[is_empty].sum() / removed.sum()) if removed.sum() else 0.0,
-        ahead_s=max(mean_ahead_s, 0.0),
+        ahead_s=max(float(np.average(ahead_s[counts], weights=removed[counts])), 0.0)
+        if counts.any()
+        else 0.0,
     )
 
 
+def _ran(reports: Sequence[Record], from_s: float) -> list[Record]:
+    """The batches that ran, once each, in order."""
+    by_batch: dict[int, Record] = {}
+    for report in reports:
+        has_run = is_timed(report) and report["phases_s"].get("addBatch") is not None
+        if has_run and report["started_s"] >= from_s:
+            by_batch.setdefault(report["batch_id"], report)
+    return [by_batch[batch_id] for batch_id in sorted(by_batch)]
+
+
 def _ahead_s(ran: Sequence[Record], index: int, trigger_s: float) -> float:
-    """From the commit of a batch to that of the next with rows, without empty ones [s]; or nan."""
-    for later in range(index + 1, len(ran)):
-        filled = ran[later]
-        if known_rows(filled) > 0:
-            held_up_s = _held_up_s(ran[later - 1], filled, trigger_s)
-            return _committed_s(filled) - held_up_s - _committed_s(ran[index])
-    return np.nan
+    """From the commit of a batch to that of the next with rows, without empty ones [s].
+
+    Nan if there is none.
+    """
+    later = (number for number in range(index + 1, len(ran)) if known_rows(ran[number]) > 0)
+    next_filled = next(later, None)
+    if next_filled is None:
+        return np.nan
+    filled, empty = ran[next_filled], ran[next_filled - 1]
+    return _committed_s(filled) - _held_up_s(empty, filled, trigger_s) - _committed_s(ran[index])
 
 
 def _held_up_s(empty: Record, filled: Record, trigger_s: float) -> float:

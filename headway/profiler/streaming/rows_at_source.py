@@ -102,6 +102,8 @@ def times_read(reports: Sequence[Record], stages: Mapping[int, Sequence[Record]]
 
 def counted_once(report: Record, times: int) -> Record:
     """The report of a batch with each row counted once."""
+    if times == 1:
+        return report
     sources = [
         {**source, "num_rows": None if source["num_rows"] is None else source["num_rows"] / times}
         for source in report["sources"] or ()

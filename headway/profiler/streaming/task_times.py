@@ -191,6 +191,8 @@ def _fixed_sd_s(
     if fitted.separation != "tasks":
         return None
     unequal = np.isfinite(times.task_sd_s) & (stage.rows_variances > 0.0)
+    if not unequal.any():
+        return None
     rows_variance = float(np.mean(stage.rows_variances[unequal]))
     num_tasks = float(np.mean(stage.num_tasks[unequal]))
     rows_read = np.array([sample.rows_read for sample in stage.samples])[unequal]
