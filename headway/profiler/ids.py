@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import NamedTuple, TypeAlias, TypeVar
 
 Ranges: TypeAlias = Sequence[tuple[int, int]]
@@ -15,7 +14,10 @@ _Value = TypeVar("_Value")
 
 
 class Ids(NamedTuple):
-    """Observed ids, and those of them that occurred more than once; merged in any order."""
+    """Observed ids, and those of them that occurred more than once.
+
+    Sets of ids that were gathered separately can be merged in any order (:meth:`with_others`).
+    """
 
     seen: Ranges = ()
     repeated: Ranges = ()
@@ -35,7 +37,11 @@ class Ids(NamedTuple):
         distinct = sorted(set(in_order))
         if len(distinct) == len(in_order):
             return cls(_ranges(distinct))
-        repeated_ids = {first for first, second in pairwise(in_order) if first == second}
+        repeated_ids = {
+            observed_id
+            for observed_id, previous_id in zip(in_order[1:], in_order, strict=False)
+            if observed_id == previous_id
+        }
         return cls(_ranges(distinct), _ranges(sorted(repeated_ids)))
 
     def with_others(self, others: Ids) -> Ids:
@@ -84,11 +90,18 @@ def _common(ranges: Ranges, other_ranges: Ranges) -> Ranges:
 
 def _ranges(distinct: Sequence[int]) -> Ranges:
     """Ranges of distinct ids in order."""
-    if distinct and distinct[-1] - distinct[0] + 1 == len(distinct):
+    if not distinct:
+        return ()
+    if distinct[-1] - distinct[0] + 1 == len(distinct):
         return ((distinct[0], distinct[-1]),)
-    gaps = [at for at, (last, first) in enumerate(pairwise(distinct), 1) if first != last + 1]
-    bounds = list(pairwise([0, *gaps, len(distinct)])) if distinct else []
-    return tuple((distinct[start], distinct[end - 1]) for start, end in bounds)
+    ranges: list[tuple[int, int]] = []
+    first = last = distinct[0]
+    for next_id in distinct[1:]:
+        if next_id != last + 1:
+            ranges.append((first, last))
+            first = next_id
+        last = next_id
+    return (*ranges, (first, last))
 
 
 def latest(table: dict[int, _Value], most: int) -> dict[int, _Value]:
@@ -106,5 +119,6 @@ def holds(ranges: Ranges, candidate_id: int) -> bool:
     >>> holds([(1, 3), (7, 7)], 3), holds([(1, 3), (7, 7)], 4)
     (True, False)
     """
+
     at = bisect_right(ranges, candidate_id, key=lambda id_range: id_range[0]) - 1
     return at >= 0 and candidate_id <= ranges[at][1]

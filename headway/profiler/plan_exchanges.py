@@ -21,7 +21,10 @@ _ROWS = re.compile(r"rowCount=(?P<rows>[\d.]+(?:E[+-]?\d+)?)|records: (?P<record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanExchange:
-    """One shuffle: keys, tasks, rows (1 if the plan has none), and the next towards the sink."""
+    """One shuffle: keys, tasks behind it, and the next one towards the sink.
+
+    ``rows`` is 1 if the plan contains no rows, so that exchanges are counted.
+    """
 
     keys: tuple[str, ...]
     shuffle_partitions: int
@@ -116,10 +119,12 @@ def fusion_advice(exchanges: tuple[PlanExchange, ...]) -> tuple[FusionAdvice, ..
     return tuple(sorted(advice, key=lambda group: -group.spared))
 
 
-def _split_up(components: tuple[Component, ...], fused: frozenset[int]) -> Iterator[Component]:
+def _split_up(
+    components: tuple[Component, ...], fused_operators: frozenset[int]
+) -> Iterator[Component]:
     """All components except one, split again."""
     for operators, attributes in components:
-        if operators == fused:
+        if operators == fused_operators:
             yield operators, attributes
         else:
             yield from ((frozenset({operator}), attributes) for operator in operators)

@@ -1,4 +1,8 @@
-"""Operators in the text of a plan, with numbered sections (since 3.0) or on lines of their own."""
+"""The operators in the text of a physical plan: names, arguments, and which reads which.
+
+Spark prints a tree whose operators are described in numbered sections below it (since 3.0), or one
+with everything on the operator's own line (2.x, and the extended explain).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,8 @@ class PrintedOperator(NamedTuple):
     """An operator of a plan as printed; those that it reads are printed below it, indented."""
 
     name: str
-    detail: str  # rest of its line in the tree, then its numbered section
+    detail: str
+    """Rest of its line in the tree, then its numbered section."""
     indentation: int = 0
 
     @property

@@ -1,10 +1,12 @@
-"""Task metrics, and their sums by stage attempt: whole numbers, to be added in any order."""
+"""Task metrics and their sums by attempt of a stage, in whole milliseconds, bytes and rows.
+
+Whole numbers are not rounded, so sums of parts can be added in any order.
+"""
 
 from __future__ import annotations
 
 import heapq
 import math
-import re
 from collections.abc import Iterable
 from operator import add
 from typing import Any, NamedTuple, TypeAlias
@@ -14,10 +16,11 @@ import msgspec
 from headway.profiler import operators, schema
 from headway.profiler.schema import StageInfo, TaskEnd
 
-SAID_AGAIN = "Resubmitted"  # the second end of a task whose output was lost
+SAID_AGAIN = "Resubmitted"
+"""Reason of the second end of a task that had succeeded, but whose output was lost."""
 # Per stage, in milliseconds.
 _PYTHON_TIME = "time to run Python workers"
-_DIGITS = re.compile("[0-9]{1,15}")
+_MOST_DIGITS = 15
 _MS_PER_S = 1e3
 _NS_PER_S = 1e9
 _NO_METRICS, _NO_EXECUTOR = schema.TaskMetrics(), schema.ExecutorMetrics()
@@ -46,15 +49,20 @@ class Measures(NamedTuple):
     peak_heap_bytes: int
 
     def in_units(self) -> dict[str, float]:
-        """Times in seconds, and counts as they are."""
-        return {name: value / number for (name, number), value in zip(_UNITS, self, strict=True)}
+        return {
+            "wall_s": self.wall_ms / _MS_PER_S,
+            "run_s": self.run_ms / _MS_PER_S,
+            "cpu_s": self.cpu_ns / _NS_PER_S,
+            "gc_s": self.gc_ms / _MS_PER_S,
+            "deserialize_s": self.deserialize_ms / _MS_PER_S,
+            "scheduler_delay_s": self.scheduler_delay_ms / _MS_PER_S,
+            "fetch_wait_s": self.fetch_wait_ms / _MS_PER_S,
+            "outside_run_s": self.outside_run_ms / _MS_PER_S,
+            **{name: float(getattr(self, name)) for name in self._fields[_FIRST_COUNT:]},
+        }
 
 
-_PER_S = {"ms": _MS_PER_S, "ns": _NS_PER_S}
-_UNITS = tuple(
-    (f"{name[:-3]}_s", _PER_S[name[-2:]]) if name[-2:] in _PER_S else (name, 1.0)
-    for name in Measures._fields
-)
+_FIRST_COUNT = Measures._fields.index("rows_read")
 
 
 def measures(task: TaskEnd, wall_ms: int) -> Measures:
@@ -88,7 +96,8 @@ def measures(task: TaskEnd, wall_ms: int) -> Measures:
     )
 
 
-TaskSpan: TypeAlias = tuple[int, int, str, int]  # launched, finished [ms], executor, id
+TaskSpan: TypeAlias = tuple[int, int, str, int]
+"""When a task was launched and finished [ms], its executor, and its id."""
 
 
 def most_waited_for(spans: Iterable[TaskSpan]) -> int | None:
@@ -111,7 +120,11 @@ def most_waited_for(spans: Iterable[TaskSpan]) -> int | None:
 
 
 class StageTotals(msgspec.Struct, gc=False):
-    """Sums over a stage attempt; ``largest`` of its finished tasks are time, rows and two peaks."""
+    """Sums over the ends of a stage attempt and of its tasks.
+
+    ``sums`` and ``largest`` (time, rows, two peaks) are over finished tasks, None without any;
+    squares and products are sums over them.
+    """
 
     num_ends: int = 0
     num_tasks: int | None = None
@@ -269,11 +282,10 @@ _SUMS = (
     *("num_ends", "num_ended", "num_failed", "num_finished"),
     *("wall_squares_ms2", "rows_squares", "rows_wall_products_ms"),
 )
-VOLUMES_OF_TASKS = (
-    *("rows_read", "rows_written", "input_bytes"),
+SUMS_OF_TASKS = (
+    *("run_s", "cpu_s", "gc_s", "rows_read", "rows_written", "input_bytes"),
     *("shuffle_read_bytes", "shuffle_write_bytes", "spilled_bytes"),
 )
-SUMS_OF_TASKS = ("run_s", "cpu_s", "gc_s", *VOLUMES_OF_TASKS)
 """Columns of :meth:`StageTotals.record` that are sums over its tasks, as profiles keep them."""
 NO_TASKS = dict.fromkeys(
     (
@@ -293,7 +305,10 @@ def succeeded(task: TaskEnd) -> bool:
 
 
 def measured_ms(task: TaskEnd) -> int | None:
-    """Duration of a task that reported metrics; None if unknown, or a clock was set back."""
+    """Duration of a task that reported metrics; None if unknown.
+
+    If a clock was set back during the task, its time is not usable.
+    """
     info = task.info
     if info is None or info.launched_ms is None or info.finished_ms is None or task.metrics is None:
         return None
@@ -309,7 +324,8 @@ def python_ms(info: StageInfo) -> int | None:
         if metric is not None and metric.name == _PYTHON_TIME
     ]
     texts = [str(value) for value in stated if type(value) in (int, str)]
-    return sum(int(text) for text in texts if _DIGITS.fullmatch(text)) if stated else None
+    decimal_texts = [text for text in texts if text.isdecimal() and text.isascii()]
+    return sum(int(text) for text in decimal_texts if len(text) <= _MOST_DIGITS) if stated else None
 
 
 def seconds(milliseconds: float | None) -> float | None:

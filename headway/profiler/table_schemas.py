@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -60,6 +61,6 @@ _WORDS = {
         operators:texts""",
 }
 
-SCHEMAS: Mapping[str, pa.Schema] = {
-    name: pa.schema(_fields(f"app:int {words}")) for name, words in _WORDS.items()
-}
+SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
+    {name: pa.schema(_fields(f"app:int {words}")) for name, words in _WORDS.items()}
+)

@@ -20,7 +20,11 @@ _LOCK = ".lock"
 
 @contextlib.contextmanager
 def work_folder(purpose: str) -> Iterator[Path]:
-    """A temporary folder of this user for the block; those left by killed processes are removed."""
+    """A new temporary folder for this user only, removed at the end of the block.
+
+    Folders left by killed processes are removed first: those whose lock is not held. The system
+    releases a lock with its process, however that ends.
+    """
     _sweep(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-"))
     try:
@@ -43,7 +47,11 @@ def _locked(file: Path) -> Iterator[None]:
 
 
 def _sweep(temporary: Path) -> None:
-    """Remove folders of dead processes of ours on this machine: no others' locks are visible."""
+    """Remove folders of ours whose process is dead.
+
+    Only of this user and this machine, since on a shared disk the lock of another machine may not
+    be visible.
+    """
     with contextlib.suppress(OSError), os.scandir(temporary) as entries:
         for entry in entries:
             if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False):

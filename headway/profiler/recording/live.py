@@ -54,7 +54,7 @@ class Feed(Protocol):
 
     @property
     def is_active(self) -> bool:
-        """Whether no end of the query is recorded, and the log is still written to."""
+        """Whether the query runs, as far as known."""
 
     @property
     def executor_cores(self) -> Sequence[int]:
@@ -106,7 +106,8 @@ class LogFeed:
                 self._active = True
                 executors = list(self._executors.values())
                 batch = live_batch(batch_row(progress), self._positions, executors)
-                batches += [] if batch is None else [batch]
+                if batch is not None:
+                    batches.append(batch)
         return batches
 
     def running_batch(self) -> None:

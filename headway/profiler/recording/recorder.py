@@ -82,10 +82,12 @@ def record(
         that reading the tasks of each would take more, those of some are skipped and counted in
         ``num_passed_over``. With 1.0, all are recorded.
     """
-    counts = {"executors": executors, "cores_per_executor": cores_per_executor}
-    for name, count in (counts | {"max_bytes": max_bytes, "max_files": max_files}).items():
-        if count is not None and (not isinstance(count, int) or count is True or count < 1):
-            raise InputError(f"{name} is {count!r}; expected a whole number, at least 1")
+    _require_counts(
+        executors=executors,
+        cores_per_executor=cores_per_executor,
+        max_bytes=max_bytes,
+        max_files=max_files,
+    )
     if not 0.0 < max_cost_ratio <= 1.0:
         raise InputError(
             f"max_cost_ratio is {max_cost_ratio!r}; expected a share above 0, at most 1"
@@ -265,6 +267,12 @@ class Recorder:
             self._file.append(events)
             self._num_lost_reported, self._num_passed_over_reported = num_lost, num_passed_over
             self.num_events += len(events)
+
+
+def _require_counts(**counts: int | None) -> None:
+    for name, count in counts.items():
+        if count is not None and (not isinstance(count, int) or count is True or count < 1):
+            raise InputError(f"{name} is {count!r}; expected a whole number, at least 1")
 
 
 def _require_listeners_on_this_side() -> None:

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 
 from headway.domain.recorded import ShedCount
 from headway.profiler import schema
-from headway.profiler.recording import listener
+from headway.profiler.recording.listener import (
+    DeferredEvent,
+    recording_listener,
+    with_named_metrics,
+)
 from headway.profiler.recording.recorder import MOST_QUEUED
 from headway.profiler.recording.recorder_file import Json
 
@@ -18,14 +22,18 @@ if TYPE_CHECKING:
 
 
 class ShedRows:
-    """Counts of rows judged and shed, of each query; the newest are left out if too many wait."""
+    """Counts of rows that were judged and shed, of each query, since this was made.
+
+    What :func:`headway.shed` has marked, each batch reports under the name ``counted_as``. If
+    counts are asked for so seldom that too many batches wait, the newest are left out.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._queue: queue.SimpleQueue[listener.DeferredEvent] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[DeferredEvent] = queue.SimpleQueue()
         self._counts: dict[tuple[str, str], ShedCount] = {}
         self._counting = threading.Lock()
-        self._listener = listener.recording_listener(self._hand_over)
+        self._listener = recording_listener(self._hand_over)
         spark.streams.addListener(self._listener)
 
     def counts(self) -> list[ShedCount]:
@@ -41,7 +49,7 @@ class ShedRows:
         with contextlib.suppress(Exception):  # a stopped session has no listeners
             self._spark.streams.removeListener(self._listener)
 
-    def _hand_over(self, deferred: listener.DeferredEvent) -> None:
+    def _hand_over(self, deferred: DeferredEvent) -> None:
         """The only work done in a callback."""
         if self._queue.qsize() < MOST_QUEUED:
             self._queue.put(deferred)
@@ -49,7 +57,7 @@ class ShedRows:
     def _add(self, event: Json) -> None:
         if event["Event"] != schema.QUERY_PROGRESS:
             return
-        progress = listener.with_named_metrics(event["progress"])
+        progress = with_named_metrics(event["progress"])
         label = progress.get("name") or str(progress.get("id"))
         for rule, observed in (progress.get("observedMetrics") or {}).items():
             if not {"rows", "shed"} <= set(observed or ()):

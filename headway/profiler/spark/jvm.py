@@ -25,7 +25,10 @@ _EXIT_WITHIN_S = 5.0
 def running_jvm(
     spark_home: Path, conf: Mapping[str, str], scratch: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A JVM for PySpark that ends with the block; ``spark.log`` in ``scratch`` is its output."""
+    """A JVM for PySpark that ends with the block, however the block ends.
+
+    Its output goes to ``spark.log`` in ``scratch``. SparkUnavailableError if Spark does not start.
+    """
     with (scratch / "spark.log").open("wb") as output:
         process = _start(spark_home, conf, scratch, output.fileno())
     # While it is starting, it needs no orderly shutdown.
@@ -51,7 +54,11 @@ def complaint(scratch: Path) -> str:
 def _start(
     spark_home: Path, conf: Mapping[str, str], scratch: Path, output: int
 ) -> subprocess.Popen[bytes]:
-    """Start the process as PySpark would, whose launcher returns it only after success."""
+    """Start the process that PySpark would start, with the protocol of its own launcher.
+
+    PySpark's launcher returns the process only after success, and polls for the answer ten times a
+    second.
+    """
     command = [str(spark_home / "bin" / "spark-submit")]
     for name, value in conf.items():
         command += ["--conf", f"{name}={value}"]
@@ -111,7 +118,11 @@ def _used_by_pyspark(gateway: Any) -> Iterator[None]:
 
 
 def _load_what_pyspark_loads_later() -> None:
-    """Load pandas and pyarrow while the JVM starts; PySpark does so at the first value for it."""
+    """Load pandas and pyarrow while the JVM starts instead of after.
+
+    PySpark does so at the first value that it passes to the JVM, to check whether it is a NumPy
+    value: its test utilities load them and warn about every pandas 3.
+    """
     from pyspark.sql.types import NumpyScalarConverter
 
     with warnings.catch_warnings():

@@ -47,24 +47,24 @@ def adaptive_settings(
         return None
     parallelism = count_of(stated("coalescePartitions.minPartitionNum"))
     if parallelism is None:
-        parallelism = count_of(properties.get("spark.default.parallelism"))
-        parallelism = 1 if is_off("coalescePartitions.parallelismFirst") else parallelism
+        aims_high = not is_off("coalescePartitions.parallelismFirst")
+        parallelism = count_of(properties.get("spark.default.parallelism")) if aims_high else 1
     release = spark_release(spark_version or "")
     least_bytes = LEAST_PARTITION_BYTES.value
     if release is not None and release < _SINCE_LEAST_SIZE:
         least_bytes = _LEAST_BEFORE_BYTES
     advisory_bytes = size_bytes_of(stated("advisoryPartitionSizeInBytes"))
     smallest_bytes = size_bytes_of(stated("coalescePartitions.minPartitionSize"))
-    initial_partitions = count_of(stated("coalescePartitions.initialPartitionNum")) or 0
+    initial_partitions = count_of(stated("coalescePartitions.initialPartitionNum"))
+    if initial_partitions is not None and initial_partitions > MOST_PARTITIONS:
+        initial_partitions = None
     return Coalescing(
         exchange_bytes_per_row=0.0,
         advisory_bytes=advisory_bytes or ADVISORY_PARTITION_BYTES.value,
         smallest_bytes=smallest_bytes or least_bytes,
         parallelism=parallelism,
         task_cpus=task_cpus,
-        initial_partitions=initial_partitions
-        if 0 < initial_partitions <= MOST_PARTITIONS
-        else None,
+        initial_partitions=initial_partitions,
     )
 
 

@@ -1,4 +1,7 @@
-"""How batches weigh in a fit, and whether they differ in size by more than slowness explains."""
+"""How batches weigh in a fit, and whether they differ in size.
+
+They do if their rows differ by more than what slow batches do to the rows after them.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ def batch_weights(runs: Sequence[QueryRun]) -> Array:
 
 
 def weighted_mean(values: Sequence[float] | Array, weights: Array) -> float:
+    """The mean over batches by their weights."""
     return float(np.average(np.asarray(values, dtype=np.float64), weights=weights))
 
 
