@@ -94,7 +94,7 @@ def _salvaged(line: bytes) -> Line | None:
         # Text after an object is the rest of a line whose beginning is lost.
         values, end = _FIRST_OBJECT(text)
         if b"\\u" in line:
-            # Lone surrogates could not be written to a file.
+            # Lone surrogates are replaced, since they could not be written to a file.
             encoded = json.dumps(values, ensure_ascii=False).encode("utf-16", "surrogatepass")
             values = json.loads(encoded.decode("utf-16", "replace"))
     except (ValueError, RecursionError):

@@ -1,4 +1,8 @@
-"""What SQL executions read and write: number of files, and a table, folder or topic in words."""
+"""What SQL executions read and write: number of files, and a table, a folder or a topic in words.
+
+In `foreachBatch`, each action of a micro-batch is an execution of its own. Some commands, such as a
+merge into a Delta table, run further executions inside, which only their times tell.
+"""
 
 from __future__ import annotations
 
@@ -84,10 +88,12 @@ def _last_name(table: str) -> str:
 
 
 class Executions(msgspec.Struct):
-    """SQL executions of a log: outermost execution, time [ms], and what some write; and metrics.
+    """SQL executions of a log, and the operators in those of batches that count files.
 
-    ``scans`` are accumulators of the number of files and of their bytes, ``writers`` of the number
-    of files written, each with the batch.
+    ``starts`` have, by execution, the outermost execution that it is part of, its time [ms], and
+    of those of some batches what it writes itself. ``scans`` are the accumulators of the number of
+    files and of their bytes, and the batch; ``writers`` those of the number of files that actions
+    in `foreachBatch` write; ``values`` are those of the driver's accumulators by id.
     """
 
     starts: dict[int, tuple[int, int, str | None]] = {}
@@ -108,6 +114,7 @@ class Executions(msgspec.Struct):
             self.ends_ms[event.execution_id] = event.at_ms
 
     def note_plan(self, plan: PlanNode, batch: BatchOf) -> None:
+        """The plan of a batch, whose operators may read or write files."""
         for node, _ in in_pre_order(plan):
             ids = {metric.name: metric.accumulator_id for metric in node.metrics or () if metric}
             num_files_id, size_bytes_id = ids.get(_FILES_READ), ids.get(_BYTES_READ)
@@ -143,7 +150,9 @@ class Executions(msgspec.Struct):
         self.values = latest(self.values, _MOST_VALUES)
 
     def files_read(self) -> dict[BatchOf, tuple[int, int]]:
-        """Number and bytes of the files of each batch, if one scan reads them: the stream's."""
+        """Number and bytes of the files of each batch that reads files in one place; of several,
+        no event shows which one is the stream's.
+        """
         num_scans = Counter(batch for _, _, batch in self.scans)
         files_by_batch = {
             batch: (self.values.get(num_files_id, 0), self.values.get(size_bytes_id, 0))
@@ -153,6 +162,7 @@ class Executions(msgspec.Struct):
         return {batch: files for batch, files in sorted(files_by_batch.items()) if min(files) > 0}
 
     def files_written(self) -> dict[BatchOf, int]:
+        """Number of files that the actions of each batch wrote."""
         num_files = Counter[BatchOf]()
         for num_written_id, batch in sorted(self.writers):
             num_files[batch] += self.values.get(num_written_id, 0)

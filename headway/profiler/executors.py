@@ -1,4 +1,8 @@
-"""Executors of an application, and resource profiles of its stages; 0 is that of the settings."""
+"""Executors of an application, and the resource profiles by which its stages ask for them.
+
+A job may give stages a resource profile of their own in its code (stage-level scheduling): amounts
+that each of their tasks needs, and executors that have them. Profile 0 is that of the settings.
+"""
 
 from __future__ import annotations
 

@@ -80,7 +80,11 @@ def write_tables(
     applications: Mapping[int, ApplicationFacts],
     folder: Path,
 ) -> tuple[Path, ...]:
-    """Write every table as Parquet into a sub-folder with its name, replacing existing files."""
+    """Write every table as Parquet into a sub-folder with its name, replacing existing files.
+
+    Text is as :mod:`headway.profiler.schema` lets it enter: redacted. The offsets of sources,
+    which may contain anything, are left out.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 

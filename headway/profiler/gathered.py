@@ -1,4 +1,7 @@
-"""Contents of pieces of a log, which may be merged in any order and grouping."""
+"""Contents of a piece of a log, in tables that can be merged with those of other pieces.
+
+Pieces may be merged in any order and grouping, with the same resulting tables.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,10 @@ JOB_OF_STAGE = (
 class Gathered(msgspec.Struct):
     """Data gathered from one log, or from some pieces of it.
 
-    ``counts`` are lines by event; ``plans`` batch, length and text of the longest plan of the
-    latest batch of each run; ``tasks_again`` ends of tasks, as JSON, that occur more than once;
-    ``recordings`` the recorders that wrote it, and whether each was stopped in order.
+    ``counts`` are lines by event; ``plans`` are batch, length and text of the longest plan of the
+    latest batch of each run; ``tasks_again`` are ends of tasks that occur more than once, as JSON,
+    to be counted once each; ``left_out`` are stages of batches before the kept ones; ``recordings``
+    are the recorders that wrote it, and whether each was stopped in order.
     """
 
     counts: dict[str, int] = {}

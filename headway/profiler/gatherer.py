@@ -33,7 +33,11 @@ _IDS_OF = (schema.TASK_END, schema.JOB_START, schema.JOB_END, schema.SQL_EXECUTI
 
 
 class Gatherer:
-    """Gathers the lines of a piece; tasks of ``tasks_again`` recur elsewhere: kept one by one."""
+    """Gathers the lines of a piece that begins at a given byte offset of a part.
+
+    ``tasks_again`` are kept one by one, since their ends may occur again elsewhere; in that case,
+    so are tasks without an id.
+    """
 
     def __init__(self, part: int, before_bytes: int, tasks_again: Ranges | None = None) -> None:
         self._part = part

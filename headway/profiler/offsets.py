@@ -1,4 +1,8 @@
-"""Position of a source: the offsets of progress, which count rows, files, versions or seconds."""
+"""Position of a source: the offsets in a streaming query's progress.
+
+Every source writes its offsets as JSON in its own format. Kafka's count rows; others count files,
+versions or seconds. Which it is can only be inferred from the rows that batches read.
+"""
 
 from __future__ import annotations
 
@@ -76,9 +80,10 @@ def counts_rows(
 ) -> bool:
     """Whether the offsets of a query's sources, start and end by batch, count the rows read.
 
-    True only if, in nearly all conclusive batches, at least three, and in total, the offsets
-    advance by the number of rows read or at most 2% more: a transactional topic has such gaps. A
-    batch is inconclusive if it is idle, lacks the start of a partition, or one went backwards.
+    True only if at least three batches are conclusive, and if in nearly all of them, and in total,
+    the offsets advance by the number of rows read or at most 2% more. A transactional topic has
+    such gaps, since every commit uses an offset without a row. A batch is inconclusive if it is
+    idle, lacks the start of a partition, or has a partition that went backwards.
 
     >>> sources = [[({"t/0": 0}, {"t/0": 70})], [({"t/0": 70}, {"t/0": 99})]] * 2
     >>> counts_rows(sources, [70, 29, 70, 29])
@@ -109,6 +114,7 @@ def _advance(sources: Sequence[tuple[Offset, Offset]]) -> int | None:
 
 
 def advance_counts(advance: int, rows: float) -> bool:
+    """Whether offsets that advance by so many positions count so many rows."""
     return 0 <= advance - rows <= MOST_EXCESS_RATIO.value * advance
 
 

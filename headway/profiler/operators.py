@@ -1,4 +1,7 @@
-"""What a stage computes: operators of SQL plans by the metrics that its tasks report, and words."""
+"""Operators of SQL plans by the metrics that the tasks of a stage report: what a stage computes.
+
+As operators, and in words.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,8 @@ _OF_THREADS = ("CompletableFuture.java", "ThreadPoolExecutor.java")
 class Operator(NamedTuple):
     """An operator of a plan: its position in pre-order, its name and, of a scan or join, the table.
 
-    ``is_replanned`` is one that only a plan changed by adaptive execution has.
+    ``is_replanned`` is one that only a plan changed by adaptive execution has; its position is that
+    in the changed plan.
     """
 
     is_replanned: bool
@@ -89,8 +93,9 @@ def operators_of_stage(noted: PlanOperators, metric_ids: tuple[int, ...]) -> tup
 def reads_operators(batch: BatchOf, plan: msgspec.Raw) -> bool:
     """Whether the operators of a batch are read: of some batches, for the names of its stages.
 
-    Of all batches where RDDs are made in an order that differs between batches: by adaptive
-    execution, and for the tables of several broadcasts, which are prepared at the same time.
+    Of all batches where RDDs are made in an order that differs between batches, so that only the
+    positions of operators tell similar stages apart: by adaptive execution, and for the tables of
+    several broadcasts, which are prepared at the same time.
     """
     if names_stages(batch):
         return True

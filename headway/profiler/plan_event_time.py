@@ -1,4 +1,9 @@
-"""Event time in the text of a plan: windows, intervals, and watermarks of stateful operators."""
+"""Event time in the text of a plan: windows, intervals, and watermarks of stateful operators.
+
+Spark replaces a window by arithmetic on the time column, a struct of start and end. Since Spark 3.5
+(SPARK-42376), a query may have several stateful operators: the watermark is passed from one to the
+next, and the plan of a batch shows what each of them removes state by.
+"""
 
 from __future__ import annotations
 

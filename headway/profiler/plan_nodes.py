@@ -93,6 +93,7 @@ def tables_read(outline: Outline) -> list[frozenset[str]]:
 
 
 def is_scan(name: str) -> bool:
+    """Whether an operator of a name reads a source or a table."""
     return name.split(" ", 1)[0].endswith("Scan")
 
 

@@ -1,4 +1,10 @@
-"""Information in the text of a plan, of which Spark guarantees no form: so nothing here raises."""
+"""Information in the text of a physical plan: operators, windows, watermark, joins, state.
+
+Reads the ``physicalPlanDescription`` of Spark's event log in both its forms: a tree whose operators
+are described in numbered sections below it (since 3.0), and a tree with everything on the
+operator's own line (2.x, and the extended explain). Spark guarantees neither form, so nothing here
+raises an error; what a text does not contain stays empty.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +22,8 @@ from headway.profiler.plan_tree import PrintedOperator, printed_operators
 class PlanShape:
     """The parts of a physical plan; what its text does not contain is None or empty."""
 
-    operators: tuple[str, ...] = ()  # from the sink down to the sources
+    # From the sink down to the sources, without codegen stars and numbers.
+    operators: tuple[str, ...] = ()
     output_mode: str | None = None  # ``append``, ``update`` or ``complete``
     windows: tuple[EventTimeWindow, ...] = ()  # distinct ones, nearer to the sources first
     chain: tuple[StatefulOperator, ...] = ()  # that keep state, nearer to the sources first
@@ -26,7 +33,8 @@ class PlanShape:
     state_partitions: int | None = None
     is_adaptive: bool = False  # adaptive execution may change it while it runs
     deals_out_buckets: bool = False  # `headway.ordered` assigns rows to buckets
-    # Of each scan of files, whether filters are pushed into it: it does not count what they drop.
+    # Of each scan of files, whether filters of the query are pushed into it, so that it does not
+    # count the rows that they drop.
     filters_in_scans: tuple[bool, ...] = ()
     packs_rows: bool = False  # before its exchange, which then does not move single rows
     checkpoint_store: CheckpointStore | None = None  # by the scheme of the address of the state

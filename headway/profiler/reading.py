@@ -54,8 +54,9 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
     """Contents of all logs of the sources; they can be read again within the block.
 
     Master and properties are for the session that is started if one is needed and none is given.
-    EventLogError if no source can be read; InputError if Spark is described although its engine is
-    not used; SparkUnavailableError or MissingPackagesError if only Spark can read them and lacks.
+    Raises EventLogError if none of the sources can be read; InputError if Spark is described
+    although its engine is not used; SparkUnavailableError or MissingPackagesError if only Spark can
+    read them, and there is no Java, or no package of ``headway[spark]``.
     """
     engine, master, session = question.engine, question.master, question.session
     limits = UnpackLimits()

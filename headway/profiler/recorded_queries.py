@@ -33,7 +33,11 @@ class QueryLife(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedQuery:
-    """A run of a query, number 1 the oldest; ``why_not`` says why no profile can be made of it."""
+    """A run of a query; of a query that was restarted, number 1 is the oldest of ``num_runs``.
+
+    ``state`` is ``ended``, ``failed`` or ``running``; ``why_not`` says why no profile can be made
+    of the run alone, and is empty if one can.
+    """
 
     query_id: str
     run_id: str
@@ -84,7 +88,10 @@ def run_without_batches(description: str | None) -> str:
 def recorded_queries(
     lives: Mapping[str, QueryLife], batches: Sequence[Record], plans: Mapping[str, str]
 ) -> tuple[RecordedQuery, ...]:
-    """The runs of a log, those of one query together, oldest first; from tables by run id."""
+    """The runs of a log, those of one query together, the oldest first.
+
+    ``lives`` and ``plans``, the texts of recorded plans, are by the id of the run.
+    """
     by_run: dict[str, list[Record]] = defaultdict(list)
     for row in batches:
         by_run[row["run_id"] or ""].append(row)

@@ -151,7 +151,11 @@ def _number(text: str | None) -> float | None:
 
 
 def add_rows(tables: dict[str, list[Record]], lines: Iterable[bytes]) -> int:
-    """Add the rows of some lines to their tables; returns how many lines were events."""
+    """Add the rows of some lines to their tables; returns how many lines were events.
+
+    What occurs twice in the log occurs twice there. Tables are batches, jobs and their ends,
+    stages, tasks, plans.
+    """
     num_events = 0
     for line in lines:
         parsed_line = read_line(line)

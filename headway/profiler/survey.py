@@ -31,7 +31,11 @@ class EventCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSurvey:
-    """One log, with the runs of its queries; ``why_not`` is the reason if there is no profile."""
+    """One log; ``why_not`` is the reason if there is no profile.
+
+    A log without any Spark event has no application, counts or coverage. ``queries`` are the runs
+    of all streaming queries that it mentions.
+    """
 
     name: str
     application: Application | None = None
@@ -95,7 +99,11 @@ def profile_together(
     version: str,
     trigger_s: float | None = None,
 ) -> JobProfile | ApplicationProfile:
-    """One profile of all logs: of their streaming job (`summarize`), else of their application."""
+    """One profile of all logs: of their streaming job, else of the one application.
+
+    ``queries``, ``trigger_s`` and errors are those of
+    :func:`headway.profiler.streaming.summarize.summarize`.
+    """
     if logs.batches or queries:
         return summarize(logs, event_logs, queries, version, trigger_s)
     apps = [app for app, facts in logs.applications.items() if facts.has_events]

@@ -24,8 +24,8 @@ _MOST_TASKS = 100_000_000
 class StageSums:
     """One stage: sums over the finished tasks of all attempts, times in seconds.
 
-    ``span_s`` are instants, None if unknown. ``squares_s2`` are the squared deviations of task
-    times from their mean, with ``freedoms`` degrees of freedom.
+    ``span_s`` are the instants of its start and end, None if unknown. ``squares_s2`` are the
+    squared deviations of task times from their mean, with ``freedoms`` degrees of freedom.
     """
 
     stage_id: int
@@ -76,6 +76,7 @@ def stage_sums(stage_runs: Sequence[Record]) -> list[StageSums]:
 
 
 def is_instant(at_s: float | None) -> TypeGuard[float]:
+    """Whether it is a plausible instant."""
     return at_s is not None and 0 < at_s < _LATEST_S
 
 
@@ -98,7 +99,7 @@ def recorded_stages(
     # With a clock that was set back, stages would precede their parents.
     since: dict[int, float] = {}
     for stage in sorted(listed, key=lambda stage: stage.stage_id):
-        submitted_s = (stage.span_s or (started_s,))[0] - started_s
+        submitted_s = stage.span_s[0] - started_s if stage.span_s else 0.0
         above_s = [since[parent] for parent in parents[stage.stage_id]]
         since[stage.stage_id] = max([submitted_s, *above_s])
     in_order = sorted(listed, key=lambda stage: (since[stage.stage_id], stage.stage_id))
@@ -198,7 +199,9 @@ def _sums_of(attempts: Sequence[Record]) -> StageSums:
         num_attempts=len(attempts),
         ended=last["completed_s"] is not None,
         failed=bool(last["failed"]),
-        span_s=(min(spans)[0], max(end_s for _, end_s in spans)) if spans else None,
+        span_s=(min(start_s for start_s, _ in spans), max(end_s for _, end_s in spans))
+        if spans
+        else None,
         # A later attempt has only the tasks that were lost.
         num_tasks=max(stated, default=num_finished),
         num_finished=num_finished,
@@ -226,19 +229,16 @@ def _is_measured(row: Record) -> bool:
 
 def _span(row: Record) -> tuple[float, float] | None:
     """When an attempt was submitted and completed, or else when its tasks ran."""
-    of_tasks, launched_s = None, row["first_launch_s"]
+    launched_s, launch_to_finish_s = row["first_launch_s"], row["launch_to_finish_s"]
+    of_tasks = None
     if launched_s is not None:
-        of_tasks = _plausible(launched_s, launched_s + row["launch_to_finish_s"])
-    start_s, end_s = of_tasks or (None, None)
+        of_tasks = _plausible(launched_s, launched_s + launch_to_finish_s)
     submitted_s, completed_s = row["submitted_s"], row["completed_s"]
+    if of_tasks is not None:
+        submitted_s = of_tasks[0] if submitted_s is None else submitted_s
+        completed_s = of_tasks[1] if completed_s is None else completed_s
     # The clock may have been set back in between.
-    return (
-        _plausible(
-            start_s if submitted_s is None else submitted_s,
-            end_s if completed_s is None else completed_s,
-        )
-        or of_tasks
-    )
+    return _plausible(submitted_s, completed_s) or of_tasks
 
 
 def _plausible(start_s: Any, end_s: Any) -> tuple[float, float] | None:

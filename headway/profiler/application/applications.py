@@ -34,7 +34,10 @@ _RECORD_NEXT_TIME = (
 def profile_application(
     facts: ApplicationFacts, stage_runs: Sequence[Record], coverage: Coverage, version: str
 ) -> ApplicationProfile:
-    """The profile of an application; EventLogError if no stage, or no batch, has finished tasks."""
+    """The profile of a batch or DStreams application.
+
+    EventLogError if no stage with a finished task is recorded, or for DStreams no complete batch.
+    """
     application = application_of(facts)
     stages = application_stages.stage_sums(stage_runs)
     listed = application_stages.heaviest(stages)
@@ -97,7 +100,10 @@ def _lifetime(facts: ApplicationFacts, stages: Sequence[StageSums]) -> tuple[flo
 
 
 def _cluster(facts: ApplicationFacts, start_s: float, end_s: float) -> tuple[Cluster, list[str]]:
-    """The executors of an application, present all the time if no start is recorded, and notes."""
+    """The executors during the lifetime of an application, and notes about them.
+
+    Executors that ran tasks but have no recorded start count as present all the time.
+    """
 
     def within(at_s: float | None, otherwise_s: float) -> float:
         return otherwise_s if at_s is None or not start_s <= at_s <= end_s else at_s
@@ -141,7 +147,10 @@ def _cluster(facts: ApplicationFacts, start_s: float, end_s: float) -> tuple[Clu
 def _with_limit(
     cluster: Cluster, facts: ApplicationFacts, stage_runs: Sequence[Record], notes: list[str]
 ) -> Cluster:
-    """The cluster with the most tasks at once on an executor, if settings limit them."""
+    """The cluster with the most tasks at once on an executor, if settings limit them.
+
+    Stages whose resource profile asks for something else are only named.
+    """
     others = {stage["resource_profile_id"] for stage in stage_runs} - {USUAL_PROFILE}
     if others:
         listed = ", ".join(map(str, sorted(others)))

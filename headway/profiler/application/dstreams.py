@@ -74,6 +74,8 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyBatches:
+    """The batches of an application after warm-up."""
+
     kept: tuple[Batch, ...]
     typical: tuple[Batch, ...]
     num_cut: int

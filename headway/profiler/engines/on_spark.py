@@ -21,7 +21,10 @@ _CORES_OF_A_STRANGER = 8
 
 
 def local_session_conf() -> dict[str, str]:
-    """Settings for a local session that makes one pass over logs; for ``extra_conf``."""
+    """Settings for a local session that makes one pass over logs; for ``extra_conf``.
+
+    Python does the work, so JIT compilation in Java never pays off.
+    """
     return {
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
         # Python would pass the source position of each expression to Java, with twice the calls.
@@ -37,7 +40,10 @@ def require_spark_packages() -> None:
 
 
 def read_on_spark(spark: SparkSession, orders: Sequence[Order]) -> Iterator[Result]:
-    """Results of the pieces, by nodes that see the files and have Headway installed."""
+    """Results of the pieces; each task combines those of one log.
+
+    The nodes of the session must see the files and have Headway installed.
+    """
     require_spark_packages()
     num_tasks = min(len(orders), _TASKS_PER_CORE * _num_cores(spark))
     # Neighbours stay together, since they are mostly of one log.

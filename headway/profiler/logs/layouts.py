@@ -43,7 +43,8 @@ _Layout: TypeAlias = Literal[
     "single",
 ]
 _Family: TypeAlias = tuple[str, _Layout, str]  # folder, layout, and application
-_Position: TypeAlias = tuple[int, str]  # in its log: a number, and a text
+# Of a file in its log: a number and, for those with the same number, a text.
+_Position: TypeAlias = tuple[int, str]
 
 
 def is_passed_over(base_name: str) -> bool:

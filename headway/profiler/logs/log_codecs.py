@@ -1,8 +1,9 @@
 """The codecs of event logs: detection by first bytes, and reading.
 
-lz4, snappy and lzf are sequences of blocks that are preceded by their length, as written by Spark's
-Java libraries (LZ4BlockOutputStream of lz4-java, SnappyOutputStream of snappy-java, LZFOutputStream
-of Ning). Only lz4 has checksums; in the others, damage may appear as damaged lines.
+Besides gzip and zstd these are lz4, snappy and lzf in Spark's own form: a sequence of blocks that
+are preceded by their length, as written by Spark's Java libraries (LZ4BlockOutputStream of
+lz4-java, SnappyOutputStream of snappy-java, LZFOutputStream of Ning). Only lz4 has checksums; in
+the others, damage that can still be unpacked appears as damaged lines.
 """
 
 from __future__ import annotations
@@ -56,10 +57,11 @@ def is_packed(head: bytes) -> bool:
 
 
 def plain_chunks(packed: IO[bytes], head: bytes) -> Iterator[bytes]:
-    """The plain text of a file with this beginning, as far as it goes, with :data:`DAMAGE`.
+    """The plain text of a file with this beginning; if it was cut off, the text before that.
 
-    NothingWholeError if the file is empty or ends inside its first block; UnreadableLogError if it
-    is not an event log, or is damaged from the beginning.
+    Damaged parts are left out and replaced by a line that is not an event. NothingWholeError if the
+    file is empty or ends inside its first block; UnreadableLogError if it is not an event log, or
+    is damaged from the beginning.
     """
     if not head:
         raise NothingWholeError("the file is empty; expected a Spark event log")
@@ -146,7 +148,8 @@ _Lz4Block: TypeAlias = tuple[bytes | None, int]  # None if damaged, and its chec
 def lz4_blocks(packed: IO[bytes]) -> Iterator[bytes]:
     """The blocks of a file of Spark's lz4, unpacked; :data:`DAMAGE` in place of damaged ones.
 
-    DamagedBlockError at the first invalid header; EOFError if the file ends inside a block.
+    DamagedBlockError at the first block with an invalid header, so that none after it can be found;
+    EOFError if the file ends inside a block.
     """
     blocks = _unchecked_lz4_blocks(packed)
     ended: Exception | None = None

@@ -64,9 +64,11 @@ class FoundLogs(NamedTuple):
 def find_event_logs(sources: Sequence[str | Path]) -> FoundLogs:
     """The event logs of the sources, each once; a source without one is a failure.
 
-    A source is a log file, a part of a rolling log, a zip, a folder of these, a pattern, or the
-    address of an application on a History Server or for Hadoop. Local logs come first. Nothing is
-    unpacked; the logs of a Hadoop address are known only once Spark runs.
+    A source is a log file, one part of a rolling log, a zip of logs, a folder that contains these
+    and little else, a pattern for these (``*``, ``?``, ``[...]``, ``**``); or, as a str, the
+    address of an application on a History Server, or one for Hadoop (``hdfs://``, ``s3a://``,
+    ``file:/``...). Local logs come first. Nothing is unpacked; the logs of a Hadoop address are
+    known only once Spark runs.
     """
     files: dict[str, FoundFile] = {}
     zips: dict[str, list[EventLog]] = {}

@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 
 def unpack_with_spark(spark: SparkSession, unpacker: Unpacker) -> None:
-    """Unpack the pending logs, with a session whose JVM is accessible; then nothing is pending."""
+    """Unpack the pending logs, with a session whose JVM is accessible; then nothing is pending.
+
+    If a Hadoop address turns out to contain several logs, the first keeps its number, and the
+    others get further numbers.
+    """
     if not unpacker.pending:
         return
     try:

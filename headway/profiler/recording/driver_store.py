@@ -79,7 +79,11 @@ _DELIVERED_WITHIN_MS = 3000
 
 
 class DriverStore:
-    """Executors, jobs, stages and tasks in the driver's status store, as JSON: a call per stage."""
+    """Executors, jobs, stages and tasks in the driver's status store.
+
+    The JVM writes it as JSON, in one call per stage; one call per field would take longer than many
+    batches.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         context: Any = spark.sparkContext
@@ -130,7 +134,10 @@ class DriverStore:
         return int(not is_affordable)
 
     def work_before(self, event: Json) -> Iterator[list[Json]]:
-        """Jobs, stages and tasks of finished batches, one list per batch, as far as complete."""
+        """Jobs, stages and tasks of finished batches, one list per batch.
+
+        A batch whose last stage has not reached the store yet is returned with a later event.
+        """
         if event["Event"] == schema.QUERY_PROGRESS:
             batch = BatchOf(event["progress"]["runId"], event["progress"]["batchId"])
             yield from self.work_due(at_the_end=False)

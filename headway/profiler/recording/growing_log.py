@@ -24,9 +24,10 @@ _HEAD_BYTES = 8
 
 
 class GrowingLog:
-    """The lines of a recorder's file or an event log as they are written, each once.
+    """The lines of a recorder's file or of an event log, rolling or not, as they are written.
 
-    EventLogError without a log, or with several.
+    Parts that are rotated, compacted or renamed while they are read are read once. EventLogError if
+    the path has no log, or several.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -36,7 +37,10 @@ class GrowingLog:
         self._files()
 
     def new_lines(self) -> Iterator[bytes]:
-        """Complete lines since the last call, oldest first; EventLogError if the log is gone."""
+        """Complete lines that were written since the last call, oldest first.
+
+        EventLogError if the log is gone, or cannot be read while it grows.
+        """
         files = self._files()
         is_first = not self._parts
         present_parts: dict[tuple[int, int], _Part] = {}

@@ -69,8 +69,9 @@ class LogFeed:
     """Batches of a query in a log that is still being written: a recorder's file, or an event log.
 
     ``query`` is its name or the beginning of its id, required if several run at the same time. If
-    ``is_supervised``, a tuner starts the application: its log may not exist yet, and has one query.
-    Else a query that starts after the followed one has ended takes its place.
+    ``is_supervised``, the application is started by a tuner: its log may not exist yet, and has one
+    query. In other logs, a query that starts after the followed one has ended takes its place, as a
+    run of the same query from a new checkpoint does. EventLogError if there is no such log.
     """
 
     def __init__(
@@ -174,7 +175,10 @@ class QueryFeed:
         self._last: tuple[str, int] | None = None
 
     def follow(self, query: StreamingQuery) -> None:
-        """Continue with the same query after a restart, which counts its batches anew."""
+        """Continue with the same query after a change; its offsets continue.
+
+        A restart makes it another object, which counts its batches anew.
+        """
         if query is not self._query:
             self._query, self._last = query, None
 
@@ -246,7 +250,10 @@ class QueryFeed:
 
 
 def query_of_session(spark: SparkSession, name: str | None = None) -> StreamingQuery:
-    """The running query with a name or beginning of its id; InputError if there is not one."""
+    """The running query of a session, by its name or the beginning of its id.
+
+    Raises InputError if there is none, or several and none was named; the message names them.
+    """
     active = list(spark.streams.active)
     matches = [
         query

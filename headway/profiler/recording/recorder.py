@@ -1,7 +1,8 @@
 """Records the streaming queries of a running session, in the format of Spark's event log.
 
-A listener puts events into a queue; one thread takes them, reads the work of each batch from the
-driver's status store, and appends lines to a file.
+For jobs without an event log. A listener puts events into a queue. One thread takes them, reads
+jobs, stages and tasks of each batch from the driver's status store, and appends lines to a file.
+Names and units in that file are Spark's: milliseconds, nanoseconds, spaces in names.
 """
 
 from __future__ import annotations

@@ -29,9 +29,10 @@ class FileLostError(HeadwayError):
 
 
 class RotatingFile:
-    """Groups of lines in a file that is rotated when it is full; one writer has it at a time.
+    """Groups of lines in a file that is rotated when it is full.
 
-    Each file begins with its application, since another one numbers its stages from 0 again.
+    Each file begins with the application and its executors, and contains one application only,
+    since another one numbers its stages from 0 again. One writer has it at a time.
     """
 
     def __init__(self, path: Path, max_bytes: int, max_files: int) -> None:
@@ -40,10 +41,10 @@ class RotatingFile:
     def begin(
         self, application: Sequence[Json], cluster: Sequence[Json], end: Sequence[Json]
     ) -> None:
-        """Open the file; like every further one, it begins with these events.
+        """Open the file; it begins with these events, like every further file.
 
-        ``end`` ends a recording that is stopped in order. InputError if another recorder writes to
-        it, OSError if it cannot be written.
+        ``end`` are the events with which a recording ends that is stopped in order. InputError
+        if another recorder writes to it, OSError if it cannot be written.
         """
         self._application, self._cluster, self._end = application, list(cluster), _lines(end)
         header = self._header()

@@ -74,11 +74,14 @@ def embedded_session(
 ) -> Iterator[SparkSession]:
     """A Spark session in its own JVM that ends with the block, however the block ends.
 
-    The JVM writes nothing to the terminal or the working directory. SIGTERM ends the block like
-    Ctrl-C, unless the program handles it. One session per process at a time. A local ``master``
-    ignores the caller's Spark settings; any other uses SPARK_HOME, SPARK_CONF_DIR, SPARK_LOCAL_IP.
-    ``extra_conf`` overrides all of this. MissingPackagesError without PySpark;
-    SparkUnavailableError without Java, if a session is open, or if Spark does not start.
+    The JVM writes nothing to the terminal and nothing into the working directory. SIGTERM ends the
+    block like Ctrl-C, unless the program handles it. One session per process at a time; another may
+    follow. A local ``master`` ignores the caller's Spark settings; any other uses SPARK_HOME,
+    SPARK_CONF_DIR and SPARK_LOCAL_IP as they are. ``event_log_dir`` is made if missing: rolling
+    files, zstd, on every Spark version. ``driver_memory`` is the heap of the driver in Spark's
+    format; with a local master, it is the only heap. ``extra_conf`` overrides all of this. Raises
+    MissingPackagesError if PySpark is not installed; SparkUnavailableError if there is no Java, a
+    session is open already, or Spark does not start.
     """
     require_packages("spark", "running Spark", "pyspark")
     _require_no_other_session()
@@ -229,7 +232,11 @@ def _session(scratch: Path) -> Iterator[SparkSession]:
 
 
 def _stop(session: SparkSession) -> None:
-    """Stop the session, or give up after a while; the JVM ends in any case."""
+    """Stop the session, or give up after a while; the JVM ends in any case.
+
+    A separate thread has a separate connection. That of this thread may still be waiting for the
+    answer to a call that a signal interrupted.
+    """
 
     def stop() -> None:
         # A JVM that is gone or broken cannot be stopped properly; it is ended next.
@@ -246,7 +253,10 @@ _ANSWERS_WITHIN_S = 30.0
 
 
 def require_java() -> Path:
-    """Home of the Java that Spark will run on, by JAVA_HOME or PATH; an error if there is none."""
+    """Home of the Java that Spark will run on, of version 17 or later: JAVA_HOME, else by PATH.
+
+    SparkUnavailableError states how to get one.
+    """
     old_versions = []
     for candidate in _candidates():
         java = _home_and_version(candidate)

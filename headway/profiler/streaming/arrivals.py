@@ -1,4 +1,7 @@
-"""Arrivals at the sources of a query, from offsets if they count rows; lags of the newest rows."""
+"""Arrivals at the sources of a query, from offsets if they count rows, and lags of the newest rows.
+
+Of a run that drains a backlog (AvailableNow, Once), how fast it reads is no rate of arrival.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,9 @@ def arrival_series(
     """Arrivals in the intervals of consecutive batches.
 
     ``sources`` has the offsets of each batch, and of the one before it; empty if they are not used.
-    If offsets count rows, arrivals are the rows that a batch took plus the increase of the rows
-    that it left behind: the advance of the latest offset, which no rate limit affects.
+    Offsets are used only if, over the batches, the difference between start and end equals the rows
+    that the batch read. Arrivals are the rows that a batch took plus the increase of the rows that
+    it left behind: the advance of the latest offset, which no rate limit affects.
     """
     arrived_rows, lag_rows, by_partition = np.array(rows, np.float64), None, Counter[str]()
     by_offsets = _offsets_count(sources, rows)
@@ -60,7 +64,10 @@ def observed_arrivals(
     event_time_lag_s: float | None,
     mean_file: tuple[float, float] | None = None,
 ) -> ObservedArrivals:
-    """Variation of the rate between intervals; ``mean_file`` are rows and bytes of a file."""
+    """Variation of the rate between batches; intervals are weighted by their length.
+
+    ``event_time_lag_s``: delay of the newest rows; ``mean_file``: rows and bytes, for file sources.
+    """
     file_mean_rows, file_mean_bytes = mean_file or (None, None)
     rates_per_s = series.arrived_rows / series.interval_s
     order = np.argsort(rates_per_s)
@@ -103,7 +110,10 @@ def arrivals_or_drain(
     intervals_s: Mapping[int, float],
     life: QueryLife | None,
 ) -> tuple[ArrivalSeries, Drain | None]:
-    """Arrivals while the ``observed`` batches of all ran; in a drain, what these read instead."""
+    """Arrivals while the ``observed`` batches ran; in a drain, what these read instead.
+
+    ``reports`` are all batches of the run, and ``life`` how it ended.
+    """
     # Batches without rows took time, too.
     batches = [
         (before, report)
@@ -156,7 +166,11 @@ def _ends_are_fixed(filled: Sequence[Record]) -> bool | None:
 
 
 def _reads_equal_batches(filled: Sequence[Record], intervals_s: Mapping[int, float]) -> bool:
-    """Whether batches but the last had equal rows, and followed each other at once however long."""
+    """Whether batches of equal size followed each other at once, however long each took.
+
+    Rows of a query that keeps up as fast as possible follow the time since the last batch instead.
+    The last batch of a drain has what is left.
+    """
     middle = [report for report in filled[:-1] if report["batch_id"] in intervals_s]
     if len(middle) < logs.LEAST_BATCHES_WITH_OFFSETS.value:
         return False
@@ -180,8 +194,9 @@ def _spread_ratio(values: Array) -> float:
 def event_time_lags(runs: Sequence[QueryRun]) -> tuple[EventTimeLag, ...]:
     """How far the newest rows of batches are behind the triggers that read them: theory.md (T5).
 
-    Runs weigh the same. Those without a trigger count only if none has one: their batches start at
-    any time, so a millisecond decides nothing.
+    In groups of equal shares, if there are many lags. Runs weigh the same, however many batches
+    they have. Runs without a trigger count only if none has one: their batches start at any time,
+    so a millisecond decides nothing.
     """
     on_trigger = [run for run in runs if _trigger_s(run) > 0]
     lags_of_runs_s = [lags_s for run in on_trigger or runs if len(lags_s := _lags_s(run))]

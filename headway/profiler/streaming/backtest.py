@@ -38,7 +38,10 @@ def backtest(
     version: str,
     trigger_s: float | None = None,
 ) -> Backtest:
-    """Predict runs of a job from its others; arguments as in `summarize`."""
+    """Predict runs of a job from its other runs; parameters as in `summarize`.
+
+    EventLogError also if there is not enough data to leave a part out.
+    """
     runs, apps, notes = runs_of_job(logs, event_logs, queries, trigger_s)
     by_setting = _settings(runs)
     rule, folds = BY_SETTING, _without_each(by_setting)

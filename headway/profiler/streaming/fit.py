@@ -32,7 +32,11 @@ _EXPONENT_TOLERANCE = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurationFit:
-    """The fitted duration model, and its deviation from the runs that it was fitted to."""
+    """The fitted duration model, and its deviation from the runs that it was fitted to.
+
+    ``row_cost_half_range_ratio`` is how far the costs per row may be off: 0 unless all batches have
+    one size.
+    """
 
     driver_phases: tuple[DriverPhase, ...]
     stages: tuple[StageProfile, ...]
@@ -42,6 +46,7 @@ class DurationFit:
     row_cost_half_range_ratio: float = 0.0
 
     def model(self, configuration: Configuration) -> DurationModel:
+        """Batch duration by rows at a setting."""
         return DurationModel(
             sum(phase.mean_s for phase in self.driver_phases),
             level_spans(self.stages, *configuration.size),
@@ -51,10 +56,12 @@ class DurationFit:
 def fit_duration(runs: Sequence[QueryRun], *, uses_range: bool = True) -> DurationFit:
     """Fit driver phases, task costs and noise on runs whose batches share one signature.
 
-    Every run has the same weight, since runs differ by more than the batches of one run. Durations
-    are scaled to the age of the last run, so that speed-up by compilation is not mistaken for an
-    effect of the settings. If all batches have one size, fixed times are at the usual place in
-    their range (E43); without ``uses_range`` at its lower end, as of batches of several sizes.
+    Every run has the same weight, however many batches it has, since runs differ by more than the
+    batches of one run. Durations are scaled to the age of the last run before the final fit, so
+    that speed-up by compilation is not mistaken for an effect of the settings.
+
+    If all batches have one size, fixed times are at the usual place in their range (E43); without
+    ``uses_range`` they are at its lower end, as of batches of several sizes.
     """
     at_one_size = uses_range and has_one_size(runs)
     drift = Drift(exponent=0.0, reference_age_s=runs[-1].mean_age_s)

@@ -36,7 +36,10 @@ _INTERVAL_KEYS = {
 
 
 def growth_of(run: QueryRun, fit: DurationFit) -> DurationGrowth | None:
-    """Growth of the batches of a run beyond what the fit expects; None without: theory.md (E45)."""
+    """Growth of the batches of a run, compared with what the fit expects of their rows and state.
+
+    None if they do not grow: theory.md (E45).
+    """
     at_s = _since_first_s(run)
     durations_s = np.array([batch.duration_s for batch in run.batches])
     driver_s = sum(phase.mean_s for phase in fit.driver_phases)
@@ -50,6 +53,7 @@ def growth_of(run: QueryRun, fit: DurationFit) -> DurationGrowth | None:
     parts_s = _parts_s(run, fit)
     ends_s = {}
     for name, times_s in parts_s.items():
+        # By a line in time and rows, at the mean rows.
         first_s, rise_s, _ = _line(at_s, rows, times_s).tolist()
         ends_s[name] = max(first_s, 0.0), max(first_s + rise_s, 0.0)
     part = max(ends_s, key=lambda name: ends_s[name][1] - ends_s[name][0])
@@ -79,10 +83,12 @@ def growth_of(run: QueryRun, fit: DurationFit) -> DurationGrowth | None:
 
 
 def _since_first_s(run: QueryRun) -> Array:
+    """Starts of the batches of a run, from that of the first one."""
     return np.array([batch.started_s for batch in run.batches]) - run.batches[0].started_s
 
 
 def _ended(run: QueryRun) -> str:
+    """When the last batch of a run ended."""
     last = run.batches[-1]
     ended = datetime.fromtimestamp(last.started_s + last.duration_s, UTC)
     return f"{ended:%Y-%m-%dT%H:%M:%SZ}"
@@ -191,7 +197,7 @@ def slow_growth_of(run: QueryRun, properties: Mapping[str, str]) -> Iterator[Slo
             yield from _compaction(run, name, cause, interval, at_s, times_s)
         trend = trend_of(at_s, _at_mean_rows(at_s, rows, times_s))
         if is_long and _is_slow_growth(trend):
-            yield _slow_growth(run, trend, at_s, measure="phase", part=name, cause=cause)
+            yield _slow_growth(run, "phase", name, trend, at_s, cause=cause)
     if not is_long or not run.shape.stateful_operators:
         return
     sizes: Mapping[SlowMeasure, Sequence[float]] = {
@@ -201,7 +207,7 @@ def slow_growth_of(run: QueryRun, properties: Mapping[str, str]) -> Iterator[Slo
     for measure, values in sizes.items():
         trend = trend_of(at_s, np.array(values, dtype=np.float64))
         if _is_slow_growth(trend):
-            yield _slow_growth(run, trend, at_s, measure=measure, part="state")
+            yield _slow_growth(run, measure, "state", trend, at_s)
 
 
 def _is_slow_growth(trend: Trend) -> bool:
@@ -213,19 +219,30 @@ def _is_slow_growth(trend: Trend) -> bool:
     )
 
 
-def _slow_growth(run: QueryRun, trend: Trend, at_s: Array, **noted: Any) -> SlowGrowth:
-    """What grows in a run by a trend over some instants, and further fields."""
+def _slow_growth(
+    run: QueryRun,
+    measure: SlowMeasure,
+    part: str,
+    trend: Trend,
+    at_s: Array,
+    *,
+    every_batches: int = 1,
+    cause: GrowthCause | None = None,
+) -> SlowGrowth:
     span_s = float(at_s[-1])
     per_day, low_per_day, high_per_day = (
         rise * S_PER_DAY / span_s for rise in (trend.rise, trend.rise_low, trend.rise_high)
     )
     return SlowGrowth(
+        measure=measure,
+        part=part,
         span_s=span_s,
         rise_per_day=per_day,
         rise_low_per_day=min(low_per_day, per_day),
         rise_high_per_day=max(high_per_day, per_day),
         ended=_ended(run),
-        **noted,
+        every_batches=every_batches,
+        cause=cause,
     )
 
 
@@ -261,10 +278,10 @@ def _compaction(
     compacted_at_s = at_s[compacts][-len(extra_s) :]
     yield _slow_growth(
         run,
+        "compaction",
+        phase,
         trend_of(compacted_at_s, np.array(extra_s)),
         compacted_at_s - compacted_at_s[0],
-        measure="compaction",
-        part=phase,
         every_batches=interval,
         cause=cause,
     )

@@ -16,7 +16,11 @@ _MOST_SHAPES = 3
 
 
 def other_shapes(batches: Sequence[BatchSample], signature: tuple[StageKind, ...]) -> str:
-    """What the profile says of the batches of a run that have not the usual stages."""
+    """What the profile says of the batches of a run that do not have the usual stages.
+
+    Each other shape with its number of batches, the stages that it lacks or has beside the usual
+    ones, and, if there are enough of them, how long they took compared with the usual ones.
+    """
     usual = [batch for batch in batches if batch.signature == signature]
     counts = Counter(batch.signature for batch in batches if batch.signature != signature)
     texts = []
@@ -57,9 +61,11 @@ def _stages(batches: Sequence[BatchSample], kinds: Counter[StageKind]) -> str:
 
 
 def _durations(batches: Sequence[BatchSample], usual: Sequence[BatchSample]) -> str:
-    (of_shape_s, rows), (usual_s, usual_rows) = (
-        np.mean([(batch.duration_s, batch.num_rows) for batch in group], axis=0).tolist()
-        for group in (batches, usual)
+    of_shape_s, usual_s = (
+        float(np.mean([batch.duration_s for batch in group])) for group in (batches, usual)
+    )
+    rows, usual_rows = (
+        float(np.mean([batch.num_rows for batch in group])) for group in (batches, usual)
     )
     return (
         f"{format_duration(of_shape_s)} for {rows:,.0f} rows on average, the usual ones "

@@ -1,4 +1,8 @@
-"""Rows at the source, each once: Spark counts a row each time that a batch reads it."""
+"""Rows at the source, each once: Spark counts a row each time that a batch reads it.
+
+Two writes in ``foreachBatch`` without a cache, a union with itself or a self-join read each row of
+the batch twice.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,11 @@ _MOST_TIMES = 8
 
 
 def each_source_once(reports: Sequence[Record]) -> list[Record]:
-    """Reports in which a source that is read several times, up to nearly equal offsets, is one."""
+    """Reports in which a source that a query reads several times is one source.
+
+    A stream that is joined with itself is reported as several sources, with one description and
+    with offsets that differ by what arrives while they are asked, one after the other.
+    """
     filled = [report for report in reports if known_rows(report) > 0]
     numbers = {len(report["sources"] or ()) for report in filled}
     if len(numbers) != 1 or max(numbers) < 2:
@@ -82,7 +90,10 @@ def _merged(report: Record, first_of: Sequence[int]) -> Record:
 
 
 def times_read(reports: Sequence[Record], stages: Mapping[int, Sequence[Record]]) -> int:
-    """How many times each row is read, by offsets if they count rows, else by scans, else 1."""
+    """How many times each row is read, by offsets if they count rows, else by scans; 1 if unknown.
+
+    Of several sources without such offsets no event tells which one is read again.
+    """
     for times in range(1, _MOST_TIMES + 1):
         if _offsets_count(reports, times):
             return times
@@ -167,7 +178,10 @@ def _offsets_count(reports: Sequence[Record], times: int) -> bool:
 
 
 def _times_scanned(num_rows: float, stages: Sequence[Record]) -> int:
-    """Scans of the source in a batch, which together read the rows that it reports."""
+    """Scans of the source in a batch, which together read the rows that it reports.
+
+    Scans of static tables read other numbers of rows, or the same by chance.
+    """
     scans = [
         (stage["rows_read"] / stage["num_scans"], stage["num_scans"])
         for stage in stages

@@ -1,4 +1,7 @@
-"""Executors that a query ran on, and their task slots as settings and tasks of a log show them."""
+"""Executors that a query ran on, and their task slots as the settings and tasks of a log show them.
+
+Executors differ by the resource profile of the stages that they are for.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ def first_executor_s(executors: Sequence[Executor], where: str) -> float | None:
 def executor_pools(
     executors: Sequence[Executor], at_s: float, where: str
 ) -> dict[int, tuple[int, int]]:
-    """Executors alive at a given time and cores of each, by resource profile."""
+    """Executors alive at a given time and cores of each, by resource profile.
+
+    In local mode there is one, the driver.
+    """
     cores: dict[int, list[int]] = defaultdict(list)
     for executor in executors:
         is_added = (executor.added_s or 0.0) <= at_s
@@ -77,9 +83,10 @@ def setting_seen(
 ) -> tuple[Configuration, dict[int, StageResources], list[str]]:
     """The setting of a run, by the executors on which most of its stages ran, and notes.
 
-    Other resources limit tasks at once on an executor, unless more ran at once; else the number
-    that ran at once in most stages whose tasks waited, if fewer than there is room for. What stages
-    with another resource profile have of these slots comes second, by profile.
+    Tasks at once on an executor are limited by the amounts of other resources, unless more ran at
+    once. Else, if in most stages whose tasks waited the same number ran at once, and fewer than
+    there is room for, it is that number. What stages with a resource profile of their own have of
+    these slots comes second, by profile.
     """
     of_profile: dict[int, list[Record]] = defaultdict(list)
     for stage in stages:
@@ -156,7 +163,10 @@ def _needs(
 def _tasks_at_once(
     needs: _Needs, cores: int, stages: Sequence[Record], notes: list[str]
 ) -> tuple[int | None, int]:
-    """Limit (None: cores) and number of tasks at once on an executor, by stages; adds notes."""
+    """Tasks at once on an executor with some cores, as stages with the same needs show them.
+
+    The limit, None if cores are the only one, and the number; notes are added.
+    """
     task_cpus, limit, (cpus_words, *amounts) = needs
     room = task_slots(1, cores, min(task_cpus, cores))
     at_once = [num_tasks for stage in stages if (num_tasks := stage["most_at_once"]) is not None]
@@ -201,6 +211,7 @@ def _tasks_at_once(
 
 
 def limit_in_words(limit: sparkconf.TaskLimit, cores: int) -> str:
+    """What limits the tasks of an executor, and what plans make of it."""
     num_tasks, cause = limit
     return (
         f"{cause}: {counted(num_tasks, 'task')} at a time on an executor, although it "

@@ -1,4 +1,7 @@
-"""The rule by which the tasks that read a source follow the cores or rows, if it has one."""
+"""The rule by which the tasks that read a source follow the cores or rows, if it has one.
+
+And what a log says of a source that may decide it.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,11 @@ def _partition_rows(report: Record) -> tuple[int, ...] | None:
 
 
 def source_reading(runs: Sequence[QueryRun], stage_index: int) -> _Reading:
-    """The rule for the tasks of a stage that reads the source (None: fixed), and its reason."""
+    """What decides the tasks of a stage that reads the source: the rule, and the reason in words.
+
+    The rule is None if the number is fixed. It follows from the source's description, its offsets
+    and its files, and from the numbers of tasks, which have to agree with it.
+    """
     counts = [
         (run, batch, batch.stages[stage_index].num_tasks) for run in runs for batch in run.batches
     ]

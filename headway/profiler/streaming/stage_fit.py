@@ -28,7 +28,11 @@ def fit_stage(
     *,
     at_one_size: bool = False,
 ) -> tuple[StageProfile, float, task_times.TaskTime | None]:
-    """Costs of the tasks of a stage, the time to hand over slots [s], and the range at one size."""
+    """Costs of the tasks of one stage, and the time to hand over their slots [s].
+
+    With ``at_one_size`` the fixed time is at the usual place in the range that batches of one size
+    leave open, which comes third.
+    """
     noise_ratio = task_times.task_noise_ratio(stage, times)
     fitted = replace(stage.without_costs, task_noise_ratio=noise_ratio)
     if stage.cost_terms is not None:
@@ -141,8 +145,9 @@ def _prior(stage: StageRuns, times: StageTimes, terms: CostTerms) -> Prior:
     """Prior of fixed time, time per row, per partition and per row of state.
 
     A line through a few runs, each of which deviates by some per cent as a whole, determines the
-    time of a task without rows only to tens of milliseconds: batches without rows show it, else
-    what Spark reports, give or take what it does not.
+    time of a task without rows only to tens of milliseconds. Batches without rows show it;
+    otherwise, the time that Spark reports is closer, except for parts that it does not report. A
+    partition is a buffer and a part of a file.
     """
     partition_s = fits.USUAL_PARTITION_S.value
     state_row_s, state_row_sd_s = 0.0, np.inf

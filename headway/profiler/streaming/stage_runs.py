@@ -34,7 +34,8 @@ _OF_USERS = re.compile(r"Python|Pandas|Arrow|Map|FromObject|ToObject|TransformWi
 class CostTerms(NamedTuple):
     """What the time of a task is a sum of: a column for each of its costs, by batch.
 
-    ``state_share`` is what the stage has of all rows of the state.
+    There is always one of ones and one of rows. ``state_share`` is what the stage has of all rows
+    of the state, ``copies_join`` whether its store copies the rows of a join.
     """
 
     columns: Array
@@ -46,7 +47,10 @@ class CostTerms(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StageRuns:
-    """One stage, by its index, in the batches of some runs; ``tables`` are stages of tables."""
+    """One stage, by its index, in the batches of some runs, one run after another.
+
+    ``tables`` are the indices of stages that read static tables.
+    """
 
     runs: Sequence[QueryRun]
     stage_index: int
@@ -70,6 +74,7 @@ class StageRuns:
 
     @cached_property
     def has_tasks(self) -> bool:
+        """Whether its tasks are recorded."""
         return all(sample.has_tasks for sample in self.samples)
 
     @cached_property
@@ -161,6 +166,7 @@ class StageRuns:
 
     @cached_property
     def runs_own_operators(self) -> bool:
+        """Whether it is known to run Spark's own operators only."""
         return runs_own_operators(self.samples)
 
     @cached_property
@@ -170,7 +176,10 @@ class StageRuns:
         return is_unequal and not runs_code_of_users(self.samples)
 
     def almost_empty(self, task_mean_s: Array, empty_task_s: Array) -> list[AlmostEmpty]:
-        """It in batches without rows that have its stages, and that do not compile its code."""
+        """It in batches without rows that have its stages, and that do not compile its code.
+
+        Its mean times of a task are given for the other batches, and for all those without rows.
+        """
         usual_rows = [float(np.mean(rows)) for rows in by_run(self.rows_of_tasks, self.runs)]
         usual_s = [float(np.mean(task_s)) for task_s in by_run(task_mean_s, self.runs)]
         without_rows = [
@@ -244,7 +253,8 @@ def rows_per_task(batch: BatchSample, stage_index: int) -> float:
 def hot_share_ratio(samples: Sequence[StageSample]) -> float:
     """Share of the rows that one task has beyond an even share; 0 below a tenth.
 
-    A hot key keeps it for any number of tasks, unlike chance, so the smallest of several counts.
+    A hot key keeps its share for any number of tasks, but random unevenness does not. So of several
+    numbers of tasks, the one with the smallest share counts.
     """
     of_count: dict[int, list[float]] = {}
     for sample in samples:
@@ -265,13 +275,19 @@ def _num_readers(run: QueryRun, stage_index: int) -> int:
 
 
 def _is_separable(column: Array, terms: Array) -> bool:
-    """Whether a column differs enough between batches beyond what the other terms explain."""
+    """Whether a column differs enough between batches beyond what the other terms explain.
+
+    Two settings that differ in both rows and partitions do not separate their costs.
+    """
     explained = terms @ np.linalg.lstsq(terms, column, rcond=None)[0]
     return is_spread(column.mean() + column - explained)
 
 
 def _actions(runs: Sequence[QueryRun], tables: frozenset[int]) -> dict[int, str | None]:
-    """SQL executions of a batch that write, or read more than tables, and what each writes."""
+    """SQL executions of a batch that write, or read more than tables, and what each writes.
+
+    `foreachBatch` has several. What they write is known of one batch in four.
+    """
     first_batches = [batch for run in runs for batch in run.batches[:_BATCHES_WITH_NAMES]]
     actions: dict[int, str | None] = {}
     for stage_index, kind in enumerate(runs[0].batches[0].kinds):
@@ -285,8 +301,9 @@ def _actions(runs: Sequence[QueryRun], tables: frozenset[int]) -> dict[int, str 
 def _state_shares(batches: Sequence[BatchSample], stage_index: int, figure: str) -> Array:
     """What a stage has of the ``rows``, or of the ``commit_s``, of all state, for each batch. [-]
 
-    Stateful operators are reported from sink to sources: if as many stages hold state, in a row,
-    each has one. Else all state is in the last stage behind an exchange.
+    The batches have the same stages. Spark reports stateful operators from the sink to the sources:
+    if as many stages hold state, one after another, each has one of them. Else (also if two of them
+    run side by side) all state is in the last stage behind an exchange.
     """
     stages, kinds = batches[0].stages, batches[0].kinds
     behind = [number for number, stage in enumerate(stages) if stage.has_parents]

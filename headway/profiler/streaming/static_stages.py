@@ -53,8 +53,8 @@ def static_places(runs: Sequence[QueryRun]) -> frozenset[int]:
 def static_rows(runs: Sequence[QueryRun], stage_index: int, tables: frozenset[int]) -> float:
     """Rows that a stage behind an exchange gets from static tables in every batch.
 
-    Of the tables that it may read, those are taken that leave rows which follow the rows of the
-    batch most closely; of equally good ones, the most.
+    Which tables it reads is not always recorded, so those are taken that leave rows which follow
+    the rows of the batch most closely; of equally good ones, the most.
     """
     batches = batches_of(runs)
     stage = batches[0].stages[stage_index]

@@ -141,9 +141,10 @@ def _dispersion_ratio(runs: Sequence[QueryRun]) -> float:
 
 
 def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> DurationNoise:
-    """The noise, with the uncertainty from tasks that are not recorded.
+    """The noise, including the uncertainty from tasks that are not recorded.
 
-    If these differ by a standard deviation, the mean of all is off by their share of it.
+    If the missing tasks are on average one standard deviation slower or faster than the recorded
+    ones, the mean of all is off by their share of it.
     """
     missing = 1 - sum_of_shares(run.tasks for run in runs).ratio
     if missing == 0:

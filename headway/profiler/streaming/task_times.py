@@ -1,4 +1,9 @@
-"""Times of the tasks of a stage: without rows, as far as batches show it, and how they differ."""
+"""Times of the tasks of a stage: without rows, and by how much they differ.
+
+A log shows the time without rows by its parts, empty batches and CPU time; batches of one size only
+show bounds of it. Tasks differ by chance, and because a key is hot, which gives one task more rows
+in every batch: its tasks are modelled by that share; all other differences are noise.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +56,10 @@ def without_rows(stage: StageRuns, times: StageTimes, per_partition_s: float) ->
 
 
 def task_noise_ratio(stage: StageRuns, times: StageTimes) -> float:
-    """Variation of tasks of one batch, over batches with several, except by rows of a hot key."""
+    """Coefficient of variation of tasks of one batch, over the batches that have several.
+
+    Where one task has more rows than the others, what their rows explain is left out.
+    """
     has_hot_key = stage.without_costs.hot_share_ratio > 0
     sd_s = np.sqrt(unexplained_s2(stage, times)) if has_hot_key else times.task_sd_s
     num_seen = np.array([sample.num_seen for sample in stage.samples], dtype=np.float64)
@@ -154,7 +162,10 @@ def task_time(stage: StageRuns, times: StageTimes, fitted: StageProfile) -> Task
 
 
 def _around(fixed_s: float, sd_s: float, time: TaskTime) -> TaskTime:
-    """A range as wide as the uniform distribution with the deviation of an estimate."""
+    """A range as wide as the uniform distribution with the deviation of an estimate.
+
+    It may begin below zero. Where the time of a task ends it, the estimate is not in its middle.
+    """
     half_s = _HALF_WIDTH_PER_SD * sd_s
     low_s, high_s = fixed_s - half_s, min(fixed_s + half_s, time.mean_s)
     share = (high_s - fixed_s) / (high_s - low_s) if high_s > low_s else 0.0

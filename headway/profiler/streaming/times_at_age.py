@@ -1,4 +1,7 @@
-"""Times in the batches of some runs, as columns: as recorded, or as at one age of the JVM."""
+"""Times in the batches of some runs, as columns: as recorded, or as at one age of the JVM.
+
+A fit compares batches at many drifts; of what was measured, only times depend on the age.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,12 @@ _OF_SAMPLES = ("task_mean_s", "task_sd_s", "outside_run_s", "rows_time_covarianc
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StageTimes:
-    """Times of one stage in the batches of some runs, and of tasks in those without rows [s]."""
+    """Times of one stage in the batches of some runs [s].
+
+    ``task_sd_s`` is nan where a batch has a single task. ``state_commit_s`` are those of the whole
+    batch. ``empty_task_s`` are means of the tasks in the batches without rows, nan in those of
+    other stages.
+    """
 
     task_mean_s: Array
     task_sd_s: Array
@@ -55,7 +63,12 @@ class StageTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunTimes:
-    """Times in the batches of some runs, one run after another [s]; ages are those of the JVM."""
+    """Times in the batches of some runs, one run after another [s].
+
+    ``phases_s`` are those of the driver by name, 0 in a batch that does not report one;
+    ``stages_s`` is the time in which tasks of any stage ran. ``age_s`` is the age of the JVM at the
+    start of each batch, ``empty_age_s`` that of each batch without rows.
+    """
 
     age_s: Array
     duration_s: Array
@@ -66,6 +79,7 @@ class RunTimes:
 
     @classmethod
     def of(cls, runs: Sequence[QueryRun]) -> RunTimes:
+        """The times as recorded, of runs whose batches have the same stages."""
         batches = batches_of(runs)
         names = dict.fromkeys(name for batch in batches for name in batch.phases_s)
         num_stages = len(batches[0].stages)
