@@ -60,7 +60,7 @@ class Batch:
 
     @property
     def signature(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """By stage, the indices of its job and of its parents; equal for batches of one kind."""
+        """By stage, the indices of its job and unskipped parents; equal for batches of one kind."""
         jobs = list(dict.fromkeys(stage.job_id for stage in self.stages))
         indices = {stage.stage_id: index for index, stage in enumerate(self.stages)}
         return tuple(

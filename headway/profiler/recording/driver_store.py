@@ -219,17 +219,18 @@ class DriverStore:
         for stage_id in job["stageIds"]:
             for attempt in stages[stage_id]:
                 if attempt["submissionTime"] and attempt["completionTime"]:
-                    tasks = attempt["tasks"].values()
-                    ended = (task for task in tasks if task["status"] in _END_REASONS)
-                    yield from (_task_end(attempt, task) for task in ended)
+                    for task in attempt["tasks"].values():
+                        if task["status"] in _END_REASONS:
+                            yield _task_end(attempt, task)
                     yield _stage_completed(attempt, parents[stage_id])
         if job["completionTime"]:
-            result = "JobSucceeded" if job["status"] == "SUCCEEDED" else "JobFailed"
             yield {
                 "Event": schema.JOB_END,
                 "Job ID": job["jobId"],
                 "Completion Time": job["completionTime"],
-                "Job Result": {"Result": result},
+                "Job Result": {
+                    "Result": "JobSucceeded" if job["status"] == "SUCCEEDED" else "JobFailed"
+                },
             }
 
     def _parents(self, job: Json, stages: Mapping[int, list[Json]]) -> dict[int, list[int]]:

@@ -145,10 +145,10 @@ class Recorder:
     """
 
     def __init__(
-        self, spark: SparkSession, file: RotatingFile, driver: DriverStore | None, cores: float
+        self, spark: SparkSession, file: RotatingFile, driver: DriverStore | None, work_cores: float
     ) -> None:
         self._spark, self._file, self._driver = spark, file, driver
-        self._allowance = Allowance(cores)
+        self._allowance = Allowance(work_cores)
         self._executors_asked_s = time.monotonic()
         # Bounded on insertion, since the end marker must always fit.
         self._queue: queue.SimpleQueue[DeferredEvent | None] = queue.SimpleQueue()
