@@ -287,7 +287,10 @@ def _in_order(operators: Sequence[Operator], *, of_stream: bool) -> list[str]:
 
 
 def _without_rows(scopes: Sequence[str], named: Sequence[str], *, of_stream: bool) -> list[str]:
-    """Operators that no row is counted of: writes, and those with state, which seldom emit."""
+    """Operators that no row is counted of.
+
+    With a watermark, those with state emit in few batches; and no row leaves a write.
+    """
     words = {
         _in_words(Operator(False, 0, scope, None), of_stream=True)
         for scope in scopes

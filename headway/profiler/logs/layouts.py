@@ -100,7 +100,7 @@ def is_compacted_part(base_name: str) -> bool:
 
 
 def companions_pattern(base_name: str) -> str | None:
-    r"""Pattern for files in the folder of a file that may belong to its log, for Hadoop.
+    r"""Hadoop pattern for files beside a file that may belong to its log; None without such.
 
     >>> companions_pattern("events_1_app")
     'appstatus_*'
