@@ -134,6 +134,7 @@ def _why_not(num_batches: int, state: str, plan: str) -> Iterator[str]:
             "running": "none of its batches ended in the log; let it run for some minutes",
         }[state]
     elif num_batches <= LEAST_BATCHES.value:
-        cure = "; let it run longer, or limit the rows of a batch"
-        cure = ", and it failed before" if state == "failed" else cure
-        yield f"at least {LEAST_BATCHES.value + 1} batches are needed{cure}"
+        remark = "; let it run longer, or limit the rows of a batch"
+        if state == "failed":
+            remark = ", and it failed before"
+        yield f"at least {LEAST_BATCHES.value + 1} batches are needed{remark}"
