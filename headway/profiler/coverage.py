@@ -34,10 +34,8 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLo
     if tasks.expected < facts.num_tasks_of_ended:
         tasks = Share(seen=tasks.seen, expected=facts.num_tasks_of_ended)
     added = {executor.executor_id for executor in facts.executors}
-    # The application ended, or all recorders that wrote the log were stopped in order.
-    has_end = facts.num_lines(schema.APPLICATION_END) > 0 or (
-        bool(facts.recordings) and all(facts.recordings.values())
-    )
+    # Recorders end a log that they write if all of them were stopped in order.
+    is_stopped = bool(facts.recordings) and all(facts.recordings.values())
     return Coverage(
         tasks=tasks,
         stages=Share(seen=facts.num_attempts_ended, expected=facts.num_attempts),
@@ -45,7 +43,7 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLo
         batches=_batches(batches),
         executors=Share(seen=len(added), expected=len(added | facts.task_executor_ids)),
         has_start=facts.num_lines(schema.APPLICATION_START) > 0,
-        has_end=has_end,
+        has_end=facts.num_lines(schema.APPLICATION_END) > 0 or is_stopped,
         compacted=log.compacted,
         in_progress=log.in_progress,
         damaged_lines=facts.num_damaged,
@@ -62,28 +60,25 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLo
 
 def together(coverages: Iterable[Coverage]) -> Coverage:
     """The coverage of several logs taken as one; at least one."""
-    coverage_list = list(coverages)
+    parts = list(coverages)
 
-    def of_all(combine: Callable[[Iterable[Any]], Any], names: Iterable[str]) -> dict[str, Any]:
-        return {
-            name: combine(getattr(coverage, name) for coverage in coverage_list) for name in names
-        }
+    def of_all(combine: Callable[[Iterable[Any]], Any], *names: str) -> dict[str, Any]:
+        return {name: combine(getattr(coverage, name) for coverage in parts) for name in names}
 
     return Coverage(
-        **of_all(sum_of_shares, _SHARES),
-        **of_all(all, ("has_start", "has_end")),
-        **of_all(any, ("compacted", "in_progress")),
-        **of_all(sum, ("damaged_lines", "unknown_events", "lost_events")),
-        **of_all(sum, ("passed_over_batches", "missing_parts")),
+        **of_all(sum_of_shares, *_SHARES),
+        **of_all(all, "has_start", "has_end"),
+        **of_all(any, "compacted", "in_progress"),
+        **of_all(sum, "damaged_lines", "unknown_events", "lost_events"),
+        **of_all(sum, "passed_over_batches", "missing_parts"),
     )
 
 
 def sum_of_shares(shares: Iterable[Share]) -> Share:
     """One share of all together; at least one."""
-    seen_counts, expected_counts = zip(
-        *((share.seen, share.expected) for share in shares), strict=True
-    )
-    return Share(seen=sum(seen_counts), expected=sum(expected_counts))
+    counts = zip(*((share.seen, share.expected) for share in shares), strict=True)
+    num_seen, num_expected = map(sum, counts)
+    return Share(seen=num_seen, expected=num_expected)
 
 
 def gaps(coverage: Coverage) -> tuple[str, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable
-from types import NoneType
 from typing import Any, TypeAlias, get_args, get_origin
 
 import msgspec
@@ -94,7 +94,9 @@ def _salvaged(line: bytes) -> Line | None:
         # Text after an object is the rest of a line whose beginning is lost.
         values, end = _FIRST_OBJECT(text)
         if b"\\u" in line:
-            values = _encodable(values)
+            # Lone surrogates are replaced, since they could not be written to a file.
+            encoded = json.dumps(values, ensure_ascii=False).encode("utf-16", "surrogatepass")
+            values = json.loads(encoded.decode("utf-16", "replace"))
     except (ValueError, RecursionError):
         return _NOTHING
     name = values.get("Event") if isinstance(values, dict) else None
@@ -114,42 +116,23 @@ def _salvaged(line: bytes) -> Line | None:
         return _NOTHING
 
 
-def _encodable(value: Any) -> Any:
-    """The same with every lone surrogate replaced, which could not be written to a file."""
-    match value:
-        case str():
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        case dict():
-            return {
-                _encodable(name): _encodable(field_value) for name, field_value in value.items()
-            }
-        case list():
-            return [_encodable(entry) for entry in value]
-    return value
-
-
 def _converted(value: Any, kind: Any) -> Any:
     """The value as a given type; None in place of parts with another type."""
-    try:
+    with contextlib.suppress(msgspec.ValidationError):
         return msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        pass
-    for target_type in (member for member in (get_args(kind) or (kind,)) if member is not NoneType):
-        if isinstance(target_type, type) and issubclass(target_type, msgspec.Struct):
-            fields = msgspec.structs.fields(target_type)
-            if isinstance(value, dict):
-                return target_type(
+    for target in get_args(kind) or (kind,):
+        match value:
+            case dict() if isinstance(target, type) and issubclass(target, msgspec.Struct):
+                return target(
                     **{
                         field.name: _converted(value[field.encode_name], field.type)
-                        for field in fields
+                        for field in msgspec.structs.fields(target)
                         if field.encode_name in value
                     }
                 )
-        elif get_origin(target_type) is list and isinstance(value, list):
-            return [_converted(entry, get_args(target_type)[0]) for entry in value]
-        elif get_origin(target_type) is dict and isinstance(value, dict):
-            return {
-                name: _converted(field_value, get_args(target_type)[1])
-                for name, field_value in value.items()
-            }
+            case dict() if get_origin(target) is dict:
+                part_type = get_args(target)[1]
+                return {name: _converted(part, part_type) for name, part in value.items()}
+            case list() if get_origin(target) is list:
+                return [_converted(entry, get_args(target)[0]) for entry in value]
     return None

@@ -126,12 +126,10 @@ class Executions(msgspec.Struct):
     def note_values(self, updates: SqlUpdate) -> None:
         accumulator_values = self.values
         for pair in updates.values or ():
-            if pair is not None and len(pair) == 2:
-                accumulator_id, value = pair
-                if accumulator_id is None or value is None:
-                    continue
-                if value > accumulator_values.get(accumulator_id, 0):
-                    accumulator_values[accumulator_id] = value
+            match pair:
+                case [int(accumulator_id), int(value)]:
+                    if value > accumulator_values.get(accumulator_id, 0):
+                        accumulator_values[accumulator_id] = value
 
     def add(self, other: Executions) -> None:
         """Data from another part of the log."""
@@ -155,11 +153,11 @@ class Executions(msgspec.Struct):
         """Number and bytes of the files of each batch that reads files in one place; of several,
         no event shows which one is the stream's.
         """
-        num_places = Counter(batch for _, _, batch in self.scans)
+        num_scans = Counter(batch for _, _, batch in self.scans)
         files_by_batch = {
             batch: (self.values.get(num_files_id, 0), self.values.get(size_bytes_id, 0))
             for num_files_id, size_bytes_id, batch in self.scans
-            if num_places[batch] == 1
+            if num_scans[batch] == 1
         }
         return {batch: files for batch, files in sorted(files_by_batch.items()) if min(files) > 0}
 

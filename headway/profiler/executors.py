@@ -13,14 +13,13 @@ from functools import reduce
 from typing import NamedTuple, TypeAlias
 
 from headway.profiler.redaction import name_of
-from headway.profiler.schema import ResourceProfileAdded, ResourceRequest
+from headway.profiler.schema import ResourceRequest
 from headway.profiler.stage_totals import least, most, seconds
 
 # Chosen by clusters and jobs; other text is no name of a resource.
 _RESOURCE_NAME = re.compile(r"[A-Za-z][\w.-]{0,40}", re.ASCII)
 
-Amounts: TypeAlias = tuple[tuple[str, float], ...]
-"""Amount by resource, in order of their names."""
+Amounts: TypeAlias = tuple[tuple[str, float], ...]  # by resource, in order of their names
 
 ResourceProfile: TypeAlias = tuple[Amounts, Amounts]
 """Resources that a profile asks for, of a task (``cpus`` and others) and of an executor."""
@@ -45,16 +44,12 @@ class Executor(NamedTuple):
     resource_profile_id: int = 0
 
 
-def resource_profile_of(event: ResourceProfileAdded) -> ResourceProfile:
-    """The profile that an event adds."""
-    return _amounts(event.of_task or {}), _amounts(event.of_executor or {})
-
-
-def _amounts(requests: Mapping[str, ResourceRequest | None]) -> Amounts:
+def amounts_of(requests: Mapping[str, ResourceRequest | None] | None) -> Amounts:
+    """The amounts of resources with usable names."""
     return tuple(
         sorted(
             (name_of(name) or "", request.amount)
-            for name, request in requests.items()
+            for name, request in (requests or {}).items()
             if request is not None and request.amount is not None and _RESOURCE_NAME.fullmatch(name)
         )
     )
@@ -67,9 +62,9 @@ def executors_of(events: Iterable[ExecutorEvent]) -> tuple[Executor, ...]:
         if event.executor_id is not None:
             by_executor[event.executor_id].append(event)
     executors = []
-    for executor_id, executor_events in sorted(by_executor.items()):
-        added = [event for event in executor_events if event.num_cores is not None]
-        removed_ms = [event.at_ms for event in executor_events if event.num_cores is None]
+    for executor_id, of_executor in sorted(by_executor.items()):
+        added = [event for event in of_executor if event.num_cores is not None]
+        removed_ms = [event.at_ms for event in of_executor if event.num_cores is None]
         if added:
             executors.append(
                 Executor(

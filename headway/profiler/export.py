@@ -1,7 +1,4 @@
-"""Tables for export: one row per event, task, batch etc., without sensitive data.
-
-Lines that occur twice in a log count once.
-"""
+"""Tables for export: one row per event, task, batch etc., each once, without sensitive data."""
 
 from __future__ import annotations
 
@@ -40,6 +37,14 @@ def table_rows_of(
         for app, facts in applications.items()
         if facts.num_lines(TASK_END) == facts.ids_of(TASK_END).num_distinct
     }
+
+    def unseen(name: str, rows: Sequence[Record]) -> Iterator[Record]:
+        for row in rows:
+            identity = tuple(row[column] for column in _KEYS[name])
+            if identity not in seen_keys[name]:
+                seen_keys[name].add(identity)
+                yield row
+
     jobs: list[Record] = []
     job_ends: dict[tuple[int, int], Record] = {}
     queries = {
@@ -48,11 +53,8 @@ def table_rows_of(
         for run_id, life in facts.queries.items()
         if run_id
     }
-    orders = [
-        Order(piece, DEFAULT_LIMITS, wants_rows=True)
-        for piece in pieces
-        if piece.app in applications
-    ]
+    wanted = [piece for piece in pieces if piece.app in applications]
+    orders = [Order(piece, DEFAULT_LIMITS, wants_rows=True) for piece in wanted]
     for result in engine(orders) if orders else ():
         for name, table_rows in result.rows.items():
             rows: list[Record] = [{"app": result.app, **row} for row in table_rows]
@@ -62,9 +64,9 @@ def table_rows_of(
                 for row in rows:
                     job_ends.setdefault((row["app"], row["job_id"]), row)
             elif name == "jobs":
-                jobs += _not_seen(rows, _KEYS[name], seen_keys[name])
+                jobs += unseen(name, rows)
             elif name in _KEYS and not (name == "tasks" and result.app in stands_once):
-                yield name, _not_seen(rows, _KEYS[name], seen_keys[name])
+                yield name, list(unseen(name, rows))
             else:
                 yield name, rows
     never = {"ended_s": None, "succeeded": None}
@@ -112,18 +114,6 @@ def write_tables(
         for writer in writers.values():
             writer.close()
     return tuple(paths.values())
-
-
-def _not_seen(
-    rows: Sequence[Record], key: Sequence[str], seen_keys: set[tuple[Any, ...]]
-) -> list[Record]:
-    new_rows = []
-    for row in rows:
-        identity = tuple(row[name] for name in key)
-        if identity not in seen_keys:
-            seen_keys.add(identity)
-            new_rows.append(row)
-    return new_rows
 
 
 def _application_row(facts: ApplicationFacts) -> Record:
@@ -179,16 +169,14 @@ def _query_row(query: dict[str, Any]) -> Record:
 
 
 def _shown_batch(row: Record) -> Record:
-    return {
-        **row,
-        "phases_s": None if row["phases_s"] is None else list(row["phases_s"].items()),
-        "sources": None
-        if row["sources"] is None
-        else [
-            {name: source[name] for name in ("description", "num_rows")}
-            for source in row["sources"]
-        ],
-    }
+    phases_s, sources = row["phases_s"], row["sources"]
+    if phases_s is not None:
+        phases_s = list(phases_s.items())
+    if sources is not None:
+        sources = [
+            {name: source[name] for name in ("description", "num_rows")} for source in sources
+        ]
+    return {**row, "phases_s": phases_s, "sources": sources}
 
 
 _SHOWN: Mapping[str, Callable[[Record], Record]] = {

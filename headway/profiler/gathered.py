@@ -20,16 +20,12 @@ from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import StageTotals, least, most
 
-MOST_BATCHES_PER_RUN = 5_000
-"""Number of latest batches of a run that are kept: enough for every estimate, with bounded memory
-for any length of the run.
-"""
+MOST_BATCHES_PER_RUN = 5_000  # latest ones: enough for every estimate, with bounded memory
 
 # Of operators; those of some thousand batches.
 _MOST_METRICS = 150_000
 
-Attempt: TypeAlias = tuple[int, int]
-"""A stage and the number of its attempt."""
+Attempt: TypeAlias = tuple[int, int]  # a stage and the number of its attempt
 
 Place: TypeAlias = tuple[int, int, int]
 """Position in a log: its part, the bytes before the piece, a number within it."""
@@ -102,11 +98,9 @@ class Gathered(msgspec.Struct):
         for stage_id, job in other.job_of_stage.items():
             self.note_job(stage_id, job)
         for attempt, totals in other.stages.items():
-            own_totals = self.stages.get(attempt)
-            if own_totals is None:
-                self.stages[attempt] = totals
-            else:
-                own_totals.add(totals)
+            before = self.stages.setdefault(attempt, totals)
+            if before is not totals:
+                before.add(totals)
         self.left_out = united(self.left_out, other.left_out)
         self.leave_out_old()
 

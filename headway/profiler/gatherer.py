@@ -10,7 +10,7 @@ import msgspec
 
 from headway.profiler import schema
 from headway.profiler.events import read_line
-from headway.profiler.executors import ExecutorEvent, resource_profile_of
+from headway.profiler.executors import ExecutorEvent, amounts_of
 from headway.profiler.gathered import JOB_OF_STAGE, Attempt, Gathered, Place, keep_greatest
 from headway.profiler.ids import Ids, Ranges, holds
 from headway.profiler.operators import (
@@ -20,14 +20,15 @@ from headway.profiler.operators import (
     reads_operators,
 )
 from headway.profiler.plan_nodes import plan_of
-from headway.profiler.recorded_queries import life_of, run_without_batches
+from headway.profiler.recorded_queries import QueryLife, run_without_batches
 from headway.profiler.redaction import name_of
-from headway.profiler.rows import batch_row, job_row
+from headway.profiler.rows import job_row, reported_batch
 from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, least, most
 
 # Tasks at once are counted in some stages, of each kind of a batch in turn.
 _STAGES_PER_COUNT = 13
 _FAILED_UNLESS = ("Success", SAID_AGAIN)
+_NO_INFO = schema.TaskInfo()
 _IDS_OF = (schema.TASK_END, schema.JOB_START, schema.JOB_END, schema.SQL_EXECUTION_START)
 
 
@@ -64,9 +65,8 @@ class Gatherer:
         return num_events
 
     def done(self) -> Gathered:
-        self._gathered.task_executor_ids = {
-            name_of(name) or "" for name in self._gathered.task_executor_ids
-        }
+        names = map(name_of, self._gathered.task_executor_ids)
+        self._gathered.task_executor_ids = {name or "" for name in names}
         self._gathered.ids = {event: Ids.of(ids) for event, ids in self._ids.items() if ids}
         self._gathered.leave_out_old()
         return self._gathered
@@ -99,19 +99,16 @@ class Gatherer:
 
     def _resource_profile_added(self, event: schema.ResourceProfileAdded) -> None:
         if event.profile_id is not None:
-            profile = resource_profile_of(event)
+            profile = amounts_of(event.of_task), amounts_of(event.of_executor)
             keep_greatest(self._gathered.resource_profiles, {event.profile_id: profile})
 
-    def _executor_added(self, event: schema.ExecutorChange) -> None:
-        info = event.info or schema.ExecutorInfo()
+    def _executor_change(self, event: schema.ExecutorChange, *, is_removed: bool) -> None:
+        info = schema.ExecutorInfo() if is_removed or event.info is None else event.info
         self._gathered.executors.add(
             ExecutorEvent(
                 event.executor_id, info.num_cores, event.timestamp_ms, info.resource_profile_id
             )
         )
-
-    def _executor_removed(self, event: schema.ExecutorChange) -> None:
-        self._gathered.executors.add(ExecutorEvent(event.executor_id, None, event.timestamp_ms))
 
     def _job_start(self, event: schema.JobEvent) -> None:
         if event.job_id is None:
@@ -135,12 +132,10 @@ class Gatherer:
             self._attempt((info.stage_id, info.attempt_id or 0)).add_end(info)
 
     def _task_end(self, event: schema.TaskEnd) -> None:
-        gathered, info = self._gathered, event.info
-        task_id = None
-        if info is not None:
-            task_id = info.task_id
-            if info.executor_id is not None:
-                gathered.task_executor_ids.add(info.executor_id)
+        gathered, info = self._gathered, event.info or _NO_INFO
+        task_id = info.task_id
+        if info.executor_id is not None:
+            gathered.task_executor_ids.add(info.executor_id)
         if task_id is None:
             gathered.num_unnamed_tasks += 1
         else:
@@ -151,9 +146,8 @@ class Gatherer:
         if event.stage_id is None or reason == SAID_AGAIN:
             return
         attempt = event.stage_id, event.attempt_id or 0
-        if self._tasks_again is None or (
-            task_id is not None and not holds(self._tasks_again, task_id)
-        ):
+        again = self._tasks_again
+        if again is None or (task_id is not None and not holds(again, task_id)):
             totals = self._attempt(attempt)
             totals.add_task(event)
             if event.stage_id % _STAGES_PER_COUNT == 0:
@@ -190,14 +184,14 @@ class Gatherer:
             note_operators(self._gathered.operators, plan_operators(tree, is_replanned=True))
 
     def _query_progress(self, event: schema.QueryProgress) -> None:
-        progress = event.progress
-        if progress is None or progress.query_id is None or progress.batch_id is None:
-            return
-        of_run = self._gathered.batches.setdefault(progress.run_id or "", [])
-        of_run.append((self._place(), batch_row(progress)))
+        if (row := reported_batch(event)) is not None:
+            of_run = self._gathered.batches.setdefault(row["run_id"] or "", [])
+            of_run.append((self._place(), row))
 
     def _query_change(self, event: schema.QueryChange, *, has_ended: bool) -> None:
-        self._gathered.note_query(event.run_id or "", life_of(event, has_ended=has_ended))
+        has_failed = has_ended and event.exception is not None
+        life = QueryLife(event.query_id, event.query_name, has_ended, has_failed)
+        self._gathered.note_query(event.run_id or "", life)
 
     def _recorder_change(self, event: schema.RecorderEvent, *, has_ended: bool) -> None:
         # Each file of a recording says that it began.
@@ -214,8 +208,8 @@ _ADD: dict[str, Callable[[Gatherer, Any], None]] = {
     schema.APPLICATION_END: Gatherer._application_end,
     schema.ENVIRONMENT: Gatherer._environment,
     schema.RESOURCE_PROFILE_ADDED: Gatherer._resource_profile_added,
-    schema.EXECUTOR_ADDED: Gatherer._executor_added,
-    schema.EXECUTOR_REMOVED: Gatherer._executor_removed,
+    schema.EXECUTOR_ADDED: partial(Gatherer._executor_change, is_removed=False),
+    schema.EXECUTOR_REMOVED: partial(Gatherer._executor_change, is_removed=True),
     schema.JOB_START: Gatherer._job_start,
     schema.JOB_END: Gatherer._job_end,
     schema.STAGE_COMPLETED: Gatherer._stage_completed,

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import TypeAlias
 
 from headway.assumptions.logs import AGREEING_RATIO, LEAST_BATCHES_WITH_OFFSETS, MOST_EXCESS_RATIO
 
@@ -19,9 +20,11 @@ _DEEPEST = 8
 _LARGEST_POSITION = 2**63 - 1  # a Java long
 _KAFKA_LIKE = re.compile(r"[^/]+/[0-9]+")
 
+Offset: TypeAlias = Mapping[str, int] | None  # by partition; None if unknown
+
 
 @lru_cache(maxsize=16_384)  # the end of a batch is the start of the next, and both are read often
-def read_offset(text: str | None) -> Mapping[str, int] | None:
+def read_offset(text: str | None) -> Offset:
     """Positions of a source by partition, named by JSON path; a single number is ``offset``.
 
     Values other than whole numbers from 0 to the maximum of a Java long are left out. None if
@@ -56,7 +59,7 @@ def _parsed(text: str | None) -> object:
         return None
 
 
-def rows_between(start: Mapping[str, int] | None, end: Mapping[str, int] | None) -> dict[str, int]:
+def rows_between(start: Offset, end: Offset) -> dict[str, int]:
     """By how much each partition advanced, if known.
 
     Unknown if its start is not recorded, or if it went backwards, e.g. since a topic was recreated.
@@ -73,8 +76,7 @@ def rows_between(start: Mapping[str, int] | None, end: Mapping[str, int] | None)
 
 
 def counts_rows(
-    pairs: Sequence[Sequence[tuple[Mapping[str, int] | None, Mapping[str, int] | None]]],
-    num_rows: Sequence[float],
+    pairs: Sequence[Sequence[tuple[Offset, Offset]]], num_rows: Sequence[float]
 ) -> bool:
     """Whether the offsets of a query's sources, start and end by batch, count the rows read.
 
@@ -101,9 +103,7 @@ def counts_rows(
     return agreeing >= AGREEING_RATIO.value * len(telling) and advance_counts(*over_all)
 
 
-def _advance(
-    sources: Sequence[tuple[Mapping[str, int] | None, Mapping[str, int] | None]],
-) -> int | None:
+def _advance(sources: Sequence[tuple[Offset, Offset]]) -> int | None:
     total = 0
     for start, end in sources:
         advanced = rows_between(start, end)
@@ -118,7 +118,7 @@ def advance_counts(advance: int, rows: float) -> bool:
     return 0 <= advance - rows <= MOST_EXCESS_RATIO.value * advance
 
 
-def num_source_partitions(offset: Mapping[str, int] | None) -> int | None:
+def num_source_partitions(offset: Offset) -> int | None:
     """Partitions of a source with offsets by topic and partition, like Kafka; else None.
 
     >>> num_source_partitions({"orders/0": 1, "orders/1": 2, "returns/0": 7})

@@ -70,19 +70,15 @@ def plan_operators(plan: PlanNode, *, is_replanned: bool) -> Iterator[tuple[int,
     nodes = in_pre_order(plan)
     operators = _operators(outline_of(nodes), is_replanned)
     for (node, _), operator in zip(nodes, operators, strict=True):
-        for metric in node.metrics or ():
-            if metric is None or metric.name not in ROWS_METRICS:
-                continue
-            if metric.accumulator_id is not None:
+        for metric in filter(None, node.metrics or ()):
+            if metric.name in ROWS_METRICS and metric.accumulator_id is not None:
                 yield metric.accumulator_id, operator
 
 
 def note_operators(noted: PlanOperators, further: Iterable[tuple[int, Operator]]) -> None:
     """Note further operators; those that the first plan has keep their positions in it."""
     for metric_id, operator in further:
-        before = noted.get(metric_id)
-        if before is None or operator < before:
-            noted[metric_id] = operator
+        noted[metric_id] = min(operator, noted.get(metric_id, operator))
 
 
 def operators_of_stage(noted: PlanOperators, metric_ids: tuple[int, ...]) -> tuple[Operator, ...]:
@@ -114,15 +110,9 @@ def names_stages(batch: BatchOf) -> bool:
 
 def rows_metric_ids(info: StageInfo) -> tuple[int, ...]:
     """Metrics that tell the operators of a stage."""
-    return tuple(
-        sorted(
-            metric.accumulator_id
-            for metric in info.accumulables or ()
-            if metric is not None
-            and metric.name in ROWS_METRICS
-            and metric.accumulator_id is not None
-        )
-    )
+    metrics = [metric for metric in info.accumulables or () if metric is not None]
+    ids = [metric.accumulator_id for metric in metrics if metric.name in ROWS_METRICS]
+    return tuple(sorted(metric_id for metric_id in ids if metric_id is not None))
 
 
 def scopes(info: StageInfo) -> tuple[str, ...] | None:
@@ -197,17 +187,10 @@ def _is_method(scope: str) -> bool:
 
 def num_scans(info: StageInfo) -> int:
     """Number of scans among the operators that made the RDDs of a stage."""
-    return len(
-        {
-            rdd.scope
-            for rdd in info.rdds or ()
-            if rdd is not None
-            and "Scan" in (rdd.scope or "")
-            and (name := _SCOPE.search(rdd.scope or ""))
-            and is_scan(name[1])
-            and name[1] != "InMemoryTableScan"  # of the cache, which is no source
-        }
-    )
+    scopes_of_stage = {rdd.scope for rdd in info.rdds or () if rdd is not None and rdd.scope}
+    names = (_SCOPE.search(scope) for scope in scopes_of_stage if "Scan" in scope)
+    # That of the cache is no source.
+    return sum(is_scan(name[1]) and name[1] != "InMemoryTableScan" for name in names if name)
 
 
 def first_rdd_id(info: StageInfo) -> int | None:
@@ -223,7 +206,6 @@ def is_barrier(info: StageInfo) -> bool:
 
 @lru_cache(maxsize=256)  # batches of a query have few plans
 def _operators(outline: Outline, is_replanned: bool) -> tuple[Operator, ...]:
-    """The operators of a plan in pre-order."""
     tables = tables_read(outline)
     operators = []
     for position, (node_name, _, children) in enumerate(outline):
@@ -293,7 +275,7 @@ def operators_in_words(
     """
     of_scopes = [Operator(False, 0, scope, None) for scope in scopes]
     named = _in_order(operators, of_stream=of_stream) or _in_order(of_scopes, of_stream=of_stream)
-    named += _words_without_rows(scopes, named, of_stream=of_stream)
+    named += _without_rows(scopes, named, of_stream=of_stream)
     if "read the stream" in named and any(word.startswith("read ") for word in named[1:]):
         named.remove("read the stream")
     return ", ".join(named[:_MOST_WORDS])
@@ -304,9 +286,7 @@ def _in_order(operators: Sequence[Operator], *, of_stream: bool) -> list[str]:
     return [word for word in words if word is not None]
 
 
-def _words_without_rows(
-    scopes: Sequence[str], named: Sequence[str], *, of_stream: bool
-) -> list[str]:
+def _without_rows(scopes: Sequence[str], named: Sequence[str], *, of_stream: bool) -> list[str]:
     """Operators that no row is counted of.
 
     With a watermark, those with state emit in few batches; and no row leaves a write.

@@ -18,8 +18,6 @@ AccumulatorId = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class PlanMetric(msgspec.Struct, gc=False):
-    """A metric of an operator, and the accumulator that counts it."""
-
     name: str | None = None
     accumulator_id: AccumulatorId | None = field(default=None, name="accumulatorId")
 
@@ -33,8 +31,7 @@ class PlanNode(msgspec.Struct, gc=False):
     children: list[PlanNode | None] | None = None
 
 
-PlacedNode: TypeAlias = tuple[PlanNode, list[int]]
-"""An operator, and the positions of its children in pre-order."""
+PlacedNode: TypeAlias = tuple[PlanNode, list[int]]  # and the positions of its children
 
 Outline: TypeAlias = tuple[tuple[str, str, tuple[int, ...]], ...]
 """Names of operators in pre-order, where their files are, and the positions of their children.
@@ -90,10 +87,8 @@ def tables_read(outline: Outline) -> list[frozenset[str]]:
     tables = [frozenset[str]() for _ in outline]
     for position, (name, location, children) in reversed(list(enumerate(outline))):
         table = table_of(name, location)
-        if table is not None:
-            tables[position] = frozenset({table})
-        else:
-            tables[position] = frozenset[str]().union(*(tables[child] for child in children))
+        below = [tables[child] for child in children] if table is None else [frozenset({table})]
+        tables[position] = frozenset[str]().union(*below)
     return tables
 
 
@@ -103,7 +98,6 @@ def is_scan(name: str) -> bool:
 
 
 def is_join(name: str) -> bool:
-    """Whether an operator of a name joins two sides."""
     return name.endswith("Join") or name == "CartesianProduct"
 
 
@@ -120,9 +114,7 @@ def table_of(name: str, location: str = "") -> str | None:
     if words[0] == "Scan" and len(words) > 2:
         return redact(words[-1].rpartition(".")[2])
     path = _PATH.search(location)
-    if path is None:
-        return None
-    folder = last_folder(path["first"])
+    folder = last_folder(path["first"]) if path else None
     return None if folder is None else redact(folder)
 
 

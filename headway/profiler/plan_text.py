@@ -13,42 +13,31 @@ import re
 from headway.domain import EventTimeWindow, StatefulOperator
 from headway.domain.writes import STORE_OF_SCHEME, CheckpointStore
 from headway.lazy_classes import dataclass
-from headway.profiler.plan_chain import stateful_chain
+from headway.profiler.plan_event_time import interval_s, stateful_chain, windows_of
 from headway.profiler.plan_nodes import is_join
 from headway.profiler.plan_tree import PrintedOperator, printed_operators
-from headway.profiler.plan_windows import interval_s, windows_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanShape:
     """The parts of a physical plan; what its text does not contain is None or empty."""
 
+    # From the sink down to the sources, without codegen stars and numbers.
     operators: tuple[str, ...] = ()
-    """Operators from the sink down to the sources, without codegen stars and numbers."""
-    output_mode: str | None = None
-    """``append``, ``update`` or ``complete``."""
-    windows: tuple[EventTimeWindow, ...] = ()
-    """Distinct windows, those nearer to the sources first."""
-    chain: tuple[StatefulOperator, ...] = ()
-    """Operators that keep state, those nearer to the sources first."""
-    watermark_delay_s: float | None = None
-    """The largest one if there are several."""
-    joins: tuple[str, ...] = ()
-    """Operator and kind, e.g. ``BroadcastHashJoin LeftOuter``."""
-    python_operators: tuple[str, ...] = ()
-    """Operators that pass rows to a Python process."""
+    output_mode: str | None = None  # ``append``, ``update`` or ``complete``
+    windows: tuple[EventTimeWindow, ...] = ()  # distinct ones, nearer to the sources first
+    chain: tuple[StatefulOperator, ...] = ()  # that keep state, nearer to the sources first
+    watermark_delay_s: float | None = None  # the largest one if there are several
+    joins: tuple[str, ...] = ()  # operator and kind, e.g. ``BroadcastHashJoin LeftOuter``
+    python_operators: tuple[str, ...] = ()  # that pass rows to a Python process
     state_partitions: int | None = None
-    is_adaptive: bool = False
-    """Whether adaptive execution may change it while it runs."""
-    deals_out_buckets: bool = False
-    """Whether `headway.ordered` assigns rows to buckets."""
+    is_adaptive: bool = False  # adaptive execution may change it while it runs
+    deals_out_buckets: bool = False  # `headway.ordered` assigns rows to buckets
+    # Of each scan of files, whether filters of the query are pushed into it, so that it does not
+    # count the rows that they drop.
     filters_in_scans: tuple[bool, ...] = ()
-    """Of each scan of files, whether filters of the query are pushed into it, so that it does not
-    count the rows that they drop."""
-    packs_rows: bool = False
-    """Whether it packs them before its exchange, so that the exchange does not move single rows."""
-    checkpoint_store: CheckpointStore | None = None
-    """Where its state is saved, by the scheme of the address."""
+    packs_rows: bool = False  # before its exchange, which then does not move single rows
+    checkpoint_store: CheckpointStore | None = None  # by the scheme of the address of the state
 
 
 _SINK_MODE = re.compile(
@@ -152,10 +141,8 @@ def _outside_brackets(text: str) -> str:
 
 
 def _output_mode(text: str, operators: list[PrintedOperator]) -> str | None:
-    modes = [
-        *(_mode(operator) for operator in operators if _keeps_mode_of_query(operator)),
-        *_SINK_MODE.findall(text),
-    ]
+    modes = [_mode(operator) for operator in operators if _keeps_mode_of_query(operator)]
+    modes += _SINK_MODE.findall(text)
     return next((mode.lower() for mode in modes if mode), None)
 
 
@@ -196,9 +183,6 @@ def _partitions_of_state(operator: PrintedOperator) -> int | None:
 
 
 def _watermark_delay_s(operators: list[PrintedOperator]) -> float | None:
-    delays = [
-        interval_s(operator.arguments.rsplit(", ", 1)[-1])
-        for operator in operators
-        if operator.name == "EventTimeWatermark"
-    ]
-    return max((float(delay) for delay in delays if delay is not None), default=None)
+    marks = [operator for operator in operators if operator.name == "EventTimeWatermark"]
+    delays_s = [interval_s(operator.arguments.rsplit(", ", 1)[-1]) for operator in marks]
+    return max((float(delay_s) for delay_s in delays_s if delay_s is not None), default=None)

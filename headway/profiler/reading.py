@@ -14,12 +14,8 @@ from headway.domain.log_questions import DEFAULT_MASTER, LogsQuestion
 from headway.errors import InputError, MissingPackagesError, SparkUnavailableError
 from headway.lazy_classes import dataclass
 from headway.profiler.collect import CollectedLogs, collect
+from headway.profiler.engines import on_spark
 from headway.profiler.engines.in_process import read_in_process
-from headway.profiler.engines.on_spark import (
-    local_session_conf,
-    read_on_spark,
-    require_spark_packages,
-)
 from headway.profiler.logs.event_logs import nothing_read
 from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import EventLog, LogFailure, find_event_logs
@@ -32,15 +28,13 @@ from headway.units import parse_size_bytes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-IN_PROCESS_BYTES = parse_size_bytes("8g")
-"""Local logs up to this size are read in process; compressed files count tenfold."""
+IN_PROCESS_BYTES = parse_size_bytes("8g")  # of local logs; compressed ones count tenfold
 
 _TELL_EVERY_S = 0.1
 _LOOK_EVERY_S = 0.5
 
 
-Tell: TypeAlias = Callable[[str, float | None], None]
-"""Called with the current activity, and its completed share if known."""
+Tell: TypeAlias = Callable[[str, float | None], None]  # the activity, and its completed share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +59,9 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
     read them, and there is no Java, or no package of ``headway[spark]``.
     """
     engine, master, session = question.engine, question.master, question.session
-    conf, limits = dict(question.conf), UnpackLimits()
+    limits = UnpackLimits()
     tell: Tell = question.progress or (lambda _text, _done: None)
-    asks_for_spark = session is not None or bool(conf) or master != DEFAULT_MASTER
+    asks_for_spark = session is not None or bool(question.conf) or master != DEFAULT_MASTER
     if engine == "in-process" and asks_for_spark:
         raise InputError(
             "a Spark session, master or property is for reading with Spark; leave it out, or "
@@ -87,26 +81,14 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
         )
         if not unpacked.logs and not unpacked.pending:
             raise nothing_read((*found_logs.failures, *unpacked.failures))
-        with_spark = engine == "spark" or (
-            engine == "auto"
-            and (
-                asks_for_spark
-                or bool(unpacked.pending)
-                or sum(piece.events_bytes for piece in pieces_of(folder)) > IN_PROCESS_BYTES
-            )
-        )
-        if not with_spark:
+        needs_spark = engine == "spark" or asks_for_spark or bool(unpacked.pending)
+        events_bytes = sum(piece.events_bytes for piece in pieces_of(folder))
+        if engine == "in-process" or not (needs_spark or events_bytes > IN_PROCESS_BYTES):
             unpacked.refuse_pending(
                 "only Spark can fetch it; choose another engine than in-process"
             )
         elif session is None:
-            session = _started(
-                stack,
-                master,
-                conf,
-                tell,
-                is_needed=engine == "spark" or asks_for_spark or bool(unpacked.pending),
-            )
+            session = _started(stack, question, tell, is_needed=needs_spark)
         if session is not None and unpacked.pending:
             tell("fetching", None)
             unpack_with_spark(session, unpacked)
@@ -116,7 +98,7 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
             reader: Engine = partial(read_in_process, on_progress=_progress_of(pieces, tell))
         else:
             tell = stack.enter_context(_watched(session, tell))
-            reader = partial(read_on_spark, session)
+            reader = partial(on_spark.read_on_spark, session)
         collected = collect(pieces, reader, limits)
         failures = (
             *found_logs.failures,
@@ -137,25 +119,21 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
 
 
 def _started(
-    stack: contextlib.ExitStack,
-    master: str,
-    conf: Mapping[str, str],
-    tell: Tell,
-    *,
-    is_needed: bool,
+    stack: contextlib.ExitStack, question: LogsQuestion, tell: Tell, *, is_needed: bool
 ) -> SparkSession | None:
     """A session; None if Java or packages for one are missing and processes here are sufficient."""
     # Most logs are read without Spark.
     from headway.profiler.spark import session as spark_session
 
+    conf = on_spark.local_session_conf() if question.master.startswith("local") else {}
     try:
-        require_spark_packages()
+        on_spark.require_spark_packages()
         tell("starting Spark", None)
         return stack.enter_context(
             spark_session.embedded_session(
-                master=master,
+                master=question.master,
                 app_name="headway profile",
-                extra_conf={**(local_session_conf() if master.startswith("local") else {}), **conf},
+                extra_conf=conf | dict(question.conf),
             )
         )
     except (MissingPackagesError, SparkUnavailableError):
@@ -210,14 +188,12 @@ def _watched(spark: SparkSession, tell: Tell) -> Iterator[Tell]:
         while not ended.wait(_LOOK_EVERY_S):
             # Spark may be stopping; the display does not matter then.
             with contextlib.suppress(Exception):
-                infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-                stage_infos = [info for info in infos if info is not None]
+                stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+                stage_infos = [info for info in stages if info is not None]
+                num_done = sum(info.numCompletedTasks for info in stage_infos)
+                num_tasks = sum(info.numTasks for info in stage_infos)
                 if stage_infos and step:
-                    tell(
-                        step,
-                        sum(info.numCompletedTasks for info in stage_infos)
-                        / max(sum(info.numTasks for info in stage_infos), 1),
-                    )
+                    tell(step, num_done / max(num_tasks, 1))
 
     watcher = threading.Thread(target=look, name="headway-progress", daemon=True)
     watcher.start()

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from headway.assumptions.fits import LEAST_BATCHES
 from headway.lazy_classes import dataclass
 from headway.profiler.rows import Record
-from headway.profiler.schema import QueryChange
 from headway.redaction import redact
 from headway.units import counted
 
@@ -29,16 +28,7 @@ class QueryLife(NamedTuple):
 
     def with_other(self, other: QueryLife) -> QueryLife:
         """The same run in another part of the log."""
-        return QueryLife._make(
-            value or other_value for value, other_value in zip(self, other, strict=True)
-        )
-
-
-def life_of(event: QueryChange, *, has_ended: bool) -> QueryLife:
-    """What the start or the end of a run says of it."""
-    if has_ended:
-        return QueryLife(event.query_id, None, True, event.exception is not None)
-    return QueryLife(event.query_id, event.query_name)
+        return QueryLife._make(mine or theirs for mine, theirs in zip(self, other, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +103,8 @@ def recorded_queries(
         started_s = min((row["started_s"] or 0.0 for row in rows), default=float("inf"))
         runs[query_id].append((started_s, run_id))
     recorded = []
-    for query_id, of_query in sorted(
-        runs.items(), key=lambda query_runs: (min(query_runs[1])[0], query_runs[0])
-    ):
+    oldest_first = sorted(runs.items(), key=lambda query: (min(query[1])[0], query[0]))
+    for query_id, of_query in oldest_first:
         for number, (_, run_id) in enumerate(sorted(of_query), start=1):
             life, rows = lives.get(run_id, QueryLife()), by_run.get(run_id, [])
             num_batches = len({row["batch_id"] for row in rows})
@@ -145,9 +134,7 @@ def _why_not(num_batches: int, state: str, plan: str) -> Iterator[str]:
             "running": "none of its batches ended in the log; let it run for some minutes",
         }[state]
     elif num_batches <= LEAST_BATCHES.value:
-        yield (
-            f"at least {LEAST_BATCHES.value + 1} batches are needed; let it run longer, or limit "
-            "the rows of a batch"
-            if state != "failed"
-            else f"at least {LEAST_BATCHES.value + 1} batches are needed, and it failed before"
-        )
+        remark = "; let it run longer, or limit the rows of a batch"
+        if state == "failed":
+            remark = ", and it failed before"
+        yield f"at least {LEAST_BATCHES.value + 1} batches are needed{remark}"

@@ -15,9 +15,9 @@ from headway.profiler.events import read_line
 from headway.profiler.redaction import name_of
 from headway.profiler.stage_totals import seconds
 
-Record: TypeAlias = Mapping[str, Any]
-"""A row of a table, by column."""
+Record: TypeAlias = Mapping[str, Any]  # a row of a table, by column
 
+JOB_ENDS = "job_ends"  # a table from which that of jobs is completed
 _RUN_ID = re.compile(r"[0-9a-f-]{8,36}")
 # Of RocksDB, and of the default store; others are of somebody's own operators.
 _STORE_METRIC = re.compile(r"(?:rocksdb|loadedMapCache|stateOnCurrentVersion)[A-Za-z]{1,60}")
@@ -150,10 +150,6 @@ def _number(text: str | None) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-JOB_ENDS = "job_ends"
-"""Table from which that of jobs is completed: ends of jobs."""
-
-
 def add_rows(tables: dict[str, list[Record]], lines: Iterable[bytes]) -> int:
     """Add the rows of some lines to their tables; returns how many lines were events.
 
@@ -236,7 +232,8 @@ def _plan(execution: schema.SqlExecution) -> Record | None:
     }
 
 
-def _batch(event: schema.QueryProgress) -> Record | None:
+def reported_batch(event: schema.QueryProgress) -> Record | None:
+    """The row of a batch; None for progress that does not say which one it is."""
     progress = event.progress
     if progress is None or progress.query_id is None or progress.batch_id is None:
         return None
@@ -249,6 +246,6 @@ _ROWS: dict[str, tuple[str, Callable[[Any], Record | None]]] = {
     schema.STAGE_COMPLETED: ("stages", _stage),
     schema.TASK_END: ("tasks", _task),
     schema.SQL_EXECUTION_START: ("plans", _plan),
-    schema.QUERY_PROGRESS: ("batches", _batch),
+    schema.QUERY_PROGRESS: ("batches", reported_batch),
 }
 """Tables by the event of which each has a row, and what makes the row."""

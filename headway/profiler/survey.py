@@ -19,10 +19,7 @@ from headway.profiler.streaming.summarize import application_of, summarize
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventCounts:
-    """Numbers of recorded objects, each counted once even if its line occurs several times.
-
-    ``failed_tasks`` and ``progress`` are lines.
-    """
+    """Numbers of recorded objects, each once; ``failed_tasks`` and ``progress`` are lines."""
 
     jobs: int
     stages: int

@@ -32,11 +32,20 @@ def _fields(words: str) -> list[tuple[str, pa.DataType]]:
     return columns
 
 
-def _group(words: str) -> pa.DataType:
-    return pa.list_(pa.struct(_fields(words)))
-
-
+_GROUPS = {
+    "executors": "executor_id:text num_cores:int at_s:float",
+    "sources": "description:text num_rows:long",
+    "operators": """name:text num_rows memory_bytes:long commit_s:float
+        shuffle_partitions num_stores:int num_updated num_removed:long updates_s:float
+        store_metrics:times""",
+}
+_KINDS |= {name: pa.list_(pa.struct(_fields(words))) for name, words in _GROUPS.items()}
 _WORDS = {
+    "applications": """application_id application_name spark_version java_version:text
+        properties:properties executors:executors started_s ended_s:float""",
+    "batches": """query_id run_id query_name:text batch_id:long started_s:float phases_s:times
+        num_rows:float sources:sources sink:text stateful_operators:operators watermarked:flag
+        newest_event_s:float""",
     "queries": """run_id query_id query_name:text started_s:float num_batches first_batch_id
         last_batch_id:long terminated failed:flag""",
     "jobs": """job_id:int submitted_s:float stage_ids:ints query_id:text batch_id:long run_id:text
@@ -53,33 +62,5 @@ _WORDS = {
 }
 
 SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
-    {
-        "applications": pa.schema(
-            [
-                *_fields("app:int application_id application_name spark_version java_version:text"),
-                *_fields("properties:properties"),
-                ("executors", _group("executor_id:text num_cores:int at_s:float")),
-                *_fields("started_s ended_s:float"),
-            ]
-        ),
-        "batches": pa.schema(
-            [
-                *_fields("app:int query_id run_id query_name:text batch_id:long started_s:float"),
-                *_fields("phases_s:times num_rows:float"),
-                ("sources", _group("description:text num_rows:long")),
-                *_fields("sink:text"),
-                (
-                    "stateful_operators",
-                    _group(
-                        "name:text num_rows memory_bytes:long commit_s:float "
-                        "shuffle_partitions num_stores:int num_updated num_removed:long "
-                        "updates_s:float "
-                        "store_metrics:times"
-                    ),
-                ),
-                *_fields("watermarked:flag newest_event_s:float"),
-            ]
-        ),
-        **{name: pa.schema(_fields(f"app:int {words}")) for name, words in _WORDS.items()},
-    }
+    {name: pa.schema(_fields(f"app:int {words}")) for name, words in _WORDS.items()}
 )

@@ -1,14 +1,11 @@
-"""Collected attempts of stages -> stages of an application: heaviest listed, others summed.
-
-Every sum is over the finished tasks of all attempts of the stage.
-"""
+"""Stages of an application from their attempts: heaviest listed, others summed."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from headway.domain.application_profile import MOST_STAGES, OtherStages, RecordedStage
 from headway.lazy_classes import dataclass
@@ -25,10 +22,10 @@ _MOST_TASKS = 100_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSums:
-    """One stage over its attempts: sums over finished tasks, times in seconds.
+    """One stage: sums over the finished tasks of all attempts, times in seconds.
 
-    ``start_s`` and ``end_s`` are instants, None if unknown. ``squares_s2`` are the squared
-    deviations of task times from their mean, with ``freedoms`` degrees of freedom.
+    ``span_s`` are the instants of its start and end, None if unknown. ``squares_s2`` are the
+    squared deviations of task times from their mean, with ``freedoms`` degrees of freedom.
     """
 
     stage_id: int
@@ -41,8 +38,7 @@ class StageSums:
     num_attempts: int
     ended: bool
     failed: bool
-    start_s: float | None
-    end_s: float | None
+    span_s: tuple[float, float] | None
     num_tasks: int
     num_finished: int
     num_failed: int
@@ -79,7 +75,7 @@ def stage_sums(stage_runs: Sequence[Record]) -> list[StageSums]:
     ]
 
 
-def is_instant(at_s: float | None) -> bool:
+def is_instant(at_s: float | None) -> TypeGuard[float]:
     """Whether it is a plausible instant."""
     return at_s is not None and 0 < at_s < _LATEST_S
 
@@ -91,7 +87,7 @@ def num_damaged(stage_runs: Sequence[Record]) -> int:
 
 def heaviest(stages: Iterable[StageSums]) -> list[StageSums]:
     """The stages with the most task time, as many as a profile lists."""
-    finished = [stage for stage in stages if stage.num_finished and stage.start_s is not None]
+    finished = [stage for stage in stages if stage.num_finished and stage.span_s is not None]
     return sorted(finished, key=lambda stage: (-stage.task_time_s, stage.stage_id))[:MOST_STAGES]
 
 
@@ -103,7 +99,7 @@ def recorded_stages(
     # With a clock that was set back, stages would precede their parents.
     since: dict[int, float] = {}
     for stage in sorted(listed, key=lambda stage: stage.stage_id):
-        submitted_s = (stage.start_s or started_s) - started_s
+        submitted_s = stage.span_s[0] - started_s if stage.span_s else 0.0
         above_s = [since[parent] for parent in parents[stage.stage_id]]
         since[stage.stage_id] = max([submitted_s, *above_s])
     in_order = sorted(listed, key=lambda stage: (since[stage.stage_id], stage.stage_id))
@@ -121,10 +117,7 @@ def recorded_stages(
 def recorded_stage(
     stage: StageSums, *, parents: tuple[int, ...], span_s: tuple[float, float]
 ) -> RecordedStage:
-    """One stage as it is in a profile; it must have a finished task.
-
-    ``span_s`` is when it was submitted and completed, in seconds since the start.
-    """
+    """One stage, which must have a finished task; ``span_s`` is in seconds since the start."""
     return RecordedStage(
         id=stage.stage_id,
         job=stage.job_id,
@@ -156,7 +149,6 @@ def recorded_stage(
 
 
 def other_stages(stages: Sequence[StageSums]) -> OtherStages:
-    """Sums over stages that are not listed."""
     return OtherStages(
         num_stages=len(stages),
         num_tasks=sum(stage.num_finished for stage in stages),
@@ -207,8 +199,9 @@ def _sums_of(attempts: Sequence[Record]) -> StageSums:
         num_attempts=len(attempts),
         ended=last["completed_s"] is not None,
         failed=bool(last["failed"]),
-        start_s=min((start_s for start_s, _ in spans), default=None),
-        end_s=max((end_s for _, end_s in spans), default=None),
+        span_s=(min(start_s for start_s, _ in spans), max(end_s for _, end_s in spans))
+        if spans
+        else None,
         # A later attempt has only the tasks that were lost.
         num_tasks=max(stated, default=num_finished),
         num_finished=num_finished,
@@ -249,19 +242,15 @@ def _span(row: Record) -> tuple[float, float] | None:
 
 
 def _plausible(start_s: Any, end_s: Any) -> tuple[float, float] | None:
-    if start_s is None or end_s is None:
-        return None
     if not is_instant(start_s) or not is_instant(end_s) or not 0 <= end_s - start_s <= _LONGEST_S:
         return None
     return start_s, end_s
 
 
-def _listed_parents(
-    listed: set[int], all_stages: Sequence[StageSums]
-) -> Mapping[int, frozenset[int]]:
+def _listed_parents(listed: set[int], stages: Sequence[StageSums]) -> Mapping[int, frozenset[int]]:
     """By stage, the listed stages that it waits for, also through unlisted ones."""
     listed_parents: dict[int, frozenset[int]] = {}
-    for stage in all_stages:  # in the order of ids, which is parents first
+    for stage in stages:  # in the order of ids, which is parents first
         above: set[int] = set()
         for parent in stage.parent_ids:
             above |= {parent} if parent in listed else listed_parents.get(parent, frozenset())
@@ -271,5 +260,5 @@ def _listed_parents(
 
 def _span_since(stage: StageSums, started_s: float) -> tuple[float, float]:
     """When the stage was submitted and completed, since a start."""
-    assert stage.start_s is not None and stage.end_s is not None, "listed stages have times"
-    return max(stage.start_s - started_s, 0.0), max(stage.end_s - started_s, 0.0)
+    assert stage.span_s is not None, "listed stages have times"
+    return max(stage.span_s[0] - started_s, 0.0), max(stage.span_s[1] - started_s, 0.0)

@@ -55,16 +55,15 @@ def profile_application(
         )
     endless = dstreams.receivers(stages) if is_dstreams else []
     start_s, end_s = _lifetime(facts, stages)
-    busy_s = covered_s(
-        (stage.start_s, stage.end_s)
-        for stage in stages
-        if stage not in endless and stage.start_s is not None and stage.end_s is not None
-    )
+    busy_s = covered_s(stage.span_s for stage in stages if stage not in endless and stage.span_s)
     cluster, notes = _cluster(facts, start_s, end_s)
     if not is_dstreams:
         cluster = _with_limit(cluster, facts, stage_runs, notes)
     if (damaged := application_stages.num_damaged(stage_runs)) > 0:
         notes.append(f"{counted(damaged, 'stage')} left out of all sums: their times make no sense")
+    in_profile = [stage for batch in steady.typical for stage in batch.stages] if steady else listed
+    ids = {stage.stage_id for stage in in_profile}
+    others = [stage for stage in stages if stage.stage_id not in ids]
     return ApplicationProfile(
         headway_version=version,
         kind="dstreams" if is_dstreams else "batch",
@@ -81,7 +80,7 @@ def profile_application(
         stages=dstreams.typical_stages(steady)
         if steady
         else recorded_stages(listed, stages, start_s),
-        other_stages=application_stages.other_stages(_not_listed(stages, listed, steady)),
+        other_stages=application_stages.other_stages(others),
         memory=memory_of(stages),
         coverage=coverage,
         notes=(
@@ -92,25 +91,12 @@ def profile_application(
     )
 
 
-def _not_listed(
-    stages: Sequence[StageSums], listed: Sequence[StageSums], steady: dstreams.SteadyBatches | None
-) -> list[StageSums]:
-    """Stages that are not in the profile's list."""
-    if steady is not None:
-        listed = [stage for batch in steady.typical for stage in batch.stages]
-    ids = {stage.stage_id for stage in listed}
-    return [stage for stage in stages if stage.stage_id not in ids]
-
-
 def _lifetime(facts: ApplicationFacts, stages: Sequence[StageSums]) -> tuple[float, float]:
     """Start and end of the application; without a recorded one, that of its stages."""
-    starts_s = [stage.start_s for stage in stages if stage.start_s is not None]
-    ends_s = [stage.end_s for stage in stages if stage.end_s is not None]
-    if facts.started_s is not None and is_instant(facts.started_s):
-        starts_s.append(facts.started_s)
-    if facts.ended_s is not None and is_instant(facts.ended_s):
-        ends_s.append(facts.ended_s)
-    return min(starts_s), max(ends_s)
+    spans = [stage.span_s for stage in stages if stage.span_s is not None]
+    starts_s = [facts.started_s, *(start_s for start_s, _ in spans)]
+    ends_s = [facts.ended_s, *(end_s for _, end_s in spans)]
+    return min(filter(is_instant, starts_s)), max(filter(is_instant, ends_s))
 
 
 def _cluster(facts: ApplicationFacts, start_s: float, end_s: float) -> tuple[Cluster, list[str]]:
@@ -140,7 +126,11 @@ def _cluster(facts: ApplicationFacts, start_s: float, end_s: float) -> tuple[Clu
         )
     elif cores[0] != cores[-1]:
         notes.append(f"executors have {cores[0]} to {cores[-1]} cores; the median is used for all")
-    peak_executors = max(_num_alive(spans, at_s) for at_s, _ in spans)
+    # One that was removed at once counts at that instant.
+    peak_executors = max(
+        sum(since_s <= at_s < until_s or since_s == at_s for since_s, until_s in spans)
+        for at_s, _ in spans
+    )
     present_s = sum(max(until_s - since_s, 0.0) for since_s, until_s in spans)
     per_executor = max(int(np.median(cores)), 1) if cores else None
     per_task = task_cpus_of(facts.properties)
@@ -171,21 +161,11 @@ def _with_limit(
     cores, limit = cluster.cores_per_executor, task_limit(facts.properties)
     if cores is None or limit is None or others:
         return cluster
-    num_tasks, _ = limit
-    if num_tasks >= task_slots(1, cores, cluster.task_cpus):
-        return cluster
-    at_once = [stage["most_at_once"] or 0 for stage in stage_runs]
-    if max(at_once, default=0) > num_tasks:
+    num_tasks, at_once = limit[0], max(stage["most_at_once"] or 0 for stage in stage_runs)
+    if num_tasks >= task_slots(1, cores, cluster.task_cpus) or at_once > num_tasks:
         return cluster
     notes.append(limit_in_words(limit, cores))
     return replace(cluster, tasks_per_executor=num_tasks)
-
-
-def _num_alive(spans: Sequence[tuple[float, float]], at_s: float) -> int:
-    """Executors at an instant; one that was removed at once counts at that instant."""
-    return sum(
-        since_s <= at_s and (until_s > at_s or since_s == at_s) for since_s, until_s in spans
-    )
 
 
 def _stage_notes(stages: Sequence[StageSums], listed: Sequence[StageSums]) -> list[str]:

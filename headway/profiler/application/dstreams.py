@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -31,11 +31,11 @@ class Batch:
 
     @cached_property
     def start_s(self) -> float:
-        return min((stage.start_s for stage in self.stages if stage.start_s), default=0.0)
+        return min((stage.span_s[0] for stage in self.stages if stage.span_s), default=0.0)
 
     @cached_property
     def end_s(self) -> float:
-        return max((stage.end_s for stage in self.stages if stage.end_s), default=0.0)
+        return max((stage.span_s[1] for stage in self.stages if stage.span_s), default=0.0)
 
     @cached_property
     def num_jobs(self) -> int:
@@ -45,7 +45,7 @@ class Batch:
     def is_complete(self) -> bool:
         """Whether all its stages are known to have done their work."""
         return all(
-            stage.ended and not stage.failed and stage.num_finished and stage.start_s is not None
+            stage.ended and not stage.failed and stage.num_finished and stage.span_s is not None
             for stage in self.stages
         )
 
@@ -59,21 +59,16 @@ class Batch:
         return max(by_job.values(), default=0.0)
 
     @property
-    def parents(self) -> tuple[tuple[int, ...], ...]:
-        """By stage, the indices of its parents in the batch, without skipped ones."""
+    def signature(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """By stage, the indices of its job and unskipped parents; equal for batches of one kind."""
+        jobs = list(dict.fromkeys(stage.job_id for stage in self.stages))
         indices = {stage.stage_id: index for index, stage in enumerate(self.stages)}
         return tuple(
-            tuple(sorted(indices[parent] for parent in stage.parent_ids if parent in indices))
+            (
+                jobs.index(stage.job_id),
+                tuple(sorted(indices[parent] for parent in stage.parent_ids if parent in indices)),
+            )
             for stage in self.stages
-        )
-
-    @property
-    def signature(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """Signature that identifies batches with the same stages: jobs and parents, by index."""
-        jobs = list(dict.fromkeys(stage.job_id for stage in self.stages))
-        return tuple(
-            (jobs.index(stage.job_id), parents)
-            for stage, parents in zip(self.stages, self.parents, strict=True)
         )
 
 
@@ -125,49 +120,42 @@ def dstreams_profile(steady: SteadyBatches, num_receivers: int) -> DStreamsProfi
 def typical_stages(steady: SteadyBatches) -> tuple[RecordedStage, ...]:
     """The stages of a typical batch, each the mean over the typical batches."""
     batches = steady.typical
-    numbered = zip(*(batch.stages for batch in batches), strict=True)
+    of_stages = zip(*(batch.stages for batch in batches), strict=True)
+    numbered = enumerate(zip(of_stages, batches[0].signature, strict=True))
     return tuple(
         recorded_stage(
             _mean_stage(index, job, samples),
             parents=parents,
             span_s=_mean_span_s(batches, samples),
         )
-        for index, (samples, (job, parents)) in enumerate(
-            zip(numbered, batches[0].signature, strict=True)
-        )
+        for index, (samples, (job, parents)) in numbered
     )
 
 
 def receivers(stages: Sequence[StageSums]) -> list[StageSums]:
     """Stages that occupy a core throughout, with one endless task each."""
-    of_batches = [stage for stage in stages if stage.dstream_batch_s is not None]
-    starts_s = [stage.start_s for stage in of_batches if stage.start_s is not None]
-    ends_s = [stage.end_s for stage in of_batches if stage.end_s is not None]
-    if not starts_s:
-        return []
-    least_s = (max(ends_s) - min(starts_s)) / 2
+    spans = [stage.span_s for stage in stages if stage.dstream_batch_s is not None and stage.span_s]
+    least_s = (max(end_s for _, end_s in spans) - min(spans)[0]) / 2
     return [
         stage
         for stage in stages
         if stage.dstream_batch_s is None
         and stage.num_tasks == 1
-        and stage.start_s is not None
-        and stage.end_s is not None
-        and stage.end_s - stage.start_s > least_s
+        and stage.span_s is not None
+        and stage.span_s[1] - stage.span_s[0] > least_s
     ]
 
 
-def dstreams_notes(steady: SteadyBatches) -> list[str]:
-    notes = []
+def dstreams_notes(steady: SteadyBatches) -> Iterator[str]:
     if steady.num_cut:
-        notes.append(f"cut {counted(steady.num_cut, 'batch', 'batches')} as warm-up")
+        yield f"cut {counted(steady.num_cut, 'batch', 'batches')} as warm-up"
     if steady.num_incomplete:
-        notes.append(
+        yield (
             f"{counted(steady.num_incomplete, 'batch', 'batches')} left out: a stage failed, or "
             "the log does not contain all of them"
         )
     if num_others := len(steady.kept) - len(steady.typical):
-        notes.append(
+        yield (
             f"{num_others} of {len(steady.kept)} batches ran other stages than the typical ones "
             "listed"
         )
@@ -176,11 +164,10 @@ def dstreams_notes(steady: SteadyBatches) -> list[str]:
     if quarter and steady.interval_s is not None:
         grown_s = float(np.mean(delays_s[-quarter:]) - np.mean(delays_s[:quarter]))
         if grown_s > steady.interval_s:
-            notes.append(
+            yield (
                 f"batches waited {grown_s:.1f} s longer at the end than at the beginning: "
                 "the application could not keep up"
             )
-    return notes
 
 
 def _batches(stages: Sequence[StageSums]) -> list[Batch]:
@@ -188,13 +175,9 @@ def _batches(stages: Sequence[StageSums]) -> list[Batch]:
     for stage in stages:
         if stage.dstream_batch_s is not None:
             by_time[stage.dstream_batch_s].append(stage)
-    return [
-        Batch(
-            time_s,
-            tuple(sorted(by_time[time_s], key=lambda stage: (stage.job_id or 0, stage.stage_id))),
-        )
-        for time_s in sorted(by_time)
-    ]
+    for of_batch in by_time.values():
+        of_batch.sort(key=lambda stage: (stage.job_id or 0, stage.stage_id))
+    return [Batch(time_s, tuple(by_time[time_s])) for time_s in sorted(by_time)]
 
 
 def _without_torn_ends(batches: list[Batch]) -> list[Batch]:
@@ -209,9 +192,7 @@ def _without_torn_ends(batches: list[Batch]) -> list[Batch]:
 
 def _interval_s(times_s: Sequence[float]) -> float | None:
     """The most frequent distance, since batches without stages leave gaps."""
-    steps_ms = [
-        round(_MS_PER_S * (later_s - earlier_s)) for earlier_s, later_s in pairwise(times_s)
-    ]
+    steps_ms = [round(_MS_PER_S * (end_s - start_s)) for start_s, end_s in pairwise(times_s)]
     counts = Counter(step for step in steps_ms if step > 0)
     if not counts:
         return None
@@ -224,13 +205,13 @@ def _delays_s(steady: SteadyBatches) -> Array:
 
 
 def _spread(times_s: Array) -> Spread:
-    p50_s, p95_s, p99_s = np.quantile(times_s, [0.5, 0.95, 0.99])
+    p50_s, p95_s, p99_s = np.quantile(times_s, [0.5, 0.95, 0.99]).tolist()
     return Spread(
         mean_s=float(times_s.mean()),
         sd_s=float(times_s.std()),
-        p50_s=float(p50_s),
-        p95_s=float(p95_s),
-        p99_s=float(p99_s),
+        p50_s=p50_s,
+        p95_s=p95_s,
+        p99_s=p99_s,
         max_s=float(times_s.max()),
         min_s=float(times_s.min()),
     )
@@ -271,7 +252,7 @@ def _mean_span_s(batches: Sequence[Batch], samples: Sequence[StageSums]) -> tupl
     """Start and end of the stage, since the first stage of its batch."""
     starts_s, ends_s = [], []
     for batch, stage in zip(batches, samples, strict=True):
-        assert stage.start_s is not None and stage.end_s is not None, "batches are complete"
-        starts_s.append(stage.start_s - batch.start_s)
-        ends_s.append(stage.end_s - batch.start_s)
+        assert stage.span_s is not None, "batches are complete"
+        starts_s.append(stage.span_s[0] - batch.start_s)
+        ends_s.append(stage.span_s[1] - batch.start_s)
     return float(np.mean(starts_s)), float(np.mean(ends_s))

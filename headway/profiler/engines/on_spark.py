@@ -88,15 +88,11 @@ def _put_together(orders: Sequence[Order]) -> Iterator[Result]:
     combined = Result(-1)
     for order in orders:
         result = carried_out(order, lambda _read_bytes, _num_events: None)
-        if (
-            combined.app == result.app
-            and combined.gathered is not None
-            and result.gathered is not None
-        ):
-            combined.gathered.add(result.gathered)
-            combined = combined._replace(
-                unpacked_bytes=combined.unpacked_bytes + result.unpacked_bytes
-            )
+        into, sums = combined.gathered, result.gathered
+        if combined.app == result.app and into is not None and sums is not None:
+            into.add(sums)
+            unpacked_bytes = combined.unpacked_bytes + result.unpacked_bytes
+            combined = combined._replace(unpacked_bytes=unpacked_bytes)
         else:
             if combined.app >= 0:
                 yield combined

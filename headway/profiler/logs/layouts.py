@@ -1,7 +1,4 @@
-"""Which files in a folder belong to one log, and in which order they were written.
-
-The folder may be a local one, inside a zip, or on a Hadoop file system.
-"""
+"""Which files of a folder, a zip or a Hadoop address belong to one log, and in which order."""
 
 from __future__ import annotations
 
@@ -45,11 +42,9 @@ _Layout: TypeAlias = Literal[
     "recorder",  # Headway: <name>.headway.jsonl.N, ..., <name>.headway.jsonl
     "single",
 ]
-_Family: TypeAlias = tuple[str, _Layout, str]
-"""What the files of one log have in common: folder, layout, and application."""
-
+_Family: TypeAlias = tuple[str, _Layout, str]  # folder, layout, and application
+# Of a file in its log: a number and, for those with the same number, a text.
 _Position: TypeAlias = tuple[int, str]
-"""Position of a file in its log: a number and, for those with the same number, a text."""
 
 
 def is_passed_over(base_name: str) -> bool:
@@ -94,11 +89,6 @@ def require_event_log(base_names: Iterable[str]) -> None:
         )
 
 
-def is_rolling_part(base_name: str) -> bool:
-    """Whether a file has the name of a part of a rolling log."""
-    return _ROLLING_PART.fullmatch(base_name) is not None
-
-
 def is_compacted_part(base_name: str) -> bool:
     """Whether a file replaces itself and all earlier parts of a rolling log.
 
@@ -109,24 +99,31 @@ def is_compacted_part(base_name: str) -> bool:
     return match is not None and match[3] is not None
 
 
-def is_recorder_file(base_name: str) -> bool:
-    """Whether a file has the name of a recorder's newest file.
+def companions_pattern(base_name: str) -> str | None:
+    r"""Hadoop pattern for files beside a file that may belong to its log; None without such.
 
-    >>> is_recorder_file("a.headway.jsonl"), is_recorder_file("a.headway.jsonl.1")
-    (True, False)
+    >>> companions_pattern("events_1_app")
+    'appstatus_*'
+    >>> print(companions_pattern("a[1].headway.jsonl"))
+    a\[1\].headway.jsonl.*
     """
+    if _ROLLING_PART.fullmatch(base_name):
+        return f"{_STATUS}*"
     match = _RECORDER_PART.fullmatch(base_name)
-    return match is not None and match[2] is None
+    is_newest = match is not None and match[2] is None
+    return re.sub(r"([][{}*?\\])", r"\\\1", base_name) + ".*" if is_newest else None
 
 
-def is_rotation_of(base_name: str, newest: str) -> bool:
-    """Whether a file is an older part of the recording in ``newest``.
+def is_companion(base_name: str, named: str) -> bool:
+    """Whether a file is the status of a rolling log, or an older part of a recording.
 
-    >>> is_rotation_of("a.headway.jsonl.2", "a.headway.jsonl")
+    >>> is_companion("a.headway.jsonl.2", "a.headway.jsonl")
     True
     """
+    if _ROLLING_PART.fullmatch(named):
+        return is_status(base_name)
     match = _RECORDER_PART.fullmatch(base_name)
-    return match is not None and match[2] is not None and match[1] == newest
+    return match is not None and match[2] is not None and match[1] == named
 
 
 def finished_name(base_name: str) -> str:

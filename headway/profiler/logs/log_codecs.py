@@ -8,6 +8,7 @@ the others, damage that can still be unpacked appears as damaged lines.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import struct
 import zlib
@@ -24,8 +25,7 @@ from headway.profiler.logs.event_logs import UnreadableLogError
 from headway.redaction import one_line
 from headway.units import parse_size_bytes
 
-HEAD_BYTES = 64
-"""Bytes of a file's beginning that the functions here need."""
+HEAD_BYTES = 64  # of a file's beginning, that the functions here need
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -135,16 +135,14 @@ _SNAPPY_HEADER_BYTES = 16
 _LZF_STORED, _LZF_PACKED = 0, 1
 
 
-DAMAGE = b"\n\0\n"
-"""Replaces a damaged block: a line that cannot have been written."""
+DAMAGE = b"\n\0\n"  # in place of a damaged block: no line that can have been written
 
 
 class DamagedBlockError(UnreadableLogError):
     """A block that cannot be unpacked."""
 
 
-_Lz4Block: TypeAlias = tuple[bytes | None, int]
-"""An unpacked block, None if it cannot be unpacked, and its checksum."""
+_Lz4Block: TypeAlias = tuple[bytes | None, int]  # None if damaged, and its checksum
 
 
 def lz4_blocks(packed: IO[bytes]) -> Iterator[bytes]:
@@ -185,12 +183,10 @@ def _unchecked_lz4_blocks(packed: IO[bytes]) -> Iterator[_Lz4Block]:
         block = _whole(packed.read(packed_bytes), packed_bytes)
         if plain_bytes == 0:
             continue  # ends one written sequence; more may follow
-        plain: bytes | None = block
+        plain = block if kind == _LZ4_STORED else None
         if kind == _LZ4_PACKED:
-            try:
+            with contextlib.suppress(DamagedBlockError):
                 plain = _unpacked(codec.decompress, block, plain_bytes)
-            except DamagedBlockError:
-                plain = None
         yield plain, checksum
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from headway.profiler.logs.event_logs import (
     UnreadableLogError,
     failure_of,
 )
-from headway.profiler.logs.layouts import FoundFile, is_passed_over
+from headway.profiler.logs.layouts import FoundFile, is_companion, is_passed_over
 from headway.profiler.logs.log_codecs import is_packed
 from headway.profiler.logs.zipped import is_zip, logs_in_zip
 from headway.redaction import one_line, without_secrets
@@ -144,17 +145,12 @@ def _files_of(source: str | Path, failures: list[LogFailure]) -> Iterator[Path]:
         raise UnreadableLogError("the name is empty; expected a file, a folder or a pattern")
     path = _finished(Path(source))
     try:
-        kind = path.stat().st_mode
+        path.stat()
+        matches = [path]
     except FileNotFoundError:
         matches = _matches(source)
-        yield from _files_below(matches, failures)
-        yield from (companion for match in matches for companion in _companions(match))
-        return
-    if stat.S_ISDIR(kind):
-        yield from _files_below([path], failures)
-    else:
-        yield path
-        yield from _companions(path)
+    yield from _files_below(matches, failures)
+    yield from (companion for match in matches for companion in _companions(match))
 
 
 def _finished(path: Path) -> Path:
@@ -187,28 +183,19 @@ def _files_below(roots: Sequence[Path], failures: list[LogFailure]) -> Iterator[
                     raise UnreadableLogError(layouts.TOO_DEEP)
                 visited_folders.add(identity)
                 children = sorted(path.iterdir(), reverse=True)
-                waiting += [
-                    (child, depth + 1) for child in children if not is_passed_over(child.name)
-                ]
+                waiting += [(file, depth + 1) for file in children if not is_passed_over(file.name)]
         except (UnreadableLogError, OSError) as error:
             failures.append(failure_of(one_line(str(path)), error))
 
 
 def _companions(file: Path) -> Iterator[Path]:
     """Files next to a named one that belong to the same log."""
-    if layouts.is_rolling_part(file.name):
-        yield from sorted(path for path in _beside(file) if layouts.is_status(path.name))
-    elif layouts.is_recorder_file(file.name):
-        yield from sorted(
-            path for path in _beside(file) if layouts.is_rotation_of(path.name, file.name)
-        )
-
-
-def _beside(file: Path) -> Iterable[Path]:
-    try:
-        return list(file.parent.iterdir())
-    except OSError:
-        return ()  # a folder may permit reading its files but not listing them
+    if layouts.companions_pattern(file.name) is None:
+        return
+    # A folder may permit reading its files but not listing them.
+    with contextlib.suppress(OSError):
+        companions = [path for path in file.parent.iterdir() if is_companion(path.name, file.name)]
+        yield from sorted(companions)
 
 
 def _require_logs(files: Sequence[Path]) -> None:

@@ -100,33 +100,37 @@ class Hadoop:
     def fetch(self, source: HadoopFile, target: Path, allowance: Allowance) -> None:
         with _java_complaints(source.uri):
             path = self._path(source.uri)
-            reader = path.getFileSystem(self._hadoop_conf).open(path)
             with (
-                closing(reader),
+                closing(path.getFileSystem(self._hadoop_conf).open(path)) as reader,
                 closing(self._jvm.java.io.FileOutputStream(str(target))) as writer,
             ):
-                self._copy(reader, writer, allowance)
+                copied_bytes = wanted_bytes = 0
+                while copied_bytes == wanted_bytes:
+                    wanted_bytes = allowance.next_bytes
+                    copied_bytes = self._jvm.org.apache.commons.io.IOUtils.copyLarge(
+                        reader, writer, 0, wanted_bytes
+                    )
+                    allowance.take(copied_bytes)
 
     def _files_of(self, path: Any) -> Iterator[FoundFile]:
         files = path.getFileSystem(self._hadoop_conf)
-        finished = self._jvm.org.apache.hadoop.fs.Path(
-            path.toString().removesuffix(path.getName()) + layouts.finished_name(path.getName())
-        )
+        folder = path.toString().removesuffix(path.getName())
+        finished = self._path(folder + layouts.finished_name(path.getName()))
         if path.getName() != finished.getName() and files.exists(finished):
             path = finished
         if files.exists(path):
             statuses = [files.getFileStatus(path)]
         else:
-            statuses = [
-                status
-                for status in files.globStatus(path) or ()
-                if not is_passed_over(status.getPath().getName())
-            ]
+            matches = files.globStatus(path) or ()
+            statuses = [at for at in matches if not is_passed_over(at.getPath().getName())]
             if not statuses:
                 raise UnreadableLogError(layouts.NOTHING_THERE)
-        for folder in (status for status in statuses if status.isDirectory()):
-            yield from _sorted(self._below(files, folder))
-        named = [status for status in statuses if not status.isDirectory()]
+        named = []
+        for status in statuses:
+            if status.isDirectory():
+                yield from _sorted(self._below(files, status))
+            else:
+                named.append(status)
         yield from map(_found_file, named)
         yield from _sorted(self._companions(files, named))
 
@@ -148,7 +152,7 @@ class Hadoop:
         companion_patterns = dict.fromkeys(
             (status.getPath().getParent().toString(), pattern)
             for status in named
-            if (pattern := _companion_pattern(status.getPath().getName())) is not None
+            if (pattern := layouts.companions_pattern(status.getPath().getName())) is not None
         )
         for folder, pattern in companion_patterns:
             matching = self._jvm.org.apache.hadoop.fs.GlobFilter(pattern)
@@ -156,15 +160,6 @@ class Hadoop:
 
     def _path(self, uri: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(uri)
-
-    def _copy(self, reader: Any, writer: Any, allowance: Allowance) -> None:
-        copied_bytes = wanted_bytes = 0
-        while copied_bytes == wanted_bytes:
-            wanted_bytes = allowance.next_bytes
-            copied_bytes = self._jvm.org.apache.commons.io.IOUtils.copyLarge(
-                reader, writer, 0, wanted_bytes
-            )
-            allowance.take(copied_bytes)
 
 
 def _found_file(status: Any) -> FoundFile:
@@ -177,21 +172,6 @@ def _found_file(status: Any) -> FoundFile:
         name=without_secrets(uri),
         file=HadoopFile(uri),
     )
-
-
-def _companion_pattern(base_name: str) -> str | None:
-    r"""Hadoop pattern for files that may belong to the log of a file.
-
-    >>> _companion_pattern("events_1_app")
-    'appstatus_*'
-    >>> print(_companion_pattern("a[1].headway.jsonl"))
-    a\[1\].headway.jsonl.*
-    """
-    if layouts.is_rolling_part(base_name):
-        return "appstatus_*"
-    if layouts.is_recorder_file(base_name):
-        return re.sub(r"([][{}*?\\])", r"\\\1", base_name) + ".*"
-    return None
 
 
 def _sorted(files: Iterator[FoundFile]) -> list[FoundFile]:

@@ -112,14 +112,9 @@ class DriverStore:
                 events.append(
                     executor_added(executor["id"], executor["totalCores"], executor["addTime"])
                 )
-            if executor["removeTime"] is not None:
-                events.append(
-                    {
-                        "Event": schema.EXECUTOR_REMOVED,
-                        "Timestamp": executor["removeTime"],
-                        "Executor ID": executor["id"],
-                    }
-                )
+            if (at_ms := executor["removeTime"]) is not None:
+                removed = {"Event": schema.EXECUTOR_REMOVED, "Timestamp": at_ms}
+                events.append({**removed, "Executor ID": executor["id"]})
         return events
 
     def take_num_given_up(self) -> int:
@@ -129,11 +124,9 @@ class DriverStore:
 
     def expect_work(self, event: Json, *, is_affordable: bool) -> int:
         """Note the reported batch for later reading; returns 1 if it is skipped."""
-        if event["Event"] != schema.QUERY_PROGRESS:
-            return 0
-        progress = event["progress"]
+        progress = event["progress"] if event["Event"] == schema.QUERY_PROGRESS else None
         # An idle query announces its next batch, which has no work yet.
-        if "addBatch" not in progress["durationMs"]:
+        if progress is None or "addBatch" not in progress["durationMs"]:
             return 0
         if is_affordable:
             self._looks[BatchOf(progress["runId"], progress["batchId"])] = 0
@@ -162,9 +155,8 @@ class DriverStore:
         for batch in list(self._looks):
             looks = self._looks.pop(batch) + 1
             jobs = [job for _, job in sorted(self._jobs.get(batch, {}).items())]
-            stages = {
-                stage_id: self._attempts(stage_id) for job in jobs for stage_id in job["stageIds"]
-            }
+            stage_ids = chain.from_iterable(job["stageIds"] for job in jobs)
+            stages = {stage_id: self._attempts(stage_id) for stage_id in stage_ids}
             is_whole = (
                 bool(jobs)
                 and all(job["completionTime"] for job in jobs)
@@ -191,8 +183,8 @@ class DriverStore:
                 continue
             batch = BatchOf(batch_match[2], int(batch_match[3]))
             if job["jobId"] > self._newest_job or batch in self._jobs:
-                jobs_of_batch = self._jobs.setdefault(batch, {})
-                jobs_of_batch[job["jobId"]] = {**job, "queryId": batch_match[1]}
+                of_query = {**job, "queryId": batch_match[1]}
+                self._jobs.setdefault(batch, {})[job["jobId"]] = of_query
         self._newest_job = max([self._newest_job, *(job["jobId"] for job in jobs)])
         # Queries of other sessions, whose end is not reported here.
         while len(self._jobs) > _MOST_BATCHES_OPEN:
@@ -205,8 +197,7 @@ class DriverStore:
 
     def _attempts(self, stage_id: int) -> list[Json]:
         stage = self._store.stageData(stage_id, True, self._any_status, False, self._no_quantiles)
-        attempts: list[Json] = self._read(stage)
-        return attempts
+        return list(self._read(stage))
 
     def _job_events(
         self, batch: BatchOf, job: Json, stages: Mapping[int, list[Json]]

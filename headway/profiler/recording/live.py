@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,6 +20,7 @@ from headway.profiler.recorded_queries import query_label
 from headway.profiler.recording.growing_log import GrowingLog
 from headway.profiler.rows import Record, batch_row
 from headway.profiler.schema import Progress, SparkEvent
+from headway.profiler.stage_totals import seconds
 from headway.profiler.streaming.adaptive import count_of
 from headway.redaction import redact
 from headway.units import counted, ms_to_s
@@ -95,22 +95,20 @@ class LogFeed:
             self._log = GrowingLog(path)
         batches: list[LiveBatch] = []
         for line in self._log.new_lines():
-            parsed_line = read_line(line)
-            if parsed_line is None:
-                continue
-            name, event, _ = parsed_line
-            if isinstance(event, schema.QueryProgress) and event.progress is not None:
-                if self._is_ours(event.progress):
-                    if event.progress.query_id != self._query_id:
-                        # The query before has ended, its offsets with it.
-                        self._query_id, self._positions = event.progress.query_id, _Positions()
-                        batches.clear()
-                    self._active = True
-                    batch = live_batch(batch_row(event.progress), self._positions)
-                    if batch is not None:
-                        batches.append(_on(batch, list(self._executors.values())))
-            elif event is not None:
+            name, event, _ = read_line(line) or (None, None, False)
+            progress = event.progress if isinstance(event, schema.QueryProgress) else None
+            if progress is None:
                 self._note(name, event)
+            elif self._is_ours(progress):
+                if progress.query_id != self._query_id:
+                    # The query before has ended, its offsets with it.
+                    self._query_id, self._positions = progress.query_id, _Positions()
+                    batches.clear()
+                self._active = True
+                executors = list(self._executors.values())
+                batch = live_batch(batch_row(progress), self._positions, executors)
+                if batch is not None:
+                    batches.append(batch)
         return batches
 
     def running_batch(self) -> None:
@@ -134,17 +132,15 @@ class LogFeed:
     def shuffle_partitions(self) -> int | None:
         return self._partitions_of.get(self._query_id or "", self._partitions)
 
-    def _note(self, name: str | None, event: SparkEvent) -> None:
+    def _note(self, name: str | None, event: SparkEvent | None) -> None:
         match event:
             case schema.ExecutorChange(executor_id=str(executor_id), info=info):
                 if name == schema.EXECUTOR_REMOVED:
                     self._executors.pop(executor_id, None)
                 elif info is not None:
-                    at_ms = event.timestamp_ms
-                    started_s = None if at_ms is None else ms_to_s(at_ms)
-                    self._executors[executor_id] = Executor(
-                        executor_id, info.num_cores or 1, started_s
-                    )
+                    added_s = seconds(event.timestamp_ms)
+                    added = Executor(executor_id, info.num_cores or 1, added_s)
+                    self._executors[executor_id] = added
             case schema.Environment(properties=dict(properties)):
                 self._partitions = count_of(properties.get(_PARTITIONS_KEY)) or self._partitions
             case schema.JobEvent(properties=of_job) if of_job is not None and of_job.query_id:
@@ -197,9 +193,9 @@ class QueryFeed:
         first = batch_keys.index(self._last) + 1 if self._last in batch_keys else 0
         self._last = batch_keys[-1]
         rows = (batch_row(_DECODE(progress.json())) for progress in recent[first:])
-        batches = (live_batch(row, self._positions) for row in rows)
         executors = self._executors()
-        return [_on(batch, executors) for batch in batches if batch is not None]
+        batches = [live_batch(row, self._positions, executors) for row in rows]
+        return [batch for batch in batches if batch is not None]
 
     def running_batch(self) -> tuple[float, int] | None:
         """From the query itself; unknown before Spark 4.1."""
@@ -238,15 +234,10 @@ class QueryFeed:
             return []
         context = query._jsq.sparkSession().sparkContext()
         listed = context.statusStore().executorList(True)
-        summaries = (listed.apply(at) for at in range(listed.size()))
-        executors = (
-            Executor(
-                str(summary.id()),
-                int(summary.totalCores()),
-                ms_to_s(int(summary.addTime().getTime())),
-            )
-            for summary in summaries
-        )
+        executors = []
+        for summary in map(listed.apply, range(listed.size())):
+            added_s = ms_to_s(int(summary.addTime().getTime()))
+            executors.append(Executor(str(summary.id()), int(summary.totalCores()), added_s))
         return [executor for executor in executors if executor.num_cores > 0]
 
     @property
@@ -279,16 +270,6 @@ def query_of_session(spark: SparkSession, name: str | None = None) -> StreamingQ
     )
 
 
-def _on(batch: LiveBatch, executors: Sequence[Executor]) -> LiveBatch:
-    """The batch with the executors at the time of its report."""
-    starts_s = [executor.added_s for executor in executors if executor.added_s is not None]
-    return replace(
-        batch,
-        num_cores=sum(executor.num_cores for executor in executors) or None,
-        jvm_started_s=min(starts_s, default=None),
-    )
-
-
 class _Positions:
     """Position of a query in rows, once its offsets are known to count rows."""
 
@@ -312,17 +293,17 @@ class _Positions:
         return _sum(end_offsets), _sum(latest_offsets)
 
 
-def live_batch(row: Record, positions: _Positions) -> LiveBatch | None:
+def live_batch(
+    row: Record, positions: _Positions, executors: Sequence[Executor] = ()
+) -> LiveBatch | None:
     """A batch with rows from the table row of its progress; None for any other progress."""
     phases_s: Mapping[str, float | None] = row["phases_s"] or {}
     whole_s, started_s = phases_s.get(_WHOLE), row["started_s"]
     position, available = positions.of(row)
     if whole_s is None or started_s is None or "addBatch" not in phases_s or not row["num_rows"]:
         return None
-    operators = row["stateful_operators"] or ()
-    partitions = [
-        operator["shuffle_partitions"] for operator in operators if operator["shuffle_partitions"]
-    ]
+    partitions = [operator["shuffle_partitions"] for operator in row["stateful_operators"] or ()]
+    starts_s = [executor.added_s for executor in executors if executor.added_s is not None]
     ended_s = started_s + max(whole_s, 0.0)
     after_s = min(max(phases_s.get(_AFTER_COMMIT) or 0.0, 0.0), max(whole_s, 0.0))
     return LiveBatch(
@@ -336,8 +317,10 @@ def live_batch(row: Record, positions: _Positions) -> LiveBatch | None:
         num_rows=math.floor(row["num_rows"]),
         position_rows=position,
         available_rows=available,
-        shuffle_partitions=max(partitions, default=None),
+        shuffle_partitions=max(filter(None, partitions), default=None),
         sink=row["sink"],
+        num_cores=sum(executor.num_cores for executor in executors) or None,
+        jvm_started_s=min(starts_s, default=None),
     )
 
 

@@ -131,7 +131,7 @@ def record(
             "exists and has room"
         ) from error
     num_cores = 1 if driver is None else driver.num_cores
-    return Recorder(spark, file, driver, Allowance(max_cost_ratio * num_cores))
+    return Recorder(spark, file, driver, max_cost_ratio * num_cores)
 
 
 class Recorder:
@@ -145,16 +145,10 @@ class Recorder:
     """
 
     def __init__(
-        self,
-        spark: SparkSession,
-        file: RotatingFile,
-        driver: DriverStore | None,
-        allowance: Allowance,
+        self, spark: SparkSession, file: RotatingFile, driver: DriverStore | None, work_cores: float
     ) -> None:
-        self._spark = spark
-        self._file = file
-        self._driver = driver
-        self._allowance = allowance
+        self._spark, self._file, self._driver = spark, file, driver
+        self._allowance = Allowance(work_cores)
         self._executors_asked_s = time.monotonic()
         # Bounded on insertion, since the end marker must always fit.
         self._queue: queue.SimpleQueue[DeferredEvent | None] = queue.SimpleQueue()
@@ -180,10 +174,8 @@ class Recorder:
         self._queue.put(None)
         self._thread.join(_STOP_WITHIN_S)
         if self._thread.is_alive():
-            self._lose(
-                self._queue.qsize(),
-                HeadwayError(f"{self._file.path}: not flushed within {_STOP_WITHIN_S:.0f} s"),
-            )
+            why = f"{self._file.path}: not flushed within {_STOP_WITHIN_S:.0f} s"
+            self._lose(self._queue.qsize(), HeadwayError(why))
 
     def __enter__(self) -> Self:
         return self
@@ -204,13 +196,13 @@ class Recorder:
             self.last_error = error or self.last_error
 
     @contextlib.contextmanager
-    def _survived(self, *, num_lost: int) -> Iterator[None]:
+    def _survived(self) -> Iterator[None]:
         try:
             yield
         except FileLostError:
             raise
         except Exception as error:
-            self._lose(num_lost, error)
+            self._lose(1, error)
 
     def _run(self) -> None:
         try:
@@ -221,7 +213,7 @@ class Recorder:
                 if (deferred := self._queue.get()) is not None:
                     self._record(deferred)
             if self._driver is not None:
-                with self._survived(num_lost=1):
+                with self._survived():
                     for work in self._driver.work_due(at_the_end=True):
                         self._write(work)
             self._write([])
@@ -246,11 +238,11 @@ class Recorder:
                 self._spark.streams.removeListener(listener)
 
     def _record(self, deferred: DeferredEvent) -> None:
-        with self._survived(num_lost=1), self._allowance.used():
+        with self._survived(), self._allowance.used():
             event = deferred()
             work: list[Json] = []
             if self._driver is not None:
-                with self._survived(num_lost=1):
+                with self._survived():
                     self._update_executors(self._driver)
                     self.num_passed_over += self._driver.expect_work(
                         event, is_affordable=self._allowance.is_left()

@@ -36,9 +36,7 @@ class RotatingFile:
     """
 
     def __init__(self, path: Path, max_bytes: int, max_files: int) -> None:
-        self.path = path
-        self._max_bytes = max_bytes
-        self._max_files = max_files
+        self.path, self._max_bytes, self._max_files = path, max_bytes, max_files
 
     def begin(
         self, application: Sequence[Json], cluster: Sequence[Json], end: Sequence[Json]
@@ -129,8 +127,7 @@ class RotatingFile:
         return [self.path, *older]
 
     def _make_way(self) -> None:
-        oldest_first = self._parts()[::-1]
-        for older, newer in pairwise(oldest_first):
+        for older, newer in pairwise(reversed(self._parts())):
             if newer.exists():
                 newer.replace(older)
         self.path.unlink(missing_ok=True)

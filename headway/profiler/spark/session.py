@@ -58,11 +58,8 @@ def local_checkpoint_conf() -> dict[str, str]:
     release = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
     if release >= (4, 1):
         package += ".checkpointing"
-    return {
-        "spark.sql.streaming.checkpointFileManagerClass": (
-            f"{package}.FileSystemBasedCheckpointFileManager"
-        )
-    }
+    manager = f"{package}.FileSystemBasedCheckpointFileManager"
+    return {"spark.sql.streaming.checkpointFileManagerClass": manager}
 
 
 @contextlib.contextmanager

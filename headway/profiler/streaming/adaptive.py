@@ -40,12 +40,14 @@ def adaptive_settings(
     def stated(name: str) -> str | None:
         return properties.get(_PREFIX + name)
 
-    for name in ("enabled", "coalescePartitions.enabled"):
-        if (stated(name) or "").lower() == "false":
-            return None
+    def is_off(name: str) -> bool:
+        return (stated(name) or "").lower() == "false"
+
+    if is_off("enabled") or is_off("coalescePartitions.enabled"):
+        return None
     parallelism = count_of(stated("coalescePartitions.minPartitionNum"))
     if parallelism is None:
-        aims_high = (stated("coalescePartitions.parallelismFirst") or "true").lower() != "false"
+        aims_high = not is_off("coalescePartitions.parallelismFirst")
         parallelism = count_of(properties.get("spark.default.parallelism")) if aims_high else 1
     release = spark_release(spark_version or "")
     least_bytes = LEAST_PARTITION_BYTES.value
@@ -88,7 +90,6 @@ def setting_size_text(size_bytes: int) -> str:
 
 
 def is_replanned(batches: Sequence[BatchSample]) -> bool:
-    """Whether adaptive execution changed the plan of any stage."""
     return any(
         operator.is_replanned
         for batch in batches
@@ -104,15 +105,13 @@ def coalescing_of(runs: Sequence[QueryRun], stage_index: int) -> Coalescing | No
     those of Spark's rule at the recorded settings, which a session may have changed.
     """
     batches = batches_of(runs)
-    kind = batches[0].kinds[stage_index]
+    kind, samples = batches[0].kinds[stage_index], [batch.stages[stage_index] for batch in batches]
     last_rule = runs[-1].adaptive
     if last_rule is None or any(run.adaptive is None for run in runs):
         return None
     if not kind.has_parents or kind.holds_state:
         return None
-    read_bytes = np.array([batch.stages[stage_index].shuffle_read_bytes for batch in batches])
-    rows = np.array([batch.stages[stage_index].rows_read for batch in batches])
-    if not np.all(read_bytes > 0) or not np.all(rows > 0):
+    if not all(sample.shuffle_read_bytes > 0 and sample.rows_read > 0 for sample in samples):
         return None
     counts = [
         (batch.stages[stage_index].num_tasks, _expected(run, batch, stage_index))
@@ -120,14 +119,14 @@ def coalescing_of(runs: Sequence[QueryRun], stage_index: int) -> Coalescing | No
         for batch in run.batches
     ]
     # Without coalescing, stateful stages and others alike have a task per shuffle partition.
-    tells = any(
-        count != run.configuration.shuffle_partitions for run in runs for count, _ in counts
-    )
+    tells = any(num != run.configuration.shuffle_partitions for run in runs for num, _ in counts)
     if batches[0].state.num_stores and not tells:
         return None
     off = sum(abs(count - expected) for count, expected in counts)
     if off > COALESCED_TASKS_RATIO.value * sum(expected for _, expected in counts):
         return None
+    read_bytes = np.array([sample.shuffle_read_bytes for sample in samples])
+    rows = np.array([sample.rows_read for sample in samples])
     return replace(last_rule, exchange_bytes_per_row=float(read_bytes.sum() / rows.sum()))
 
 

@@ -12,13 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from headway.assumptions.logs import (
-    AT_ONCE_MS,
-    EQUAL_BATCHES_RATIO,
-    LEAST_BATCHES_WITH_OFFSETS,
-    ON_TIME_RATIO,
-    SHORT_PAUSE_RATIO,
-)
+from headway.assumptions import logs
 from headway.domain import Drain, EventTimeLag, ObservedArrivals
 from headway.few_numbers import median_of, quantiles_of
 from headway.models.arrays import Array
@@ -48,7 +42,7 @@ def arrival_series(
     it left behind: the advance of the latest offset, which no rate limit affects.
     """
     arrived_rows, lag_rows, by_partition = np.array(rows, np.float64), None, Counter[str]()
-    by_offsets = _offsets_count_rows(sources, rows)
+    by_offsets = _offsets_count(sources, rows)
     if by_offsets:
         lag_rows, lag_before_rows = np.array([tuple(map(_total_lag, both)) for both in sources]).T
         arrived_rows = np.maximum(arrived_rows + lag_rows - lag_before_rows, 0.0)
@@ -83,8 +77,7 @@ def observed_arrivals(
         index = min(int(np.searchsorted(weight, q)), len(order) - 1)
         return float(rates_per_s[order[index]])
 
-    rows = series.partition_rows
-    lag = series.lag_rows
+    rows, lag = series.partition_rows.values(), series.lag_rows
     return ObservedArrivals(
         counted=series.counted,
         rate_p05_per_s=quantile(0.05),
@@ -93,18 +86,14 @@ def observed_arrivals(
         rate_max_per_s=float(rates_per_s.max()),
         lag_p95_rows=None if lag is None else float(quantiles_of(lag, _P95)[0]),
         lag_max_rows=None if lag is None else float(lag.max()),
-        largest_partition_share=max(rows.values()) / sum(rows.values())
-        if rows and sum(rows.values()) > 0
-        else None,
+        largest_partition_share=max(rows) / sum(rows) if any(rows) else None,
         event_time_lag_s=event_time_lag_s,
         file_mean_rows=file_mean_rows,
         file_mean_bytes=file_mean_bytes,
     )
 
 
-def _offsets_count_rows(
-    sources: Sequence[tuple[_Sources, _Sources]], rows: Sequence[float]
-) -> bool:
+def _offsets_count(sources: Sequence[tuple[_Sources, _Sources]], rows: Sequence[float]) -> bool:
     samples = [source for of_batch, before in sources for source in (*of_batch, *before)]
     if not samples or any(source.end is None or source.latest is None for source in samples):
         return False
@@ -145,7 +134,7 @@ def _drain_of(
     reports: Sequence[Record], intervals_s: Mapping[int, float], life: QueryLife | None
 ) -> Drain | None:
     filled = [report for report in reports if known_rows(report) > 0 and is_timed(report)]
-    if len(filled) < LEAST_BATCHES_WITH_OFFSETS.value:
+    if len(filled) < logs.LEAST_BATCHES_WITH_OFFSETS.value:
         return None
     is_drain = _ends_are_fixed(filled)
     if is_drain is None:
@@ -153,14 +142,13 @@ def _drain_of(
         is_drain = has_ended and _reads_equal_batches(filled, intervals_s)
     if not is_drain:
         return None
-    first_s, last_s = filled[0]["started_s"], filled[-1]["started_s"]
-    duration_s = last_s + filled[-1]["phases_s"]["triggerExecution"] - first_s
-    rows = [known_rows(report) for report in filled]
+    last, rows = filled[-1], [known_rows(report) for report in filled]
+    ended_s = last["started_s"] + last["phases_s"]["triggerExecution"]
     return Drain(
         backlog_rows=sum(rows),
         batch_rows=median_of(rows),
         num_batches=len(rows),
-        duration_s=duration_s,
+        duration_s=ended_s - filled[0]["started_s"],
     )
 
 
@@ -184,17 +172,19 @@ def _reads_equal_batches(filled: Sequence[Record], intervals_s: Mapping[int, flo
     The last batch of a drain has what is left.
     """
     middle = [report for report in filled[:-1] if report["batch_id"] in intervals_s]
-    if len(middle) < LEAST_BATCHES_WITH_OFFSETS.value:
+    if len(middle) < logs.LEAST_BATCHES_WITH_OFFSETS.value:
         return False
     rows = np.array([known_rows(report) for report in middle])
     interval_s = np.array([intervals_s[report["batch_id"]] for report in middle])
     duration_s = np.array([report["phases_s"]["triggerExecution"] for report in filled[:-1]])
     starts_s = np.array([report["started_s"] for report in filled])
     pause_s = median_of(np.diff(starts_s) - duration_s)
-    short_s = max(AT_ONCE_MS.value / 1000.0, SHORT_PAUSE_RATIO.value * median_of(duration_s))
-    return pause_s <= short_s and _spread_ratio(rows) <= EQUAL_BATCHES_RATIO.value * _spread_ratio(
+    usual_s, at_once_s = median_of(duration_s), logs.AT_ONCE_MS.value / 1000.0
+    short_s = max(at_once_s, logs.SHORT_PAUSE_RATIO.value * usual_s)
+    are_equal = _spread_ratio(rows) <= logs.EQUAL_BATCHES_RATIO.value * _spread_ratio(
         rows / interval_s
     )
+    return pause_s <= short_s and are_equal
 
 
 def _spread_ratio(values: Array) -> float:
@@ -208,22 +198,8 @@ def event_time_lags(runs: Sequence[QueryRun]) -> tuple[EventTimeLag, ...]:
     they have. Runs without a trigger count only if none has one: their batches start at any time,
     so a millisecond decides nothing.
     """
-    lags_of_runs_s = [_lags_s(run) for run in runs]
-    on_trigger_s = [
-        lags_s for run, lags_s in zip(runs, lags_of_runs_s, strict=True) if _trigger_s(run) > 0
-    ]
-    return _by_share(on_trigger_s or lags_of_runs_s)
-
-
-def typical_lag_s(run: QueryRun) -> float | None:
-    """The median of these lags in a run, since a single row may be from another time."""
-    lags_s = _lags_s(run)
-    return median_of(lags_s) if len(lags_s) else None
-
-
-def _by_share(lags_of_runs_s: Sequence[Array]) -> tuple[EventTimeLag, ...]:
-    """Each lag with its share of the batches; runs weigh the same."""
-    lags_of_runs_s = [lags_s for lags_s in lags_of_runs_s if len(lags_s)]
+    on_trigger = [run for run in runs if _trigger_s(run) > 0]
+    lags_of_runs_s = [lags_s for run in on_trigger or runs if len(lags_s := _lags_s(run))]
     if not lags_of_runs_s:
         return ()
     weights = [np.full(len(lags_s), 1.0 / len(lags_s)) for lags_s in lags_of_runs_s]
@@ -236,6 +212,12 @@ def _by_share(lags_of_runs_s: Sequence[Array]) -> tuple[EventTimeLag, ...]:
         EventTimeLag(lag_s=lag_of_group_s, batch_share=min(share_of_group, 1.0))
         for lag_of_group_s, share_of_group in zip(lag_s.tolist(), share.tolist(), strict=True)
     )
+
+
+def typical_lag_s(run: QueryRun) -> float | None:
+    """The median of these lags in a run, since a single row may be from another time."""
+    lags_s = _lags_s(run)
+    return median_of(lags_s) if len(lags_s) else None
 
 
 def _in_groups(lag_s: Array, share: Array) -> tuple[Array, Array]:
@@ -265,4 +247,4 @@ def _trigger_s(run: QueryRun) -> float:
 def _behind_trigger_s(started_s: float, trigger_s: float) -> float:
     """How long after its trigger a batch started; 0 for batches not started by a trigger."""
     behind_s = started_s % trigger_s if trigger_s > 0 else 0.0
-    return behind_s if behind_s < ON_TIME_RATIO.value * trigger_s else 0.0
+    return behind_s if behind_s < logs.ON_TIME_RATIO.value * trigger_s else 0.0

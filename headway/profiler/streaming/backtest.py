@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -27,8 +28,7 @@ BY_SETTING = "each setting predicted from the runs at all other settings"
 BY_TIME = "the later half of each run predicted from the earlier half: one setting only"
 
 
-_Fold: TypeAlias = tuple[tuple[QueryRun, ...], tuple[QueryRun, ...]]
-"""Runs that are fitted, and those that are held out."""
+_Fold: TypeAlias = tuple[tuple[QueryRun, ...], tuple[QueryRun, ...]]  # fitted, held out
 
 
 def backtest(
@@ -44,9 +44,9 @@ def backtest(
     """
     runs, apps, notes = runs_of_job(logs, event_logs, queries, trigger_s)
     by_setting = _settings(runs)
-    rule, folds = (
-        (BY_SETTING, _without_each(by_setting)) if len(by_setting) > 1 else (BY_TIME, _halves(runs))
-    )
+    rule, folds = BY_SETTING, _without_each(by_setting)
+    if len(by_setting) == 1:
+        rule, folds = BY_TIME, _halves(runs)
     judged = []
     for fitted, held_out in folds:
         profile = profile_from(fitted, apps, logs, event_logs, version)
@@ -74,9 +74,7 @@ def _settings(runs: Sequence[QueryRun]) -> list[list[QueryRun]]:
 
 def _without_each(settings: Sequence[Sequence[QueryRun]]) -> Iterator[_Fold]:
     for index, left_out in enumerate(settings):
-        other_runs = [
-            run for setting in (*settings[:index], *settings[index + 1 :]) for run in setting
-        ]
+        other_runs = list(chain(*settings[:index], *settings[index + 1 :]))
         other_runs.sort(key=lambda run: run.batches[0].started_s)
         yield tuple(other_runs), tuple(left_out)
 
@@ -134,13 +132,9 @@ def observed_latency(run: QueryRun) -> LatencyDistribution:
             "rows is unknown; profile a log without gaps"
         )
     intervals_s = np.array([batch.interval_s for batch in timed], dtype=np.float64)
-    to_commit_s = np.array(
-        [
-            batch.duration_s - sum(batch.phases_s.get(name, 0.0) for name in AFTER_COMMIT_PHASES)
-            for batch in timed
-        ]
-    )
-    to_commit_s = np.maximum(to_commit_s, 0.0)
+    late_s = [sum(batch.phases_s.get(name, 0.0) for name in AFTER_COMMIT_PHASES) for batch in timed]
+    durations_s = np.array([batch.duration_s for batch in timed])
+    to_commit_s = np.maximum(durations_s - np.array(late_s), 0.0)
     return LatencyDistribution.of(
         empirical_latency_mean(intervals_s, to_commit_s),
         empirical_latency_quantile(np.array(QUOTED_PROBABILITIES), intervals_s, to_commit_s),

@@ -12,22 +12,17 @@ from headway.domain.profile import CHECKPOINT_PHASES
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
+from headway.models.estimation import regression
 from headway.models.estimation.batch_noise import batch_spread
-from headway.models.estimation.regression import (
-    drift_exponent,
-    driver_drift_exponent,
-    lag_one_correlation,
-    run_to_run_ratio,
-)
 from headway.models.job.duration import DurationModel, level_spans
 from headway.models.laws.modes import slow_mode
 from headway.profiler.streaming.batch_samples import PHASES
 from headway.profiler.streaming.batch_sizes import batch_weights, has_one_size, weighted_mean
-from headway.profiler.streaming.one_size import row_cost_half_range
 from headway.profiler.streaming.samples import QueryRun
 from headway.profiler.streaming.stage_fit import fit_stage
 from headway.profiler.streaming.stage_runs import StageRuns
 from headway.profiler.streaming.static_stages import static_places
+from headway.profiler.streaming.task_times import row_cost_half_range
 from headway.profiler.streaming.times_at_age import RunTimes, by_run, driver_factor
 
 OTHER_PHASE = "other"
@@ -110,7 +105,7 @@ def _fit_drift(
 ) -> float:
     """The drift of the whole batch, from runs with the driver as at the reference age."""
     durations_s = recorded.duration_s - recorded.won_s(drift)
-    return drift_exponent(
+    return regression.drift_exponent(
         np.log(durations_s) - np.log(np.concatenate(modelled_s)),
         np.log(recorded.age_s),
         np.repeat(np.arange(len(runs)), [len(run.batches) for run in runs]),
@@ -125,7 +120,7 @@ def _fit_driver_drift(runs: Sequence[QueryRun], recorded: RunTimes, drift: Drift
         (float(np.mean(of_run_s)), run.mean_age_s)
         for of_run_s, run in zip(driver_s, runs, strict=True)
     ]
-    return driver_drift_exponent(*np.log(np.maximum(np.array(points), 1e-6)).T)
+    return regression.driver_drift_exponent(*np.log(np.maximum(np.array(points), 1e-6)).T)
 
 
 def _fit_at_one_age(
@@ -137,25 +132,20 @@ def _fit_at_one_age(
 ) -> tuple[tuple[DriverPhase, ...], tuple[StageProfile, ...], float]:
     """Phases of the driver, stages, and how far the costs per row may be off."""
     stages: tuple[StageProfile, ...] = ()
-    handovers_s = 0.0
-    task_times = []
+    handovers_s, task_times = 0.0, []
     for stage, stage_times in zip(stage_runs, times.stages, strict=True):
-        fitted, handover_s, task_time = fit_stage(
-            stage, stage_times, stages, at_one_size=at_one_size
-        )
+        fitted, handover_s, time = fit_stage(stage, stage_times, stages, at_one_size=at_one_size)
         stages += (fitted,)
         handovers_s += handover_s
-        if task_time is not None:
-            task_times.append(task_time)
-    phases = _fit_driver_phases(times, handovers_s, batch_weights(runs))
+        if time is not None:
+            task_times.append(time)
+    phases = _driver_phases(times, handovers_s, batch_weights(runs))
     return phases, stages, row_cost_half_range(task_times)
 
 
-def _noise(
-    durations_s: Sequence[Array], modelled_s: Sequence[Array], num_stages: int
-) -> DurationNoise:
+def _noise(times_s: Sequence[Array], modelled_s: Sequence[Array], num_stages: int) -> DurationNoise:
     """Spread of batches around the model of their run, and of runs around the common model."""
-    pairs = list(zip(durations_s, modelled_s, strict=True))
+    pairs = list(zip(times_s, modelled_s, strict=True))
     ratios = [float(observed_s.mean() / fit.mean()) for observed_s, fit in pairs]
     duration_ratios = [
         observed_s / (ratio * fit) for (observed_s, fit), ratio in zip(pairs, ratios, strict=True)
@@ -167,20 +157,19 @@ def _noise(
     ]
     batch_ratio, added_sd_s = batch_spread(residuals, modelled_s)
     slow_share, slow_ratio = slow_mode(np.log(np.concatenate(duration_ratios)))
-    correlation = lag_one_correlation(residuals)
+    correlation = regression.lag_one_correlation(residuals)
     num_effective = float(np.mean([len(values) for values in residuals])) * (
         (1.0 - correlation) / (1.0 + correlation)
     )
     # What a mean over batches varies by, at the durations of the runs.
     usual_ratio = float(np.sqrt(np.mean([np.mean(np.square(values)) for values in residuals])))
+    log_ratios, num_terms = np.log(ratios), 1 + 2 * num_stages
+    run_ratio = regression.run_to_run_ratio(log_ratios, num_terms, usual_ratio, num_effective)
     return DurationNoise(
         batch_ratio=min(batch_ratio, MOST_SPREAD_RATIO),
         added_sd_s=added_sd_s,
         autocorrelation=correlation,
-        run_to_run_ratio=min(
-            run_to_run_ratio(np.log(ratios), 1 + 2 * num_stages, usual_ratio, num_effective),
-            MOST_SPREAD_RATIO,
-        ),
+        run_to_run_ratio=min(run_ratio, MOST_SPREAD_RATIO),
         slow_batch_share=slow_share,
         slow_batch_ratio=slow_ratio,
     )
@@ -188,28 +177,21 @@ def _noise(
 
 def batches_modelled_s(run: QueryRun, driver_s: float, stages: Sequence[StageProfile]) -> Array:
     """What each batch of a run is expected to take, by its rows and the rows of its state [s]."""
-    configuration = run.configuration
     rows = np.array([batch.num_rows for batch in run.batches], dtype=np.float64)
-    modelled_s = DurationModel(driver_s, level_spans(stages, *configuration.size)).mean_s(rows)
+    size = run.configuration.size
+    modelled_s = DurationModel(driver_s, level_spans(stages, *size)).mean_s(rows)
     if not any(stage.task_per_state_row_s for stage in stages):
         return modelled_s
     in_state = run.held_rows
     most_rows = max(float(in_state.max()), 1.0)
-    fullest = DurationModel(driver_s, level_spans(stages, *configuration.size, most_rows)).mean_s(
-        rows
-    )
+    fullest_s = DurationModel(driver_s, level_spans(stages, *size, most_rows)).mean_s(rows)
     # Every row of the state costs the same.
-    return np.asarray(modelled_s + (fullest - modelled_s) * in_state / most_rows)
+    return np.asarray(modelled_s + (fullest_s - modelled_s) * in_state / most_rows)
 
 
-def _fit_driver_phases(
-    times: RunTimes, handovers_s: float, weights: Array
-) -> tuple[DriverPhase, ...]:
-    columns = {
-        name: times.phases_s[name]
-        for name in dict.fromkeys(PHASES.values())
-        if name in times.phases_s
-    }
+def _driver_phases(times: RunTimes, handovers_s: float, weights: Array) -> tuple[DriverPhase, ...]:
+    names = dict.fromkeys(PHASES.values())
+    columns = {name: times.phases_s[name] for name in names if name in times.phases_s}
     if "add_batch" in columns:
         # The rest of addBatch without its stages is driver time: physical planning, state
         # bookkeeping, job submission and the sink's commit.

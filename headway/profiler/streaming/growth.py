@@ -10,19 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from headway.assumptions import fits
 from headway.assumptions.files import COMPACTION_BATCHES
-from headway.assumptions.fits import (
-    LEAST_BATCHES_TO_CUT,
-    LEAST_COMPACTION_SCORE,
-    LEAST_GC_SHARE,
-    LEAST_GROWN_PART_RATIO,
-    LEAST_GROWTH_SPAN_S,
-    LEAST_LATER_SHARE,
-    LEAST_SLOW_RISE_RATIO,
-    LEAST_SLOW_SPAN_S,
-    LEAST_TREND_SCORE,
-    MOST_RISE_ERROR_RATIO,
-)
 from headway.domain import DurationGrowth, GrowthCause, QueryShape, SlowGrowth, SlowMeasure
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.few_numbers import median_of
@@ -51,19 +40,22 @@ def growth_of(run: QueryRun, fit: DurationFit) -> DurationGrowth | None:
 
     None if they do not grow: theory.md (E45).
     """
-    batches = run.batches
     at_s = _since_first_s(run)
-    durations_s = np.array([batch.duration_s for batch in batches])
+    durations_s = np.array([batch.duration_s for batch in run.batches])
     driver_s = sum(phase.mean_s for phase in fit.driver_phases)
     expected_s = batches_modelled_s(run, driver_s, fit.stages)
     ratios = durations_s / expected_s
     trend = trend_of(at_s, ratios)
-    if not trend.is_growth or at_s[-1] < LEAST_GROWTH_SPAN_S.value:
+    if not trend.is_growth or at_s[-1] < fits.LEAST_GROWTH_SPAN_S.value:
         return None
     first, last = np.clip((trend.first, trend.last), ratios.min(), ratios.max()).tolist()
-    rows = np.array([float(batch.num_rows) for batch in batches])
+    rows = np.array([float(batch.num_rows) for batch in run.batches])
     parts_s = _parts_s(run, fit)
-    ends_s = {name: _ends_s(at_s, rows, times_s) for name, times_s in parts_s.items()}
+    ends_s = {}
+    for name, times_s in parts_s.items():
+        # By a line in time and rows, at the mean rows.
+        first_s, rise_s, _ = _line(at_s, rows, times_s).tolist()
+        ends_s[name] = max(first_s, 0.0), max(first_s + rise_s, 0.0)
     part = max(ends_s, key=lambda name: ends_s[name][1] - ends_s[name][0])
     usual_s = float(expected_s.mean())
     growth = DurationGrowth(
@@ -109,34 +101,28 @@ def _is_foreseeable(growth: DurationGrowth, part: Trend) -> bool:
         growth.is_same_load
         and bool(growth.causes)
         and set(growth.causes) <= _STEADY_CAUSES
-        and part_grown_s >= LEAST_GROWN_PART_RATIO.value * grown_s
+        and part_grown_s >= fits.LEAST_GROWN_PART_RATIO.value * grown_s
         and part.is_growth
-        and part.later_share <= 1.0 - LEAST_LATER_SHARE.value
-        and part.rise_high - part.rise_low <= 2.0 * MOST_RISE_ERROR_RATIO.value * part.rise
+        and part.later_share <= 1.0 - fits.LEAST_LATER_SHARE.value
+        and part.rise_high - part.rise_low <= 2.0 * fits.MOST_RISE_ERROR_RATIO.value * part.rise
     )
 
 
 def _parts_s(run: QueryRun, fit: DurationFit) -> dict[str, Array]:
     """Times of the phases of the driver and of the stages, by name, in each batch."""
-    names = [phase.name for phase in fit.driver_phases]
-    phases_s = {name: [_phase_s(batch, name) for batch in run.batches] for name in names}
-    stages_s = {
-        stage.called: [batch.stages[index].span_s for batch in run.batches]
-        for index, stage in enumerate(fit.stages)
+    parts_s = {
+        phase.name: np.array([_phase_s(batch, phase.name) for batch in run.batches])
+        for phase in fit.driver_phases
     }
-    return {name: np.array(times_s) for name, times_s in (phases_s | stages_s).items()}
+    for index, stage in enumerate(fit.stages):
+        parts_s[stage.called] = np.array([batch.stages[index].span_s for batch in run.batches])
+    return parts_s
 
 
 def _phase_s(batch: BatchSample, name: str) -> float:
     """Time of the driver in a phase, which for addBatch is the part without a running stage."""
     recorded_s = batch.phases_s.get(name, 0.0)
     return max(recorded_s - batch.stages_s, 0.0) if name == _SINK_PHASE else recorded_s
-
-
-def _ends_s(at_s: Array, rows: Array, values_s: Array) -> tuple[float, float]:
-    """A part at the first and at the last batch, by a line in time and rows, at the mean rows."""
-    first_s, rise_s, _ = _line(at_s, rows, values_s)
-    return max(float(first_s), 0.0), max(float(first_s + rise_s), 0.0)
 
 
 def _line(at_s: Array, rows: Array, values_s: Array) -> Array:
@@ -166,7 +152,7 @@ def _causes(run: QueryRun, fit: DurationFit, part: str, at_s: Array) -> dict[str
         causes.append("largest_task")
         numbers["largest_first_share"] = max(in_largest.first, 0.0)
         numbers["largest_last_share"] = min(in_largest.last, 1.0)
-    if in_gc.is_growth and in_gc.rise >= LEAST_GC_SHARE.value * in_tasks.rise:
+    if in_gc.is_growth and in_gc.rise >= fits.LEAST_GC_SHARE.value * in_tasks.rise:
         causes.append("gc")
         numbers |= {"gc_first_s": max(in_gc.first, 0.0), "gc_last_s": in_gc.last}
     return {"causes": tuple(causes), **numbers}
@@ -198,11 +184,11 @@ def slow_growth_of(run: QueryRun, properties: Mapping[str, str]) -> Iterator[Slo
     before has a slope by (E45), however short the run is.
     """
     batches = run.batches
-    if len(batches) < LEAST_BATCHES_TO_CUT.value:
+    if len(batches) < fits.LEAST_BATCHES_TO_CUT.value:
         return
     at_s = _since_first_s(run)
     rows = np.array([float(batch.num_rows) for batch in batches])
-    is_long = at_s[-1] >= LEAST_SLOW_SPAN_S.value
+    is_long = at_s[-1] >= fits.LEAST_SLOW_SPAN_S.value
     for name in dict.fromkeys(name for batch in batches for name in batch.phases_s):
         times_s = np.array([_phase_s(batch, name) for batch in batches])
         cause = _cause_of_phase(name, run.shape)
@@ -226,9 +212,9 @@ def slow_growth_of(run: QueryRun, properties: Mapping[str, str]) -> Iterator[Slo
 
 def _is_slow_growth(trend: Trend) -> bool:
     return (
-        trend.score >= LEAST_TREND_SCORE.value
-        and trend.rise >= LEAST_SLOW_RISE_RATIO.value * max(trend.first, 0.0)
-        and trend.later_share >= LEAST_LATER_SHARE.value
+        trend.score >= fits.LEAST_TREND_SCORE.value
+        and trend.rise >= fits.LEAST_SLOW_RISE_RATIO.value * max(trend.first, 0.0)
+        and trend.later_share >= fits.LEAST_LATER_SHARE.value
         and trend.rise_low > 0.0
     )
 
@@ -265,8 +251,7 @@ def _at_mean_rows(at_s: Array, rows: Array, times_s: Array) -> Array:
     more_rows = rows - rows.mean()
     if not np.any(more_rows):
         return times_s
-    *_, per_row_s = _line(at_s, rows, times_s)
-    return np.asarray(times_s - per_row_s * more_rows)
+    return np.asarray(times_s - _line(at_s, rows, times_s)[2] * more_rows)
 
 
 def _compaction(
@@ -281,9 +266,9 @@ def _compaction(
         for remainder in range(interval)
     ]
     compacts = remainders == int(np.argmax(medians_s))
-    if compacts.sum() < LEAST_BATCHES_TO_CUT.value or compacts.all():
+    if compacts.sum() < fits.LEAST_BATCHES_TO_CUT.value or compacts.all():
         return
-    if _rank_score(times_s[compacts], times_s[~compacts]) < LEAST_COMPACTION_SCORE.value:
+    if _rank_score(times_s[compacts], times_s[~compacts]) < fits.LEAST_COMPACTION_SCORE.value:
         return
     extra_s = [
         times_s[index] - median_of(before_s)

@@ -37,9 +37,7 @@ def other_shapes(batches: Sequence[BatchSample], signature: tuple[StageKind, ...
             parts.append(_durations(of_shape, usual))
         texts.append(f"{num_batches} {', '.join(parts)}")
     if len(counts) > _MOST_SHAPES:
-        num_remaining = counts.total() - sum(
-            num_batches for _, num_batches in counts.most_common(_MOST_SHAPES)
-        )
+        num_remaining = sum(num for _, num in counts.most_common()[_MOST_SHAPES:])
         texts.append(f"{num_remaining} of {counted(len(counts) - _MOST_SHAPES, 'further shape')}")
     return (
         f"{counts.total()} of {counted(len(batches), 'batch', 'batches')} left out of the fit, "

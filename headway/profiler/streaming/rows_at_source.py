@@ -9,12 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from headway.assumptions.logs import (
-    AGREEING_RATIO,
-    LEAST_BATCHES_WITH_OFFSETS,
-    SAME_READ_RATIO,
-    SAME_ROWS_RATIO,
-)
+from headway.assumptions import logs
 from headway.profiler.offsets import (
     advance_counts,
     counts_rows,
@@ -40,29 +35,27 @@ def each_source_once(reports: Sequence[Record]) -> list[Record]:
     numbers = {len(report["sources"] or ()) for report in filled}
     if len(numbers) != 1 or max(numbers) < 2:
         return list(reports)
-    positions = range(max(numbers))
-    first_of = {
-        position: next(
-            (first for first in range(position) if _are_one(filled, first, position)), position
-        )
-        for position in positions
-    }
-    if all(first_of[position] == position for position in positions):
+    first_of = [
+        next(first for first in range(position + 1) if _are_one(filled, first, position))
+        for position in range(max(numbers))
+    ]
+    if first_of == list(range(len(first_of))):
         return list(reports)
     return [
-        _merged(report, first_of) if len(report["sources"] or ()) == len(positions) else report
+        _merged(report, first_of) if len(report["sources"] or ()) == len(first_of) else report
         for report in reports
     ]
 
 
 def _are_one(reports: Sequence[Record], first: int, second: int) -> bool:
+    if first == second:
+        return True
     pairs = [(report["sources"][first], report["sources"][second]) for report in reports]
     if any(source["description"] != again["description"] for source, again in pairs):
         return False
     telling = [alike for pair in pairs if (alike := _stand_alike(*pair)) is not None]
-    return len(telling) >= LEAST_BATCHES_WITH_OFFSETS.value and sum(
-        telling
-    ) >= AGREEING_RATIO.value * len(telling)
+    most_agree = sum(telling) >= logs.AGREEING_RATIO.value * len(telling)
+    return most_agree and len(telling) >= logs.LEAST_BATCHES_WITH_OFFSETS.value
 
 
 def _stand_alike(first: Record, second: Record) -> bool | None:
@@ -79,13 +72,14 @@ def _stand_alike(first: Record, second: Record) -> bool | None:
         positions.append((end, advanced))
     (end, advanced), (other_end, _) = positions
     return end.keys() == other_end.keys() and all(
-        abs(end[name] - other_end[name]) <= SAME_READ_RATIO.value * advanced[name] for name in end
+        abs(end[name] - other_end[name]) <= logs.SAME_READ_RATIO.value * advanced[name]
+        for name in end
     )
 
 
-def _merged(report: Record, first_of: Mapping[int, int]) -> Record:
+def _merged(report: Record, first_of: Sequence[int]) -> Record:
     """The report with the first read of each source, which has the rows of all of them."""
-    times = Counter(first_of.values())
+    times = Counter(first_of)
     sources = [
         {**source, "num_rows": (source["num_rows"] or 0.0) * times[position]}
         for position, source in enumerate(report["sources"])
@@ -100,11 +94,9 @@ def times_read(reports: Sequence[Record], stages: Mapping[int, Sequence[Record]]
 
     Of several sources without such offsets no event tells which one is read again.
     """
-    by_offsets = next(
-        (times for times in range(1, _MOST_TIMES + 1) if _offsets_count(reports, times)), None
-    )
-    if by_offsets is not None:
-        return by_offsets
+    for times in range(1, _MOST_TIMES + 1):
+        if _offsets_count(reports, times):
+            return times
     filled = [report for report in reports if known_rows(report) > 0]
     if any(len(report["sources"] or ()) != 1 for report in filled):
         return 1
@@ -113,10 +105,10 @@ def times_read(reports: Sequence[Record], stages: Mapping[int, Sequence[Record]]
         for report in filled
         if (of_batch := stages.get(report["batch_id"]))
     )
-    if counts.total() < LEAST_BATCHES_WITH_OFFSETS.value:
+    if counts.total() < logs.LEAST_BATCHES_WITH_OFFSETS.value:
         return 1
     times, number = counts.most_common(1)[0]
-    return times if number >= AGREEING_RATIO.value * counts.total() else 1
+    return times if number >= logs.AGREEING_RATIO.value * counts.total() else 1
 
 
 def counted_once(report: Record, times: int) -> Record:
@@ -170,7 +162,7 @@ def filter_notes(
         if scans[0]["num_finished"] == scans[0]["num_tasks"]:
             reported += known_rows(report)
             scanned += scans[0]["rows_read"]
-    if reported > 0 and abs(scanned / reported - 1.0) > SAME_ROWS_RATIO.value:
+    if reported > 0 and abs(scanned / reported - 1.0) > logs.SAME_ROWS_RATIO.value:
         yield (
             f"batches report {reported:,.0f} rows while the tasks of their scan read "
             f"{scanned:,.0f}: the rows that batches report are used, so the rate may not be that "
@@ -199,10 +191,10 @@ def _times_scanned(num_rows: float, stages: Sequence[Record]) -> int:
         num_alike = sum(
             number
             for rows, number in scans
-            if abs(rows / rows_of_scan - 1.0) < SAME_ROWS_RATIO.value
+            if abs(rows / rows_of_scan - 1.0) < logs.SAME_ROWS_RATIO.value
         )
         times = round(num_rows / rows_of_scan)
-        fits = abs(times * rows_of_scan / num_rows - 1.0) < SAME_ROWS_RATIO.value
+        fits = abs(times * rows_of_scan / num_rows - 1.0) < logs.SAME_ROWS_RATIO.value
         if fits and 1 < times <= min(num_alike, _MOST_TIMES):
             return int(times)
     return 1

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from headway import sparkconf
 from headway.assumptions.logs import FEWEST_WAITING_STAGES, LIMITED_STAGES_RATIO
 from headway.domain import Configuration, StageResources
 from headway.domain.configuration import TaskCores, recorded_task_cores, task_slots
@@ -16,21 +17,12 @@ from headway.errors import EventLogError
 from headway.few_numbers import median_of
 from headway.profiler.executors import Executor, ResourceProfile
 from headway.profiler.rows import Record
-from headway.sparkconf import (
-    KNOBS,
-    TaskLimit,
-    resource_settings,
-    task_cpus_of,
-    task_limit,
-    tasks_by_amounts,
-)
 from headway.units import counted
 
 _CPUS = "cpus"
-USUAL_PROFILE = 0
-"""The resource profile of the application's settings."""
+USUAL_PROFILE = 0  # the resource profile of the application's settings
 
-_Needs: TypeAlias = tuple[TaskCores, TaskLimit | None, list[str]]
+_Needs: TypeAlias = tuple[TaskCores, sparkconf.TaskLimit | None, list[str]]
 """What a task needs: cores, a limit by other resources, and the settings of both, cores first."""
 
 
@@ -41,9 +33,8 @@ def first_executor_s(executors: Sequence[Executor], where: str) -> float | None:
             f"{where}: no executor is on record (no ExecutorAdded event), so its "
             "cores are unknown; profile a log that starts with the application"
         )
-    return min(
-        (executor.added_s for executor in executors if executor.added_s is not None), default=None
-    )
+    added_s = [executor.added_s for executor in executors if executor.added_s is not None]
+    return min(added_s, default=None)
 
 
 def executor_pools(
@@ -120,7 +111,13 @@ def setting_seen(
             has_own_executors=profile_id in pools,
         )
         of_profiles[profile_id] = resources
-        notes.append(_of_profile_in_words(profile_id, resources, num_slots, usual_slots))
+        where = "on executors of their own, " if resources.has_own_executors else ""
+        notes.append(
+            f"stages with resource profile {profile_id} of the job's code ran {where}"
+            f"{counted(num_slots, 'task')} at a time on an executor, the others {usual_slots} "
+            f"({resources.needs}); predictions and plans count {resources.slots_ratio:.3g} times "
+            "the slots for them"
+        )
     setting = Configuration(
         executors=executors,
         cores_per_executor=cores,
@@ -139,24 +136,24 @@ def _needs(
     """What tasks of a resource profile need; profile 0 is that of the settings."""
     profile = profiles.get(profile_id)
     if profile is None or profile_id == USUAL_PROFILE:
-        stated = properties.get(KNOBS["task_cpus"].key, "1")
-        words = [f"{KNOBS['task_cpus'].key}={stated}"]
+        stated = properties.get(sparkconf.KNOBS["task_cpus"].key, "1")
+        words = [f"{sparkconf.KNOBS['task_cpus'].key}={stated}"]
         words += [
             f"{key}={amount}"
-            for key, amount in resource_settings(properties).items()
+            for key, amount in sparkconf.resource_settings(properties).items()
             if key.startswith("spark.task.")
         ]
-        return task_cpus_of(properties), task_limit(properties), words
+        return sparkconf.task_cpus_of(properties), sparkconf.task_limit(properties), words
     of_task = dict(profile[0])
-    task_cpus = recorded_task_cores(of_task.pop(_CPUS, task_cpus_of(properties)))
+    task_cpus = recorded_task_cores(of_task.pop(_CPUS, sparkconf.task_cpus_of(properties)))
     # A profile that only says what tasks need has the executors of the settings.
     _, usual_of_executor = profiles.get(USUAL_PROFILE, ((), ()))
     of_executor = dict(usual_of_executor) | dict(profile[1])
-    limits, words = list[TaskLimit](), [f"{_CPUS}={task_cpus}"]
+    limits, words = list[sparkconf.TaskLimit](), [f"{_CPUS}={task_cpus}"]
     for resource, amount in of_task.items():
         words.append(f"{resource}={amount:g}")
         available = of_executor.get(resource, 0.0)
-        num_tasks = tasks_by_amounts(amount, available)
+        num_tasks = sparkconf.tasks_by_amounts(amount, available)
         if num_tasks is not None:
             cause = f"resource profile {profile_id}, {resource}={amount:g} of {available:g}"
             limits.append((num_tasks, cause))
@@ -198,42 +195,26 @@ def _tasks_at_once(
     )
     if not is_limited:
         return None, room
+    cause = (
+        "and no setting in the log says why: a resource besides cores, a straggling executor or a "
+        "quota on CPU may"
+    )
+    if amounts:
+        cause = f"likely because of {' and '.join(amounts)}"
     notes.append(
         f"never more than {counted(most_tasks, 'task')} ran at once on an executor of "
         f"{counted(cores, 'core')} while others of the stage waited "
-        f"({counted(len(at_once), 'stage')} looked at), {_likely_cause(amounts)}; plans count "
+        f"({counted(len(at_once), 'stage')} looked at), {cause}; plans count "
         f"{counted(most_tasks, 'slot')} for each executor, whatever its cores"
     )
     return most_tasks, most_tasks
 
 
-def limit_in_words(limit: TaskLimit, cores: int) -> str:
+def limit_in_words(limit: sparkconf.TaskLimit, cores: int) -> str:
     """What limits the tasks of an executor, and what plans make of it."""
     num_tasks, cause = limit
     return (
         f"{cause}: {counted(num_tasks, 'task')} at a time on an executor, although it "
         f"has {counted(cores, 'core')}; plans count {counted(num_tasks, 'slot')} for each "
         "executor, whatever its cores"
-    )
-
-
-def _of_profile_in_words(
-    profile_id: int, resources: StageResources, num_tasks: int, usual_tasks: int
-) -> str:
-    where = "on executors of their own, " if resources.has_own_executors else ""
-    return (
-        f"stages with resource profile {profile_id} of the job's code ran {where}"
-        f"{counted(num_tasks, 'task')} at a time on an executor, the others {usual_tasks} "
-        f"({resources.needs}); predictions and plans count {resources.slots_ratio:.3g} times the "
-        "slots for them"
-    )
-
-
-def _likely_cause(amounts: Sequence[str]) -> str:
-    """Amounts of a task whose executors' amounts are not recorded, if there are any."""
-    if amounts:
-        return f"likely because of {' and '.join(amounts)}"
-    return (
-        "and no setting in the log says why: a resource besides cores, a straggling executor or a "
-        "quota on CPU may"
     )

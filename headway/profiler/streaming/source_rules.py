@@ -99,12 +99,10 @@ def source_reading(runs: Sequence[QueryRun], stage_index: int) -> _Reading:
     counts = [
         (run, batch, batch.stages[stage_index].num_tasks) for run in runs for batch in run.batches
     ]
-    if any(run.source is None for run in runs):
-        return _UNKNOWN
     sources = runs[-1].shape.sources
-    if len(sources) != 1:
+    if any(run.source is None for run in runs) or len(sources) != 1:
         return _UNKNOWN
-    if any(run.source.partition_rows for run in runs if run.source is not None):
+    if any(_facts(run).partition_rows for run in runs):
         return _of_topics(counts)
     if runs[-1].mean_file is not None:
         return _of_files(runs, stage_index, counts)
@@ -122,15 +120,15 @@ def source_notes(runs: Sequence[QueryRun], stages: Sequence[StageProfile]) -> It
 def _of_cores(description: str, counts: Sequence[_Count]) -> _Reading:
     """Sources that are read by as many tasks as the default parallelism, unless set otherwise."""
     option = _RATE.match(description)
-    numbers = {_parallelism(run) for run in _runs_of(counts).values()}
+    runs = _runs_of(counts).values()
+    numbers = {_facts(run).parallelism.number(run.configuration.num_slots) for run in runs}
     kind = description.split("[", 1)[0]
     if option is not None and option[1] != "default" and any(n != int(option[1]) for n in numbers):
         return None, f"are fixed by numPartitions={option[1]} of {kind}"
     varies = len(numbers) > 1
     if option is None and not description.startswith(_SOCKET) and not varies:
         return _UNKNOWN
-    facts = counts[-1][0].source
-    assert facts is not None  # checked by source_reading
+    facts = _facts(counts[-1][0])
     rule = _agreeing(SourceTasks(parallelism=facts.parallelism), counts)
     if rule is None:
         return _UNKNOWN
@@ -153,8 +151,7 @@ def _of_topics(counts: Sequence[_Count]) -> _Reading:
     rows_and_tasks = [
         (rows, number)
         for run, batch, number in counts
-        if run.source is not None
-        and (rows := run.source.partition_rows.get(batch.batch_id)) is not None
+        if (rows := _facts(run).partition_rows.get(batch.batch_id)) is not None
     ]
     if not rows_and_tasks:
         return _UNKNOWN
@@ -217,32 +214,27 @@ def _of_files(runs: Sequence[QueryRun], stage_index: int, counts: Sequence[_Coun
     splits_files = min(misfits, key=lambda splits: misfits[splits])
     if not is_shown:
         splits_files = any(map(_SPLIT_FORMATS.search, _names(runs, stage_index)))
-    rule = rules[splits_files]
-    files, parallelism = rule.files, rule.parallelism
-    assert files is not None
-    assert parallelism is not None
+    facts, (_, file_bytes) = _facts(runs[-1]), runs[-1].mean_file or (0.0, 0.0)
     aim = "as many as there are cores"
-    if parallelism.stated is not None:
-        aim = counted(parallelism.stated, "task")
+    if facts.file_parallelism.stated is not None:
+        aim = counted(facts.file_parallelism.stated, "task")
     split_text = "large files are split" if splits_files else "a file is read by one task"
     if not (is_shown or splits_files):
         split_text = (
             "no file was so large that it shows whether such are split; they are taken not to be"
         )
-    least, largest = map(setting_size_text, (files.open_cost_bytes, files.max_split_bytes))
+    least, largest = map(setting_size_text, (facts.open_cost_bytes, facts.max_split_bytes))
     reason = (
         f"follow the files of a batch and the cores: {aim}, unless a task would read less than "
         f"{least} (openCostInBytes, counted for each file, too) or more than {largest}; files "
-        f"of {files.file_bytes / 2**10:,.0f}k on average; {split_text}"
+        f"of {file_bytes / 2**10:,.0f}k on average; {split_text}"
     )
-    return rule, reason
+    return rules[splits_files], reason
 
 
 def _rule_of_files(run: QueryRun, *, splits_files: bool) -> SourceTasks:
-    facts = run.source
-    assert facts is not None
     assert run.mean_file is not None
-    file_rows, file_bytes = run.mean_file
+    facts, (file_rows, file_bytes) = _facts(run), run.mean_file
     return SourceTasks(
         parallelism=facts.file_parallelism,
         files=FileSplits(
@@ -263,9 +255,9 @@ def _names(runs: Sequence[QueryRun], stage_index: int) -> Iterator[str]:
             yield from (operator.name for operator in batch.stages[stage_index].operators)
 
 
-def _parallelism(run: QueryRun) -> int:
+def _facts(run: QueryRun) -> SourceFacts:
     assert run.source is not None  # checked by source_reading
-    return run.source.parallelism.number(run.configuration.num_slots)
+    return run.source
 
 
 def _agreeing(rule: SourceTasks, counts: Sequence[_Count]) -> SourceTasks | None:
@@ -280,8 +272,8 @@ def _agreeing(rule: SourceTasks, counts: Sequence[_Count]) -> SourceTasks | None
 
 
 def _misfit(rule: SourceTasks, counts: Sequence[_Count]) -> int:
-    by_rule = _expected(rule, counts)
-    return sum(abs(count[2] - number) for count, number in zip(counts, by_rule, strict=True))
+    pairs = zip(counts, _expected(rule, counts), strict=True)
+    return sum(abs(number - by_rule) for (_, _, number), by_rule in pairs)
 
 
 def _expected(rule: SourceTasks, counts: Sequence[_Count]) -> list[int]:
@@ -298,9 +290,7 @@ def _runs_of(counts: Sequence[_Count]) -> dict[int, QueryRun]:
 
 
 def _at_settings(rule: SourceTasks, run: QueryRun) -> SourceTasks:
-    assert run.source is not None  # checked by source_reading
+    of_run = SourceTasks(parallelism=_facts(run).parallelism)
     if rule.files is not None and run.mean_file is not None:
         of_run = _rule_of_files(run, splits_files=rule.files.splits_files)
-    else:
-        of_run = SourceTasks(parallelism=run.source.parallelism)
     return replace(of_run, num_scans=rule.num_scans)

@@ -7,26 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from headway.assumptions.fits import (
-    USUAL_PARTITION_S,
-    USUAL_PARTS_SD_S,
-    USUAL_PARTS_SD_WITH_PYTHON_S,
-    USUAL_STATE_ROW_S,
-)
+from headway.assumptions import fits
 from headway.domain import Separation, StageProfile
 from headway.few_numbers import distinct
 from headway.models.estimation.regression import Prior, relative_huber
 from headway.models.estimation.task_times import handover_s
 from headway.models.stages.makespan import makespan_moments
+from headway.profiler.streaming import task_times
 from headway.profiler.streaming.batch_sizes import weighted_mean
-from headway.profiler.streaming.one_size import TaskTime, at_usual_place, task_time
 from headway.profiler.streaming.stage_runs import CostTerms, StageRuns
-from headway.profiler.streaming.task_times import (
-    parts_s,
-    task_noise_ratio,
-    usual_fixed_time_of,
-    without_rows,
-)
 from headway.profiler.streaming.times_at_age import StageTimes, by_run
 
 _SHORTEST_S = 1e-6
@@ -38,16 +27,30 @@ def fit_stage(
     earlier_stages: Sequence[StageProfile],
     *,
     at_one_size: bool = False,
-) -> tuple[StageProfile, float, TaskTime | None]:
+) -> tuple[StageProfile, float, task_times.TaskTime | None]:
     """Costs of the tasks of one stage, and the time to hand over their slots [s].
 
     With ``at_one_size`` the fixed time is at the usual place in the range that batches of one size
     leave open, which comes third.
     """
-    fitted = _fit_stage(stage, times, earlier_stages)
-    time = task_time(stage, times, fitted) if at_one_size else None
-    if time is not None:
-        fitted = at_usual_place(fitted, time)
+    noise_ratio = task_times.task_noise_ratio(stage, times)
+    fitted = replace(stage.without_costs, task_noise_ratio=noise_ratio)
+    if stage.cost_terms is not None:
+        fitted = _by_batches(fitted, stage, times, stage.cost_terms)
+    else:
+        fixed_s, per_row_s, separation = _costs(stage, times, earlier_stages)
+        fitted = replace(
+            fitted,
+            task_fixed_s=float(fixed_s),
+            task_per_row_s=float(per_row_s),
+            separation=separation,
+        )
+    if not stage.has_tasks:
+        fitted = replace(fitted, separation="totals")
+    time = task_times.task_time(stage, times, fitted) if at_one_size else None
+    if time is not None and time.fixed_high_s > time.fixed_low_s:
+        per_row_s = (time.mean_s - time.fixed_s) / time.rows
+        fitted = replace(fitted, task_fixed_s=time.fixed_s, task_per_row_s=per_row_s)
     taken_s = min(_handover_s(stage, times, fitted), fitted.task_fixed_s)
     # By then, the next task has the slot already, so it is not part of slot time.
     fitted = replace(
@@ -69,57 +72,24 @@ def _is_barrier(stage: StageRuns, fitted: StageProfile) -> bool:
     )
 
 
-def _fit_stage(
-    stage: StageRuns, times: StageTimes, earlier_stages: Sequence[StageProfile]
-) -> StageProfile:
-    last_run, sample = stage.runs[-1], stage.samples[0]
-    rule, num_source_tasks = stage.tasks_rule
-    without_costs = StageProfile(
-        name=f"stage {stage.stage_index}",
-        work=stage.work,
-        level=sample.level,
-        tasks_rule=rule,
-        num_source_tasks=num_source_tasks,
-        coalescing=stage.coalescing,
-        source_tasks=stage.source_tasks,
-        resources=last_run.resources.get(stage.samples[-1].resource_profile_id),
-        rows=stage.rows_law,
-        task_fixed_s=0.0,
-        task_per_row_s=0.0,
-        task_noise_ratio=task_noise_ratio(stage, times),
-        hot_share_ratio=stage.hot_share_ratio,
-        separation="totals",
-    )
-    if stage.cost_terms is not None:
-        fitted = _by_batches(without_costs, stage, times, stage.cost_terms)
-    else:
-        fixed_s, per_row_s, separation = _costs(stage, times, earlier_stages)
-        fitted = replace(
-            without_costs,
-            task_fixed_s=float(fixed_s),
-            task_per_row_s=float(per_row_s),
-            separation=separation,
-        )
-    return fitted if stage.has_tasks else replace(fitted, separation="totals")
-
-
 def _costs(
     stage: StageRuns, times: StageTimes, earlier_stages: Sequence[StageProfile]
 ) -> tuple[float, float, Separation]:
     """Times of a task without rows and per row [s], and what tells them apart."""
     task_mean_s, weights = np.maximum(times.task_mean_s, _SHORTEST_S), stage.weights
-    mean_s, mean_rows = weighted_mean(task_mean_s, weights), stage.mean_rows
+    mean_s = weighted_mean(task_mean_s, weights)
+    mean_rows = weighted_mean(stage.task_rows, weights)
     if stage.has_unequal_tasks:
         covariances_s, variances = times.rows_time_covariance_s, stage.rows_variances
         slope_s = sum(covariances_s.tolist()) / sum(variances.tolist())
         per_row_s = float(np.clip(slope_s, 0.0, mean_s / mean_rows))
         return mean_s - per_row_s * mean_rows, per_row_s, "tasks"
-    empty = without_rows(stage, times, 0.0)
+    empty = task_times.without_rows(stage, times, 0.0)
     if empty is not None:
         fixed_s = min(empty[0], mean_s)
         return fixed_s, (mean_s - fixed_s) / mean_rows, "empty"
     # Launch, deserialization and the state commit are fixed time; the rest is for rows.
-    fixed_s = weighted_mean(np.minimum(parts_s(stage, times), task_mean_s), weights)
+    fixed_s = weighted_mean(np.minimum(task_times.parts_s(stage, times), task_mean_s), weights)
     per_row_s = (mean_s - fixed_s) / mean_rows
     if earlier_stages and stage.samples[0].has_parents:
         # The rest of a short task is mostly set-up, so the cost of a shuffled row is at most that
@@ -179,19 +149,19 @@ def _prior(stage: StageRuns, times: StageTimes, terms: CostTerms) -> Prior:
     otherwise, the time that Spark reports is closer, except for parts that it does not report. A
     partition is a buffer and a part of a file.
     """
-    partition_s = USUAL_PARTITION_S.value
+    partition_s = fits.USUAL_PARTITION_S.value
     state_row_s, state_row_sd_s = 0.0, np.inf
     if terms.copies_join:
-        state_row_s = state_row_sd_s = USUAL_STATE_ROW_S.value
-    reported_s = parts_s(stage, times)
-    fixed = without_rows(stage, times, partition_s if terms.tells_partitions else 0.0)
+        state_row_s = state_row_sd_s = fits.USUAL_STATE_ROW_S.value
+    reported_s = task_times.parts_s(stage, times)
+    fixed = task_times.without_rows(stage, times, partition_s if terms.tells_partitions else 0.0)
     if fixed is None:
-        fixed = usual_fixed_time_of(stage, times, reported_s)
+        fixed = task_times.usual_fixed_time_of(stage, times, reported_s)
     if fixed is None:
         runs_python = any(sample.python_s for sample in stage.samples)
         fixed = (
             float(np.mean(reported_s)),
-            USUAL_PARTS_SD_WITH_PYTHON_S.value if runs_python else USUAL_PARTS_SD_S.value,
+            fits.USUAL_PARTS_SD_WITH_PYTHON_S.value if runs_python else fits.USUAL_PARTS_SD_S.value,
         )
     fixed_s, fixed_sd_s = fixed
     is_fitted = np.array([True, True, terms.tells_partitions, terms.tells_state])

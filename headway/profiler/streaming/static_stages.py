@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, combinations
+from itertools import combinations
 
 import numpy as np
 
@@ -67,12 +67,11 @@ def static_rows(runs: Sequence[QueryRun], stage_index: int, tables: frozenset[in
     if not stage.has_parents or not written or not np.all(read > 0):
         return 0.0
     log_rows = np.log([batch.num_rows for batch in batches])
-    names = sorted(written, key=lambda table: -written[table])[:_MOST_TABLES]
+    largest = sorted(written.values(), reverse=True)[:_MOST_TABLES]
     sums = {
-        sum((written[table] for table in subset), 0.0)
-        for subset in chain.from_iterable(
-            combinations(names, size) for size in range(len(names) + 1)
-        )
+        sum(subset, 0.0)
+        for size in range(len(largest) + 1)
+        for subset in combinations(largest, size)
     }
     possible = [rows for rows in sums if np.all(read > rows)]
     return max(possible, key=lambda rows: (-_misfit(np.log(read - rows), log_rows), rows))
@@ -81,10 +80,9 @@ def static_rows(runs: Sequence[QueryRun], stage_index: int, tables: frozenset[in
 def _reads_table_log(stage: StageSample) -> bool:
     """Whether a stage reads which files a Delta table has, as a merge into it does first."""
     scopes = () if stage.kind is None else stage.kind.scopes
-    tables = [operator.table for operator in stage.operators if operator.table is not None]
-    return any(DELTA_STATE in scope for scope in scopes) or any(
-        table.rstrip("/").endswith("/_delta_log") for table in tables
-    )
+    tables = [(operator.table or "").rstrip("/") for operator in stage.operators]
+    reads_log = any(table.endswith("/_delta_log") for table in tables)
+    return reads_log or any(DELTA_STATE in scope for scope in scopes)
 
 
 def _rows_read(runs: Sequence[QueryRun], stage_index: int) -> Array:

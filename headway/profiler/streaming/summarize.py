@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,18 +20,13 @@ from headway.limits import MOST_SPREAD_RATIO
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of, gaps, sum_of_shares, together
 from headway.profiler.logs.sources import EventLog
+from headway.profiler.streaming import observations
 from headway.profiler.streaming.adaptive import coalescing_notes
 from headway.profiler.streaming.arrivals import event_time_lags, observed_arrivals, typical_lag_s
 from headway.profiler.streaming.fit import DurationFit, fit_duration
 from headway.profiler.streaming.growth import growth_of, slow_growth_of
 from headway.profiler.streaming.job_runs import runs_of_job
-from headway.profiler.streaming.observations import (
-    mean_updated_rows,
-    memory_of,
-    observe_stage,
-    observe_state,
-)
-from headway.profiler.streaming.samples import QueryRun
+from headway.profiler.streaming.samples import QueryRun, batches_of
 from headway.profiler.streaming.source_rules import source_notes
 from headway.profiler.streaming.warm_up import warm_up_of
 
@@ -81,9 +76,7 @@ def profile_of_runs(
     coverage: Coverage | None = None,
 ) -> JobProfile:
     """Fit one profile to runs of one job, in order of time, from any logs."""
-    noted = list(notes)
-    fit = fit_duration(runs)
-    last = runs[-1]
+    noted, fit, last = list(notes), fit_duration(runs), runs[-1]
     return JobProfile(
         headway_version=version,
         applications=applications,
@@ -91,7 +84,7 @@ def profile_of_runs(
         arrivals=Arrivals(rate_per_s=last.rate_per_s, dispersion_ratio=_dispersion_ratio(runs)),
         driver_phases=fit.driver_phases,
         stages=tuple(
-            replace(stage, observed=observe_stage(runs, stage_index, stage))
+            replace(stage, observed=observations.observe_stage(runs, stage_index, stage))
             for stage_index, stage in enumerate(fit.stages)
         ),
         noise=_less_sure(fit, runs, noted),
@@ -110,9 +103,9 @@ def profile_of_runs(
             observed_arrivals(last.arrivals, typical_lag_s(last), last.mean_file),
             event_time_lags=event_time_lags(runs),
         ),
-        state=observe_state(runs),
-        memory=memory_of(
-            [stage for run in runs for batch in run.batches for stage in batch.stages]
+        state=observations.observe_state(runs),
+        memory=observations.memory_of(
+            [stage for batch in batches_of(runs) for stage in batch.stages]
         ),
         state_partitions=last.pinned_state_partitions,
         source_partitions=last.source_partitions,
@@ -142,10 +135,9 @@ def application_of(facts: ApplicationFacts) -> Application:
 
 def _dispersion_ratio(runs: Sequence[QueryRun]) -> float:
     """Variance over mean of arrivals, from deviations of batches from rate times interval."""
-    ratios = [run.arrivals.dispersion_ratio for run in runs]
-    measured_ratios = [ratio for ratio in ratios if ratio is not None]
+    ratios = [ratio for run in runs if (ratio := run.arrivals.dispersion_ratio) is not None]
     # If no interval is known, arrivals are at random times.
-    return median_of(measured_ratios) if measured_ratios else 1.0
+    return median_of(ratios) if ratios else 1.0
 
 
 def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> DurationNoise:
@@ -167,7 +159,7 @@ def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> 
 
 
 def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
-    rows = [batch.num_rows for batch in run.batches]
+    rows = [float(batch.num_rows) for batch in run.batches]
     durations_s = np.array([batch.duration_s for batch in run.batches])
     return ObservedSetting(
         query_id=run.query_id,
@@ -177,25 +169,23 @@ def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
         num_batches=len(rows),
         num_batches_cut=run.num_cut,
         jvm_age_s=run.mean_age_s,
-        rows_per_batch_low=float(min(rows)),
-        rows_per_batch_high=float(max(rows)),
+        rows_per_batch_low=min(rows),
+        rows_per_batch_high=max(rows),
         batch_duration_mean_s=float(durations_s.mean()),
         batch_duration_sd_s=float(durations_s.std()),
         modelled_duration_mean_s=modelled_s,
-        updated_rows=mean_updated_rows(run.batches),
+        updated_rows=observations.mean_updated_rows(run.batches),
         written_files_per_batch=run.written_files,
         concurrent_batches=run.concurrent_batches,
     )
 
 
-def _drift_notes(runs: Sequence[QueryRun], fit: DurationFit) -> tuple[str, ...]:
+def _drift_notes(runs: Sequence[QueryRun], fit: DurationFit) -> Iterator[str]:
     """Runs from which the common model deviates by more than a tenth, in order of time."""
-    notes = []
     for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True):
         observed_s = float(np.mean([batch.duration_s for batch in run.batches]))
         if abs(observed_s / modelled_s - 1) > 0.1:
-            notes.append(
+            yield (
                 f"query {run.label}: batches took {observed_s / modelled_s - 1:+.0%} compared with "
                 "what all runs together suggest (drift, or other load on the machine)"
             )
-    return tuple(notes)

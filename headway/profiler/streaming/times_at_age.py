@@ -38,7 +38,6 @@ class StageTimes:
 
     @classmethod
     def of(cls, runs: Sequence[QueryRun], stage_index: int) -> StageTimes:
-        """The times as recorded."""
         batches, empty_batches = batches_of(runs), _without_rows(runs)
         samples = [batch.stages[stage_index] for batch in batches]
         empty_task_s = [
@@ -98,9 +97,7 @@ class RunTimes:
 
     def driver_s(self, factors: Array | float = 1.0) -> Array:
         """Driver time, except for the files of the checkpoint, with times over a factor."""
-        files_s = sum(
-            self.phases_s[name] / factors for name in CHECKPOINT_PHASES if name in self.phases_s
-        )
+        files_s = sum(self.phases_s.get(name, 0.0) / factors for name in CHECKPOINT_PHASES)
         busy_s = self.duration_s / factors - self.stages_s / factors - files_s
         return np.maximum(busy_s, 0.0)
 
@@ -113,7 +110,6 @@ class RunTimes:
         return _factors_at(drift, self.age_s)
 
     def at_reference_age(self, drift: Drift) -> RunTimes:
-        """The times as at the reference age."""
         factors, driver_factors = self.factors(drift), self._driver_factors(drift)
         empty_factors = _factors_at(drift, self.empty_age_s)
         stages_s = self.stages_s / factors
