@@ -117,8 +117,8 @@ def cost_by_job(fleet: Fleet, supply_of: Whole, nodes: Whole, bill: Bill) -> Arr
         members = np.flatnonzero(supply_of == supply_index)
         cost = float(nodes[supply_index] @ hours) * per_node_hour[offers[supply_index]]
         peaks = np.zeros((len(members), fleet.num_periods))
-        units = fleet.units[members, supply_index, :]
-        np.maximum.at(peaks, (slice(None), fleet.period_of), units)
+        for row, job in enumerate(members):
+            np.maximum.at(peaks[row], fleet.period_of, fleet.units[job, supply_index, :])
         share = peaks @ hours
         total = float(share.sum())
         job_costs[members] = cost * (share / total if total > 0 else 1.0 / len(members))

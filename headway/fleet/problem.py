@@ -54,7 +54,9 @@ def _groups(fleet: Fleet, columns: Columns) -> tuple[list[Whole], Whole]:
 def busy_periods(fleet: Fleet, jobs: Whole, supply: int) -> Mask:
     """The periods in which each of some jobs has work on a supply: (jobs, P)."""
     is_busy = np.zeros((len(jobs), fleet.num_periods), dtype=bool)
-    np.logical_or.at(is_busy, (slice(None), fleet.period_of), fleet.units[jobs, supply, :] > 0)
+    busy = fleet.units[jobs, supply, :] > 0
+    for case, period in enumerate(fleet.period_of.tolist()):
+        is_busy[:, period] |= busy[:, case]
     return is_busy
 
 

@@ -151,7 +151,8 @@ def highest_node_prices(fleet: Fleet, pattern: Array) -> Array:
         saved = np.where(node_price <= by_spot, node_price, beyond_spot)
         paid = saved.sum(axis=1) <= all_day
         low, high = np.where(paid, scale, low), np.where(paid, high, scale)
-    return np.minimum(low[:, None] * pattern, dearest)
+    prices: Array = np.minimum(low[:, None] * pattern, dearest)
+    return prices
 
 
 def _with_reserve(
@@ -167,8 +168,9 @@ def _with_reserve(
     for supply_index, supply in enumerate(fleet.supplies):
         if not (supply.shared and supply.failures):
             continue
+        price = np.zeros(fleet.num_periods)
         in_cases = supply.failures * per_node[supply_index] * unit_price[supply_index]
-        price = np.bincount(fleet.period_of, weights=in_cases, minlength=fleet.num_periods)
+        np.add.at(price, fleet.period_of, in_cases)
         paid = (
             _paid_by_period(fleet, solved, supply_index, price)
             if column_mask[:, supply_index].any()

@@ -52,7 +52,7 @@ def test_the_page_has_the_error_of_each_run_and_its_floor(tmp_path: Path) -> Non
     again = BacklogRun(job="totals", cores=first.cores, num_files=first.num_files, repeat=2)
     more = BacklogRun(job="totals", cores=first.cores, num_files=500)
     again_s, more_s = (
-        time_of(profile, run.num_files * BATCH_ROWS).mean_s(run.cores, 1.0) for run in (again, more)
+        time_of(profile, run.num_files * BATCH_ROWS).mean_s(run.cores) for run in (again, more)
     )
     text = page(
         [

@@ -198,10 +198,13 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
                     wait_s = self._step(reports, time.time())
         except BaseException as error:
             if not self._is_closing:
-                # An internal fault must never hold a query.
-                self._open(f"the arbiter failed: {type(error).__name__}: {error}")
-                with contextlib.suppress(Warning):
-                    warnings.warn(f"headway: the gate is open; {self.opened_because}", stacklevel=1)
+                self._break(error)
+
+    def _break(self, error: BaseException) -> None:
+        """After an internal fault, open the gate and report it: a fault must never hold a query."""
+        self._open(f"the arbiter failed: {type(error).__name__}: {error}")
+        with contextlib.suppress(Warning):
+            warnings.warn(f"headway: the gate is open; {self.opened_because}", stacklevel=2)
 
     def _open(self, why: str) -> None:
         """Every query goes by its own trigger from now on."""
