@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from headway.ci.formats.annotations import github_text
-from headway.ci.formats.junit import junit_text
-from headway.ci.formats.machine import sarif_text
+from headway.ci.formats.machine import github_text, junit_text, sarif_text
 from headway.ci.formats.markdown import markdown_text
 from headway.ci.nouns import Report
 
@@ -15,5 +13,3 @@ from headway.ci.nouns import Report
 FORMATS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
     {"github": github_text, "junit": junit_text, "markdown": markdown_text, "sarif": sarif_text}
 )
-
-__all__ = ["FORMATS"]

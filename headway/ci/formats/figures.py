@@ -29,12 +29,14 @@ def job_row(held: Held) -> tuple[str, ...]:
 def rows(held: Held) -> list[tuple[str, str, str, str]]:
     """Name, subject, locked and current value of each figure that a reader looks for first."""
     then, now = held.then, held.now
-    figure_rows = [("nodes", "", _of(then, lambda locked: str(locked.nodes)), str(now.nodes))]
+
+    def both(text: Callable[[AnyLocked], str]) -> tuple[str, str]:
+        return "-" if then is None else text(then), text(now)
+
+    figure_rows = [("nodes", "", *both(lambda locked: str(locked.nodes)))]
     if now.cost is not None or (then is not None and then.cost is not None):
-        show = partial(_cost, currency=held.currency)
-        figure_rows.append(("cost", now.cost_of, _of(then, show), show(now)))
-    figure_rows.append(("planned", now.planned_of, _of(then, _planned), _planned(now)))
-    return figure_rows
+        figure_rows.append(("cost", now.cost_of, *both(partial(_cost, currency=held.currency))))
+    return [*figure_rows, ("planned", now.planned_of, *both(_planned))]
 
 
 def cost_text(held: Held) -> str:
@@ -51,10 +53,9 @@ def cost_text(held: Held) -> str:
 
 def locked_today_text(held: Held) -> str:
     """Whether the locked setting meets the current targets; findings say what it misses."""
-    today = held.locked_today
-    if today is None:
+    if held.locked_today is None:
         return ""
-    return f"{'meets' if today.met else 'misses'} its target today"
+    return f"{'meets' if held.locked_today.met else 'misses'} its target today"
 
 
 def located_text(finding: Finding) -> str:
@@ -80,7 +81,3 @@ def _cost(locked: AnyLocked, num_hours: float = 1.0, *, currency: str) -> str:
 
 def _planned(locked: AnyLocked) -> str:
     return "-" if locked.planned_s is None else format_duration(locked.planned_s)
-
-
-def _of(locked: AnyLocked | None, show: Callable[[AnyLocked], str]) -> str:
-    return "-" if locked is None else show(locked)
