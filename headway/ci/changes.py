@@ -1,6 +1,4 @@
-"""A planned job against its lock: findings, with their positions in its file, on what changed, and
-whether the locked setting would still meet its targets.
-"""
+"""A planned job against its lock: what changed, and whether the locked setting would still do."""
 
 from __future__ import annotations
 
@@ -35,12 +33,7 @@ if TYPE_CHECKING:
 
 
 def finding(
-    planned: Planned,
-    rule: Rule,
-    level: Level,
-    key: str,
-    message: str,
-    location: Mark | None = None,
+    planned: Planned, rule: Rule, level: Level, key: str, message: str, location: Mark | None = None
 ) -> Finding:
     """A finding about a planned job, at a key of its file's ``spec``, or at another position."""
     location = location or planned.file.place(key)
@@ -112,16 +105,12 @@ def stream_changes(
         return
     if predicted.batch_duration is None:
         state = "too close to saturation" if predicted.is_close_to_saturation else "over capacity"
-        text = (
-            f"the locked configuration is {state} at {format_rate(then.rate_per_s)} "
-            "with the current profile"
-        )
+        state_then = f"{state} at {format_rate(then.rate_per_s)}"
+        text = f"the locked configuration is {state_then} with the current profile"
         yield finding(planned, Rule.DRIFT, Level.ERROR, "profile", text)
         return
-    yield from _drift(
-        planned, then.batch_duration_s, predicted.batch_duration.mean_s, limits.drift_ratio,
-        "batches in the locked configuration take",
-    )  # fmt: skip
+    now_s, subject = predicted.batch_duration.mean_s, "batches in the locked configuration take"
+    yield from _drift(planned, then.batch_duration_s, now_s, limits.drift_ratio, subject)
 
 
 def _other_settings(planned: PlannedJob, now: Locked, then: Locked) -> Iterator[Finding]:
@@ -177,10 +166,7 @@ def batch_changes(
 def _drift(
     planned: Planned, then_s: float, now_s: float, limit_ratio: float, subject: str
 ) -> Iterator[Finding]:
-    """Whether the current profile predicts a different time for the locked setting.
-
-    A shorter time is no regression, but changes what the lock is based on.
-    """
+    """Whether the current profile predicts another time; a shorter one is no regression."""
     change = now_s / then_s - 1
     if abs(change) <= limit_ratio:
         return
@@ -210,12 +196,8 @@ def _judged_stream(
     planned: PlannedJob, now: Locked, then: Locked
 ) -> tuple[LockedToday | None, Finding | None]:
     setting = _judged_now(planned, then)
-    planned_s = setting.planned_s[0]
-    today = LockedToday(
-        met=setting.met,
-        probability=setting.probability,
-        planned_s=planned_s if math.isfinite(planned_s) else None,
-    )
+    planned_s = setting.planned_s[0] if math.isfinite(setting.planned_s[0]) else None
+    today = LockedToday(met=setting.met, probability=setting.probability, planned_s=planned_s)
     if setting.met:
         return today, None
     key = "profile" if same_promises(now, then) else planned.promise_key
@@ -253,10 +235,12 @@ def _judged_now(planned: PlannedJob, then: Locked) -> JudgedSetting:
 
 def _setting_text(then: Locked) -> str:
     trigger = f"trigger {format_duration(then.trigger_s)}" if then.trigger_s else "no trigger"
-    return (
-        f"{counted(then.executors, 'executor')} of {counted(then.cores_per_executor, 'core')}, "
-        f"{counted(then.shuffle_partitions, 'shuffle partition')}, {trigger}"
-    )
+    partitions = counted(then.shuffle_partitions, "shuffle partition")
+    return f"{_size_text(then)}, {partitions}, {trigger}"
+
+
+def _size_text(then: AnyLocked) -> str:
+    return f"{counted(then.executors, 'executor')} of {counted(then.cores_per_executor, 'core')}"
 
 
 def _shortfall(setting: JudgedSetting, then: Locked) -> str:
@@ -265,11 +249,9 @@ def _shortfall(setting: JudgedSetting, then: Locked) -> str:
     if setting.is_over:
         return f"is over capacity at {rate}: stable up to {format_rate(setting.stable_up_to_per_s)}"
     if setting.limited_to_per_s < question.rate_per_s:
-        rows = counted(then.max_offsets_per_trigger or 0, "row")
-        return (
-            f"falls behind at {rate}: its rate limit of {rows} per batch lets through "
-            f"{format_rate(setting.limited_to_per_s)}"
-        )
+        limit = f"its rate limit of {counted(then.max_offsets_per_trigger or 0, 'row')} per batch"
+        lets_through = format_rate(setting.limited_to_per_s)
+        return f"falls behind at {rate}: {limit} lets through {lets_through}"
     text = f"would miss {_missed(question.promises, setting.planned_s)} at {rate}"
     text += f"; {certainty_text(setting.probability, question.confidence)}"
     if setting.max_rate_per_s > 0:
@@ -304,10 +286,8 @@ def _judged_batch(
     today = LockedToday(met=met, probability=probability, planned_s=planned_s)
     if met:
         return today, None
-    size = f"{counted(then.executors, 'executor')} of {counted(then.cores_per_executor, 'core')}"
-    text = (
-        f"the locked setting ({size}) would miss {_missed((plan.deadline,), (planned_s,))}"
-        f"; {certainty_text(probability, plan.confidence)}"
-    )
+    missed = _missed((plan.deadline,), (planned_s,))
+    certainty = certainty_text(probability, plan.confidence)
+    text = f"the locked setting ({_size_text(then)}) would miss {missed}; {certainty}"
     key = "profile" if same_promises(now, then) else planned.promise_key
     return today, finding(planned, Rule.LOCKED, Level.ERROR, key, text)

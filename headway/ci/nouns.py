@@ -13,7 +13,7 @@ from headway.domain.result import Result
 from headway.errors import ExitCode
 from headway.formats.lock_file import AnyLocked
 from headway.redaction import one_line
-from headway.units import HOURS_PER_MONTH
+from headway.units import HOURS_PER_MONTH, counted
 
 
 class Level(StrEnum):
@@ -84,8 +84,7 @@ class Finding:
 class LockedToday:
     """The locked setting under the current rate and targets, with the current profile.
 
-    ``planned_s`` is the value of the first target at the planned confidence; None if no latency can
-    be quoted.
+    ``planned_s`` is the value of the first target at the planned confidence; None if unquoted.
     """
 
     met: bool
@@ -140,14 +139,10 @@ class Held:
     @property
     def change_ratio(self) -> float:
         """The largest change of its cost, nodes or planned time; infinite if it is new."""
-        if self.then is None:
-            return math.inf
         now, then = self.now, self.then
-        pairs = [
-            (now.cost, then.cost),
-            (float(now.nodes), float(then.nodes)),
-            (now.planned_s, then.planned_s),
-        ]
+        if then is None:
+            return math.inf
+        pairs = ((now.cost, then.cost), (now.nodes, then.nodes), (now.planned_s, then.planned_s))
         return max(_change_ratio(after, before) for after, before in pairs)
 
 
@@ -206,10 +201,7 @@ class Report(Result):
 
     @property
     def headline(self) -> str:
-        """The outcome in one sentence.
-
-        Locked settings that miss their target come first, then the additional cost per month.
-        """
+        """The outcome in one sentence: locked settings that miss, then additional cost, first."""
         change = self.change_per_month
         added = format_money(change, currency=self.currency, sign=True)
         added_cost = f"{added} per month" if change else ""
@@ -237,12 +229,11 @@ class Report(Result):
     @property
     def outcome(self) -> str:
         """How many jobs failed, or that every target is met."""
-        num_jobs, num_failed = len(self.jobs), sum(job.failed for job in self.jobs)
-        jobs = f"{num_jobs} job" if num_jobs == 1 else f"{num_jobs} jobs"
+        jobs, num_failed = counted(len(self.jobs), "job"), sum(job.failed for job in self.jobs)
         if num_failed:
             return f"{num_failed} of {jobs} failed"
         if self.errors:
             return f"{len(self.errors)} errors in the lock file"
         num_warnings = sum(finding.level is Level.WARNING for finding in self.findings)
-        warnings = f", {num_warnings} warning{'s' if num_warnings > 1 else ''}"
-        return f"{jobs}: every target is met{warnings if num_warnings else ''}"
+        warnings = f", {counted(num_warnings, 'warning')}" if num_warnings else ""
+        return f"{jobs}: every target is met{warnings}"

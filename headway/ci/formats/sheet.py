@@ -33,11 +33,8 @@ def report_sheet(report: Report) -> Sheet:
                 for held in report.jobs
             ),
             *(
-                Section(
-                    lead=str(finding.level),
-                    texts=(f"{printable(finding.message)} ({finding.rule})",),
-                )
-                for finding in report.others
+                Section(lead=str(gone.level), texts=(f"{printable(gone.message)} ({gone.rule})",))
+                for gone in report.others
             ),
         ),
     )
