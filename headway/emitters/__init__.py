@@ -45,8 +45,8 @@ _KUBERNETES = "name namespace main image spark_version service_account arguments
 #: Every output format, by the name that ``headway emit --format`` takes.
 ALL_FORMATS: Mapping[str, Format] = MappingProxyType(
     {
-        "spark-defaults": _format("spark_defaults.render"),
-        "spark-submit": _format("spark_submit.render", "main arguments"),
+        "spark-defaults": _format("spark_files.render_defaults"),
+        "spark-submit": _format("spark_files.render_submit", "main arguments"),
         "pyspark": _format("pyspark_snippet.render"),
         "kubeflow": _format("kubernetes.render_kubeflow", _KUBERNETES, fills_in_sizes=True),
         "spark-operator": _format("kubernetes.render_apache", _KUBERNETES, fills_in_sizes=True),

@@ -93,19 +93,17 @@ def worker_heap_bytes(
     8
     """
     if cores not in _WORKERS_GB:
+        sizes = ", ".join(map(str, _WORKERS_GB))
         raise InputError(
-            f"emr-serverless: no worker of {cores} vCPU; expected executors of "
-            f"{', '.join(map(str, _WORKERS_GB))} cores: plan with "
-            "another number of cores per executor"
+            f"emr-serverless: no worker of {cores} vCPU; expected executors of {sizes} cores: plan "
+            "with another number of cores per executor"
         )
     mebibyte, gigabyte = parse_size_bytes("1m"), parse_size_bytes("1g")
     for memory_gb in _WORKERS_GB[cores]:
         room_bytes = memory_gb * gigabyte - beside_bytes
         if overhead_bytes is None:
-            max_heap_bytes = min(
-                room_bytes - LEAST_OVERHEAD_BYTES.value,
-                math.floor(room_bytes / (1.0 + OVERHEAD_RATIO.value)),
-            )
+            by_ratio_bytes = math.floor(room_bytes / (1.0 + OVERHEAD_RATIO.value))
+            max_heap_bytes = min(room_bytes - LEAST_OVERHEAD_BYTES.value, by_ratio_bytes)
         else:
             max_heap_bytes = room_bytes - overhead_bytes
         if max_heap_bytes >= heap_bytes:

@@ -1,7 +1,4 @@
-"""A plan put into an existing file: a manifest of either operator, or a Databricks bundle.
-
-Also the executors of a tuner, in a manifest, for its next restart.
-"""
+"""A plan, or the executors of a tuner, put into an existing manifest or Databricks bundle."""
 
 from __future__ import annotations
 
