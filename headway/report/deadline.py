@@ -33,25 +33,20 @@ def deadline_sheet(plan: BatchAnswer) -> Sheet:
     """The answer first and what to paste last."""
     expected, planned = format_duration(plan.run.mean_s), format_duration(plan.run.planned_s)
     sure = f"with {plan.confidence:.0%} confidence{likely_text(plan.kept_probability)}"
-    facts = [
-        ("configuration", configuration_text(plan)),
-        *backlog_facts(plan),
-        ("run time", f"{expected} expected, up to {planned} {sure}"),
-        ("physical floor", format_duration(plan.floor_s)),
-    ]
-    facts += _cost_facts(plan)
     return Sheet(
         about=f"Headway plan of a {'batch job' if plan.backlog is None else 'backlog'}",
         headline=deadline_headline(plan),
         verdict=plan.feasible,
-        facts=tuple(facts),
+        facts=(
+            ("configuration", configuration_text(plan)),
+            *backlog_facts(plan),
+            ("run time", f"{expected} expected, up to {planned} {sure}"),
+            ("physical floor", format_duration(plan.floor_s)),
+            *_cost_facts(plan),
+        ),
         sections=(
             Section(title="binding constraints", texts=plan.binding),
-            Section(
-                title="other improvements",
-                texts=tuple(advice.text for advice in plan.advice),
-                detail=plan.feasible,
-            ),
+            replace(_improvements(plan), detail=plan.feasible),
             Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=all_words(plan.findings)),
             *run_time_sections(plan),
@@ -59,6 +54,10 @@ def deadline_sheet(plan: BatchAnswer) -> Sheet:
             Section(title="Spark configuration", code=setting_lines(plan.spark_conf)),
         ),
     )
+
+
+def _improvements(plan: BatchAnswer) -> Section:
+    return Section(title="other improvements", texts=tuple(advice.text for advice in plan.advice))
 
 
 def _brief_sheet(plan: BatchAnswer) -> Sheet:
@@ -93,20 +92,14 @@ def run_time_texts(expected_s: float, planned_s: float, limit_s: float) -> tuple
 
 def _plan_sections(plan: BatchAnswer) -> tuple[Section, ...]:
     """What to set, and what of the run matters for the chosen number of nodes."""
-    notes = all_words(
-        finding for finding in plan.findings if finding.code not in _ABOUT_OTHER_SIZES
-    )
-    further = "" if len(notes) <= MOST_NOTES else "more notes, "
+    findings = [finding for finding in plan.findings if finding.code not in _ABOUT_OTHER_SIZES]
+    further = "" if len(findings) <= MOST_NOTES else "more notes, "
+    pointer = f"--verbose shows {further}the run time by nodes, and the source of every number"
     return (
         settings_section(plan),
         Section(title="rejected node types", texts=plan.refused_node_types),
-        Section(lead="note", texts=notes[:MOST_NOTES]),
-        Section(
-            texts=(
-                f"--verbose shows {further}the run time by nodes, and the source of every number",
-            ),
-            close=len(notes) > 0,
-        ),
+        Section(lead="note", texts=all_words(findings[:MOST_NOTES])),
+        Section(texts=(pointer,), close=len(findings) > 0),
     )
 
 
@@ -123,7 +116,7 @@ def _obstacle_sections(plan: BatchAnswer) -> tuple[Section, ...]:
     num_rows = max(_FEW_ROWS - len(plan.refused_node_types), 1)
     return (
         Section(title="binding constraints", texts=plan.binding[1:]),
-        Section(title="other improvements", texts=tuple(advice.text for advice in plan.advice)),
+        _improvements(plan),
         Section(title="rejected node types", texts=plan.refused_node_types),
         replace(table, text_rows=num_rows),
         replace(legend, texts=("; ".join(legend.texts),)),
@@ -147,27 +140,22 @@ def configuration_text(plan: BatchAnswer) -> str:
     return executors_text(plan.executors, plan.cores_per_executor, plan.task_cpus)
 
 
-def _cost_facts(plan: BatchAnswer) -> list[tuple[str, str]]:
+def _cost_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
     """The nodes of a plan, if a type was given, and what they cost."""
-    if plan.node_type is None:
-        return []
-    nodes = f"{counted(plan.nodes, 'node')} of {plan.node_type.name}"
-    if plan.run.cost_per_run is not None:
-        cost = format_money(plan.run.cost_per_run, currency=plan.node_type.currency)
-        nodes += f", {cost} per run"
-    return [("nodes", nodes)]
+    if plan.node_type is not None:
+        cost = ""
+        if plan.cost is not None:
+            cost = f", {format_money(plan.cost, currency=plan.node_type.currency)} per run"
+        yield "nodes", f"{counted(plan.nodes, 'node')} of {plan.node_type.name}{cost}"
 
 
-def backlog_facts(plan: BatchAnswer) -> list[tuple[str, str]]:
+def backlog_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
     """What a run of a streaming query reads; nothing for a batch job."""
     backlog = plan.backlog
-    if backlog is None:
-        return []
-    batches = f"in {counted(backlog.num_batches, 'batch', 'batches')} of"
-    size = f"{'up to ' if backlog.num_batches > 1 else ''}{backlog.batch_rows:,.0f} rows"
-    return [
-        ("backlog", f"{backlog.backlog_rows:,.0f} rows, {batches} {size}, as the profiled ones")
-    ]
+    if backlog is not None:
+        batches = f"in {counted(backlog.num_batches, 'batch', 'batches')} of"
+        size = f"{'up to ' if backlog.num_batches > 1 else ''}{backlog.batch_rows:,.0f} rows"
+        yield "backlog", f"{backlog.backlog_rows:,.0f} rows, {batches} {size}, as the profiled ones"
 
 
 def run_time_sections(plan: BatchAnswer) -> tuple[Section, ...]:
