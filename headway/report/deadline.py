@@ -70,13 +70,12 @@ def _brief_sheet(plan: BatchAnswer) -> Sheet:
 
 
 def _brief_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
-    run, limit_s = plan.run, plan.deadline.limit_s
-    expected, planned, limit = run_time_texts(run.mean_s, run.planned_s, limit_s)
+    expected, planned, limit = run_time_texts(plan)
     if plan.feasible:
         sure = f"including the safety margin{likely_text(plan.kept_probability)}"
         yield "run time", f"{expected} expected, up to {planned} of {limit}, {sure}"
     else:
-        nodes, nearest = counted(plan.nodes, "node"), Deadline(limit_s=rounded_up(run.planned_s))
+        nodes, nearest = counted(plan.nodes, "node"), Deadline(limit_s=rounded_up(plan.planned_s))
         yield "shortest run", f"{expected} expected, up to {planned}, with {nodes}"
         yield "nearest target", f"{nearest} with {nodes}, {configuration_text(plan)}"
     yield from backlog_facts(plan)
@@ -85,9 +84,11 @@ def _brief_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
         yield "binding constraint", plan.binding[-1]
 
 
-def run_time_texts(expected_s: float, planned_s: float, limit_s: float) -> tuple[str, str, str]:
+def run_time_texts(plan: BatchAnswer) -> tuple[str, str, str]:
     """The expected and the planned run time, and the deadline, in one unit."""
-    return format_durations(expected_s, planned_s, limit_s)[0], *with_limit(planned_s, limit_s)
+    limit_s = plan.deadline.limit_s
+    expected, *_ = format_durations(plan.expected_s, plan.planned_s, limit_s)
+    return expected, *with_limit(plan.planned_s, limit_s)
 
 
 def _plan_sections(plan: BatchAnswer) -> tuple[Section, ...]:
