@@ -29,7 +29,7 @@ def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
     served = f"{num_served} of {num_jobs} jobs"
     if num_served == num_jobs:
         served = counted(num_jobs, "job")
-    nodes, cost = counted(_max_nodes(plan), "node"), plan.cost_per_day
+    nodes, cost, limits = counted(_max_nodes(plan), "node"), plan.cost_per_day, answer.shadow_prices
     by_day, by_month = _money(answer, cost), _by_month(answer, cost)
     texts = [f"{_proof_text(answer, plan)}; prices of {answer.prices_of}; {answer.scenarios}"]
     texts += _bill_texts(answer, plan)
@@ -73,9 +73,7 @@ def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
             ),
             *_hours(answer, plan),
             Section(title="cost of targets", rows=tuple(_target_rows(answer))),
-            Section(
-                title="cost of limits", texts=tuple(price.text for price in answer.shadow_prices)
-            ),
+            Section(title="cost of limits", texts=tuple(price.text for price in limits)),
             Section(
                 title="growth",
                 head=("month", "rates", "max nodes", "cost/month"),
@@ -140,8 +138,7 @@ def _job_json(answer: Capacity, plan: FleetPlan, job_index: int) -> dict[str, ob
     units = answer.fleet.units[job_index, supply_index]
     certainty: dict[str, object] = {}
     if estimate is not None:
-        probability, verdict = estimate
-        certainty = {"kept_probability": _rounded(probability), "verdict": verdict}
+        certainty = {"kept_probability": _rounded(estimate[0]), "verdict": estimate[1]}
     return {
         "job": name,
         "served": True,
@@ -174,45 +171,34 @@ def _max_nodes(plan: FleetPlan) -> int:
 
 def _bought(answer: Capacity, plan: FleetPlan) -> list[int]:
     """Indexes of the offers of which nodes are bought."""
-    bill = plan.bill
-    return [
-        index
-        for index in range(len(answer.fleet.offers))
-        if bill.nodes[index].any() or bill.committed[index]
-    ]
+    nodes, committed, num_offers = plan.bill.nodes, plan.bill.committed, len(answer.fleet.offers)
+    return [index for index in range(num_offers) if nodes[index].any() or committed[index]]
 
 
 def _proof_text(answer: Capacity, plan: FleetPlan) -> str:
     """What is proven about plans that cost less or serve more."""
-    num_jobs, num_served = len(answer.fleet.jobs), int((plan.supply_of >= 0).sum())
-    no_plan = "no plan with these executors"
-    if num_served < num_jobs:
-        no_plan = "no plan that serves as much"
-    proved = f"{no_plan} costs less"
+    serves_all = (plan.supply_of >= 0).all()
+    proved = f"no plan {'with these executors' if serves_all else 'that serves as much'} costs less"
     if not plan.gap_ratio < 1e-9:
         bound = _by_month(answer, plan.bound_per_day)
         proved += f" than {bound} per month: gap {plan.gap_ratio:.2%}"
     if plan.gap_ratio > answer.gap_asked_ratio + _SAME_GAP:
         proved += f", not the requested {answer.gap_asked_ratio:.2%}: the time limit was reached"
-    if num_served < num_jobs:
-        proved = f"{_as_much_as_can_be(answer, plan)}; {proved}"
-    return proved
+    return proved if serves_all else f"{_as_much_as_can_be(answer, plan)}; {proved}"
 
 
 def _as_much_as_can_be(answer: Capacity, plan: FleetPlan) -> str:
     """Whether it is proven that no more can be served."""
     weight = float(answer.fleet.weights[plan.supply_of >= 0].sum())
     max_weight = weight if plan.most_weight is None else plan.most_weight
+    no_plan = "no plan within the limits serves more"
     if max_weight <= weight * (1 + _SAME_WEIGHT) + _SAME_WEIGHT:
-        return "no plan within the limits serves more, by weight"
-    return (
-        f"no plan within the limits serves more than {max_weight:.3g} by weight, "
-        f"this one {weight:.3g}"
-    )
+        return f"{no_plan}, by weight"
+    return f"{no_plan} than {max_weight:.3g} by weight, this one {weight:.3g}"
 
 
 def _not_served_texts(answer: Capacity, plan: FleetPlan) -> tuple[str, ...]:
-    names = [answer.fleet.jobs[index] for index in np.flatnonzero(plan.supply_of < 0).tolist()]
+    names = (answer.fleet.jobs[index] for index in np.flatnonzero(plan.supply_of < 0))
     return tuple(f"{name}: {_why_not_served(answer, name)}" for name in names)
 
 
@@ -254,15 +240,10 @@ def _bill_texts(answer: Capacity, plan: FleetPlan) -> list[str]:
 
 def _write_rows(answer: Capacity) -> Iterator[tuple[str, ...]]:
     """What each job writes whose store is known, the most first."""
-    by_files = sorted(answer.writes.items(), key=lambda entry: -entry[1].files_per_day)
-    for name, writes in by_files:
+    for name, writes in sorted(answer.writes.items(), key=lambda item: -item[1].files_per_day):
         requests = writes.requests_per_day
-        yield (
-            name,
-            f"{writes.files_per_day:,.0f}",
-            "unknown" if requests is None else f"{requests:,.0f}",
-            writes.store,
-        )
+        shown_requests = "unknown" if requests is None else f"{requests:,.0f}"
+        yield name, f"{writes.files_per_day:,.0f}", shown_requests, writes.store
 
 
 def _purchase_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
@@ -351,9 +332,7 @@ def _pool(supply: Supply) -> str:
 def _span(counts: Sequence[int] | np.ndarray, unit: str = "") -> str:
     low, high = int(min(counts)), int(max(counts))
     span = str(high) if low == high else f"{low} to {high}"
-    if not unit:
-        return span
-    return f"{span} {unit if high == 1 else unit + 's'}"
+    return f"{span} {unit if high == 1 else unit + 's'}" if unit else span
 
 
 def _money(answer: Capacity, amount: float) -> str:

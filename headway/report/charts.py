@@ -1,7 +1,6 @@
-"""Marks and lines of the page's charts: positions in per cent of the plot's width and height.
+"""Marks and lines of the page's charts, in per cent of the plot: that fits phones and wide screens.
 
-They are in per cent so that a chart fits a phone and a wide screen without scaling its letters; the
-template adds everything that has a size in pixels.
+The template adds everything that has a size in pixels.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any, ClassVar, TypeAlias
 
 from headway.digits import format_money
@@ -55,9 +54,7 @@ def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
     ticks, top = axis([*rates_per_s, requested_rate_per_s], format_rate)
     marks = []
     for index, point in enumerate(plan.frontier):
-        own_point = planned_point
-        if planned_point is not None and planned_point.nodes != point.nodes:
-            own_point = None
+        own_point = planned_point if planned_point and planned_point.nodes == point.nodes else None
         if own_point is not None and better_point is None:
             point = own_point  # the plan's own setting is the best of its nodes
         rate_per_s, rate = point.sustainable_rate_per_s, rate_text(point)
@@ -124,31 +121,27 @@ def phase_segments(phases_s: Mapping[str, float]) -> list[dict[str, Any]]:
     if not 0 < total_s < math.inf:
         return []
     bar_phases_s = dict(phases_s)
-    if len(bar_phases_s) > _MOST_COLOURS:
-        longest = sorted(bar_phases_s, key=lambda name: bar_phases_s[name], reverse=True)[
-            : _MOST_COLOURS - 1
-        ]
-        shortest = [name for name in bar_phases_s if name not in longest]
-        shortest_s = sum(bar_phases_s[name] for name in shortest)
-        bar_phases_s = {name: value_s for name, value_s in bar_phases_s.items() if name in longest}
-        bar_phases_s[f"{len(shortest)} shorter phases"] = shortest_s
-    segments: list[dict[str, Any]] = []
-    start_percent = 0.0
-    for number, (name, value_s) in enumerate(bar_phases_s.items(), start=1):
-        width_percent = 100 * max(value_s, 0.0) / total_s
-        segments.append(
-            {
-                "start_percent": start_percent,
-                "width_percent": width_percent,
-                "number": number,
-                "is_numbered": width_percent >= _LEAST_NUMBERED_PERCENT,
-                "name": name,
-                "duration": format_duration(value_s),
-                "share": percent(value_s / total_s),
-            }
+    if len(phases_s) > _MOST_COLOURS:
+        longest = sorted(phases_s, key=phases_s.__getitem__, reverse=True)[: _MOST_COLOURS - 1]
+        bar_phases_s = {name: value_s for name, value_s in phases_s.items() if name in longest}
+        shortest_s = [value_s for name, value_s in phases_s.items() if name not in longest]
+        bar_phases_s[f"{len(shortest_s)} shorter phases"] = sum(shortest_s)
+    widths_percent = [100 * max(value_s, 0.0) / total_s for value_s in bar_phases_s.values()]
+    starts_percent = accumulate(widths_percent, initial=0.0)
+    return [
+        {
+            "start_percent": start_percent,
+            "width_percent": width_percent,
+            "number": number,
+            "is_numbered": width_percent >= _LEAST_NUMBERED_PERCENT,
+            "name": name,
+            "duration": format_duration(value_s),
+            "share": percent(value_s / total_s),
+        }
+        for number, ((name, value_s), start_percent, width_percent) in enumerate(
+            zip(bar_phases_s.items(), starts_percent, widths_percent, strict=False), start=1
         )
-        start_percent += width_percent
-    return segments
+    ]
 
 
 def dot_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
@@ -160,10 +153,10 @@ def dot_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
 
 
 def _dot_chart(label: str, figures: Sequence[ComparedFigure], *, has_legend: bool) -> Chart:
-    reached_s: list[float] = []
-    for figure in figures:
-        high_s = figure.interval90_s.high if figure.interval90_s else 0.0
-        reached_s += (figure.predicted_s, figure.measured_s, high_s)
+    reached_s = [
+        value_s for figure in figures for value_s in (figure.predicted_s, figure.measured_s)
+    ]
+    reached_s += [figure.interval90_s.high for figure in figures if figure.interval90_s]
     ticks, top = axis(reached_s, format_duration)
     return {
         "form": "dots",
@@ -176,9 +169,9 @@ def _dot_chart(label: str, figures: Sequence[ComparedFigure], *, has_legend: boo
 
 def _dot_row(figure: ComparedFigure, top: float) -> dict[str, Any]:
     interval = figure.interval90_s
+    predicted, measured = map(format_duration, (figure.predicted_s, figure.measured_s))
     tooltip = (
-        f"{figure.statistic}: predicted {format_duration(figure.predicted_s)}, "
-        f"measured {format_duration(figure.measured_s)} ({figure.error_text})"
+        f"{figure.statistic}: predicted {predicted}, measured {measured} ({figure.error_text})"
     )
     if interval is not None:
         tooltip += f"\n90% interval {interval_text(interval)}"
@@ -311,12 +304,9 @@ def over_time(
     """Lines by their names over a time from zero; outages are shaded."""
     drawn_values = [value for line in values.values() for value in line if value is not None]
     ticks, top = axis([*drawn_values, limit_s or 0.0], label)
+    shares = [number / _TIME_TICKS for number in range(_TIME_TICKS + 1)]
     x_ticks = tuple(
-        (
-            100.0 * number / _TIME_TICKS,
-            format_duration(number / _TIME_TICKS * length_s) if number else "0",
-        )
-        for number in range(_TIME_TICKS + 1)
+        (100.0 * share, format_duration(share * length_s) if share else "0") for share in shares
     )
     axes = Axes(right=length_s, top=top, x_ticks=x_ticks, ticks=ticks)
     return LineChart(
