@@ -21,7 +21,7 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
     Raises InputError if no node type is given or planned, or no runtime is known for the Spark
     version.
     """
-    node_type = submission.node_type or (plan.node_type and plan.node_type.name)
+    node_type = submission.node_type or (plan.node_type.name if plan.node_type else None)
     if node_type is None:
         raise InputError(
             f"databricks: no node type; give {argument('node_type')}, e.g. m6i.xlarge, or plan for "

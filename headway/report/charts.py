@@ -12,7 +12,7 @@ from itertools import accumulate, groupby
 from typing import Any, ClassVar, TypeAlias
 
 from headway.digits import format_money
-from headway.domain import Outage, Prediction, StreamAnswer
+from headway.domain import Interval, Outage, Prediction, StreamAnswer
 from headway.report.comparison import ComparedFigure, Comparison
 from headway.report.frontier import another_carries_more, rate_text
 from headway.report.wording import brief_setting_text, interval_text, percent
@@ -249,17 +249,15 @@ class Axes:
             if drawn
         )
 
-    def band(
-        self, xs: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None]
-    ) -> str:
-        """The outline of the area between two lines, up to the end of the shorter one."""
-        drawn_ranges = [
-            (x, low, min(high, self.top))
-            for x, low, high in zip(xs, lows, highs, strict=True)
-            if low is not None and high is not None and low <= self.top
+    def band(self, xs: Sequence[float], intervals: Sequence[Interval | None]) -> str:
+        """The outline of the area between both ends of the intervals, as far as there are any."""
+        drawn_intervals = [
+            (x, interval)
+            for x, interval in zip(xs, intervals, strict=True)
+            if interval is not None and interval.low <= self.top
         ]
-        upper_edge = [self.point(x, high) for x, _, high in drawn_ranges]
-        lower_edge = [self.point(x, low) for x, low, _ in reversed(drawn_ranges)]
+        upper_edge = [self.point(x, min(ends.high, self.top)) for x, ends in drawn_intervals]
+        lower_edge = [self.point(x, ends.low) for x, ends in reversed(drawn_intervals)]
         return " ".join((*upper_edge, *lower_edge))
 
 
