@@ -58,11 +58,11 @@ _MOST_REASONS_OF_OBSTACLES, MOST_NOTES_OF_OBSTACLES = 4, 2
 
 def _brief_sheet(plan: StreamAnswer) -> Sheet:
     """The plan within 25 lines; of an infeasible one why no setting meets the targets."""
-    return _plan_sheet(plan) if plan.feasible else _obstacles_sheet(plan)
-
-
-def _plan_sheet(plan: Plan) -> Sheet:
-    shown_first = set(map(words_of, _shown_first(plan)))
+    if not plan.feasible:
+        return _obstacles_sheet(plan)
+    # What was not asked: a fact and the table of rates say it.
+    shown = {FindingCode.TARGET_OF_PROFILE, *([FindingCode.RATE_OF_PROFILE] if plan.rates else [])}
+    shown_first = {words_of(finding) for finding in plan.findings if finding.code in shown}
     all_notes = notes(plan)
     num_notes = 0 if plan.rates else min(MOST_NOTES, len(all_notes))  # the table takes their room
     return Sheet(
@@ -91,7 +91,7 @@ def _plan_sheet(plan: Plan) -> Sheet:
 
 def _obstacles_sheet(plan: InfeasiblePlan) -> Sheet:
     """Why no setting meets the targets, and the cheapest ways out, each said once."""
-    answer, reasons = answer_sheet(plan), plan.binding
+    answer, reasons, advice = answer_sheet(plan), plan.binding, _first_advice(plan)
     if plan.target.limit_s < plan.floor_s < math.inf and len(reasons) > 1:
         # The first one is the lowest possible value, which is a fact.
         reasons = reasons[1:]
@@ -103,10 +103,7 @@ def _obstacles_sheet(plan: InfeasiblePlan) -> Sheet:
             needs_section(plan),
             Section(title="binding constraints", texts=reasons[:_MOST_REASONS_OF_OBSTACLES]),
             *map(_briefly, skew_sections(plan)),
-            Section(
-                title="other improvements",
-                texts=tuple(advice.text for advice in (_first_advice(plan),) if advice is not None),
-            ),
+            Section(title="other improvements", texts=(advice.text,) if advice else ()),
             Section(lead="note", texts=notes(plan)[:MOST_NOTES_OF_OBSTACLES]),
             Section(texts=("--verbose shows the nearest plan in full, and the frontier",)),
         ),
@@ -118,16 +115,8 @@ def _briefly(skew: Section) -> Section:
     return replace(skew, head=(), rows=(), right=()) if len(skew.rows) == 1 else skew
 
 
-def _shown_first(plan: Plan) -> Iterator[Finding]:
-    """What was not asked, which a fact and the table of rates say."""
-    for finding in plan.findings:
-        is_rate = finding.code is FindingCode.RATE_OF_PROFILE and plan.rates
-        if is_rate or finding.code is FindingCode.TARGET_OF_PROFILE:
-            yield finding
-
-
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
-    for finding in _shown_first(plan):
+    for finding in plan.findings:
         if finding.code is FindingCode.TARGET_OF_PROFILE:
             yield "profiled setting", _today_text(plan, finding)
     yield f"planned {plan.target.statistic}", promise_text(plan)
@@ -199,13 +188,10 @@ def _what_if_data(plan: StreamAnswer, profile: JobProfile | None) -> Iterator[Ma
 def _statistics(prediction: Prediction) -> Iterator[Mapping[str, object]]:
     """The quoted latencies, a row for each statistic."""
     for statistic in ("mean", "p50", "p95", "p99"):
-        yield {
-            "statistic": statistic,
-            **{
-                f"{name.replace(' ', '_')}_s": distribution.statistics_s[statistic]
-                for name, distribution in latencies(prediction).items()
-            },
-        }
+        row: dict[str, object] = {"statistic": statistic}
+        for name, distribution in latencies(prediction).items():
+            row[f"{name.replace(' ', '_')}_s"] = distribution.statistics_s[statistic]
+        yield row
 
 
 # Commands that make no page start faster without charts.
