@@ -26,6 +26,12 @@ def ordered_json(plan: OrderedPlan) -> dict[str, object]:
     """The plan as JSON."""
     placed, slots = plan.placed, plan.real_time
     buckets = zip(placed.keys, placed.key_share, placed.buckets, strict=True)
+    real_time = slots and {
+        "tasks": dict(zip(slots.stages, slots.num_tasks, strict=True)),
+        "rate_per_s": slots.rate_per_s,
+        "one_number_rate_per_s": slots.one_number_rate_per_s,
+        "bound_per_s": slots.bound_per_s,
+    }
     return {
         **data_of(plan, EXACT),
         "today": _choice_json(plan.today),
@@ -38,14 +44,7 @@ def ordered_json(plan: OrderedPlan) -> dict[str, object]:
             ],
             "spread_ids": list(placed.spread_ids),
         },
-        "real_time": None
-        if slots is None
-        else {
-            "tasks": dict(zip(slots.stages, slots.num_tasks, strict=True)),
-            "rate_per_s": slots.rate_per_s,
-            "one_number_rate_per_s": slots.one_number_rate_per_s,
-            "bound_per_s": slots.bound_per_s,
-        },
+        "real_time": real_time,
     }
 
 
@@ -100,9 +99,8 @@ def skew_section(skew: PlannedSkew) -> Section:
     subject = f"the largest task on record has {share}, as with one heavy key: it"
     if skew.hottest_key is not None:
         subject = f"key {_named(skew.hottest_key)} ({share})"
-    consequence = ""
-    if not skew.keeps_up:
-        consequence = ", longer than the trigger interval: batches overrun on any cluster"
+    longer = ", longer than the trigger interval: batches overrun on any cluster"
+    consequence = "" if skew.keeps_up else longer
     rows = [_row(skew.planned, "planned")]
     if skew.best.shuffle_partitions != skew.planned.shuffle_partitions:
         rows.append(_row(skew.best, "shortest p99 without placing keys"))
@@ -140,20 +138,13 @@ def _headline(plan: OrderedPlan) -> tuple[str, str]:
 
 def _remark(plan: OrderedPlan, choice: PartitionChoice) -> str:
     is_today = choice.shuffle_partitions == plan.today.shuffle_partitions
-    remarks = ["today"] if is_today else []
-    if choice is plan.best:
-        remarks.append("best without placing")
-    return ", ".join(remarks)
+    remarks = ("today" if is_today else "", "best without placing" if choice is plan.best else "")
+    return ", ".join(filter(None, remarks))
 
 
 def _row(choice: PartitionChoice, remark: str) -> tuple[str, ...]:
-    return (
-        f"{choice.shuffle_partitions:,}",
-        f"{choice.largest_share:.1%}",
-        format_duration(choice.mean_s),
-        format_duration(choice.p99_s),
-        remark,
-    )
+    times = map(format_duration, (choice.mean_s, choice.p99_s))
+    return f"{choice.shuffle_partitions:,}", f"{choice.largest_share:.1%}", *times, remark
 
 
 def _reasons(plan: OrderedPlan) -> Iterator[str]:
@@ -223,10 +214,9 @@ def _named(key: str | int) -> str:
 
 def _code(plan: OrderedPlan, file: str) -> tuple[Section, ...]:
     number, ids = plan.placed.choice.shuffle_partitions, plan.placed.spread_ids
+    own_names = "put your own names for KEY, ORDER, the step and what it keeps and returns:"
     return (
-        Section(
-            texts=("put your own names for KEY, ORDER, the step and what it keeps and returns:",)
-        ),
+        Section(texts=(own_names,)),
         Section(
             code=(
                 f'spark.conf.set("spark.sql.shuffle.partitions", "{number}")',
