@@ -112,10 +112,9 @@ def _survey_lines(log: LogSurvey) -> Iterator[str]:
     yield printable(log.name)
     missing: tuple[str, ...] = ()
     if log.application and log.counts and log.coverage:
-        yield (
-            f"  application {printable(log.application.id)} ({printable(log.application.name)}), "
-            f"Spark {printable(log.application.spark_version)}"
-        )
+        application = log.application
+        named = f"{application.id} ({application.name}), Spark {application.spark_version}"
+        yield f"  application {printable(named)}"
         yield f"  contains {_counted(log.counts)}"
         yield from _query_lines(log.queries)
         missing = gaps(log.coverage)
@@ -166,10 +165,8 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
         if phase.mean_s >= 0.001:
             yield f"  {phase.name}: {format_duration(phase.mean_s)} per batch"
     for stage in profile.stages:
-        yield (
-            f"  {stage.called}: {format_duration(stage.task_fixed_s)} per task, "
-            f"{format_duration(stage.task_per_row_s)} per row{_resources_text(stage)}"
-        )
+        fixed, per_row = map(format_duration, (stage.task_fixed_s, stage.task_per_row_s))
+        yield f"  {stage.called}: {fixed} per task, {per_row} per row{_resources_text(stage)}"
     for operator in profile.state.operators if profile.state else ():
         yield f"  {_state_text(operator)}"
     if len(profile.shape.chain) > 1:
@@ -215,17 +212,14 @@ def _state_text(operator: StateOperatorProfile) -> str:
         if (part := _COMMIT_PART.fullmatch(name)) and mean >= 1.0
     }
     longest = sorted(parts_s, key=lambda part: -parts_s[part])[:_MOST_COMMIT_PARTS]
-    parts = ", ".join(f"{_in_words(part)} {format_duration(parts_s[part])}" for part in longest)
+    named = [(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", part).lower(), parts_s[part]) for part in longest]
+    parts = ", ".join(f"{name} {format_duration(part_s)}" for name, part_s in named)
     return (
         f"state of {printable(operator.name)}: {counted(operator.rows, 'row')}, "
         f"{size_text(operator.memory_bytes)} in {counted(operator.num_stores, 'store')}; "
         f"its commits take {format_duration(operator.commit_s)} of task time per batch"
         + (f" ({parts})" if parts else "")
     )
-
-
-def _in_words(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
 def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
@@ -236,11 +230,9 @@ def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
     total_s = profile.other_stages.task_time_s + sum(stage.task_time_s for stage in profile.stages)
     for stage in sorted(profile.stages, key=lambda stage: -stage.task_time_s)[:_MOST_STAGES]:
         if stage.task_time_s > 0.0:
-            yield (
-                f"  {printable(stage.called)}: {percent(stage.task_time_s / total_s)} of all task "
-                f"time, {counted(stage.num_finished, 'task')} of "
-                f"{format_duration(stage.task_mean_s)}"
-            )
+            share = f"{percent(stage.task_time_s / total_s)} of all task time"
+            tasks = f"{counted(stage.num_finished, 'task')} of {format_duration(stage.task_mean_s)}"
+            yield f"  {printable(stage.called)}: {share}, {tasks}"
 
 
 _LINES_OF: Mapping[str, Callable[[Any], Iterator[str]]] = {
