@@ -30,9 +30,7 @@ def frozen_dataclass(
     eq: bool = True,
     repr: bool = True,  # noqa: A002  # as dataclasses.dataclass calls it
 ) -> Callable[[Noun], Noun]:
-    """As :func:`dataclasses.dataclass`, for classes that are frozen.
-
-    Only other classes of this decorator can be derived from them.
+    """As :func:`dataclasses.dataclass`, for frozen classes; only such can be derived from them.
 
     >>> @frozen_dataclass(frozen=True, slots=True)
     ... class Interval:

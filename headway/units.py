@@ -72,9 +72,7 @@ def parse_duration_s(text: str) -> float:
 
 
 def parse_rate_per_s(text: str) -> float:
-    """Records per second of a rate such as ``50k/s``, ``1.2M/min``, ``800``.
-
-    Raises InputError if the text is not a rate, or the rate is not positive or too large.
+    """Records per second of a rate such as ``50k/s``, ``1.2M/min``, ``800``; else an InputError.
 
     >>> parse_rate_per_s("50k/s")
     50000.0
@@ -94,9 +92,7 @@ def parse_rate_per_s(text: str) -> float:
 
 
 def parse_rows(text: str) -> float:
-    """A number of rows such as ``40M``, ``1.5g``, ``800000``.
-
-    Raises InputError if it is not a number of rows, or not positive, or too large.
+    """A positive number of rows such as ``40M``, ``1.5g``, ``800000``; else an InputError.
 
     >>> parse_rows("40M")
     40000000.0
@@ -125,9 +121,7 @@ def _not_a_rate(text: str) -> InputError:
 
 
 def parse_size_bytes(text: str) -> int:
-    """Bytes of a memory size such as ``8g``, ``512m``, ``8Gi``; always binary, as in Spark.
-
-    Raises InputError if the text is not a size; a bare number is none, since it has no unit.
+    """Bytes of a size such as ``8g``, ``512m``, ``8Gi``, binary as in Spark; else an InputError.
 
     >>> parse_size_bytes("8g") == parse_size_bytes("8Gi") == 8 * 2**30
     True
@@ -153,8 +147,7 @@ def parse_size_bytes(text: str) -> int:
 def spark_memory_bytes(text: str) -> int:
     """Bytes of a memory setting as Spark itself reads it: a bare number is MiB.
 
-    ``spark.executor.memory``, the overheads and Python's share are all kept in MiB. Raises
-    InputError if the text is not a size.
+    ``spark.executor.memory``, the overheads and Python's share are all kept in MiB.
 
     >>> spark_memory_bytes("4096") == spark_memory_bytes("4g") == 4 * 2**30
     True
@@ -290,9 +283,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def spark_trigger_text(trigger_s: float) -> str:
-    """A trigger interval as ``DataStreamWriter.trigger(processingTime=...)`` reads it.
-
-    The trigger takes words; ``2s`` is refused there although configuration keys demand it.
+    """A trigger interval as ``trigger(processingTime=...)`` reads it, which refuses ``2s``.
 
     >>> spark_trigger_text(1.0), spark_trigger_text(0.25), spark_trigger_text(0)
     ('1 second', '250 milliseconds', '0 seconds')

@@ -76,10 +76,7 @@ def locked_slots(planned: PlannedBatch, then: LockedBatch) -> int:
 
 
 def what_grew(then: AnyLocked, predicted: Prediction | None) -> str:
-    """The part of the latency that grew most in the locked configuration; empty if none did.
-
-    Locks of earlier versions do not contain the parts.
-    """
+    """The part of the latency that grew most in the locked configuration; empty if unknown."""
     from headway.planner.explain.difference import parts
 
     if then.ends or predicted is None or not then.phases_s:
@@ -95,10 +92,7 @@ def what_grew(then: AnyLocked, predicted: Prediction | None) -> str:
 def stream_changes(
     planned: PlannedJob, now: Locked, then: Locked, predicted: Prediction | None, limits: Limits
 ) -> Iterator[Finding]:
-    """Differences from the lock, except for cost and latency.
-
-    ``predicted`` is the prediction of the current profile for the locked setting.
-    """
+    """Differences from the lock but for cost and latency; the locked setting is predicted anew."""
     if planned.plan.feasible:
         yield from _other_settings(planned, now, then)
     if predicted is None or not then.batch_duration_s:
@@ -181,10 +175,7 @@ def _drift(
 def judged_today(
     planned: Planned, now: AnyLocked, then: AnyLocked | None
 ) -> tuple[LockedToday | None, Finding | None]:
-    """The locked setting under the current question, and the finding if it misses a target.
-
-    Nothing for a job that is not locked, or that is locked as another kind of job.
-    """
+    """The locked setting of a job of the same kind, asked anew; a finding if it misses a target."""
     if then is None:
         return None, None
     if then.ends:

@@ -94,10 +94,7 @@ class LockedToday:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """One job compared with its lock: locked and current figures, and what was found.
-
-    ``locked_today`` is None if the job is not locked, or was locked as another kind of job.
-    """
+    """One job compared with its lock, in which it may be missing or of another kind."""
 
     name: str
     file: str

@@ -58,10 +58,7 @@ def applications_in(node: Any) -> Iterator[tuple[str, Any, Below]]:
 def conf_changes(
     node: Any, resources: PlannedResources, usual_overhead_ratio: float
 ) -> tuple[dict[str, str], list[Refusal], list[str]]:
-    """Values to set in a configuration for it not to contradict a plan, refusals, and notes.
-
-    ``usual_overhead_ratio`` is the overhead as a share of the heap if nothing is set.
-    """
+    """Values to set in a configuration for it not to contradict a plan, refusals, and notes."""
     current = scalars_of(node)
     values: dict[str, str] = {}
     refusals: list[Refusal] = []

@@ -14,10 +14,7 @@ _SINCE = (4, 1)
 
 
 def render(plan: Answer, *, version: str, submission: Submission) -> str:
-    """The text of ``spark-pipeline.yml``; sizes of executors are in a comment, as flags.
-
-    Raises InputError if the Spark version has no pipelines.
-    """
+    """The text of ``spark-pipeline.yml``, sizes as flags in a comment; InputError before 4.1."""
     if submission.release < _SINCE:
         raise InputError(
             f"declarative-pipelines: Spark {submission.spark_version} does not have them; "

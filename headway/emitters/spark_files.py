@@ -21,10 +21,7 @@ def render_defaults(plan: Answer, *, version: str, submission: Submission | None
 
 
 def render_submit(plan: Answer, *, version: str, submission: Submission | None = None) -> str:
-    """A shell command with one ``--conf`` per line; without a submission it has a placeholder.
-
-    Comments are above the command, since a comment between its lines would end it.
-    """
+    """A shell command with one ``--conf`` per line; without a submission it has a placeholder."""
     submission = submission or Submission()
     command = [
         "spark-submit",

@@ -66,10 +66,7 @@ class Submission:
 
     @property
     def slug(self) -> str:
-        """The name in the form of Kubernetes names: lower case letters, digits, hyphens.
-
-        It begins with a letter, as the services that operators create from it require.
-        """
+        """The name as services of Kubernetes need it: a letter, then letters, digits, hyphens."""
         return self._joined("-")[:63].rstrip("-")
 
     @property
@@ -83,10 +80,7 @@ class Submission:
 
     @property
     def release(self) -> tuple[int, int]:
-        """Major and minor version of Spark.
-
-        Raises InputError if Headway does not write files for this version.
-        """
+        """Major and minor version of Spark; InputError if Headway writes no files for it."""
         release = _release(self.spark_version)
         if release is None:
             raise InputError(
@@ -145,10 +139,7 @@ def is_executor_size(key: str) -> bool:
 
 
 def with_kubernetes_overhead(plan: SomePlan) -> SomePlan:
-    """The plan with the overhead of its containers written out, if Kubernetes would change it.
-
-    There, containers of jobs that are not JVM ones get a larger overhead unless one is set.
-    """
+    """The plan with its overhead written out where Kubernetes would enlarge it for Python jobs."""
     ratio = overhead_ratio_of(is_on_kubernetes=True, is_jvm_job=False)
     resources = planned_resources(plan)
     settings = {

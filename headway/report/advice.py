@@ -60,10 +60,7 @@ def next_run_texts(prediction: Prediction) -> tuple[str, ...]:
 def narrowing_text(
     run: AdvisedRun, configuration: Configuration, *, with_interval_now: bool = True
 ) -> str:
-    """How a run would narrow the answer about a setting, as a sentence without a full stop.
-
-    Besides its pace, only what differs from the setting in question is named.
-    """
+    """How a run, its pace and what differs from the setting, would narrow the answer about that."""
     setting, differences = run.configuration, []
     if setting.num_slots != configuration.num_slots:
         differences.append(counted(setting.num_slots, "slot"))
@@ -85,10 +82,7 @@ def run_text(setting: QuerySetting) -> str:
 
 
 def asked_interval(answer: StreamAnswer) -> tuple[str, Interval | None]:
-    """The statistic that a target is about, and its 90% interval; of other percentiles the p99's.
-
-    The interval is None if no latency can be quoted.
-    """
+    """The statistic of a target, and its 90% interval; of other percentiles the p99's."""
     statistic = "mean" if answer.target.quantile is None else "p99"
     latency = answer.prediction.latency(answer.target.metric)
     return statistic, None if latency is None else latency.intervals90_s.get(statistic)

@@ -1,7 +1,4 @@
-"""Marks and lines of the page's charts, in per cent of the plot: that fits phones and wide screens.
-
-The template adds everything that has a size in pixels.
-"""
+"""Marks and lines of the page's charts, in per cent of the plot, which fits any screen."""
 
 from __future__ import annotations
 
@@ -42,10 +39,7 @@ Chart: TypeAlias = Mapping[str, Any]
 
 
 def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
-    """Max rate by number of nodes, with the requested rate as a line; nothing without points.
-
-    A plan's own setting is drawn at its own height, above or below the best of its nodes.
-    """
+    """Max rate by number of nodes, and of the plan's own setting; the requested rate as a line."""
     if not plan.frontier:
         return ()
     requested_rate_per_s = plan.arrivals.rate_per_s
@@ -113,10 +107,7 @@ def latency_charts(prediction: Prediction) -> tuple[Chart, ...]:
 
 
 def phase_segments(phases_s: Mapping[str, float]) -> list[dict[str, Any]]:
-    """The mean latency as pieces of one bar, in the order in which a record passes them.
-
-    If there are more phases than colours, the shortest are combined at the end.
-    """
+    """The mean latency as pieces of a bar, in their order; those without a colour at the end."""
     total_s = sum(phases_s.values())
     if not 0 < total_s < math.inf:
         return []

@@ -82,10 +82,7 @@ def profiled_nodes(plan: Answer) -> int | None:
 
 
 def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
-    """The month's bill in parts, if requests or space are priced and cost something.
-
-    Without a price of nodes it is that of the store.
-    """
+    """The month's bill in parts, if requests or space of a store are priced and cost something."""
     node_type, writes = plan.node_type, plan.writes
     if writes is None or not writes.bill_per_hour:
         return
@@ -184,10 +181,7 @@ def _infeasible_facts(plan: InfeasiblePlan) -> tuple[tuple[str, str], ...]:
 
 
 def _lowest_text(plan: InfeasiblePlan) -> str:
-    """The lowest value that any configuration reaches at the rate, or why there is none.
-
-    It is one of the planned confidence: with less of it, lower values are reached.
-    """
+    """The lowest value at the planned confidence of any configuration, or why there is none."""
     rate = format_rate(plan.arrivals.rate_per_s)
     if math.isfinite(plan.floor_s):
         return f"{duration_against(plan.floor_s, plan.target.limit_s)} at {rate}"

@@ -36,10 +36,7 @@ def frontier_rows(plan: StreamAnswer) -> Iterator[tuple[FrontierPoint, bool]]:
 
 
 def max_rate_text(plan: StreamAnswer) -> str:
-    """The max rate within target: of the plan's own setting, or else of any that was searched.
-
-    Another setting with the same nodes and a higher rate is mentioned.
-    """
+    """The max rate within target of the plan's setting and a better one, or of any searched one."""
     if not plan.feasible:
         best = max(plan.frontier, key=lambda point: point.sustainable_rate_per_s, default=None)
         if best is None or best.sustainable_rate_per_s <= 0:
@@ -86,10 +83,7 @@ def failing_promises(plan: InfeasiblePlan) -> str:
 
 
 def needs_rows(plan: StreamAnswer) -> list[tuple[str, ...]]:
-    """Each target, what it needs alone and the value reached there; then all together.
-
-    Nothing if there is only one target, which the headline and the nearest targets cover.
-    """
+    """What each of several targets needs alone and reaches with it; then all together."""
     needs = () if plan.feasible else plan.needs
     if len(needs) < 2 and plan.budget_per_hour is None:
         return []

@@ -54,10 +54,7 @@ _TERM = re.compile(
 
 
 def explained(used_terms: list[str], text: str) -> Markup:
-    """A text of Headway or of a user, escaped, its first term with its definition.
-
-    The term is added to those that the page has used.
-    """
+    """A text, escaped, its first term with its definition and added to those that are used."""
     match = _TERM.search(text)
     if match is None:
         return escape(text)
