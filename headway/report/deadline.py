@@ -213,7 +213,6 @@ def _points(plan: BatchAnswer) -> Iterator[dict[str, object]]:
 
 KINDS = {
     "deadline-plan": Kind(
-        headline=deadline_headline,
         sheet=deadline_sheet,
         brief=_brief_sheet,
         data=deadline_json,

@@ -51,9 +51,11 @@ def dstreams_prediction_sheet(prediction: DStreamsPrediction) -> Sheet:
 def dstreams_plan_sheet(plan: DStreamsPlan) -> Sheet:
     """The answer first and what to paste last."""
     planned, expected = map(format_duration, (plan.planned_s, plan.point.expected_s))
+    missed = f"infeasible: no configuration meets {plan.target}"
+    answer = nodes_meet(plan.nodes, plan.target) if plan.feasible else missed
     return Sheet(
         about="Headway plan of a DStreams application",
-        headline=dstreams_headline(plan),
+        headline=f"{answer} at {_rate(plan.rate_per_s)}",
         verdict=plan.feasible,
         facts=(
             ("setting", _setting(plan.setting)),
@@ -132,13 +134,6 @@ def _max_rate_fact(plan: DStreamsPlan) -> Iterator[tuple[str, str]]:
         yield "max rate within target", rate
 
 
-def dstreams_headline(plan: DStreamsPlan) -> str:
-    """The answer in one sentence."""
-    missed = f"infeasible: no configuration meets {plan.target}"
-    answer = nodes_meet(plan.nodes, plan.target) if plan.feasible else missed
-    return f"{answer} at {_rate(plan.rate_per_s)}"
-
-
 def dstreams_header(plan: DStreamsPlan, version: str) -> list[str]:
     """The comment above the settings in a file."""
     missed = f"!!! INFEASIBLE: no configuration meets {plan.target}. !!!"
@@ -192,10 +187,6 @@ def _rate(rate_per_s: float | None) -> str:
 KINDS = {
     "dstreams-prediction": Kind(sheet=dstreams_prediction_sheet, data=dstreams_prediction_json),
     "dstreams-plan": Kind(
-        headline=dstreams_headline,
-        sheet=dstreams_plan_sheet,
-        brief=_brief_sheet,
-        data=dstreams_plan_json,
-        main="frontier",
+        sheet=dstreams_plan_sheet, brief=_brief_sheet, data=dstreams_plan_json, main="frontier"
     ),
 }

@@ -47,9 +47,12 @@ def real_time_prediction_sheet(prediction: RealTimePrediction) -> Sheet:
 
 def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
     """The answer first and what to paste last."""
+    targets = targets_text(plan.promises)
+    missed = f"infeasible: no configuration meets {targets}"
+    answer = nodes_meet(plan.nodes, targets) if plan.feasible else missed
     return Sheet(
         about="Headway plan in Real-Time Mode",
-        headline=real_time_headline(plan),
+        headline=f"{answer} at {format_rate(plan.rate_per_s)} in Real-Time Mode",
         verdict=plan.feasible,
         facts=(
             ("configuration" if plan.feasible else "nearest", _setting(plan.setting)),
@@ -113,14 +116,6 @@ def _latency_in_short(prediction: RealTimePrediction) -> Iterator[Section]:
 def _max_rate_fact(plan: RealTimePlan) -> Iterator[tuple[str, str]]:
     if plan.max_rate_per_s is not None:
         yield "max rate within target", format_rate(plan.max_rate_per_s)
-
-
-def real_time_headline(plan: RealTimePlan) -> str:
-    """The answer in one sentence."""
-    targets = targets_text(plan.promises)
-    missed = f"infeasible: no configuration meets {targets}"
-    answer = nodes_meet(plan.nodes, targets) if plan.feasible else missed
-    return f"{answer} at {format_rate(plan.rate_per_s)} in Real-Time Mode"
 
 
 def real_time_header(plan: RealTimePlan, version: str) -> list[str]:
@@ -208,9 +203,6 @@ def _latency(prediction: RealTimePrediction, *, are_details: bool = False) -> It
 KINDS = {
     "real-time-prediction": Kind(sheet=real_time_prediction_sheet, data=real_time_prediction_json),
     "real-time-plan": Kind(
-        headline=real_time_headline,
-        sheet=real_time_plan_sheet,
-        brief=_brief_sheet,
-        data=real_time_plan_json,
+        sheet=real_time_plan_sheet, brief=_brief_sheet, data=real_time_plan_json
     ),
 }

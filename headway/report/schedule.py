@@ -162,6 +162,6 @@ def _policy_json(figures: PolicyFigures) -> dict[str, object]:
 
 
 KINDS = {
-    "schedule": Kind(headline=headline, sheet=schedule_sheet, data=schedule_json, main="policies"),
+    "schedule": Kind(sheet=schedule_sheet, data=schedule_json, main="policies"),
     "schedule-replay": Kind(sheet=replay_sheet, data=replay_json),
 }

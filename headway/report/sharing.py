@@ -208,4 +208,4 @@ def fusions_text(fusions: Sequence[FusionAdvice]) -> str:
     return "\n".join(lines)
 
 
-KINDS = {"windows": Kind(headline=_headline, sheet=sharing_sheet, data=sharing_json, main="ways")}
+KINDS = {"windows": Kind(sheet=sharing_sheet, data=sharing_json, main="ways")}

@@ -35,7 +35,7 @@ def look_sheet(look: Look) -> Sheet:
     setting = f"{brief_setting_text(look.configuration)}; {num_batches}, {measured}"
     return Sheet(
         about="Headway look at a running query",
-        headline=_headline(look),
+        headline=f"{look.query}: {_WORDS[look.standing]} ({look.target})",
         sections=(
             Section(texts=(setting,), indent=2, close=True),
             Section(
@@ -44,10 +44,6 @@ def look_sheet(look: Look) -> Sheet:
             Section(rows=tuple(_facts(look)), indent=2),
         ),
     )
-
-
-def _headline(look: Look) -> str:
-    return f"{look.query}: {_WORDS[look.standing]} ({look.target})"
 
 
 def _rows(look: Look) -> Iterator[tuple[str, str, str]]:
@@ -316,6 +312,6 @@ def _clock(at_s: float) -> str:
 
 
 KINDS = {
-    "watch": Kind(headline=_headline, sheet=look_sheet, data=look_json),
+    "watch": Kind(sheet=look_sheet, data=look_json),
     "explained-change": Kind(sheet=explained_sheet, data=explained_json),
 }
