@@ -138,12 +138,17 @@ def rates_section(plan: StreamAnswer) -> Section:
     has_cost = any(planned.cost is not None for planned in plan.rates)
     cost = ("cost/h",) if has_cost else ()
     head = ("nodes", *cost, "trigger", *statistics, "90% interval of p99")
+    marks = tuple(">" if planned.rate_per_s == plan.rate_per_s else "" for planned in plan.rates)
+    rows = []
+    for planned, mark in zip(plan.rates, marks, strict=True):
+        rate = format_rate(planned.rate_per_s) + (" (profiled)" if mark else "")
+        rows.append((rate, *_rate_cells(planned, statistics, has_cost)))
     return Section(
         title=f"nodes for other rates within {targets_text(plan.promises)}",
         head=(f"{METRIC_NAMES[plan.target.metric]} at", *head),
-        rows=tuple(_rate_row(plan, planned, statistics, has_cost) for planned in plan.rates),
+        rows=tuple(rows),
         right=tuple(range(1, len(head))),
-        marks=tuple(">" if _is_of(plan, planned) else "" for planned in plan.rates),
+        marks=marks,
         indent=0,
     )
 
@@ -160,21 +165,13 @@ def longer_triggers_section(plan: StreamAnswer) -> Section:
     return Section(texts=(why,) if is_longer else (), close=True)
 
 
-def _is_of(plan: StreamAnswer, planned: PlannedRate) -> bool:
-    return planned.rate_per_s == plan.rate_per_s
-
-
-def _rate_row(
-    plan: StreamAnswer, planned: PlannedRate, statistics: Sequence[str], has_cost: bool
-) -> tuple[str, ...]:
-    """A rate with the nodes, the trigger interval and the predicted latency of its plan."""
-    rate = format_rate(planned.rate_per_s) + (" (profiled)" if _is_of(plan, planned) else "")
+def _rate_cells(planned: PlannedRate, statistics: Sequence[str], has_cost: bool) -> tuple[str, ...]:
+    """The nodes, the trigger interval and the predicted latency of the plan for a rate."""
     cost = (cost_text(planned.cost),) if has_cost else ()
     if planned.nodes is None or planned.configuration is None or planned.predicted is None:
-        return (rate, "none", *cost, *("-" for _ in ("trigger", *statistics, "interval")))
+        return ("none", *cost, *("-" for _ in ("trigger", *statistics, "interval")))
     values_s = planned.predicted.statistics_s
     return (
-        rate,
         f"{planned.nodes:,}",
         *cost,
         trigger_text(planned.configuration.trigger_s),
