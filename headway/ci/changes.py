@@ -164,12 +164,10 @@ def _drift(
     change = now_s / then_s - 1
     if abs(change) <= limit_ratio:
         return
-    text = (
-        f"{subject} {format_duration(now_s)} with the current profile, "
-        f"{format_duration(then_s)} with the locked one ({change:+.0%})"
-    )
+    after, before = map(format_duration, (now_s, then_s))
+    text = f"{subject} {after} with the current profile, {before} with the locked one"
     level = Level.ERROR if change > 0 else Level.NOTE
-    yield finding(planned, Rule.DRIFT, level, "profile", text)
+    yield finding(planned, Rule.DRIFT, level, "profile", f"{text} ({change:+.0%})")
 
 
 def judged_today(

@@ -22,9 +22,9 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
     """
     node_type = submission.node_type or (plan.node_type.name if plan.node_type else None)
     if node_type is None:
+        option = argument("node_type")
         raise InputError(
-            f"databricks: no node type; give {argument('node_type')}, e.g. m6i.xlarge, or plan for "
-            "one"
+            f"databricks: no node type; give {option}, e.g. m6i.xlarge, or plan for one"
         )
     runtime = submission.runtime or _RUNTIMES.get(submission.release)
     if runtime is None:

@@ -70,10 +70,8 @@ def _place(
         labels = dict.fromkeys(_short_label(candidate, candidates) for candidate in candidates)
         candidates = [candidate for candidate in candidates if job in candidate.labels]
         if not candidates:
-            raise InputError(
-                f"{name}: {argument('job')} {job!r}: no such job; expected one of: "
-                f"{', '.join(labels) or 'none'}"
-            )
+            expected = f"expected one of: {', '.join(labels) or 'none'}"
+            raise InputError(f"{name}: {argument('job')} {job!r}: no such job; {expected}")
     if not candidates:
         contents = ", ".join(text for node in documents for text in _contents(node))
         contains = f" ({contents})" if contents else ""

@@ -16,10 +16,9 @@ _SINCE = (4, 1)
 def render(plan: Answer, *, version: str, submission: Submission) -> str:
     """The text of ``spark-pipeline.yml``, sizes as flags in a comment; InputError before 4.1."""
     if submission.release < _SINCE:
-        raise InputError(
-            f"declarative-pipelines: Spark {submission.spark_version} does not have them; "
-            f"expected 4.1 or later, give {argument('spark_version')}"
-        )
+        missing = f"Spark {submission.spark_version} does not have them"
+        expected = f"expected 4.1 or later, give {argument('spark_version')}"
+        raise InputError(f"declarative-pipelines: {missing}; {expected}")
     configuration = sizeless_conf(plan)
     sizes = {key: value for key, value in plan.spark_conf.items() if key not in configuration}
     tree: dict[str, Tree] = {

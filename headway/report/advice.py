@@ -163,10 +163,8 @@ def _gain_text(gain: Narrowing, with_interval_now: bool = True) -> str:
     ):
         now = f" (90% interval, now {_interval_text(now_s)})" if with_interval_now else ""
         return f"narrow {gain.statistic} to {_interval_text(after_s)}{now}"
-    return (
-        "bring the error of the predicted batch duration from "
-        f"{gain.error_now_ratio:.1%} to {gain.error_after_ratio:.1%}"
-    )
+    errors = f"from {gain.error_now_ratio:.1%} to {gain.error_after_ratio:.1%}"
+    return f"bring the error of the predicted batch duration {errors}"
 
 
 def _width(interval_s: Interval) -> float:

@@ -86,10 +86,8 @@ def _optimality(plan: BatchAnswer) -> str:
     if fewest < plan.nodes:
         nodes = counted(fewest, "node")
         return f"{nodes} would meet the deadline, too; the objective is not the fewest nodes."
-    return (
-        f"Every number of nodes below {plan.nodes} was tried, or has too few slots for the work of "
-        "the tasks; (P16)."
-    )
+    every = f"Every number of nodes below {plan.nodes}"
+    return f"{every} was tried, or has too few slots for the work of the tasks; (P16)."
 
 
 def _run_time(plan: BatchAnswer) -> list[str]:
@@ -125,10 +123,8 @@ def _uncertainty(plan: BatchAnswer) -> list[str]:
             f"for the spread between runs and {SPREAD_PER_DOUBLING_RATIO.value:.0%} per doubling "
             f"of slots beyond the profiled ones; theory.md (P2), {_equation(plan)}."
         )
-    lines = paragraphs(
-        f"Planned at a confidence level of {plan.confidence:.0%}: the run is taken to last "
-        f"{ratio:.3g} times as long as expected, {reason}"
-    )
+    planned = f"the run is taken to last {ratio:.3g} times as long as expected, {reason}"
+    lines = paragraphs(f"Planned at a confidence level of {plan.confidence:.0%}: {planned}")
     if not plan.calibrated and plan.declared is None:
         lines += paragraphs("Extrapolated: outside the profiled range, see the notes.")
     return lines + paragraphs(*all_words(plan.findings), lead="  note: ")

@@ -157,20 +157,15 @@ def _optimality(plan: StreamAnswer) -> list[str]:
         )
     if optimality.relaxed_nodes is None:
         return [proof]
-    relaxation = (
-        f"The convex relaxation, theory.md (P15), needs {optimality.relaxed_nodes:.3g} nodes; it "
-        "allows fractions of nodes and tasks, and has no noise."
-    )
-    return [proof, relaxation]
+    needs = f"The convex relaxation, theory.md (P15), needs {optimality.relaxed_nodes:.3g} nodes"
+    return [proof, f"{needs}; it allows fractions of nodes and tasks, and has no noise."]
 
 
 def _nearest(plan: StreamAnswer) -> list[str]:
     lines = aligned(nearest_rows(plan, "with another {}"))
     if not plan.feasible and plan.physical_floor_s is not None:
-        lines += paragraphs(
-            f"Physical floor: {format_duration(plan.physical_floor_s)}, for the driver and one "
-            "task per stage without rows; theory.md (P13)."
-        )
+        reason = "for the driver and one task per stage without rows; theory.md (P13)."
+        lines += paragraphs(f"Physical floor: {format_duration(plan.physical_floor_s)}, {reason}")
     return lines
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from itertools import islice
 
 from headway.assumptions.planning import WORTH_PLACING_RATIO
 from headway.domain.ordered import KeyPlacement, OrderedPlan
@@ -189,16 +190,11 @@ def _about_heavy_keys(plan: OrderedPlan) -> Iterator[str]:
             f"more than the trigger interval of {format_duration(plan.trigger_s)}: batches "
             "overrun on any cluster; split the key, or do less per row"
         )
-    yield (
-        f"key {_named(plan.hottest_key)} ({plan.hottest_share:.1%} of the rows) alone needs "
-        f"{format_duration(plan.serial_s)} per batch: {consequence}"
-    )
-    heaviest = ", ".join(
-        f"{_named(key)} {share:.1%} -> {bucket}"
-        for key, share, bucket in zip(
-            plan.placed.keys[:_SHOWN_KEYS], plan.placed.key_share, plan.placed.buckets, strict=False
-        )
-    )
+    key = f"key {_named(plan.hottest_key)} ({plan.hottest_share:.1%} of the rows)"
+    yield f"{key} alone needs {format_duration(plan.serial_s)} per batch: {consequence}"
+    placed = zip(plan.placed.keys, plan.placed.key_share, plan.placed.buckets, strict=True)
+    shown = islice(placed, _SHOWN_KEYS)
+    heaviest = ", ".join(f"{_named(key)} {share:.1%} -> {bucket}" for key, share, bucket in shown)
     ellipsis = ", ..." if len(plan.placed.keys) > _SHOWN_KEYS else ""
     yield f"placed, key to bucket: {heaviest}{ellipsis}"
 

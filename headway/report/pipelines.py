@@ -237,10 +237,8 @@ def _num_nodes(plan: RoundsPlan) -> int:
 def _sum_of_rounds(plan: RoundsPlan) -> str:
     if not plan.feasible or plan.latency is None:
         return "infeasible: not every round can meet its part of the limit"
-    return (
-        f"{counted(_num_nodes(plan), 'node')} in {len(plan.rounds)} rounds: "
-        f"{_mean_and_p99(plan.latency)} through all of them"
-    )
+    nodes = f"{counted(_num_nodes(plan), 'node')} in {len(plan.rounds)} rounds"
+    return f"{nodes}: {_mean_and_p99(plan.latency)} through all of them"
 
 
 def _answer(plan: PipelinePlan) -> str:

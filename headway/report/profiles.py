@@ -163,10 +163,8 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
     num_batches = sum(setting.num_batches for setting in profile.settings)
     rate = format_rate(profile.arrivals.rate_per_s)
     last = f"last at {rate}" if profile.drain is None else f"last reading a backlog at {rate}"
-    yield (
-        f"{counted(len(profile.settings), 'run')}, {counted(num_batches, 'batch', 'batches')}, "
-        f"{counted(len(profile.stages), 'stage')} per batch, {last}"
-    )
+    runs, batches = counted(len(profile.settings), "run"), counted(num_batches, "batch", "batches")
+    yield f"{runs}, {batches}, {counted(len(profile.stages), 'stage')} per batch, {last}"
     for phase in profile.driver_phases:
         if phase.mean_s >= 0.001:
             yield f"  {phase.name}: {format_duration(phase.mean_s)} per batch"
@@ -229,10 +227,8 @@ def _state_text(operator: StateOperatorProfile) -> str:
 
 
 def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
-    yield (
-        f"{profile.kind} application: {counted(profile.num_jobs, 'job')} in "
-        f"{format_duration(profile.duration_s)}, {counted(len(profile.stages), 'stage')} listed"
-    )
+    jobs = f"{counted(profile.num_jobs, 'job')} in {format_duration(profile.duration_s)}"
+    yield f"{profile.kind} application: {jobs}, {counted(len(profile.stages), 'stage')} listed"
     total_s = profile.other_stages.task_time_s + sum(stage.task_time_s for stage in profile.stages)
     for stage in sorted(profile.stages, key=lambda stage: -stage.task_time_s)[:_MOST_STAGES]:
         if stage.task_time_s > 0.0:

@@ -29,13 +29,11 @@ _NEW_CHECKPOINT = (
 def real_time_prediction_sheet(prediction: RealTimePrediction) -> Sheet:
     """The verdict first, then the latency and its parts."""
     state = "stable" if prediction.stable else "not stable: the backlog grows"
+    slots = counted(prediction.num_slots_needed, "slot")
+    rate, max_rate = map(format_rate, (prediction.rate_per_s, prediction.sustainable_rate_per_s))
     return Sheet(
         about="Headway prediction in Real-Time Mode",
-        headline=(
-            f"Real-Time Mode: {state} at {format_rate(prediction.rate_per_s)}, on "
-            f"{counted(prediction.num_slots_needed, 'slot')}; stable up to "
-            f"{format_rate(prediction.sustainable_rate_per_s)}"
-        ),
+        headline=f"Real-Time Mode: {state} at {rate}, on {slots}; stable up to {max_rate}",
         verdict=prediction.stable,
         sections=(
             Section(lead="configuration", texts=(_setting(prediction.setting),), close=True),
