@@ -12,7 +12,7 @@ from headway.digits import format_money
 from headway.domain.result import Result
 from headway.errors import ExitCode
 from headway.formats.lock_file import AnyLocked
-from headway.redaction import one_line
+from headway.redaction import one_line, printable
 from headway.units import HOURS_PER_MONTH, counted
 
 
@@ -78,6 +78,12 @@ class Finding:
 
     def __post_init__(self) -> None:
         _show_names(self, "job", "file")
+
+    @property
+    def text(self) -> str:
+        """A line with its position."""
+        position = f"{self.file}:{self.line}:{self.column}"
+        return f"{position}: {self.level}: {printable(self.message)} ({self.rule})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

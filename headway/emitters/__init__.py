@@ -68,7 +68,7 @@ ALL_FORMATS: Mapping[str, Format] = MappingProxyType(
             fills_in_sizes=True,
         ),
         "airflow": _format("airflow.render", "name main arguments"),
-        "declarative-pipelines": _format("pipelines.render", "name spark_version"),
+        "declarative-pipelines": _format("spark_files.render_pipeline", "name spark_version"),
         "tfvars": _format("tfvars.render", "name", has_comments=False),
     }
 )

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
-from headway.ci.formats.figures import located_text
 from headway.ci.nouns import ABOUT, Finding, Held, Level, LockedToday, Report, Rule
 from headway.formats.codec import EXACT, data_of
 from headway.formats.lock_file import AnyLocked
@@ -109,7 +108,7 @@ def _case(held: Held) -> str:
     if errors:
         message = "; ".join(printable(finding.message) for finding in errors)
         failure = f"<failure message={_quoted(message)} type={_quoted(str(errors[0].rule))}/>\n"
-    out = escape(_NOT_XML.sub("?", "\n".join(map(located_text, held.findings))))
+    out = escape(_NOT_XML.sub("?", "\n".join(finding.text for finding in held.findings)))
     return f"{head}>\n{failure}<system-out>{out}</system-out>\n</testcase>\n"
 
 
