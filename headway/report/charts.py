@@ -61,9 +61,7 @@ def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
         if rate_per_s > 0 and not point.calibrated:
             parts.append("extrapolated")
         height_percent = place_percent(rate_per_s, top)
-        own_percent = None
-        if own_point is not None:
-            own_percent = place_percent(own_point.sustainable_rate_per_s, top)
+        own_percent = own_point and place_percent(own_point.sustainable_rate_per_s, top)
         marks.append(
             {
                 "place_percent": 100 * (index + 0.5) / len(plan.frontier),
