@@ -15,15 +15,7 @@ from headway.domain import JobProfile, Metric, Prediction
 from headway.domain.sheet import Section
 from headway.models.job.predict import predict
 from headway.report.charts import Axes, Chart, LineChart, place_percent
-from headway.report.what_if import (
-    SHARES,
-    Grid,
-    Question,
-    grid_of,
-    is_over,
-    shares_of,
-    upper_s,
-)
+from headway.report.what_if import SHARES, Grid, Question, grid_of, is_over, shares_of, upper_s
 from headway.report.wording import percent, setting_text, trigger_text
 from headway.units import HOURS_PER_MONTH, format_duration, format_rate
 

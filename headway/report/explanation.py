@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from headway.assumptions.predictions import (
-    SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO,
-    SPREAD_PER_DOUBLING_RATIO,
-)
+from headway.assumptions import predictions
 from headway.domain import Answer, Metric, RuleOfThumb, StatedRange, StreamAnswer
 from headway.domain.sheet import Section
 from headway.domain.target import targets_text
@@ -204,11 +201,12 @@ def _confidence(plan: StreamAnswer) -> list[str]:
         longer = f"{durations.planned_ratio:.3g} times as long as expected, "
     reason = "with every figure at that end of its declared range; theory.md (P4), (P19)."
     if plan.declared is None:
+        size_ratio = predictions.SPREAD_PER_DOUBLING_RATIO.value
+        partitions_ratio = predictions.SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO.value
         reason = (
-            f"for the spread between runs, {SPREAD_PER_DOUBLING_RATIO.value:.0%} per doubling of "
-            "slots or rows beyond what was profiled, and "
-            f"{SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO.value:.0%} per doubling of shuffle "
-            "partitions; theory.md (P2), (P4)."
+            f"for the spread between runs, {size_ratio:.0%} per doubling of slots or rows beyond "
+            f"what was profiled, and {partitions_ratio:.0%} per doubling of shuffle partitions; "
+            "theory.md (P2), (P4)."
         )
     level = f"Planned at a confidence level of {plan.confidence:.0%}"
     texts = [f"{level}: durations are taken {longer}{reason}"]
