@@ -72,21 +72,15 @@ def ordered_sheet(plan: OrderedPlan, *, file: str | None = None) -> Sheet:
     """The answer, the table, why, what to paste; ``file`` is that of the placed keys."""
     headline, comparison = _headline(plan)
     by_file = () if file else ("-o placed.csv writes the table of placed keys",)
+    rows = [_row(choice, _remark(plan, choice)) for choice in plan.choices]
+    rows.append(_row(plan.placed.choice, f"{counted(len(plan.placed.keys), 'key')} placed"))
     return Sheet(
         about="Headway plan of keys",
         headline=headline,
         verdict=plan.keeps_up,
         sections=(
             Section(texts=(comparison,), indent=2, close=True),
-            Section(
-                head=_HEAD,
-                rows=(
-                    *(_row(choice, _remark(plan, choice)) for choice in plan.choices),
-                    _row(plan.placed.choice, f"{counted(len(plan.placed.keys), 'key')} placed"),
-                ),
-                right=_NUMBERS,
-                indent=2,
-            ),
+            Section(head=_HEAD, rows=tuple(rows), right=_NUMBERS, indent=2),
             Section(texts=tuple(_reasons(plan)), indent=2),
             *_code(plan, file or "placed.csv"),
             Section(texts=by_file),
@@ -108,33 +102,25 @@ def skew_section(skew: PlannedSkew) -> Section:
     if skew.placed is not None:
         placed = f"{counted(skew.num_placed, 'key')} placed, by headway ordered"
         rows.append(_row(skew.placed, placed))
-    return Section(
-        title=f"skew of {_stage_named(skew.stage, skew.work)}",
-        texts=(f"{subject} alone needs {needs} per batch{consequence}",),
-        head=_HEAD,
-        rows=tuple(rows),
-        right=_NUMBERS,
-    )
+    title, text = f"skew of {_stage_named(skew.stage, skew.work)}", f"{subject} alone needs {needs}"
+    texts = (f"{text} per batch{consequence}",)
+    return Section(title=title, texts=texts, head=_HEAD, rows=tuple(rows), right=_NUMBERS)
 
 
 def _headline(plan: OrderedPlan) -> tuple[str, str]:
     """The answer, and what it is compared with."""
     placed, best, today = plan.placed.choice, plan.best, plan.today
     stage = _stage_named(plan.stage, plan.stage_work.get(plan.stage))
-    lead = f"{stage} at {format_rate(plan.rate_per_s)}: p99 "
     today_text = f"today {format_duration(today.p99_s)} on {today.shuffle_partitions}"
-    if best.p99_s < WORTH_PLACING_RATIO.value * placed.p99_s:
-        partitions = counted(best.shuffle_partitions, "shuffle partition")
-        return (
-            f"{lead}{format_duration(best.p99_s)} on {partitions}",
-            f"{today_text}; placing keys would save little",
-        )
-    partitions = counted(placed.shuffle_partitions, "shuffle partition")
+    pays = best.p99_s >= WORTH_PLACING_RATIO.value * placed.p99_s
+    choice = placed if pays else best
+    partitions = counted(choice.shuffle_partitions, "shuffle partition")
+    p99 = f"p99 {format_duration(choice.p99_s)} on {partitions}"
+    answer = f"{stage} at {format_rate(plan.rate_per_s)}: {p99}"
+    if not pays:
+        return answer, f"{today_text}; placing keys would save little"
     without = f"{format_duration(best.p99_s)} on {best.shuffle_partitions}"
-    return (
-        f"{lead}{format_duration(placed.p99_s)} on {partitions} with placed keys",
-        f"without placing {without}, {today_text}",
-    )
+    return f"{answer} with placed keys", f"without placing {without}, {today_text}"
 
 
 def _remark(plan: OrderedPlan, choice: PartitionChoice) -> str:
@@ -211,29 +197,27 @@ def _named(key: str | int) -> str:
 def _code(plan: OrderedPlan, file: str) -> tuple[Section, ...]:
     number, ids = plan.placed.choice.shuffle_partitions, plan.placed.spread_ids
     own_names = "put your own names for KEY, ORDER, the step and what it keeps and returns:"
+    by_headway = (
+        f'spark.conf.set("spark.sql.shuffle.partitions", "{number}")',
+        'out = headway.ordered(df, key="KEY", by=["ORDER"], step=step, state=STATE,',
+        f'                      output=OUTPUT, place="{file}", checkpoint=CHECKPOINT)',
+    )
+    by_spark = (
+        "import csv",
+        "from pyspark.sql import functions as F",
+        f'placed = [F.lit(x) for row in csv.DictReader(open("{file}"))',
+        '          for x in (row["key"], int(row["bucket"]))]',
+        f"others = F.array(*map(F.lit, [{', '.join(map(str, ids))}]))",
+        f'spread = F.pmod(F.xxhash64("KEY"), F.lit({number})).cast("int") + 1',
+        'bucket = F.coalesce(F.create_map(*placed)[F.col("KEY").cast("string")],',
+        "                    F.element_at(others, spread))",
+        'df.withColumn("bucket", bucket)  # then groupBy("bucket"), not groupBy("KEY")',
+    )
     return (
         Section(texts=(own_names,)),
-        Section(
-            code=(
-                f'spark.conf.set("spark.sql.shuffle.partitions", "{number}")',
-                'out = headway.ordered(df, key="KEY", by=["ORDER"], step=step, state=STATE,',
-                f'                      output=OUTPUT, place="{file}", checkpoint=CHECKPOINT)',
-            )
-        ),
+        Section(code=by_headway),
         Section(texts=("or with Spark alone, where a group may hold several keys:",)),
-        Section(
-            code=(
-                "import csv",
-                "from pyspark.sql import functions as F",
-                f'placed = [F.lit(x) for row in csv.DictReader(open("{file}"))',
-                '          for x in (row["key"], int(row["bucket"]))]',
-                f"others = F.array(*map(F.lit, [{', '.join(map(str, ids))}]))",
-                f'spread = F.pmod(F.xxhash64("KEY"), F.lit({number})).cast("int") + 1',
-                'bucket = F.coalesce(F.create_map(*placed)[F.col("KEY").cast("string")],',
-                "                    F.element_at(others, spread))",
-                'df.withColumn("bucket", bucket)  # then groupBy("bucket"), not groupBy("KEY")',
-            )
-        ),
+        Section(code=by_spark),
     )
 
 

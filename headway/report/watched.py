@@ -33,14 +33,13 @@ def look_sheet(look: Look) -> Sheet:
     measured = f"the last {format_duration(look.seen_s)} measured"
     num_batches = counted(look.num_batches, "batch", "batches")
     setting = f"{brief_setting_text(look.configuration)}; {num_batches}, {measured}"
+    head = ("", "predicted", "measured")
     return Sheet(
         about="Headway look at a running query",
         headline=f"{look.query}: {_WORDS[look.standing]} ({look.target})",
         sections=(
             Section(texts=(setting,), indent=2, close=True),
-            Section(
-                head=("", "predicted", "measured"), rows=tuple(_rows(look)), right=(1, 2), indent=2
-            ),
+            Section(head=head, rows=tuple(_rows(look)), right=(1, 2), indent=2),
             Section(rows=tuple(_facts(look)), indent=2),
         ),
     )
@@ -182,22 +181,15 @@ def _metrics(look: Look) -> Iterator[tuple[str, str, Mapping[Labels, float | Non
         },
     )
     yield "headway_limit_seconds", "Limit of the target.", {(): look.target.limit_s}
-    yield (
-        "headway_batch_duration_seconds",
-        "Mean batch duration.",
-        {
-            (("source", "predicted"),): None if duration is None else duration.mean_s,
-            (("source", "measured"),): None if measured is None else measured.mean_s,
-        },
-    )
-    yield (
-        "headway_utilization_ratio",
-        "Share of time in which a batch runs.",
-        {
-            (("source", "predicted"),): None if predicted is None else predicted.utilization_ratio,
-            (("source", "measured"),): look.utilization_ratio,
-        },
-    )
+
+    def by_source(predicted: float | None, measured: float | None) -> dict[Labels, float | None]:
+        return {(("source", "predicted"),): predicted, (("source", "measured"),): measured}
+
+    means_s = [None if times is None else times.mean_s for times in (duration, measured)]
+    yield "headway_batch_duration_seconds", "Mean batch duration.", by_source(*means_s)
+    load_ratio = None if predicted is None else predicted.utilization_ratio
+    loads = by_source(load_ratio, look.utilization_ratio)
+    yield "headway_utilization_ratio", "Share of time in which a batch runs.", loads
     wanted = (look.change.then if look.change else look.configuration).executors
     for name, about, value in (
         ("headway_input_rows_per_second", "Input rate.", look.rate_per_s),
