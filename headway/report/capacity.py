@@ -48,38 +48,14 @@ def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
         ),
         sections=(
             Section(texts=tuple(texts), indent=2, close=True),
-            Section(
-                title="jobs",
-                head=(
-                    *("job", "pool", "node type", "needs", "cost/month"),
-                    *(("requests/month",) if plan.fees_by_job.any() else ()),
-                    *(("probability",) if answer.kept else ()),
-                ),
-                rows=tuple(_job_rows(answer, plan)),
-                right=(4, 5, 6),
-            ),
-            Section(
-                title="files",
-                head=("job", "files/day", "write requests/day", "store"),
-                rows=tuple(_write_rows(answer)),
-                right=(1, 2),
-            ),
+            _jobs(answer, plan),
+            _writes(answer),
             Section(title="not served", texts=_not_served_texts(answer, plan)),
-            Section(
-                title="nodes to buy",
-                head=("node type", "nodes", "spot", "committed", "cost/month"),
-                rows=tuple(_purchase_rows(answer, plan)),
-                right=(1, 2, 3, 4),
-            ),
+            _purchases(answer, plan),
             *_hours(answer, plan),
             Section(title="cost of targets", rows=tuple(_target_rows(answer))),
             Section(title="cost of limits", texts=tuple(price.text for price in limits)),
-            Section(
-                title="growth",
-                head=("month", "rates", "max nodes", "cost/month"),
-                rows=tuple(_growth_row(answer, point) for point in answer.growth),
-                right=(1, 2),
-            ),
+            _growth(answer),
         ),
     )
 
@@ -208,9 +184,9 @@ def _why_not_served(answer: Capacity, name: str) -> str:
     return "the limits leave no room for it besides the served jobs"
 
 
-def _job_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
+def _jobs(answer: Capacity, plan: FleetPlan) -> Section:
     """Where each served job runs, the most expensive first."""
-    costs, fees = plan.cost_by_job + plan.fees_by_job, plan.fees_by_job
+    costs, fees, rows = plan.cost_by_job + plan.fees_by_job, plan.fees_by_job, []
     for job_index in np.argsort(-costs, kind="stable").tolist():
         name, supply_index = answer.fleet.jobs[job_index], int(plan.supply_of[job_index])
         if supply_index < 0:
@@ -218,15 +194,21 @@ def _job_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
         supply, estimate = answer.fleet.supplies[supply_index], answer.kept.get(name)
         counts = answer.fleet.units[job_index, supply_index]
         probability = "" if estimate is None else f"{estimate[0]:.1%}"
-        yield (
-            name,
-            _pool(supply),
-            answer.fleet.offers[supply.offer].name,
-            _span(counts, "executor" if supply.shared else "node"),
-            _by_month(answer, float(costs[job_index])),
-            *((_by_month(answer, float(fees[job_index])),) if fees.any() else ()),
-            *((probability,) if answer.kept else ()),
+        rows.append(
+            (
+                name,
+                _pool(supply),
+                answer.fleet.offers[supply.offer].name,
+                _span(counts, "executor" if supply.shared else "node"),
+                _by_month(answer, float(costs[job_index])),
+                *((_by_month(answer, float(fees[job_index])),) if fees.any() else ()),
+                *((probability,) if answer.kept else ()),
+            )
         )
+    head = ["job", "pool", "node type", "needs", "cost/month"]
+    head += ["requests/month"] if fees.any() else []
+    head += ["probability"] if answer.kept else []
+    return Section(title="jobs", head=tuple(head), rows=tuple(rows), right=(4, 5, 6))
 
 
 def _bill_texts(answer: Capacity, plan: FleetPlan) -> list[str]:
@@ -238,24 +220,31 @@ def _bill_texts(answer: Capacity, plan: FleetPlan) -> list[str]:
     return [f"per month: nodes {nodes}, write requests {requests}"]
 
 
-def _write_rows(answer: Capacity) -> Iterator[tuple[str, ...]]:
+def _writes(answer: Capacity) -> Section:
     """What each job writes whose store is known, the most first."""
+    rows = []
     for name, writes in sorted(answer.writes.items(), key=lambda item: -item[1].files_per_day):
         requests = writes.requests_per_day
         shown_requests = "unknown" if requests is None else f"{requests:,.0f}"
-        yield name, f"{writes.files_per_day:,.0f}", shown_requests, writes.store
+        rows.append((name, f"{writes.files_per_day:,.0f}", shown_requests, writes.store))
+    head = ("job", "files/day", "write requests/day", "store")
+    return Section(title="files", head=head, rows=tuple(rows), right=(1, 2))
 
 
-def _purchase_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
+def _purchases(answer: Capacity, plan: FleetPlan) -> Section:
     bill = plan.bill
-    for index in _bought(answer, plan):
-        yield (
+    rows = tuple(
+        (
             answer.fleet.offers[index].name,
             _span(bill.nodes[index]),
             _span(bill.spot[index]) if bill.spot[index].any() else "",
             str(bill.committed[index]) if bill.committed[index] else "",
             _by_month(answer, float(bill.cost_by_offer[index])),
         )
+        for index in _bought(answer, plan)
+    )
+    head = ("node type", "nodes", "spot", "committed", "cost/month")
+    return Section(title="nodes to buy", head=head, rows=rows, right=(1, 2, 3, 4))
 
 
 def _hours(answer: Capacity, plan: FleetPlan) -> Iterator[Section]:
@@ -288,12 +277,16 @@ def _target_rows(answer: Capacity) -> Iterator[tuple[str, str]]:
             yield price.job, f"{price.promise} costs {saving} more per month than {price.looser}"
 
 
-def _growth_row(answer: Capacity, point: GrowthPoint) -> tuple[str, ...]:
-    month, ratio, plan = point
-    rates = f"{ratio:.2f}x"
-    if not plan.feasible:
-        return month, rates, "no plan", _first_reason(plan)
-    return month, rates, str(_max_nodes(plan)), _by_month(answer, plan.cost_per_day)
+def _growth(answer: Capacity) -> Section:
+    rows = []
+    for month, ratio, plan in answer.growth:
+        if plan.feasible:
+            figures = (str(_max_nodes(plan)), _by_month(answer, plan.cost_per_day))
+        else:
+            figures = ("no plan", _first_reason(plan))
+        rows.append((month, f"{ratio:.2f}x", *figures))
+    head = ("month", "rates", "max nodes", "cost/month")
+    return Section(title="growth", head=head, rows=tuple(rows), right=(1, 2))
 
 
 def _infeasible_sheet(answer: Capacity, plan: Infeasible) -> Sheet:
