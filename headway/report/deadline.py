@@ -159,50 +159,41 @@ def backlog_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
         yield "backlog", f"{backlog.backlog_rows:,.0f} rows, {batches} {size}, as the profiled ones"
 
 
-def run_time_sections(plan: BatchAnswer) -> tuple[Section, ...]:
+def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section]:
     """Run time and cost by the number of nodes, and what the marks mean."""
-    points, worse = all_points(plan), _worse_than_fewer(plan)
-    plan_mark = ">" if plan.feasible else "~"
+    points, least_s, rows = all_points(plan), math.inf, []
     legend = [] if plan.feasible else ["~ the nearest plan"]
-    if worse:
+    for point in points:
+        is_worse = point.planned_s > least_s * SAME_FIGURE_RATIO.value
+        least_s = min(least_s, point.planned_s)
+        rows.append(
+            (
+                f"{point.nodes:,}",
+                format_duration(point.mean_s),
+                format_duration(point.planned_s) + ("*" if is_worse else " "),
+                "met" if point.planned_s <= plan.deadline.limit_s else "missed",
+                "-" if point.cost_per_run is None else format_money(point.cost_per_run),
+            )
+        )
+    if any("*" in planned for _, _, planned, _, _ in rows):
         legend.append("* a longer planned run time than with fewer nodes: see the notes")
-    return (
-        Section(
-            title="run time by nodes",
-            head=("nodes", "expected", "up to ", "deadline", "cost"),
-            rows=tuple(
-                (
-                    f"{point.nodes:,}",
-                    format_duration(point.mean_s),
-                    format_duration(point.planned_s) + ("*" if point.nodes in worse else " "),
-                    "met" if point.planned_s <= plan.deadline.limit_s else "missed",
-                    "-" if point.cost_per_run is None else format_money(point.cost_per_run),
-                )
-                for point in points
-            ),
-            right=(0, 1, 2, 4),
-            marks=tuple(plan_mark if point.nodes == plan.nodes else "" for point in points),
-            text_rows=_MOST_ROWS,
-            detail=plan.feasible,
-        ),
-        Section(texts=tuple(legend), close=True, detail=plan.feasible),
+    plan_mark = ">" if plan.feasible else "~"
+    table = Section(
+        title="run time by nodes",
+        head=("nodes", "expected", "up to ", "deadline", "cost"),
+        rows=tuple(rows),
+        right=(0, 1, 2, 4),
+        marks=tuple(plan_mark if point.nodes == plan.nodes else "" for point in points),
+        text_rows=_MOST_ROWS,
+        detail=plan.feasible,
     )
+    return table, Section(texts=tuple(legend), close=True, detail=plan.feasible)
 
 
 def all_points(plan: BatchAnswer) -> tuple[DeadlinePoint, ...]:
     """The numbers of nodes that were tried for the table, and the plan's own among them."""
     points = {point.nodes: point for point in plan.frontier} | {plan.nodes: plan.run}
     return tuple(sorted(points.values(), key=lambda point: point.nodes))
-
-
-def _worse_than_fewer(plan: BatchAnswer) -> set[int]:
-    """Numbers of nodes with a longer planned run time than fewer nodes."""
-    worse, least_s = set(), math.inf
-    for point in all_points(plan):
-        if point.planned_s > least_s * SAME_FIGURE_RATIO.value:
-            worse.add(point.nodes)
-        least_s = min(least_s, point.planned_s)
-    return worse
 
 
 def _points(plan: BatchAnswer) -> Iterator[dict[str, object]]:

@@ -35,6 +35,11 @@ def evidence_of(
     """The charts for a configuration of a profiled job; takes seconds, reported to ``tell``."""
     grid = grid_of(profile, question, tell)
     setting = setting_text(grid.base)
+    maps = (_trigger_map(question, grid), _partitions_map(question, profile))
+    shares = tuple(
+        _share_chart(question, name, latencies_s)
+        for name, latencies_s in shares_of(profile, question.prediction).items()
+    )
     meaning = (
         "✓ meets the target, ✗ misses it, outlined: this configuration. Each cell shows the figure "
         "that is compared with the target."
@@ -46,18 +51,8 @@ def evidence_of(
             texts=(f"{setting}, no rate limit; the line ends where no latency can be quoted.",),
             charts=(_rate_chart(question, grid),),
         ),
-        Section(
-            title="distribution of the latency",
-            charts=tuple(
-                _share_chart(question, name, latencies_s)
-                for name, latencies_s in shares_of(profile, question.prediction).items()
-            ),
-        ),
-        Section(
-            title="feasible configurations",
-            texts=(meaning,),
-            charts=(_trigger_map(question, grid), _partitions_map(question, profile)),
-        ),
+        Section(title="distribution of the latency", charts=shares),
+        Section(title="feasible configurations", texts=(meaning,), charts=maps),
     )
 
 

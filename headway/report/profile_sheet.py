@@ -82,6 +82,8 @@ def application_sheet(profile: ApplicationProfile) -> Sheet:
     for stage in reversed(longest):
         times_s = (stage.task_mean_s, stage.task_max_s, stage.task_mean_s * stage.num_tasks)
         rows.append((stage.called, f"{stage.num_tasks:,}", *map(format_duration, times_s)))
+    title = "stages, the longest first"
+    head = ("stage", "tasks", "mean task", "longest task", "task time")
     return Sheet(
         about=f"Headway profile of a {profile.kind} application",
         headline=profile_headline(profile),
@@ -92,12 +94,7 @@ def application_sheet(profile: ApplicationProfile) -> Sheet:
         ),
         sections=(
             Section(lead="note", texts=profile.notes),
-            Section(
-                title="stages, the longest first",
-                head=("stage", "tasks", "mean task", "longest task", "task time"),
-                rows=tuple(rows),
-                right=(1, 2, 3, 4),
-            ),
+            Section(title=title, head=head, rows=tuple(rows), right=(1, 2, 3, 4)),
         ),
     )
 
@@ -124,28 +121,19 @@ def _settings(profile: JobProfile) -> Section:
 
 
 def _costs(profile: JobProfile) -> tuple[Section, Section]:
+    stages = []
+    for stage in profile.stages:
+        costs = map(format_duration, (stage.task_fixed_s, stage.task_per_row_s))
+        stages.append((stage.called, *costs, percent(stage.task_noise_ratio)))
+    phases = tuple(
+        (phase.name, *map(format_duration, (phase.mean_s, phase.sd_s)))
+        for phase in profile.driver_phases
+    )
+    head = ("stage", "per task", "per row", "noise of tasks")
+    phases_head = ("driver phase", "mean", "standard deviation")
     return (
-        Section(
-            title="what a batch costs",
-            head=("stage", "per task", "per row", "noise of tasks"),
-            rows=tuple(
-                (
-                    stage.called,
-                    *map(format_duration, (stage.task_fixed_s, stage.task_per_row_s)),
-                    percent(stage.task_noise_ratio),
-                )
-                for stage in profile.stages
-            ),
-            right=(1, 2, 3),
-        ),
-        Section(
-            head=("driver phase", "mean", "standard deviation"),
-            rows=tuple(
-                (phase.name, *map(format_duration, (phase.mean_s, phase.sd_s)))
-                for phase in profile.driver_phases
-            ),
-            right=(1, 2),
-        ),
+        Section(title="what a batch costs", head=head, rows=tuple(stages), right=(1, 2, 3)),
+        Section(head=phases_head, rows=phases, right=(1, 2)),
     )
 
 
