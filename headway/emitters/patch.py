@@ -8,7 +8,7 @@ from typing import Any
 from headway.domain import Answer
 from headway.emitters.patch_databricks import bundle_places, unsized_resources
 from headway.emitters.patch_kubernetes import manifest_places
-from headway.emitters.patch_place import Below, Place, applications_in, refusal_message
+from headway.emitters.patch_place import Place, applications_in, refusal_message
 from headway.emitters.submission import Submission
 from headway.errors import InputError, argument
 from headway.formats.yaml_lines import Tree
@@ -130,15 +130,11 @@ def patch_executors(
             "kubeflow or of Apache Spark, or one ScheduledSparkApplication; name one of several"
         )
     ((_, node, below),) = applications
-    return mark + patched(text, documents, node, _executor_changes(node, below, executors), name)
-
-
-def _executor_changes(node: Any, below: Below, executors: Mapping[str, int]) -> dict[str, Tree]:
     spec = value_at(node, ("spec", *(below or ())))
-    if below is None:
-        return {"spec": _of_apache(spec, executors)}
-    changes = _of_kubeflow(spec, executors)
-    return {"spec": {below[0]: changes} if below else changes}
+    of_operator = _of_apache if below is None else _of_kubeflow
+    changes = of_operator(spec, executors)
+    in_spec: dict[str, Tree] = {"spec": {below[0]: changes} if below else changes}
+    return mark + patched(text, documents, node, in_spec, name)
 
 
 def _of_kubeflow(spec: Any, executors: Mapping[str, int]) -> dict[str, Tree]:

@@ -65,7 +65,11 @@ def _kubeflow_place(label: str, node: Any, below: tuple[str, ...], plan: Answer)
         **other_conf(plan),
         **{key: value for key, value in {**plan.spark_conf, **values}.items() if key in current},
     }
-    fields = _field_settings(spec)
+    of_executor = scalars_of(value_at(spec, ("executor",)))
+    fields = {field: value for field, value in of_executor.items() if field in _FIELDS}
+    factor = text_at(spec, ("memoryOverheadFactor",))
+    if factor is not None:
+        fields["memoryOverheadFactor"] = factor
     stated = {_FIELDS[field]: field for field in _FIELDS if field in fields}
     for conflict in conflicts(resources, current | _as_conf(fields), usual_overhead_ratio=ratio):
         field = stated.get(conflict.key)
@@ -92,14 +96,6 @@ def _kubeflow_place(label: str, node: Any, below: tuple[str, ...], plan: Answer)
         refusals=tuple(refusals),
         notes=(*notes, *_unseen_maps(spec)),
     )
-
-
-def _field_settings(spec: Any) -> dict[str, str]:
-    """The operator's own fields for an executor, as texts; with the factor beside them."""
-    fields = scalars_of(value_at(spec, ("executor",)))
-    factor = text_at(spec, ("memoryOverheadFactor",))
-    settings = {field: value for field, value in fields.items() if field in _FIELDS}
-    return settings if factor is None else {**settings, "memoryOverheadFactor": factor}
 
 
 def _as_conf(fields: Mapping[str, Tree]) -> dict[str, str]:
@@ -132,7 +128,7 @@ def _apache_place(label: str, node: Any, plan: Answer) -> Place:
     }
     if corrections:
         tree["applicationTolerations"] = {"instanceConfig": corrections}
-    changed = {"spec": tree}
+    changed: dict[str, Tree] = {"spec": tree}
     return Place(
         labels=(label,), node=node, changes=changed, refusals=tuple(refusals), notes=tuple(notes)
     )

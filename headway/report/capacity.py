@@ -32,7 +32,12 @@ def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
     nodes, cost, limits = counted(_max_nodes(plan), "node"), plan.cost_per_day, answer.shadow_prices
     by_day, by_month = _money(answer, cost), _by_month(answer, cost)
     texts = [f"{_proof_text(answer, plan)}; prices of {answer.prices_of}; {answer.scenarios}"]
-    texts += _bill_texts(answer, plan)
+    fees_per_day = cost - plan.bill.cost_per_day
+    if fees_per_day:
+        parts = (_by_month(answer, part) for part in (plan.bill.cost_per_day, fees_per_day))
+        texts.append("per month: nodes {}, write requests {}".format(*parts))
+    names = (answer.fleet.jobs[index] for index in np.flatnonzero(plan.supply_of < 0))
+    not_served = tuple(f"{name}: {_why_not_served(answer, name)}" for name in names)
     budget = answer.fleet.budget_per_day
     if budget is not None:
         texts.append(f"budget {_by_month(answer, budget)} per month, {cost / budget:.0%} used")
@@ -50,7 +55,7 @@ def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
             Section(texts=tuple(texts), indent=2, close=True),
             _jobs(answer, plan),
             _writes(answer),
-            Section(title="not served", texts=_not_served_texts(answer, plan)),
+            Section(title="not served", texts=not_served),
             _purchases(answer, plan),
             *_hours(answer, plan),
             Section(title="cost of targets", rows=tuple(_target_rows(answer))),
@@ -173,11 +178,6 @@ def _as_much_as_can_be(answer: Capacity, plan: FleetPlan) -> str:
     return f"{no_plan} than {max_weight:.3g} by weight, this one {weight:.3g}"
 
 
-def _not_served_texts(answer: Capacity, plan: FleetPlan) -> tuple[str, ...]:
-    names = (answer.fleet.jobs[index] for index in np.flatnonzero(plan.supply_of < 0))
-    return tuple(f"{name}: {_why_not_served(answer, name)}" for name in names)
-
-
 def _why_not_served(answer: Capacity, name: str) -> str:
     if name in answer.why_impossible:
         return f"cannot run anywhere: {answer.why_impossible[name]}"
@@ -209,15 +209,6 @@ def _jobs(answer: Capacity, plan: FleetPlan) -> Section:
     head += ["requests/month"] if fees.any() else []
     head += ["probability"] if answer.kept else []
     return Section(title="jobs", head=tuple(head), rows=tuple(rows), right=(4, 5, 6))
-
-
-def _bill_texts(answer: Capacity, plan: FleetPlan) -> list[str]:
-    """The parts of the cost, if it is not that of the nodes alone."""
-    fees_per_day = plan.cost_per_day - plan.bill.cost_per_day
-    if not fees_per_day:
-        return []
-    nodes, requests = (_by_month(answer, part) for part in (plan.bill.cost_per_day, fees_per_day))
-    return [f"per month: nodes {nodes}, write requests {requests}"]
 
 
 def _writes(answer: Capacity) -> Section:

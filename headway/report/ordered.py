@@ -72,7 +72,11 @@ def ordered_sheet(plan: OrderedPlan, *, file: str | None = None) -> Sheet:
     """The answer, the table, why, what to paste; ``file`` is that of the placed keys."""
     headline, comparison = _headline(plan)
     by_file = () if file else ("-o placed.csv writes the table of placed keys",)
-    rows = [_row(choice, _remark(plan, choice)) for choice in plan.choices]
+    rows = []
+    for choice in plan.choices:
+        is_today = choice.shuffle_partitions == plan.today.shuffle_partitions
+        best = "best without placing" if choice is plan.best else ""
+        rows.append(_row(choice, ", ".join(filter(None, ("today" if is_today else "", best)))))
     rows.append(_row(plan.placed.choice, f"{counted(len(plan.placed.keys), 'key')} placed"))
     return Sheet(
         about="Headway plan of keys",
@@ -121,12 +125,6 @@ def _headline(plan: OrderedPlan) -> tuple[str, str]:
         return answer, f"{today_text}; placing keys would save little"
     without = f"{format_duration(best.p99_s)} on {best.shuffle_partitions}"
     return f"{answer} with placed keys", f"without placing {without}, {today_text}"
-
-
-def _remark(plan: OrderedPlan, choice: PartitionChoice) -> str:
-    is_today = choice.shuffle_partitions == plan.today.shuffle_partitions
-    remarks = ("today" if is_today else "", "best without placing" if choice is plan.best else "")
-    return ", ".join(filter(None, remarks))
 
 
 def _row(choice: PartitionChoice, remark: str) -> tuple[str, ...]:

@@ -251,17 +251,23 @@ def _answer(plan: PipelinePlan) -> str:
 def _details(plan: PipelinePlan) -> Iterator[Section]:
     """The setting with its proof, or what comes nearest."""
     statistic, setting = plan.question.target.statistic, plan.setting
-    for lead, text in _reasons(plan) if setting is None else _figures(plan, setting):
-        yield Section(lead=lead, texts=(text,), close=True)
-    if setting is not None:
-        cores = int(plan.question.round.nodes.num_cores)
-        nodes = counted(int(setting.num_nodes), "node")
-        yield Section(
-            title=f"rules of thumb, {cores} mappers and {cores} reducers on each node:",
-            head=("shuffle", "poll", "nodes", f"{statistic} with {nodes}", "max rate"),
-            rows=tuple(map(_rule_row, plan.rules)),
-            right=(0, 1, 2, 3, 4),
-        )
+    if setting is None:
+        for lead, text in _reasons(plan):
+            yield Section(lead=lead, texts=(text,), close=True)
+        return
+    planned, max_rate = format_duration(plan.planned_s), format_rate(plan.highest_rate_per_s)
+    planned_text = f"{planned}; max rate within target: {max_rate}"
+    yield Section(lead="setting", texts=(setting_text(setting),), close=True)
+    yield Section(lead=f"predicted {statistic}", texts=(planned_text,), close=True)
+    yield Section(lead="proved", texts=(_proof(plan),), close=True)
+    cores = int(plan.question.round.nodes.num_cores)
+    nodes = counted(int(setting.num_nodes), "node")
+    yield Section(
+        title=f"rules of thumb, {cores} mappers and {cores} reducers on each node:",
+        head=("shuffle", "poll", "nodes", f"{statistic} with {nodes}", "max rate"),
+        rows=tuple(map(_rule_row, plan.rules)),
+        right=(0, 1, 2, 3, 4),
+    )
 
 
 def _reasons(plan: PipelinePlan) -> Iterator[tuple[str, str]]:
@@ -273,16 +279,6 @@ def _reasons(plan: PipelinePlan) -> Iterator[tuple[str, str]]:
         yield f"lowest {plan.question.target.statistic} found", lowest_text
     if plan.proved_nodes > plan.question.space.max_nodes:
         yield "proved", f"up to {max_nodes}, none meets it; over {_all_periods(plan)}"
-
-
-def _figures(plan: PipelinePlan, setting: PipelineSetting) -> Iterator[tuple[str, str]]:
-    max_rate = format_rate(plan.highest_rate_per_s)
-    yield "setting", setting_text(setting)
-    yield (
-        f"predicted {plan.question.target.statistic}",
-        f"{format_duration(plan.planned_s)}; max rate within target: {max_rate}",
-    )
-    yield "proved", _proof(plan)
 
 
 def _proof(plan: PipelinePlan) -> str:

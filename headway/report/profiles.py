@@ -47,9 +47,7 @@ def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
 
 
 def _lines(profile: JobProfile | ApplicationProfile) -> Iterator[str]:
-    if isinstance(profile, JobProfile):
-        return _job_lines(profile)
-    return _application_lines(profile)
+    return _job_lines(profile) if isinstance(profile, JobProfile) else _application_lines(profile)
 
 
 def _notes_to_print(notes: Sequence[str]) -> Iterator[str]:

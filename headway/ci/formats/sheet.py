@@ -114,9 +114,7 @@ def changed(then: str, now: str) -> str:
 
 
 def _cost(locked: AnyLocked, num_hours: float = 1.0, *, currency: str) -> str:
-    if locked.cost is None:
-        return "-"
-    return format_money(locked.cost * num_hours, currency=currency)
+    return "-" if locked.cost is None else format_money(locked.cost * num_hours, currency=currency)
 
 
 def _planned(locked: AnyLocked) -> str:
