@@ -174,26 +174,24 @@ def judged_today(
     planned: Planned, now: AnyLocked, then: AnyLocked | None
 ) -> tuple[LockedToday | None, Finding | None]:
     """The locked setting of a job of the same kind, asked anew; a finding if it misses a target."""
-    if then is None:
+    if then is None or then.ends != now.ends:
         return None, None
-    if then.ends:
-        return _judged_batch(planned, now, then) if now.ends else (None, None)
-    return (None, None) if now.ends else _judged_stream(planned, now, then)
+    today, shortfall = _judged_batch(planned, then) if then.ends else _judged_stream(planned, then)
+    if today.met:
+        return today, None
+    key = "profile" if same_promises(now, then) else planned.promise_key
+    if not (now.ends or then.ends or is_same_rate(now, then)):
+        key = "rate"
+    text = f"the locked setting ({_setting_text(then)}) {shortfall}"
+    return today, finding(planned, Rule.LOCKED, Level.ERROR, key, text)
 
 
-def _judged_stream(
-    planned: PlannedJob, now: Locked, then: Locked
-) -> tuple[LockedToday | None, Finding | None]:
+def _judged_stream(planned: PlannedJob, then: Locked) -> tuple[LockedToday, str]:
+    """The setting today, and what it misses."""
     setting = _judged_now(planned, then)
     planned_s = setting.planned_s[0] if math.isfinite(setting.planned_s[0]) else None
     today = LockedToday(met=setting.met, probability=setting.probability, planned_s=planned_s)
-    if setting.met:
-        return today, None
-    key = "profile" if same_promises(now, then) else planned.promise_key
-    if not is_same_rate(now, then):
-        key = "rate"
-    text = f"the locked setting ({_setting_text(then)}) {_shortfall(setting, then)}"
-    return today, finding(planned, Rule.LOCKED, Level.ERROR, key, text)
+    return today, "" if setting.met else _shortfall(setting, then)
 
 
 def _judged_now(planned: PlannedJob, then: Locked) -> JudgedSetting:
@@ -222,14 +220,12 @@ def _judged_now(planned: PlannedJob, then: Locked) -> JudgedSetting:
     return judged_setting(replace(question, profile=at_speed), setting)
 
 
-def _setting_text(then: Locked) -> str:
+def _setting_text(then: AnyLocked) -> str:
+    size = f"{counted(then.executors, 'executor')} of {counted(then.cores_per_executor, 'core')}"
+    if then.ends:
+        return size
     trigger = f"trigger {format_duration(then.trigger_s)}" if then.trigger_s else "no trigger"
-    partitions = counted(then.shuffle_partitions, "shuffle partition")
-    return f"{_size_text(then)}, {partitions}, {trigger}"
-
-
-def _size_text(then: AnyLocked) -> str:
-    return f"{counted(then.executors, 'executor')} of {counted(then.cores_per_executor, 'core')}"
+    return f"{size}, {counted(then.shuffle_partitions, 'shuffle partition')}, {trigger}"
 
 
 def _shortfall(setting: JudgedSetting, then: Locked) -> str:
@@ -260,23 +256,15 @@ def _missed(targets: Sequence[AnyPromise], planned_s: Sequence[float]) -> str:
     )
 
 
-def _judged_batch(
-    planned: PlannedBatch, now: LockedBatch, then: LockedBatch
-) -> tuple[LockedToday | None, Finding | None]:
+def _judged_batch(planned: PlannedBatch, then: LockedBatch) -> tuple[LockedToday, str]:
     from headway.planner.kinds.batch_run_time import run_time_of
 
-    plan, speed = planned.plan, then.core_speed_ratio
-    slots = locked_slots(planned, then)
-    job = run_time_of(planned.profile)
+    plan, job = planned.plan, run_time_of(planned.profile)
+    slots, speed = locked_slots(planned, then), then.core_speed_ratio
     planned_s = job.planned_s(slots, speed, plan.confidence)
     met = planned_s <= plan.deadline.limit_s
     probability = job.kept_probability(slots, speed, plan.deadline.limit_s)
     probability = max(probability, plan.confidence) if met else probability
-    today = LockedToday(met=met, probability=probability, planned_s=planned_s)
-    if met:
-        return today, None
     missed = _missed((plan.deadline,), (planned_s,))
-    certainty = certainty_text(probability, plan.confidence)
-    text = f"the locked setting ({_size_text(then)}) would miss {missed}; {certainty}"
-    key = "profile" if same_promises(now, then) else planned.promise_key
-    return today, finding(planned, Rule.LOCKED, Level.ERROR, key, text)
+    shortfall = f"would miss {missed}; {certainty_text(probability, plan.confidence)}"
+    return LockedToday(met=met, probability=probability, planned_s=planned_s), shortfall
