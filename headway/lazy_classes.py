@@ -1,9 +1,8 @@
 """Frozen data classes whose constructors are compiled only if they are called often.
 
-Commands load two hundred classes of the domain, use a third of them, and of most make a few
-instances. :func:`dataclasses.dataclass` compiles six methods for each: together that takes longer
-than the start of Python with numpy. Here all methods read the fields by their names, and the
-constructor is compiled once so many instances are made that this pays.
+Commands load two hundred classes and make a few instances of most. The six methods that
+:func:`dataclasses.dataclass` compiles for each take longer than the start of Python with numpy;
+here they read the fields by their names.
 """
 
 from __future__ import annotations
@@ -150,7 +149,7 @@ class _Constructor:
         self.noun = noun
         self.num_left = _MADE_BEFORE_COMPILING
         self.defaults: dict[str, Any] = {}
-        self.factories: dict[str, Callable[[], Any]] = {}
+        self.factories: dict[str, Any] = {}
         self.positional: list[str] = []
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -163,18 +162,13 @@ class _Constructor:
         self.noun.__init__ = constructor = _constructor_of(self.noun)
         return constructor
 
-    def _look_at_fields(self) -> None:
-        for member in fields(self.noun):
-            self.defaults[member.name] = member.default
-            if not member.kw_only:
-                self.positional.append(member.name)
-            if member.default_factory is not MISSING:
-                self.factories[member.name] = member.default_factory
-
     def _fill(self, instance: Any, /, *values: Any, **by_name: Any) -> None:
         """What the constructor does, field by field."""
         if not self.defaults:
-            self._look_at_fields()
+            members = fields(self.noun)
+            self.defaults = {member.name: member.default for member in members}
+            self.factories = {member.name: member.default_factory for member in members}
+            self.positional = [member.name for member in members if not member.kw_only]
         stated = dict(zip(self.positional, values, strict=False)) | by_name if values else by_name
         by_field = self.defaults | stated
         is_known = len(by_field) == len(self.defaults)
@@ -184,7 +178,7 @@ class _Constructor:
         for name, value in by_field.items():
             if value is not MISSING:
                 _put(instance, name, value)
-            elif name in self.factories:
+            elif self.factories[name] is not MISSING:
                 _put(instance, name, self.factories[name]())
             else:
                 self._compiled()(instance, *values, **by_name)
