@@ -46,9 +46,8 @@ _SAME_RATIO = 5e-10  # nine digits
 def parse_duration_s(text: str) -> float:
     """Seconds of a duration such as ``2s``, ``500ms``, ``1.5 min``, ``1h30m``, ``2 seconds``.
 
-    Numbers have units us, ms, s, min (or m), h, d, or these in words, as Spark's triggers take
-    them; several may follow each other. Raises InputError if the text is not a duration; a bare
-    number is none, since it has no unit.
+    Units are us, ms, s, min (or m), h, d, or these in words, as Spark's triggers take them. Raises
+    InputError if the text is not a duration; a bare number is none, since it has no unit.
 
     >>> parse_duration_s("500ms")
     0.5
@@ -229,12 +228,12 @@ def exact_duration(seconds: float) -> str:
     ('3.00 s', '1.2349 s', '90.5 min', '30.5 ms')
     """
     usual = format_duration(seconds)
-    if math.isclose(_read_duration_s(usual), seconds, rel_tol=_SAME_RATIO):
+    if math.isinf(seconds) or math.isclose(parse_duration_s(usual), seconds, rel_tol=_SAME_RATIO):
         return usual
     units = ("d", "h", "min", "s", "ms", "us")
     smaller_units = units[units.index(usual.split()[-1]) :]
     texts = [f"{seconds / _DURATION_S[unit]:.9g} {unit}" for unit in smaller_units]
-    return next((text for text in texts if _read_duration_s(text) == seconds), texts[0])
+    return next((text for text in texts if parse_duration_s(text) == seconds), texts[0])
 
 
 def exact_rate(rate_per_s: float) -> str:
@@ -250,10 +249,6 @@ def exact_rate(rate_per_s: float) -> str:
         if rate_per_s >= limit:
             return f"{rate_per_s / limit:.9g}{suffix}/s"
     return f"{rate_per_s:.9g}/s"
-
-
-def _read_duration_s(text: str) -> float:
-    return math.inf if text == "unbounded" else parse_duration_s(text)
 
 
 def format_rate(rate_per_s: float, num_digits: int = 3) -> str:

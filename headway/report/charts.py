@@ -254,9 +254,8 @@ class Axes:
 class LineChart:
     """Lines, a band behind them, marks on them, and limits across them.
 
-    ``lines`` are the pieces of each line by its name, ``shades`` stretches of the horizontal axis,
-    each with its start and width in per cent; ``marks`` are observations: the position in per cent,
-    whether it was used (a dot, else a cross), and its tooltip; ``height`` is in pixels.
+    ``lines`` are the pieces of each line by its name, ``shades`` starts and widths of stretches in
+    per cent, ``marks`` positions in per cent, whether the observation was used, and tooltips.
     """
 
     form: ClassVar[str] = "lines"
