@@ -86,8 +86,8 @@ def _optimality(plan: BatchAnswer) -> str:
     if fewest < plan.nodes:
         nodes = counted(fewest, "node")
         return f"{nodes} would meet the deadline, too; the objective is not the fewest nodes."
-    every = f"Every number of nodes below {plan.nodes}"
-    return f"{every} was tried, or has too few slots for the work of the tasks; (P16)."
+    fewer = f"Every number of nodes below {plan.nodes}"
+    return f"{fewer} was tried, or has too few slots for the work of the tasks; (P16)."
 
 
 def _run_time(plan: BatchAnswer) -> list[str]:
