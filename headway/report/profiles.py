@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from headway.digits import size_text
 from headway.domain import ApplicationProfile, JobProfile
@@ -42,12 +42,8 @@ _OF_QUERY, _NUMBER = re.compile(r"query [^:]+: "), re.compile(r"\d[\d.,]*")
 
 def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
     """The profile in a few lines."""
-    notes = (f"note: {note}" for note in _notes_to_print(profile.notes))
-    return "\n".join([*_lines(profile), *notes])
-
-
-def _lines(profile: JobProfile | ApplicationProfile) -> Iterator[str]:
-    return _job_lines(profile) if isinstance(profile, JobProfile) else _application_lines(profile)
+    lines = _LINES_OF[profile.result_kind](profile)
+    return "\n".join([*lines, *(f"note: {note}" for note in _notes_to_print(profile.notes))])
 
 
 def _notes_to_print(notes: Sequence[str]) -> Iterator[str]:
@@ -72,7 +68,7 @@ def _notes_to_print(notes: Sequence[str]) -> Iterator[str]:
 
 def profile_origin(profile: JobProfile | ApplicationProfile) -> str:
     """What a profile is made of, and its most important notes, without the costs of each part."""
-    parts = [line for line in _lines(profile) if not line.startswith(" ")]
+    parts = [line for line in _LINES_OF[profile.result_kind](profile) if not line.startswith(" ")]
     # Warm-up is cut from most runs; what else there is to say tells more about a job.
     notes = sorted(profile.notes, key=lambda note: "as warm-up" in note)
     parts += [f"note: {printable(note)}" for note in notes[:_MOST_NOTES]]
@@ -233,3 +229,9 @@ def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
             share = f"{percent(stage.task_time_s / total_s)} of all task time"
             tasks = f"{counted(stage.num_finished, 'task')} of {format_duration(stage.task_mean_s)}"
             yield f"  {printable(stage.called)}: {share}, {tasks}"
+
+
+_LINES_OF: Mapping[str, Callable[[Any], Iterator[str]]] = {
+    "profile": _job_lines,
+    "application-profile": _application_lines,
+}
