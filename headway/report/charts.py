@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby
 from typing import Any, ClassVar, TypeAlias
 
 from headway.digits import format_money
@@ -135,25 +135,21 @@ def phase_segments(phases_s: Mapping[str, float]) -> list[dict[str, Any]]:
 
 def dot_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
     """A dot plot for each comparison, each on an axis of its own, under one legend."""
-    return tuple(
-        _dot_chart(label, figures, has_legend=index == 0)
-        for index, (label, figures) in enumerate(comparisons)
-    )
-
-
-def _dot_chart(label: str, figures: Sequence[ComparedFigure], *, has_legend: bool) -> Chart:
-    reached_s = [
-        value_s for figure in figures for value_s in (figure.predicted_s, figure.measured_s)
-    ]
-    reached_s += [figure.interval90_s.high for figure in figures if figure.interval90_s]
-    ticks, top = axis(reached_s, format_duration)
-    return {
-        "form": "dots",
-        "label": label,
-        "ticks": ticks,
-        "rows": [_dot_row(figure, top) for figure in figures],
-        "has_legend": has_legend,
-    }
+    charts: list[Chart] = []
+    for label, figures in comparisons:
+        pairs_s = ((figure.predicted_s, figure.measured_s) for figure in figures)
+        ends_s = [figure.interval90_s.high for figure in figures if figure.interval90_s]
+        ticks, top = axis([*chain.from_iterable(pairs_s), *ends_s], format_duration)
+        charts.append(
+            {
+                "form": "dots",
+                "label": label,
+                "ticks": ticks,
+                "rows": [_dot_row(figure, top) for figure in figures],
+                "has_legend": not charts,
+            }
+        )
+    return tuple(charts)
 
 
 def _dot_row(figure: ComparedFigure, top: float) -> dict[str, Any]:

@@ -65,6 +65,12 @@ def _brief_sheet(plan: StreamAnswer) -> Sheet:
     shown_first = {words_of(finding) for finding in plan.findings if finding.code in shown}
     all_notes = notes(plan)
     num_notes = 0 if plan.rates else min(MOST_NOTES, len(all_notes))  # the table takes their room
+    num_left = len(all_notes) - num_notes
+    notes_left = f"{counted(num_left, 'more note')}, " if num_left > 0 else ""
+    improvements = "" if _first_advice(plan) is None else "other improvements, "
+    further = (
+        f"--verbose shows {notes_left}{improvements}the frontier, and the source of every number"
+    )
     return Sheet(
         about="Headway plan",
         headline=headline(plan),
@@ -81,10 +87,7 @@ def _brief_sheet(plan: StreamAnswer) -> Sheet:
             changed_section(plan) if plan.rates and plan.changes else settings_section(plan),
             Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=all_notes[:num_notes]),
-            Section(
-                texts=(_further(plan, len(all_notes) - num_notes),),
-                close=num_notes > 0 or bool(plan.rates),
-            ),
+            Section(texts=(further,), close=num_notes > 0 or bool(plan.rates)),
         ),
     )
 
@@ -155,13 +158,6 @@ def _latencies(plan: Plan) -> Section:
         rows.append((name, *figures, "" if interval is None else interval_text(interval)))
     head = ("predicted", "mean", "p50", "p95", "p99", "90% interval of p99")
     return Section(head=head, rows=tuple(rows), right=(1, 2, 3, 4))
-
-
-def _further(plan: Plan, num_notes_left: int) -> str:
-    """What is printed with ``--verbose`` only."""
-    notes_left = f"{counted(num_notes_left, 'more note')}, " if num_notes_left > 0 else ""
-    improvements = "" if _first_advice(plan) is None else "other improvements, "
-    return f"--verbose shows {notes_left}{improvements}the frontier, and the source of every number"
 
 
 def _first_advice(plan: StreamAnswer) -> Advice | None:
