@@ -119,17 +119,16 @@ def worker_heap_bytes(
 def _worker_conf(plan: Answer) -> dict[str, str]:
     sizes = executor_conf(plan)
     memory = sizes.get("spark.executor.memory")
+    overhead = sizes.get("spark.executor.memoryOverhead")
     cores = int(sizes.get("spark.executor.cores", plan.cores_per_executor))
     if memory is None:
         worker_heap_bytes(cores, 0)  # the cores must be those of a worker in any case
         return sizes
-    overhead = sizes.get("spark.executor.memoryOverhead")
+    beside = (plan.spark_conf[key] for key in _BESIDE if key in plan.spark_conf)
     filled_heap_bytes = worker_heap_bytes(
         cores,
         spark_memory_bytes(memory),
-        beside_bytes=sum(
-            spark_memory_bytes(plan.spark_conf[key]) for key in _BESIDE if key in plan.spark_conf
-        ),
+        beside_bytes=sum(map(spark_memory_bytes, beside)),
         overhead_bytes=None if overhead is None else spark_memory_bytes(overhead),
     )
     return {**sizes, "spark.executor.memory": spark_memory_text(filled_heap_bytes)}
