@@ -124,11 +124,11 @@ def _worker_conf(plan: Answer) -> dict[str, str]:
     if memory is None:
         worker_heap_bytes(cores, 0)  # the cores must be those of a worker in any case
         return sizes
-    beside = (plan.spark_conf[key] for key in _BESIDE if key in plan.spark_conf)
+    other_sizes = (plan.spark_conf[key] for key in _BESIDE if key in plan.spark_conf)
     filled_heap_bytes = worker_heap_bytes(
         cores,
         spark_memory_bytes(memory),
-        beside_bytes=sum(map(spark_memory_bytes, beside)),
+        beside_bytes=sum(map(spark_memory_bytes, other_sizes)),
         overhead_bytes=None if overhead is None else spark_memory_bytes(overhead),
     )
     return {**sizes, "spark.executor.memory": spark_memory_text(filled_heap_bytes)}
