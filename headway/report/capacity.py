@@ -186,7 +186,8 @@ def _why_not_served(answer: Capacity, name: str) -> str:
 
 def _jobs(answer: Capacity, plan: FleetPlan) -> Section:
     """Where each served job runs, the most expensive first."""
-    costs, fees, rows = plan.cost_by_job + plan.fees_by_job, plan.fees_by_job, []
+    costs, fees = plan.cost_by_job + plan.fees_by_job, plan.fees_by_job
+    rows: list[tuple[str, ...]] = []
     for job_index in np.argsort(-costs, kind="stable").tolist():
         name, supply_index = answer.fleet.jobs[job_index], int(plan.supply_of[job_index])
         if supply_index < 0:
