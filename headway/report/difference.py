@@ -57,15 +57,12 @@ def headline(difference: Difference) -> str:
     if difference.is_none:
         return "no difference"
     if difference.feasible is not None and not all(difference.feasible):
-        return _feasibility(*difference.feasible)
+        before, after = difference.feasible
+        if before:
+            return "B is infeasible, A is feasible"
+        return "B is feasible, A is infeasible" if after else "both are infeasible"
     changes = [_money(difference), _nodes(difference.figure("nodes"))]
     return ": ".join(filter(None, changes)) or _time(difference)
-
-
-def _feasibility(before: bool, after: bool) -> str:
-    if before:
-        return "B is infeasible, A is feasible"
-    return "B is feasible, A is infeasible" if after else "both are infeasible"
 
 
 def _money(difference: Difference) -> str:

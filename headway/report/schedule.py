@@ -48,7 +48,20 @@ def schedule_json(verdict: Verdict) -> dict[str, object]:
         "at_once": None if recommended is None else recommended.at_once,
         **data_of(verdict, EXACT),
         "offsets_s": dict(zip(names, verdict.offsets_s, strict=True)),
-        "policies": [_policy_json(figures) for figures in verdict.figures],
+        "policies": [
+            {
+                "policy": figures.policy,
+                "free_running": figures.free_running,
+                "at_once": None if figures.policy is None else figures.at_once,
+                "mean_s": figures.mean_s if figures.keeps_up else None,
+                "p99_s": figures.p99_s if figures.keeps_up else None,
+                "stable": figures.keeps_up,
+                "busy_ratio": figures.busy_ratio,
+                "targets_met": figures.num_met,
+                "queries": data_of(figures.queries, EXACT),
+            }
+            for figures in verdict.figures
+        ],
     }
 
 
@@ -145,20 +158,6 @@ def _name(figures: PolicyFigures) -> str:
     if figures.policy is not None:
         return str(figures.policy)
     return "Spark, as fast as possible" if figures.free_running else "Spark as it is"
-
-
-def _policy_json(figures: PolicyFigures) -> dict[str, object]:
-    return {
-        "policy": figures.policy,
-        "free_running": figures.free_running,
-        "at_once": None if figures.policy is None else figures.at_once,
-        "mean_s": figures.mean_s if figures.keeps_up else None,
-        "p99_s": figures.p99_s if figures.keeps_up else None,
-        "stable": figures.keeps_up,
-        "busy_ratio": figures.busy_ratio,
-        "targets_met": figures.num_met,
-        "queries": data_of(figures.queries, EXACT),
-    }
 
 
 KINDS = {
