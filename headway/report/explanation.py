@@ -226,19 +226,15 @@ def _confidence(plan: StreamAnswer) -> list[str]:
 
 def sensitivity_section(plan: StreamAnswer) -> Section:
     """The latency with one change of a setting."""
-    return Section(
-        title=f"{plan.target.statistic} with one change",
-        rows=tuple(
-            (
-                sensitivity.change,
-                latency_text(sensitivity.latency_s),
-                "met" if sensitivity.keeps_target else "missed",
-                _difference(sensitivity.latency_s, plan.planned_latency_s),
-            )
-            for sensitivity in plan.sensitivities
-        ),
-        right=(1,),
-    )
+    rows, planned_s = [], plan.planned_latency_s
+    for changed in plan.sensitivities:
+        difference = "-"
+        if math.isfinite(changed.latency_s) and 0 < planned_s < math.inf:
+            difference = f"{changed.latency_s / planned_s - 1.0:+.0%}"
+        verdict = "met" if changed.keeps_target else "missed"
+        rows.append((changed.change, latency_text(changed.latency_s), verdict, difference))
+    title = f"{plan.target.statistic} with one change"
+    return Section(title=title, rows=tuple(rows), right=(1,))
 
 
 def _sensitivities(plan: StreamAnswer) -> list[str]:
@@ -249,12 +245,6 @@ def _sensitivities(plan: StreamAnswer) -> list[str]:
             "A latency below the limit that is marked as missed misses another target."
         )
     return lines
-
-
-def _difference(latency_s: float, planned_s: float) -> str:
-    if not (math.isfinite(latency_s) and math.isfinite(planned_s) and planned_s > 0):
-        return "-"
-    return f"{latency_s / planned_s - 1.0:+.0%}"
 
 
 def settings_lines(plan: Answer) -> list[str]:

@@ -202,7 +202,10 @@ def _stability(prediction: Prediction) -> str:
         return as_sentence(words_of(not_quoted))
     has_room = prediction.arrivals.rate_per_s <= max_rate_per_s < math.inf
     bound = f"; {stable_up_to(max_rate_per_s)}" if has_room else ""
-    load = _load_text(prediction)
+    load = f"utilisation {percent(prediction.utilization_ratio)}"
+    offered_ratio = prediction.offered_load_ratio
+    if prediction.configuration.trigger_s <= 0 and offered_ratio is not None:
+        load += f", offered load {percent(offered_ratio)}"
     overrun = prediction.overrun_probability
     overruns = f"{percent(overrun)} of the batches overrun the trigger interval"
     if _first_of(prediction.findings, FindingCode.MOSTLY_OVERRUNS) is not None:
@@ -214,15 +217,6 @@ def _stability(prediction: Prediction) -> str:
         load += f"; 10% longer batches make the latency {0.1 * gain_ratio:.0%} longer"
     stable = "Stable" if prediction.is_surely_stable else "Expected to be stable"
     return f"{stable} at {rate}: {load}{bound}."
-
-
-def _load_text(prediction: Prediction) -> str:
-    """Share of time that the query is busy; as fast as possible also what is offered to it."""
-    text = f"utilisation {percent(prediction.utilization_ratio)}"
-    load = prediction.offered_load_ratio
-    if prediction.configuration.trigger_s > 0 or load is None:
-        return text
-    return f"{text}, offered load {percent(load)}"
 
 
 def _first_of(findings: Iterable[Finding], *codes: FindingCode) -> Finding | None:
