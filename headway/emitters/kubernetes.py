@@ -175,6 +175,11 @@ def _kubeflow_place(label: str, node: Any, below: tuple[str, ...], plan: Answer)
     container_name = current.get(_CONTAINER_NAME_KEY, _EXECUTOR_CONTAINER)
     if changes := _template_changes(template, resources, room_bytes, container_name):
         executor["template"] = changes
+    if text_at(spec, ("sparkConfigMap",)) is not None:
+        notes.append(
+            f"sparkConfigMap in line {line_of(spec, 'sparkConfigMap')} names another object, which "
+            "was not checked: settings in it must not contradict the plan"
+        )
     tree: dict[str, Tree] = {"sparkConf": conf, "executor": executor}
     if text_at(spec, ("dynamicAllocation", "enabled")) is not None:
         tree["dynamicAllocation"] = {"enabled": False}
@@ -183,7 +188,7 @@ def _kubeflow_place(label: str, node: Any, below: tuple[str, ...], plan: Answer)
         node=node,
         changes={"spec": {below[0]: tree} if below else tree},
         refusals=tuple(refusals),
-        notes=(*notes, *_unseen_maps(spec)),
+        notes=tuple(notes),
     )
 
 
@@ -267,12 +272,3 @@ def _limits_memory(stated: str, room_bytes: int) -> bool:
     """Whether a limit of memory is below what Spark requests."""
     limit_bytes = memory_bytes_of(stated)
     return limit_bytes is None or limit_bytes < room_bytes
-
-
-def _unseen_maps(spec: Any) -> Iterator[str]:
-    """Fields that take settings from another object of the cluster."""
-    if text_at(spec, ("sparkConfigMap",)) is not None:
-        yield (
-            f"sparkConfigMap in line {line_of(spec, 'sparkConfigMap')} names another object, which "
-            "was not checked: settings in it must not contradict the plan"
-        )

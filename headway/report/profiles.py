@@ -18,10 +18,10 @@ from headway.units import counted, format_duration, format_rate
 from headway.words import as_sentence, words_of
 
 if TYPE_CHECKING:
-    from headway.domain import EventTimeWindow, StageProfile, StatefulOperator, StateOperatorProfile
+    from headway.domain import EventTimeWindow, StatefulOperator, StateOperatorProfile
     from headway.profiler.logs.sources import LogFailure
     from headway.profiler.recorded_queries import RecordedQuery
-    from headway.profiler.survey import EventCounts, LogSurvey
+    from headway.profiler.survey import LogSurvey
 
 
 # Parts of a commit of RocksDB, in milliseconds.
@@ -115,7 +115,13 @@ def _survey_lines(log: LogSurvey) -> Iterator[str]:
         application = log.application
         named = f"{application.id} ({application.name}), Spark {application.spark_version}"
         yield f"  application {printable(named)}"
-        yield f"  contains {_counted(log.counts)}"
+        counts = log.counts
+        yield (
+            f"  contains {counted(counts.jobs, 'job')}, {counted(counts.stages, 'stage')}, "
+            f"{counted(counts.tasks, 'task')} ({counts.failed_tasks} failed), "
+            f"{counted(counts.sql_executions, 'SQL execution')}, "
+            f"{counted(counts.progress, 'progress event')}"
+        )
         yield from _query_lines(log.queries)
         missing = gaps(log.coverage)
         yield "  nothing is missing" if not missing else "  missing:"
@@ -141,15 +147,6 @@ def _query_lines(queries: Sequence[RecordedQuery]) -> Iterator[str]:
             yield f"    and {len(queries) - _MOST_QUERIES} more, which --json lists"
 
 
-def _counted(counts: EventCounts) -> str:
-    return (
-        f"{counted(counts.jobs, 'job')}, {counted(counts.stages, 'stage')}, "
-        f"{counted(counts.tasks, 'task')} ({counts.failed_tasks} failed), "
-        f"{counted(counts.sql_executions, 'SQL execution')}, "
-        f"{counted(counts.progress, 'progress event')}"
-    )
-
-
 def _job_lines(profile: JobProfile) -> Iterator[str]:
     if profile.growth is not None:
         yield from (as_sentence(words_of(finding)) for finding in profile.growth.findings)
@@ -164,22 +161,17 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
             yield f"  {phase.name}: {format_duration(phase.mean_s)} per batch"
     for stage in profile.stages:
         fixed, per_row = map(format_duration, (stage.task_fixed_s, stage.task_per_row_s))
-        yield f"  {stage.called}: {fixed} per task, {per_row} per row{_resources_text(stage)}"
+        text, resources = f"  {stage.called}: {fixed} per task, {per_row} per row", stage.resources
+        if resources is not None:
+            text += f"; {resources.needs}: {resources.slots_ratio:.3g} times the slots"
+        if stage.is_barrier:
+            text += "; a barrier stage: a slot for each of its tasks, which start together"
+        yield text
     for operator in profile.state.operators if profile.state else ():
         yield f"  {_state_text(operator)}"
     if len(profile.shape.chain) > 1:
         operators = ", then ".join(map(_operator_text, profile.shape.chain))
         yield f"  stateful operators, in order: {operators}"
-
-
-def _resources_text(stage: StageProfile) -> str:
-    """What a stage asks for by a resource profile, which slots it has, and how its tasks start."""
-    text = ""
-    if stage.resources is not None:
-        text += f"; {stage.resources.needs}: {stage.resources.slots_ratio:.3g} times the slots"
-    if stage.is_barrier:
-        text += "; a barrier stage: a slot for each of its tasks, which start together"
-    return text
 
 
 def _operator_text(operator: StatefulOperator) -> str:
