@@ -53,14 +53,11 @@ ABOUT: Mapping[Rule, str] = {
     Rule.GONE: "A locked job is not in the checked files.",
 }
 _LONGEST_NAME = 4096
+_REGRESSIONS = (Rule.LOCKED, Rule.COST, Rule.LATENCY, Rule.DRIFT, Rule.UNLOCKED)
 _EXIT_CODES = {
-    Rule.LOCKED: ExitCode.REGRESSION,
+    **dict.fromkeys(_REGRESSIONS, ExitCode.REGRESSION),
     Rule.TARGET: ExitCode.INFEASIBLE,
-    Rule.COST: ExitCode.REGRESSION,
-    Rule.LATENCY: ExitCode.REGRESSION,
-    Rule.DRIFT: ExitCode.REGRESSION,
     Rule.CALIBRATION: ExitCode.OUTSIDE,
-    Rule.UNLOCKED: ExitCode.REGRESSION,
 }
 
 

@@ -68,9 +68,8 @@ def _is_own(plan: StreamAnswer, point: FrontierPoint) -> bool:
     assert planned_point is not None
     setting, rate_per_s = planned_point.configuration, planned_point.sustainable_rate_per_s
     unlimited = None if setting is None else replace(setting, max_offsets_per_trigger=None)
-    if unlimited is not None and unlimited == point.configuration:
-        return True
-    return point.sustainable_rate_per_s <= rate_per_s * SAME_FIGURE_RATIO.value
+    is_same = unlimited is not None and unlimited == point.configuration
+    return is_same or point.sustainable_rate_per_s <= rate_per_s * SAME_FIGURE_RATIO.value
 
 
 def failing_promises(plan: InfeasiblePlan) -> str:

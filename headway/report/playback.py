@@ -54,8 +54,7 @@ def _value_text(target: SimulatedTarget) -> str:
     name = target.target.partition(" <= ")[0]
     if math.isinf(target.value_s):
         return f"{name} not within the trace"
-    value = f"{name} {format_duration(target.value_s)}"
-    ratio = target.value_s / target.limit_s
+    value, ratio = f"{name} {format_duration(target.value_s)}", target.value_s / target.limit_s
     if ratio <= 1.0:
         return value
     if ratio >= _TIMES_FROM:
