@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from headway.domain import Answer
-from headway.emitters.databricks import bundle_places, unsized_resources
-from headway.emitters.kubernetes import manifest_places
+from headway.emitters.patch_databricks import bundle_places, unsized_resources
+from headway.emitters.patch_kubernetes import manifest_places
 from headway.emitters.patch_place import Place, applications_in, refusal_message
 from headway.emitters.submission import Submission
 from headway.errors import InputError, argument
