@@ -17,7 +17,8 @@ from headway.cli.terminal import answer, remark, suggest
 from headway.domain.query_questions import Simulated, SimulateQuestion
 from headway.domain.sheet import Sheet
 from headway.errors import ExitCode
-from headway.report.playback import playback_sheet, policies_sheet
+from headway.report.playback import playback_sheet
+from headway.report.policies import policies_sheet
 from headway.units import counted, format_duration
 
 _MANY_BATCHES = 2_000_000  # more take longer than a person waits without a word
