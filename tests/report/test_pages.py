@@ -25,7 +25,7 @@ from headway.domain import JobProfile, StreamAnswer
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.profile_file import load_profile, save_profile
-from headway.report.page import DEFINITIONS, explained
+from headway.report.glossary import DEFINITIONS, explained
 from headway.units import format_duration
 from tests.ci.conftest import SPEC
 from tests.cli.test_options import FLEET
