@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from headway.ci.formats.machine import github_text, junit_text, sarif_text
+from headway.ci.formats.annotations import github_text
+from headway.ci.formats.junit import junit_text
+from headway.ci.formats.machine import sarif_text
 from headway.ci.formats.markdown import markdown_text
 from headway.ci.nouns import Report
 

@@ -1,25 +1,18 @@
-"""A report as data: our own JSON, SARIF for code scanning, JUnit XML, annotations of GitHub."""
+"""A report as data: our own JSON, and SARIF for code scanning."""
 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict
 from urllib.parse import quote
-from xml.sax.saxutils import escape
 
 from headway.ci.nouns import ABOUT, Finding, Held, Level, LockedToday, Report, Rule
 from headway.formats.codec import EXACT, data_of
 from headway.formats.lock_file import AnyLocked
-from headway.redaction import printable
 from headway.version import __version__
 
 # A colon would begin with a scheme, which a relative path may not.
 _SAFE_IN_URI = "/@!$&'()*+,;=~"
-# What XML 1.0 cannot hold at all, not even escaped.
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_IN_ATTRIBUTES = {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
-_COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
 
 
 def check_json(report: Report) -> dict[str, object]:
@@ -85,59 +78,3 @@ def _figures(locked: AnyLocked | LockedToday) -> dict[str, object]:
         key: float(f"{value:.6g}") if isinstance(value, float) else data_of(value, EXACT)
         for key, value in asdict(locked).items()
     }
-
-
-def junit_text(report: Report) -> str:
-    """One suite; a job that fails has its errors as the failure, and all findings as output."""
-    counts = f'tests="{len(report.jobs)}" failures="{sum(held.failed for held in report.jobs)}"'
-    cases = "".join(map(_case, report.jobs))
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f"<testsuites {counts}>\n"
-        f'<testsuite name="headway" {counts}>\n'
-        f"{cases}</testsuite>\n</testsuites>"
-    )
-
-
-def _case(held: Held) -> str:
-    head = f"<testcase classname={_quoted(held.file)} name={_quoted(held.name)}"
-    if not held.findings:
-        return f"{head}/>\n"
-    errors = [finding for finding in held.findings if finding.level is Level.ERROR]
-    failure = ""
-    if errors:
-        message = "; ".join(printable(finding.message) for finding in errors)
-        failure = f"<failure message={_quoted(message)} type={_quoted(str(errors[0].rule))}/>\n"
-    out = escape(_NOT_XML.sub("?", "\n".join(finding.text for finding in held.findings)))
-    return f"{head}>\n{failure}<system-out>{out}</system-out>\n</testcase>\n"
-
-
-def _quoted(text: str) -> str:
-    """An attribute's value; line ends in it would be read as blanks if they were not escaped."""
-    return f'"{escape(_NOT_XML.sub("?", text), _IN_ATTRIBUTES)}"'
-
-
-def github_text(report: Report) -> str:
-    """One command per finding, errors first: GitHub shows about ten of a kind; then the outcome."""
-    order = list(Level)
-    findings = sorted(report.findings, key=lambda finding: order.index(finding.level))
-    return "\n".join([*map(_command, findings), report.headline])
-
-
-def _command(finding: Finding) -> str:
-    properties = {
-        "file": finding.file,
-        "line": str(finding.line),
-        "col": str(finding.column),
-        "title": f"{finding.job}: {finding.rule}",
-    }
-    listed = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-    return f"::{_COMMANDS[finding.level]} {listed}::{_message(finding.message)}"
-
-
-def _message(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _message(text).replace(":", "%3A").replace(",", "%2C")
