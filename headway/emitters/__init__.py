@@ -45,8 +45,8 @@ _KUBERNETES = "name namespace main image spark_version service_account arguments
 #: Every output format, by the name that ``headway emit --format`` takes.
 ALL_FORMATS: Mapping[str, Format] = MappingProxyType(
     {
-        "spark-defaults": _format("spark_files.render_defaults"),
-        "spark-submit": _format("spark_files.render_submit", "main arguments"),
+        "spark-defaults": _format("spark_defaults.render"),
+        "spark-submit": _format("spark_submit.render", "main arguments"),
         "pyspark": _format("pyspark_snippet.render"),
         "kubeflow": _format("kubernetes.render_kubeflow", _KUBERNETES, fills_in_sizes=True),
         "spark-operator": _format("kubernetes.render_apache", _KUBERNETES, fills_in_sizes=True),
@@ -68,7 +68,7 @@ ALL_FORMATS: Mapping[str, Format] = MappingProxyType(
             fills_in_sizes=True,
         ),
         "airflow": _format("airflow.render", "name main arguments"),
-        "declarative-pipelines": _format("spark_files.render_pipeline", "name spark_version"),
+        "declarative-pipelines": _format("pipelines.render", "name spark_version"),
         "tfvars": _format("tfvars.render", "name", has_comments=False),
     }
 )
