@@ -1,4 +1,7 @@
-"""What is said of a plan as labels with texts: setting, cost, first minutes, memory, driver."""
+"""What is said of a plan as labels with texts: its setting and cost, its first minutes, its memory.
+
+Of a target that no configuration meets it is the lowest possible value, and the nearest plan.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,11 @@ from headway.domain import (
     Restart,
     StreamAnswer,
 )
-from headway.domain.plan_parts import MemoryPlan, PlannedDriver
-from headway.domain.sheet import Section
+from headway.domain.plan_parts import MemoryPlan
 from headway.domain.target import targets_text
 from headway.report.columns import aligned, paragraphs
 from headway.report.frontier import max_rate_text
-from headway.report.wording import PRINTED_FROM, percent, setting_text
+from headway.report.wording import PRINTED_FROM, setting_text
 from headway.sparkconf import KNOBS
 from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate, spark_memory_text
 from headway.words.predictions import duration_against
@@ -82,7 +84,10 @@ def profiled_nodes(plan: Answer) -> int | None:
 
 
 def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
-    """The month's bill in parts, if requests or space of a store are priced and cost something."""
+    """The month's bill in parts, if requests or space are priced and cost something.
+
+    Without a price of nodes it is that of the store.
+    """
     node_type, writes = plan.node_type, plan.writes
     if writes is None or not writes.bill_per_hour:
         return
@@ -172,7 +177,10 @@ def _holds_text(after_start: AfterStart) -> str:
 
 
 def _infeasible_facts(plan: InfeasiblePlan) -> tuple[tuple[str, str], ...]:
-    """The lowest possible value of the target, unless batches grow, and the nearest plan."""
+    """The lowest possible value of the target and the nearest plan.
+
+    While batches grow, there is no lowest value that lasts.
+    """
     nearest = _nearest_text(plan)
     if any(finding.code is FindingCode.BATCHES_GROW for finding in plan.findings):
         return (("without growth", f"{nearest}, with batches as long as the mean of the profile"),)
@@ -181,7 +189,10 @@ def _infeasible_facts(plan: InfeasiblePlan) -> tuple[tuple[str, str], ...]:
 
 
 def _lowest_text(plan: InfeasiblePlan) -> str:
-    """The lowest value at the planned confidence of any configuration, or why there is none."""
+    """The lowest value that any configuration reaches at the rate, or why there is none.
+
+    It is one of the planned confidence: with less of it, lower values are reached.
+    """
     rate = format_rate(plan.arrivals.rate_per_s)
     if math.isfinite(plan.floor_s):
         return f"{duration_against(plan.floor_s, plan.target.limit_s)} at {rate}"
@@ -260,54 +271,3 @@ def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
     rows += [row for row in beside_heap if row[1]]
     rows.append(("container", memory.container_bytes, "total"))
     return [(name, spark_memory_text(size_bytes), why) for name, size_bytes, why in rows]
-
-
-def driver_section(driver: PlannedDriver | None) -> Section:
-    """How busy the driver of a plan is, its heap, and how many such queries it would carry.
-
-    >>> driver = PlannedDriver(
-    ...     num_queries=1, busy_cores=0.11, cores=1, needed_cores=1, knee_queries=9.1,
-    ...     knee_low_queries=7.1, knee_high_queries=11.6, heap_bytes=2**30,
-    ... )
-    >>> for row in driver_section(driver).rows:
-    ...     print(*row, sep=" | ")
-    utilisation | 11% of 1 core
-    heap | 1g
-    such queries that saturate it | 7 to 11
-    """
-    if driver is None:
-        return Section()
-    busy = f"{percent(driver.utilization_ratio)} of {counted(driver.cores, 'core')}"
-    rows = (
-        ("utilisation", busy),
-        ("heap", spark_memory_text(driver.heap_bytes)),
-        ("such queries that saturate it", _knee_text(driver)),
-    )
-    return Section(title="driver", rows=rows)
-
-
-def driver_text(driver: PlannedDriver) -> str:
-    """The driver of the queries of an application, and what to set for it."""
-    queries = counted(driver.num_queries, "query", "queries")
-    heap = f"spark.driver.memory={spark_memory_text(driver.heap_bytes)}"
-    settings = f"spark.driver.cores={driver.needed_cores} and {heap}"
-    shared = ", with the tasks, which run in the same JVM" if driver.is_shared_with_tasks else ""
-    cores = "core" if driver.cores == 1 else f"{driver.cores} cores"
-    share = percent(driver.utilization_ratio)
-    busy = f"{queries} take {share} of the driver's {cores}{shared}"
-    if driver.is_saturated:
-        slower = f"{driver.utilization_ratio:.2g} times"
-        return (
-            f"The driver is saturated: {busy}, so their batches take {slower} as long as their "
-            f"triggers, on any number of executors. Set {settings}, use longer triggers, or divide "
-            "the queries among several applications."
-        )
-    short = "; that leaves too little room" if driver.cores < driver.needed_cores else ""
-    knee = f"{_knee_text(driver)} such queries saturate it"
-    return f"{busy[:1].upper()}{busy[1:]}{short}: set {settings}. {knee}."
-
-
-def _knee_text(driver: PlannedDriver) -> str:
-    """The 90% interval of the number of queries that saturate the driver, in whole queries."""
-    low, high = math.floor(driver.knee_low_queries), math.floor(driver.knee_high_queries)
-    return f"{low:,} to {high:,}" if high > low else f"{low:,}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from headway.domain import Policy
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
-from headway.report.facts import driver_text
+from headway.report.driver import driver_text
 from headway.units import counted, format_duration
 
 if TYPE_CHECKING:

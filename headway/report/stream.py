@@ -11,7 +11,8 @@ from headway.domain.sheet import Section, Sheet, setting_lines
 from headway.domain.target import targets_text
 from headway.domain.writes import PlannedWrites
 from headway.report.advice import next_run_texts
-from headway.report.facts import driver_section, facts, memory_rows, nearest_rows, restart_text
+from headway.report.driver import driver_section
+from headway.report.facts import facts, memory_rows, nearest_rows, restart_text
 from headway.report.frontier import another_carries_more, frontier_rows, needs_rows, rate_text
 from headway.report.wording import (
     METRIC_NAMES,
