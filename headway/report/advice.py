@@ -60,14 +60,19 @@ def next_run_texts(prediction: Prediction) -> tuple[str, ...]:
 def narrowing_text(
     run: AdvisedRun, configuration: Configuration, *, with_interval_now: bool = True
 ) -> str:
-    """How a run, its pace and what differs from the setting, would narrow the answer about that."""
+    """How a run would narrow the answer about a setting, as a sentence without a full stop.
+
+    Besides its pace, only what differs from the setting in question is named.
+    """
     setting, differences = run.configuration, []
     if setting.num_slots != configuration.num_slots:
         differences.append(counted(setting.num_slots, "slot"))
     if setting.shuffle_partitions != configuration.shuffle_partitions:
         differences.append(counted(setting.shuffle_partitions, "shuffle partition"))
     size = f" with {' and '.join(differences)}" if differences else ""
-    pace = _pace(setting).replace("trigger", "on a trigger of")
+    pace = _pace(setting)
+    if setting.trigger_s:
+        pace = f"on a trigger of {format_duration(setting.trigger_s)}"
     assert run.narrowing is not None
     gain = _gain_text(run.narrowing, with_interval_now)
     length, rate = format_duration(run.duration_s), format_rate(run.rate_per_s)
@@ -82,7 +87,10 @@ def run_text(setting: QuerySetting) -> str:
 
 
 def asked_interval(answer: StreamAnswer) -> tuple[str, Interval | None]:
-    """The statistic of a target, and its 90% interval; of other percentiles the p99's."""
+    """The statistic that a target is about, and its 90% interval; of other percentiles the p99's.
+
+    The interval is None if no latency can be quoted.
+    """
     statistic = "mean" if answer.target.quantile is None else "p99"
     latency = answer.prediction.latency(answer.target.metric)
     return statistic, None if latency is None else latency.intervals90_s.get(statistic)

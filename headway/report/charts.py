@@ -1,4 +1,8 @@
-"""Marks and lines of the page's charts, in per cent of the plot, which fits any screen."""
+"""Marks and lines of the page's charts: positions in per cent of the plot's width and height.
+
+They are in per cent so that a chart fits a phone and a wide screen without scaling its letters; the
+template adds everything that has a size in pixels.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,10 @@ Chart: TypeAlias = Mapping[str, Any]
 
 
 def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
-    """Max rate by number of nodes, and of the plan's own setting; the requested rate as a line."""
+    """Max rate by number of nodes, with the requested rate as a line; nothing without points.
+
+    A plan's own setting is drawn at its own height, above or below the best of its nodes.
+    """
     if not plan.frontier:
         return ()
     requested_rate_per_s = plan.arrivals.rate_per_s
@@ -48,7 +55,9 @@ def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
     ticks, top = axis([*rates_per_s, requested_rate_per_s], format_rate)
     marks = []
     for index, point in enumerate(plan.frontier):
-        own_point = planned_point if planned_point and planned_point.nodes == point.nodes else None
+        own_point = planned_point
+        if planned_point is not None and planned_point.nodes != point.nodes:
+            own_point = None
         if own_point is not None and better_point is None:
             point = own_point  # the plan's own setting is the best of its nodes
         rate_per_s, rate = point.sustainable_rate_per_s, rate_text(point)
@@ -61,7 +70,9 @@ def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
         if rate_per_s > 0 and not point.calibrated:
             parts.append("extrapolated")
         height_percent = place_percent(rate_per_s, top)
-        own_percent = own_point and place_percent(own_point.sustainable_rate_per_s, top)
+        own_percent = None
+        if own_point is not None:
+            own_percent = place_percent(own_point.sustainable_rate_per_s, top)
         marks.append(
             {
                 "place_percent": 100 * (index + 0.5) / len(plan.frontier),
@@ -105,7 +116,10 @@ def latency_charts(prediction: Prediction) -> tuple[Chart, ...]:
 
 
 def phase_segments(phases_s: Mapping[str, float]) -> list[dict[str, Any]]:
-    """The mean latency as pieces of a bar, in their order; those without a colour at the end."""
+    """The mean latency as pieces of one bar, in the order in which a record passes them.
+
+    If there are more phases than colours, the shortest are combined at the end.
+    """
     total_s = sum(phases_s.values())
     if not 0 < total_s < math.inf:
         return []
@@ -250,8 +264,9 @@ class Axes:
 class LineChart:
     """Lines, a band behind them, marks on them, and limits across them.
 
-    ``lines`` are the pieces of each line by its name, ``shades`` starts and widths of stretches in
-    per cent, ``marks`` positions in per cent, whether the observation was used, and tooltips.
+    ``lines`` are the pieces of each line by its name, ``shades`` stretches of the horizontal axis,
+    each with its start and width in per cent; ``marks`` are observations: the position in per cent,
+    whether it was used (a dot, else a cross), and its tooltip; ``height`` is in pixels.
     """
 
     form: ClassVar[str] = "lines"
@@ -286,9 +301,12 @@ def over_time(
     """Lines by their names over a time from zero; outages are shaded."""
     drawn_values = [value for line in values.values() for value in line if value is not None]
     ticks, top = axis([*drawn_values, limit_s or 0.0], label)
-    shares = [number / _TIME_TICKS for number in range(_TIME_TICKS + 1)]
     x_ticks = tuple(
-        (100.0 * share, format_duration(share * length_s) if share else "0") for share in shares
+        (
+            100.0 * number / _TIME_TICKS,
+            format_duration(number / _TIME_TICKS * length_s) if number else "0",
+        )
+        for number in range(_TIME_TICKS + 1)
     )
     axes = Axes(right=length_s, top=top, x_ticks=x_ticks, ticks=ticks)
     return LineChart(

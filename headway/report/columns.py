@@ -35,7 +35,8 @@ def aligned(
     """Rows with the same number of cells as lines of at most `width` columns; no cell is cut off.
 
     The last cells of a wider row go to a further line. A text behind a name, and one that alone is
-    longer than a line, continues under its own beginning. Columns of numbers are ``right``.
+    longer than a line, continues under its own beginning. Columns that are ``right`` are aligned at
+    their right edge, as numbers are.
 
     >>> print("\\n".join(aligned([("nodes", "rate"), ("2", "80k/s")], right=(0,))))
       nodes  rate

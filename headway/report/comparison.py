@@ -38,7 +38,8 @@ class ComparedFigure:
         predicted, measured = map(format_duration, (self.predicted_s, self.measured_s))
         ends, interval = self.interval90_s, interval_text(self.interval90_s)
         if ends is not None:
-            interval += f", {'in' if ends.low <= self.measured_s <= ends.high else 'out'}side"
+            is_inside = ends.low <= self.measured_s <= ends.high
+            interval += ", inside" if is_inside else ", outside"
         return (self.statistic, predicted, measured, self.error_text, interval)
 
 

@@ -161,10 +161,11 @@ def backlog_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
 
 def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section]:
     """Run time and cost by the number of nodes, and what the marks mean."""
-    points, least_s, rows = all_points(plan), math.inf, []
+    points, least_s, rows, has_worse = all_points(plan), math.inf, [], False
     legend = [] if plan.feasible else ["~ the nearest plan"]
     for point in points:
         is_worse = point.planned_s > least_s * SAME_FIGURE_RATIO.value
+        has_worse = has_worse or is_worse
         least_s = min(least_s, point.planned_s)
         rows.append(
             (
@@ -175,7 +176,7 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section]:
                 "-" if point.cost_per_run is None else format_money(point.cost_per_run),
             )
         )
-    if any("*" in planned for _, _, planned, _, _ in rows):
+    if has_worse:
         legend.append("* a longer planned run time than with fewer nodes: see the notes")
     plan_mark = ">" if plan.feasible else "~"
     table = Section(

@@ -1,6 +1,7 @@
 """The numbered equations, read from the docstrings of the functions that compute them.
 
-A paragraph that begins with ``**(B3)**`` is equation B3; ``docs/theory.md`` is made from them.
+A paragraph of a docstring that begins with ``**(B3)**`` is equation B3. ``docs/theory.md`` is
+generated from them, and ``headway explain --equation B3`` shows one.
 """
 
 from __future__ import annotations

@@ -270,7 +270,8 @@ def rule_section(plan: StreamAnswer) -> Section:
     """Nodes and latency by rules of thumb, for comparison; empty for an infeasible plan."""
     rules, title = plan.rules if plan.feasible else (), "comparison with rules of thumb"
     head = ("rule", "nodes", f"{plan.target.statistic} up to", "target", "max rate", "cost/h")
-    width = len(head) - all(rule.cost_per_hour is None for rule in rules)
+    has_cost = any(rule.cost_per_hour is not None for rule in rules)
+    width = len(head) if has_cost else len(head) - 1
     rows = tuple(_rule_row(rule)[:width] for rule in rules)
     return Section(title=title, head=head[:width], rows=rows, right=(1, 2))
 

@@ -36,7 +36,10 @@ def frontier_rows(plan: StreamAnswer) -> Iterator[tuple[FrontierPoint, bool]]:
 
 
 def max_rate_text(plan: StreamAnswer) -> str:
-    """The max rate within target of the plan's setting and a better one, or of any searched one."""
+    """The max rate within target: of the plan's own setting, or else of any that was searched.
+
+    Another setting with the same nodes and a higher rate is mentioned.
+    """
     if not plan.feasible:
         best = max(plan.frontier, key=lambda point: point.sustainable_rate_per_s, default=None)
         if best is None or best.sustainable_rate_per_s <= 0:
@@ -82,7 +85,10 @@ def failing_promises(plan: InfeasiblePlan) -> str:
 
 
 def needs_rows(plan: StreamAnswer) -> list[tuple[str, ...]]:
-    """What each of several targets needs alone and reaches with it; then all together."""
+    """Each target, what it needs alone and the value reached there; then all together.
+
+    Nothing if there is only one target, which the headline and the nearest targets cover.
+    """
     needs = () if plan.feasible else plan.needs
     if len(needs) < 2 and plan.budget_per_hour is None:
         return []

@@ -27,12 +27,16 @@ def ordered_json(plan: OrderedPlan) -> dict[str, object]:
     """The plan as JSON."""
     placed, slots = plan.placed, plan.real_time
     buckets = zip(placed.keys, placed.key_share, placed.buckets, strict=True)
-    real_time = slots and {
-        "tasks": dict(zip(slots.stages, slots.num_tasks, strict=True)),
-        "rate_per_s": slots.rate_per_s,
-        "one_number_rate_per_s": slots.one_number_rate_per_s,
-        "bound_per_s": slots.bound_per_s,
-    }
+    real_time = (
+        None
+        if slots is None
+        else {
+            "tasks": dict(zip(slots.stages, slots.num_tasks, strict=True)),
+            "rate_per_s": slots.rate_per_s,
+            "one_number_rate_per_s": slots.one_number_rate_per_s,
+            "bound_per_s": slots.bound_per_s,
+        }
+    )
     return {
         **data_of(plan, EXACT),
         "today": _choice_json(plan.today),

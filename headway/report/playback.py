@@ -61,7 +61,10 @@ def _value_text(target: SimulatedTarget) -> str:
 
 
 def playback_sheet(playback: Playback, plan: StreamAnswer | None = None) -> Sheet:
-    """The verdict under this trace, its figures and their changes, and the simulated plan."""
+    """The verdict under this trace, its figures, and how they change over time.
+
+    ``plan`` is the simulated plan, None if only the outcome is available.
+    """
     simulated: tuple[tuple[str, str], ...] = ()
     if plan is not None:
         simulated = (("plan", headline(plan)), ("setting", setting_text(plan.configuration)))

@@ -202,14 +202,17 @@ def _state_text(operator: StateOperatorProfile) -> str:
         if (part := _COMMIT_PART.fullmatch(name)) and mean >= 1.0
     }
     longest = sorted(parts_s, key=lambda part: -parts_s[part])[:_MOST_COMMIT_PARTS]
-    named = [(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", part).lower(), parts_s[part]) for part in longest]
-    parts = ", ".join(f"{name} {format_duration(part_s)}" for name, part_s in named)
+    parts = ", ".join(f"{_in_words(part)} {format_duration(parts_s[part])}" for part in longest)
     return (
         f"state of {printable(operator.name)}: {counted(operator.rows, 'row')}, "
         f"{size_text(operator.memory_bytes)} in {counted(operator.num_stores, 'store')}; "
         f"its commits take {format_duration(operator.commit_s)} of task time per batch"
         + (f" ({parts})" if parts else "")
     )
+
+
+def _in_words(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
 def _application_lines(profile: ApplicationProfile) -> Iterator[str]:

@@ -78,6 +78,7 @@ def _headline(gain: SharingGain) -> str:
 
 
 def _reasons(gain: SharingGain) -> Iterator[str]:
+    """Each of several queries by itself, when panes pay, their work, and what is assumed."""
     for query in gain.queries:
         batch = f"batch {format_duration(query.batch_mean_s)}"
         busy = f"utilisation {query.utilization_ratio:.0%}"

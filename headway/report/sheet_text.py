@@ -13,7 +13,9 @@ _GAP = 2
 
 
 def sheet_text(sheet: Sheet) -> str:
-    """A sheet as lines of the set width, the answer first; lines to copy are never broken.
+    """A sheet as lines of at most the set width, the answer first and what to copy last.
+
+    Lines to copy are never broken, however long.
 
     >>> rules = Section(title="rules", head=("name", "nodes"), rows=(("ours", "2"),), right=(1,))
     >>> print(sheet_text(Sheet(about="A plan", headline="2 nodes", sections=(rules,))))

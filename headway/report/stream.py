@@ -126,9 +126,11 @@ def latency_section(prediction: Prediction) -> Section:
     for name, distribution in latencies(prediction).items():
         figures_s, intervals = distribution.statistics_s, distribution.intervals90_s
         rows.append((name, *map(format_duration, figures_s.values())))
-        for end in ("low", "high") if intervals else ():
-            texts = {name: format_duration(getattr(ends, end)) for name, ends in intervals.items()}
-            rows.append((f"90% {end}", *(texts.get(statistic, "") for statistic in figures_s)))
+        if intervals:
+            lows = {name: format_duration(interval.low) for name, interval in intervals.items()}
+            highs = {name: format_duration(interval.high) for name, interval in intervals.items()}
+            rows.append(("90% low", *(lows.get(statistic, "") for statistic in figures_s)))
+            rows.append(("90% high", *(highs.get(statistic, "") for statistic in figures_s)))
     return Section(head=("", *_STATISTICS), rows=tuple(rows), right=(1, 2, 3, 4))
 
 

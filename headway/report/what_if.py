@@ -47,10 +47,8 @@ class Question:
     @classmethod
     def of(cls, plan: StreamAnswer, profile_file: str = "job.profile.yaml") -> Question:
         """The question that a plan answers."""
-        cost, rates_per_s = (
-            plan.cost_per_hour,
-            (rate.sustainable_rate_per_s for rate in plan.frontier),
-        )
+        cost = plan.cost_per_hour
+        rates_per_s = (point.sustainable_rate_per_s for point in plan.frontier)
         return cls(
             prediction=plan.prediction,
             target=plan.target,
@@ -62,7 +60,7 @@ class Question:
 
     @property
     def configuration(self) -> Configuration:
-        """That of the prediction."""
+        """The configuration of the prediction."""
         return self.prediction.configuration
 
     @property

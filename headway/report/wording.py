@@ -202,6 +202,7 @@ def _stability(prediction: Prediction) -> str:
         return as_sentence(words_of(not_quoted))
     has_room = prediction.arrivals.rate_per_s <= max_rate_per_s < math.inf
     bound = f"; {stable_up_to(max_rate_per_s)}" if has_room else ""
+    # The share of time that the query is busy; as fast as possible also what is offered to it.
     load = f"utilisation {percent(prediction.utilization_ratio)}"
     offered_ratio = prediction.offered_load_ratio
     if prediction.configuration.trigger_s <= 0 and offered_ratio is not None:
