@@ -1,6 +1,7 @@
 """Every error Headway raises on purpose, and the exit codes that commands end with.
 
-A message says what is wrong, where, what was expected and what to do. Infeasible is no error.
+A message says what is wrong, where, what was expected and what to do about it. Infeasible and
+unstable are results, not errors.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ _ARGUMENT = "\ue000([^\ue001]+)\ue001"
 
 
 def argument(name: str) -> str:
-    """The name of an argument in an error's message; commands show the option that sets it.
+    """The name of an argument, as a part of an error's message.
+
+    The library shows the name, since its users pass arguments; a command shows the option that sets
+    the argument.
 
     >>> error = HeadwayError(f"{argument('node_cores')} is 0; expected at least 1")
     >>> str(error)

@@ -1,8 +1,9 @@
 """Frozen data classes whose constructors are compiled only if they are called often.
 
-Commands load two hundred classes and make a few instances of most. The six methods that
-:func:`dataclasses.dataclass` compiles for each take longer than the start of Python with numpy;
-here they read the fields by their names.
+Commands load two hundred classes of the domain, use a third of them, and of most make a few
+instances. :func:`dataclasses.dataclass` compiles six methods for each: together that takes longer
+than the start of Python with numpy. Here all methods read the fields by their names, and the
+constructor is compiled once so many instances are made that this pays.
 """
 
 from __future__ import annotations
@@ -166,9 +167,10 @@ class _Constructor:
         """What the constructor does, field by field."""
         if not self.defaults:
             members = fields(self.noun)
-            self.defaults = {member.name: member.default for member in members}
             self.factories = {member.name: member.default_factory for member in members}
             self.positional = [member.name for member in members if not member.kw_only]
+            # Last, since another thread takes the rest as filled once these are.
+            self.defaults = {member.name: member.default for member in members}
         stated = dict(zip(self.positional, values, strict=False)) | by_name if values else by_name
         by_field = self.defaults | stated
         is_known = len(by_field) == len(self.defaults)

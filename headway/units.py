@@ -46,8 +46,9 @@ _SAME_RATIO = 5e-10  # nine digits
 def parse_duration_s(text: str) -> float:
     """Seconds of a duration such as ``2s``, ``500ms``, ``1.5 min``, ``1h30m``, ``2 seconds``.
 
-    Units are us, ms, s, min (or m), h, d, or these in words, as Spark's triggers take them. Raises
-    InputError if the text is not a duration; a bare number is none, since it has no unit.
+    Numbers have units us, ms, s, min (or m), h, d, or these in words, as Spark's triggers take
+    them; several may follow each other. Raises InputError if the text is not a duration; a bare
+    number is none, since it has no unit.
 
     >>> parse_duration_s("500ms")
     0.5
@@ -71,7 +72,9 @@ def parse_duration_s(text: str) -> float:
 
 
 def parse_rate_per_s(text: str) -> float:
-    """Records per second of a rate such as ``50k/s``, ``1.2M/min``, ``800``; else an InputError.
+    """Records per second of a rate such as ``50k/s``, ``1.2M/min``, ``800``.
+
+    Raises InputError if the text is not a rate, or the rate is not positive or too large.
 
     >>> parse_rate_per_s("50k/s")
     50000.0
@@ -91,7 +94,9 @@ def parse_rate_per_s(text: str) -> float:
 
 
 def parse_rows(text: str) -> float:
-    """A positive number of rows such as ``40M``, ``1.5g``, ``800000``; else an InputError.
+    """A number of rows such as ``40M``, ``1.5g``, ``800000``.
+
+    Raises InputError if it is not a number of rows, or not positive, or too large.
 
     >>> parse_rows("40M")
     40000000.0
@@ -120,7 +125,9 @@ def _not_a_rate(text: str) -> InputError:
 
 
 def parse_size_bytes(text: str) -> int:
-    """Bytes of a size such as ``8g``, ``512m``, ``8Gi``, binary as in Spark; else an InputError.
+    """Bytes of a memory size such as ``8g``, ``512m``, ``8Gi``; always binary, as in Spark.
+
+    Raises InputError if the text is not a size; a bare number is none, since it has no unit.
 
     >>> parse_size_bytes("8g") == parse_size_bytes("8Gi") == 8 * 2**30
     True
@@ -146,7 +153,8 @@ def parse_size_bytes(text: str) -> int:
 def spark_memory_bytes(text: str) -> int:
     """Bytes of a memory setting as Spark itself reads it: a bare number is MiB.
 
-    ``spark.executor.memory``, the overheads and Python's share are all kept in MiB.
+    ``spark.executor.memory``, the overheads and Python's share are all kept in MiB. Raises
+    InputError if the text is not a size.
 
     >>> spark_memory_bytes("4096") == spark_memory_bytes("4g") == 4 * 2**30
     True
@@ -222,7 +230,9 @@ def _without_exponent(number: float, num_digits: int = 3) -> str:
 
 
 def exact_duration(seconds: float) -> str:
-    """A requested duration: like `format_duration`, but with all of its digits, nine at most.
+    """A requested duration: like `format_duration`, but with all of its digits.
+
+    At most nine digits; more are rounding errors.
 
     >>> exact_duration(3.0), exact_duration(1.2349), exact_duration(5430.0), exact_duration(0.0305)
     ('3.00 s', '1.2349 s', '90.5 min', '30.5 ms')
@@ -278,7 +288,9 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def spark_trigger_text(trigger_s: float) -> str:
-    """A trigger interval as ``trigger(processingTime=...)`` reads it, which refuses ``2s``.
+    """A trigger interval as ``DataStreamWriter.trigger(processingTime=...)`` reads it.
+
+    The trigger takes words; ``2s`` is refused there although configuration keys demand it.
 
     >>> spark_trigger_text(1.0), spark_trigger_text(0.25), spark_trigger_text(0)
     ('1 second', '250 milliseconds', '0 seconds')

@@ -1,4 +1,6 @@
-"""A planned job against its lock: what changed, and whether the locked setting would still do."""
+"""A planned job against its lock: findings, with their positions in its file, on what changed, and
+whether the locked setting would still meet its targets.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,10 @@ def locked_slots(planned: PlannedBatch, then: LockedBatch) -> int:
 
 
 def what_grew(then: AnyLocked, predicted: Prediction | None) -> str:
-    """The part of the latency that grew most in the locked configuration; empty if unknown."""
+    """The part of the latency that grew most in the locked configuration; empty if none did.
+
+    Locks of earlier versions do not contain the parts.
+    """
     from headway.planner.explain.difference import parts
 
     if then.ends or predicted is None or not then.phases_s:
@@ -92,7 +97,10 @@ def what_grew(then: AnyLocked, predicted: Prediction | None) -> str:
 def stream_changes(
     planned: PlannedJob, now: Locked, then: Locked, predicted: Prediction | None, limits: Limits
 ) -> Iterator[Finding]:
-    """Differences from the lock but for cost and latency; the locked setting is predicted anew."""
+    """Differences from the lock, except for cost and latency.
+
+    ``predicted`` is the prediction of the current profile for the locked setting.
+    """
     if planned.plan.feasible:
         yield from _other_settings(planned, now, then)
     if predicted is None or not then.batch_duration_s:
@@ -160,7 +168,10 @@ def batch_changes(
 def _drift(
     planned: Planned, then_s: float, now_s: float, limit_ratio: float, subject: str
 ) -> Iterator[Finding]:
-    """Whether the current profile predicts another time; a shorter one is no regression."""
+    """Whether the current profile predicts a different time for the locked setting.
+
+    A shorter time is no regression, but changes what the lock is based on.
+    """
     change = now_s / then_s - 1
     if abs(change) <= limit_ratio:
         return
@@ -173,7 +184,10 @@ def _drift(
 def judged_today(
     planned: Planned, now: AnyLocked, then: AnyLocked | None
 ) -> tuple[LockedToday | None, Finding | None]:
-    """The locked setting of a job of the same kind, asked anew; a finding if it misses a target."""
+    """The locked setting under the current question, and the finding if it misses a target.
+
+    Nothing for a job that is not locked, or that is locked as another kind of job.
+    """
     if then is None or then.ends != now.ends:
         return None, None
     today, shortfall = _judged_batch(planned, then) if then.ends else _judged_stream(planned, then)

@@ -87,7 +87,8 @@ class Finding:
 class LockedToday:
     """The locked setting under the current rate and targets, with the current profile.
 
-    ``planned_s`` is the value of the first target at the planned confidence; None if unquoted.
+    ``planned_s`` is the value of the first target at the planned confidence; None if no latency can
+    be quoted.
     """
 
     met: bool
@@ -97,7 +98,10 @@ class LockedToday:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """One job compared with its lock, in which it may be missing or of another kind."""
+    """One job compared with its lock: locked and current figures, and what was found.
+
+    ``locked_today`` is None if the job is not locked, or was locked as another kind of job.
+    """
 
     name: str
     file: str
@@ -201,7 +205,10 @@ class Report(Result):
 
     @property
     def headline(self) -> str:
-        """The outcome in one sentence: locked settings that miss, then additional cost, first."""
+        """The outcome in one sentence.
+
+        Locked settings that miss their target come first, then the additional cost per month.
+        """
         change = self.change_per_month
         added = format_money(change, currency=self.currency, sign=True)
         added_cost = f"{added} per month" if change else ""

@@ -8,7 +8,10 @@ from headway.emitters.wording import comment_lines, entry_lines, python_literal,
 
 
 def render(plan: Answer, *, version: str, submission: Submission) -> str:
-    """Python with a dictionary, ``SparkSubmitOperator(**SPARK_SUBMIT)``; sizes are in ``conf``."""
+    """Python with one dictionary: ``SparkSubmitOperator(**SPARK_SUBMIT)``.
+
+    All sizes are in ``conf``, so that one dictionary contains the plan.
+    """
     comments = comment_lines(plan, version=version, fits_any_cluster=True)
     lines = [
         *(f"# {line}" for line in comments),

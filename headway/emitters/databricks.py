@@ -17,8 +17,9 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
     """The text of a bundle with one job, which is continuous if it is a query.
 
     Databricks runs one executor per worker and sizes it itself: the workers and their type replace
-    the executors' settings. Raises InputError if no node type is given or planned, or no runtime is
-    known for the Spark version.
+    the executors' settings. Without a type by the platform's name, that of the plan is taken.
+    Raises InputError if no node type is given or planned, or no runtime is known for the Spark
+    version.
     """
     node_type = submission.node_type or (plan.node_type.name if plan.node_type else None)
     if node_type is None:

@@ -29,7 +29,10 @@ def render_job(plan: Answer, *, version: str, submission: Submission) -> str:
 
 
 def render_serverless(plan: Answer, *, version: str, submission: Submission) -> str:  # noqa: ARG001
-    """The body of a serverless batch; InputError if there are no executors of so many cores."""
+    """The body of a serverless batch; JSON has no comments.
+
+    Raises InputError if executors have a number of cores that is not available.
+    """
     cores = plan.cores_per_executor
     if cores not in _SERVERLESS_CORES:
         raise InputError(
@@ -50,7 +53,9 @@ def render_serverless(plan: Answer, *, version: str, submission: Submission) -> 
 
 
 def properties_flag(conf: dict[str, str]) -> str:
-    """The value of ``--properties``, with another delimiter, if any is left, for commas in values.
+    """The value of ``--properties``, with another delimiter if a value contains a comma.
+
+    Raises InputError if no delimiter is left.
 
     >>> properties_flag({"a": "1", "b": "2"}), properties_flag({"a": "1,2", "b": "3"})
     ('a=1,b=2', '^#^a=1,2#b=3')

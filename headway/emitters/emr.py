@@ -46,7 +46,10 @@ def render_eks(plan: Answer, *, version: str, submission: Submission) -> str:  #
 
 
 def render_serverless(plan: Answer, *, version: str, submission: Submission) -> str:  # noqa: ARG001
-    """As `render_eks`, for ``aws emr-serverless``; InputError if no worker has the plan's size."""
+    """The part of ``aws emr-serverless start-job-run`` that a plan determines.
+
+    Raises InputError if there is no worker of the plan's size.
+    """
     mode = {"mode": "BATCH" if plan.ends else "STREAMING"}
     return _job_run(plan, submission, "sparkSubmit", _worker_conf(plan), mode)
 

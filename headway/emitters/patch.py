@@ -1,4 +1,7 @@
-"""A plan, or the executors of a tuner, put into an existing manifest or Databricks bundle."""
+"""A plan put into an existing file: a manifest of either operator, or a Databricks bundle.
+
+Also the executors of a tuner, in a manifest, for its next restart.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +38,12 @@ def patch(
 ) -> tuple[str, Place]:
     """The text of a file with the plan in it and everything else unchanged, and where that is.
 
-    What contradicts the plan's assumptions is set too, or refused with its line. ``name`` is what
-    messages call the file; ``submission`` has the node type of a bundle, if it is to change;
-    ``job`` is the job's name, if there are several. Raises InputError if the file is not YAML, or
-    does not have exactly one place for the plan, or the plan cannot be put there as it stands.
+    What contradicts the plan's assumptions is set too, or refused with its line. ``text`` is one or
+    several manifests, or a bundle, and ``name`` is what messages call it. ``submission`` has the
+    node type of a bundle, if it is to change; ``job`` is the job's name, if the file has several.
+    Raises InputError if the file is not YAML, or has no place for a plan, or several; if a key
+    occurs twice, a value comes from a template or is shared, a setting contradicts the plan and no
+    value sets it right, or the patched text, read back, would not contain the plan.
     """
     mark, text, documents = _read(text, name)
     destination = _place(documents, plan, submission, name, job)
@@ -112,8 +117,10 @@ def patch_executors(
 
     ``executors`` has the bounds within which a tuner changes them, ``minExecutors`` and
     ``maxExecutors``, and those of the setting that runs, ``initialExecutors``: all are set where
-    the application allocates executors dynamically, else the last as their number. Errors, ``name``
-    and ``job`` are as in `patch`.
+    the application allocates executors dynamically, else the last as their number. One of the
+    manifests in ``text`` is a SparkApplication of either operator, or a ScheduledSparkApplication;
+    ``job`` is its name, if there are several, and ``name`` what messages call the file. Raises
+    InputError if the file is not YAML, or has no such application, or several.
     """
     mark, text, documents = _read(text, name)
     applications = [application for node in documents for application in applications_in(node)]

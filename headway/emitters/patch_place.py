@@ -57,7 +57,11 @@ def applications_in(node: Any) -> Iterator[tuple[str, Any, Below]]:
 def conf_changes(
     node: Any, resources: PlannedResources, usual_overhead_ratio: float
 ) -> tuple[dict[str, str], list[Refusal], list[str]]:
-    """Values to set in a configuration for it not to contradict a plan, refusals, and notes."""
+    """Values to set in a configuration for it not to contradict a plan, refusals, and notes.
+
+    ``node`` is its mapping in the file, None if there is none; ``usual_overhead_ratio`` is the
+    overhead as a share of the heap if nothing is set.
+    """
     current = scalars_of(node)
     values: dict[str, str] = {}
     refusals: list[Refusal] = []

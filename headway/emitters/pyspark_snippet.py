@@ -98,7 +98,11 @@ def write(writer):
 
 
 def render(plan: Answer, *, version: str, submission: Submission | None = None) -> str:  # noqa: ARG001
-    """Python with functions that put the plan on a builder, a reader and a writer."""
+    """Python with functions that put the plan on a builder and, of a query, a reader and a writer.
+
+    Settings of the driver's own process are in a comment and not in the code, where they would be
+    too late.
+    """
     why = reasons(plan)
     conf = plan.spark_conf
     too_late = {key: value for key, value in conf.items() if key.startswith(_DRIVER_SIDE)}
@@ -129,7 +133,10 @@ def render(plan: Answer, *, version: str, submission: Submission | None = None) 
 
 
 def real_time_snippet(plan: RealTimePlan, header: Sequence[str]) -> str:
-    """Python with functions that put a plan of Real-Time Mode on a builder and a writer."""
+    """Python with functions that put a plan of Real-Time Mode on a builder and a writer.
+
+    A plan that misses its target says so in its header.
+    """
     length = spark_trigger_text(plan.setting.batch_length_s)
     lines = [f"# {line}" for line in header]
     lines += ["", *_dictionary("SPARK_CONF", plan.spark_conf, {})]

@@ -61,7 +61,10 @@ class Submission:
 
     @property
     def slug(self) -> str:
-        """The name as services of Kubernetes need it: a letter, then letters, digits, hyphens."""
+        """The name in the form of Kubernetes names: lower case letters, digits, hyphens.
+
+        It begins with a letter, as the services that operators create from it require.
+        """
         return self._joined("-")[:63].rstrip("-")
 
     @property
@@ -132,7 +135,10 @@ def is_executor_size(key: str) -> bool:
 
 
 def with_kubernetes_overhead(plan: SomePlan) -> SomePlan:
-    """The plan with its overhead written out where Kubernetes would enlarge it for Python jobs."""
+    """The plan with the overhead of its containers written out, if Kubernetes would change it.
+
+    There, containers of jobs that are not JVM ones get a larger overhead unless one is set.
+    """
     ratio = overhead_ratio_of(is_on_kubernetes=True, is_jvm_job=False)
     resources = planned_resources(plan)
     settings = {

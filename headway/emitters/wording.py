@@ -24,7 +24,10 @@ _APPLIES = {
 
 
 def comment_lines(plan: Answer, *, version: str, fits_any_cluster: bool = False) -> list[str]:
-    """The header, the options of the query, and for any cluster what Kubernetes needs besides."""
+    """The header and the options of the query, for formats that cannot contain these.
+
+    A format that ``fits_any_cluster`` also says what a job needs on Kubernetes.
+    """
     on_kubernetes = container_lines(plan) if fits_any_cluster else []
     return [*header_lines(plan, version=version), *query_option_lines(plan), *on_kubernetes]
 
@@ -66,7 +69,10 @@ def header_lines(plan: Answer, *, version: str) -> list[str]:
 
 
 def reasons(plan: Answer) -> dict[str, str]:
-    """A short reason for the keys of ``spark_conf`` and ``query_options`` that have one."""
+    """A short reason for the keys of ``spark_conf`` and ``query_options`` that have one.
+
+    A change that names no known setting has no key and is left to the report.
+    """
     reason_of = {}
     if _DYNAMIC_KEY in plan.spark_conf:
         reason_of[_DYNAMIC_KEY] = REASONS[_DYNAMIC_KEY]
@@ -90,7 +96,10 @@ def reasons(plan: Answer) -> dict[str, str]:
 
 
 def query_option_lines(plan: Answer, *, has_trigger: bool = False) -> list[str]:
-    """Options of the query for formats that cannot contain them, or only its trigger interval."""
+    """Options of the query besides the configuration, for formats that cannot contain them.
+
+    A format that has a place for the trigger interval has only the other options left.
+    """
     options = plan.query_options
     if has_trigger:
         options = {key: value for key, value in options.items() if key != "trigger"}

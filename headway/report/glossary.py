@@ -54,7 +54,10 @@ _TERM = re.compile(
 
 
 def explained(used_terms: list[str], text: str) -> Markup:
-    """A text, escaped, its first term with its definition and added to those that are used."""
+    """A text of Headway or of a user, escaped, its first term with its definition.
+
+    The term is added to those that the page has used.
+    """
     match = _TERM.search(text)
     if match is None:
         return escape(text)
