@@ -13,7 +13,7 @@ from headway.domain.result import Result
 from headway.errors import ExitCode
 from headway.formats.lock_file import AnyLocked
 from headway.redaction import one_line, printable
-from headway.units import HOURS_PER_MONTH, counted
+from headway.units import HOURS_PER_MONTH
 
 
 class Level(StrEnum):
@@ -236,11 +236,12 @@ class Report(Result):
     @property
     def outcome(self) -> str:
         """How many jobs failed, or that every target is met."""
-        jobs, num_failed = counted(len(self.jobs), "job"), sum(job.failed for job in self.jobs)
+        num_jobs, num_failed = len(self.jobs), sum(job.failed for job in self.jobs)
+        jobs = f"{num_jobs} job" if num_jobs == 1 else f"{num_jobs} jobs"
         if num_failed:
             return f"{num_failed} of {jobs} failed"
         if self.errors:
             return f"{len(self.errors)} errors in the lock file"
         num_warnings = sum(finding.level is Level.WARNING for finding in self.findings)
-        warnings = f", {counted(num_warnings, 'warning')}" if num_warnings else ""
-        return f"{jobs}: every target is met{warnings}"
+        warnings = f", {num_warnings} warning{'s' if num_warnings > 1 else ''}"
+        return f"{jobs}: every target is met{warnings if num_warnings else ''}"
