@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headway.ci.formats.sheet import cost_text, job_row
+from headway.ci.formats.figures import cost_text, job_row
 from headway.ci.nouns import Finding, Held, Level, Report, Rule
 from headway.digits import format_money
 from headway.redaction import printable
