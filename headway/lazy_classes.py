@@ -30,9 +30,7 @@ def frozen_dataclass(
     eq: bool = True,
     repr: bool = True,  # noqa: A002  # as dataclasses.dataclass calls it
 ) -> Callable[[Noun], Noun]:
-    """As :func:`dataclasses.dataclass`, for classes that are frozen.
-
-    Only other classes of this decorator can be derived from them.
+    """As :func:`dataclasses.dataclass`, for frozen classes; only such can be derived from them.
 
     >>> @frozen_dataclass(frozen=True, slots=True)
     ... class Interval:
@@ -152,7 +150,7 @@ class _Constructor:
         self.noun = noun
         self.num_left = _MADE_BEFORE_COMPILING
         self.defaults: dict[str, Any] = {}
-        self.factories: dict[str, Callable[[], Any]] = {}
+        self.factories: dict[str, Any] = {}
         self.positional: list[str] = []
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -165,18 +163,14 @@ class _Constructor:
         self.noun.__init__ = constructor = _constructor_of(self.noun)
         return constructor
 
-    def _look_at_fields(self) -> None:
-        for member in fields(self.noun):
-            self.defaults[member.name] = member.default
-            if not member.kw_only:
-                self.positional.append(member.name)
-            if member.default_factory is not MISSING:
-                self.factories[member.name] = member.default_factory
-
     def _fill(self, instance: Any, /, *values: Any, **by_name: Any) -> None:
         """What the constructor does, field by field."""
         if not self.defaults:
-            self._look_at_fields()
+            members = fields(self.noun)
+            self.factories = {member.name: member.default_factory for member in members}
+            self.positional = [member.name for member in members if not member.kw_only]
+            # Last, since another thread takes the rest as filled once these are.
+            self.defaults = {member.name: member.default for member in members}
         stated = dict(zip(self.positional, values, strict=False)) | by_name if values else by_name
         by_field = self.defaults | stated
         is_known = len(by_field) == len(self.defaults)
@@ -186,7 +180,7 @@ class _Constructor:
         for name, value in by_field.items():
             if value is not MISSING:
                 _put(instance, name, value)
-            elif name in self.factories:
+            elif self.factories[name] is not MISSING:
                 _put(instance, name, self.factories[name]())
             else:
                 self._compiled()(instance, *values, **by_name)

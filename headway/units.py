@@ -37,6 +37,7 @@ S_PER_HOUR = 3600.0
 S_PER_DAY = HOURS_PER_DAY * S_PER_HOUR
 _MIB = 1024**2
 _NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
+_COUNTED = _NUMBER + r"\s*(?P<scale>[kKmMgG]?)"
 _MS_PER_S = 1000
 US_PER_MS = 1000
 _SAME_RATIO = 5e-10  # nine digits
@@ -81,16 +82,12 @@ def parse_rate_per_s(text: str) -> float:
     50000.0
     """
     match = re.fullmatch(
-        _NUMBER + r"\s*(?P<scale>[kKmMgG]?)\s*(?:(?:rows|records)?\s*/\s*(?P<per>[a-zA-Z]+))?",
-        text.strip(),
+        _COUNTED + r"\s*(?:(?:rows|records)?\s*/\s*(?P<per>[a-zA-Z]+))?", text.strip()
     )
-    if match is None or (match["per"] or "s").lower() not in _PER_S:
+    unit_s = _PER_S.get((match["per"] or "s").lower()) if match else None
+    if match is None or unit_s is None:
         raise _not_a_rate(text)
-    rate_per_s = (
-        float(match["number"])
-        * _COUNT[match["scale"].lower()]
-        / _PER_S[(match["per"] or "s").lower()]
-    )
+    rate_per_s = float(match["number"]) * _COUNT[match["scale"].lower()] / unit_s
     if not 0 < rate_per_s <= LARGEST_NUMBER:
         raise _not_a("rate", text, "a positive number of records per second, e.g. 50k/s")
     return rate_per_s
@@ -104,7 +101,7 @@ def parse_rows(text: str) -> float:
     >>> parse_rows("40M")
     40000000.0
     """
-    match = re.fullmatch(_NUMBER + r"\s*(?P<scale>[kKmMgG]?)\s*(?:rows|records)?", text.strip())
+    match = re.fullmatch(_COUNTED + r"\s*(?:rows|records)?", text.strip())
     num_rows = float(match["number"]) * _COUNT[match["scale"].lower()] if match else 0.0
     if not 0 < num_rows <= LARGEST_NUMBER:
         raise _not_a("number of rows", text, "e.g. 800000, 40M, 1.5G")
@@ -119,15 +116,11 @@ def _not_a_rate(text: str) -> InputError:
             f"{text!r} counts bytes; expected rows per second: divide by the bytes of a row, "
             "e.g. 24k/s for 24 MB/s of rows of 1 kB"
         )
-    per_second = re.fullmatch(
-        _NUMBER + r"\s*(?P<scale>[kKmMgG]?)\s*(?:[re]?ps|hz|(?:rows|records|events)\s*per\s*s\w*)",
-        text.strip(),
-        re.IGNORECASE,
-    )
-    if per_second is not None:
-        return InputError(
-            f"{text!r} is not a rate; did you mean '{per_second['number']}{per_second['scale']}/s'?"
-        )
+    spellings = r"\s*(?:[re]?ps|hz|(?:rows|records|events)\s*per\s*s\w*)"
+    meant = re.fullmatch(_COUNTED + spellings, text.strip(), re.IGNORECASE)
+    if meant is not None:
+        rate = f"{meant['number']}{meant['scale']}/s"
+        return InputError(f"{text!r} is not a rate; did you mean '{rate}'?")
     return _not_a("rate", text, "records per second, e.g. 50k/s, 800/s, 1.2M/min")
 
 
@@ -203,18 +196,16 @@ def format_duration(seconds: float) -> str:
     if 0 < seconds < 0.0009995:
         return f"{seconds * 1e6:.3g} us"
     if seconds < 0.9995:
-        return (
-            f"{seconds * _MS_PER_S:.3g} ms" if seconds < 0.01 else f"{seconds * _MS_PER_S:.0f} ms"
-        )
+        return f"{seconds * _MS_PER_S:{'.3g' if seconds < 0.01 else '.0f'}} ms"
     if seconds < 9.995:
         return f"{seconds:.2f} s"
     if seconds < 120 and seconds != 60:
         return f"{seconds:.1f} s" if seconds < 99.95 else f"{seconds:.0f} s"
     if seconds < 5400:
         return f"{seconds / 60:.3g} min"
-    if seconds < 3 * HOURS_PER_DAY * S_PER_HOUR:
+    if seconds < 3 * S_PER_DAY:
         return f"{seconds / S_PER_HOUR:.3g} h"
-    return f"{_without_exponent(seconds / (HOURS_PER_DAY * S_PER_HOUR))} d"
+    return f"{_without_exponent(seconds / S_PER_DAY)} d"
 
 
 def format_durations(*durations_s: float) -> list[str]:
@@ -247,13 +238,12 @@ def exact_duration(seconds: float) -> str:
     ('3.00 s', '1.2349 s', '90.5 min', '30.5 ms')
     """
     usual = format_duration(seconds)
-    if _is_about(_read_duration_s(usual), seconds):
+    if math.isinf(seconds) or math.isclose(parse_duration_s(usual), seconds, rel_tol=_SAME_RATIO):
         return usual
-    units = [("d", 86400.0), ("h", S_PER_HOUR), ("min", 60.0), ("s", 1.0)]
-    units += [("ms", 1 / _MS_PER_S), ("us", 1e-6)]
-    first = [unit for unit, _ in units].index(usual.split()[-1])
-    texts = [f"{seconds / unit_s:.9g} {unit}" for unit, unit_s in units[first:]]
-    return next((text for text in texts if _read_duration_s(text) == seconds), texts[0])
+    units = ("d", "h", "min", "s", "ms", "us")
+    smaller_units = units[units.index(usual.split()[-1]) :]
+    texts = [f"{seconds / _DURATION_S[unit]:.9g} {unit}" for unit in smaller_units]
+    return next((text for text in texts if parse_duration_s(text) == seconds), texts[0])
 
 
 def exact_rate(rate_per_s: float) -> str:
@@ -263,20 +253,12 @@ def exact_rate(rate_per_s: float) -> str:
     ('150k/s', '150.123k/s', '0.25/s')
     """
     usual = format_rate(rate_per_s)
-    if _is_about(parse_rate_per_s(usual), rate_per_s):
+    if math.isclose(parse_rate_per_s(usual), rate_per_s, rel_tol=_SAME_RATIO):
         return usual
     for limit, suffix in ((1e6, "M"), (1e3, "k")):
         if rate_per_s >= limit:
             return f"{rate_per_s / limit:.9g}{suffix}/s"
     return f"{rate_per_s:.9g}/s"
-
-
-def _read_duration_s(text: str) -> float:
-    return math.inf if text == "unbounded" else parse_duration_s(text)
-
-
-def _is_about(parsed: float, original: float) -> bool:
-    return parsed == original or math.isclose(parsed, original, rel_tol=_SAME_RATIO)
 
 
 def format_rate(rate_per_s: float, num_digits: int = 3) -> str:

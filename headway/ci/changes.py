@@ -35,12 +35,7 @@ if TYPE_CHECKING:
 
 
 def finding(
-    planned: Planned,
-    rule: Rule,
-    level: Level,
-    key: str,
-    message: str,
-    location: Mark | None = None,
+    planned: Planned, rule: Rule, level: Level, key: str, message: str, location: Mark | None = None
 ) -> Finding:
     """A finding about a planned job, at a key of its file's ``spec``, or at another position."""
     location = location or planned.file.place(key)
@@ -112,16 +107,12 @@ def stream_changes(
         return
     if predicted.batch_duration is None:
         state = "too close to saturation" if predicted.is_close_to_saturation else "over capacity"
-        text = (
-            f"the locked configuration is {state} at {format_rate(then.rate_per_s)} "
-            "with the current profile"
-        )
+        state_then = f"{state} at {format_rate(then.rate_per_s)}"
+        text = f"the locked configuration is {state_then} with the current profile"
         yield finding(planned, Rule.DRIFT, Level.ERROR, "profile", text)
         return
-    yield from _drift(
-        planned, then.batch_duration_s, predicted.batch_duration.mean_s, limits.drift_ratio,
-        "batches in the locked configuration take",
-    )  # fmt: skip
+    now_s, subject = predicted.batch_duration.mean_s, "batches in the locked configuration take"
+    yield from _drift(planned, then.batch_duration_s, now_s, limits.drift_ratio, subject)
 
 
 def _other_settings(planned: PlannedJob, now: Locked, then: Locked) -> Iterator[Finding]:
@@ -184,12 +175,10 @@ def _drift(
     change = now_s / then_s - 1
     if abs(change) <= limit_ratio:
         return
-    text = (
-        f"{subject} {format_duration(now_s)} with the current profile, "
-        f"{format_duration(then_s)} with the locked one ({change:+.0%})"
-    )
+    after, before = map(format_duration, (now_s, then_s))
+    text = f"{subject} {after} with the current profile, {before} with the locked one"
     level = Level.ERROR if change > 0 else Level.NOTE
-    yield finding(planned, Rule.DRIFT, level, "profile", text)
+    yield finding(planned, Rule.DRIFT, level, "profile", f"{text} ({change:+.0%})")
 
 
 def judged_today(
@@ -199,30 +188,24 @@ def judged_today(
 
     Nothing for a job that is not locked, or that is locked as another kind of job.
     """
-    if then is None:
+    if then is None or then.ends != now.ends:
         return None, None
-    if then.ends:
-        return _judged_batch(planned, now, then) if now.ends else (None, None)
-    return (None, None) if now.ends else _judged_stream(planned, now, then)
-
-
-def _judged_stream(
-    planned: PlannedJob, now: Locked, then: Locked
-) -> tuple[LockedToday | None, Finding | None]:
-    setting = _judged_now(planned, then)
-    planned_s = setting.planned_s[0]
-    today = LockedToday(
-        met=setting.met,
-        probability=setting.probability,
-        planned_s=planned_s if math.isfinite(planned_s) else None,
-    )
-    if setting.met:
+    today, shortfall = _judged_batch(planned, then) if then.ends else _judged_stream(planned, then)
+    if today.met:
         return today, None
     key = "profile" if same_promises(now, then) else planned.promise_key
-    if not is_same_rate(now, then):
+    if not (now.ends or then.ends or is_same_rate(now, then)):
         key = "rate"
-    text = f"the locked setting ({_setting_text(then)}) {_shortfall(setting, then)}"
+    text = f"the locked setting ({_setting_text(then)}) {shortfall}"
     return today, finding(planned, Rule.LOCKED, Level.ERROR, key, text)
+
+
+def _judged_stream(planned: PlannedJob, then: Locked) -> tuple[LockedToday, str]:
+    """The setting today, and what it misses."""
+    setting = _judged_now(planned, then)
+    planned_s = setting.planned_s[0] if math.isfinite(setting.planned_s[0]) else None
+    today = LockedToday(met=setting.met, probability=setting.probability, planned_s=planned_s)
+    return today, "" if setting.met else _shortfall(setting, then)
 
 
 def _judged_now(planned: PlannedJob, then: Locked) -> JudgedSetting:
@@ -251,12 +234,12 @@ def _judged_now(planned: PlannedJob, then: Locked) -> JudgedSetting:
     return judged_setting(replace(question, profile=at_speed), setting)
 
 
-def _setting_text(then: Locked) -> str:
+def _setting_text(then: AnyLocked) -> str:
+    size = f"{counted(then.executors, 'executor')} of {counted(then.cores_per_executor, 'core')}"
+    if then.ends:
+        return size
     trigger = f"trigger {format_duration(then.trigger_s)}" if then.trigger_s else "no trigger"
-    return (
-        f"{counted(then.executors, 'executor')} of {counted(then.cores_per_executor, 'core')}, "
-        f"{counted(then.shuffle_partitions, 'shuffle partition')}, {trigger}"
-    )
+    return f"{size}, {counted(then.shuffle_partitions, 'shuffle partition')}, {trigger}"
 
 
 def _shortfall(setting: JudgedSetting, then: Locked) -> str:
@@ -265,11 +248,9 @@ def _shortfall(setting: JudgedSetting, then: Locked) -> str:
     if setting.is_over:
         return f"is over capacity at {rate}: stable up to {format_rate(setting.stable_up_to_per_s)}"
     if setting.limited_to_per_s < question.rate_per_s:
-        rows = counted(then.max_offsets_per_trigger or 0, "row")
-        return (
-            f"falls behind at {rate}: its rate limit of {rows} per batch lets through "
-            f"{format_rate(setting.limited_to_per_s)}"
-        )
+        limit = f"its rate limit of {counted(then.max_offsets_per_trigger or 0, 'row')} per batch"
+        lets_through = format_rate(setting.limited_to_per_s)
+        return f"falls behind at {rate}: {limit} lets through {lets_through}"
     text = f"would miss {_missed(question.promises, setting.planned_s)} at {rate}"
     text += f"; {certainty_text(setting.probability, question.confidence)}"
     if setting.max_rate_per_s > 0:
@@ -289,9 +270,7 @@ def _missed(targets: Sequence[AnyPromise], planned_s: Sequence[float]) -> str:
     )
 
 
-def _judged_batch(
-    planned: PlannedBatch, now: LockedBatch, then: LockedBatch
-) -> tuple[LockedToday | None, Finding | None]:
+def _judged_batch(planned: PlannedBatch, then: LockedBatch) -> tuple[LockedToday, str]:
     from headway.planner.kinds.batch_run_time import run_time_of
 
     plan, slots = planned.plan, locked_slots(planned, then)
@@ -300,13 +279,6 @@ def _judged_batch(
     met = planned_s <= plan.deadline.limit_s
     probability = job.kept_probability(slots, plan.deadline.limit_s)
     probability = max(probability, plan.confidence) if met else probability
-    today = LockedToday(met=met, probability=probability, planned_s=planned_s)
-    if met:
-        return today, None
-    size = f"{counted(then.executors, 'executor')} of {counted(then.cores_per_executor, 'core')}"
-    text = (
-        f"the locked setting ({size}) would miss {_missed((plan.deadline,), (planned_s,))}"
-        f"; {certainty_text(probability, plan.confidence)}"
-    )
-    key = "profile" if same_promises(now, then) else planned.promise_key
-    return today, finding(planned, Rule.LOCKED, Level.ERROR, key, text)
+    missed = _missed((plan.deadline,), (planned_s,))
+    shortfall = f"would miss {missed}; {certainty_text(probability, plan.confidence)}"
+    return LockedToday(met=met, probability=probability, planned_s=planned_s), shortfall

@@ -12,7 +12,7 @@ from headway.digits import format_money
 from headway.domain.result import Result
 from headway.errors import ExitCode
 from headway.formats.lock_file import AnyLocked
-from headway.redaction import one_line
+from headway.redaction import one_line, printable
 from headway.units import HOURS_PER_MONTH
 
 
@@ -53,14 +53,11 @@ ABOUT: Mapping[Rule, str] = {
     Rule.GONE: "A locked job is not in the checked files.",
 }
 _LONGEST_NAME = 4096
+_REGRESSIONS = (Rule.LOCKED, Rule.COST, Rule.LATENCY, Rule.DRIFT, Rule.UNLOCKED)
 _EXIT_CODES = {
-    Rule.LOCKED: ExitCode.REGRESSION,
+    **dict.fromkeys(_REGRESSIONS, ExitCode.REGRESSION),
     Rule.TARGET: ExitCode.INFEASIBLE,
-    Rule.COST: ExitCode.REGRESSION,
-    Rule.LATENCY: ExitCode.REGRESSION,
-    Rule.DRIFT: ExitCode.REGRESSION,
     Rule.CALIBRATION: ExitCode.OUTSIDE,
-    Rule.UNLOCKED: ExitCode.REGRESSION,
 }
 
 
@@ -78,6 +75,12 @@ class Finding:
 
     def __post_init__(self) -> None:
         _show_names(self, "job", "file")
+
+    @property
+    def text(self) -> str:
+        """A line with its position."""
+        position = f"{self.file}:{self.line}:{self.column}"
+        return f"{position}: {self.level}: {printable(self.message)} ({self.rule})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,14 +143,10 @@ class Held:
     @property
     def change_ratio(self) -> float:
         """The largest change of its cost, nodes or planned time; infinite if it is new."""
-        if self.then is None:
-            return math.inf
         now, then = self.now, self.then
-        pairs = [
-            (now.cost, then.cost),
-            (float(now.nodes), float(then.nodes)),
-            (now.planned_s, then.planned_s),
-        ]
+        if then is None:
+            return math.inf
+        pairs = ((now.cost, then.cost), (now.nodes, then.nodes), (now.planned_s, then.planned_s))
         return max(_change_ratio(after, before) for after, before in pairs)
 
 

@@ -131,10 +131,11 @@ def _show(watcher: Watcher, every_s: float) -> int:
 def _text(look: Look, as_json: bool, prometheus: bool, *, one_line: bool = False) -> str:
     from headway.api.results import as_data, as_text, figures_of
     from headway.formats.as_json import json_text
-    from headway.report.watched import look_prometheus
+    from headway.formats.open_metrics import prometheus_text
+    from headway.report.watched import look_metrics
 
     if prometheus:
-        return look_prometheus(look)
+        return prometheus_text(look_metrics(look))
     if not as_json:
         return as_text(look)
     # Programs that follow a query need no words at every look.

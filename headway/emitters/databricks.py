@@ -21,13 +21,11 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
     Raises InputError if no node type is given or planned, or no runtime is known for the Spark
     version.
     """
-    node_type = submission.node_type
-    if node_type is None and plan.node_type is not None:
-        node_type = plan.node_type.name
+    node_type = submission.node_type or (plan.node_type.name if plan.node_type else None)
     if node_type is None:
+        option = argument("node_type")
         raise InputError(
-            f"databricks: no node type; give {argument('node_type')}, e.g. m6i.xlarge, or plan for "
-            "one"
+            f"databricks: no node type; give {option}, e.g. m6i.xlarge, or plan for one"
         )
     runtime = submission.runtime or _RUNTIMES.get(submission.release)
     if runtime is None:
@@ -45,17 +43,16 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
     python_task: dict[str, Tree] = {"python_file": submission.main or "./app.py"}
     if submission.arguments:
         python_task["parameters"] = list(submission.arguments)
+    task: dict[str, Tree] = {
+        "task_key": submission.identifier,
+        "job_cluster_key": "main",
+        "spark_python_task": python_task,
+    }
     job: dict[str, Tree] = {
         "name": submission.name,
         **({} if plan.ends else {"continuous": {"pause_status": "UNPAUSED"}}),
         "job_clusters": [{"job_cluster_key": "main", "new_cluster": cluster}],
-        "tasks": [
-            {
-                "task_key": submission.identifier,
-                "job_cluster_key": "main",
-                "spark_python_task": python_task,
-            }
-        ],
+        "tasks": [task],
     }
     tree: dict[str, Tree] = {
         "bundle": {"name": submission.slug},

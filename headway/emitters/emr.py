@@ -93,19 +93,17 @@ def worker_heap_bytes(
     8
     """
     if cores not in _WORKERS_GB:
+        sizes = ", ".join(map(str, _WORKERS_GB))
         raise InputError(
-            f"emr-serverless: no worker of {cores} vCPU; expected executors of "
-            f"{', '.join(map(str, _WORKERS_GB))} cores: plan with "
-            "another number of cores per executor"
+            f"emr-serverless: no worker of {cores} vCPU; expected executors of {sizes} cores: plan "
+            "with another number of cores per executor"
         )
     mebibyte, gigabyte = parse_size_bytes("1m"), parse_size_bytes("1g")
     for memory_gb in _WORKERS_GB[cores]:
         room_bytes = memory_gb * gigabyte - beside_bytes
         if overhead_bytes is None:
-            max_heap_bytes = min(
-                room_bytes - LEAST_OVERHEAD_BYTES.value,
-                math.floor(room_bytes / (1.0 + OVERHEAD_RATIO.value)),
-            )
+            by_ratio_bytes = math.floor(room_bytes / (1.0 + OVERHEAD_RATIO.value))
+            max_heap_bytes = min(room_bytes - LEAST_OVERHEAD_BYTES.value, by_ratio_bytes)
         else:
             max_heap_bytes = room_bytes - overhead_bytes
         if max_heap_bytes >= heap_bytes:
@@ -124,17 +122,16 @@ def worker_heap_bytes(
 def _worker_conf(plan: Answer) -> dict[str, str]:
     sizes = executor_conf(plan)
     memory = sizes.get("spark.executor.memory")
+    overhead = sizes.get("spark.executor.memoryOverhead")
     cores = int(sizes.get("spark.executor.cores", plan.cores_per_executor))
     if memory is None:
         worker_heap_bytes(cores, 0)  # the cores must be those of a worker in any case
         return sizes
-    overhead = sizes.get("spark.executor.memoryOverhead")
+    other_sizes = (plan.spark_conf[key] for key in _BESIDE if key in plan.spark_conf)
     filled_heap_bytes = worker_heap_bytes(
         cores,
         spark_memory_bytes(memory),
-        beside_bytes=sum(
-            spark_memory_bytes(plan.spark_conf[key]) for key in _BESIDE if key in plan.spark_conf
-        ),
+        beside_bytes=sum(map(spark_memory_bytes, other_sizes)),
         overhead_bytes=None if overhead is None else spark_memory_bytes(overhead),
     )
     return {**sizes, "spark.executor.memory": spark_memory_text(filled_heap_bytes)}

@@ -12,6 +12,7 @@ from headway.sparkconf.conflicts import DRIVER_CORES_KEY, DRIVER_HEAP_KEY
 from headway.sparkconf.container import OVERHEAD_KEY
 
 _MAIN = "local:///opt/app/app.py"
+_ABOUT_IMAGE = "the Spark project's image, by its usual name; name your own with --image"
 
 
 def kubeflow_executor(plan: Answer) -> dict[str, Tree]:
@@ -72,15 +73,6 @@ def render_apache(plan: Answer, *, version: str, submission: Submission) -> str:
     return _manifest(plan, "spark.apache.org/v1", spec, version, submission)
 
 
-def _about_image(plan: Answer, submission: Submission) -> str:
-    """Comment on the default image; it is not checked whether a registry has it."""
-    profiled = plan.spark_version
-    text = "the Spark project's image, by its usual name; name your own with --image"
-    if profiled is not None and not profiled.startswith(submission.full_version):
-        text += f" (profiled on Spark {profiled})"
-    return printable(text)
-
-
 def _manifest(
     plan: Answer, api_version: str, spec: dict[str, Tree], version: str, submission: Submission
 ) -> str:
@@ -98,6 +90,9 @@ def _manifest(
         if key in comments:
             comments[field] = comments[key]
     if submission.image is None:
-        about_image = _about_image(plan, submission)
-        comments |= {"image": about_image, "spark.kubernetes.container.image": about_image}
+        # It is not checked whether a registry has the default image.
+        profiled, text = plan.spark_version, _ABOUT_IMAGE
+        if profiled is not None and not profiled.startswith(submission.full_version):
+            text = printable(f"{text} (profiled on Spark {profiled})")
+        comments |= {"image": text, "spark.kubernetes.container.image": text}
     return yaml_document(tree, header=comment_lines(plan, version=version), comments=comments)

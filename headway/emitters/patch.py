@@ -11,7 +11,7 @@ from typing import Any
 from headway.domain import Answer
 from headway.emitters.patch_databricks import bundle_places, unsized_resources
 from headway.emitters.patch_kubernetes import manifest_places
-from headway.emitters.patch_place import Below, Place, applications_in, refusal_message
+from headway.emitters.patch_place import Place, applications_in, refusal_message
 from headway.emitters.submission import Submission
 from headway.errors import InputError, argument
 from headway.formats.yaml_lines import Tree
@@ -73,10 +73,8 @@ def _place(
         labels = dict.fromkeys(_short_label(candidate, candidates) for candidate in candidates)
         candidates = [candidate for candidate in candidates if job in candidate.labels]
         if not candidates:
-            raise InputError(
-                f"{name}: {argument('job')} {job!r}: no such job; expected one of: "
-                f"{', '.join(labels) or 'none'}"
-            )
+            expected = f"expected one of: {', '.join(labels) or 'none'}"
+            raise InputError(f"{name}: {argument('job')} {job!r}: no such job; {expected}")
     if not candidates:
         contents = ", ".join(text for node in documents for text in _contents(node))
         contains = f" ({contents})" if contents else ""
@@ -135,15 +133,11 @@ def patch_executors(
             "kubeflow or of Apache Spark, or one ScheduledSparkApplication; name one of several"
         )
     ((_, node, below),) = applications
-    return mark + patched(text, documents, node, _executor_changes(node, below, executors), name)
-
-
-def _executor_changes(node: Any, below: Below, executors: Mapping[str, int]) -> dict[str, Tree]:
     spec = value_at(node, ("spec", *(below or ())))
-    if below is None:
-        return {"spec": _of_apache(spec, executors)}
-    changes = _of_kubeflow(spec, executors)
-    return {"spec": {below[0]: changes} if below else changes}
+    of_operator = _of_apache if below is None else _of_kubeflow
+    changes = of_operator(spec, executors)
+    in_spec: dict[str, Tree] = {"spec": {below[0]: changes} if below else changes}
+    return mark + patched(text, documents, node, in_spec, name)
 
 
 def _of_kubeflow(spec: Any, executors: Mapping[str, int]) -> dict[str, Tree]:

@@ -86,7 +86,7 @@ def _cluster_place(
     resources = planned_resources(plan)
     conf_node = value_at(cluster, ("spark_conf",))
     current = scalars_of(conf_node)
-    values, refusals, notes = conf_changes(conf_node, resources, usual_overhead_ratio=_RATIO)
+    values, refusals, notes = conf_changes(conf_node, resources, _RATIO)
     changes: dict[str, Tree] = {}
     if "spark.executor.instances" in plan.spark_conf:
         changes["num_workers"] = plan.nodes
@@ -159,9 +159,7 @@ def _pipeline_place(
         refusals.append((line_of(pipeline, "serverless"), text))
     conf_node = value_at(pipeline, ("configuration",))
     current = scalars_of(conf_node)
-    values, conf_refusals, notes = conf_changes(
-        conf_node, planned_resources(plan), usual_overhead_ratio=_RATIO
-    )
+    values, conf_refusals, notes = conf_changes(conf_node, planned_resources(plan), _RATIO)
     changes: dict[str, Tree] = {}
     for index in sized[:1]:
         cluster = _cluster_place((), clusters[index], plan, submission)

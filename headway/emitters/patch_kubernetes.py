@@ -59,13 +59,17 @@ def _kubeflow_place(label: str, node: Any, below: tuple[str, ...], plan: Answer)
     ratio = overhead_ratio_of(is_on_kubernetes=True, is_jvm_job=is_jvm_job)
     executor = kubeflow_executor(plan)
     conf_node = value_at(spec, ("sparkConf",))
-    values, refusals, notes = conf_changes(conf_node, resources, usual_overhead_ratio=ratio)
+    values, refusals, notes = conf_changes(conf_node, resources, ratio)
     current = scalars_of(conf_node)
     conf = {
         **other_conf(plan),
         **{key: value for key, value in {**plan.spark_conf, **values}.items() if key in current},
     }
-    fields = _field_settings(spec)
+    of_executor = scalars_of(value_at(spec, ("executor",)))
+    fields = {field: value for field, value in of_executor.items() if field in _FIELDS}
+    factor = text_at(spec, ("memoryOverheadFactor",))
+    if factor is not None:
+        fields["memoryOverheadFactor"] = factor
     stated = {_FIELDS[field]: field for field in _FIELDS if field in fields}
     for conflict in conflicts(resources, current | _as_conf(fields), usual_overhead_ratio=ratio):
         field = stated.get(conflict.key)
@@ -73,20 +77,15 @@ def _kubeflow_place(label: str, node: Any, below: tuple[str, ...], plan: Answer)
             field = "memoryOverhead"
         if field is not None and conflict.planned is not None:
             executor[field] = conflict.planned
-    room_bytes = container_bytes(
-        current | _as_conf(fields) | conf | _as_conf(executor) | dict(plan.spark_conf), ratio
-    )
+    container = current | _as_conf(fields) | conf | _as_conf(executor) | dict(plan.spark_conf)
+    room_bytes = container_bytes(container, ratio)
     limit = text_at(spec, ("executor", "memoryLimit"))
     if limit is not None and room_bytes is not None and _limits_memory(limit, room_bytes):
         executor["memoryLimit"] = memory_quantity(room_bytes)
-    template = _template_changes(
-        value_at(spec, ("executor", "template")),
-        resources,
-        room_bytes,
-        current.get(_CONTAINER_NAME_KEY, _EXECUTOR_CONTAINER),
-    )
-    if template:
-        executor["template"] = template
+    template = value_at(spec, ("executor", "template"))
+    container_name = current.get(_CONTAINER_NAME_KEY, _EXECUTOR_CONTAINER)
+    if changes := _template_changes(template, resources, room_bytes, container_name):
+        executor["template"] = changes
     tree: dict[str, Tree] = {"sparkConf": conf, "executor": executor}
     if text_at(spec, ("dynamicAllocation", "enabled")) is not None:
         tree["dynamicAllocation"] = {"enabled": False}
@@ -97,14 +96,6 @@ def _kubeflow_place(label: str, node: Any, below: tuple[str, ...], plan: Answer)
         refusals=tuple(refusals),
         notes=(*notes, *_unseen_maps(spec)),
     )
-
-
-def _field_settings(spec: Any) -> dict[str, str]:
-    """The operator's own fields for an executor, as texts; with the factor beside them."""
-    fields = scalars_of(value_at(spec, ("executor",)))
-    factor = text_at(spec, ("memoryOverheadFactor",))
-    settings = {field: value for field, value in fields.items() if field in _FIELDS}
-    return settings if factor is None else {**settings, "memoryOverheadFactor": factor}
 
 
 def _as_conf(fields: Mapping[str, Tree]) -> dict[str, str]:
@@ -120,18 +111,15 @@ def _apache_place(label: str, node: Any, plan: Answer) -> Place:
     is_jvm_job = not any(text_at(spec, (key,)) for key in ("pyFiles", "sparkRFiles"))
     ratio = overhead_ratio_of(is_on_kubernetes=True, is_jvm_job=is_jvm_job)
     conf_node = value_at(spec, ("sparkConf",))
-    values, refusals, notes = conf_changes(conf_node, resources, usual_overhead_ratio=ratio)
+    values, refusals, notes = conf_changes(conf_node, resources, ratio)
     current = scalars_of(conf_node)
     conf = {**plan.spark_conf, **values}
     tree: dict[str, Tree] = {"sparkConf": conf}
-    template = _template_changes(
-        value_at(spec, ("executorSpec", "podTemplateSpec")),
-        resources,
-        container_bytes(current | conf, ratio),
-        current.get(_CONTAINER_NAME_KEY),
-    )
-    if template:
-        tree["executorSpec"] = {"podTemplateSpec": template}
+    template = value_at(spec, ("executorSpec", "podTemplateSpec"))
+    room_bytes = container_bytes(current | conf, ratio)
+    container_name = current.get(_CONTAINER_NAME_KEY)
+    if changes := _template_changes(template, resources, room_bytes, container_name):
+        tree["executorSpec"] = {"podTemplateSpec": changes}
     counts = scalars_of(value_at(spec, ("applicationTolerations", "instanceConfig")))
     corrections = {
         key: plan.executors
@@ -140,12 +128,9 @@ def _apache_place(label: str, node: Any, plan: Answer) -> Place:
     }
     if corrections:
         tree["applicationTolerations"] = {"instanceConfig": corrections}
+    changed: dict[str, Tree] = {"spec": tree}
     return Place(
-        labels=(label,),
-        node=node,
-        changes={"spec": tree},
-        refusals=tuple(refusals),
-        notes=tuple(notes),
+        labels=(label,), node=node, changes=changed, refusals=tuple(refusals), notes=tuple(notes)
     )
 
 

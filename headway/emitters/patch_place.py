@@ -17,11 +17,10 @@ Refusal: TypeAlias = tuple[int, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A part of a file that can contain a plan.
+    """A part of a file that can contain a plan: its names, the most exact one first, and changes.
 
-    ``labels`` are the names under which it is asked for, the most exact one first. ``changes`` are
-    made below ``node``. ``notes`` are sentences about what was left as it is. ``has_trigger`` says
-    that the changes contain the trigger interval, which most files cannot contain.
+    ``changes`` are made below ``node``; ``notes`` say what was left as it is; ``has_trigger`` is
+    whether they contain the trigger interval, which most files cannot contain.
     """
 
     labels: tuple[str, ...]
@@ -56,7 +55,7 @@ def applications_in(node: Any) -> Iterator[tuple[str, Any, Below]]:
 
 
 def conf_changes(
-    node: Any, resources: PlannedResources, *, usual_overhead_ratio: float
+    node: Any, resources: PlannedResources, usual_overhead_ratio: float
 ) -> tuple[dict[str, str], list[Refusal], list[str]]:
     """Values to set in a configuration for it not to contradict a plan, refusals, and notes.
 

@@ -49,16 +49,11 @@ class Submission:
             require_label(self.namespace, argument("namespace"))
         if self.service_account is not None:
             require_subdomain(self.service_account, "service account")
-        if not self.name.strip() or not self.name.isprintable():
-            raise InputError(
-                f"{argument('name')} {self.name!a}: expected a name on one line, e.g. orders"
-            )
-        for name in ("main", "image", "node_type", "runtime"):
-            value = getattr(self, name)
+        for name in ("name", "main", "image", "node_type", "runtime"):
+            value, form = getattr(self, name), "a text on one line, not empty"
             if value is not None and not (value.strip() and value.isprintable()):
-                raise InputError(
-                    f"{argument(name)} {value!a}: expected a text on one line, not empty"
-                )
+                form = "a name on one line, e.g. orders" if name == "name" else form
+                raise InputError(f"{argument(name)} {value!a}: expected {form}")
         if self.image is not None and " " in self.image:
             raise InputError(
                 f"{argument('image')} {self.image!a}: expected a reference without blanks"
@@ -83,16 +78,11 @@ class Submission:
 
     @property
     def release(self) -> tuple[int, int]:
-        """Major and minor version of Spark.
-
-        Raises InputError if Headway does not write files for this version.
-        """
+        """Major and minor version of Spark; InputError if Headway writes no files for it."""
         release = _release(self.spark_version)
         if release is None:
-            raise InputError(
-                f"Spark {self.spark_version}: expected a version from 3.5 to 4.x, e.g. 4.0.1; "
-                f"give {argument('spark_version')}"
-            )
+            expected = f"a version from 3.5 to 4.x, e.g. 4.0.1; give {argument('spark_version')}"
+            raise InputError(f"Spark {self.spark_version}: expected {expected}")
         return release
 
     @property

@@ -33,10 +33,7 @@ def comment_lines(plan: Answer, *, version: str, fits_any_cluster: bool = False)
 
 
 def header_lines(plan: Answer, *, version: str) -> list[str]:
-    """The comment above the settings, one line each, without a comment sign.
-
-    For a plan that misses its target, this comes first.
-    """
+    """The comment above the settings, without comment signs; a missed target comes first."""
     target = str(plan.promises[0])
     if plan.rate_per_s is not None:
         target += f" at {format_rate(plan.rate_per_s)}"
@@ -62,11 +59,9 @@ def header_lines(plan: Answer, *, version: str) -> list[str]:
                 lines.append(f"max rate within target: {max_rate} with these settings")
             lines.append(f"stable up to: {highest} with these settings, whatever the latency")
     if not plan.calibrated:
-        lines.append(
-            "caution: these settings are outside the profiled range"
-            if plan.provenance == "measured"
-            else "caution: based on declared costs; nothing was measured"
-        )
+        declared = "based on declared costs; nothing was measured"
+        measured = "these settings are outside the profiled range"
+        lines.append(f"caution: {measured if plan.provenance == 'measured' else declared}")
     lines += [f"binding constraint: {text}" for text in plan.binding]
     lines += [f"warning: {text}" for text in dict.fromkeys(all_words(findings))]
     # A message must not be able to end the comment that it stands in.
@@ -114,11 +109,9 @@ def query_option_lines(plan: Answer, *, has_trigger: bool = False) -> list[str]:
     lines = ["Not Spark configuration; set in the query itself:"]
     for key, value in options.items():
         side = "writeStream" if key in WRITER_OPTIONS else "readStream"
-        call = (
-            f'.writeStream.trigger(processingTime="{value}")'
-            if key == "trigger"
-            else f'.{side}.option("{key}", "{value}")'
-        )
+        call = f'.{side}.option("{key}", "{value}")'
+        if key == "trigger":
+            call = f'.writeStream.trigger(processingTime="{value}")'
         lines.append(printable(f"  {call}" + (f"   ({why[key]})" if key in why else "")))
     return lines
 
@@ -176,10 +169,8 @@ def _predicted(plan: Answer) -> str:
         mean, upper_end = format_duration(plan.expected_s), format_duration(plan.planned_s)
         return f"run time {mean}, up to {upper_end} with {plan.confidence:.0%} confidence"
     if not prediction.stable and not prediction.is_close_to_saturation:
-        return (
-            "no latency, because the backlog grows without bound; "
-            f"these settings are stable up to {format_rate_down(prediction.sustainable_rate_per_s)}"
-        )
+        bound = f"stable up to {format_rate_down(prediction.sustainable_rate_per_s)}"
+        return f"no latency, because the backlog grows without bound; these settings are {bound}"
     if prediction.is_stability_open:
         return "no latency: whether these settings are stable is not known"
     if not prediction.is_quotable:

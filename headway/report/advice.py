@@ -69,15 +69,14 @@ def narrowing_text(
         differences.append(counted(setting.num_slots, "slot"))
     if setting.shuffle_partitions != configuration.shuffle_partitions:
         differences.append(counted(setting.shuffle_partitions, "shuffle partition"))
-    with_others = f" with {' and '.join(differences)}" if differences else ""
+    size = f" with {' and '.join(differences)}" if differences else ""
     pace = _pace(setting)
     if setting.trigger_s:
         pace = f"on a trigger of {format_duration(setting.trigger_s)}"
     assert run.narrowing is not None
-    return (
-        f"{format_duration(run.duration_s)} at {format_rate(run.rate_per_s)} "
-        f"{pace}{with_others}{_times(run)}, would {_gain_text(run.narrowing, with_interval_now)}"
-    )
+    gain = _gain_text(run.narrowing, with_interval_now)
+    length, rate = format_duration(run.duration_s), format_rate(run.rate_per_s)
+    return f"{length} at {rate} {pace}{size}{_times(run)}, would {gain}"
 
 
 def run_text(setting: QuerySetting) -> str:
@@ -110,18 +109,13 @@ def lesson_text(
         measured = f"p99 {format_duration(measured_p99_s)} measured"
     if predicted_p99_s is not None:
         predicted = f"{format_duration(predicted_p99_s)} predicted before"
-    return f"{measured}, {predicted}; {_answer_text(before, after)}"
-
-
-def _answer_text(before: StreamAnswer | None, after: StreamAnswer | None) -> str:
-    """The interval of the latency in question after a run, and the one before."""
     statistic, interval = ("", None) if after is None else asked_interval(after)
     if after is None or interval is None:
-        return "no answer yet"
-    text = f"{statistic} at {format_rate(after.rate_per_s)} {interval_text(interval)}"
+        return f"{measured}, {predicted}; no answer yet"
+    answer = f"{statistic} at {format_rate(after.rate_per_s)} {interval_text(interval)}"
     interval_before = None if before is None else asked_interval(before)[1]
     was = "" if interval_before is None else f", was {interval_text(interval_before)}"
-    return f"{text}{was} (90% interval)"
+    return f"{measured}, {predicted}; {answer}{was} (90% interval)"
 
 
 def exploration_sheet(exploration: Explored) -> Sheet:
@@ -132,20 +126,16 @@ def exploration_sheet(exploration: Explored) -> Sheet:
         width = f"the 90% interval is {exploration.width_ratio:.0%} wide on either side"
     enough = "narrow enough" if exploration.is_answered else "the budget is spent"
     runs = f"{counted(exploration.num_runs, 'run')} in {format_duration(exploration.spent_s)}"
+    texts = (
+        f"{answer.target} at {format_rate(answer.rate_per_s)}: {_outcome(answer)}",
+        *next_run_texts(answer.prediction),
+        f"the profile of all runs: {exploration.folder / 'profile.yaml'}",
+    )
     return Sheet(
         about="Headway exploration",
         headline=f"{runs}: {width}, {enough}",
         verdict=answer.feasible,
-        sections=(
-            Section(
-                texts=(
-                    f"{answer.target} at {format_rate(answer.rate_per_s)}: {_outcome(answer)}",
-                    *next_run_texts(answer.prediction),
-                    f"the profile of all runs: {exploration.folder / 'profile.yaml'}",
-                ),
-                close=True,
-            ),
-        ),
+        sections=(Section(texts=texts, close=True),),
     )
 
 
@@ -181,10 +171,8 @@ def _gain_text(gain: Narrowing, with_interval_now: bool = True) -> str:
     ):
         now = f" (90% interval, now {_interval_text(now_s)})" if with_interval_now else ""
         return f"narrow {gain.statistic} to {_interval_text(after_s)}{now}"
-    return (
-        "bring the error of the predicted batch duration from "
-        f"{gain.error_now_ratio:.1%} to {gain.error_after_ratio:.1%}"
-    )
+    errors = f"from {gain.error_now_ratio:.1%} to {gain.error_after_ratio:.1%}"
+    return f"bring the error of the predicted batch duration {errors}"
 
 
 def _width(interval_s: Interval) -> float:
@@ -195,7 +183,7 @@ def _interval_text(interval_s: Interval) -> str:
     low, high = format_durations(interval_s.low, interval_s.high)
     if low != high:
         return f"{low} - {high}"
-    return f"{low} ± {format_duration((interval_s.high - interval_s.low) / 2.0)}"
+    return f"{low} ± {format_duration(_width(interval_s) / 2.0)}"
 
 
 def _lines(number: int, run: AdvisedRun, most_slots: int) -> Iterator[str]:

@@ -16,18 +16,23 @@ from headway.domain import (
     StatedRange,
     StreamAnswer,
 )
+from headway.domain.plan_parts import MemoryPlan
 from headway.report.columns import paragraphs
 from headway.units import parse_size_bytes
 
 _MIB = parse_size_bytes("1m")
+_OF_MEASURED_DURATIONS = (
+    predictions.USUAL_RUN_TO_RUN_RATIO,
+    predictions.SPREAD_PER_DOUBLING_RATIO,
+    predictions.CALIBRATED_DOUBLINGS,
+)
+_OF_DRIVER = (resources.DRIVER_CPU_RATIO, resources.MOST_DRIVER_RATIO, resources.DRIVER_LIVE_RATIO)
 
 
 def assumption_lines(plan: AnyAnswer) -> list[str]:
     """What the plan assumes, one item each: name, value, source."""
     assumptions = batch_assumptions_of(plan) if plan.ends else assumptions_of(plan)
-    texts = [
-        f"{assumption.name}: {assumption.text} ({assumption.source})." for assumption in assumptions
-    ]
+    texts = [f"{stated.name}: {stated.text} ({stated.source})." for stated in assumptions]
     if plan.node_type is not None and plan.node_type.reserve_text is not None:
         texts.insert(0, f"{plan.node_type.reserve_text}.")
     return paragraphs(*texts)
@@ -39,13 +44,11 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
     Constants that only bound the search, or decide about advice that this plan does not have, are
     not among them.
     """
-    if plan.declared is None:
-        yield fits.LEAST_BATCHES_TO_CUT
-        yield fits.HUBER_SCORE
-        yield from _of_measured_durations()
+    costs = plan.declared
+    if costs is None:
+        yield from (fits.LEAST_BATCHES_TO_CUT, fits.HUBER_SCORE, *_OF_MEASURED_DURATIONS)
         yield predictions.SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO
     else:
-        costs = plan.declared
         yield from _of_ranges((costs.driver, costs.task_fixed, *costs.task_per_row))
         yield predictions.DECLARED_BATCH_NOISE_RATIO
         yield predictions.DECLARED_TASK_NOISE_RATIO
@@ -54,16 +57,12 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
     yield from _of_the_choice(plan) if plan.feasible else _of_the_nearest(plan)
     yield from _of_promises(plan)
     if plan.memory is not None:
-        yield from _of_memory(plan)
+        yield from _of_memory(plan.memory)
     if plan.writes is not None and plan.writes.cost_per_hour:
-        yield files.COMMITS_PER_SNAPSHOT
-        yield files.MAINTENANCE_INTERVAL_S
-        yield files.TABLES_PER_SNAPSHOT
-        yield files.RETAINED_BATCHES
+        yield from (files.COMMITS_PER_SNAPSHOT, files.MAINTENANCE_INTERVAL_S)
+        yield from (files.TABLES_PER_SNAPSHOT, files.RETAINED_BATCHES)
     if any(key.startswith("spark.driver.") for key in plan.spark_conf):
-        yield resources.DRIVER_CPU_RATIO
-        yield resources.MOST_DRIVER_RATIO
-        yield resources.DRIVER_LIVE_RATIO
+        yield from _OF_DRIVER
     if plan.feasible and plan.rules:
         yield resources.BACKLOG_TIMEOUT_S
     if plan.sensitivities:
@@ -77,7 +76,7 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
 def batch_assumptions_of(plan: BatchAnswer) -> Iterator[AnyAssumption]:
     """As `assumptions_of`, for the plan of a batch job."""
     if plan.declared is None:
-        yield from _of_measured_durations()
+        yield from _OF_MEASURED_DURATIONS
     else:
         yield from _of_ranges((plan.declared.work, plan.declared.driver))
         yield predictions.DECLARED_TASK_NOISE_RATIO
@@ -86,12 +85,6 @@ def batch_assumptions_of(plan: BatchAnswer) -> Iterator[AnyAssumption]:
         yield advice.FAR_OFF_RATIO
     if codes & {FindingCode.MODEL_RISES, FindingCode.MORE_NODES_LESS_SURE}:
         yield planning.SAME_FIGURE_RATIO
-
-
-def _of_measured_durations() -> Iterator[AnyAssumption]:
-    yield predictions.USUAL_RUN_TO_RUN_RATIO
-    yield predictions.SPREAD_PER_DOUBLING_RATIO
-    yield predictions.CALIBRATED_DOUBLINGS
 
 
 def _of_ranges(figures: Sequence[StatedRange]) -> Iterator[AnyAssumption]:
@@ -105,15 +98,12 @@ def _of_ranges(figures: Sequence[StatedRange]) -> Iterator[AnyAssumption]:
 
 
 def _of_the_choice(plan: StreamAnswer) -> Iterator[AnyAssumption]:
-    yield planning.CALM_TRIGGER_S
-    yield planning.SELDOM_RATIO
-    yield planning.ROOM_RATIO
+    yield from (planning.CALM_TRIGGER_S, planning.SELDOM_RATIO, planning.ROOM_RATIO)
     if plan.optimality is not None and not plan.optimality.proved:
         yield planning.MANY_NODES_MARGIN_RATIO
         yield planning.NODE_COUNTS_TRIED
     if plan.configuration.max_offsets_per_trigger is not None:
-        yield planning.LEAST_LIMIT_RATIO
-        yield planning.LEAST_CATCH_UP_RATIO
+        yield from (planning.LEAST_LIMIT_RATIO, planning.LEAST_CATCH_UP_RATIO)
         yield planning.FARTHEST_LIMIT_RATIO
 
 
@@ -128,11 +118,12 @@ def _of_promises(plan: StreamAnswer) -> Iterator[AnyAssumption]:
     if any(isinstance(promise, CatchUp | DuringBurst) for promise in plan.promises):
         yield planning.USUAL_BATCH_RATIO
         yield planning.MOST_BATCHES_TO_RECOVER
-    if any(finding.code is FindingCode.GROWTH_ENDS_PROMISE for finding in plan.findings):
+    codes = {finding.code for finding in plan.findings}
+    if FindingCode.GROWTH_ENDS_PROMISE in codes:
         yield planning.MOST_GROWTH_SPANS
         yield fits.MOST_RISE_ERROR_RATIO
         yield fits.LEAST_GROWN_PART_RATIO
-    if any(finding.code is FindingCode.SLOW_GROWTH_ENDS_PROMISE for finding in plan.findings):
+    if FindingCode.SLOW_GROWTH_ENDS_PROMISE in codes:
         yield fits.LEAST_SLOW_SPAN_S
         yield fits.LEAST_TREND_SCORE
     start = plan.after_start if plan.feasible else None
@@ -143,12 +134,8 @@ def _of_promises(plan: StreamAnswer) -> Iterator[AnyAssumption]:
             yield resources.JVM_START_S
 
 
-def _of_memory(plan: StreamAnswer) -> Iterator[AnyAssumption]:
-    memory = plan.memory
-    assert memory is not None
-    yield resources.HEAP_ROOM_RATIO
-    yield resources.RESERVED_BYTES
-    yield resources.UNIFIED_RATIO
+def _of_memory(memory: MemoryPlan) -> Iterator[AnyAssumption]:
+    yield from (resources.HEAP_ROOM_RATIO, resources.RESERVED_BYTES, resources.UNIFIED_RATIO)
     # None of them where the profiled run set the overhead itself.
     base_overhead_bytes = memory.overhead_bytes - memory.native_bytes
     if base_overhead_bytes == resources.LEAST_OVERHEAD_BYTES.value:
@@ -159,6 +146,5 @@ def _of_memory(plan: StreamAnswer) -> Iterator[AnyAssumption]:
     if memory.heap_bytes >= resources.LARGEST_USEFUL_HEAP_BYTES.value:
         yield resources.LARGEST_USEFUL_HEAP_BYTES
     if memory.rocksdb is not None:
-        yield resources.ROCKSDB_BITS_PER_KEY
-        yield resources.ROCKSDB_BUFFERED_ROW_BYTES
+        yield from (resources.ROCKSDB_BITS_PER_KEY, resources.ROCKSDB_BUFFERED_ROW_BYTES)
         yield resources.ROCKSDB_ROOM_RATIO

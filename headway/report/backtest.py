@@ -9,13 +9,11 @@ from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.as_json import prediction_json
 from headway.formats.codec import data_of
 from headway.redaction import one_line
-from headway.report.charts import Chart, dot_charts
+from headway.report.charts import dot_charts
 from headway.report.comparison import compared
 from headway.units import counted, format_duration, format_rate
 
-_HEAD = (
-    "rate", "slots", "parts", "trigger", "mean", "was", "error", "p99", "was", "error", "run",
-)  # fmt: skip
+_HEAD = ("rate", "slots", "parts", "trigger", "mean", "was", "error", "p99", "was", "error", "run")
 _OUTSIDE = "!"
 _MOST_CHARTS = 12
 
@@ -36,39 +34,29 @@ def _median_errors(backtest: Backtest) -> list[tuple[str, float]]:
 
 def backtest_sheet(backtest: Backtest) -> Sheet:
     """The errors, a line per run that was left out, and a summary."""
-    headline = backtest_headline(backtest)
+    headline, errors = backtest_headline(backtest), _median_errors(backtest)
     num_held, num_intervals = backtest.intervals_held
+    comparisons = [
+        compared(one_line(run.label), run.prediction.tuple_latency, run.observed_latency)
+        for run in backtest.runs[:_MOST_CHARTS]
+        if run.prediction.tuple_latency is not None
+    ]
     return Sheet(
         about="Headway backtest",
         headline=headline[:1].upper() + headline[1:],
         key_figures=(
-            *(
-                (f"median error of the {name}", f"{error:.1%}", "")
-                for name, error in _median_errors(backtest)
-            ),
+            *((f"median error of the {name}", f"{error:.1%}", "") for name, error in errors),
             ("intervals that hold", f"{num_held} of {num_intervals}", "90% is expected"),
         ),
         sections=(
             Section(texts=(f"{backtest.rule}:",), close=True),
             Section(
-                head=_HEAD,
-                rows=tuple(map(_row, backtest.runs)),
-                right=tuple(range(_HEAD.index("run"))),
+                head=_HEAD, rows=tuple(map(_row, backtest.runs)), right=tuple(range(len(_HEAD) - 1))
             ),
             Section(texts=tuple(_together(backtest))),
             Section(lead="note", texts=backtest.notes, close=True),
-            Section(title="predicted and measured", charts=_charts(backtest)),
+            Section(title="predicted and measured", charts=dot_charts(comparisons)),
         ),
-    )
-
-
-def _charts(backtest: Backtest) -> tuple[Chart, ...]:
-    return dot_charts(
-        [
-            compared(one_line(run.label), run.prediction.tuple_latency, run.observed_latency)
-            for run in backtest.runs[:_MOST_CHARTS]
-            if run.prediction.tuple_latency is not None
-        ]
     )
 
 
@@ -100,46 +88,40 @@ def backtest_json(backtest: Backtest) -> dict[str, object]:
 
 
 def _row(run: HeldOut) -> tuple[str, ...]:
-    predicted, configuration = run.prediction.tuple_latency, run.prediction.configuration
-    mean_s, p99_s = (None, None) if predicted is None else (predicted.mean_s, predicted.p99_s)
+    configuration = run.prediction.configuration
     mean_held, p99_held = run.intervals_held or (True, True)
     return (
         format_rate(run.prediction.arrivals.rate_per_s),
         str(configuration.num_slots),
         str(configuration.shuffle_partitions),
         format_duration(configuration.trigger_s) if configuration.trigger_s else "none",
-        *_beside(mean_s, run.observed_latency.mean_s, run.error_ratio("mean"), mean_held),
-        *_beside(p99_s, run.observed_latency.p99_s, run.error_ratio("p99"), p99_held),
+        *_beside(run, "mean", mean_held),
+        *_beside(run, "p99", p99_held),
         run.label,
     )
 
 
-def _beside(
-    predicted_s: float | None, observed_s: float, error_ratio: float | None, is_held: bool
-) -> tuple[str, str, str]:
-    if predicted_s is None or error_ratio is None:
-        return "none", format_duration(observed_s), ""
+def _beside(run: HeldOut, statistic: str, is_held: bool) -> tuple[str, str, str]:
+    """A statistic: predicted, measured, and the error."""
+    predicted, error_ratio = run.prediction.tuple_latency, run.error_ratio(statistic)
+    observed = format_duration(run.observed_latency.statistics_s[statistic])
+    if predicted is None or error_ratio is None:
+        return "none", observed, ""
     error = f"{error_ratio:+.0%}" if is_held else f"{error_ratio:+.0%} {_OUTSIDE}"
-    return format_duration(predicted_s), format_duration(observed_s), error
+    return format_duration(predicted.statistics_s[statistic]), observed, error
 
 
 def _together(backtest: Backtest) -> Iterator[str]:
     num_held, num_intervals = backtest.intervals_held
     if num_intervals:
-        yield (
-            f"{num_held} of {num_intervals} 90% intervals contain the measured value ({_OUTSIDE}: "
-            "outside)."
-        )
+        share = f"{num_held} of {num_intervals} 90% intervals"
+        yield f"{share} contain the measured value ({_OUTSIDE}: outside)."
     if backtest.num_called_unstable:
-        yield (
-            f"{counted(backtest.num_called_unstable, 'run')} predicted to be unstable "
-            "(none), although it was recorded."
-        )
+        runs = counted(backtest.num_called_unstable, "run")
+        yield f"{runs} predicted to be unstable (none), although it was recorded."
     if backtest.num_too_close:
-        yield (
-            f"{counted(backtest.num_too_close, 'run')} too close to saturation to predict a "
-            "latency (none)."
-        )
+        runs = counted(backtest.num_too_close, "run")
+        yield f"{runs} too close to saturation to predict a latency (none)."
 
 
 KINDS = {

@@ -54,9 +54,7 @@ def batch_explanation_text(plan: BatchAnswer) -> str:
 
 
 def _answer(plan: BatchAnswer) -> list[str]:
-    expected, planned, limit = run_time_texts(
-        plan.expected_s, plan.planned_s, plan.deadline.limit_s
-    )
+    expected, planned, limit = run_time_texts(plan)
     certain = likely_text(plan.kept_probability)
     texts = [
         f"{deadline_headline(plan)}.",
@@ -71,9 +69,8 @@ def _answer(plan: BatchAnswer) -> list[str]:
 
 
 def _declared(plan: BatchAnswer) -> list[str]:
-    if plan.declared is None:
-        return []
-    return range_lines({"driver": plan.declared.driver, "tasks in all": plan.declared.work})
+    costs = plan.declared
+    return range_lines({"driver": costs.driver, "tasks in all": costs.work}) if costs else []
 
 
 def _optimality(plan: BatchAnswer) -> str:
@@ -82,18 +79,15 @@ def _optimality(plan: BatchAnswer) -> str:
         return f"Proven: every number of nodes up to {max_nodes} misses the deadline; (P16)."
     if plan.nodes == 1:
         return "One node is the minimum."
+    limit_s = plan.deadline.limit_s
     fewest = next(
-        (point for point in plan.frontier if point.planned_s <= plan.deadline.limit_s), None
+        (point.nodes for point in plan.frontier if point.planned_s <= limit_s), plan.nodes
     )
-    if fewest is not None and fewest.nodes < plan.nodes:
-        return (
-            f"{counted(fewest.nodes, 'node')} would meet the deadline, too; the objective is not "
-            "the fewest nodes."
-        )
-    return (
-        f"Every number of nodes below {plan.nodes} was tried, or has too few slots for the work of "
-        "the tasks; (P16)."
-    )
+    if fewest < plan.nodes:
+        nodes = counted(fewest, "node")
+        return f"{nodes} would meet the deadline, too; the objective is not the fewest nodes."
+    fewer = f"Every number of nodes below {plan.nodes}"
+    return f"{fewer} was tried, or has too few slots for the work of the tasks; (P16)."
 
 
 def _run_time(plan: BatchAnswer) -> list[str]:
@@ -105,12 +99,12 @@ def _run_time(plan: BatchAnswer) -> list[str]:
             f"the same slots; {_equation(plan)}."
         )
     sources = _SOURCES | {"driver": _DRIVER[plan.provenance]}
-    # A file of another version may have parts that this one does not.
-    lines += part_lines(
-        "Expected run time by part",
-        plan.parts_s,
-        lambda name: sources.get(name, "no source recorded"),
-    )
+
+    def source(name: str) -> str:
+        # A file of another version may have parts that this one does not.
+        return sources.get(name, "no source recorded")
+
+    lines += part_lines("Expected run time by part", plan.parts_s, source)
     return lines + paragraphs(
         f"Physical floor: {format_duration(plan.floor_s)}, with a slot for every task: the driver "
         f"and the longest chain of stages; {_equation(plan)}."
@@ -129,10 +123,8 @@ def _uncertainty(plan: BatchAnswer) -> list[str]:
             f"for the spread between runs and {SPREAD_PER_DOUBLING_RATIO.value:.0%} per doubling "
             f"of slots beyond the profiled ones; theory.md (P2), {_equation(plan)}."
         )
-    lines = paragraphs(
-        f"Planned at a confidence level of {plan.confidence:.0%}: the run is taken to last "
-        f"{ratio:.3g} times as long as expected, {reason}"
-    )
+    planned = f"the run is taken to last {ratio:.3g} times as long as expected, {reason}"
+    lines = paragraphs(f"Planned at a confidence level of {plan.confidence:.0%}: {planned}")
     if not plan.calibrated and plan.declared is None:
         lines += paragraphs("Extrapolated: outside the profiled range, see the notes.")
     return lines + paragraphs(*all_words(plan.findings), lead="  note: ")

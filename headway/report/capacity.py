@@ -29,10 +29,15 @@ def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
     served = f"{num_served} of {num_jobs} jobs"
     if num_served == num_jobs:
         served = counted(num_jobs, "job")
-    nodes, cost = counted(_max_nodes(plan), "node"), plan.cost_per_day
+    nodes, cost, limits = counted(_max_nodes(plan), "node"), plan.cost_per_day, answer.shadow_prices
     by_day, by_month = _money(answer, cost), _by_month(answer, cost)
     texts = [f"{_proof_text(answer, plan)}; prices of {answer.prices_of}; {answer.scenarios}"]
-    texts += _bill_texts(answer, plan)
+    fees_per_day = cost - plan.bill.cost_per_day
+    if fees_per_day:
+        parts = (_by_month(answer, part) for part in (plan.bill.cost_per_day, fees_per_day))
+        texts.append("per month: nodes {}, write requests {}".format(*parts))
+    names = (answer.fleet.jobs[index] for index in np.flatnonzero(plan.supply_of < 0))
+    not_served = tuple(f"{name}: {_why_not_served(answer, name)}" for name in names)
     budget = answer.fleet.budget_per_day
     if budget is not None:
         texts.append(f"budget {_by_month(answer, budget)} per month, {cost / budget:.0%} used")
@@ -48,40 +53,14 @@ def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
         ),
         sections=(
             Section(texts=tuple(texts), indent=2, close=True),
-            Section(
-                title="jobs",
-                head=(
-                    *("job", "pool", "node type", "needs", "cost/month"),
-                    *(("requests/month",) if plan.fees_by_job.any() else ()),
-                    *(("probability",) if answer.target_probabilities else ()),
-                ),
-                rows=tuple(_job_rows(answer, plan)),
-                right=(4, 5, 6),
-            ),
-            Section(
-                title="files",
-                head=("job", "files/day", "write requests/day", "store"),
-                rows=tuple(_write_rows(answer)),
-                right=(1, 2),
-            ),
-            Section(title="not served", texts=_not_served_texts(answer, plan)),
-            Section(
-                title="nodes to buy",
-                head=("node type", "nodes", "spot", "committed", "cost/month"),
-                rows=tuple(_purchase_rows(answer, plan)),
-                right=(1, 2, 3, 4),
-            ),
+            _jobs(answer, plan),
+            _writes(answer),
+            Section(title="not served", texts=not_served),
+            _purchases(answer, plan),
             *_hours(answer, plan),
             Section(title="cost of targets", rows=tuple(_target_rows(answer))),
-            Section(
-                title="cost of limits", texts=tuple(price.text for price in answer.shadow_prices)
-            ),
-            Section(
-                title="growth",
-                head=("month", "rates", "max nodes", "cost/month"),
-                rows=tuple(_growth_row(answer, point) for point in answer.growth),
-                right=(1, 2),
-            ),
+            Section(title="cost of limits", texts=tuple(price.text for price in limits)),
+            _growth(answer),
         ),
     )
 
@@ -141,8 +120,7 @@ def _job_json(answer: Capacity, plan: FleetPlan, job_index: int) -> dict[str, ob
     units = answer.fleet.units[job_index, supply_index]
     certainty: dict[str, object] = {}
     if estimate is not None:
-        probability, verdict = estimate
-        certainty = {"kept_probability": _rounded(probability), "verdict": verdict}
+        certainty = {"kept_probability": _rounded(estimate[0]), "verdict": estimate[1]}
     return {
         "job": name,
         "served": True,
@@ -175,46 +153,30 @@ def _max_nodes(plan: FleetPlan) -> int:
 
 def _bought(answer: Capacity, plan: FleetPlan) -> list[int]:
     """Indexes of the offers of which nodes are bought."""
-    bill = plan.bill
-    return [
-        index
-        for index in range(len(answer.fleet.offers))
-        if bill.nodes[index].any() or bill.committed[index]
-    ]
+    nodes, committed, num_offers = plan.bill.nodes, plan.bill.committed, len(answer.fleet.offers)
+    return [index for index in range(num_offers) if nodes[index].any() or committed[index]]
 
 
 def _proof_text(answer: Capacity, plan: FleetPlan) -> str:
     """What is proven about plans that cost less or serve more."""
-    num_jobs, num_served = len(answer.fleet.jobs), int((plan.supply_of >= 0).sum())
-    no_plan = "no plan with these executors"
-    if num_served < num_jobs:
-        no_plan = "no plan that serves as much"
-    proved = f"{no_plan} costs less"
+    serves_all = (plan.supply_of >= 0).all()
+    proved = f"no plan {'with these executors' if serves_all else 'that serves as much'} costs less"
     if not plan.gap_ratio < 1e-9:
         bound = _by_month(answer, plan.bound_per_day)
         proved += f" than {bound} per month: gap {plan.gap_ratio:.2%}"
     if plan.gap_ratio > answer.gap_asked_ratio + _SAME_GAP:
         proved += f", not the requested {answer.gap_asked_ratio:.2%}: the time limit was reached"
-    if num_served < num_jobs:
-        proved = f"{_as_much_as_can_be(answer, plan)}; {proved}"
-    return proved
+    return proved if serves_all else f"{_as_much_as_can_be(answer, plan)}; {proved}"
 
 
 def _as_much_as_can_be(answer: Capacity, plan: FleetPlan) -> str:
     """Whether it is proven that no more can be served."""
     weight = float(answer.fleet.weights[plan.supply_of >= 0].sum())
     max_weight = weight if plan.most_weight is None else plan.most_weight
+    no_plan = "no plan within the limits serves more"
     if max_weight <= weight * (1 + _SAME_WEIGHT) + _SAME_WEIGHT:
-        return "no plan within the limits serves more, by weight"
-    return (
-        f"no plan within the limits serves more than {max_weight:.3g} by weight, "
-        f"this one {weight:.3g}"
-    )
-
-
-def _not_served_texts(answer: Capacity, plan: FleetPlan) -> tuple[str, ...]:
-    names = [answer.fleet.jobs[index] for index in np.flatnonzero(plan.supply_of < 0).tolist()]
-    return tuple(f"{name}: {_why_not_served(answer, name)}" for name in names)
+        return f"{no_plan}, by weight"
+    return f"{no_plan} than {max_weight:.3g} by weight, this one {weight:.3g}"
 
 
 def _why_not_served(answer: Capacity, name: str) -> str:
@@ -223,9 +185,10 @@ def _why_not_served(answer: Capacity, name: str) -> str:
     return "the limits leave no room for it besides the served jobs"
 
 
-def _job_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
+def _jobs(answer: Capacity, plan: FleetPlan) -> Section:
     """Where each served job runs, the most expensive first."""
     costs, fees = plan.cost_by_job + plan.fees_by_job, plan.fees_by_job
+    rows: list[tuple[str, ...]] = []
     for job_index in np.argsort(-costs, kind="stable").tolist():
         name, supply_index = answer.fleet.jobs[job_index], int(plan.supply_of[job_index])
         if supply_index < 0:
@@ -234,49 +197,48 @@ def _job_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
         estimate = answer.target_probabilities.get(name)
         counts = answer.fleet.units[job_index, supply_index]
         probability = "" if estimate is None else f"{estimate[0]:.1%}"
-        yield (
-            name,
-            _pool(supply),
-            answer.fleet.offers[supply.offer].name,
-            _span(counts, "executor" if supply.shared else "node"),
-            _by_month(answer, float(costs[job_index])),
-            *((_by_month(answer, float(fees[job_index])),) if fees.any() else ()),
-            *((probability,) if answer.target_probabilities else ()),
+        rows.append(
+            (
+                name,
+                _pool(supply),
+                answer.fleet.offers[supply.offer].name,
+                _span(counts, "executor" if supply.shared else "node"),
+                _by_month(answer, float(costs[job_index])),
+                *((_by_month(answer, float(fees[job_index])),) if fees.any() else ()),
+                *((probability,) if answer.target_probabilities else ()),
+            )
         )
+    head = ["job", "pool", "node type", "needs", "cost/month"]
+    head += ["requests/month"] if fees.any() else []
+    head += ["probability"] if answer.target_probabilities else []
+    return Section(title="jobs", head=tuple(head), rows=tuple(rows), right=(4, 5, 6))
 
 
-def _bill_texts(answer: Capacity, plan: FleetPlan) -> list[str]:
-    """The parts of the cost, if it is not that of the nodes alone."""
-    fees_per_day = plan.cost_per_day - plan.bill.cost_per_day
-    if not fees_per_day:
-        return []
-    nodes, requests = (_by_month(answer, part) for part in (plan.bill.cost_per_day, fees_per_day))
-    return [f"per month: nodes {nodes}, write requests {requests}"]
-
-
-def _write_rows(answer: Capacity) -> Iterator[tuple[str, ...]]:
+def _writes(answer: Capacity) -> Section:
     """What each job writes whose store is known, the most first."""
-    by_files = sorted(answer.writes.items(), key=lambda entry: -entry[1].files_per_day)
-    for name, writes in by_files:
+    rows = []
+    for name, writes in sorted(answer.writes.items(), key=lambda item: -item[1].files_per_day):
         requests = writes.requests_per_day
-        yield (
-            name,
-            f"{writes.files_per_day:,.0f}",
-            "unknown" if requests is None else f"{requests:,.0f}",
-            writes.store,
-        )
+        shown_requests = "unknown" if requests is None else f"{requests:,.0f}"
+        rows.append((name, f"{writes.files_per_day:,.0f}", shown_requests, writes.store))
+    head = ("job", "files/day", "write requests/day", "store")
+    return Section(title="files", head=head, rows=tuple(rows), right=(1, 2))
 
 
-def _purchase_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
+def _purchases(answer: Capacity, plan: FleetPlan) -> Section:
     bill = plan.bill
-    for index in _bought(answer, plan):
-        yield (
+    rows = tuple(
+        (
             answer.fleet.offers[index].name,
             _span(bill.nodes[index]),
             _span(bill.spot[index]) if bill.spot[index].any() else "",
             str(bill.committed[index]) if bill.committed[index] else "",
             _by_month(answer, float(bill.cost_by_offer[index])),
         )
+        for index in _bought(answer, plan)
+    )
+    head = ("node type", "nodes", "spot", "committed", "cost/month")
+    return Section(title="nodes to buy", head=head, rows=rows, right=(1, 2, 3, 4))
 
 
 def _hours(answer: Capacity, plan: FleetPlan) -> Iterator[Section]:
@@ -309,12 +271,16 @@ def _target_rows(answer: Capacity) -> Iterator[tuple[str, str]]:
             yield price.job, f"{price.promise} costs {saving} more per month than {price.looser}"
 
 
-def _growth_row(answer: Capacity, point: GrowthPoint) -> tuple[str, ...]:
-    month, ratio, plan = point
-    rates = f"{ratio:.2f}x"
-    if not plan.feasible:
-        return month, rates, "no plan", _first_reason(plan)
-    return month, rates, str(_max_nodes(plan)), _by_month(answer, plan.cost_per_day)
+def _growth(answer: Capacity) -> Section:
+    rows = []
+    for month, ratio, plan in answer.growth:
+        if plan.feasible:
+            figures = (str(_max_nodes(plan)), _by_month(answer, plan.cost_per_day))
+        else:
+            figures = ("no plan", _first_reason(plan))
+        rows.append((month, f"{ratio:.2f}x", *figures))
+    head = ("month", "rates", "max nodes", "cost/month")
+    return Section(title="growth", head=head, rows=tuple(rows), right=(1, 2))
 
 
 def _infeasible_sheet(answer: Capacity, plan: Infeasible) -> Sheet:
@@ -353,9 +319,7 @@ def _pool(supply: Supply) -> str:
 def _span(counts: Sequence[int] | np.ndarray, unit: str = "") -> str:
     low, high = int(min(counts)), int(max(counts))
     span = str(high) if low == high else f"{low} to {high}"
-    if not unit:
-        return span
-    return f"{span} {unit if high == 1 else unit + 's'}"
+    return f"{span} {unit if high == 1 else unit + 's'}" if unit else span
 
 
 def _money(answer: Capacity, amount: float) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import accumulate, chain, groupby
 from typing import Any, ClassVar, TypeAlias
 
 from headway.digits import format_money
-from headway.domain import Outage, Prediction, StreamAnswer
+from headway.domain import Interval, Outage, Prediction, StreamAnswer
 from headway.report.comparison import ComparedFigure, Comparison
 from headway.report.frontier import another_carries_more, rate_text
 from headway.report.wording import brief_setting_text, interval_text, percent
@@ -124,61 +124,53 @@ def phase_segments(phases_s: Mapping[str, float]) -> list[dict[str, Any]]:
     if not 0 < total_s < math.inf:
         return []
     bar_phases_s = dict(phases_s)
-    if len(bar_phases_s) > _MOST_COLOURS:
-        longest = sorted(bar_phases_s, key=lambda name: bar_phases_s[name], reverse=True)[
-            : _MOST_COLOURS - 1
-        ]
-        shortest = [name for name in bar_phases_s if name not in longest]
-        shortest_s = sum(bar_phases_s[name] for name in shortest)
-        bar_phases_s = {name: value_s for name, value_s in bar_phases_s.items() if name in longest}
-        bar_phases_s[f"{len(shortest)} shorter phases"] = shortest_s
-    segments: list[dict[str, Any]] = []
-    start_percent = 0.0
-    for number, (name, value_s) in enumerate(bar_phases_s.items(), start=1):
-        width_percent = 100 * max(value_s, 0.0) / total_s
-        segments.append(
-            {
-                "start_percent": start_percent,
-                "width_percent": width_percent,
-                "number": number,
-                "is_numbered": width_percent >= _LEAST_NUMBERED_PERCENT,
-                "name": name,
-                "duration": format_duration(value_s),
-                "share": percent(value_s / total_s),
-            }
+    if len(phases_s) > _MOST_COLOURS:
+        longest = sorted(phases_s, key=phases_s.__getitem__, reverse=True)[: _MOST_COLOURS - 1]
+        bar_phases_s = {name: value_s for name, value_s in phases_s.items() if name in longest}
+        shortest_s = [value_s for name, value_s in phases_s.items() if name not in longest]
+        bar_phases_s[f"{len(shortest_s)} shorter phases"] = sum(shortest_s)
+    widths_percent = [100 * max(value_s, 0.0) / total_s for value_s in bar_phases_s.values()]
+    starts_percent = accumulate(widths_percent, initial=0.0)
+    return [
+        {
+            "start_percent": start_percent,
+            "width_percent": width_percent,
+            "number": number,
+            "is_numbered": width_percent >= _LEAST_NUMBERED_PERCENT,
+            "name": name,
+            "duration": format_duration(value_s),
+            "share": percent(value_s / total_s),
+        }
+        for number, ((name, value_s), start_percent, width_percent) in enumerate(
+            zip(bar_phases_s.items(), starts_percent, widths_percent, strict=False), start=1
         )
-        start_percent += width_percent
-    return segments
+    ]
 
 
 def dot_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
     """A dot plot for each comparison, each on an axis of its own, under one legend."""
-    return tuple(
-        _dot_chart(label, figures, has_legend=index == 0)
-        for index, (label, figures) in enumerate(comparisons)
-    )
-
-
-def _dot_chart(label: str, figures: Sequence[ComparedFigure], *, has_legend: bool) -> Chart:
-    reached_s: list[float] = []
-    for figure in figures:
-        high_s = figure.interval90_s.high if figure.interval90_s else 0.0
-        reached_s += (figure.predicted_s, figure.measured_s, high_s)
-    ticks, top = axis(reached_s, format_duration)
-    return {
-        "form": "dots",
-        "label": label,
-        "ticks": ticks,
-        "rows": [_dot_row(figure, top) for figure in figures],
-        "has_legend": has_legend,
-    }
+    charts: list[Chart] = []
+    for label, figures in comparisons:
+        pairs_s = ((figure.predicted_s, figure.measured_s) for figure in figures)
+        ends_s = [figure.interval90_s.high for figure in figures if figure.interval90_s]
+        ticks, top = axis([*chain.from_iterable(pairs_s), *ends_s], format_duration)
+        charts.append(
+            {
+                "form": "dots",
+                "label": label,
+                "ticks": ticks,
+                "rows": [_dot_row(figure, top) for figure in figures],
+                "has_legend": not charts,
+            }
+        )
+    return tuple(charts)
 
 
 def _dot_row(figure: ComparedFigure, top: float) -> dict[str, Any]:
     interval = figure.interval90_s
+    predicted, measured = map(format_duration, (figure.predicted_s, figure.measured_s))
     tooltip = (
-        f"{figure.statistic}: predicted {format_duration(figure.predicted_s)}, "
-        f"measured {format_duration(figure.measured_s)} ({figure.error_text})"
+        f"{figure.statistic}: predicted {predicted}, measured {measured} ({figure.error_text})"
     )
     if interval is not None:
         tooltip += f"\n90% interval {interval_text(interval)}"
@@ -256,17 +248,15 @@ class Axes:
             if drawn
         )
 
-    def band(
-        self, xs: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None]
-    ) -> str:
-        """The outline of the area between two lines, up to the end of the shorter one."""
-        drawn_ranges = [
-            (x, low, min(high, self.top))
-            for x, low, high in zip(xs, lows, highs, strict=True)
-            if low is not None and high is not None and low <= self.top
+    def band(self, xs: Sequence[float], intervals: Sequence[Interval | None]) -> str:
+        """The outline of the area between both ends of the intervals, as far as there are any."""
+        drawn_intervals = [
+            (x, interval)
+            for x, interval in zip(xs, intervals, strict=True)
+            if interval is not None and interval.low <= self.top
         ]
-        upper_edge = [self.point(x, high) for x, _, high in drawn_ranges]
-        lower_edge = [self.point(x, low) for x, low, _ in reversed(drawn_ranges)]
+        upper_edge = [self.point(x, min(ends.high, self.top)) for x, ends in drawn_intervals]
+        lower_edge = [self.point(x, ends.low) for x, ends in reversed(drawn_intervals)]
         return " ".join((*upper_edge, *lower_edge))
 
 

@@ -86,9 +86,8 @@ def _laid(
         return f"{text:{'>' if column in right else '<'}{cell_width}}"
 
     *before, last = band
-    lead = start + "".join(
-        padded(cells[column], column, widths[column]) + _GAP for column in before
-    )
+    cells_before = (padded(cells[column], column, widths[column]) for column in before)
+    lead = start + "".join(f"{cell}{_GAP}" for cell in cells_before)
     last_width = max(min(widths[last], width() - len(lead)), 1)
     texts = textwrap.wrap(cells[last], last_width, break_on_hyphens=False)
     pieces = [padded(text, last, last_width) for text in texts]
@@ -131,8 +130,7 @@ def fitted(text: str) -> str:
 def _pieces(line: str) -> list[str]:
     if len(line) <= width() or COPIED.match(line):
         return [line]
-    start = line[: len(line) - len(line.lstrip())]
-    indent = start + _GAP
+    indent = line[: len(line) - len(line.lstrip())] + _GAP
     return textwrap.wrap(
         line, width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )

@@ -24,13 +24,6 @@ class ComparedFigure:
     interval90_s: Interval | None
 
     @property
-    def is_inside(self) -> bool | None:
-        """Whether the measured value is in the predicted interval; None if there is none."""
-        if self.interval90_s is None:
-            return None
-        return self.interval90_s.low <= self.measured_s <= self.interval90_s.high
-
-    @property
     def error_text(self) -> str:
         """Predicted over measured minus one, with one decimal below ten per cent."""
         if not self.measured_s > 0:
@@ -40,11 +33,14 @@ class ComparedFigure:
         return f"{error_ratio:+.{decimals}%}"
 
     @property
-    def interval_text(self) -> str:
-        """The interval, and whether it contains the measured value."""
-        if self.interval90_s is None:
-            return "-"
-        return f"{interval_text(self.interval90_s)}, {'inside' if self.is_inside else 'outside'}"
+    def cells(self) -> tuple[str, ...]:
+        """Its row in a table; the interval says whether it contains the measured value."""
+        predicted, measured = map(format_duration, (self.predicted_s, self.measured_s))
+        ends, interval = self.interval90_s, interval_text(self.interval90_s)
+        if ends is not None:
+            is_inside = ends.low <= self.measured_s <= ends.high
+            interval += ", inside" if is_inside else ", outside"
+        return (self.statistic, predicted, measured, self.error_text, interval)
 
 
 Comparison: TypeAlias = tuple[str, tuple[ComparedFigure, ...]]
@@ -77,25 +73,11 @@ def comparison_sections(
     comparisons: Sequence[Comparison], *, statistics: Collection[str] = _STATISTICS
 ) -> tuple[Section, ...]:
     """A table for each comparison, with some or all statistics, and what the words mean."""
-    tables = [
-        Section(
-            title=label,
-            head=("", "predicted", "measured", "error", "90% interval"),
-            rows=tuple(
-                (
-                    figure.statistic,
-                    format_duration(figure.predicted_s),
-                    format_duration(figure.measured_s),
-                    figure.error_text,
-                    figure.interval_text,
-                )
-                for figure in figures
-                if figure.statistic in statistics
-            ),
-            right=(1, 2, 3),
-        )
-        for label, figures in comparisons
-    ]
+    head = ("", "predicted", "measured", "error", "90% interval")
+    tables = []
+    for label, figures in comparisons:
+        rows = tuple(figure.cells for figure in figures if figure.statistic in statistics)
+        tables.append(Section(title=label, head=head, rows=rows, right=(1, 2, 3)))
     meaning = (
         "error: predicted over measured, minus one; inside: the interval contains the measured "
         "value."

@@ -33,25 +33,20 @@ def deadline_sheet(plan: BatchAnswer) -> Sheet:
     """The answer first and what to paste last."""
     expected, planned = format_duration(plan.run.mean_s), format_duration(plan.run.planned_s)
     sure = f"with {plan.confidence:.0%} confidence{likely_text(plan.kept_probability)}"
-    facts = [
-        ("configuration", configuration_text(plan)),
-        *backlog_facts(plan),
-        ("run time", f"{expected} expected, up to {planned} {sure}"),
-        ("physical floor", format_duration(plan.floor_s)),
-    ]
-    facts += _cost_facts(plan)
     return Sheet(
         about=f"Headway plan of a {'batch job' if plan.backlog is None else 'backlog'}",
         headline=deadline_headline(plan),
         verdict=plan.feasible,
-        facts=tuple(facts),
+        facts=(
+            ("configuration", configuration_text(plan)),
+            *backlog_facts(plan),
+            ("run time", f"{expected} expected, up to {planned} {sure}"),
+            ("physical floor", format_duration(plan.floor_s)),
+            *_cost_facts(plan),
+        ),
         sections=(
             Section(title="binding constraints", texts=plan.binding),
-            Section(
-                title="other improvements",
-                texts=tuple(advice.text for advice in plan.advice),
-                detail=plan.feasible,
-            ),
+            replace(_improvements(plan), detail=plan.feasible),
             Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=all_words(plan.findings)),
             *run_time_sections(plan),
@@ -59,6 +54,10 @@ def deadline_sheet(plan: BatchAnswer) -> Sheet:
             Section(title="Spark configuration", code=setting_lines(plan.spark_conf)),
         ),
     )
+
+
+def _improvements(plan: BatchAnswer) -> Section:
+    return Section(title="other improvements", texts=tuple(advice.text for advice in plan.advice))
 
 
 def _brief_sheet(plan: BatchAnswer) -> Sheet:
@@ -71,13 +70,12 @@ def _brief_sheet(plan: BatchAnswer) -> Sheet:
 
 
 def _brief_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
-    run, limit_s = plan.run, plan.deadline.limit_s
-    expected, planned, limit = run_time_texts(run.mean_s, run.planned_s, limit_s)
+    expected, planned, limit = run_time_texts(plan)
     if plan.feasible:
         sure = f"including the safety margin{likely_text(plan.kept_probability)}"
         yield "run time", f"{expected} expected, up to {planned} of {limit}, {sure}"
     else:
-        nodes, nearest = counted(plan.nodes, "node"), Deadline(limit_s=rounded_up(run.planned_s))
+        nodes, nearest = counted(plan.nodes, "node"), Deadline(limit_s=rounded_up(plan.planned_s))
         yield "shortest run", f"{expected} expected, up to {planned}, with {nodes}"
         yield "nearest target", f"{nearest} with {nodes}, {configuration_text(plan)}"
     yield from backlog_facts(plan)
@@ -86,27 +84,23 @@ def _brief_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
         yield "binding constraint", plan.binding[-1]
 
 
-def run_time_texts(expected_s: float, planned_s: float, limit_s: float) -> tuple[str, str, str]:
+def run_time_texts(plan: BatchAnswer) -> tuple[str, str, str]:
     """The expected and the planned run time, and the deadline, in one unit."""
-    return format_durations(expected_s, planned_s, limit_s)[0], *with_limit(planned_s, limit_s)
+    limit_s = plan.deadline.limit_s
+    expected, *_ = format_durations(plan.expected_s, plan.planned_s, limit_s)
+    return expected, *with_limit(plan.planned_s, limit_s)
 
 
 def _plan_sections(plan: BatchAnswer) -> tuple[Section, ...]:
     """What to set, and what of the run matters for the chosen number of nodes."""
-    notes = all_words(
-        finding for finding in plan.findings if finding.code not in _ABOUT_OTHER_SIZES
-    )
-    further = "" if len(notes) <= MOST_NOTES else "more notes, "
+    findings = [finding for finding in plan.findings if finding.code not in _ABOUT_OTHER_SIZES]
+    further = "" if len(findings) <= MOST_NOTES else "more notes, "
+    pointer = f"--verbose shows {further}the run time by nodes, and the source of every number"
     return (
         settings_section(plan),
         Section(title="rejected node types", texts=plan.refused_node_types),
-        Section(lead="note", texts=notes[:MOST_NOTES]),
-        Section(
-            texts=(
-                f"--verbose shows {further}the run time by nodes, and the source of every number",
-            ),
-            close=len(notes) > 0,
-        ),
+        Section(lead="note", texts=all_words(findings[:MOST_NOTES])),
+        Section(texts=(pointer,), close=len(findings) > 0),
     )
 
 
@@ -123,7 +117,7 @@ def _obstacle_sections(plan: BatchAnswer) -> tuple[Section, ...]:
     num_rows = max(_FEW_ROWS - len(plan.refused_node_types), 1)
     return (
         Section(title="binding constraints", texts=plan.binding[1:]),
-        Section(title="other improvements", texts=tuple(advice.text for advice in plan.advice)),
+        _improvements(plan),
         Section(title="rejected node types", texts=plan.refused_node_types),
         replace(table, text_rows=num_rows),
         replace(legend, texts=("; ".join(legend.texts),)),
@@ -147,73 +141,60 @@ def configuration_text(plan: BatchAnswer) -> str:
     return executors_text(plan.executors, plan.cores_per_executor, plan.task_cpus)
 
 
-def _cost_facts(plan: BatchAnswer) -> list[tuple[str, str]]:
+def _cost_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
     """The nodes of a plan, if a type was given, and what they cost."""
-    if plan.node_type is None:
-        return []
-    nodes = f"{counted(plan.nodes, 'node')} of {plan.node_type.name}"
-    if plan.run.cost_per_run is not None:
-        cost = format_money(plan.run.cost_per_run, currency=plan.node_type.currency)
-        nodes += f", {cost} per run"
-    return [("nodes", nodes)]
+    if plan.node_type is not None:
+        cost = ""
+        if plan.cost is not None:
+            cost = f", {format_money(plan.cost, currency=plan.node_type.currency)} per run"
+        yield "nodes", f"{counted(plan.nodes, 'node')} of {plan.node_type.name}{cost}"
 
 
-def backlog_facts(plan: BatchAnswer) -> list[tuple[str, str]]:
+def backlog_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
     """What a run of a streaming query reads; nothing for a batch job."""
     backlog = plan.backlog
-    if backlog is None:
-        return []
-    batches = f"in {counted(backlog.num_batches, 'batch', 'batches')} of"
-    size = f"{'up to ' if backlog.num_batches > 1 else ''}{backlog.batch_rows:,.0f} rows"
-    return [
-        ("backlog", f"{backlog.backlog_rows:,.0f} rows, {batches} {size}, as the profiled ones")
-    ]
+    if backlog is not None:
+        batches = f"in {counted(backlog.num_batches, 'batch', 'batches')} of"
+        size = f"{'up to ' if backlog.num_batches > 1 else ''}{backlog.batch_rows:,.0f} rows"
+        yield "backlog", f"{backlog.backlog_rows:,.0f} rows, {batches} {size}, as the profiled ones"
 
 
-def run_time_sections(plan: BatchAnswer) -> tuple[Section, ...]:
+def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section]:
     """Run time and cost by the number of nodes, and what the marks mean."""
-    points, worse = all_points(plan), _worse_than_fewer(plan)
-    plan_mark = ">" if plan.feasible else "~"
+    points, least_s, rows, has_worse = all_points(plan), math.inf, [], False
     legend = [] if plan.feasible else ["~ the nearest plan"]
-    if worse:
+    for point in points:
+        is_worse = point.planned_s > least_s * SAME_FIGURE_RATIO.value
+        has_worse = has_worse or is_worse
+        least_s = min(least_s, point.planned_s)
+        rows.append(
+            (
+                f"{point.nodes:,}",
+                format_duration(point.mean_s),
+                format_duration(point.planned_s) + ("*" if is_worse else " "),
+                "met" if point.planned_s <= plan.deadline.limit_s else "missed",
+                "-" if point.cost_per_run is None else format_money(point.cost_per_run),
+            )
+        )
+    if has_worse:
         legend.append("* a longer planned run time than with fewer nodes: see the notes")
-    return (
-        Section(
-            title="run time by nodes",
-            head=("nodes", "expected", "up to ", "deadline", "cost"),
-            rows=tuple(
-                (
-                    f"{point.nodes:,}",
-                    format_duration(point.mean_s),
-                    format_duration(point.planned_s) + ("*" if point.nodes in worse else " "),
-                    "met" if point.planned_s <= plan.deadline.limit_s else "missed",
-                    "-" if point.cost_per_run is None else format_money(point.cost_per_run),
-                )
-                for point in points
-            ),
-            right=(0, 1, 2, 4),
-            marks=tuple(plan_mark if point.nodes == plan.nodes else "" for point in points),
-            text_rows=_MOST_ROWS,
-            detail=plan.feasible,
-        ),
-        Section(texts=tuple(legend), close=True, detail=plan.feasible),
+    plan_mark = ">" if plan.feasible else "~"
+    table = Section(
+        title="run time by nodes",
+        head=("nodes", "expected", "up to ", "deadline", "cost"),
+        rows=tuple(rows),
+        right=(0, 1, 2, 4),
+        marks=tuple(plan_mark if point.nodes == plan.nodes else "" for point in points),
+        text_rows=_MOST_ROWS,
+        detail=plan.feasible,
     )
+    return table, Section(texts=tuple(legend), close=True, detail=plan.feasible)
 
 
 def all_points(plan: BatchAnswer) -> tuple[DeadlinePoint, ...]:
     """The numbers of nodes that were tried for the table, and the plan's own among them."""
     points = {point.nodes: point for point in plan.frontier} | {plan.nodes: plan.run}
     return tuple(sorted(points.values(), key=lambda point: point.nodes))
-
-
-def _worse_than_fewer(plan: BatchAnswer) -> set[int]:
-    """Numbers of nodes with a longer planned run time than fewer nodes."""
-    worse, least_s = set(), math.inf
-    for point in all_points(plan):
-        if point.planned_s > least_s * SAME_FIGURE_RATIO.value:
-            worse.add(point.nodes)
-        least_s = min(least_s, point.planned_s)
-    return worse
 
 
 def _points(plan: BatchAnswer) -> Iterator[dict[str, object]]:
@@ -224,7 +205,6 @@ def _points(plan: BatchAnswer) -> Iterator[dict[str, object]]:
 
 KINDS = {
     "deadline-plan": Kind(
-        headline=deadline_headline,
         sheet=deadline_sheet,
         brief=_brief_sheet,
         data=deadline_json,

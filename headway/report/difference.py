@@ -33,32 +33,21 @@ def difference_sheet(difference: Difference) -> Sheet:
     """What changed, why, and where the time goes; unchanged values are left out."""
     before, after = difference.names
     num_hidden = len(difference.parts) - _MOST_PARTS
+    hidden = (f"{num_hidden} more with smaller changes",) if num_hidden > 0 else ()
+    rows = []
+    for figure in difference.figures:
+        ends = (_figure(difference, figure, value) for value in (figure.before, figure.after))
+        rows.append((figure.name, *ends, _change(figure)))
     return Sheet(
         about="Headway comparison",
         headline=headline(difference),
         facts=() if (before, after) == ("A", "B") else (("A:", before), ("B:", after)),
         sections=(
-            Section(
-                head=("", "A", "B", "change"),
-                rows=tuple(
-                    (
-                        figure.name,
-                        _figure(difference, figure, figure.before),
-                        _figure(difference, figure, figure.after),
-                        _change(figure),
-                    )
-                    for figure in difference.figures
-                ),
-                right=(1, 2, 3),
-            ),
+            Section(head=("", "A", "B", "change"), rows=tuple(rows), right=(1, 2, 3)),
             Section(title="why", texts=tuple(cause.in_words for cause in difference.causes)),
             Section(title="changed", rows=_value_rows(difference)),
             Section(title=difference.parts_of, rows=_part_rows(difference), right=(1, 2, 3)),
-            Section(
-                texts=(f"{num_hidden} more with smaller changes",) if num_hidden > 0 else (),
-                indent=2,
-                close=True,
-            ),
+            Section(texts=hidden, indent=2, close=True),
         ),
     )
 
@@ -68,15 +57,12 @@ def headline(difference: Difference) -> str:
     if difference.is_none:
         return "no difference"
     if difference.feasible is not None and not all(difference.feasible):
-        return _feasibility(*difference.feasible)
+        before, after = difference.feasible
+        if before:
+            return "B is infeasible, A is feasible"
+        return "B is feasible, A is infeasible" if after else "both are infeasible"
     changes = [_money(difference), _nodes(difference.figure("nodes"))]
     return ": ".join(filter(None, changes)) or _time(difference)
-
-
-def _feasibility(before: bool, after: bool) -> str:
-    if before:
-        return "B is infeasible, A is feasible"
-    return "B is feasible, A is infeasible" if after else "both are infeasible"
 
 
 def _money(difference: Difference) -> str:
@@ -98,20 +84,17 @@ def _nodes(nodes: Figure | None) -> str:
 
 def _time(difference: Difference) -> str:
     """For profiles: the time of a batch or a run in the same configuration."""
-    for name, subject in (
-        ("mean batch duration", "a batch"),
-        ("run time on the slots of B", "a run"),
-    ):
-        figure = difference.figure(name)
-        if figure is None:
-            continue
-        if figure.before is None or figure.after is None:
-            return f"{subject} has no time to quote: one of the two is over capacity"
-        if figure.is_same:
-            return f"{subject} takes as long as before"
-        then, now = format_duration(figure.before), format_duration(figure.after)
-        return f"{subject} takes {now} instead of {then} ({_change(figure)})"
-    return "they differ"
+    figure, subject = difference.figure("mean batch duration"), "a batch"
+    if figure is None:
+        figure, subject = difference.figure("run time on the slots of B"), "a run"
+    if figure is None:
+        return "they differ"
+    if figure.before is None or figure.after is None:
+        return f"{subject} has no time to quote: one of the two is over capacity"
+    if figure.is_same:
+        return f"{subject} takes as long as before"
+    then, now = format_duration(figure.before), format_duration(figure.after)
+    return f"{subject} takes {now} instead of {then} ({_change(figure)})"
 
 
 def _figure(difference: Difference, figure: Figure, value: float | None) -> str:
@@ -142,27 +125,22 @@ def _change(figure: Figure) -> str:
 
 
 def _value_rows(difference: Difference) -> tuple[tuple[str, ...], ...]:
-    rows = tuple(
-        (
-            change.name,
-            f"{change.before} -> {change.after}",
-            "" if change.applies is None else APPLIES.get(change.applies, str(change.applies)),
-        )
-        for change in difference.values
-    )
-    return rows if any(applies for _, _, applies in rows) else tuple(row[:2] for row in rows)
+    rows = []
+    for change in difference.values:
+        applies = change.applies and APPLIES.get(change.applies, str(change.applies))
+        rows.append((change.name, f"{change.before} -> {change.after}", applies or ""))
+    width = 3 if any(applies for _, _, applies in rows) else 2
+    return tuple(row[:width] for row in rows)
 
 
 def _part_rows(difference: Difference) -> tuple[tuple[str, ...], ...]:
-    return tuple(
-        (
-            part.name,
-            "-" if part.before_s is None else format_duration(part.before_s),
-            "-" if part.after_s is None else format_duration(part.after_s),
-            f"{'+' if part.change_s > 0 else '-'}{format_duration(abs(part.change_s))}",
-        )
-        for part in difference.parts[:_MOST_PARTS]
-    )
+    rows = []
+    for part in difference.parts[:_MOST_PARTS]:
+        times_s = (part.before_s, part.after_s)
+        times = ("-" if time_s is None else format_duration(time_s) for time_s in times_s)
+        change = f"{'+' if part.change_s > 0 else '-'}{format_duration(abs(part.change_s))}"
+        rows.append((part.name, *times, change))
+    return tuple(rows)
 
 
 KINDS = {"diff": Kind(sheet=difference_sheet, data=difference_json, main="figures")}

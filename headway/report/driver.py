@@ -37,10 +37,8 @@ def driver_section(driver: PlannedDriver | None) -> Section:
 def driver_text(driver: PlannedDriver) -> str:
     """The driver of the queries of an application, and what to set for it."""
     queries = counted(driver.num_queries, "query", "queries")
-    settings = (
-        f"spark.driver.cores={driver.needed_cores} and "
-        f"spark.driver.memory={spark_memory_text(driver.heap_bytes)}"
-    )
+    heap = f"spark.driver.memory={spark_memory_text(driver.heap_bytes)}"
+    settings = f"spark.driver.cores={driver.needed_cores} and {heap}"
     shared = ", with the tasks, which run in the same JVM" if driver.is_shared_with_tasks else ""
     cores = "core" if driver.cores == 1 else f"{driver.cores} cores"
     share = percent(driver.utilization_ratio)
@@ -53,10 +51,8 @@ def driver_text(driver: PlannedDriver) -> str:
             "the queries among several applications."
         )
     short = "; that leaves too little room" if driver.cores < driver.needed_cores else ""
-    return (
-        f"{busy[:1].upper()}{busy[1:]}{short}: set {settings}. {_knee_text(driver)} such queries "
-        "saturate it."
-    )
+    knee = f"{_knee_text(driver)} such queries saturate it"
+    return f"{busy[:1].upper()}{busy[1:]}{short}: set {settings}. {knee}."
 
 
 def _knee_text(driver: PlannedDriver) -> str:

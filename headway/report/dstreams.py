@@ -51,9 +51,11 @@ def dstreams_prediction_sheet(prediction: DStreamsPrediction) -> Sheet:
 def dstreams_plan_sheet(plan: DStreamsPlan) -> Sheet:
     """The answer first and what to paste last."""
     planned, expected = map(format_duration, (plan.planned_s, plan.point.expected_s))
+    missed = f"infeasible: no configuration meets {plan.target}"
+    answer = nodes_meet(plan.nodes, plan.target) if plan.feasible else missed
     return Sheet(
         about="Headway plan of a DStreams application",
-        headline=dstreams_headline(plan),
+        headline=f"{answer} at {_rate(plan.rate_per_s)}",
         verdict=plan.feasible,
         facts=(
             ("setting", _setting(plan.setting)),
@@ -78,6 +80,7 @@ def dstreams_plan_sheet(plan: DStreamsPlan) -> Sheet:
 
 
 def _by_nodes(plan: DStreamsPlan) -> Section:
+    planned_nodes = plan.nodes if plan.feasible else None
     return Section(
         title="latency by nodes",
         head=("nodes", "expected", "planned"),
@@ -86,20 +89,15 @@ def _by_nodes(plan: DStreamsPlan) -> Section:
             for point in plan.frontier
         ),
         right=(0, 1, 2),
-        marks=tuple(
-            ">" if plan.feasible and point.nodes == plan.nodes else "" for point in plan.frontier
-        ),
+        marks=tuple(">" if point.nodes == planned_nodes else "" for point in plan.frontier),
     )
 
 
 def _brief_sheet(plan: DStreamsPlan) -> Sheet:
     """The plan on one screen."""
     all_notes, by_nodes = all_words(plan.findings), replace(_by_nodes(plan), text_rows=_FEW_ROWS)
-    further = [
-        *(["more notes"] if len(all_notes) > MOST_NOTES else []),
-        *(["the latency by nodes"] if plan.feasible else []),
-        "all settings",
-    ]
+    further = ["more notes"] if len(all_notes) > MOST_NOTES else []
+    further += ["the latency by nodes", "all settings"] if plan.feasible else ["all settings"]
     return replace(
         dstreams_plan_sheet(plan),
         facts=tuple(_brief_facts(plan)),
@@ -108,10 +106,7 @@ def _brief_sheet(plan: DStreamsPlan) -> Sheet:
             settings_section(plan) if plan.feasible else by_nodes,
             Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=all_notes[:MOST_NOTES]),
-            Section(
-                texts=(f"--verbose shows {', '.join(further)}",),
-                close=len(all_notes) > 0,
-            ),
+            Section(texts=(f"--verbose shows {', '.join(further)}",), close=len(all_notes) > 0),
         ),
     )
 
@@ -133,18 +128,10 @@ def _brief_facts(plan: DStreamsPlan) -> Iterator[tuple[str, str]]:
 
 
 def _max_rate_fact(plan: DStreamsPlan) -> Iterator[tuple[str, str]]:
-    if plan.max_rate_per_s is not None:
-        no_rate = "no rate in this configuration"
-        rate = format_rate(plan.max_rate_per_s) if plan.max_rate_per_s > 0 else no_rate
+    rate_per_s = plan.max_rate_per_s
+    if rate_per_s is not None:
+        rate = format_rate(rate_per_s) if rate_per_s > 0 else "no rate in this configuration"
         yield "max rate within target", rate
-
-
-def dstreams_headline(plan: DStreamsPlan) -> str:
-    """The answer in one sentence."""
-    rate = _rate(plan.rate_per_s)
-    if plan.feasible:
-        return f"{nodes_meet(plan.nodes, plan.target)} at {rate}"
-    return f"infeasible: no configuration meets {plan.target} at {rate}"
 
 
 def dstreams_header(plan: DStreamsPlan, version: str) -> list[str]:
@@ -170,32 +157,27 @@ def _verdict(prediction: DStreamsPrediction) -> str:
 
 
 def _setting(setting: DStreamsSetting) -> str:
-    parts = [
-        executors_text(setting.executors, setting.cores_per_executor, setting.task_cpus),
-        f"batch interval {format_duration(setting.batch_interval_s)}",
-    ]
+    text = executors_text(setting.executors, setting.cores_per_executor, setting.task_cpus)
+    text += f", batch interval {format_duration(setting.batch_interval_s)}"
     if setting.concurrent_jobs > 1:
-        parts.append(f"{setting.concurrent_jobs} jobs at a time")
+        text += f", {setting.concurrent_jobs} jobs at a time"
     if setting.num_receivers:
-        parts.append(counted(setting.num_receivers, "receiver"))
-    return ", ".join(parts)
+        text += f", {counted(setting.num_receivers, 'receiver')}"
+    return text
 
 
 def _latencies(prediction: DStreamsPrediction) -> Section:
-    rows = (
+    named = (
         ("tuple latency", prediction.tuple_latency),
         ("scheduling delay", prediction.scheduling_delay),
         ("processing time", prediction.processing_time),
     )
-    return Section(
-        head=("", "mean", "p50", "p95", "p99"),
-        rows=tuple(
-            (name, *map(format_duration, distribution.statistics_s.values()))
-            for name, distribution in rows
-            if distribution is not None
-        ),
-        right=(1, 2, 3, 4),
+    rows = tuple(
+        (name, *map(format_duration, distribution.statistics_s.values()))
+        for name, distribution in named
+        if distribution is not None
     )
+    return Section(head=("", "mean", "p50", "p95", "p99"), rows=rows, right=(1, 2, 3, 4))
 
 
 def _rate(rate_per_s: float | None) -> str:
@@ -205,10 +187,6 @@ def _rate(rate_per_s: float | None) -> str:
 KINDS = {
     "dstreams-prediction": Kind(sheet=dstreams_prediction_sheet, data=dstreams_prediction_json),
     "dstreams-plan": Kind(
-        headline=dstreams_headline,
-        sheet=dstreams_plan_sheet,
-        brief=_brief_sheet,
-        data=dstreams_plan_json,
-        main="frontier",
+        sheet=dstreams_plan_sheet, brief=_brief_sheet, data=dstreams_plan_json, main="frontier"
     ),
 }

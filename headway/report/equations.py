@@ -46,16 +46,13 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name, ast.get_docstring(node) or ""
-        if isinstance(node, ast.ClassDef):
-            for inner in node.body:
-                if isinstance(inner, ast.FunctionDef):
-                    yield f"{node.name}.{inner.name}", ast.get_docstring(inner) or ""
+        for method in node.body if isinstance(node, ast.ClassDef) else ():
+            if isinstance(method, ast.FunctionDef):
+                yield f"{node.name}.{method.name}", ast.get_docstring(method) or ""
 
 
 def equation_text(number: str) -> str:
-    """An equation and the function that computes it, for a terminal.
-
-    Raises InputError if there is no equation with that number.
+    """An equation and the function that computes it; InputError if there is none of that number.
 
     >>> print(equation_text("B12"))
     (B12) With at most `N` rows per batch a query keeps up if and only if `λ max(B, a+bN) < N`.

@@ -13,17 +13,9 @@ from markupsafe import Markup
 
 from headway.domain import JobProfile, Metric, Prediction
 from headway.domain.sheet import Section
+from headway.models.job.predict import predict
 from headway.report.charts import Axes, Chart, LineChart, place_percent
-from headway.report.what_if import (
-    SHARES,
-    Grid,
-    Question,
-    grid_of,
-    is_over,
-    predicted_at,
-    shares_of,
-    upper_s,
-)
+from headway.report.what_if import SHARES, Grid, Question, grid_of, is_over, shares_of, upper_s
 from headway.report.wording import percent, setting_text, trigger_text
 from headway.units import HOURS_PER_MONTH, format_duration, format_rate
 
@@ -43,6 +35,11 @@ def evidence_of(
     """The charts for a configuration of a profiled job; takes seconds, reported to ``tell``."""
     grid = grid_of(profile, question, tell)
     setting = setting_text(grid.base)
+    maps = (_trigger_map(question, grid), _partitions_map(question, profile))
+    shares = tuple(
+        _share_chart(question, name, latencies_s)
+        for name, latencies_s in shares_of(profile, question.prediction).items()
+    )
     meaning = (
         "✓ meets the target, ✗ misses it, outlined: this configuration. Each cell shows the figure "
         "that is compared with the target."
@@ -54,30 +51,19 @@ def evidence_of(
             texts=(f"{setting}, no rate limit; the line ends where no latency can be quoted.",),
             charts=(_rate_chart(question, grid),),
         ),
-        Section(
-            title="distribution of the latency",
-            charts=tuple(
-                _share_chart(question, name, latencies_s)
-                for name, latencies_s in shares_of(profile, question.prediction).items()
-            ),
-        ),
-        Section(
-            title="feasible configurations",
-            texts=(meaning,),
-            charts=(_trigger_map(question, grid), _partitions_map(question, profile)),
-        ),
+        Section(title="distribution of the latency", charts=shares),
+        Section(title="feasible configurations", texts=(meaning,), charts=maps),
     )
 
 
 def _rate_chart(question: Question, grid: Grid) -> LineChart:
-    rates, statistic = grid.rates_per_s, question.statistic
+    rates, statistic, limit_s = grid.rates_per_s, question.statistic, question.target.limit_s
     row = grid.at(question.nodes, question.configuration.trigger_s)
     latencies = [question.latency(prediction) for prediction in row]
     values = [None if latency is None else latency.statistics_s[statistic] for latency in latencies]
     intervals = [
         None if latency is None else latency.intervals90_s.get(statistic) for latency in latencies
     ]
-    limit_s = question.target.limit_s
     finite = (value for value in values if value is not None and math.isfinite(value))
     highest_s = min(max(finite, default=limit_s), _TOP_OF_TARGET * limit_s)
     axes = Axes.of(rates, [highest_s, limit_s], format_rate, format_duration)
@@ -87,15 +73,11 @@ def _rate_chart(question: Question, grid: Grid) -> LineChart:
         x_title="input rate",
         axes=axes,
         lines={f"predicted {statistic}": axes.pieces(rates, values)},
-        band=axes.band(
-            rates,
-            [None if interval is None else interval.low for interval in intervals],
-            [None if interval is None else interval.high for interval in intervals],
-        ),
+        band=axes.band(rates, intervals),
         limit_percent=place_percent(limit_s, axes.top),
         limit_name=f"target, {question.target}",
         here_percent=place_percent(question.rate_per_s, axes.right),
-        here_name=f"{format_rate(question.rate_per_s)}",
+        here_name=format_rate(question.rate_per_s),
     )
 
 
@@ -109,6 +91,10 @@ def _share_chart(question: Question, name: str, latencies_s: Sequence[float]) ->
     beyond = [interval.high] if interval is not None and not interval.is_open else []
     reached = [*latencies_s, *([target.limit_s] if is_target_metric else []), *beyond]
     axes = Axes.of(reached, [1.0 / 1.08], format_duration, percent)
+    shades: tuple[tuple[float, float], ...] = ()
+    if interval is not None:
+        low, high = (place_percent(end, axes.right) for end in (interval.low, interval.high))
+        shades = ((low, high - low),)
     return LineChart(
         title=f"share of {name} within a latency",
         x_title=f"{'window' if is_of_windows else 'tuple'} latency",
@@ -116,31 +102,20 @@ def _share_chart(question: Question, name: str, latencies_s: Sequence[float]) ->
         lines={name: axes.pieces(latencies_s, SHARES)},
         here_percent=place_percent(target.limit_s, axes.right) if is_target_metric else None,
         here_name=f"target, {target}",
-        shades=(_shade(interval.low, interval.high, axes.right),) if interval is not None else (),
+        shades=shades,
         shade_name="90% interval of the p99",
         shade_kind="band",
     )
-
-
-def _shade(low: float, high: float, right: float) -> tuple[float, float]:
-    start = place_percent(low, right)
-    return start, place_percent(high, right) - start
 
 
 def _panel(question: Question, grid: Grid) -> Chart:
     """Sliders (name, label, stops in words, start), the figures that they change, and the grid."""
     base, limit_s = grid.base, question.target.limit_s
     targets_s = sorted({limit_s, *(float(f"{limit_s * step:.3g}") for step in _TARGET_STEPS)})
-    rates = (
-        f"below {format_rate(grid.rates_per_s[0])}",
-        *map(format_rate, grid.rates_per_s),
-        f"above {format_rate(grid.rates_per_s[-1])}",
-    )
-    nodes = (
-        f"fewer than {grid.nodes[0]}",
-        *(f"{count:,}" for count in grid.nodes),
-        f"more than {grid.nodes[-1]:,}",
-    )
+    rates = tuple(map(format_rate, grid.rates_per_s))
+    rates = (f"below {rates[0]}", *rates, f"above {rates[-1]}")
+    nodes = tuple(f"{count:,}" for count in grid.nodes)
+    nodes = (f"fewer than {grid.nodes[0]}", *nodes, f"more than {nodes[-1]}")
     targets, target = tuple(map(format_duration, targets_s)), f"target for the {question.statistic}"
     triggers, trigger_s = tuple(map(trigger_text, grid.triggers_s)), base.trigger_s
     sliders = (
@@ -210,11 +185,10 @@ def _numbers(question: Question, prediction: Prediction) -> list[object]:
     load, max_rate_per_s = prediction.utilization_ratio, prediction.sustainable_rate_per_s
     tail = [_short(100 * load), _short(max_rate_per_s), int(prediction.calibrated)]
     if latency is None:
-        state = "over" if is_over(prediction) else "close"
-        return [state, None, None, None, None, None, None, *tail]
+        return ["over" if is_over(prediction) else "close", *[None] * 6, *tail]
     interval = latency.intervals90_s.get(question.statistic)
     low = None if interval is None else _short(interval.low)
-    values = [_short(value) for value in latency.statistics_s.values()]
+    values = map(_short, latency.statistics_s.values())
     return ["ok", *values, low, _short(upper_s(latency, question.statistic)), *tail]
 
 
@@ -236,14 +210,13 @@ def _trigger_map(question: Question, grid: Grid) -> Chart:
 def _partitions_map(question: Question, profile: JobProfile) -> Chart:
     """Shuffle partitions by cores per executor at the requested rate."""
     base = replace(question.configuration, max_offsets_per_trigger=None)
+    arrivals = replace(profile.arrivals, rate_per_s=question.rate_per_s)
     cores = [count for count in _around(_CORES, base.cores_per_executor) if count >= base.task_cpus]
     rows = []
     for parts in _around(_PARTITIONS, base.shuffle_partitions):
-        settings = [
-            replace(base, shuffle_partitions=parts, cores_per_executor=count) for count in cores
-        ]
-        row = [predicted_at(profile, setting, question.rate_per_s) for setting in settings]
-        rows.append((f"{parts:,}", row))
+        setting = replace(base, shuffle_partitions=parts)
+        settings = [replace(setting, cores_per_executor=count) for count in cores]
+        rows.append((f"{parts:,}", [predict(profile, size, arrivals) for size in settings]))
     return _setting_map(question, "shuffle partitions", rows, "cores per executor", cores)
 
 
@@ -284,10 +257,6 @@ def _cell(question: Question, prediction: Prediction) -> tuple[str, str, bool, s
         text = "✗ over capacity" if is_over(prediction) else "✗ saturated"
         return text, "no", is_here, tooltip
     high_s = upper_s(latency, question.statistic)
-    meets = high_s <= question.target.limit_s
-    return (
-        f"{'✓' if meets else '✗'} {format_duration(high_s)}",
-        "yes" if meets else "no",
-        is_here,
-        tooltip if prediction.calibrated else f"{tooltip} (extrapolated)",
-    )
+    sign, kind = ("✓", "yes") if high_s <= question.target.limit_s else ("✗", "no")
+    certainty = "" if prediction.calibrated else " (extrapolated)"
+    return f"{sign} {format_duration(high_s)}", kind, is_here, f"{tooltip}{certainty}"

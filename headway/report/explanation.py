@@ -5,17 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from headway.assumptions.predictions import (
-    SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO,
-    SPREAD_PER_DOUBLING_RATIO,
-)
-from headway.domain import (
-    Answer,
-    Metric,
-    RuleOfThumb,
-    StatedRange,
-    StreamAnswer,
-)
+from headway.assumptions import predictions
+from headway.domain import Answer, Metric, RuleOfThumb, StatedRange, StreamAnswer
 from headway.domain.sheet import Section
 from headway.domain.target import targets_text
 from headway.redaction import printable
@@ -109,9 +100,8 @@ def _answer(plan: StreamAnswer) -> list[str]:
     texts.append(f"Configuration: {setting_text(plan.configuration)}.")
     texts.append(f"Max rate within target: {max_rate_text(plan)}.")
     if plan.node_type is not None:
-        price = ""
-        if plan.cost_per_hour is not None:
-            price = f", {cost_text(plan.cost_per_hour)} per hour"
+        cost = plan.cost_per_hour
+        price = "" if cost is None else f", {cost_text(cost)} per hour"
         texts.append(f"Nodes: {counted(plan.nodes, 'node')} of {plan.node_type.name}{price}.")
     texts += [f"{label.capitalize()}: {text}." for label, text in bill_fact(plan)]
     return paragraphs(*texts, stability_text(plan.prediction))
@@ -121,11 +111,8 @@ def _declared(plan: StreamAnswer) -> list[str]:
     costs = plan.declared
     if costs is None:
         return []
-    levels = [level.name for level in plan.durations.levels] if plan.durations else []
-    per_row = {
-        f"row in {name}": stated_range
-        for name, stated_range in zip(levels, costs.task_per_row, strict=False)
-    }
+    names = [f"row in {level.name}" for level in plan.durations.levels] if plan.durations else []
+    per_row = dict(zip(names, costs.task_per_row, strict=False))
     return range_lines(
         {"driver, per batch": costs.driver, "task without rows": costs.task_fixed, **per_row}
     )
@@ -137,25 +124,19 @@ def range_lines(ranges: Mapping[str, StatedRange]) -> list[str]:
         (name, *map(format_duration, (stated.low_s, stated.mid_s, stated.high_s)))
         for name, stated in ranges.items()
     ]
-    return [
-        *aligned(rows, right=(1, 2, 3)),
-        *paragraphs(
-            "Each range contains the true value with a probability of 90%. A figure declared "
-            "without a range is taken to be right within a factor of 1.5."
-        ),
-    ]
+    return aligned(rows, right=(1, 2, 3)) + paragraphs(
+        "Each range contains the true value with a probability of 90%. A figure declared without "
+        "a range is taken to be right within a factor of 1.5."
+    )
 
 
 def _optimality(plan: StreamAnswer) -> list[str]:
     optimality = plan.optimality
-    if optimality is None:
+    if optimality is None or not (plan.feasible or optimality.proved):
         return []
     if not plan.feasible:
-        proof = (
-            "Proven: every configuration of every number of nodes was tried, or ruled out by a "
-            "bound; theory.md (P5), (P9)."
-        )
-        return [proof] if optimality.proved else []
+        proof = "Proven: every configuration of every number of nodes was tried, or ruled out by a"
+        return [f"{proof} bound; theory.md (P5), (P9)."]
     if plan.objective == "latency":
         proof = "The plan has the lowest latency in the search space; (P6)."
     elif plan.nodes == 1:
@@ -173,20 +154,15 @@ def _optimality(plan: StreamAnswer) -> list[str]:
         )
     if optimality.relaxed_nodes is None:
         return [proof]
-    relaxation = (
-        f"The convex relaxation, theory.md (P15), needs {optimality.relaxed_nodes:.3g} nodes; it "
-        "allows fractions of nodes and tasks, and has no noise."
-    )
-    return [proof, relaxation]
+    needs = f"The convex relaxation, theory.md (P15), needs {optimality.relaxed_nodes:.3g} nodes"
+    return [proof, f"{needs}; it allows fractions of nodes and tasks, and has no noise."]
 
 
 def _nearest(plan: StreamAnswer) -> list[str]:
     lines = aligned(nearest_rows(plan, "with another {}"))
     if not plan.feasible and plan.physical_floor_s is not None:
-        lines += paragraphs(
-            f"Physical floor: {format_duration(plan.physical_floor_s)}, for the driver and one "
-            "task per stage without rows; theory.md (P13)."
-        )
+        reason = "for the driver and one task per stage without rows; theory.md (P13)."
+        lines += paragraphs(f"Physical floor: {format_duration(plan.physical_floor_s)}, {reason}")
     return lines
 
 
@@ -194,7 +170,7 @@ def _latency(plan: StreamAnswer) -> list[str]:
     lines = paragraphs(f"{METRIC_NAMES[plan.target.metric]}: {_FORMULAS[plan.target.metric]}.")
     if not plan.prediction.is_quotable:
         return lines
-    name_of, phases_s = plan.prediction.phase_called, plan.prediction.phases_s
+    name_of = plan.prediction.phase_called
     levels = {name_of(level.name) for level in plan.durations.levels} if plan.durations else set()
 
     def source(name: str) -> str:
@@ -205,7 +181,7 @@ def _latency(plan: StreamAnswer) -> list[str]:
         measured = _DRIVER_PHASES.get(name, "measured on the driver")
         return measured if plan.declared is None else "declared"
 
-    named_s = {name_of(phase): value_s for phase, value_s in phases_s.items()}
+    named_s = {name_of(phase): value_s for phase, value_s in plan.prediction.phases_s.items()}
     return lines + part_lines("Mean tuple latency by phase", named_s, source)
 
 
@@ -220,27 +196,27 @@ def part_lines(title: str, parts_s: Mapping[str, float], source: Callable[[str],
 
 def _confidence(plan: StreamAnswer) -> list[str]:
     durations, run = plan.durations, plan.prediction.next_run
-    longer = "longer, " if durations is None else ""
+    longer = "longer, "
     if durations is not None:
         longer = f"{durations.planned_ratio:.3g} times as long as expected, "
     reason = "with every figure at that end of its declared range; theory.md (P4), (P19)."
     if plan.declared is None:
+        size_ratio = predictions.SPREAD_PER_DOUBLING_RATIO.value
+        partitions_ratio = predictions.SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO.value
         reason = (
-            f"for the spread between runs, {SPREAD_PER_DOUBLING_RATIO.value:.0%} per doubling of "
-            "slots or rows beyond what was profiled, and "
-            f"{SPREAD_PER_DOUBLING_OF_PARTITIONS_RATIO.value:.0%} per doubling of shuffle "
-            "partitions; theory.md (P2), (P4)."
+            f"for the spread between runs, {size_ratio:.0%} per doubling of slots or rows beyond "
+            f"what was profiled, and {partitions_ratio:.0%} per doubling of shuffle partitions; "
+            "theory.md (P2), (P4)."
         )
     level = f"Planned at a confidence level of {plan.confidence:.0%}"
     texts = [f"{level}: durations are taken {longer}{reason}"]
+    noise = "" if durations is None else f"vary by {durations.batch_noise_ratio:.0%}"
     if durations is not None and plan.declared is not None:
-        noise = f"{durations.batch_noise_ratio:.0%}"
-        texts.append(f"Noise: batches of a run are assumed to vary by {noise}.")
+        texts.append(f"Noise: batches of a run are assumed to {noise}.")
     elif durations is not None:
         texts.append(
-            f"Noise: batches of a run vary by {durations.batch_noise_ratio:.0%} "
-            f"({durations.autocorrelation:.0%} of the variance lasts over batches), runs by "
-            f"{durations.run_to_run_ratio:.0%}."
+            f"Noise: batches of a run {noise} ({durations.autocorrelation:.0%} of the variance "
+            f"lasts over batches), runs by {durations.run_to_run_ratio:.0%}."
         )
     texts += caution_texts(plan.prediction)
     if run is not None and run.narrowing is not None:
@@ -250,37 +226,25 @@ def _confidence(plan: StreamAnswer) -> list[str]:
 
 def sensitivity_section(plan: StreamAnswer) -> Section:
     """The latency with one change of a setting."""
-    return Section(
-        title=f"{plan.target.statistic} with one change",
-        rows=tuple(
-            (
-                sensitivity.change,
-                latency_text(sensitivity.latency_s),
-                "met" if sensitivity.keeps_target else "missed",
-                _difference(sensitivity.latency_s, plan.planned_latency_s),
-            )
-            for sensitivity in plan.sensitivities
-        ),
-        right=(1,),
-    )
+    rows, planned_s = [], plan.planned_latency_s
+    for changed in plan.sensitivities:
+        difference = "-"
+        if math.isfinite(changed.latency_s) and 0 < planned_s < math.inf:
+            difference = f"{changed.latency_s / planned_s - 1.0:+.0%}"
+        verdict = "met" if changed.keeps_target else "missed"
+        rows.append((changed.change, latency_text(changed.latency_s), verdict, difference))
+    title = f"{plan.target.statistic} with one change"
+    return Section(title=title, rows=tuple(rows), right=(1,))
 
 
 def _sensitivities(plan: StreamAnswer) -> list[str]:
     lines = section_lines(sensitivity_section(plan))[1:]
-    if any(
-        sensitivity.latency_s <= plan.target.limit_s and not sensitivity.keeps_target
-        for sensitivity in plan.sensitivities
-    ):
+    missed = (changed for changed in plan.sensitivities if not changed.keeps_target)
+    if any(changed.latency_s <= plan.target.limit_s for changed in missed):
         lines += paragraphs(
             "A latency below the limit that is marked as missed misses another target."
         )
     return lines
-
-
-def _difference(latency_s: float, planned_s: float) -> str:
-    if not (math.isfinite(latency_s) and math.isfinite(planned_s) and planned_s > 0):
-        return "-"
-    return f"{latency_s / planned_s - 1.0:+.0%}"
 
 
 def settings_lines(plan: Answer) -> list[str]:
@@ -304,14 +268,12 @@ def _memory(plan: StreamAnswer) -> list[str]:
 
 def rule_section(plan: StreamAnswer) -> Section:
     """Nodes and latency by rules of thumb, for comparison; empty for an infeasible plan."""
-    rules = plan.rules if plan.feasible else ()
+    rules, title = plan.rules if plan.feasible else (), "comparison with rules of thumb"
     head = ("rule", "nodes", f"{plan.target.statistic} up to", "target", "max rate", "cost/h")
-    rows = [head, *(_rule_row(rule) for rule in rules)]
-    if all(rule.cost_per_hour is None for rule in rules):
-        rows = [row[:-1] for row in rows]
-    return Section(
-        title="comparison with rules of thumb", head=rows[0], rows=tuple(rows[1:]), right=(1, 2)
-    )
+    has_cost = any(rule.cost_per_hour is not None for rule in rules)
+    width = len(head) if has_cost else len(head) - 1
+    rows = tuple(_rule_row(rule)[:width] for rule in rules)
+    return Section(title=title, head=head[:width], rows=rows, right=(1, 2))
 
 
 def _rule_row(rule: RuleOfThumb) -> tuple[str, ...]:

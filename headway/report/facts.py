@@ -29,8 +29,6 @@ from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate
 from headway.words.predictions import duration_against
 from headway.words.sentences import stable_up_to
 
-_AFTER_START = "after a restart"
-
 
 def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
     """The facts right under the headline."""
@@ -122,7 +120,7 @@ def after_start_fact(plan: Plan) -> Iterator[tuple[str, str]]:
     restart, ready = after_start.restart, ""
     if restart is not None:
         ready = f"; starting takes up to {format_duration(restart.total_s)}"
-    yield _AFTER_START, f"{_holds_text(after_start)}; {first_minute}{ready}"
+    yield "after a restart", f"{_holds_text(after_start)}; {first_minute}{ready}"
 
 
 def after_start_lines(plan: Plan) -> list[str]:

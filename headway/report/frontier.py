@@ -60,10 +60,8 @@ def another_carries_more(plan: StreamAnswer) -> FrontierPoint | None:
     planned_point = plan.chosen
     if planned_point is None or not plan.feasible:
         return None
-    point = plan.most_on_nodes
-    if point is None:
-        of_nodes = (point for point in plan.frontier if point.nodes == planned_point.nodes)
-        point = next(of_nodes, None)
+    of_nodes = (point for point in plan.frontier if point.nodes == planned_point.nodes)
+    point = plan.most_on_nodes or next(of_nodes, None)
     return None if point is None or _is_own(plan, point) else point
 
 
@@ -73,9 +71,8 @@ def _is_own(plan: StreamAnswer, point: FrontierPoint) -> bool:
     assert planned_point is not None
     setting, rate_per_s = planned_point.configuration, planned_point.sustainable_rate_per_s
     unlimited = None if setting is None else replace(setting, max_offsets_per_trigger=None)
-    if unlimited is not None and unlimited == point.configuration:
-        return True
-    return point.sustainable_rate_per_s <= rate_per_s * SAME_FIGURE_RATIO.value
+    is_same = unlimited is not None and unlimited == point.configuration
+    return is_same or point.sustainable_rate_per_s <= rate_per_s * SAME_FIGURE_RATIO.value
 
 
 def failing_promises(plan: InfeasiblePlan) -> str:
@@ -101,9 +98,8 @@ def needs_rows(plan: StreamAnswer) -> list[tuple[str, ...]]:
     if len(rows) > 1:
         rows.append(("all targets", "together", f"not with up to {most_nodes}"))
     if plan.budget_per_hour is not None:
-        rows.append(
-            (f"budget of {format_money(plan.budget_per_hour)} per hour", "buys", most_nodes)
-        )
+        budget = f"budget of {format_money(plan.budget_per_hour)} per hour"
+        rows.append((budget, "buys", most_nodes))
     return rows
 
 

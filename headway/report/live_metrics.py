@@ -75,10 +75,8 @@ def gate_metrics(report: ScheduleReport) -> Iterator[Metric]:
     yield _single("headway_gate_grants_ahead", report.num_ahead)
     yield _single("headway_gate_memory_reliefs", report.num_reliefs)
     quantiles = (("0.5", report.decision_p50_s), ("0.99", report.decision_p99_s))
-    yield _metric(
-        "headway_gate_decision_seconds",
-        [((("quantile", name),), value_s) for name, value_s in quantiles],
-    )
+    samples = [((("quantile", name),), value_s) for name, value_s in quantiles]
+    yield _metric("headway_gate_decision_seconds", samples)
     for name, field in _OF_QUERIES.items():
         values = {query.name: float(getattr(query, field)) for query in queries.values()}
         yield _metric(name, [((("query", query),), value) for query, value in values.items()])
@@ -105,12 +103,11 @@ def tuner_metrics(tuner: Tuner) -> Iterator[Metric]:
         "headway_tuner_phase",
         [((query, ("phase", str(phase))), float(phase is status.phase)) for phase in Phase],
     )
+    recommended = setting if change is None else change.then
     values = {
         "headway_tuner_changes": status.num_changes,
         "headway_tuner_executors": setting.executors,
-        "headway_tuner_executors_recommended": (
-            setting if change is None else change.then
-        ).executors,
+        "headway_tuner_executors_recommended": recommended.executors,
         "headway_tuner_trigger_seconds": setting.trigger_s,
         "headway_tuner_shuffle_partitions": setting.shuffle_partitions,
         "headway_tuner_rate_limit_rows": setting.max_offsets_per_trigger,

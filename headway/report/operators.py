@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
 def operators_sheet(prediction: OperatorsPrediction) -> Sheet:
     """The rate that the pipeline carries and what limits it, then its operators, then Spark."""
-    operators = [
-        *zip(prediction.pipeline.operators, prediction.workers, prediction.latencies, strict=True)
-    ]
-    simulated = [operator.name for operator, _, latency in operators if latency.is_simulated]
+    operators, rows, simulated = prediction.pipeline.operators, [], []
+    for operator, busy, latency in zip(
+        operators, prediction.workers, prediction.latencies, strict=True
+    ):
+        times = map(latency_text, (latency.mean_s, latency.p99_s))
+        rows.append((operator.name, str(operator.type), f"{busy:.2f}", *times))
+        if latency.is_simulated:
+            simulated.append(operator.name)
     texts = ["times are from the start at an operator to the exit in order"]
     if simulated:
         names = ", ".join(simulated)
@@ -30,16 +34,7 @@ def operators_sheet(prediction: OperatorsPrediction) -> Sheet:
         sections=(
             Section(
                 head=("operator", "type", "workers", "mean", "p99"),
-                rows=tuple(
-                    (
-                        operator.name,
-                        str(operator.type),
-                        f"{busy:.2f}",
-                        latency_text(latency.mean_s),
-                        latency_text(latency.p99_s),
-                    )
-                    for operator, busy, latency in operators
-                ),
+                rows=tuple(rows),
                 right=(2, 3, 4),
             ),
             Section(texts=(*texts, _on_spark(prediction))),
@@ -78,6 +73,15 @@ def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
 def operators_runs_sheet(runs: OperatorsRuns) -> Sheet:
     """The schedulers side by side, compared with the formula."""
     best_per_s = runs.predicted.allocation.throughput_per_s
+    rows = tuple(
+        (
+            str(scheduler),
+            format_rate(run.throughput_per_s),
+            f"{run.throughput_per_s / best_per_s:.1%}",
+            *map(latency_text, (run.mean_s, run.p50_s, run.p99_s)),
+        )
+        for scheduler, run in runs.runs.items()
+    )
     precision = (
         "times are from the start at the first operator to the exit, within a slice of "
         f"{format_duration(runs.predicted.pipeline.slice_s)}; costs do not vary in this simulation"
@@ -89,15 +93,7 @@ def operators_runs_sheet(runs: OperatorsRuns) -> Sheet:
         sections=(
             Section(
                 head=("scheduler", "rate carried", "of the formula", "mean", "p50", "p99"),
-                rows=tuple(
-                    (
-                        str(scheduler),
-                        format_rate(run.throughput_per_s),
-                        f"{run.throughput_per_s / best_per_s:.1%}",
-                        *map(latency_text, (run.mean_s, run.p50_s, run.p99_s)),
-                    )
-                    for scheduler, run in runs.runs.items()
-                ),
+                rows=rows,
                 right=(1, 2, 3, 4, 5),
             ),
             Section(texts=(precision,)),
@@ -121,16 +117,15 @@ def operators_plan_sheet(plan: OperatorsPlan) -> Sheet:
     """The answer first, then its proof."""
     fewer = f"fewer than {counted(plan.proved_workers, 'worker')} cannot carry the rate"
     simulated = f"simulated {plan.target.statistic} under {plan.pipeline.compare[0]}"
+    proof = (
+        Section(lead=simulated, texts=(latency_text(plan.planned_s),), close=True),
+        Section(lead="proved", texts=(fewer,), close=True),
+    )
     return Sheet(
         about="Headway plan of ordered operators",
         headline=_answer(plan),
         verdict=plan.feasible,
-        sections=()
-        if plan.is_saturated
-        else (
-            Section(lead=simulated, texts=(latency_text(plan.planned_s),), close=True),
-            Section(lead="proved", texts=(fewer,), close=True),
-        ),
+        sections=() if plan.is_saturated else proof,
     )
 
 
@@ -163,11 +158,9 @@ def operators_plan_json(plan: OperatorsPlan) -> dict[str, object]:
 def _headline(prediction: OperatorsPrediction) -> str:
     max_rate_per_s = prediction.allocation.throughput_per_s
     workers = counted(prediction.pipeline.num_workers, "worker")
-    carries = (
-        f"{workers} carry up to {format_rate(max_rate_per_s)} in order, limited by "
-        f"{prediction.limiting}; {format_rate(prediction.unordered.throughput_per_s)} if order "
-        "cost nothing"
-    )
+    limit = f"{format_rate(max_rate_per_s)} in order, limited by {prediction.limiting}"
+    unordered = format_rate(prediction.unordered.throughput_per_s)
+    carries = f"{workers} carry up to {limit}; {unordered} if order cost nothing"
     rate_per_s = prediction.pipeline.rate_per_s
     if rate_per_s is None:
         return f"{carries}; simulated at saturation"

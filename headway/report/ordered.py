@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from itertools import islice
 
 from headway.assumptions.planning import WORTH_PLACING_RATIO
 from headway.domain.ordered import KeyPlacement, OrderedPlan
@@ -26,6 +27,16 @@ def ordered_json(plan: OrderedPlan) -> dict[str, object]:
     """The plan as JSON."""
     placed, slots = plan.placed, plan.real_time
     buckets = zip(placed.keys, placed.key_share, placed.buckets, strict=True)
+    real_time = (
+        None
+        if slots is None
+        else {
+            "tasks": dict(zip(slots.stages, slots.num_tasks, strict=True)),
+            "rate_per_s": slots.rate_per_s,
+            "one_number_rate_per_s": slots.one_number_rate_per_s,
+            "bound_per_s": slots.bound_per_s,
+        }
+    )
     return {
         **data_of(plan, EXACT),
         "today": _choice_json(plan.today),
@@ -38,14 +49,7 @@ def ordered_json(plan: OrderedPlan) -> dict[str, object]:
             ],
             "spread_ids": list(placed.spread_ids),
         },
-        "real_time": None
-        if slots is None
-        else {
-            "tasks": dict(zip(slots.stages, slots.num_tasks, strict=True)),
-            "rate_per_s": slots.rate_per_s,
-            "one_number_rate_per_s": slots.one_number_rate_per_s,
-            "bound_per_s": slots.bound_per_s,
-        },
+        "real_time": real_time,
     }
 
 
@@ -72,21 +76,19 @@ def ordered_sheet(plan: OrderedPlan, *, file: str | None = None) -> Sheet:
     """The answer, the table, why, what to paste; ``file`` is that of the placed keys."""
     headline, comparison = _headline(plan)
     by_file = () if file else ("-o placed.csv writes the table of placed keys",)
+    rows = []
+    for choice in plan.choices:
+        is_today = choice.shuffle_partitions == plan.today.shuffle_partitions
+        best = "best without placing" if choice is plan.best else ""
+        rows.append(_row(choice, ", ".join(filter(None, ("today" if is_today else "", best)))))
+    rows.append(_row(plan.placed.choice, f"{counted(len(plan.placed.keys), 'key')} placed"))
     return Sheet(
         about="Headway plan of keys",
         headline=headline,
         verdict=plan.keeps_up,
         sections=(
             Section(texts=(comparison,), indent=2, close=True),
-            Section(
-                head=_HEAD,
-                rows=(
-                    *(_row(choice, _remark(plan, choice)) for choice in plan.choices),
-                    _row(plan.placed.choice, f"{counted(len(plan.placed.keys), 'key')} placed"),
-                ),
-                right=_NUMBERS,
-                indent=2,
-            ),
+            Section(head=_HEAD, rows=tuple(rows), right=_NUMBERS, indent=2),
             Section(texts=tuple(_reasons(plan)), indent=2),
             *_code(plan, file or "placed.csv"),
             Section(texts=by_file),
@@ -100,60 +102,38 @@ def skew_section(skew: PlannedSkew) -> Section:
     subject = f"the largest task has {share}, as with one heavy key: it"
     if skew.hottest_key is not None:
         subject = f"key {_named(skew.hottest_key)} ({share})"
-    consequence = ""
-    if not skew.keeps_up:
-        consequence = ", longer than the trigger interval: batches overrun on any cluster"
+    longer = ", longer than the trigger interval: batches overrun on any cluster"
+    consequence = "" if skew.keeps_up else longer
     rows = [_row(skew.planned, "planned")]
     if skew.best.shuffle_partitions != skew.planned.shuffle_partitions:
         rows.append(_row(skew.best, "shortest p99 without placing keys"))
     if skew.placed is not None:
         placed = f"{counted(skew.num_placed, 'key')} placed, by headway ordered"
         rows.append(_row(skew.placed, placed))
-    return Section(
-        title=f"skew of {_stage_named(skew.stage, skew.work)}",
-        texts=(f"{subject} alone needs {needs} per batch{consequence}",),
-        head=_HEAD,
-        rows=tuple(rows),
-        right=_NUMBERS,
-    )
+    title, text = f"skew of {_stage_named(skew.stage, skew.work)}", f"{subject} alone needs {needs}"
+    texts = (f"{text} per batch{consequence}",)
+    return Section(title=title, texts=texts, head=_HEAD, rows=tuple(rows), right=_NUMBERS)
 
 
 def _headline(plan: OrderedPlan) -> tuple[str, str]:
     """The answer, and what it is compared with."""
     placed, best, today = plan.placed.choice, plan.best, plan.today
     stage = _stage_named(plan.stage, plan.stage_work.get(plan.stage))
-    lead = f"{stage} at {format_rate(plan.rate_per_s)}: p99 "
     today_text = f"today {format_duration(today.p99_s)} on {today.shuffle_partitions}"
-    if best.p99_s < WORTH_PLACING_RATIO.value * placed.p99_s:
-        partitions = counted(best.shuffle_partitions, "shuffle partition")
-        return (
-            f"{lead}{format_duration(best.p99_s)} on {partitions}",
-            f"{today_text}; placing keys would save little",
-        )
-    partitions = counted(placed.shuffle_partitions, "shuffle partition")
+    pays = best.p99_s >= WORTH_PLACING_RATIO.value * placed.p99_s
+    choice = placed if pays else best
+    partitions = counted(choice.shuffle_partitions, "shuffle partition")
+    p99 = f"p99 {format_duration(choice.p99_s)} on {partitions}"
+    answer = f"{stage} at {format_rate(plan.rate_per_s)}: {p99}"
+    if not pays:
+        return answer, f"{today_text}; placing keys would save little"
     without = f"{format_duration(best.p99_s)} on {best.shuffle_partitions}"
-    return (
-        f"{lead}{format_duration(placed.p99_s)} on {partitions} with placed keys",
-        f"without placing {without}, {today_text}",
-    )
-
-
-def _remark(plan: OrderedPlan, choice: PartitionChoice) -> str:
-    is_today = choice.shuffle_partitions == plan.today.shuffle_partitions
-    remarks = ["today"] if is_today else []
-    if choice is plan.best:
-        remarks.append("best without placing")
-    return ", ".join(remarks)
+    return f"{answer} with placed keys", f"without placing {without}, {today_text}"
 
 
 def _row(choice: PartitionChoice, remark: str) -> tuple[str, ...]:
-    return (
-        f"{choice.shuffle_partitions:,}",
-        f"{choice.largest_share:.1%}",
-        format_duration(choice.mean_s),
-        format_duration(choice.p99_s),
-        remark,
-    )
+    times = map(format_duration, (choice.mean_s, choice.p99_s))
+    return f"{choice.shuffle_partitions:,}", f"{choice.largest_share:.1%}", *times, remark
 
 
 def _reasons(plan: OrderedPlan) -> Iterator[str]:
@@ -198,16 +178,11 @@ def _about_heavy_keys(plan: OrderedPlan) -> Iterator[str]:
             f"more than the trigger interval of {format_duration(plan.trigger_s)}: batches "
             "overrun on any cluster; split the key, or do less per row"
         )
-    yield (
-        f"key {_named(plan.hottest_key)} ({plan.hottest_share:.1%} of the rows) alone needs "
-        f"{format_duration(plan.serial_s)} per batch: {consequence}"
-    )
-    heaviest = ", ".join(
-        f"{_named(key)} {share:.1%} -> {bucket}"
-        for key, share, bucket in zip(
-            plan.placed.keys[:_SHOWN_KEYS], plan.placed.key_share, plan.placed.buckets, strict=False
-        )
-    )
+    key = f"key {_named(plan.hottest_key)} ({plan.hottest_share:.1%} of the rows)"
+    yield f"{key} alone needs {format_duration(plan.serial_s)} per batch: {consequence}"
+    placed = zip(plan.placed.keys, plan.placed.key_share, plan.placed.buckets, strict=True)
+    shown = islice(placed, _SHOWN_KEYS)
+    heaviest = ", ".join(f"{_named(key)} {share:.1%} -> {bucket}" for key, share, bucket in shown)
     ellipsis = ", ..." if len(plan.placed.keys) > _SHOWN_KEYS else ""
     yield f"placed, key to bucket: {heaviest}{ellipsis}"
 
@@ -223,31 +198,28 @@ def _named(key: str | int) -> str:
 
 def _code(plan: OrderedPlan, file: str) -> tuple[Section, ...]:
     number, ids = plan.placed.choice.shuffle_partitions, plan.placed.spread_ids
+    own_names = "put your own names for KEY, ORDER, the step and what it keeps and returns:"
+    by_headway = (
+        f'spark.conf.set("spark.sql.shuffle.partitions", "{number}")',
+        'out = headway.ordered(df, key="KEY", by=["ORDER"], step=step, state=STATE,',
+        f'                      output=OUTPUT, place="{file}", checkpoint=CHECKPOINT)',
+    )
+    by_spark = (
+        "import csv",
+        "from pyspark.sql import functions as F",
+        f'placed = [F.lit(x) for row in csv.DictReader(open("{file}"))',
+        '          for x in (row["key"], int(row["bucket"]))]',
+        f"others = F.array(*map(F.lit, [{', '.join(map(str, ids))}]))",
+        f'spread = F.pmod(F.xxhash64("KEY"), F.lit({number})).cast("int") + 1',
+        'bucket = F.coalesce(F.create_map(*placed)[F.col("KEY").cast("string")],',
+        "                    F.element_at(others, spread))",
+        'df.withColumn("bucket", bucket)  # then groupBy("bucket"), not groupBy("KEY")',
+    )
     return (
-        Section(
-            texts=("put your own names for KEY, ORDER, the step and what it keeps and returns:",)
-        ),
-        Section(
-            code=(
-                f'spark.conf.set("spark.sql.shuffle.partitions", "{number}")',
-                'out = headway.ordered(df, key="KEY", by=["ORDER"], step=step, state=STATE,',
-                f'                      output=OUTPUT, place="{file}", checkpoint=CHECKPOINT)',
-            )
-        ),
+        Section(texts=(own_names,)),
+        Section(code=by_headway),
         Section(texts=("or with Spark alone, where a group may hold several keys:",)),
-        Section(
-            code=(
-                "import csv",
-                "from pyspark.sql import functions as F",
-                f'placed = [F.lit(x) for row in csv.DictReader(open("{file}"))',
-                '          for x in (row["key"], int(row["bucket"]))]',
-                f"others = F.array(*map(F.lit, [{', '.join(map(str, ids))}]))",
-                f'spread = F.pmod(F.xxhash64("KEY"), F.lit({number})).cast("int") + 1',
-                'bucket = F.coalesce(F.create_map(*placed)[F.col("KEY").cast("string")],',
-                "                    F.element_at(others, spread))",
-                'df.withColumn("bucket", bucket)  # then groupBy("bucket"), not groupBy("KEY")',
-            )
-        ),
+        Section(code=by_spark),
     )
 
 

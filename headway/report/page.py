@@ -103,6 +103,10 @@ def sheet_page(
 def sheet_screen(sheet: Sheet, charts: Sequence[Any] = ()) -> str:
     """The answer, facts, first table, a chart and what to copy, as HTML for a notebook."""
     charts = charts or [chart for section in sheet.sections for chart in section.charts]
+    chart = ""
+    if charts:
+        lines = environment().get_template("screen.html.jinja").render(chart=charts[0]).splitlines()
+        chart = "\n".join(filter(None, map(str.strip, lines)))
     tables = (section for section in sheet.sections if section.rows and not section.only_on_pages)
     main = next(tables, Section())
     num_more = len(main.rows) - _MOST_ROWS
@@ -112,7 +116,7 @@ def sheet_screen(sheet: Sheet, charts: Sequence[Any] = ()) -> str:
         _html_table((), sheet.facts),
         _html_table(main.head, main.rows[:_MOST_ROWS]),
         f"<p>{num_more} more rows</p>" if num_more > 0 else "",
-        _chart_html(charts[0]) if charts else "",
+        chart,
         preformatted(code) if code else "",
     ]
     return f'<div class="headway">{"".join(parts)}</div>'
@@ -121,11 +125,6 @@ def sheet_screen(sheet: Sheet, charts: Sequence[Any] = ()) -> str:
 def preformatted(text: str) -> str:
     """Text as it is printed, as HTML for a notebook."""
     return f"<pre>{escape(text)}</pre>"
-
-
-def _chart_html(chart: Any) -> str:
-    html = environment().get_template("screen.html.jinja").render(chart=chart)
-    return "\n".join(filter(None, map(str.strip, html.splitlines())))
 
 
 def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -86,18 +86,17 @@ def _phases(prediction: PipelinePrediction) -> Section:
 def _quantiles(prediction: PipelinePrediction) -> Section:
     latency, published = prediction.latency, prediction.published
     independent = latency.with_independent_phases()
-    rows = []
-    for level in _LEVELS:
-        quantiles_s = (
-            latency.quantile_s(level), independent.quantile_s(level),
-            published.quantile_s(level), latency.cantelli_bound_s(level),
-        )  # fmt: skip
-        rows.append((_level(level), *(_time(float(quantile_s)) for quantile_s in quantiles_s)))
-    return Section(
-        head=("quantile", "latency", "independent phases", "as published", "Cantelli's bound"),
-        rows=tuple(rows),
-        right=(1, 2, 3, 4),
+    columns = {
+        "latency": latency.quantile_s,
+        "independent phases": independent.quantile_s,
+        "as published": published.quantile_s,
+        "Cantelli's bound": latency.cantelli_bound_s,
+    }
+    rows = tuple(
+        (_level(level), *(_time(float(value_s(level))) for value_s in columns.values()))
+        for level in _LEVELS
     )
+    return Section(head=("quantile", *columns), rows=rows, right=(1, 2, 3, 4))
 
 
 def pipeline_prediction_json(prediction: PipelinePrediction) -> dict[str, object]:
@@ -124,26 +123,22 @@ def pipeline_runs_sheet(runs: PipelineRuns) -> Sheet:
     """Simulated and predicted: the latency, its quantiles, its phases."""
     subject = "rows" if runs.pipeline.finalizing is None else "windows"
     rate = format_rate(float(runs.pipeline.rate_per_s))
+    length = f"{counted(runs.num_runs, 'run')} of {format_duration(runs.length_s)}"
+    headline = f"latency of {subject} at {rate}, {length}: mean {format_duration(runs.mean_s)}"
     if runs.is_saturated:
         reason = "its parts are too busy, not simulated"
         if runs.num_runs:
             reason = "latencies grow from the first half of a run to the second"
         headline = f"saturated at {rate}: {reason}"
-    else:
-        length = f"{counted(runs.num_runs, 'run')} of {format_duration(runs.length_s)}"
-        mean = format_duration(runs.mean_s)
-        headline = f"latency of {subject} at {rate}, {length}: mean {mean}"
+    head = ("", "simulated", "predicted", "error")
+    rows = () if runs.is_saturated else tuple(_compared_rows(runs))
     return Sheet(
         about="Headway simulation of a pipeline",
         headline=headline,
         verdict=not runs.is_saturated,
         sections=(
             Section(lead="setting", texts=(setting_text(runs.pipeline.setting),), close=True),
-            Section(
-                head=("", "simulated", "predicted", "error"),
-                rows=() if runs.is_saturated else tuple(_compared_rows(runs)),
-                right=(1, 2, 3),
-            ),
+            Section(head=head, rows=rows, right=(1, 2, 3)),
         ),
     )
 
@@ -187,15 +182,14 @@ def pipeline_runs_json(runs: PipelineRuns) -> dict[str, object]:
 
 def rounds_plan_sheet(plan: RoundsPlan) -> Sheet:
     """The answer of each round, then its proof and the rules of thumb for comparison."""
-    has_several_rounds = len(plan.rounds) > 1
+    answers = [_answer(round_plan) for round_plan in plan.rounds]
     sections: list[Section] = []
-    for number, round_plan in enumerate(plan.rounds, start=1):
-        if has_several_rounds:
-            sections.append(Section(texts=(f"round {number}: {_answer(round_plan)}",)))
+    for number, (answer, round_plan) in enumerate(zip(answers, plan.rounds, strict=True), start=1):
+        sections += [Section(texts=(f"round {number}: {answer}",))] if len(answers) > 1 else []
         sections += _details(round_plan)
     return Sheet(
         about="Headway plan of a pipeline",
-        headline=_sum_of_rounds(plan) if has_several_rounds else _answer(plan.rounds[0]),
+        headline=_sum_of_rounds(plan) if len(answers) > 1 else answers[0],
         verdict=plan.feasible,
         sections=tuple(sections),
     )
@@ -243,10 +237,8 @@ def _num_nodes(plan: RoundsPlan) -> int:
 def _sum_of_rounds(plan: RoundsPlan) -> str:
     if not plan.feasible or plan.latency is None:
         return "infeasible: not every round can meet its part of the limit"
-    return (
-        f"{counted(_num_nodes(plan), 'node')} in {len(plan.rounds)} rounds: "
-        f"{_mean_and_p99(plan.latency)} through all of them"
-    )
+    nodes = f"{counted(_num_nodes(plan), 'node')} in {len(plan.rounds)} rounds"
+    return f"{nodes}: {_mean_and_p99(plan.latency)} through all of them"
 
 
 def _answer(plan: PipelinePlan) -> str:
@@ -259,17 +251,23 @@ def _answer(plan: PipelinePlan) -> str:
 def _details(plan: PipelinePlan) -> Iterator[Section]:
     """The setting with its proof, or what comes nearest."""
     statistic, setting = plan.question.target.statistic, plan.setting
-    for lead, text in _reasons(plan) if setting is None else _figures(plan, setting):
-        yield Section(lead=lead, texts=(text,), close=True)
-    if setting is not None:
-        cores = int(plan.question.round.nodes.num_cores)
-        nodes = counted(int(setting.num_nodes), "node")
-        yield Section(
-            title=f"rules of thumb, {cores} mappers and {cores} reducers on each node:",
-            head=("shuffle", "poll", "nodes", f"{statistic} with {nodes}", "max rate"),
-            rows=tuple(map(_rule_row, plan.rules)),
-            right=(0, 1, 2, 3, 4),
-        )
+    if setting is None:
+        for lead, text in _reasons(plan):
+            yield Section(lead=lead, texts=(text,), close=True)
+        return
+    planned, max_rate = format_duration(plan.planned_s), format_rate(plan.highest_rate_per_s)
+    planned_text = f"{planned}; max rate within target: {max_rate}"
+    yield Section(lead="setting", texts=(setting_text(setting),), close=True)
+    yield Section(lead=f"predicted {statistic}", texts=(planned_text,), close=True)
+    yield Section(lead="proved", texts=(_proof(plan),), close=True)
+    cores = int(plan.question.round.nodes.num_cores)
+    nodes = counted(int(setting.num_nodes), "node")
+    yield Section(
+        title=f"rules of thumb, {cores} mappers and {cores} reducers on each node:",
+        head=("shuffle", "poll", "nodes", f"{statistic} with {nodes}", "max rate"),
+        rows=tuple(map(_rule_row, plan.rules)),
+        right=(0, 1, 2, 3, 4),
+    )
 
 
 def _reasons(plan: PipelinePlan) -> Iterator[tuple[str, str]]:
@@ -283,39 +281,26 @@ def _reasons(plan: PipelinePlan) -> Iterator[tuple[str, str]]:
         yield "proved", f"up to {max_nodes}, none meets it; over {_all_periods(plan)}"
 
 
-def _figures(plan: PipelinePlan, setting: PipelineSetting) -> Iterator[tuple[str, str]]:
-    max_rate = format_rate(plan.highest_rate_per_s)
-    yield "setting", setting_text(setting)
-    yield (
-        f"predicted {plan.question.target.statistic}",
-        f"{format_duration(plan.planned_s)}; max rate within target: {max_rate}",
-    )
-    yield "proved", _proof(plan)
-
-
 def _proof(plan: PipelinePlan) -> str:
-    nodes, fewest = plan.num_nodes or 0, plan.proved_nodes
-    rate_bound_per_s = plan.most_rate_per_s
-    if fewest == nodes:
-        nodes_proof = "fewer nodes miss it" if nodes > 1 else "one node is the minimum"
-    else:
+    nodes, fewest, bound_per_s = plan.num_nodes or 0, plan.proved_nodes, plan.most_rate_per_s
+    proof = "fewer nodes miss it" if nodes > 1 else "one node is the minimum"
+    if fewest != nodes:
         gap = counted(nodes - fewest, "node")
-        nodes_proof = f"fewer than {counted(fewest, 'node')} miss it, gap {gap}"
-    rate_proof = ""
-    if not math.isinf(rate_bound_per_s):
-        gap_ratio = rate_bound_per_s / plan.highest_rate_per_s - 1.0
-        rate_proof = f"; with {counted(nodes, 'node')} none carries more than "
-        rate_proof += f"{format_rate(rate_bound_per_s)}, gap {gap_ratio:.1%}"
-    return f"{nodes_proof}{rate_proof}; over {_all_periods(plan)}"
+        proof = f"fewer than {counted(fewest, 'node')} miss it, gap {gap}"
+    if not math.isinf(bound_per_s):
+        gap_ratio = bound_per_s / plan.highest_rate_per_s - 1.0
+        bound = f"{format_rate(bound_per_s)}, gap {gap_ratio:.1%}"
+        proof += f"; with {counted(nodes, 'node')} none carries more than {bound}"
+    return f"{proof}; over {_all_periods(plan)}"
 
 
 def _all_periods(plan: PipelinePlan) -> str:
     space = plan.question.space
-    shuffle, poll = space.shuffle_periods_s, space.poll_periods_s
-    return (
-        f"all shuffle periods from {exact_duration(shuffle[0])} to {exact_duration(shuffle[-1])} "
-        f"and poll periods from {exact_duration(poll[0])} to {exact_duration(poll[-1])}"
+    shuffle, poll = (
+        f"{exact_duration(periods_s[0])} to {exact_duration(periods_s[-1])}"
+        for periods_s in (space.shuffle_periods_s, space.poll_periods_s)
     )
+    return f"all shuffle periods from {shuffle} and poll periods from {poll}"
 
 
 def _rule_row(rule: PipelineRule) -> tuple[str, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from headway.domain import Playback, RateTrace, SimulatedTarget, StreamAnswer, TraceStretch
 from headway.domain.sheet import Kind, Section, Sheet
@@ -20,10 +21,7 @@ _TIMES_FROM = 2.0  # a miss is shown as a ratio from here on, below it as a diff
 
 def playback_json(playback: Playback) -> dict[str, object]:
     """A playback as data for :func:`headway.formats.as_json.json_text`."""
-    return {
-        "feasible": playback.feasible,
-        **data_of(playback),
-    }
+    return {"feasible": playback.feasible, **data_of(playback)}
 
 
 def verdict_text(playback: Playback) -> str:
@@ -54,8 +52,7 @@ def _value_text(target: SimulatedTarget) -> str:
     name = target.target.partition(" <= ")[0]
     if math.isinf(target.value_s):
         return f"{name} not within the trace"
-    value = f"{name} {format_duration(target.value_s)}"
-    ratio = target.value_s / target.limit_s
+    value, ratio = f"{name} {format_duration(target.value_s)}", target.value_s / target.limit_s
     if ratio <= 1.0:
         return value
     if ratio >= _TIMES_FROM:
@@ -68,17 +65,16 @@ def playback_sheet(playback: Playback, plan: StreamAnswer | None = None) -> Shee
 
     ``plan`` is the simulated plan, None if only the outcome is available.
     """
-    simulated = (
-        ()
-        if plan is None
-        else (("plan", headline(plan)), ("setting", setting_text(plan.configuration)))
-    )
+    simulated: tuple[tuple[str, str], ...] = ()
+    if plan is not None:
+        simulated = (("plan", headline(plan)), ("setting", setting_text(plan.configuration)))
     text = verdict_text(playback)
     # Names of statistics stay as they are, words that begin a sentence do not.
     if text.startswith(("the ", "simulated ")):
         text = text[:1].upper() + text[1:]
     rows = _stretches(playback)
-    worst_s = max(stretch.p99_s or 0.0 for stretch in rows)
+    p99_s = [stretch.p99_s or 0.0 for stretch in rows]
+    bars = tuple(_LONGEST_BAR * value_s / max(p99_s) for value_s in p99_s) if any(p99_s) else ()
     return Sheet(
         about="Headway plan, simulated with a rate trace",
         headline=text,
@@ -91,9 +87,7 @@ def playback_sheet(playback: Playback, plan: StreamAnswer | None = None) -> Shee
                 head=("from", "arrivals", "p50", "p99", "late", "backlog"),
                 rows=tuple(_row(playback, stretch) for stretch in rows),
                 right=(0, 1, 2, 3, 4, 5),
-                bar_share=tuple(_LONGEST_BAR * (stretch.p99_s or 0.0) / worst_s for stretch in rows)
-                if worst_s > 0
-                else (),
+                bar_share=bars,
             ),
         ),
     )
@@ -119,12 +113,10 @@ def _figures(playback: Playback) -> list[tuple[str, str]]:
     ]
     if playback.limit_s is not None:
         late, worst = _share(playback.late_ratio), _share(playback.late_ratio_worst_run)
-        label = f"rows above {format_duration(playback.limit_s)}"
-        if playback.late_ratio_worst_run:
-            rows.append((label, f"{late}, {worst} in the worst run"))
+        worst_run = f", {worst} in the worst run" if playback.late_ratio_worst_run else ""
+        rows.append((f"rows above {format_duration(playback.limit_s)}", f"{late}{worst_run}"))
+        if worst_run:
             rows.append(("longest time above it", format_duration(playback.longest_late_s)))
-        else:
-            rows.append((label, late))
     rows.append(("largest backlog", f"{playback.peak_backlog_rows:,.0f} rows"))
     rows += [
         (target.target, f"unavailable: {target.reason}")
@@ -137,11 +129,8 @@ def _figures(playback: Playback) -> list[tuple[str, str]]:
         rows.append((f"recovery after {length} at {start}", f"{median}, worst run {worst}"))
     if trace.rate_at_end_per_s is not None:
         begun = format_rate(trace.rate_at_end_per_s) if trace.rate_at_end_per_s else "no arrivals"
-        text = (
-            f"its last line, at {format_duration(trace.length_s)}; a longer simulation continues "
-            f"with {begun}"
-        )
-        rows.append(("end of the trace", text))
+        end = f"its last line, at {format_duration(trace.length_s)}"
+        rows.append(("end of the trace", f"{end}; a longer simulation continues with {begun}"))
     if playback.ends_behind:
         rows.append(("at the end", "the backlog still grows: the plan does not sustain this trace"))
     return rows
@@ -154,33 +143,18 @@ def _timelines(playback: Playback) -> tuple[LineChart, ...]:
     half_s = 0.5 * length_s / len(stretches)
     middles_s = [stretch.start_s - playback.trace.times_s[0] + half_s for stretch in stretches]
 
-    def timeline(
-        title: str,
-        label: Callable[[float], str],
-        values: Mapping[str, Sequence[float | None]],
-        limit_s: float | None = None,
-    ) -> LineChart:
-        outages = playback.outages
-        return over_time(
-            title, label, middles_s, values, length_s=length_s, outages=outages, limit_s=limit_s
-        )
-
+    chart = partial(over_time, times_s=middles_s, length_s=length_s, outages=playback.outages)
+    latencies: dict[str, list[float | None]] = {
+        "p99": [stretch.p99_s for stretch in stretches],
+        "p50": [stretch.p50_s for stretch in stretches],
+    }
+    rates = {"rate": [stretch.rate_per_s for stretch in stretches]}
+    backlogs = {"backlog": [stretch.backlog_rows for stretch in stretches]}
+    latency = "tuple latency by arrival time"
     return (
-        timeline(
-            "tuple latency by arrival time",
-            format_duration,
-            {
-                "p99": [stretch.p99_s for stretch in stretches],
-                "p50": [stretch.p50_s for stretch in stretches],
-            },
-            playback.limit_s,
-        ),
-        timeline("arrivals", format_rate, {"rate": [stretch.rate_per_s for stretch in stretches]}),
-        timeline(
-            "backlog in rows",
-            lambda value: f"{value:,.0f}",
-            {"backlog": [stretch.backlog_rows for stretch in stretches]},
-        ),
+        chart(latency, format_duration, values=latencies, limit_s=playback.limit_s),
+        chart("arrivals", format_rate, values=rates),
+        chart("backlog in rows", "{:,.0f}".format, values=backlogs),
     )
 
 
@@ -221,15 +195,11 @@ def _together(group: Sequence[TraceStretch]) -> TraceStretch:
 
 def _late_ratio(group: Sequence[TraceStretch]) -> float | None:
     """The share of the read rows in several stretches; None if none was read."""
-    late_ratios = [
-        (stretch.late_ratio, stretch.rate_per_s)
-        for stretch in group
-        if stretch.late_ratio is not None
-    ]
-    total_rate_per_s = sum(rate_per_s for _, rate_per_s in late_ratios)
+    rates = [(part.late_ratio, part.rate_per_s) for part in group if part.late_ratio is not None]
+    total_rate_per_s = sum(rate_per_s for _, rate_per_s in rates)
     if total_rate_per_s <= 0:
-        return max((late for late, _ in late_ratios), default=None)
-    return sum(late * rate_per_s for late, rate_per_s in late_ratios) / total_rate_per_s
+        return max((late for late, _ in rates), default=None)
+    return sum(late * rate_per_s for late, rate_per_s in rates) / total_rate_per_s
 
 
 def _share(ratio: float | None) -> str:

@@ -36,16 +36,13 @@ def policies_json(comparison: PolicyComparison) -> dict[str, object]:
 def headline(comparison: PolicyComparison) -> str:
     """Which policies meet the target, and what each needs, in a sentence."""
     meeting = [outcome.policy for outcome in comparison.outcomes if comparison.meets(outcome)]
-    verdict = f"met by {' and '.join(meeting)}" if meeting else "met by no policy"
-    limit, most_late = format_duration(comparison.limit_s), percent(comparison.most_late_ratio)
+    verdict = f"met by {' and '.join(meeting) or 'no policy'}"
+    limit, length = map(format_duration, (comparison.limit_s, comparison.trace.length_s))
+    target = f"at most {percent(comparison.most_late_ratio)} of the rows above {limit}"
     node_hours = ", ".join(
         f"{outcome.policy} {comparison.node_hours(outcome):.3g}" for outcome in comparison.outcomes
     )
-    length = format_duration(comparison.trace.length_s)
-    return (
-        f"at most {most_late} of the rows above {limit}: {verdict}; node-hours over {length}: "
-        f"{node_hours}"
-    )
+    return f"{target}: {verdict}; node-hours over {length}: {node_hours}"
 
 
 def policies_sheet(comparison: PolicyComparison, plan: StreamAnswer | None = None) -> Sheet:
@@ -58,18 +55,26 @@ def policies_sheet(comparison: PolicyComparison, plan: StreamAnswer | None = Non
         "without a restart."
     )
     setting = () if plan is None else (("setting", setting_text(plan.configuration)),)
+    rows = tuple(
+        (
+            outcome.policy,
+            outcome.constant,
+            f"{comparison.node_hours(outcome):.3g}",
+            percent(outcome.late_ratio) if outcome.late_ratio else "none",
+            "met" if comparison.meets(outcome) else "missed",
+            percent(outcome.kept_share),
+            f"{outcome.changes_per_run:.3g}",
+            f"{outcome.reversals_per_run:.3g}",
+        )
+        for outcome in comparison.outcomes
+    )
     return Sheet(
         about="Headway plan, simulated with executors that change",
         headline=text[:1].upper() + text[1:],
         verdict=comparison.feasible,
         facts=(*setting, *_facts(comparison)),
         sections=(
-            Section(
-                title="policies",
-                head=_HEADING,
-                rows=_rows(comparison),
-                right=tuple(range(2, len(_HEADING))),
-            ),
+            Section(title="policies", head=_HEADING, rows=rows, right=(2, 3, 4, 5, 6, 7)),
             Section(texts=(meaning,), indent=2),
             *_timelines(comparison),
         ),
@@ -87,28 +92,11 @@ def _facts(comparison: PolicyComparison) -> Iterator[tuple[str, str]]:
         yield "outage", f"{format_duration(outage.length_s)} at {format_duration(outage.start_s)}"
 
 
-def _rows(comparison: PolicyComparison) -> tuple[tuple[str, ...], ...]:
-    return tuple(
-        (
-            outcome.policy,
-            outcome.constant,
-            f"{comparison.node_hours(outcome):.3g}",
-            percent(outcome.late_ratio) if outcome.late_ratio else "none",
-            "met" if comparison.meets(outcome) else "missed",
-            percent(outcome.kept_share),
-            f"{outcome.changes_per_run:.3g}",
-            f"{outcome.reversals_per_run:.3g}",
-        )
-        for outcome in comparison.outcomes
-    )
-
-
 def _timelines(comparison: PolicyComparison) -> Iterator[Section]:
     """Arrivals, and the executors and late rows of each policy over time."""
-    num_stretches = len(comparison.stretch_rates_per_s)
-    length_s, first_s = comparison.trace.length_s, comparison.trace.times_s[0]
-    width_s = length_s / num_stretches
-    middles_s = [(index + 0.5) * width_s for index in range(num_stretches)]
+    rates_per_s, length_s = comparison.stretch_rates_per_s, comparison.trace.length_s
+    width_s, first_s = length_s / len(rates_per_s), comparison.trace.times_s[0]
+    middles_s = [(index + 0.5) * width_s for index in range(len(rates_per_s))]
 
     def executors(outcome: PolicyOutcome) -> list[float]:
         moments = [step.at_s - first_s for step in outcome.steps]
@@ -126,12 +114,10 @@ def _timelines(comparison: PolicyComparison) -> Iterator[Section]:
         )
         return Section(title=title, charts=(chart,))
 
-    yield timeline("arrivals", format_rate, "rate", comparison.stretch_rates_per_s)
+    yield timeline("arrivals", format_rate, "rate", rates_per_s)
     for outcome in comparison.outcomes:
         name = " ".join((outcome.policy, outcome.constant)).strip()
-        yield timeline(
-            f"executors, {name}", lambda count: f"{count:g}", "executors", executors(outcome)
-        )
+        yield timeline(f"executors, {name}", "{:g}".format, "executors", executors(outcome))
         yield timeline(f"late rows, {name}", percent, "late", outcome.stretch_late_ratio)
 
 

@@ -33,16 +33,12 @@ def profile_sheet(
     prediction = predict(profile, profile.baseline, profile.arrivals)
     latency = prediction.tuple_latency
     num_batches = sum(setting.num_batches for setting in profile.settings)
+    batches = f"{counted(num_batches, 'batch', 'batches')} used"
     stable_up_to = f"stable up to {format_rate_down(prediction.sustainable_rate_per_s)}"
-    keys = [
-        ("input rate", format_rate(profile.arrivals.rate_per_s), "of the last profiled run"),
-        ("utilisation", percent(prediction.utilization_ratio), stable_up_to),
-    ]
+    growth = tuple(as_sentence(words_of(trend.finding)) for trend in profile.slow_growth)
+    p99: tuple[tuple[str, str, str], ...] = ()
     if latency is not None and prediction.is_quotable:
-        keys.append(("p99 tuple latency", format_duration(latency.p99_s), "predicted"))
-    keys.append(
-        ("runs", f"{len(profile.settings):,}", f"{counted(num_batches, 'batch', 'batches')} used")
-    )
+        p99 = (("p99 tuple latency", format_duration(latency.p99_s), "predicted"),)
     return Sheet(
         about="Headway profile",
         headline=profile_headline(profile),
@@ -50,12 +46,15 @@ def profile_sheet(
             ("configuration", setting_text(prediction.configuration)),
             ("sources", ", ".join(profile.shape.sources) or "unknown"),
         ),
-        key_figures=tuple(keys),
+        key_figures=(
+            ("input rate", format_rate(profile.arrivals.rate_per_s), "of the last profiled run"),
+            ("utilisation", percent(prediction.utilization_ratio), stable_up_to),
+            *p99,
+            ("runs", f"{len(profile.settings):,}", batches),
+        ),
         sections=(
             Section(lead="note", texts=(*profile.notes, *prediction_notes(prediction))),
-            Section(
-                texts=tuple(as_sentence(words_of(growth.finding)) for growth in profile.slow_growth)
-            ),
+            Section(texts=growth),
             *evidence,
             Section(
                 title="expected latency in the profiled configuration",
@@ -79,6 +78,12 @@ def profile_headline(profile: JobProfile | ApplicationProfile) -> str:
 def application_sheet(profile: ApplicationProfile) -> Sheet:
     """A batch or DStreams application's profile: its stages and their times."""
     longest = sorted(profile.stages, key=lambda stage: stage.task_mean_s * stage.num_tasks)
+    rows = []
+    for stage in reversed(longest):
+        times_s = (stage.task_mean_s, stage.task_max_s, stage.task_mean_s * stage.num_tasks)
+        rows.append((stage.called, f"{stage.num_tasks:,}", *map(format_duration, times_s)))
+    title = "stages, the longest first"
+    head = ("stage", "tasks", "mean task", "longest task", "task time")
     return Sheet(
         about=f"Headway profile of a {profile.kind} application",
         headline=profile_headline(profile),
@@ -89,73 +94,46 @@ def application_sheet(profile: ApplicationProfile) -> Sheet:
         ),
         sections=(
             Section(lead="note", texts=profile.notes),
-            Section(
-                title="stages, the longest first",
-                head=("stage", "tasks", "mean task", "longest task", "task time"),
-                rows=tuple(
-                    (
-                        stage.called,
-                        f"{stage.num_tasks:,}",
-                        format_duration(stage.task_mean_s),
-                        format_duration(stage.task_max_s),
-                        format_duration(stage.task_mean_s * stage.num_tasks),
-                    )
-                    for stage in reversed(longest)
-                ),
-                right=(1, 2, 3, 4),
-            ),
+            Section(title=title, head=head, rows=tuple(rows), right=(1, 2, 3, 4)),
         ),
     )
 
 
 def _settings(profile: JobProfile) -> Section:
     """Predicted and measured: batch durations of the runs that the profile was fitted to."""
-    return Section(
-        title="batch durations, measured and by the model",
-        head=("run", "rate", "trigger", "used", "left out", "measured", "model", "error"),
-        rows=tuple(
+    rows = []
+    for setting in profile.settings:
+        measured_s, modelled_s = setting.batch_duration_mean_s, setting.modelled_duration_mean_s
+        rows.append(
             (
                 setting.query_name or setting.query_id[:8],
                 format_rate(setting.rate_per_s),
                 trigger_text(setting.configuration.trigger_s),
                 f"{setting.num_batches:,}",
                 f"{setting.num_batches_cut:,}",
-                format_duration(setting.batch_duration_mean_s),
-                format_duration(setting.modelled_duration_mean_s),
-                f"{setting.modelled_duration_mean_s / setting.batch_duration_mean_s - 1:+.1%}"
-                if setting.batch_duration_mean_s > 0
-                else "-",
+                *map(format_duration, (measured_s, modelled_s)),
+                f"{modelled_s / measured_s - 1:+.1%}" if measured_s > 0 else "-",
             )
-            for setting in profile.settings
-        ),
-        right=(1, 2, 3, 4, 5, 6, 7),
-    )
+        )
+    head = ("run", "rate", "trigger", "used", "left out", "measured", "model", "error")
+    title = "batch durations, measured and by the model"
+    return Section(title=title, head=head, rows=tuple(rows), right=(1, 2, 3, 4, 5, 6, 7))
 
 
 def _costs(profile: JobProfile) -> tuple[Section, Section]:
+    stages = []
+    for stage in profile.stages:
+        costs = map(format_duration, (stage.task_fixed_s, stage.task_per_row_s))
+        stages.append((stage.called, *costs, percent(stage.task_noise_ratio)))
+    phases = tuple(
+        (phase.name, *map(format_duration, (phase.mean_s, phase.sd_s)))
+        for phase in profile.driver_phases
+    )
+    head = ("stage", "per task", "per row", "noise of tasks")
+    phases_head = ("driver phase", "mean", "standard deviation")
     return (
-        Section(
-            title="what a batch costs",
-            head=("stage", "per task", "per row", "noise of tasks"),
-            rows=tuple(
-                (
-                    stage.called,
-                    format_duration(stage.task_fixed_s),
-                    format_duration(stage.task_per_row_s),
-                    percent(stage.task_noise_ratio),
-                )
-                for stage in profile.stages
-            ),
-            right=(1, 2, 3),
-        ),
-        Section(
-            head=("driver phase", "mean", "standard deviation"),
-            rows=tuple(
-                (phase.name, format_duration(phase.mean_s), format_duration(phase.sd_s))
-                for phase in profile.driver_phases
-            ),
-            right=(1, 2),
-        ),
+        Section(title="what a batch costs", head=head, rows=tuple(stages), right=(1, 2, 3)),
+        Section(head=phases_head, rows=phases, right=(1, 2)),
     )
 
 
@@ -170,23 +148,16 @@ def time_line(
     step = -(-len(started_s) // _MOST_MARKS)
     starts_s, shown_s = started_s[::step], durations_s[::step]
     axes = Axes.of(starts_s, shown_s, format_duration, format_duration)
-    marks = tuple(
-        (
-            place_percent(start_s, axes.right),
-            place_percent(duration_s, axes.top),
-            used,
-            (
-                f"{format_duration(duration_s)}, {counted(rows, 'row')}, "
-                f"{'used' if used else 'left out'}"
-            ),
-        )
-        for start_s, duration_s, rows, used in zip(
-            starts_s, shown_s, num_rows[::step], is_used[::step], strict=True
-        )
-    )
-    chart = LineChart(
-        title="batch duration", x_title="time since the first batch", axes=axes, marks=marks
-    )
+    marks = []
+    for start_s, duration_s, rows, used in zip(
+        starts_s, shown_s, num_rows[::step], is_used[::step], strict=True
+    ):
+        use = "used" if used else "left out"
+        tooltip = f"{format_duration(duration_s)}, {counted(rows, 'row')}, {use}"
+        x_percent = place_percent(start_s, axes.right)
+        marks.append((x_percent, place_percent(duration_s, axes.top), used, tooltip))
+    x_title = "time since the first batch"
+    chart = LineChart(title="batch duration", x_title=x_title, axes=axes, marks=tuple(marks))
     return Section(title=f"time line of {name}", charts=(chart,))
 
 

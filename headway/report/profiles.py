@@ -18,10 +18,10 @@ from headway.units import counted, format_duration, format_rate
 from headway.words import as_sentence, words_of
 
 if TYPE_CHECKING:
-    from headway.domain import EventTimeWindow, StageProfile, StatefulOperator, StateOperatorProfile
+    from headway.domain import EventTimeWindow, StatefulOperator, StateOperatorProfile
     from headway.profiler.logs.sources import LogFailure
     from headway.profiler.recorded_queries import RecordedQuery
-    from headway.profiler.survey import EventCounts, LogSurvey
+    from headway.profiler.survey import LogSurvey
 
 
 # Parts of a commit of RocksDB, in milliseconds.
@@ -112,11 +112,16 @@ def _survey_lines(log: LogSurvey) -> Iterator[str]:
     yield printable(log.name)
     missing: tuple[str, ...] = ()
     if log.application and log.counts and log.coverage:
+        application = log.application
+        named = f"{application.id} ({application.name}), Spark {application.spark_version}"
+        yield f"  application {printable(named)}"
+        counts = log.counts
         yield (
-            f"  application {printable(log.application.id)} ({printable(log.application.name)}), "
-            f"Spark {printable(log.application.spark_version)}"
+            f"  contains {counted(counts.jobs, 'job')}, {counted(counts.stages, 'stage')}, "
+            f"{counted(counts.tasks, 'task')} ({counts.failed_tasks} failed), "
+            f"{counted(counts.sql_executions, 'SQL execution')}, "
+            f"{counted(counts.progress, 'progress event')}"
         )
-        yield f"  contains {_counted(log.counts)}"
         yield from _query_lines(log.queries)
         missing = gaps(log.coverage)
         yield "  nothing is missing" if not missing else "  missing:"
@@ -142,15 +147,6 @@ def _query_lines(queries: Sequence[RecordedQuery]) -> Iterator[str]:
             yield f"    and {len(queries) - _MOST_QUERIES} more, which --json lists"
 
 
-def _counted(counts: EventCounts) -> str:
-    return (
-        f"{counted(counts.jobs, 'job')}, {counted(counts.stages, 'stage')}, "
-        f"{counted(counts.tasks, 'task')} ({counts.failed_tasks} failed), "
-        f"{counted(counts.sql_executions, 'SQL execution')}, "
-        f"{counted(counts.progress, 'progress event')}"
-    )
-
-
 def _job_lines(profile: JobProfile) -> Iterator[str]:
     if profile.growth is not None:
         yield from (as_sentence(words_of(finding)) for finding in profile.growth.findings)
@@ -158,33 +154,24 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
     num_batches = sum(setting.num_batches for setting in profile.settings)
     rate = format_rate(profile.arrivals.rate_per_s)
     last = f"last at {rate}" if profile.drain is None else f"last reading a backlog at {rate}"
-    yield (
-        f"{counted(len(profile.settings), 'run')}, {counted(num_batches, 'batch', 'batches')}, "
-        f"{counted(len(profile.stages), 'stage')} per batch, {last}"
-    )
+    runs, batches = counted(len(profile.settings), "run"), counted(num_batches, "batch", "batches")
+    yield f"{runs}, {batches}, {counted(len(profile.stages), 'stage')} per batch, {last}"
     for phase in profile.driver_phases:
         if phase.mean_s >= 0.001:
             yield f"  {phase.name}: {format_duration(phase.mean_s)} per batch"
     for stage in profile.stages:
-        yield (
-            f"  {stage.called}: {format_duration(stage.task_fixed_s)} per task, "
-            f"{format_duration(stage.task_per_row_s)} per row{_resources_text(stage)}"
-        )
+        fixed, per_row = map(format_duration, (stage.task_fixed_s, stage.task_per_row_s))
+        text, resources = f"  {stage.called}: {fixed} per task, {per_row} per row", stage.resources
+        if resources is not None:
+            text += f"; {resources.needs}: {resources.slots_ratio:.3g} times the slots"
+        if stage.is_barrier:
+            text += "; a barrier stage: a slot for each of its tasks, which start together"
+        yield text
     for operator in profile.state.operators if profile.state else ():
         yield f"  {_state_text(operator)}"
     if len(profile.shape.chain) > 1:
         operators = ", then ".join(map(_operator_text, profile.shape.chain))
         yield f"  stateful operators, in order: {operators}"
-
-
-def _resources_text(stage: StageProfile) -> str:
-    """What a stage asks for by a resource profile, which slots it has, and how its tasks start."""
-    text = ""
-    if stage.resources is not None:
-        text += f"; {stage.resources.needs}: {stage.resources.slots_ratio:.3g} times the slots"
-    if stage.is_barrier:
-        text += "; a barrier stage: a slot for each of its tasks, which start together"
-    return text
 
 
 def _operator_text(operator: StatefulOperator) -> str:
@@ -229,18 +216,14 @@ def _in_words(name: str) -> str:
 
 
 def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
-    yield (
-        f"{profile.kind} application: {counted(profile.num_jobs, 'job')} in "
-        f"{format_duration(profile.duration_s)}, {counted(len(profile.stages), 'stage')} listed"
-    )
+    jobs = f"{counted(profile.num_jobs, 'job')} in {format_duration(profile.duration_s)}"
+    yield f"{profile.kind} application: {jobs}, {counted(len(profile.stages), 'stage')} listed"
     total_s = profile.other_stages.task_time_s + sum(stage.task_time_s for stage in profile.stages)
     for stage in sorted(profile.stages, key=lambda stage: -stage.task_time_s)[:_MOST_STAGES]:
         if stage.task_time_s > 0.0:
-            yield (
-                f"  {printable(stage.called)}: {percent(stage.task_time_s / total_s)} of all task "
-                f"time, {counted(stage.num_finished, 'task')} of "
-                f"{format_duration(stage.task_mean_s)}"
-            )
+            share = f"{percent(stage.task_time_s / total_s)} of all task time"
+            tasks = f"{counted(stage.num_finished, 'task')} of {format_duration(stage.task_mean_s)}"
+            yield f"  {printable(stage.called)}: {share}, {tasks}"
 
 
 _LINES_OF: Mapping[str, Callable[[Any], Iterator[str]]] = {

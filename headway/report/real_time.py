@@ -29,18 +29,15 @@ _NEW_CHECKPOINT = (
 def real_time_prediction_sheet(prediction: RealTimePrediction) -> Sheet:
     """The verdict first, then the latency and its parts."""
     state = "stable" if prediction.stable else "not stable: the backlog grows"
+    slots = counted(prediction.num_slots_needed, "slot")
+    rate, max_rate = map(format_rate, (prediction.rate_per_s, prediction.sustainable_rate_per_s))
     return Sheet(
         about="Headway prediction in Real-Time Mode",
-        headline=(
-            f"Real-Time Mode: {state} at {format_rate(prediction.rate_per_s)}, on "
-            f"{counted(prediction.num_slots_needed, 'slot')}; stable up to "
-            f"{format_rate(prediction.sustainable_rate_per_s)}"
-        ),
+        headline=f"Real-Time Mode: {state} at {rate}, on {slots}; stable up to {max_rate}",
         verdict=prediction.stable,
         sections=(
             Section(lead="configuration", texts=(_setting(prediction.setting),), close=True),
-            _latency(prediction),
-            _parts(prediction),
+            *_latency(prediction),
             Section(lead="note", texts=(_gap(prediction), _NOT_CALIBRATED)),
         ),
     )
@@ -48,9 +45,12 @@ def real_time_prediction_sheet(prediction: RealTimePrediction) -> Sheet:
 
 def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
     """The answer first and what to paste last."""
+    targets = targets_text(plan.promises)
+    missed = f"infeasible: no configuration meets {targets}"
+    answer = nodes_meet(plan.nodes, targets) if plan.feasible else missed
     return Sheet(
         about="Headway plan in Real-Time Mode",
-        headline=real_time_headline(plan),
+        headline=f"{answer} at {format_rate(plan.rate_per_s)} in Real-Time Mode",
         verdict=plan.feasible,
         facts=(
             ("configuration" if plan.feasible else "nearest", _setting(plan.setting)),
@@ -66,8 +66,7 @@ def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
                 title="binding constraints" if plan.feasible else "in the way", texts=plan.binding
             ),
             Section(title="rejected node types", texts=plan.refused_node_types),
-            _latency(plan.expected),
-            replace(_parts(plan.expected), detail=plan.feasible),
+            *_latency(plan.expected, are_details=plan.feasible),
             Section(lead="note", texts=tuple(_notes(plan))),
             Section(title="Spark configuration", code=setting_lines(plan.spark_conf)),
             Section(title="in the query", rows=_in_the_query(plan.setting)),
@@ -78,17 +77,17 @@ def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
 def _brief_sheet(plan: RealTimePlan) -> Sheet:
     """The plan on one screen; of an infeasible one why no setting meets the targets."""
     full, settings = real_time_plan_sheet(plan), {**plan.spark_conf, **plan.code_options}
-    further = "the latency by part, and the other notes"
+    further = "--verbose shows the latency by part, and the other notes"
     return replace(
         full,
         facts=tuple(_brief_facts(plan)) if plan.feasible else full.facts,
         sections=(
             Section(title="in the way", texts=() if plan.feasible else plan.binding),
-            _latency_in_short(plan.expected),
+            *_latency_in_short(plan.expected),
             Section(title="configuration", code=setting_lines(settings) if plan.feasible else ()),
             Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=(_NOT_CALIBRATED,)),
-            Section(texts=(f"--verbose shows {further}",), close=True),
+            Section(texts=(further,), close=True),
         ),
     )
 
@@ -102,31 +101,19 @@ def _brief_facts(plan: RealTimePlan) -> Iterator[tuple[str, str]]:
     yield from _max_rate_fact(plan)
 
 
-def _latency_in_short(prediction: RealTimePrediction) -> Section:
+def _latency_in_short(prediction: RealTimePrediction) -> Iterator[Section]:
     """The predicted latency in a row."""
     latency = prediction.tuple_latency
-    if latency is None:
-        return Section()
-    figures = map(format_duration, latency.statistics_s.values())
-    return Section(
-        head=("predicted", *latency.statistics_s, "90% interval of p99"),
-        rows=(("tuple latency", *figures, interval_text(latency.intervals90_s.get("p99"))),),
-        right=(1, 2, 3, 4),
-    )
+    if latency is not None:
+        figures = map(format_duration, latency.statistics_s.values())
+        row = ("tuple latency", *figures, interval_text(latency.intervals90_s.get("p99")))
+        head = ("predicted", *latency.statistics_s, "90% interval of p99")
+        yield Section(head=head, rows=(row,), right=(1, 2, 3, 4))
 
 
 def _max_rate_fact(plan: RealTimePlan) -> Iterator[tuple[str, str]]:
     if plan.max_rate_per_s is not None:
         yield "max rate within target", format_rate(plan.max_rate_per_s)
-
-
-def real_time_headline(plan: RealTimePlan) -> str:
-    """The answer in one sentence."""
-    rate, targets = format_rate(plan.rate_per_s), targets_text(plan.promises)
-    met = f"infeasible: no configuration meets {targets}"
-    if plan.feasible:
-        met = nodes_meet(plan.nodes, targets)
-    return f"{met} at {rate} in Real-Time Mode"
 
 
 def real_time_header(plan: RealTimePlan, version: str) -> list[str]:
@@ -176,11 +163,12 @@ def _setting(setting: RealTimeSetting) -> str:
     )
 
 
-def _latency(prediction: RealTimePrediction) -> Section:
+def _latency(prediction: RealTimePrediction, *, are_details: bool = False) -> Iterator[Section]:
+    """The latency, if there is one, and its parts, which may be details."""
     latency = prediction.tuple_latency
     if latency is None:
-        return Section()
-    return Section(
+        return
+    yield Section(
         head=("tuple latency", "predicted", "90% interval"),
         rows=tuple(
             (f"  {name}", format_duration(value_s), interval_text(latency.intervals90_s.get(name)))
@@ -188,41 +176,31 @@ def _latency(prediction: RealTimePrediction) -> Section:
         ),
         right=(1,),
     )
-
-
-def _parts(prediction: RealTimePrediction) -> Section:
-    latency = prediction.tuple_latency
-    if latency is None:
-        return Section()
-    parts = [
+    work, busy_ratio = prediction.stage_work, prediction.busy_ratio
+    stages = (
+        (stage_called(name, work.get(name)), mean_s, percent(busy_ratio[name]))
+        for name, mean_s in prediction.stage_mean_s.items()
+    )
+    parts = (
         ("source and sink", prediction.path_s, "-"),
-        *(
-            (
-                stage_called(name, prediction.stage_work.get(name)),
-                seconds,
-                percent(prediction.busy_ratio[name]),
-            )
-            for name, seconds in prediction.stage_mean_s.items()
-        ),
+        *stages,
         ("gaps between batches", prediction.gap_mean_s, "-"),
-    ]
-    return Section(
+    )
+    yield Section(
         title="mean tuple latency by part",
         head=("", "mean", "share", "busiest task"),
         rows=tuple(
-            (name, format_duration(seconds), f"{seconds / latency.mean_s:.0%}", busy)
-            for name, seconds, busy in parts
+            (name, format_duration(mean_s), f"{mean_s / latency.mean_s:.0%}", busy)
+            for name, mean_s, busy in parts
         ),
         right=(1, 2, 3),
+        detail=are_details,
     )
 
 
 KINDS = {
     "real-time-prediction": Kind(sheet=real_time_prediction_sheet, data=real_time_prediction_json),
     "real-time-plan": Kind(
-        headline=real_time_headline,
-        sheet=real_time_plan_sheet,
-        brief=_brief_sheet,
-        data=real_time_plan_json,
+        sheet=real_time_plan_sheet, brief=_brief_sheet, data=real_time_plan_json
     ),
 }

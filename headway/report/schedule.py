@@ -22,22 +22,17 @@ _QUERY_HEAD = ("query", "window mean", "p99", "row mean", "p99", "target")
 def schedule_sheet(verdict: Verdict) -> Sheet:
     """The answer first, then each policy, then each query under the best one."""
     shown = verdict.recommended or verdict.sparks_best
+    rows = tuple(_row(figures, verdict) for figures in verdict.figures)
     return Sheet(
         about="Headway verdict on a schedule",
         headline=headline(verdict),
         verdict=verdict.recommended is not None,
         sections=(
             Section(texts=tuple(_advice(verdict)), close=True),
-            Section(
-                head=_HEAD,
-                rows=tuple(_row(figures, verdict) for figures in verdict.figures),
-                right=tuple(range(1, len(_HEAD))),
-            ),
+            Section(head=_HEAD, rows=rows, right=(1, 2, 3, 4, 5)),
             Section(texts=(f"Predicted for each query under {_name(shown)}:",)),
             Section(
-                head=_QUERY_HEAD,
-                rows=tuple(map(_query_row, shown.queries)),
-                right=tuple(range(1, len(_QUERY_HEAD) - 1)),
+                head=_QUERY_HEAD, rows=tuple(map(_query_row, shown.queries)), right=(1, 2, 3, 4)
             ),
         ),
     )
@@ -46,16 +41,27 @@ def schedule_sheet(verdict: Verdict) -> Sheet:
 def schedule_json(verdict: Verdict) -> dict[str, object]:
     """A verdict as data for :func:`headway.formats.as_json.json_text`."""
     recommended = verdict.recommended
+    names = [query.name for query in verdict.ungated.queries]
     return {
         "pays": recommended is not None,
         "policy": None if recommended is None else recommended.policy,
         "at_once": None if recommended is None else recommended.at_once,
         **data_of(verdict, EXACT),
-        "offsets_s": {
-            query.name: offset
-            for query, offset in zip(verdict.ungated.queries, verdict.offsets_s, strict=True)
-        },
-        "policies": [_policy_json(figures) for figures in verdict.figures],
+        "offsets_s": dict(zip(names, verdict.offsets_s, strict=True)),
+        "policies": [
+            {
+                "policy": figures.policy,
+                "free_running": figures.free_running,
+                "at_once": None if figures.policy is None else figures.at_once,
+                "mean_s": figures.mean_s if figures.keeps_up else None,
+                "p99_s": figures.p99_s if figures.keeps_up else None,
+                "stable": figures.keeps_up,
+                "busy_ratio": figures.busy_ratio,
+                "targets_met": figures.num_met,
+                "queries": data_of(figures.queries, EXACT),
+            }
+            for figures in verdict.figures
+        ],
     }
 
 
@@ -87,10 +93,9 @@ def headline(verdict: Verdict) -> str:
     if best is not None:
         gain = "without it the queries fall behind"
         if ungated.keeps_up:
-            gain = (
-                f"mean latency {format_duration(best.mean_s)} instead of "
-                f"{format_duration(ungated.mean_s)} ({-100 * verdict.gain_ratio:+.0f}%)"
-            )
+            now, before = map(format_duration, (best.mean_s, ungated.mean_s))
+            change = f"{-100 * verdict.gain_ratio:+.0f}%"
+            gain = f"mean latency {now} instead of {before} ({change})"
         return (
             f"Taking turns pays: policy {best.policy}, {best.at_once} at once; {gain}, targets of "
             f"{best.num_met} of {len(best.queries)} queries met instead of {ungated.num_met}."
@@ -118,10 +123,8 @@ def _advice(verdict: Verdict) -> Iterator[str]:
             f"the windows apart and use the policy promise{shorter}."
         )
     if verdict.nodes_with is not None and verdict.nodes_without is not None:
-        yield (
-            f"Nodes that meet all targets: {verdict.nodes_without} with Spark by itself, "
-            f"{verdict.nodes_with} with the policy."
-        )
+        without = f"{verdict.nodes_without} with Spark by itself"
+        yield f"Nodes that meet all targets: {without}, {verdict.nodes_with} with the policy."
     best = verdict.recommended
     if best is not None and best.policy is Policy.STAGGER:
         offsets = ", ".join(
@@ -132,12 +135,11 @@ def _advice(verdict: Verdict) -> Iterator[str]:
 
 
 def _row(figures: PolicyFigures, verdict: Verdict) -> tuple[str, ...]:
-    mark = " *" if figures is verdict.recommended else ""
+    mean, p99 = map(format_duration, (figures.mean_s, figures.p99_s))
     return (
-        _name(figures) + mark,
+        _name(figures) + (" *" if figures is verdict.recommended else ""),
         "any" if figures.policy is None else str(figures.at_once),
-        format_duration(figures.mean_s) if figures.keeps_up else "grows",
-        format_duration(figures.p99_s) if figures.keeps_up else "grows",
+        *((mean, p99) if figures.keeps_up else ("grows", "grows")),
         f"{figures.num_met} of {len(figures.queries)}",
         f"{100 * figures.busy_ratio:.0f}%",
     )
@@ -158,21 +160,7 @@ def _name(figures: PolicyFigures) -> str:
     return "Spark, as fast as possible" if figures.free_running else "Spark as it is"
 
 
-def _policy_json(figures: PolicyFigures) -> dict[str, object]:
-    return {
-        "policy": figures.policy,
-        "free_running": figures.free_running,
-        "at_once": None if figures.policy is None else figures.at_once,
-        "mean_s": figures.mean_s if figures.keeps_up else None,
-        "p99_s": figures.p99_s if figures.keeps_up else None,
-        "stable": figures.keeps_up,
-        "busy_ratio": figures.busy_ratio,
-        "targets_met": figures.num_met,
-        "queries": data_of(figures.queries, EXACT),
-    }
-
-
 KINDS = {
-    "schedule": Kind(headline=headline, sheet=schedule_sheet, data=schedule_json, main="policies"),
+    "schedule": Kind(sheet=schedule_sheet, data=schedule_json, main="policies"),
     "schedule-replay": Kind(sheet=replay_sheet, data=replay_json),
 }

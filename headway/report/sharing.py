@@ -45,26 +45,14 @@ def sharing_sheet(gain: SharingGain) -> Sheet:
     """The answer, the table, why, what to do."""
     has_code = gain.paying and (gain.queries or gain.best.how != "direct")
     own_names = "put your own names for TIME, KEY and the aggregates:"
+    rows = tuple(map(_row, gain.ways))
     return Sheet(
         about="Headway verdict on shared windows",
         headline=_headline(gain),
         verdict=gain.paying,
         sections=(
-            Section(
-                head=_HEAD,
-                rows=tuple(map(_row, gain.ways)),
-                right=tuple(range(1, len(_HEAD))),
-                indent=2,
-            ),
-            Section(
-                texts=(
-                    *_queries(gain),
-                    *_break_even(gain),
-                    *_work(gain),
-                    *(f"assumed: {text}" for text in gain.assumed),
-                ),
-                indent=2,
-            ),
+            Section(head=_HEAD, rows=rows, right=tuple(range(1, len(_HEAD))), indent=2),
+            Section(texts=tuple(_reasons(gain)), indent=2),
             Section(texts=(own_names,) if has_code else ()),
             Section(code=tuple(_code(gain)) if has_code else ()),
         ),
@@ -74,37 +62,30 @@ def sharing_sheet(gain: SharingGain) -> Sheet:
 def _headline(gain: SharingGain) -> str:
     direct, best = gain.ways[0], gain.best
     workload = f"{gain.windows} at {format_rate(gain.rate_per_s)}"
+    trigger = f"trigger {format_duration(best.trigger_s)}"
+    utilisation = f"utilisation {best.utilization_ratio:.0%}"
     if gain.queries:
-        return _headline_of_several(gain, workload)
+        apart = f"{gain.apart_ratio:.0%} by {counted(len(gain.queries), 'query', 'queries')}"
+        if not gain.paying:
+            return f"{workload}: sharing does not pay; utilisation {apart}"
+        return f"{workload}: {best.how} for all, {trigger}: {utilisation} instead of {apart}"
     if best.how == "direct":
         if gain.paying:
             return f"{workload}: sharing saves little; windows counted directly are as good"
         return f"{workload}: sharing does not pay; keep counting directly"
-    sure = "" if best.saved_low_s > 0 else ", not certain"
-    return (
-        f"{workload}: {best.how}, trigger {format_duration(best.trigger_s)}: utilisation "
-        f"{best.utilization_ratio:.0%} instead of {direct.utilization_ratio:.0%}{sure}"
-    )
+    before = f"{direct.utilization_ratio:.0%}{'' if best.saved_low_s > 0 else ', not certain'}"
+    return f"{workload}: {best.how}, {trigger}: {utilisation} instead of {before}"
 
 
-def _headline_of_several(gain: SharingGain, workload: str) -> str:
-    apart = f"{gain.apart_ratio:.0%} by {counted(len(gain.queries), 'query', 'queries')}"
-    if not gain.paying:
-        return f"{workload}: sharing does not pay; utilisation {apart}"
-    best = gain.best
-    return (
-        f"{workload}: {best.how} for all, trigger {format_duration(best.trigger_s)}: "
-        f"utilisation {best.utilization_ratio:.0%} instead of {apart}"
-    )
-
-
-def _queries(gain: SharingGain) -> Iterator[str]:
-    """Each of several queries separately."""
+def _reasons(gain: SharingGain) -> Iterator[str]:
+    """Each of several queries by itself, when panes pay, their work, and what is assumed."""
     for query in gain.queries:
-        yield (
-            f"{query.name} alone, {query.windows}: batch {format_duration(query.batch_mean_s)}, "
-            f"utilisation {query.utilization_ratio:.0%}"
-        )
+        batch = f"batch {format_duration(query.batch_mean_s)}"
+        busy = f"utilisation {query.utilization_ratio:.0%}"
+        yield f"{query.name} alone, {query.windows}: {batch}, {busy}"
+    yield from _break_even(gain)
+    yield from _work(gain)
+    yield from (f"assumed: {text}" for text in gain.assumed)
 
 
 def _row(way: SharingWay) -> tuple[str, ...]:
@@ -143,10 +124,8 @@ def _break_even(gain: SharingGain) -> Iterator[str]:
         yield f"panes pay from {keys:,.0f} keys per batch on at these rows"
     if gain.merges_ratio < 1.0:
         made = f" with roll-ups of {', '.join(gain.rollups)}" if gain.rollups else ""
-        yield (
-            f"from a log{made}, windows take {gain.merges_ratio:.0%} of the merges that panes "
-            "alone would take"
-        )
+        merges = f"{gain.merges_ratio:.0%} of the merges"
+        yield f"from a log{made}, windows take {merges} that panes alone would take"
 
 
 def _work(gain: SharingGain) -> Iterator[str]:
@@ -222,14 +201,12 @@ def fusions_text(fusions: Sequence[FusionAdvice]) -> str:
         names = ", ".join(f'"{key}"' for key in fusion.by)
         keys = "; ".join(", ".join(exchange.keys) for exchange in fusion.exchanges)
         lines += [f"  by {keys}", f"    df.repartition({number}, {names}) before the first of them"]
-    return "\n".join(
-        [
-            *lines,
-            "  in batch jobs and foreachBatch, from about four aggregations on, since rows are",
-            "  then shuffled uncombined; only if those columns have more values than slots;",
-            '  in a stream only headway.shared_windows(..., how="fused") does it',
-        ]
-    )
+    lines += [
+        "  in batch jobs and foreachBatch, from about four aggregations on, since rows are",
+        "  then shuffled uncombined; only if those columns have more values than slots;",
+        '  in a stream only headway.shared_windows(..., how="fused") does it',
+    ]
+    return "\n".join(lines)
 
 
-KINDS = {"windows": Kind(headline=_headline, sheet=sharing_sheet, data=sharing_json, main="ways")}
+KINDS = {"windows": Kind(sheet=sharing_sheet, data=sharing_json, main="ways")}

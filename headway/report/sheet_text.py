@@ -83,8 +83,5 @@ def _bars(section: Section, room: int) -> list[str]:
 def _shown_rows(section: Section) -> list[int]:
     """Rows of a long table that text has: some of them, and those with a mark."""
     step = -(-len(section.rows) // section.text_rows) if section.text_rows else 1
-    return [
-        index
-        for index in range(len(section.rows))
-        if index % step == 0 or (section.marks and section.marks[index])
-    ]
+    marks = section.marks or ("",) * len(section.rows)
+    return [index for index, mark in enumerate(marks) if index % step == 0 or mark]

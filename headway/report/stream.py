@@ -42,6 +42,7 @@ _STATISTICS = ("mean", "p50", "p95", "p99")
 def prediction_sheet(prediction: Prediction) -> Sheet:
     """Stability first, then latencies, phases, warnings."""
     latency = latency_section(prediction)
+    restart = (restart_text(prediction.restart).strip(),) if prediction.restart else ()
     return Sheet(
         about="Headway prediction",
         headline=stability_text(prediction),
@@ -53,26 +54,21 @@ def prediction_sheet(prediction: Prediction) -> Sheet:
             Section(texts=next_run_texts(prediction), close=not latency.is_empty),
             _phases(prediction) if prediction.is_quotable else Section(),
             Section(lead="note", texts=prediction_notes(prediction)),
-            Section(
-                texts=(restart_text(prediction.restart).strip(),) if prediction.restart else (),
-                detail=True,
-            ),
+            Section(texts=restart, detail=True),
         ),
     )
 
 
 def answer_sheet(plan: StreamAnswer) -> Sheet:
     """Only the answer of a plan: whether it is feasible, the nodes, and the configuration."""
-    rows = []
-    if plan.feasible:
-        rows.append((f"planned {plan.target.statistic}", promise_text(plan)))
-    rows += relaxation_fact(plan)
+    planned = f"planned {plan.target.statistic}"
+    promise = ((planned, promise_text(plan)),) if plan.feasible else ()
     return Sheet(
         about="Headway plan",
         headline=headline(plan),
         verdict=plan.feasible,
         cautions=cautions(plan),
-        facts=(*rows, *facts(plan)),
+        facts=(*promise, *relaxation_fact(plan), *facts(plan)),
     )
 
 
@@ -145,43 +141,40 @@ def rates_section(plan: StreamAnswer) -> Section:
     has_cost = any(planned.cost is not None for planned in plan.rates)
     cost = ("cost/h",) if has_cost else ()
     head = ("nodes", *cost, "trigger", *statistics, "90% interval of p99")
+    marks = tuple(">" if planned.rate_per_s == plan.rate_per_s else "" for planned in plan.rates)
+    rows = []
+    for planned, mark in zip(plan.rates, marks, strict=True):
+        rate = format_rate(planned.rate_per_s) + (" (profiled)" if mark else "")
+        rows.append((rate, *_rate_cells(planned, statistics, has_cost)))
     return Section(
         title=f"nodes for other rates within {targets_text(plan.promises)}",
         head=(f"{METRIC_NAMES[plan.target.metric]} at", *head),
-        rows=tuple(_rate_row(plan, planned, statistics, has_cost) for planned in plan.rates),
+        rows=tuple(rows),
         right=tuple(range(1, len(head))),
-        marks=tuple(">" if _is_of(plan, planned) else "" for planned in plan.rates),
+        marks=marks,
         indent=0,
     )
 
 
 def longer_triggers_section(plan: StreamAnswer) -> Section:
     """Why lower rates have a longer trigger than the plan, if one has."""
-    own_s = plan.configuration.trigger_s
-    is_longer = any(
-        planned.rate_per_s < plan.rate_per_s and planned.configuration.trigger_s > own_s
+    triggers_s = (
+        planned.configuration.trigger_s
         for planned in plan.rates
-        if planned.configuration is not None
+        if planned.configuration is not None and planned.rate_per_s < plan.rate_per_s
     )
+    is_longer = any(trigger_s > plan.configuration.trigger_s for trigger_s in triggers_s)
     why = "At lower rates a longer trigger meets the target too, with fewer checkpoints."
     return Section(texts=(why,) if is_longer else (), close=True)
 
 
-def _is_of(plan: StreamAnswer, planned: PlannedRate) -> bool:
-    return planned.rate_per_s == plan.rate_per_s
-
-
-def _rate_row(
-    plan: StreamAnswer, planned: PlannedRate, statistics: Sequence[str], has_cost: bool
-) -> tuple[str, ...]:
-    """A rate with the nodes, the trigger interval and the predicted latency of its plan."""
-    rate = format_rate(planned.rate_per_s) + (" (profiled)" if _is_of(plan, planned) else "")
+def _rate_cells(planned: PlannedRate, statistics: Sequence[str], has_cost: bool) -> tuple[str, ...]:
+    """The nodes, the trigger interval and the predicted latency of the plan for a rate."""
     cost = (cost_text(planned.cost),) if has_cost else ()
     if planned.nodes is None or planned.configuration is None or planned.predicted is None:
-        return (rate, "none", *cost, *("-" for _ in ("trigger", *statistics, "interval")))
+        return ("none", *cost, *("-" for _ in ("trigger", *statistics, "interval")))
     values_s = planned.predicted.statistics_s
     return (
-        rate,
         f"{planned.nodes:,}",
         *cost,
         trigger_text(planned.configuration.trigger_s),
@@ -205,15 +198,12 @@ def frontier_sections(plan: StreamAnswer) -> tuple[Section, Section]:
         )
         for point, _ in points
     ]
-    promised = targets_text(plan.promises)
+    promised, cost = targets_text(plan.promises), ("cost/h",) if has_cost else ()
+    requested = f"at {format_rate(requested_rate_per_s)}"
     return (
         Section(
             title=f"frontier: max rate within {promised}, by number of nodes",
-            head=(
-                *("nodes", "max rate ", f"at {format_rate(requested_rate_per_s)}"),
-                *(("cost/h",) if has_cost else ()),
-                "configuration",
-            ),
+            head=("nodes", "max rate ", requested, *cost, "configuration"),
             rows=tuple(rows),
             right=(0, 1),
             marks=tuple(">" if is_plan else "" for _, is_plan in points),
@@ -229,17 +219,14 @@ def _is_extrapolated(point: FrontierPoint) -> bool:
 
 def _legend(plan: StreamAnswer, points: Iterable[tuple[FrontierPoint, bool]]) -> Iterator[str]:
     if any(is_plan for _, is_plan in points):
-        better_point = another_carries_more(plan)
-        better_text = ""
+        better_point, better_text = another_carries_more(plan), ""
         if better_point is not None:
             better_text = f"; another with as many nodes sustains {rate_text(better_point)}"
         yield f"> the planned configuration{better_text}"
     if any(_is_extrapolated(point) for point, _ in points):
-        yield (
-            "* extrapolated: more than four times outside the profiled range"
-            if plan.declared is None
-            else "* from declared costs: nothing was measured"
-        )
+        measured = "extrapolated: more than four times outside the profiled range"
+        declared = "from declared costs: nothing was measured"
+        yield f"* {measured if plan.declared is None else declared}"
 
 
 def _phases(prediction: Prediction) -> Section:
@@ -270,18 +257,16 @@ def writes_section(plan: StreamAnswer) -> Section:
         rows.append((f"write requests to {writes.store}", per_batch))
     if writes.lists_per_hour:
         rows.append(("of these, LIST", writes.lists_per_hour / writes.batches_per_hour))
+    shown = (
+        (name, "unknown", "unknown")
+        if number is None
+        else (name, _number(number), _number(number * writes.batches_per_hour))
+        for name, number in rows
+    )
     return Section(
         title="files and write requests",
         head=("", "per batch", "per hour"),
-        rows=(
-            ("batches", "", _number(writes.batches_per_hour)),
-            *(
-                (name, "unknown", "unknown")
-                if number is None
-                else (name, _number(number), _number(number * writes.batches_per_hour))
-                for name, number in rows
-            ),
-        ),
+        rows=(("batches", "", _number(writes.batches_per_hour)), *shown),
         right=(1, 2),
         texts=tuple(_about_writes(plan, writes)),
     )
@@ -298,15 +283,11 @@ def _about_writes(plan: StreamAnswer, writes: PlannedWrites) -> Iterator[str]:
         by_month = format_money(writes.cost_per_hour * HOURS_PER_MONTH, currency=currency)
         yield f"Write requests cost {by_month} per month, at prices of {writes.prices_of}."
     if writes.kept_bytes:
-        yield (
-            f"The checkpoint keeps up to {size_text(writes.kept_bytes)} of state for "
-            "minBatchesToRetain batches."
-        )
+        state = f"{size_text(writes.kept_bytes)} of state"
+        yield f"The checkpoint keeps up to {state} for minBatchesToRetain batches."
     if writes.sink_log_bytes_per_day:
-        yield (
-            f"The log of the sink grows by {size_text(writes.sink_log_bytes_per_day)} a day, "
-            "which is not part of the cost."
-        )
+        growth = f"{size_text(writes.sink_log_bytes_per_day)} a day"
+        yield f"The log of the sink grows by {growth}, which is not part of the cost."
     if writes.sink_files_per_batch:
         yield (
             "The sink gets a file from each task of the last stage, or one for each partition of "
@@ -328,8 +309,7 @@ def needs_section(plan: StreamAnswer) -> Section:
 
 def nearest_section(plan: StreamAnswer) -> Section:
     """The nearest targets that can be met."""
-    rows = tuple(nearest_rows(plan, "other {}"))
-    return Section(title="nearest feasible targets", rows=rows)
+    return Section(title="nearest feasible targets", rows=tuple(nearest_rows(plan, "other {}")))
 
 
 def skew_sections(plan: StreamAnswer) -> Iterator[Section]:

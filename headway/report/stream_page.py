@@ -50,20 +50,15 @@ def stream_page_sheet(
 def _rules(plan: StreamAnswer) -> Section:
     """The rules of thumb with their settings, for which text has no room."""
     section = rule_section(plan)
-    rules = plan.rules if plan.feasible else ()
-    settings = [brief_setting_text(rule.configuration) for rule in rules]
-    return replace(
-        section,
-        head=(*section.head, "setting"),
-        rows=tuple((*row, setting) for row, setting in zip(section.rows, settings, strict=True)),
-    )
+    rules = zip(section.rows, plan.rules if plan.feasible else (), strict=True)
+    rows = tuple((*row, brief_setting_text(rule.configuration)) for row, rule in rules)
+    return replace(section, head=(*section.head, "setting"), rows=rows)
 
 
 def p99_section(prediction: Prediction) -> Section:
     """The phases of the p99 as a bar; empty if no latency is quoted."""
-    return Section(
-        title="where the p99 of the tuple latency goes", charts=latency_charts(prediction)
-    )
+    title = "where the p99 of the tuple latency goes"
+    return Section(title=title, charts=latency_charts(prediction))
 
 
 def _key_figures(plan: StreamAnswer) -> Iterator[tuple[str, str, str]]:
@@ -85,8 +80,6 @@ def _key_figures(plan: StreamAnswer) -> Iterator[tuple[str, str, str]]:
                 yield f"predicted {name}", format_duration(values_s[name]), remark
         stable_up_to = f"stable up to {format_rate_down(prediction.sustainable_rate_per_s)}"
         yield "utilisation", percent(prediction.utilization_ratio), stable_up_to
-    limit_rows = configuration.max_offsets_per_trigger
-    remark = "no rate limit"
-    if limit_rows is not None:
-        remark = f"at most {counted(limit_rows, 'row')} per batch"
+    limit = configuration.max_offsets_per_trigger
+    remark = "no rate limit" if limit is None else f"at most {counted(limit, 'row')} per batch"
     yield "trigger", trigger_text(configuration.trigger_s), remark

@@ -13,7 +13,7 @@ from headway.domain.tuner import ChangeOutcome, ExplainedChange
 from headway.domain.watched import Look, SeenDrift, WatchedChange
 from headway.formats.as_json import prediction_json
 from headway.formats.codec import EXACT, data_of
-from headway.formats.open_metrics import Labels, Metric, prometheus_text
+from headway.formats.open_metrics import Labels, Metric
 from headway.report.wording import brief_setting_text, percent
 from headway.units import counted, format_duration, format_rate
 
@@ -33,21 +33,16 @@ def look_sheet(look: Look) -> Sheet:
     measured = f"the last {format_duration(look.seen_s)} measured"
     num_batches = counted(look.num_batches, "batch", "batches")
     setting = f"{brief_setting_text(look.configuration)}; {num_batches}, {measured}"
+    head = ("", "predicted", "measured")
     return Sheet(
         about="Headway look at a running query",
-        headline=_headline(look),
+        headline=f"{look.query}: {_WORDS[look.standing]} ({look.target})",
         sections=(
             Section(texts=(setting,), indent=2, close=True),
-            Section(
-                head=("", "predicted", "measured"), rows=tuple(_rows(look)), right=(1, 2), indent=2
-            ),
+            Section(head=head, rows=tuple(_rows(look)), right=(1, 2), indent=2),
             Section(rows=tuple(_facts(look)), indent=2),
         ),
     )
-
-
-def _headline(look: Look) -> str:
-    return f"{look.query}: {_WORDS[look.standing]} ({look.target})"
 
 
 def _rows(look: Look) -> Iterator[tuple[str, str, str]]:
@@ -76,8 +71,8 @@ def _time(distribution: LatencyDistribution | None, statistic: str) -> str:
 def _facts(look: Look) -> Iterator[tuple[str, str]]:
     if look.drift is not None:
         yield "drift", _drift_text(look.drift)
-    if look.late_ratio is not None and look.budget_left_ratio is not None:
-        remaining_ratio = look.budget_left_ratio
+    remaining_ratio = look.budget_left_ratio
+    if look.late_ratio is not None and remaining_ratio is not None:
         text = f"{percent(remaining_ratio)} of the allowed late rows are left"
         if remaining_ratio < 0:
             text = f"{1.0 - remaining_ratio:.1f} times as many as allowed"
@@ -108,17 +103,13 @@ def change_text(change: WatchedChange) -> str:
     gain = "as many nodes"
     if saved:
         gain = f"{format_duration(abs(saved))} of a node {'less' if saved > 0 else 'more'} an hour"
-    latency = ""
+    latency, now_s = "", change.latency_now_s
     if change.latency_then_s is not None:
-        before = "no latency now"
-        if change.latency_now_s is not None:
-            before = f"{format_duration(change.latency_now_s)} now"
+        before = "no latency now" if now_s is None else f"{format_duration(now_s)} now"
         latency = f"; planned latency {format_duration(change.latency_then_s)}, {before}"
-    return (
-        f"{_difference(change.now, change.then)} ({change.why}): {gain}{latency}; expected: a "
-        f"pause of {format_duration(change.pause_s)}, {format_duration(change.late_s)} of arrivals "
-        "late"
-    )
+    pause, late = map(format_duration, (change.pause_s, change.late_s))
+    expected = f"expected: a pause of {pause}, {late} of arrivals late"
+    return f"{_difference(change.now, change.then)} ({change.why}): {gain}{latency}; {expected}"
 
 
 def _difference(now: Configuration, then: Configuration) -> str:
@@ -163,11 +154,6 @@ def look_json(look: Look) -> dict[str, object]:
     }
 
 
-def look_prometheus(look: Look) -> str:
-    """The same as metrics that Prometheus scrapes from a file or a port."""
-    return prometheus_text(look_metrics(look))
-
-
 def look_metrics(look: Look) -> Iterator[Metric]:
     """The same as metrics; what is unknown has no sample."""
     for name, about, values in _metrics(look):
@@ -181,7 +167,7 @@ def look_metrics(look: Look) -> Iterator[Metric]:
 
 def _metrics(look: Look) -> Iterator[tuple[str, str, Mapping[Labels, float | None]]]:
     """Name, meaning, and the value for each combination of further labels."""
-    predicted, drift = look.prediction, look.drift
+    predicted, measured, drift = look.prediction, look.batch_duration, look.drift
     latency = None if predicted is None else predicted.latency(look.target.metric)
     duration = None if predicted is None else predicted.batch_duration
     yield (
@@ -195,25 +181,15 @@ def _metrics(look: Look) -> Iterator[tuple[str, str, Mapping[Labels, float | Non
         },
     )
     yield "headway_limit_seconds", "Limit of the target.", {(): look.target.limit_s}
-    for name, about, predicted_value, measured_value in (
-        (
-            "headway_batch_duration_seconds",
-            "Mean batch duration.",
-            None if duration is None else duration.mean_s,
-            None if look.batch_duration is None else look.batch_duration.mean_s,
-        ),
-        (
-            "headway_utilization_ratio",
-            "Share of time in which a batch runs.",
-            None if predicted is None else predicted.utilization_ratio,
-            look.utilization_ratio,
-        ),
-    ):
-        values: dict[Labels, float | None] = {
-            (("source", "predicted"),): predicted_value,
-            (("source", "measured"),): measured_value,
-        }
-        yield name, about, values
+
+    def by_source(predicted: float | None, measured: float | None) -> dict[Labels, float | None]:
+        return {(("source", "predicted"),): predicted, (("source", "measured"),): measured}
+
+    means_s = [None if times is None else times.mean_s for times in (duration, measured)]
+    yield "headway_batch_duration_seconds", "Mean batch duration.", by_source(*means_s)
+    load_ratio = None if predicted is None else predicted.utilization_ratio
+    loads = by_source(load_ratio, look.utilization_ratio)
+    yield "headway_utilization_ratio", "Share of time in which a batch runs.", loads
     wanted = (look.change.then if look.change else look.configuration).executors
     for name, about, value in (
         ("headway_input_rows_per_second", "Input rate.", look.rate_per_s),
@@ -280,20 +256,16 @@ def _alternatives(proposal: Proposal) -> Section:
         if math.isfinite(proposal.gain_node_s):
             gain = f"gains {_node_time(proposal.gain_node_s)}"
         return Section(texts=(f"{gain}; costs {_node_time(proposal.cost_node_s)}",), indent=2)
-    return Section(
-        head=("weighed", "sustains", "gains", "costs"),
-        rows=tuple(
-            (
-                f"{option.executors} executors, every {format_duration(option.trigger_s)}",
-                _rate(option.sustained_per_s),
-                _node_time(option.gain_node_s),
-                _node_time(option.cost_node_s),
-            )
-            for option in proposal.alternatives
-        ),
-        right=(1, 2, 3),
-        indent=2,
+    rows = tuple(
+        (
+            f"{option.executors} executors, every {format_duration(option.trigger_s)}",
+            _rate(option.sustained_per_s),
+            *map(_node_time, (option.gain_node_s, option.cost_node_s)),
+        )
+        for option in proposal.alternatives
     )
+    head = ("weighed", "sustains", "gains", "costs")
+    return Section(head=head, rows=rows, right=(1, 2, 3), indent=2)
 
 
 def _expected(expectation: Expectation) -> Iterator[tuple[str, str]]:
@@ -332,6 +304,6 @@ def _clock(at_s: float) -> str:
 
 
 KINDS = {
-    "watch": Kind(headline=_headline, sheet=look_sheet, data=look_json),
+    "watch": Kind(sheet=look_sheet, data=look_json),
     "explained-change": Kind(sheet=explained_sheet, data=explained_json),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
-from headway.models.job.predict import predict, predictions_at
+from headway.models.job.predict import predictions_at
 from headway.models.job.setting import duration_model, setting_law
 from headway.models.job.window_law import window_law
 from headway.report.wording import METRIC_NAMES
@@ -47,20 +48,19 @@ class Question:
     def of(cls, plan: StreamAnswer, profile_file: str = "job.profile.yaml") -> Question:
         """The question that a plan answers."""
         cost = plan.cost_per_hour
+        rates_per_s = (point.sustainable_rate_per_s for point in plan.frontier)
         return cls(
             prediction=plan.prediction,
             target=plan.target,
             nodes=plan.nodes,
-            highest_rate_per_s=max(
-                (point.sustainable_rate_per_s for point in plan.frontier), default=0.0
-            ),
+            highest_rate_per_s=max(rates_per_s, default=0.0),
             cost_per_node_hour=None if cost is None else cost / plan.nodes,
             profile_file=profile_file,
         )
 
     @property
     def configuration(self) -> Configuration:
-        """The configuration."""
+        """The configuration of the prediction."""
         return self.prediction.configuration
 
     @property
@@ -134,25 +134,24 @@ def grid_rows(question: Question, grid: Grid) -> Iterator[dict[str, object]]:
     """The grid as a table, in which the configuration in question is marked at its rate."""
     planned = (question.nodes, question.configuration.trigger_s, question.rate_per_s)
     high = f"{question.statistic}_high_s"
-    for nodes in grid.nodes:
-        for trigger_s in grid.triggers_s:
-            row = zip(grid.rates_per_s, grid.at(nodes, trigger_s), strict=True)
-            for rate_per_s, prediction in row:
-                latency = question.latency(prediction)
-                quoted_s = {} if latency is None else latency.statistics_s
-                high_s = None if latency is None else upper_s(latency, question.statistic)
-                yield {
-                    "nodes": nodes,
-                    "executors": prediction.configuration.executors,
-                    "trigger_s": trigger_s,
-                    "rate_per_s": rate_per_s,
-                    "utilization": prediction.utilization_ratio,
-                    **{f"{name}_s": quoted_s.get(name) for name in ("mean", "p50", "p95", "p99")},
-                    high: high_s,
-                    "met": high_s is not None and high_s <= question.target.limit_s,
-                    "calibrated": prediction.calibrated,
-                    "is_plan": (nodes, trigger_s, rate_per_s) == planned,
-                }
+    cells = product(grid.nodes, grid.triggers_s, grid.rates_per_s)
+    for cell, prediction in zip(cells, grid.predictions, strict=True):
+        nodes, trigger_s, rate_per_s = cell
+        latency = question.latency(prediction)
+        quoted_s = {} if latency is None else latency.statistics_s
+        high_s = None if latency is None else upper_s(latency, question.statistic)
+        yield {
+            "nodes": nodes,
+            "executors": prediction.configuration.executors,
+            "trigger_s": trigger_s,
+            "rate_per_s": rate_per_s,
+            "utilization": prediction.utilization_ratio,
+            **{f"{name}_s": quoted_s.get(name) for name in ("mean", "p50", "p95", "p99")},
+            high: high_s,
+            "met": high_s is not None and high_s <= question.target.limit_s,
+            "calibrated": prediction.calibrated,
+            "is_plan": cell == planned,
+        }
 
 
 def rate_stops(rate_per_s: float, highest_rate_per_s: float) -> tuple[float, ...]:
@@ -173,11 +172,10 @@ def node_stops(nodes: int) -> tuple[int, ...]:
     >>> node_stops(1), node_stops(2), node_stops(40)
     ((1, 2, 3, 4), (1, 2, 3, 4), (20, 30, 38, 39, 40, 41, 42, 60, 80))
     """
-    near = {nodes + step for step in range(-2, 3)}
-    far = {1, 2, 3, 4}
+    stops = {1, 2, 3, 4}
     if nodes >= _MOST_NODES:
-        far = {nodes // 2, 3 * nodes // 4, 3 * nodes // 2, 2 * nodes}
-    return tuple(sorted(count for count in near | far if count >= 1))
+        stops = {nodes // 2, 3 * nodes // 4, 3 * nodes // 2, 2 * nodes}
+    return tuple(sorted(stops.union(range(max(nodes - 2, 1), nodes + 3))))
 
 
 def shares_of(profile: JobProfile, prediction: Prediction) -> dict[str, tuple[float, ...]]:
@@ -212,8 +210,3 @@ def upper_s(distribution: LatencyDistribution, statistic: str) -> float:
 def is_over(prediction: Prediction) -> bool:
     """Whether the backlog grows, so that there is no latency; else it is close to saturation."""
     return not (prediction.is_quotable or prediction.is_close_to_saturation)
-
-
-def predicted_at(profile: JobProfile, setting: Configuration, rate_per_s: float) -> Prediction:
-    """A configuration at a rate, predicted."""
-    return predict(profile, setting, replace(profile.arrivals, rate_per_s=rate_per_s))

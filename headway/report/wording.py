@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import compress
 
 from headway.assumptions.advice import OVERRUNS_SHOWN_RATIO
 from headway.digits import format_money
@@ -148,16 +149,14 @@ def setting_text(configuration: Configuration) -> str:
     ... )
     '2 executors x 4 cores, 8 shuffle partitions, trigger every 2 s'
     """
-    parts = [
-        executors_text(
-            configuration.executors, configuration.cores_per_executor, configuration.task_cpus
-        ),
-        counted(configuration.shuffle_partitions, "shuffle partition"),
-        f"trigger {trigger_words(configuration.trigger_s)}",
-    ]
-    if configuration.max_offsets_per_trigger is not None:
-        parts.append(f"at most {counted(configuration.max_offsets_per_trigger, 'row')} per batch")
-    return ", ".join(parts)
+    executors, cores = configuration.executors, configuration.cores_per_executor
+    text = (
+        f"{executors_text(executors, cores, configuration.task_cpus)}, "
+        f"{counted(configuration.shuffle_partitions, 'shuffle partition')}, "
+        f"trigger {trigger_words(configuration.trigger_s)}"
+    )
+    limit = configuration.max_offsets_per_trigger
+    return text if limit is None else f"{text}, at most {counted(limit, 'row')} per batch"
 
 
 def brief_setting_text(configuration: Configuration) -> str:
@@ -183,10 +182,7 @@ def nodes_meet(nodes: int, promised: object) -> str:
 
 
 def stability_text(prediction: Prediction) -> str:
-    """Whether the setting keeps up with the input rate, and up to which rate it would.
-
-    Before that, that batches grow, if they do.
-    """
+    """That batches grow, if they do; whether the setting keeps up, and up to which rate."""
     growth = all_words(finding for finding in prediction.findings if finding.code in OF_GROWTH)
     return " ".join([*map(as_sentence, growth), _stability(prediction)])
 
@@ -195,44 +191,33 @@ def _stability(prediction: Prediction) -> str:
     rate = format_rate(prediction.arrivals.rate_per_s)
     max_rate_per_s = prediction.sustainable_rate_per_s
     if not prediction.stable and not prediction.is_close_to_saturation:
-        bound = stable_up_to(max_rate_per_s)
+        bound = f"This configuration is {stable_up_to(max_rate_per_s)}"
         if not prediction.is_surely_unstable:
-            return (
-                f"Not expected to be stable at {rate}, so there is no latency; "
-                f"but {MAY_BE_SHORTER}. This configuration is {bound} as far as is known."
-            )
-        return (
-            f"Not stable at {rate}: the backlog grows without bound, so there is no latency. "
-            f"This configuration is {bound}."
-        )
+            state = f"Not expected to be stable at {rate}, so there is no latency"
+            return f"{state}; but {MAY_BE_SHORTER}. {bound} as far as is known."
+        state = f"Not stable at {rate}: the backlog grows without bound"
+        return f"{state}, so there is no latency. {bound}."
     not_quoted = _first_of(prediction.findings, *NOT_QUOTED)
     if not_quoted is not None:
         return as_sentence(words_of(not_quoted))
     has_room = prediction.arrivals.rate_per_s <= max_rate_per_s < math.inf
     bound = f"; {stable_up_to(max_rate_per_s)}" if has_room else ""
-    load = _load_text(prediction)
+    # The share of time that the query is busy; as fast as possible also what is offered to it.
+    load = f"utilisation {percent(prediction.utilization_ratio)}"
+    offered_ratio = prediction.offered_load_ratio
+    if prediction.configuration.trigger_s <= 0 and offered_ratio is not None:
+        load += f", offered load {percent(offered_ratio)}"
     overrun = prediction.overrun_probability
+    overruns = f"{percent(overrun)} of the batches overrun the trigger interval"
     if _first_of(prediction.findings, FindingCode.MOSTLY_OVERRUNS) is not None:
-        return (
-            f"Keeps up with {rate}, but {percent(overrun)} of the batches overrun the trigger "
-            f"interval; {load}{bound}."
-        )
+        return f"Keeps up with {rate}, but {overruns}; {load}{bound}."
     if overrun >= OVERRUNS_SHOWN_RATIO.value:
-        load += f", {percent(overrun)} of the batches overrun the trigger interval"
+        load += f", {overruns}"
     gain_ratio = prediction.gain_ratio
     if gain_ratio is not None:
         load += f"; 10% longer batches make the latency {0.1 * gain_ratio:.0%} longer"
     stable = "Stable" if prediction.is_surely_stable else "Expected to be stable"
     return f"{stable} at {rate}: {load}{bound}."
-
-
-def _load_text(prediction: Prediction) -> str:
-    """Share of time that the query is busy; as fast as possible also what is offered to it."""
-    text = f"utilisation {percent(prediction.utilization_ratio)}"
-    load = prediction.offered_load_ratio
-    if prediction.configuration.trigger_s > 0 or load is None:
-        return text
-    return f"{text}, offered load {percent(load)}"
 
 
 def _first_of(findings: Iterable[Finding], *codes: FindingCode) -> Finding | None:
@@ -241,13 +226,9 @@ def _first_of(findings: Iterable[Finding], *codes: FindingCode) -> Finding | Non
 
 def prediction_notes(prediction: Prediction) -> tuple[str, ...]:
     """Findings about a prediction besides its stability, without repetition."""
-    stability_codes = (FindingCode.OVER_CAPACITY, *NOT_QUOTED)
-    findings = [
-        finding
-        for finding in prediction.findings
-        if not (finding.code in stability_codes or finding.code in OF_GROWTH)
-    ]
-    return tuple(dict.fromkeys(all_words(findings)))
+    stability_codes = NOT_QUOTED | OF_GROWTH | {FindingCode.OVER_CAPACITY}
+    shown = (finding for finding in prediction.findings if finding.code not in stability_codes)
+    return tuple(dict.fromkeys(all_words(shown)))
 
 
 def caution_texts(prediction: Prediction) -> tuple[str, ...]:
@@ -309,11 +290,8 @@ def likely_text(probability: float | None) -> str:
 
 def notes(plan: StreamAnswer) -> tuple[str, ...]:
     """Findings about the plan and its prediction besides the headline, each once."""
-    plan_notes = all_words(
-        finding
-        for finding in plan.findings
-        if not (finding.code in CAUTIONS or finding.code in OF_GROWTH)
-    )
+    above = CAUTIONS | OF_GROWTH
+    plan_notes = all_words(finding for finding in plan.findings if finding.code not in above)
     return tuple(dict.fromkeys((*plan_notes, *prediction_notes(plan.prediction))))
 
 
@@ -359,9 +337,9 @@ def settings_section(plan: Answer) -> Section:
 def changed_section(plan: Answer) -> Section:
     """Only the settings that change."""
     settings = settings_section(plan)
-    changes = [cells for cells, mark in zip(settings.rows, settings.marks, strict=True) if mark]
+    changes = tuple(compress(settings.rows, settings.marks))
     marks = ("~",) * len(changes)
-    return Section(title="changes against the profiled run", rows=tuple(changes), marks=marks)
+    return Section(title="changes against the profiled run", rows=changes, marks=marks)
 
 
 def _setting_row(

@@ -17,9 +17,10 @@ from headway.domain import JobProfile
 from headway.domain.live import Reason
 from headway.domain.watched import Look
 from headway.errors import EventLogError, InputError
+from headway.formats.open_metrics import prometheus_text
 from headway.formats.profile_file import save_profile
 from headway.profiler import schema
-from headway.report.watched import look_prometheus
+from headway.report.watched import look_metrics
 from headway.tuner.live_query import _warm_up_length
 from tests.factories import a_profile
 from tests.live_logs import BEGIN_S, QUERY_ID, FakeQuery, a_log
@@ -282,7 +283,7 @@ def test_prometheus_can_scrape_it(
     for line in text.splitlines():
         assert line.startswith("#") or float(line.rpartition(" ")[2]) is not None
     look = watch(log, profile=profile, target=TARGET).look()
-    assert look_prometheus(look).splitlines()[0].startswith("# HELP")
+    assert prometheus_text(look_metrics(look)).splitlines()[0].startswith("# HELP")
     assert as_text(look)
 
 

@@ -15,5 +15,3 @@ from headway.ci.nouns import Report
 FORMATS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
     {"github": github_text, "junit": junit_text, "markdown": markdown_text, "sarif": sarif_text}
 )
-
-__all__ = ["FORMATS"]

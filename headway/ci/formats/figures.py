@@ -1,14 +1,13 @@
-"""Locked and current figures, and where a finding is, for people."""
+"""Locked and current figures of a job, for people."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
-from headway.ci.nouns import Finding, Held
+from headway.ci.nouns import Held
 from headway.digits import format_money
 from headway.formats.lock_file import AnyLocked
-from headway.redaction import printable
 from headway.units import HOURS_PER_MONTH, format_duration
 
 #: The columns of `job_row`.
@@ -29,12 +28,14 @@ def job_row(held: Held) -> tuple[str, ...]:
 def rows(held: Held) -> list[tuple[str, str, str, str]]:
     """Name, subject, locked and current value of each figure that a reader looks for first."""
     then, now = held.then, held.now
-    figure_rows = [("nodes", "", _of(then, lambda locked: str(locked.nodes)), str(now.nodes))]
+
+    def both(text: Callable[[AnyLocked], str]) -> tuple[str, str]:
+        return "-" if then is None else text(then), text(now)
+
+    figure_rows = [("nodes", "", *both(lambda locked: str(locked.nodes)))]
     if now.cost is not None or (then is not None and then.cost is not None):
-        show = partial(_cost, currency=held.currency)
-        figure_rows.append(("cost", now.cost_of, _of(then, show), show(now)))
-    figure_rows.append(("planned", now.planned_of, _of(then, _planned), _planned(now)))
-    return figure_rows
+        figure_rows.append(("cost", now.cost_of, *both(partial(_cost, currency=held.currency))))
+    return [*figure_rows, ("planned", now.planned_of, *both(_planned))]
 
 
 def cost_text(held: Held) -> str:
@@ -51,16 +52,9 @@ def cost_text(held: Held) -> str:
 
 def locked_today_text(held: Held) -> str:
     """Whether the locked setting meets the current targets; findings say what it misses."""
-    today = held.locked_today
-    if today is None:
+    if held.locked_today is None:
         return ""
-    return f"{'meets' if today.met else 'misses'} its target today"
-
-
-def located_text(finding: Finding) -> str:
-    """A finding on a line, behind its position."""
-    position = f"{finding.file}:{finding.line}:{finding.column}"
-    return f"{position}: {finding.level}: {printable(finding.message)} ({finding.rule})"
+    return f"{'meets' if held.locked_today.met else 'misses'} its target today"
 
 
 def changed(then: str, now: str) -> str:
@@ -73,14 +67,8 @@ def changed(then: str, now: str) -> str:
 
 
 def _cost(locked: AnyLocked, num_hours: float = 1.0, *, currency: str) -> str:
-    if locked.cost is None:
-        return "-"
-    return format_money(locked.cost * num_hours, currency=currency)
+    return "-" if locked.cost is None else format_money(locked.cost * num_hours, currency=currency)
 
 
 def _planned(locked: AnyLocked) -> str:
     return "-" if locked.planned_s is None else format_duration(locked.planned_s)
-
-
-def _of(locked: AnyLocked | None, show: Callable[[AnyLocked], str]) -> str:
-    return "-" if locked is None else show(locked)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from html import escape
 
-from headway.ci.formats.figures import located_text
 from headway.ci.nouns import Held, Level, Report
 from headway.redaction import printable
 
 # What XML 1.0 cannot hold at all, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_IN_ATTRIBUTES = str.maketrans({'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
 
 
 def junit_text(report: Report) -> str:
@@ -33,18 +34,14 @@ def _case(held: Held) -> str:
     if errors:
         message = "; ".join(printable(finding.message) for finding in errors)
         failure = f"<failure message={_quoted(message)} type={_quoted(str(errors[0].rule))}/>\n"
-    out = _escaped("\n".join(map(located_text, held.findings)))
+    out = _escaped("\n".join(finding.text for finding in held.findings))
     return f"{head}>\n{failure}<system-out>{out}</system-out>\n</testcase>\n"
 
 
 def _quoted(text: str) -> str:
     """An attribute's value; line ends in it would be read as blanks if they were not escaped."""
-    escaped = _escaped(text).replace('"', "&quot;")
-    for end, reference in (("\n", "&#10;"), ("\r", "&#13;"), ("\t", "&#9;")):
-        escaped = escaped.replace(end, reference)
-    return f'"{escaped}"'
+    return f'"{_escaped(text).translate(_IN_ATTRIBUTES)}"'
 
 
 def _escaped(text: str) -> str:
-    plain = _NOT_XML.sub("?", text)
-    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return escape(_NOT_XML.sub("?", text), quote=False)

@@ -23,18 +23,12 @@ def markdown_text(report: Report) -> str:
     headline = filter(None, (_cost_in_all(report), report.missing_today, report.outcome))
     lines = [MARKER, f"**Headway: {_escaped('; '.join(headline))}**", ""]
     if report.jobs:
-        lines += [
-            f"| {' | '.join(_HEAD)} | |",
-            "|---|---|---|---|---|---|---|",
-            *map(_row, report.jobs),
-            "",
-        ]
+        lines += [f"| {' | '.join(_HEAD)} | |", "|---|---|---|---|---|---|---|"]
+        lines += [*map(_row, report.jobs), ""]
     findings = sorted(report.findings, key=_rank)
     bad = [finding for finding in findings if finding.level is not Level.NOTE]
     notes = [finding for finding in findings if finding.level is Level.NOTE]
-    lines += [_item(finding) for finding in bad]
-    if bad:
-        lines.append("")
+    lines += [*map(_item, bad), ""] if bad else []
     if notes:
         lines += [f"<details><summary>{len(notes)} changes without regression</summary>", ""]
         lines += [*map(_item, notes), "", "</details>", ""]
@@ -68,10 +62,8 @@ def _rank(finding: Finding) -> int:
 
 def _item(finding: Finding) -> str:
     location = f"`{finding.file.replace('`', '')}:{finding.line}`"
-    return (
-        f"- {_SIGNS[finding.level]} {_escaped(finding.job)}: {_escaped(finding.message)} "
-        f"({location})"
-    )
+    text = f"{_escaped(finding.job)}: {_escaped(finding.message)}"
+    return f"- {_SIGNS[finding.level]} {text} ({location})"
 
 
 def _escaped(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headway.ci.formats.figures import HEAD, changed, job_row, located_text, locked_today_text, rows
+from headway.ci.formats.figures import HEAD, changed, job_row, locked_today_text, rows
 from headway.ci.formats.machine import check_json
 from headway.ci.nouns import Held, Report
 from headway.domain.sheet import Kind, Section, Sheet
@@ -33,11 +33,8 @@ def report_sheet(report: Report) -> Sheet:
                 for held in report.jobs
             ),
             *(
-                Section(
-                    lead=str(finding.level),
-                    texts=(f"{printable(finding.message)} ({finding.rule})",),
-                )
-                for finding in report.others
+                Section(lead=str(gone.level), texts=(f"{printable(gone.message)} ({gone.rule})",))
+                for gone in report.others
             ),
         ),
     )
@@ -55,7 +52,7 @@ def _job_texts(held: Held) -> Iterator[str]:
     today = locked_today_text(held)
     if today:
         yield f"the locked setting {today}"
-    yield from map(located_text, held.findings)
+    yield from (finding.text for finding in held.findings)
 
 
 KINDS = {"check": Kind(sheet=report_sheet, data=check_json, main="findings")}
