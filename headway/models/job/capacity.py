@@ -11,6 +11,7 @@ import numpy as np
 
 from headway.assumptions.planning import LEAST_CATCH_UP_RATIO
 from headway.assumptions.predictions import (
+    CALIBRATED_DOUBLINGS,
     HIGHEST_QUOTED_OVERRUN_RATIO,
     HIGHEST_QUOTED_UTILIZATION_RATIO,
 )
@@ -19,7 +20,9 @@ from headway.domain import Z90, Configuration, Finding, FindingCode, JobProfile
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import BoolArray
+from headway.models.job.calibration import doublings_beyond, own_spread_ratio, widened
 from headway.models.job.certified import certified
+from headway.models.job.declared import figures_at
 from headway.models.job.duration import DurationModel
 from headway.models.job.row_cost import known_up_to_per_s
 from headway.models.job.setting import (
@@ -31,11 +34,10 @@ from headway.models.job.setting import (
     setting_law,
     settled_batch_rows,
 )
-from headway.models.job.upper_end import load_at_end
 from headway.models.laws.inverse import last_kept
 
 _LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
-_RATE_TOLERANCE_RATIO = 1e-4
+_RATE_TOLERANCE_RATIO, _LOWEST_RATIO = 1e-4, 1e-12
 _FEWEST_ROWS, _ROWS_AT_A_LOOK, _LOOKS_AT_ROWS = 1e-12, 128, 4
 _STATE_STEP_ROWS = 1_000_000
 _LONGER_TRIGGERS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0)
@@ -146,9 +148,44 @@ class Capacity:
         return self.is_over and self.load_at_end(-Z90) > 1.0
 
     def load_at_end(self, score: float) -> float:
-        """The load at an end of durations, over the highest that can be carried (P32)."""
-        of_setting = self.profile, self.configuration, self.model, self.age_factor
-        return load_at_end(*of_setting, self.stable_up_to_per_s, score)
+        """The load with durations at an end of their range, over the highest that is carried. [-]
+
+        Above 1 the backlog grows. ``score`` is the normal quantile of the end: negative for short
+        durations, positive for long ones.
+
+        **(P32)** Verdicts of stability. A rate `λ` is carried while its load keeps `r^2(1+c^2) <
+        1`. A setting is called stable if (P3) expects it to be, and that holds for durations
+        `e^(1.645 s)` times as long as expected, too; it is called not stable if even the lowest
+        cost of a row of (P28) lets (P3) expect so, and durations `e^(-1.645 s)` times as long are
+        not carried either. In between, it is expected to be stable, or not to be. `s` is that of
+        (P2), with the spread between runs and of the fit, for batches that settle if durations are
+        `λ_s/λ` times as long, with `λ_s` of (P3), and with `d_n ≤ 2`: nearly all time of larger
+        batches is for their rows, so that their size adds no further error. For the high end, the
+        cost of a row left open by batches of one size is `1+h` of (P28). Four runs that differ by
+        12% leave `s = 0.15`: rates from 0.78 to 1.27 of the capacity are not decided by them,
+        however good the model is.
+        """
+        profile, (slots, partitions) = self.profile, self.configuration.size
+        trigger_s, open_cost_ratio = self.configuration.trigger_s, profile.row_cost_half_range_ratio
+        just_ratio = max(self.stable_up_to_per_s / self.rate_per_s, _LOWEST_RATIO)
+        just_factor = self.age_factor * just_ratio
+        rows = settled_batch_rows(self.model, self.rate_per_s, trigger_s, just_factor)
+        several_sizes = replace(profile, row_cost_half_range_ratio=None)
+        of_slots, of_partitions, of_rows = doublings_beyond(several_sizes, slots, partitions, rows)
+        of_rows = np.minimum(of_rows, CALIBRATED_DOUBLINGS.value)
+        own_ratio = own_spread_ratio(profile)
+        spread = float(widened(own_ratio, of_slots, of_rows, partitions=of_partitions))
+        at_end = figures_at(profile, score)
+        row_cost_ratio = 1.0 + (open_cost_ratio or 0.0) if score > 0.0 else 1.0
+        load = load_ratio(
+            profile,
+            self.model if at_end is profile else duration_model(at_end, slots, partitions),
+            rate_per_s=self.rate_per_s,
+            trigger_s=trigger_s,
+            factor=self.age_factor * row_cost_ratio * math.exp(score * spread),
+            highest_offered_load=1.0,
+        )
+        return float(load)
 
     @property
     def printed_up_to_per_s(self) -> float:
@@ -259,25 +296,18 @@ class Capacity:
         trigger_s = self.configuration.trigger_s
         slots, partitions = self.configuration.size
 
-        def overruns(model: DurationModel, interval_s: float) -> bool:
+        def overruns(interval_s: float, num_slots: int) -> bool:
+            model = duration_model(self.profile, num_slots, partitions)
             law = self._law(model, self.rate_per_s, interval_s)
             return float(law.overrun_probability[0]) > HIGHEST_QUOTED_OVERRUN_RATIO.value
 
         longer_s = (times * trigger_s for times in _LONGER_TRIGGERS)
-        enough_s = next((time_s for time_s in longer_s if not overruns(self.model, time_s)), None)
         more_slots = (times * slots for times in _MORE_SLOTS)
-        enough_slots = next(
-            (
-                n
-                for n in more_slots
-                if not overruns(duration_model(self.profile, n, partitions), trigger_s)
-            ),
-            None,
-        )
-        return {
-            **({} if enough_s is None else {"enough_trigger_s": enough_s}),
-            **({} if enough_slots is None else {"enough_slots": float(enough_slots)}),
+        cures = {
+            "enough_trigger_s": next((x_s for x_s in longer_s if not overruns(x_s, slots)), None),
+            "enough_slots": next((n for n in more_slots if not overruns(trigger_s, n)), None),
         }
+        return {name: float(value) for name, value in cures.items() if value is not None}
 
 
 def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
@@ -321,16 +351,10 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
     yield from capacity.state_growth()
 
 
-def sustainable_rate_per_s(
-    profile: JobProfile, configuration: Configuration, *, age_factor: float = 1.0
-) -> float:
+def sustainable_rate_per_s(profile: JobProfile, configuration: Configuration) -> float:
     """Highest rate at which the backlog stays bounded with a tenth of the slots' time to spare.
 
     It is found within a part in ten thousand; 0 if there is none [records/s].
-
-    Parameters
-    ----------
-    age_factor : float, > 0, multiplies every duration, for the age of the JVM
 
     **(P3)** Sustainable rate: the highest with `r ≤ 0.9` on average and `r^2(1+c^2) < 1`, the
     condition under which (B8) has a variance; with a rate limit `N`, at most `N/max(B, D(N))`. Slow
@@ -348,7 +372,7 @@ def sustainable_rate_per_s(
     >>> round(sustainable_rate_per_s(profile, last))
     141808
     """
-    return Capacity.of(profile, configuration, age_factor).sustainable_rate_per_s
+    return Capacity.of(profile, configuration).sustainable_rate_per_s
 
 
 def _highest_rate_per_s(holds: Callable[[Array], BoolArray]) -> float:

@@ -30,7 +30,7 @@ from headway.models.job.calibration import reasons_outside
 from headway.models.job.capacity import Capacity, findings_of
 from headway.models.job.certified import certified
 from headway.models.job.declared import figures_at
-from headway.models.job.duration import DurationModel, stacked
+from headway.models.job.duration import stacked
 from headway.models.job.setting import (
     AFTER_COMMIT_PHASES,
     SettingLaw,
@@ -143,15 +143,13 @@ def _predicted(question: _Asked) -> tuple[Prediction, ...]:
     if jvm_age_s is not None:
         age_factor, profile = profile.age_factor(jvm_age_s), profile.at_age(jvm_age_s)
     capacity = Capacity.of(profile, configuration, age_factor)
-    rates, model = np.array(rates_per_s, dtype=np.float64), capacity.model
-    rows = settled_batch_rows(model, rates, configuration.trigger_s, age_factor)
-    law = _law_at(rates, profile, configuration, model, age_factor)
+    rates = np.array(rates_per_s, dtype=np.float64)
+    rows = settled_batch_rows(capacity.model, rates, configuration.trigger_s, age_factor).tolist()
+    law = _law_at(capacity, rates)
     expected = certified(law.take(np.arange(len(rates))))
     laws = [expected.take(np.array([index])) for index in range(len(rates))]
-    drafts = [
-        _draft(capacity.at_rate(rate_per_s), laws[index], float(rows[index]))
-        for index, rate_per_s in enumerate(rates_per_s)
-    ]
+    capacities = [capacity.at_rate(rate_per_s) for rate_per_s in rates_per_s]
+    drafts = list(map(_draft, capacities, laws, rows))
     quoted = np.flatnonzero([is_quoted for _, is_quoted in drafts])
     latencies: Mapping[str, Sequence[LatencyDistribution]] = {}
     if len(quoted):
@@ -161,12 +159,9 @@ def _predicted(question: _Asked) -> tuple[Prediction, ...]:
     for rank, index in enumerate(quoted.tolist()):
         predictions[index] = with_changes(
             predictions[index],
-            phases_s=_phases_s(
-                profile, model, laws[index], rates_per_s[index],
-                float(rows[index]), age_factor,
-            ),
+            phases_s=_phases_s(capacities[index], laws[index], rows[index]),
             **{name: distributions[rank] for name, distributions in latencies.items()},
-        )  # fmt: skip
+        )
     return tuple(predictions)
 
 
@@ -179,8 +174,7 @@ def _draft(capacity: Capacity, law: SettingLaw, settled_rows: float) -> tuple[Pr
     codes = {finding.code for finding in findings}
     stable = not capacity.is_over and FindingCode.RATE_LIMIT_TOO_LOW not in codes
     is_quoted = stable and not codes & NOT_QUOTED
-    slots, partitions = configuration.size
-    reasons = tuple(reasons_outside(profile, slots, partitions, settled_rows))
+    reasons = tuple(reasons_outside(profile, *configuration.size, settled_rows))
     prediction = Prediction(
         configuration=configuration,
         arrivals=arrivals,
@@ -237,63 +231,36 @@ def _findings_of_windows(profile: JobProfile) -> Iterator[Finding]:
         yield Finding(code=FindingCode.WATERMARK_BEHIND, numbers={"behind_s": behind_s})
 
 
-def _law_at(
-    rates_per_s: Array,
-    profile: JobProfile,
-    configuration: Configuration,
-    model: DurationModel,
-    age_factor: float,
-) -> SettingLaw:
+def _law_at(capacity: Capacity, rates_per_s: Array) -> SettingLaw:
     """The distributions at each rate, then those at the low and at the high end of 90%.
 
     Declared figures are at the same end of their ranges: theory.md (P19).
     """
-    low_end, high_end = _ends(profile, configuration, model, len(rates_per_s), age_factor)
-    high_rates_per_s, high_factors = high_end.rate_and_factor(rates_per_s)
-    low_factors = low_end.settled_factor(rates_per_s)
-    rate_per_s = np.concatenate([rates_per_s, rates_per_s, high_rates_per_s])
-    factor = np.concatenate([np.full_like(rates_per_s, age_factor), low_factors, high_factors])
-    length = len(rates_per_s)
-    end_slices = (
-        [slice(None)]
-        if profile.declared is None
-        else [slice(start, start + length) for start in (0, length, 2 * length)]
-    )
-    laws = []
-    for end, score in zip(end_slices, (0.0, -Z90, Z90), strict=False):
-        end_profile = figures_at(profile, score)
-        if end_profile is not profile:
-            model = duration_model(end_profile, *configuration.size)
-        laws.append(
-            setting_law(
-                end_profile,
-                model,
-                rate_per_s=rate_per_s[end],
-                trigger_s=configuration.trigger_s,
-                factor=factor[end],
-            )
-        )
-    return laws[0] if len(laws) == 1 else SettingLaw(joined_states([law.state for law in laws]))
-
-
-def _ends(
-    profile: JobProfile,
-    configuration: Configuration,
-    model: DurationModel,
-    num_rates: int,
-    age_factor: float,
-) -> tuple[UpperEnd, UpperEnd]:
-    """Durations of a setting at both ends of their range, for each of some rates."""
-    low_end = UpperEnd(
+    profile, configuration, model = capacity.profile, capacity.configuration, capacity.model
+    trigger_s, age_factor = configuration.trigger_s, np.full_like(rates_per_s, capacity.age_factor)
+    high_end = UpperEnd(
         profile=profile,
-        durations=stacked([model] * num_rates),
-        num_slots=np.full(num_rates, float(configuration.num_slots)),
-        partitions=np.full(num_rates, float(configuration.shuffle_partitions)),
-        trigger_s=np.full(num_rates, configuration.trigger_s),
-        score=-Z90,
-        age_factor=age_factor,
+        durations=stacked([model] * len(rates_per_s)),
+        num_slots=np.full_like(rates_per_s, configuration.num_slots),
+        partitions=np.full_like(rates_per_s, configuration.shuffle_partitions),
+        trigger_s=np.full_like(rates_per_s, trigger_s),
+        score=Z90,
+        age_factor=capacity.age_factor,
     )
-    return low_end, replace(low_end, score=Z90)
+    high_rates_per_s, high_factors = high_end.rate_and_factor(rates_per_s)
+    low_factors = replace(high_end, score=-Z90).settled_factor(rates_per_s)
+    rates = (rates_per_s, rates_per_s, high_rates_per_s)
+    factors = (age_factor, low_factors, high_factors)
+    if profile.declared is None:
+        at = {"rate_per_s": np.concatenate(rates), "factor": np.concatenate(factors)}
+        return setting_law(profile, model, trigger_s=trigger_s, **at)
+    states = []
+    for score, rate_per_s, factor in zip((0.0, -Z90, Z90), rates, factors, strict=True):
+        at_end = figures_at(profile, score)
+        end_model = duration_model(at_end, *configuration.size)
+        at = {"rate_per_s": rate_per_s, "factor": factor}
+        states.append(setting_law(at_end, end_model, trigger_s=trigger_s, **at).state)
+    return SettingLaw(joined_states(states))
 
 
 def _utilization_ratio(law: SettingLaw, configuration: Configuration, arrivals: Arrivals) -> float:
@@ -347,23 +314,17 @@ def _interval(values: Array, has_high: bool) -> Interval:
     return Interval(low=float(values[1]), high=float(values[2]) if has_high else math.inf)
 
 
-def _phases_s(
-    profile: JobProfile,
-    model: DurationModel,
-    law: SettingLaw,
-    rate_per_s: float,
-    settled_rows: float,
-    age_factor: float,
-) -> Mapping[str, float]:
+def _phases_s(capacity: Capacity, law: SettingLaw, settled_rows: float) -> Mapping[str, float]:
     """The parts of the mean tuple latency, which add up to it exactly: theory.md (P1).
 
     A row arrives in an interval with a probability in proportion to its length, so its batch is the
     one that such an interval collects.
     """
+    model, rate_per_s, age_factor = capacity.model, capacity.rate_per_s, capacity.age_factor
     slope_s = age_factor * float(model.slope_s(settled_rows))
     driver = {
         phase.name: age_factor * phase.mean_s
-        for phase in profile.driver_phases
+        for phase in capacity.profile.driver_phases
         if phase.name not in AFTER_COMMIT_PHASES
     }
     levels = {level.name: age_factor * float(level.at(settled_rows)) for level in model.levels}
