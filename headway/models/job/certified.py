@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +40,8 @@ class CertifiedLaw(SettingLaw):
     @property
     def amplification_ratio(self) -> Array:
         """Growth of the logarithm of the mean latency over that of all durations (P3)."""
-        return self._chained(
-            lambda law, _: law.amplification_ratio, 0.0, lambda chain, _: chain.amplification_ratio
-        )
+        of_each = attrgetter("amplification_ratio")
+        return self._chained(of_each, of_each)
 
     @property
     def saturation_excess(self) -> Array:
@@ -58,9 +58,7 @@ class CertifiedLaw(SettingLaw):
         Where it is surely within, that of a gain that is somewhat too large.
         """
         gain = self._chained(
-            lambda law, _: law.amplification_ratio,
-            0.0,
-            lambda chain, _: chain.most_amplification_ratio,
+            attrgetter("amplification_ratio"), attrgetter("most_amplification_ratio")
         )
         unsure = np.flatnonzero(gain > _SURELY_WITHIN * _MOST_AMPLIFICATION)
         if len(unsure):
@@ -84,9 +82,7 @@ class CertifiedLaw(SettingLaw):
             np.maximum(self.offered_load_ratio, _LEAST_BEYOND) / self.allowed_offered_load
         )
         # Where no mean exists, the gain is that of the grid, and falls again at higher rates.
-        cut_share = self._chained(
-            lambda law, _: np.zeros(law.is_stable.shape), 0.0, lambda chain, _: chain.cut_share
-        )
+        cut_share = [0.0 if chain is None else chain.cut_share for chain in self.chains]
         cut = np.log(np.maximum(cut_share, _LEAST_BEYOND) / _MOST_CUT_SHARE)
         return np.where(self.is_stable, np.maximum.reduce([unusual, load, cut]), np.inf)
 
@@ -101,27 +97,25 @@ class CertifiedLaw(SettingLaw):
 
     def batch_duration_cdf(self, x_s: Numeric) -> Array:
         """Share of batches that take at most ``x_s``; 0 where unstable."""
-        return self._chained(SettingLaw.batch_duration_cdf, x_s, BatchChain.duration_cdf)
+        return self._chained(SettingLaw.batch_duration_cdf, BatchChain.duration_cdf, x_s)
 
     def batch_duration_quantile_s(self, q: Numeric) -> Array:
         """Quantile of the batch duration [s]; ``inf`` where unstable."""
         return self._chained(
-            SettingLaw.batch_duration_quantile_s, q, BatchChain.duration_quantile_s
+            SettingLaw.batch_duration_quantile_s, BatchChain.duration_quantile_s, q
         )
 
     def tuple_latency_cdf(self, x_s: Numeric) -> Array:
         """Share of rows with a latency of at most ``x_s``."""
-        return self._chained(SettingLaw.tuple_latency_cdf, x_s, BatchChain.latency_cdf)
+        return self._chained(SettingLaw.tuple_latency_cdf, BatchChain.latency_cdf, x_s)
 
     def tuple_latency_quantile_s(self, q: Numeric) -> Array:
         """Quantile of the tuple latency [s]; ``inf`` where unstable."""
-        return self._chained(SettingLaw.tuple_latency_quantile_s, q, BatchChain.latency_quantile_s)
+        return self._chained(SettingLaw.tuple_latency_quantile_s, BatchChain.latency_quantile_s, q)
 
     def tuple_latency_mean_s(self) -> Array:
         """Mean tuple latency [s]; ``inf`` where unstable."""
-        return self._chained(
-            lambda law, _: law.tuple_latency_mean_s(), 0.0, lambda chain, _: chain.latency_mean_s
-        )
+        return self._chained(SettingLaw.tuple_latency_mean_s, attrgetter("latency_mean_s"))
 
     def take(self, selection: NDArray[np.intp] | BoolArray) -> CertifiedLaw:
         """The distributions at some of the settings."""
@@ -136,21 +130,21 @@ class CertifiedLaw(SettingLaw):
 
     def _chained(
         self,
-        of_moments: Callable[[SettingLaw, Array], Array],
-        point: Numeric,
-        of_chain: Callable[[BatchChain, Array], Array | float],
+        of_moments: Callable[..., Array],
+        of_chain: Callable[..., Array | float],
+        *points: Numeric,
     ) -> Array:
         """Values by the chain of each setting, or by its moments if there is no chain."""
-        shape = np.broadcast_shapes(np.shape(point), (len(self.chains),))
-        values, setting_values = np.broadcast_to(point, shape), np.empty(shape)
+        shape = np.broadcast_shapes(*map(np.shape, points), (len(self.chains),))
+        arrays, values = [np.broadcast_to(point, shape) for point in points], np.empty(shape)
         unchained = [index for index, chain in enumerate(self.chains) if chain is None]
         if unchained:
             law = SettingLaw(state_at(self.state, np.array(unchained)))
-            setting_values[..., unchained] = of_moments(law, values[..., unchained])
+            values[..., unchained] = of_moments(law, *(array[..., unchained] for array in arrays))
         for index, chain in enumerate(self.chains):
             if chain is not None:
-                setting_values[..., index] = of_chain(chain, values[..., index])
-        return setting_values
+                values[..., index] = of_chain(chain, *(array[..., index] for array in arrays))
+        return values
 
 
 def certified(law: SettingLaw, *, with_moments: bool = True) -> CertifiedLaw:
@@ -187,17 +181,11 @@ def _certified(state: SteadyState, with_moments: bool) -> CertifiedLaw:
         batch_chain(state_at(state, np.array([index]))) if overruns[index] else None
         for index in range(len(overruns))
     )
-    to_change = [
-        index
-        for index in np.flatnonzero(overruns).tolist()
-        if with_moments or chains[index] is None
-    ]
-    if not to_change:
-        return CertifiedLaw(state, chains)
     moments = {name: getattr(state, name).copy() for name in _moments(None)}
-    for index in to_change:
-        for name, value in _moments(chains[index]).items():
-            moments[name][index] = value
+    for index in np.flatnonzero(overruns).tolist():
+        if with_moments or chains[index] is None:
+            for name, value in _moments(chains[index]).items():
+                moments[name][index] = value
     return CertifiedLaw(changed(state, **moments), chains)
 
 
