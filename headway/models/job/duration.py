@@ -89,18 +89,14 @@ class DurationModel(NamedTuple):
     def mean_s(self, batch_rows: Numeric) -> Array:
         """Mean batch duration [s]."""
         rows = np.asarray(batch_rows, dtype=np.float64)
-        total_s = self.driver_s + np.zeros(rows.shape)
-        for level in self.levels:
-            total_s = total_s + level.at(rows)
-        return np.asarray(total_s)
+        start_s = self.driver_s + np.zeros(rows.shape)
+        return np.asarray(sum((level.at(rows) for level in self.levels), start_s))
 
     def slope_s(self, batch_rows: Numeric) -> Array:
         """Seconds that one more row in the batch adds."""
         rows = np.asarray(batch_rows, dtype=np.float64)
-        slope_s: Array = np.zeros(rows.shape)
-        for level in self.levels:
-            slope_s = slope_s + level.slope_at(rows)
-        return np.asarray(slope_s)
+        flat: Array = np.zeros(rows.shape)
+        return np.asarray(sum((level.slope_at(rows) for level in self.levels), flat))
 
     def take(self, selection: NDArray[np.intp] | NDArray[np.bool_]) -> DurationModel:
         """Some of the settings that it is of, or some of them several times."""
@@ -198,41 +194,40 @@ def level_spans(
     >>> float(level_spans([reduce], num_slots=2, shuffle_partitions=8)[0].at(1000))
     0.205
     """
+    setting = _Setting(num_slots, shuffle_partitions, num_state_rows)
+    return _spans_of(Identity(tuple(stages)), setting, batch_rows)
 
-    setting = num_slots, shuffle_partitions, num_state_rows, batch_rows
-    return _spans_of(Identity(tuple(stages)), *setting)
+
+class _Setting(NamedTuple):
+    """What the time of a level depends on beside its stages and the batch."""
+
+    num_slots: int
+    shuffle_partitions: int
+    num_state_rows: float
 
 
 @lru_cache(maxsize=1024)  # a search asks for the sizes of its settings again and again
 def _spans_of(
-    stages: Identity,
-    num_slots: int,
-    shuffle_partitions: int,
-    num_state_rows: float,
-    batch_rows: float | None,
+    stages: Identity, setting: _Setting, batch_rows: float | None
 ) -> tuple[LevelSpan, ...]:
-    setting = num_slots, shuffle_partitions, num_state_rows
-    spans = []
-    for pool in _pools(*stages.nouns):
-        if batch_rows is not None:
-            spans.append(_span_at(pool, batch_rows, *setting))
-            continue
-        span = _span(pool, usual_tasks(pool, num_slots, shuffle_partitions), *setting)
-        if any(stage.follows_rows for stage in pool):
-            more_s, bends = _bends(tuple(pool), span, *setting)
-            span = span._replace(fixed_s=span.fixed_s + more_s, bends=bends)
-        spans.append(span)
-    return tuple(spans)
+    pools = _pools(*stages.nouns)
+    if batch_rows is not None:
+        return tuple(_span_at(pool, batch_rows, setting) for pool in pools)
+    return tuple(_span_of_any_rows(pool, setting) for pool in pools)
 
 
-def _span(
-    pool: Sequence[StageProfile],
-    num_tasks: Sequence[int],
-    num_slots: int,
-    shuffle_partitions: int,
-    num_state_rows: float,
-) -> LevelSpan:
+def _span_of_any_rows(pool: Sequence[StageProfile], setting: _Setting) -> LevelSpan:
+    """A level with the usual tasks, and bends where its tasks follow the rows."""
+    span = _span(pool, usual_tasks(pool, setting.num_slots, setting.shuffle_partitions), setting)
+    if not any(stage.follows_rows for stage in pool):
+        return span
+    more_s, bends = _bends(tuple(pool), span, setting)
+    return span._replace(fixed_s=span.fixed_s + more_s, bends=bends)
+
+
+def _span(pool: Sequence[StageProfile], num_tasks: Sequence[int], setting: _Setting) -> LevelSpan:
     """A level whose stages have given numbers of tasks (T2)."""
+    num_slots, shuffle_partitions, num_state_rows = setting
     per_task = _per_task(pool, num_tasks, num_slots)
     return LevelSpan(
         name="+".join(stage.name for stage in pool),
@@ -254,31 +249,20 @@ def _span(
     )
 
 
-def _span_at(
-    pool: Sequence[StageProfile],
-    batch_rows: float,
-    num_slots: int,
-    shuffle_partitions: int,
-    num_state_rows: float,
-) -> LevelSpan:
+def _span_at(pool: Sequence[StageProfile], batch_rows: float, setting: _Setting) -> LevelSpan:
     """A level with the tasks that it has in a batch of some rows."""
-    num_tasks = [num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions) for stage in pool]
-    return _span(pool, num_tasks, num_slots, shuffle_partitions, num_state_rows)
+    size = setting.num_slots, setting.shuffle_partitions
+    return _span(pool, [num_tasks_at(stage, batch_rows, *size) for stage in pool], setting)
 
 
 @lru_cache(maxsize=4096)
 def _bends(
-    pool: tuple[StageProfile, ...],
-    usual_span: LevelSpan,
-    num_slots: int,
-    shuffle_partitions: int,
-    num_state_rows: float,
+    pool: tuple[StageProfile, ...], usual_span: LevelSpan, setting: _Setting
 ) -> tuple[float, tuple[Bend, ...]]:
     """What numbers of tasks that follow the rows add to the time with the usual ones (T2)."""
-    rows = rows_of_bends(pool, num_slots, shuffle_partitions)
-    setting = num_slots, shuffle_partitions, num_state_rows
+    rows = rows_of_bends(pool, setting.num_slots, setting.shuffle_partitions)
     mean_s = [
-        np.mean([_span_at(pool, ratio * size, *setting).at(size) for ratio in _NEAR_SIZES])
+        np.mean([_span_at(pool, ratio * size, setting).at(size) for ratio in _NEAR_SIZES])
         for size in rows.tolist()
     ]
     return bends_through(rows, without_falls(np.array(mean_s)) - usual_span.at(rows))
