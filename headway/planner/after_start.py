@@ -14,7 +14,7 @@ from headway.errors import InputError, argument
 from headway.models.arrays import Array
 from headway.models.job.restart import restart_at, start_again
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.models.laws.distributions import uniform_mixture_quantile
 from headway.planner.candidates import Candidates
 
 _MINUTE_S = 60.0

@@ -20,7 +20,7 @@ from headway.models.job.batch_files import (
     sink_files,
 )
 from headway.models.job.kept_bytes import checkpoint_bytes, sink_log_bytes_per_day
-from headway.models.stages.coalescing import num_tasks_at
+from headway.models.stages.task_counts import num_tasks_at
 from headway.planner.candidates import BoolArray, Candidates, candidates_at
 from headway.units import S_PER_HOUR
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.microbatch import AffineDuration
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.models.laws.distributions import uniform_mixture_quantile
 from tests.oracles.closed_forms import uniform_mixture_cdf
 
 

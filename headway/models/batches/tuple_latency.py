@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.microbatch import SteadyState
-from headway.models.laws.distributions import gauss_legendre
+from headway.models.laws.distributions import gauss_legendre, uniform_mixture_quantile
 from headway.models.laws.normal import ndtr, quick_ndtr
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 
 _NUM_NODES = 24
 _NODE, _WEIGHT = gauss_legendre(_NUM_NODES)

@@ -27,7 +27,7 @@ from headway.domain.plan_parts import PlannedDriver
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.domain.stage import StageObserved
 from headway.models.job.batch_files import LEAST_INTERVAL_S
-from headway.models.stages.coalescing import num_tasks_at
+from headway.models.stages.task_counts import num_tasks_at
 from headway.units import parse_size_bytes
 
 _MIB = parse_size_bytes("1m")

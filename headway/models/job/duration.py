@@ -15,9 +15,9 @@ from headway.domain import StageProfile
 from headway.lazy_classes import Identity
 from headway.models.arrays import Array, Numeric
 from headway.models.job.bends import Bend, bends_through, rows_of_bends, without_falls
-from headway.models.stages.coalescing import num_tasks_at, usual_tasks
 from headway.models.stages.makespan import makespan_moments
 from headway.models.stages.skew import hot_start_makespan
+from headway.models.stages.task_counts import num_tasks_at, usual_tasks
 
 _NEAR_SIZES = (0.8, 1.0, 1.25)
 
