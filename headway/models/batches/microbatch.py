@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from operator import attrgetter
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,9 +189,8 @@ def steady_state(
     inputs = _Inputs(*map(np.array, of_settings))
     mean, variance, stable = _fixed_point(inputs)
     moments = interval_moments(inputs.trigger_s, mean, variance)
-    relative, persistence = inputs.relative_noise, inputs.persistence_ratio
     return SteadyState(
-        **{field.name: getattr(inputs, field.name) for field in fields(inputs)},
+        *_inputs_of(inputs),
         mean_duration_s=np.where(stable, mean, np.inf),
         sd_duration_s=np.where(stable, np.sqrt(variance), np.inf),
         mean_interval_s=np.where(stable, moments.mean, np.inf),
@@ -199,15 +198,7 @@ def steady_state(
         overrun_probability=np.where(stable, moments.overrun_probability, 1.0),
         utilization_ratio=np.where(stable, np.minimum(mean / moments.mean, 1.0), 1.0),
         is_stable=stable,
-        next_correlation=np.where(
-            stable,
-            _next_correlation(
-                relative * relative * inputs.lasting_share * persistence,
-                inputs.offered_load_ratio * persistence * moments.overrun_probability,
-                np.maximum(np.sqrt(variance) / mean, NARROWEST_LOG_SD) * relative,
-            ),
-            0.0,
-        ),
+        next_correlation=np.where(stable, _next_correlation(inputs, moments), 0.0),
     )
 
 
@@ -216,9 +207,15 @@ def _number(value: Numeric) -> Numeric:
     return value if isinstance(value, float) else np.asarray(value)
 
 
-def _next_correlation(lasting_variance: Array, carried: Array, product: Array) -> Array:
-    """Correlation with the next batch's noise; ``product`` is that of their relative spreads."""
-    shared = lasting_variance / (1.0 - np.minimum(carried, _MOST_CARRIED))
+def _next_correlation(inputs: _Inputs, moments: IntervalMoments) -> Array:
+    """Correlation of a duration with the noise of the next batch (B15)."""
+    relative, persistence = inputs.relative_noise, inputs.persistence_ratio
+    carried = inputs.offered_load_ratio * persistence * moments.overrun_probability
+    shared = relative * relative * inputs.lasting_share * persistence
+    shared = shared / (1.0 - np.minimum(carried, _MOST_CARRIED))
+    # Of the relative spreads of both.
+    sd_ratio = np.sqrt(moments.duration_variance_s2) / moments.duration_mean_s
+    product = np.maximum(sd_ratio, NARROWEST_LOG_SD) * relative
     return np.where(
         product > 0.0, np.minimum(shared / np.where(product > 0.0, product, 1.0), 1.0), 0.0
     )
@@ -236,13 +233,13 @@ def _fixed_point(inputs: _Inputs) -> tuple[Array, Array, BoolArray]:
     stable = np.zeros(mean.shape, dtype=np.bool_)
     # Both maps increase: from below, the iteration reaches the smallest solution.
     open_settings = np.flatnonzero(flat.offered_load_ratio < 1.0)
-    of_open = _Map.of(flat)
+    of_open = _Map(flat)
     for _ in range(_MOST_ITERATIONS):
         if not open_settings.size:
             break
         old_mean, old_variance = mean[open_settings], variance[open_settings]
         if open_settings.size < of_open.load.size:
-            of_open = _Map.of(_Inputs(*(values[open_settings] for values in _inputs_of(flat))))
+            of_open = _Map(_Inputs(*(values[open_settings] for values in _inputs_of(flat))))
         new_mean, new_variance = of_open.newton_step(old_mean, old_variance)
         mean[open_settings], variance[open_settings] = new_mean, new_variance
         tolerance = _TOLERANCE_RATIO * new_mean
@@ -255,37 +252,21 @@ def _fixed_point(inputs: _Inputs) -> tuple[Array, Array, BoolArray]:
     return mean.reshape(shape), variance.reshape(shape), stable.reshape(shape)
 
 
-class _Map(NamedTuple):
+class _Map:
     """From mean and variance of the duration to those of the next one (B3), for some settings.
 
     What does not depend on either is computed once.
     """
 
-    inputs: _Inputs
-    load: Array
-    load_squared: Array
-    noise_squared: Array
-    additive_variance_s2: Array
-    spread: Array
-    square: Array
-    lasting: Array
-    most_piled_up: Array
-
-    @classmethod
-    def of(cls, inputs: _Inputs) -> _Map:
-        load, noise_squared = inputs.offered_load_ratio, inputs.relative_noise**2
-        return cls(
-            inputs=inputs,
-            load=load,
-            load_squared=load**2,
-            noise_squared=noise_squared,
-            additive_variance_s2=inputs.additive_sd_s**2,
-            spread=load**2 * (1.0 + noise_squared),
-            square=(inputs.per_row_noise * load) ** 2,
-            lasting=noise_squared * inputs.lasting_share * inputs.persistence_ratio,
-            # More than what light noise could add leaves no moments, although slow periods end.
-            most_piled_up=0.5 * (1.0 - load),
-        )
+    def __init__(self, inputs: _Inputs) -> None:
+        self.inputs, self.load = inputs, inputs.offered_load_ratio
+        self.load_squared, self.noise_squared = self.load**2, inputs.relative_noise**2
+        self.additive_variance_s2 = inputs.additive_sd_s**2
+        self.spread = self.load_squared * (1.0 + self.noise_squared)
+        self.square = (inputs.per_row_noise * self.load) ** 2
+        self.lasting = self.noise_squared * inputs.lasting_share * inputs.persistence_ratio
+        # More than what light noise could add leaves no moments, although slow periods end.
+        self.most_piled_up = 0.5 * (1.0 - self.load)
 
     def newton_step(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Newton's rule in mean and variance together, since they are strongly coupled."""
@@ -302,8 +283,7 @@ class _Map(NamedTuple):
         vm = 2.0 * self.noise_squared * mean + counts * mean_by_mean
         vm += both_squares * square_by_mean
         vm -= twice_spread * moments.mean * mean_by_mean
-        vv = counts * mean_by_variance
-        vv += both_squares * square_by_variance
+        vv = counts * mean_by_variance + both_squares * square_by_variance
         vv -= twice_spread * moments.mean * mean_by_variance
 
         determinant = (1.0 - mm) * (1.0 - vv) - mv * vm

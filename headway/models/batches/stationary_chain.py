@@ -299,15 +299,10 @@ def stationary(recursion: Recursion) -> tuple[Recursion, Grid, Array]:
         recursion = recursion.all_drawn_anew()
     grid = recursion.grid(levels)
     following, start = _step_of(recursion, grid), recursion.start(grid)
-    return recursion, grid, _iterated(following, start, grid.interval_s, grid.level_share)
+    return recursion, grid, _iterated(following, start, grid)
 
 
-def _iterated(
-    following: Callable[[Array, Array], Array],
-    joint: Array,
-    interval_s: Array,
-    level_share: Array,
-) -> Array:
+def _iterated(following: Callable[[Array, Array], Array], joint: Array, grid: Grid) -> Array:
     """The distribution that a step does not change, by reduced-rank extrapolation.
 
     Eddy 1979, Mesina 1977: after a few steps, the combination of their results that would move
@@ -321,13 +316,13 @@ def _iterated(
         for before, after in pairwise(states):
             following(before, after)
         np.subtract(rows[1:], rows[:-1], out=moves)
-        change = float(np.abs(moves[-1]).reshape(joint.shape).sum(axis=0) @ interval_s)
-        if change <= _CHANGE * float(states[-1].sum(axis=0) @ interval_s):
+        change = float(np.abs(moves[-1]).reshape(joint.shape).sum(axis=0) @ grid.interval_s)
+        if change <= _CHANGE * float(states[-1].sum(axis=0) @ grid.interval_s):
             break
         moves[:-1] -= moves[-1]
         products = moves[:-1] @ moves.T
         weights = np.linalg.lstsq(products[:, :-1], -products[:, -1], rcond=None)[0]
         np.matmul(np.append(weights, 1.0 - weights.sum()), rows[1:], out=rows[0])
         np.maximum(states[0], 0.0, out=states[0])
-        states[0] *= (level_share / states[0].sum(axis=1))[:, np.newaxis]
+        states[0] *= (grid.level_share / states[0].sum(axis=1))[:, np.newaxis]
     return np.array(states[-1])
