@@ -22,8 +22,6 @@ _MOST_PHASES = 32  # more positions on the trigger grid are as good as a uniform
 _MOST_PASSED = 8  # lags that vary over more of these positions are, too
 _TICKS_PER_S = 1e3  # Spark keeps triggers, watermarks and windows in whole milliseconds
 _ROUNDING_S = 1e-7
-_MOST_SKIPPED = 0.99
-_NEGLIGIBLE = 1e-10
 _HIGHEST_QUANTILE = 1.0 - 1e-15
 
 #: Lags of the newest rows of batches, arrival less event time [s], and the shares of batches with
@@ -76,12 +74,7 @@ class WindowLatency:
 
 
 def append_window_latency(
-    state: SteadyState,
-    slide_s: Numeric,
-    watermark_delay_s: Numeric,
-    lag_s: Numeric | Lags,
-    *,
-    skipped_trigger_ratio: Numeric = 0.0,
+    state: SteadyState, slide_s: Numeric, watermark_delay_s: Numeric, lag_s: Numeric | Lags
 ) -> WindowLatency:
     r"""Latency of windows in append mode: one batch moves the watermark, the next one emits.
 
@@ -96,21 +89,13 @@ def append_window_latency(
         Arrival less event time of the newest rows; in a sparse stream, plus the mean gap between
         two rows. With several watermarked inputs under policy ``min``, that of the slowest.
         Negative if a batch still reads rows that arrive just after its trigger. [s]
-    skipped_trigger_ratio : float or array, 0 to 0.99, or 1
-        Share of triggers that run no batch: 0 with Spark's ``noDataMicroBatches.enabled``; the
-        share without rows if that is off. At 1 the input has stopped and no window is emitted. With
-        trigger 0 only 0 and 1 are meaningful. [-]
 
     **(W2)** Append mode: batch `k`, which reads the row of (W1), moves the watermark at its end,
     and batch `k + 1` emits the window: `L_w = w + δ + ξ + max(B, D_k) + D'_(k+1)`,
     `E[D_k | T'] = a + rT'`, `E[D_(k+1) | D_k] = a + r max(B, D_k)`. A no-data batch runs at the
     same trigger. As long as batches stay on the grid, this is `w + δ + ξ + B + D`.
 
-    **(W4)** If no-data batches are off, triggers without rows run no batch: a geometrically
-    distributed number of intervals `B` is added, as further parts of the mixture. If the input
-    stops, `L_w = ∞`.
-
-    theory.md (W1)-(W4). A window end that coincides with a trigger to the millisecond misses that
+    theory.md (W1)-(W3). A window end that coincides with a trigger to the millisecond misses that
     trigger.
 
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
@@ -121,11 +106,7 @@ def append_window_latency(
     25.00
     """
     delay = _checked("watermark_delay_s", watermark_delay_s)
-    skipped = np.asarray(skipped_trigger_ratio, dtype=np.float64)
-    possible = (skipped > 0.0) & (skipped <= _MOST_SKIPPED) & (state.trigger_s > 0.0)
-    if not np.all(possible | (skipped == 0.0) | (skipped == 1.0)):
-        raise ValueError(f"skipped_trigger_ratio must lie in 0..{_MOST_SKIPPED}, or be 1")
-    return _mixture(state, slide_s, delay, _lags(lag_s), skipped, num_batches=2)
+    return _mixture(state, slide_s, delay, _lags(lag_s), num_batches=2)
 
 
 def update_window_latency(
@@ -158,8 +139,7 @@ def update_window_latency(
     >>> float(update_window_latency(state, slide_s=60.0, last_lag_s=0.5).mean_s)
     15.00
     """
-    zero = np.zeros(())
-    return _mixture(state, slide_s, zero, _lags(last_lag_s), zero, num_batches=1)
+    return _mixture(state, slide_s, np.zeros(()), _lags(last_lag_s), num_batches=1)
 
 
 def _lags(lag_s: Numeric | Lags) -> Lags:
@@ -213,10 +193,10 @@ def _grid(trigger: Array, slide_s: Numeric, delay: Array, lags: Lags) -> tuple[A
 
 
 def _mixture(
-    state: SteadyState, slide_s: Numeric, delay: Array, lags: Lags, skipped: Array, num_batches: int
+    state: SteadyState, slide_s: Numeric, delay: Array, lags: Lags, num_batches: int
 ) -> WindowLatency:
     number, read_s, read_share = _grid(state.trigger_s, slide_s, delay, lags)
-    shape = np.broadcast_shapes(number.shape[:-1], skipped.shape)
+    shape = number.shape[:-1]
     is_on_grid, divisor = number > 0.0, np.maximum(number, 1.0)
     trigger = state.trigger_s[..., np.newaxis]
     stretched, chance = _overruns(state)
@@ -237,18 +217,10 @@ def _mixture(
     _, weight, wait_low, wait_width, interval = np.concatenate(stacked_parts, axis=-1)
     mean, variance = _batch_after(state, interval, num_batches)
     total = weight.sum(axis=-1, keepdims=True)
-    parts = [weight / total, wait_low, wait_width, mean, np.sqrt(variance)]
-    repeat = np.where(skipped < 1.0, skipped, 0.0)[..., np.newaxis]
-    if np.any(repeat > 0.0):
-        num_repeats = int(np.log(_NEGLIGIBLE) / np.log(repeat.max())) + 1
-        num_skipped = np.tile(np.arange(float(num_repeats)), weight.shape[-1])
-        parts = [np.repeat(part, num_repeats, axis=-1) for part in parts]
-        parts[0] = parts[0] * (1.0 - repeat) * repeat**num_skipped
-        parts[1] = parts[1] + trigger * num_skipped
+    parts = (weight / total, wait_low, wait_width, mean, np.sqrt(variance))
     fixed = least_lag - state.after_commit_s + (state.trigger_s if num_batches == 2 else 0.0)
-    is_finite = state.is_stable & (skipped < 1.0)
     delay, fixed = np.broadcast_to(delay, shape), np.broadcast_to(fixed, shape)
-    return WindowLatency(delay, fixed, np.broadcast_to(is_finite, shape), *parts)
+    return WindowLatency(delay, fixed, np.broadcast_to(state.is_stable, shape), *parts)
 
 
 def _each_pair(positions: Array, combined: np.ufunc, triggers: Array) -> Array:
