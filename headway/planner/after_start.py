@@ -148,8 +148,7 @@ def _simulated_batches(profile: JobProfile, configuration: Configuration, factor
     # The first batch takes longer than its rows do, and loads its state: (Z2).
     start = start_again(
         profile,
-        num_slots=configuration.num_slots,
-        partitions=configuration.shuffle_partitions,
+        configuration.size,
         interval_s=max(trigger_s, steady_s),
         batch_rows=rate_per_s * most_wait_s,
     )

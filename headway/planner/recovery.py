@@ -39,8 +39,7 @@ def start_after_outage(
     num_slots, partitions = (np.asarray(count, dtype=np.float64) for count in size)
     start = start_again(
         profile,
-        num_slots=num_slots,
-        partitions=partitions,
+        (num_slots, partitions),
         interval_s=np.maximum(trigger_s, np.multiply(factor, model.mean_s(usual_rows))),
         batch_rows=usual_rows,
     )

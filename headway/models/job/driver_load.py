@@ -54,10 +54,9 @@ class DriverWork(NamedTuple):
 
 def driver_work(
     profile: JobProfile,
+    size: tuple[int, int],
     *,
     batch_rows: float,
-    num_slots: int,
-    shuffle_partitions: int,
     interval_s: float,
     has_tasks: bool | None = None,
 ) -> DriverWork:
@@ -65,9 +64,8 @@ def driver_work(
 
     Parameters
     ----------
-    profile : JobProfile, with the driver phases of a batch
+    size : two int, >= 1, task slots and shuffle partitions of the query
     batch_rows : float, >= 0, rows of a batch [rows]
-    num_slots, shuffle_partitions : int, >= 1, setting of the query
     interval_s : float, >= 0
         Time between the starts of two batches: the trigger interval, or the duration of a batch if
         that is longer. [s]
@@ -91,34 +89,24 @@ def driver_work(
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> work = driver_work(
-    ...     profile, batch_rows=0.0, num_slots=2, shuffle_partitions=8, interval_s=1.0
-    ... )
+    >>> work = driver_work(profile, (2, 8), batch_rows=0.0, interval_s=1.0)
     >>> 0.0 < work.busy_cores < 2.0
     True
     """
-    num_tasks = sum(
-        num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions) for stage in profile.stages
-    )
+    num_tasks = sum(num_tasks_at(stage, batch_rows, *size) for stage in profile.stages)
     core_s = _phases_core_s(profile) + num_tasks / LAUNCHES_PER_S.value
     has_tasks = profile.application.is_local if has_tasks is None else has_tasks
     if has_tasks:
-        core_s += _tasks_core_s(profile, batch_rows, num_slots, shuffle_partitions)
+        core_s += _tasks_core_s(profile, size, batch_rows)
     return DriverWork(core_s, interval_s, has_tasks, _compiler_cores(profile))
 
 
-def _tasks_core_s(
-    profile: JobProfile, batch_rows: float, num_slots: int, shuffle_partitions: int
-) -> float:
+def _tasks_core_s(profile: JobProfile, size: tuple[int, int], batch_rows: float) -> float:
     """Core time of the tasks of a batch [s]."""
+    rows = profile.num_held_rows, batch_rows
     return sum(
         _on_processor_ratio(stage.observed)
-        * stage.tasks_s(
-            num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions),
-            shuffle_partitions,
-            profile.num_held_rows,
-            batch_rows,
-        )
+        * stage.tasks_s(num_tasks_at(stage, batch_rows, *size), size[1], *rows)
         for stage in profile.stages
     )
 
@@ -154,9 +142,9 @@ def _phases_core_s(profile: JobProfile) -> float:
     recorded = (stage.observed for stage in profile.stages if stage.observed is not None)
     most_ratio = max(map(_on_processor_ratio, recorded), default=1.0)
     batch_rows = last.rows_per_batch_middle
-    slots, partitions = profile.baseline.size
-    of_batch_s = (slots - _compiler_cores(profile)) * duration_s / at_once
-    left_s = of_batch_s - _tasks_core_s(profile, batch_rows, slots, partitions)
+    size = profile.baseline.size
+    of_batch_s = (size[0] - _compiler_cores(profile)) * duration_s / at_once
+    left_s = of_batch_s - _tasks_core_s(profile, size, batch_rows)
     return min(alone_s * most_ratio / ALONE_PROCESSOR_RATIO.value, alone_s, max(left_s, 0.0))
 
 

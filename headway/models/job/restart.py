@@ -131,9 +131,8 @@ def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
 
 def start_again(
     profile: JobProfile,
+    size: tuple[Numeric, Numeric],
     *,
-    num_slots: Numeric,
-    partitions: Numeric,
     interval_s: Numeric,
     batch_rows: Numeric,
     replayed_batches: Numeric | None = None,
@@ -142,7 +141,7 @@ def start_again(
 
     Parameters
     ----------
-    num_slots, partitions : int or (n,) array, >= 1, task slots, and shuffle partitions
+    size : two int or (n,) arrays, >= 1, task slots, and shuffle partitions
     interval_s, batch_rows : float or (n,) array, > 0
         Time from batch to batch [s], and rows of a batch.
     replayed_batches : float or (n,) array, optional
@@ -166,7 +165,7 @@ def start_again(
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> start_again(profile, num_slots=2, partitions=8, interval_s=1.0, batch_rows=1000.0) is None
+    >>> start_again(profile, (2, 8), interval_s=1.0, batch_rows=1000.0) is None
     True
     """
     warm_up = profile.warm_up
@@ -181,10 +180,13 @@ def start_again(
         return extra
     if replayed_batches is None:
         replayed_batches = most_replayed_batches(profile, interval_s)
-    changed_rows = np.minimum(_changed_rows(profile, batch_rows), profile.num_state_rows)
-    speed = load_speed(profile)
-    share = share_of_a_slot(num_slots, partitions)
-    stores = num_state_stores(profile, partitions)
+    changed_rows = np.asarray(batch_rows, dtype=np.float64)
+    if profile.state.updated_rows is not None and profile.settings:
+        last_rows = profile.settings[-1].rows_per_batch_middle
+        changed_rows = changed_rows * profile.state.updated_rows / last_rows
+    changed_rows = np.minimum(changed_rows, profile.num_state_rows)
+    speed, share = load_speed(profile), share_of_a_slot(*size)
+    stores = num_state_stores(profile, size[1])
     return extra._replace(
         load_s=share * speed.task_s(stores, profile.num_state_rows, 0.0),
         replay_s=share * speed.task_s(0.0, 0.0, replayed_batches * changed_rows),
@@ -204,16 +206,6 @@ def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:
     return np.asarray(np.ceil(np.divide(partitions, num_slots)) / partitions)
 
 
-def _changed_rows(profile: JobProfile, batch_rows: Numeric) -> Array:
-    """State rows that a batch changes, in proportion to its rows; all of them if not recorded."""
-    rows = np.asarray(batch_rows, dtype=np.float64)
-    updated_rows = None if profile.state is None else profile.state.updated_rows
-    if updated_rows is None or not profile.settings:
-        return rows
-    last = profile.settings[-1]
-    return rows * updated_rows / last.rows_per_batch_middle
-
-
 def restart_of(
     profile: JobProfile,
     configuration: Configuration,
@@ -229,13 +221,11 @@ def restart_of(
     the first batch; ``factor`` multiplies what is not known before (P4); ``replayed_batches`` are
     those since the snapshot, by default as many as there can be.
     """
-    slots, partitions = configuration.size
-    model = duration_model(profile, slots, partitions)
+    model = duration_model(profile, *configuration.size)
     usual_rows = batch_rows if usual_rows is None else usual_rows
     start = start_again(
         profile,
-        num_slots=slots,
-        partitions=partitions,
+        configuration.size,
         interval_s=max(configuration.trigger_s, float(model.mean_s(usual_rows))),
         batch_rows=usual_rows,
         replayed_batches=replayed_batches,
