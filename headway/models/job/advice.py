@@ -120,8 +120,7 @@ def advised_runs(
     interval, rows and state (E29) were in one proportion: a run at another interval comes first.
 
     >>> from headway.formats.profile_file import load_profile
-    >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> first = advised_runs(profile)[0]
+    >>> first = advised_runs(load_profile("examples/word-count.profile.yaml"))[0]
     >>> first.configuration.shuffle_partitions, round(first.rate_per_s)
     (32, 85085)
     """

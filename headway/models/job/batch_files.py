@@ -115,8 +115,7 @@ def store_files(commits: CommitFiles, interval_s: Numeric) -> Files:
 def snapshots_per_batch(commits: CommitFiles, interval_s: Numeric) -> Array:
     """Snapshots that one state store writes per batch (F1).
 
-    >>> default = CommitFiles(True, 0.0, 11, 60.0, checksums=0)
-    >>> float(snapshots_per_batch(default, 30.0))
+    >>> float(snapshots_per_batch(CommitFiles(True, 0.0, 11, 60.0, checksums=0), 30.0))
     0.08333333333333333
     """
     interval = np.asarray(interval_s, dtype=np.float64)
@@ -148,8 +147,7 @@ def checkpoint_files(
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> files = checkpoint_files(profile, 8, 2.0)
-    >>> bool(files.total > checkpoint_files(profile, 4, 2.0).total > 6)
+    >>> bool(checkpoint_files(profile, 8, 2.0).total > checkpoint_files(profile, 4, 2.0).total > 6)
     True
     """
     of_store = store_files(commit_files(profile), interval_s)
@@ -233,8 +231,7 @@ def num_state_stores(profile: JobProfile, shuffle_partitions: Numeric) -> Array:
     shuffle_partitions : float or (n,) array, > 0
 
     >>> from headway.formats.profile_file import load_profile
-    >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> float(num_state_stores(profile, 16))
+    >>> float(num_state_stores(load_profile("examples/word-count.profile.yaml"), 16))
     16.0
     """
     partitions = np.asarray(shuffle_partitions, dtype=np.float64)
@@ -285,8 +282,7 @@ def price_of_job(profile: JobProfile, price: StorePrice) -> StorePrice:
     ...     store="s3", price_per_write=5e-6, requests_in_place=1, requests_renamed=2,
     ...     date="2026-11-29", lists_renamed=10, lists_by_file_system=5,
     ... )
-    >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> price_of_job(profile, price).lists_renamed
+    >>> price_of_job(load_profile("examples/word-count.profile.yaml"), price).lists_renamed
     10
     """
     manager = profile.application.properties.get(_FILE_MANAGER, "")

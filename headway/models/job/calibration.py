@@ -172,8 +172,7 @@ def fewest_rows(profile: JobProfile) -> float:
     It is 0 for a declared job.
 
     >>> from headway.formats.profile_file import load_profile
-    >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> fewest_rows(profile)
+    >>> fewest_rows(load_profile("examples/word-count.profile.yaml"))
     3998.0
     """
     return profile.rows_per_batch_range[0] if profile.declared is None else 0.0

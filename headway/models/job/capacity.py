@@ -368,8 +368,7 @@ def sustainable_rate_per_s(profile: JobProfile, configuration: Configuration) ->
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> last = profile.settings[-1].configuration
-    >>> round(sustainable_rate_per_s(profile, last))
+    >>> round(sustainable_rate_per_s(profile, profile.settings[-1].configuration))
     141808
     """
     return Capacity.of(profile, configuration).sustainable_rate_per_s

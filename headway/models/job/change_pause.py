@@ -91,8 +91,7 @@ def expected_pause_s(
     waits `D + p` until the first new batch starts, and would wait `max(B', D')` at the new trigger
     interval `B'` and batch duration `D'`. So the pause in (A7) is `max(0, D + p - max(B', D'))`.
 
-    >>> pauses_s = [expected_pause_s(ChangeKind.RESTART, 0.8, [0.5] * n) for n in (0, 1, 2)]
-    >>> pauses_s
+    >>> [expected_pause_s(ChangeKind.RESTART, 0.8, [0.5] * n) for n in (0, 1, 2)]
     [1.5, 1.0, 0.5]
     """
     prior_s = prior_pause_s(kind, duration_s)

@@ -89,8 +89,7 @@ def driver_work(
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> work = driver_work(profile, (2, 8), batch_rows=0.0, interval_s=1.0)
-    >>> 0.0 < work.busy_cores < 2.0
+    >>> 0.0 < driver_work(profile, (2, 8), batch_rows=0.0, interval_s=1.0).busy_cores < 2.0
     True
     """
     num_tasks = sum(num_tasks_at(stage, batch_rows, *size) for stage in profile.stages)

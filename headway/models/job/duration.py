@@ -17,7 +17,7 @@ from headway.models.arrays import Array, Numeric
 from headway.models.job.bends import Bend, bends_through, rows_of_bends, without_falls
 from headway.models.stages.makespan import makespan_moments
 from headway.models.stages.skew import hot_start_makespan
-from headway.models.stages.task_counts import num_tasks_at, usual_tasks
+from headway.models.stages.task_counts import num_tasks_at
 
 _NEAR_SIZES = (0.8, 1.0, 1.25)
 
@@ -218,7 +218,12 @@ def _spans_of(
 
 def _span_of_any_rows(pool: Sequence[StageProfile], setting: _Setting) -> LevelSpan:
     """A level with the usual tasks, and bends where its tasks follow the rows."""
-    span = _span(pool, usual_tasks(pool, setting.num_slots, setting.shuffle_partitions), setting)
+    size = setting.num_slots, setting.shuffle_partitions
+    usual_tasks = [
+        stage.num_tasks(size[1]) if stage.follows_rows else num_tasks_at(stage, 0.0, *size)
+        for stage in pool
+    ]
+    span = _span(pool, usual_tasks, setting)
     if not any(stage.follows_rows for stage in pool):
         return span
     more_s, bends = _bends(tuple(pool), span, setting)

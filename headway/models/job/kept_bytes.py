@@ -94,8 +94,7 @@ def sink_log_bytes_per_day(
     Source: Spark's ``CompactibleFileStreamLog`` (4.3, 2026).
 
     >>> from headway.formats.profile_file import load_profile
-    >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> sink_log_bytes_per_day(profile, 1.0, 2.0) is None
+    >>> sink_log_bytes_per_day(load_profile("examples/word-count.profile.yaml"), 1.0, 2.0) is None
     True
     """
     if not profile.shape.sink.startswith(FILE_SINK):

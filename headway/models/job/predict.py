@@ -110,8 +110,7 @@ def predictions_at(
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> rates_per_s = (16_000.0, 900e6)
-    >>> several = predictions_at(profile, profile.baseline, profile.arrivals, rates_per_s)
+    >>> several = predictions_at(profile, profile.baseline, profile.arrivals, (16_000.0, 900e6))
     >>> [prediction.stable for prediction in several]
     [True, False]
     """

@@ -189,8 +189,7 @@ def after_commit_s(profile: JobProfile) -> float:
     """Time of a batch that passes after its rows are committed: no row waits for it [s] (T1).
 
     >>> from headway.formats.profile_file import load_profile
-    >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> after_commit_s(profile)
+    >>> after_commit_s(load_profile("examples/word-count.profile.yaml"))
     0.0
     """
     return sum(phase.mean_s for phase in profile.driver_phases if phase.name in AFTER_COMMIT_PHASES)

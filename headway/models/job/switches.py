@@ -35,8 +35,7 @@ def turned(profile: JobProfile, switch: Switch) -> TurnedJob | str:
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> async_job = turned(profile, Switch.ASYNC_PROGRESS)
-    >>> round(async_job.expected.driver_s, 4)
+    >>> round(turned(profile, Switch.ASYNC_PROGRESS).expected.driver_s, 4)
     0.0588
     >>> turned(profile, Switch.CHANGELOG)
     'the log shows no state'

@@ -33,8 +33,7 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
     >>> why_no_window_law(profile) is None
     True
     >>> hourly = (EventTimeWindow(kind="tumbling", size_s=3600.0, slide_s=3600.0),)
-    >>> windowed = replace(profile, shape=replace(profile.shape, windows=hourly))
-    >>> why_no_window_law(windowed).code.value
+    >>> why_no_window_law(replace(profile, shape=replace(profile.shape, windows=hourly))).code.value
     'no_output_mode'
     """
     shape, arrivals = profile.shape, profile.observed_arrivals

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from headway.domain import Coalescing, FileSplits, SourceTasks, StageProfile
 
@@ -113,8 +112,7 @@ def num_tasks_at(
     num_slots, shuffle_partitions : int, >= 1
 
     >>> from headway.formats.profile_file import load_profile
-    >>> stage = load_profile("examples/word-count.profile.yaml").stages[1]
-    >>> num_tasks_at(stage, 1e3, 2, 8)
+    >>> num_tasks_at(load_profile("examples/word-count.profile.yaml").stages[1], 1e3, 2, 8)
     8
     """
     if stage.coalescing is not None:
@@ -123,21 +121,3 @@ def num_tasks_at(
     if stage.source_tasks is not None:
         return source_tasks(stage.source_tasks, batch_rows, num_slots)
     return stage.num_tasks(shuffle_partitions)
-
-
-def usual_tasks(pool: Sequence[StageProfile], num_slots: int, shuffle_partitions: int) -> list[int]:
-    """Tasks of stages, those in the profiled runs where they follow the rows of a batch (T2).
-
-    Parameters
-    ----------
-    num_slots, shuffle_partitions : int, >= 1
-
-    >>> usual_tasks([], 2, 8)
-    []
-    """
-    return [
-        stage.num_tasks(shuffle_partitions)
-        if stage.follows_rows
-        else num_tasks_at(stage, 0.0, num_slots, shuffle_partitions)
-        for stage in pool
-    ]
