@@ -19,7 +19,7 @@ class StageDag:
 
     There is at least one; parents come first. If several are ready, cores go to the one with the
     lowest number first. ``driver_gap_s`` is the time from the end of a stage's last parent, or the
-    start of the job, to its first launch; launching a task adds ``launch_s`` to its time on a core.
+    start of the job, to its first launch.
 
     >>> scan = JobStage(num_tasks=8, mean_s=0.5, cv=0.3)
     >>> StageDag(stages=(scan, JobStage(num_tasks=4, mean_s=1.0, cv=0.3, parents=(0,)))).work_s
@@ -28,39 +28,25 @@ class StageDag:
 
     stages: tuple[JobStage, ...]
     driver_gap_s: float = 0.0
-    launch_s: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.stages:
             raise ValueError("a job needs at least one stage")
-        if not (0.0 <= self.driver_gap_s < np.inf and 0.0 <= self.launch_s < np.inf):
-            raise ValueError("driver_gap_s and launch_s must be finite and not negative")
+        if not 0.0 <= self.driver_gap_s < np.inf:
+            raise ValueError("driver_gap_s must be finite and not negative")
         for number, stage in enumerate(self.stages):
             if any(not 0 <= parent < number for parent in stage.parents):
                 raise ValueError(f"stage {number} has a parent that does not come before it")
 
-    @cached_property
-    def launched(self) -> tuple[JobStage, ...]:
-        """The stages with the launch of a task as part of its time."""
-        return tuple(
-            JobStage(
-                num_tasks=stage.num_tasks,
-                mean_s=stage.mean_s + self.launch_s,
-                cv=stage.cv * stage.mean_s / (stage.mean_s + self.launch_s),
-                parents=stage.parents,
-            )
-            for stage in self.stages
-        )
-
     @property
     def work_s(self) -> float:
-        """Mean work of all tasks together, launches included. [s]"""
-        return sum(stage.work_s for stage in self.launched)
+        """Mean work of all tasks together. [s]"""
+        return sum(stage.work_s for stage in self.stages)
 
     @cached_property
     def pooled(self) -> tuple[JobStage, ...]:
-        """The launched stages, merged by (J3)."""
-        return pooled_stages(self.launched)[0]
+        """The stages, merged by (J3)."""
+        return pooled_stages(self.stages)[0]
 
 
 def run_time(dag: StageDag, num_cores: int) -> Moment:
@@ -112,7 +98,7 @@ def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
         raise ValueError(f"num_cores must be at least 1, got {num_cores}")
     lower: list[float] = []
     upper: list[tuple[float, float]] = []
-    for stage in dag.launched:
+    for stage in dag.stages:
         longest = max_lognormal(stage.num_tasks, stage.cv)
         longest_s, sd_s = longest.mean * stage.mean_s, longest.sd * stage.mean_s
         shortest_span_s = max(longest_s, stage.work_s / num_cores)

@@ -184,15 +184,9 @@ def _span(stage: JobStage, num_cores: float) -> _Span:
     whole_cores = max(int(num_cores), 1)
     spans = [_span_on(stage, whole_cores)]
     if num_cores < 1.0:
-        on_one_core = spans[0]
-        slow = 1.0 / num_cores
-        return _Span(
-            slow * on_one_core.mean_s,
-            slow * on_one_core.sd_s,
-            on_one_core.launched_at,
-            num_cores,
-            num_cores,
-        )
+        slow, launched_at = 1.0 / num_cores, spans[0].launched_at
+        times_s = slow * spans[0].mean_s, slow * spans[0].sd_s
+        return _Span(*times_s, launched_at, full_cores=num_cores, tail_cores=num_cores)
     share = num_cores - whole_cores
     if share <= _NO_CORE * num_cores or whole_cores >= stage.num_tasks:
         return spans[0]
@@ -212,14 +206,12 @@ def _span_on(stage: JobStage, num_cores: int) -> _Span:
     mean, sd = makespan_moments(stage.num_tasks, num_cores, stage.cv)
     first_idle = mean_first_idle(stage.num_tasks, num_cores, stage.cv)
     tail_time = mean - first_idle
-    # Until then no core was idle, so this is the remaining work; none if all end at once.
-    tail = (
-        (stage.num_tasks - num_cores * first_idle) / tail_time
-        if tail_time > _NO_CORE * mean
-        else 0.0
-    )
+    tail = 0.0  # if all end at once
     if stage.num_tasks < num_cores:
         tail = stage.num_tasks / mean
+    elif tail_time > _NO_CORE * mean:
+        # Until the first is idle no core was, so this is the remaining work.
+        tail = (stage.num_tasks - num_cores * first_idle) / tail_time
     full = float(min(stage.num_tasks, num_cores))
     return _Span(
         mean * stage.mean_s, sd * stage.mean_s, first_idle / mean, full, min(max(tail, 0.0), full)

@@ -42,7 +42,7 @@ def job(shape: Shape, **driver: float) -> StageDag:
 
 def simulated(dag: StageDag, num_cores: int, num_replications: int, seed: int = 1) -> StageDagTrace:
     return simulated_lognormal_stage_dag(
-        [(stage.num_tasks, stage.mean_s, stage.cv) for stage in dag.launched],
+        [(stage.num_tasks, stage.mean_s, stage.cv) for stage in dag.stages],
         [stage.parents for stage in dag.stages],
         num_cores,
         driver_gap_s=dag.driver_gap_s,
@@ -67,7 +67,7 @@ def random_job(seed: int, num_cores: int, cvs: list[float]) -> StageDag:
 @pytest.mark.parametrize("driver_gap_s", [0.0, 0.2])
 def test_usual_jobs_against_simulation(name: str, driver_gap_s: float) -> None:
     num_cores, shape = JOBS[name]
-    dag = job(shape, driver_gap_s=driver_gap_s, launch_s=0.02)
+    dag = job(shape, driver_gap_s=driver_gap_s)
     sample = simulated(dag, num_cores, 2000).run_time_s
     time = run_time(dag, num_cores)
     assert time.mean_s == pytest.approx(sample.mean(), rel=0.03)
@@ -130,7 +130,7 @@ def test_run_times_are_within_bounds_and_grow_with_delays(
     stage_ends = StageSchedule(dag.pooled, dag.driver_gap_s, num_cores).stage_ends()
     for stage, end in zip(dag.pooled, stage_ends, strict=True):
         assert all(stage_ends[parent].mean_s < end.mean_s for parent in stage.parents)
-    slower = StageDag(stages=dag.stages, driver_gap_s=dag.driver_gap_s + 0.5, launch_s=0.1)
+    slower = StageDag(stages=dag.stages, driver_gap_s=dag.driver_gap_s + 0.5)
     assert run_time(slower, num_cores).mean_s > time.mean_s
     assert run_time(dag, 100 * num_cores).mean_s <= time.mean_s * 1.03
 
