@@ -108,7 +108,7 @@ class SteadyState(_Inputs):
 
 
 _inputs_of = attrgetter(*(field.name for field in fields(_Inputs)))
-_values_of = attrgetter(*(field.name for field in fields(SteadyState)))
+values_of = attrgetter(*(field.name for field in fields(SteadyState)))
 
 
 def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> SteadyState:
@@ -122,7 +122,7 @@ def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> Ste
     >>> state_at(state, np.array([1])).trigger_s
     array([8.])
     """
-    return SteadyState(*(values[selection] for values in _values_of(state)))
+    return SteadyState(*(values[selection] for values in values_of(state)))
 
 
 def steady_state(

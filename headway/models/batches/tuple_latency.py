@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric, open_probability
-from headway.models.batches.microbatch import SteadyState
+from headway.models.batches.microbatch import SteadyState, values_of
 from headway.models.laws.distributions import gauss_legendre, uniform_mixture_quantile
 from headway.models.laws.normal import ndtr, quick_ndtr
 
@@ -144,7 +143,7 @@ class LatencyLaw:
         self._shape = state.is_stable.shape
         flat = state
         if len(self._shape) != 1:
-            flat = SteadyState(*(getattr(state, field.name).ravel() for field in fields(state)))
+            flat = SteadyState(*(values.ravel() for values in values_of(state)))
         self._state = flat
         self._mean_s = np.where(flat.is_stable, flat.mean_duration_s, 1.0)
         self._sd_s = np.where(flat.is_stable, flat.sd_duration_s, 0.0)

@@ -74,12 +74,11 @@ class AskedSetting:
         latency = prediction.latency(self.metric)
         return None if latency is None else latency.intervals90_s.get(self.statistic)
 
-    def interval_by(
-        self, profile: JobProfile, metrics: Collection[Metric] = tuple(Metric)
-    ) -> Interval | None:
+    def interval_by(self, profile: JobProfile, metrics: Collection[Metric]) -> Interval | None:
         """The same by a profile; of all metrics there may be a prediction already."""
-        asked_for = (profile, self.configuration, self.arrivals)
-        return self.interval_in(predict(*asked_for, metrics=metrics))
+        return self.interval_in(
+            predict(profile, self.configuration, self.arrivals, metrics=metrics)
+        )
 
     def next_run(self, profile: JobProfile) -> AdvisedRun | None:
         """The run that narrows the answer most (E42); None if none does or nothing was measured."""
@@ -142,14 +141,11 @@ def advised_runs(
         best_run = eligible[best]
         pool = [candidate for candidate in pool if candidate is not best_run]
         after = _with(settings, best_run)
-        runs.append(
-            replace(
-                _as_advised(profile, best_run, candidates[best_run].num_rows),
-                narrowing=None
-                if question is None
-                else _narrowing(profile, settings, after, question, shares[0]),
-            )
-        )
+        run = _as_advised(profile, best_run)
+        if question is not None:
+            narrowing = _narrowing(profile, settings, after, question, shares[0])
+            run = replace(run, narrowing=narrowing)
+        runs.append(run)
         settings, variance = after, variances[best]
     if question is None and len({run.configuration.num_slots for run in profile.settings}) == 1:
         runs.append(_on_more_slots(profile))
@@ -212,7 +208,9 @@ def _narrowing(
     is_answered = question.interval_s is not None and now == profile
     return Narrowing(
         statistic=question.statistic,
-        interval_now_s=question.interval_s if is_answered else question.interval_by(now),
+        interval_now_s=question.interval_s
+        if is_answered
+        else question.interval_by(now, tuple(Metric)),
         interval_after_s=question.interval_by(after_runs, (question.metric,)),
         error_now_ratio=FitError(profile=profile, settings=before).ratio(shares),
         error_after_ratio=FitError(profile=profile, settings=after).ratio(shares),
@@ -321,7 +319,7 @@ def _columns(profile: JobProfile, shares: Shares) -> Array:
     )
 
 
-def _as_advised(profile: JobProfile, setting: ObservedSetting, num_rows: float) -> AdvisedRun:
+def _as_advised(profile: JobProfile, setting: ObservedSetting) -> AdvisedRun:
     configuration = setting.configuration
     interval_s = max(configuration.trigger_s, setting.batch_duration_mean_s)
     partitions = configuration.shuffle_partitions
@@ -331,7 +329,7 @@ def _as_advised(profile: JobProfile, setting: ObservedSetting, num_rows: float) 
         why=why,
         configuration=configuration,
         rate_per_s=setting.rate_per_s,
-        num_rows=num_rows,
+        num_rows=setting.rows_per_batch_middle,
         num_batches=setting.num_batches,
         duration_s=max(ADVISED_RUN_S.value, setting.num_batches * interval_s),
         num_repeats=ADVISED_REPEATS.value,
@@ -340,12 +338,10 @@ def _as_advised(profile: JobProfile, setting: ObservedSetting, num_rows: float) 
 
 
 def _on_more_slots(profile: JobProfile) -> AdvisedRun:
-    last = profile.settings[-1]
-    more = replace(
-        profile.baseline, executors=2 * profile.baseline.executors, max_offsets_per_trigger=None
-    )
-    setting, shares = _candidate(profile, more, last.rate_per_s)
-    return _as_advised(profile, setting, shares.num_rows)
+    executors = 2 * profile.baseline.executors
+    more = replace(profile.baseline, executors=executors, max_offsets_per_trigger=None)
+    setting, _ = _candidate(profile, more, profile.settings[-1].rate_per_s)
+    return _as_advised(profile, setting)
 
 
 def _lesson(profile: JobProfile, advised: ObservedSetting) -> tuple[str, str]:

@@ -6,7 +6,6 @@ The vectorised path that prediction and search share.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from functools import lru_cache
 
 import numpy as np
@@ -23,6 +22,7 @@ from headway.models.batches.microbatch import (
     SteadyState,
     state_at,
     steady_state,
+    values_of,
 )
 from headway.models.batches.tuple_latency import (
     tuple_latency_cdf,
@@ -132,9 +132,7 @@ class SettingLaw:
 
 def joined_states(states: Sequence[SteadyState]) -> SteadyState:
     """The states of several rows of settings as those of one (B3)."""
-    names = [field.name for field in fields(SteadyState)]
-    values = (np.concatenate([getattr(state, name) for state in states]) for name in names)
-    return SteadyState(*values)
+    return SteadyState(*map(np.concatenate, zip(*map(values_of, states), strict=True)))
 
 
 def duration_model(
