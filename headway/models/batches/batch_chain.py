@@ -25,15 +25,11 @@ _TOLERANCE_RATIO, _MOST_STEPS = 1e-9, 200
 class BatchChain:
     """Intervals, and the batches that they collect at a level of the noise; one setting."""
 
-    probability: Array
-    """Of an interval and the level of the next batch; 1 in total."""
+    probability: Array  # of an interval and the level of the next batch; 1 in total
     interval_s: Array
-    next_mean_s: Array
-    """Mean duration of the batch that the interval collects. [s]"""
-    next_log_sd: Array
-    """Logarithmic width of that duration, by the noise that is drawn anew. [-]"""
-    recursion: Recursion
-    """The recursion of which this is the stationary distribution."""
+    next_mean_s: Array  # mean duration of the batch that the interval collects [s]
+    next_log_sd: Array  # logarithmic width of that duration, by the noise that is drawn anew [-]
+    recursion: Recursion  # of which this is the stationary distribution
 
     @property
     def interval_mean_s(self) -> float:

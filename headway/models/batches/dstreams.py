@@ -29,12 +29,9 @@ _REACH = 12.0  # standard deviations beyond its mean that a sum of parts practic
 class DStreamJobs:
     """The jobs that each batch of a DStreams application submits to the job scheduler."""
 
-    job: QueueTime
-    """Time of one job beside the others, as from `lognormal_time`; jobs are independent. [s]"""
-    num_jobs: int = 1
-    """Jobs of a batch, one per output operation, run in their order; at least 1. [-]"""
-    num_concurrent: int = 1
-    """Jobs that run at the same time, ``spark.streaming.concurrentJobs``; at least 1. [-]"""
+    job: QueueTime  # time of one, as from lognormal_time; jobs are independent [s]
+    num_jobs: int = 1  # in a batch, one per output operation, run in their order; at least 1 [-]
+    num_concurrent: int = 1  # at the same time, spark.streaming.concurrentJobs; at least 1 [-]
     autocorrelation: float = 0.0
     """Correlation of the logarithms of successive batch durations, 0 to 0.98; only for one
     lognormal job per batch, run one at a time. [-]"""
@@ -58,14 +55,10 @@ class DStreamJobs:
 class DStreamsLatency:
     """Delay of batches, and latency of their rows."""
 
-    wait: Wait
-    """Scheduling delay: from the time of a batch to the start of its first job."""
-    tuple_mean_s: float
-    """Mean time from the arrival of a row to the end of its batch; ``inf`` if unstable. [s]"""
-    utilization_ratio: float
-    """Work per second of one concurrent job; unstable from 1 on. [-]"""
-    tuple_law: LatticeLaw | None
-    """Distribution of the latency of rows; None if unstable."""
+    wait: Wait  # from the time of a batch to the start of its first job
+    tuple_mean_s: float  # from the arrival of a row to the end of its batch; inf if unstable [s]
+    utilization_ratio: float  # work per second of one concurrent job; unstable from 1 on [-]
+    tuple_law: LatticeLaw | None  # distribution of the latency of rows; None if unstable
 
     def tuple_quantile_s(self, q: Numeric) -> Array:
         """Quantiles of the latency of rows, 0 < q < 1; ``inf`` if unstable. [s]"""

@@ -30,22 +30,14 @@ class AffineDuration:
     ``(relative_noise * mean)^2 + additive_sd_s^2 + (per_row_noise * per_row_s * n)^2``.
     """
 
-    fixed_s: Numeric
-    """Time a batch without rows would take, > 0. [s]"""
-    per_row_s: Numeric
-    """Additional time per row, >= 0. [s/row]"""
-    relative_noise: Numeric = 0.0
-    """Standard deviation in proportion to the whole duration, >= 0. [-]"""
-    additive_sd_s: Numeric = 0.0
-    """Standard deviation that does not depend on rows, >= 0. [s]"""
-    per_row_noise: Numeric = 0.0
-    """Standard deviation in proportion to the time spent on rows, >= 0. [-]"""
-    after_commit_s: Numeric = 0.0
-    """Part of ``fixed_s`` that passes after the sink shows the rows, 0 to ``fixed_s``. [s]"""
-    lasting_share: Numeric = 0.0
-    """Share of the square of ``relative_noise`` that lasts over several batches, 0 to 1. [-]"""
-    persistence_ratio: Numeric = 0.0
-    """Part of that noise that remains from one batch to the next, 0 to below 1. [-]"""
+    fixed_s: Numeric  # of a batch without rows, > 0 [s]
+    per_row_s: Numeric  # additional time per row, >= 0 [s/row]
+    relative_noise: Numeric = 0.0  # standard deviation in proportion to the duration, >= 0 [-]
+    additive_sd_s: Numeric = 0.0  # standard deviation that does not depend on rows, >= 0 [s]
+    per_row_noise: Numeric = 0.0  # standard deviation in proportion to the time for rows, >= 0 [-]
+    after_commit_s: Numeric = 0.0  # part of fixed_s after the sink shows the rows, 0 to fixed_s [s]
+    lasting_share: Numeric = 0.0  # share of relative_noise^2 that lasts over batches, 0 to 1 [-]
+    persistence_ratio: Numeric = 0.0  # what of that remains in the next batch, 0 to below 1 [-]
 
     def __post_init__(self) -> None:
         fixed_s, after_s = _number(self.fixed_s), _number(self.after_commit_s)
@@ -67,19 +59,14 @@ class AffineDuration:
 class _Inputs:
     """What a steady state follows from; fields that are not described are of `AffineDuration`."""
 
-    fixed_s: Array
-    """Batch duration without rows. [s]"""
-    offered_load_ratio: Array
-    """r: processing time that one second of input adds. [-]"""
-    trigger_s: Array
-    """Trigger interval; 0 starts the next batch at once. [s]"""
+    fixed_s: Array  # batch duration without rows [s]
+    offered_load_ratio: Array  # r: processing time that one second of input adds [-]
+    trigger_s: Array  # trigger interval; 0 starts the next batch at once [s]
     relative_noise: Array
     additive_sd_s: Array
     per_row_noise: Array
-    count_noise_s: Array
-    """Variance of the duration per second of interval that comes from row counts. [s]"""
-    burst_s: Array
-    """Work beyond the mean that a row finds in its batch, since rows arrive together. [s]"""
+    count_noise_s: Array  # variance of the duration by row counts, per second of interval [s]
+    burst_s: Array  # work beyond the mean in the batch of a row, since rows arrive together [s]
     after_commit_s: Array
     lasting_share: Array
     persistence_ratio: Array
@@ -89,22 +76,14 @@ class _Inputs:
 class SteadyState(_Inputs):
     """The stationary behaviour of a query; every array has the shape of the settings."""
 
-    mean_duration_s: Array
-    """Mean batch duration; inf where unstable. [s]"""
-    sd_duration_s: Array
-    """Standard deviation of the batch duration; inf where unstable. [s]"""
-    mean_interval_s: Array
-    """Mean time between the starts of two batches; inf where unstable. [s]"""
-    mean_square_interval_s2: Array
-    """Mean square of that time; inf where unstable. [s^2]"""
-    overrun_probability: Array
-    """Probability that a batch overruns the trigger interval; 1 where unstable. [-]"""
-    utilization_ratio: Array
-    """Mean share of time in which a batch runs; 1 where free running or unstable. [-]"""
-    is_stable: BoolArray
-    """Whether a stationary distribution with finite variance exists."""
-    next_correlation: Array
-    """Correlation of a duration with the noise of the batch after it; 0 where unstable. [-]"""
+    mean_duration_s: Array  # of a batch; inf where unstable [s]
+    sd_duration_s: Array  # standard deviation of that; inf where unstable [s]
+    mean_interval_s: Array  # between the starts of two batches; inf where unstable [s]
+    mean_square_interval_s2: Array  # of that time; inf where unstable [s^2]
+    overrun_probability: Array  # that a batch takes longer than trigger_s; 1 where unstable [-]
+    utilization_ratio: Array  # share of time with a batch; 1 where free running or unstable [-]
+    is_stable: BoolArray  # whether a stationary distribution with finite variance exists
+    next_correlation: Array  # of a duration with the noise of the next batch; 0 where unstable [-]
 
 
 _inputs_of = attrgetter(*(field.name for field in fields(_Inputs)))

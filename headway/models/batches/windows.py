@@ -36,22 +36,14 @@ class WindowLatency:
     The last five arrays have one axis more than the settings, for the parts.
     """
 
-    watermark_delay_s: Array
-    """Part of the latency that is watermark delay; 0 outside append mode. [s]"""
-    fixed_s: Array
-    """Time that every window takes on top of the watermark delay. [s]"""
-    is_finite: BoolArray
-    """Whether windows are ever emitted; times are ``inf`` elsewhere."""
-    weight: Array
-    """Probability of the part. [-]"""
-    wait_low_s: Array
-    """Shortest wait. [s]"""
-    wait_width_s: Array
-    """Longest wait less shortest. [s]"""
-    batch_mean_s: Array
-    """Mean of the lognormal time. [s]"""
-    batch_sd_s: Array
-    """Standard deviation of the lognormal time. [s]"""
+    watermark_delay_s: Array  # part of the latency; 0 outside append mode [s]
+    fixed_s: Array  # what every window takes on top of the watermark delay [s]
+    is_finite: BoolArray  # whether windows are ever emitted; times are inf elsewhere
+    weight: Array  # probability of the part [-]
+    wait_low_s: Array  # shortest wait [s]
+    wait_width_s: Array  # longest wait less shortest [s]
+    batch_mean_s: Array  # mean of the lognormal time [s]
+    batch_sd_s: Array  # standard deviation of the lognormal time [s]
 
     @property
     def mean_s(self) -> Array:
