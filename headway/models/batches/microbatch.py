@@ -90,20 +90,6 @@ _inputs_of = attrgetter(*(field.name for field in fields(_Inputs)))
 values_of = attrgetter(*(field.name for field in fields(SteadyState)))
 
 
-def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> SteadyState:
-    """The states of some of the settings (B3).
-
-    Parameters
-    ----------
-    selection : (k,) array of int or (n,) array of bool, which of them
-
-    >>> state = steady_state(AffineDuration(2.0, 0.0), 1.0, [4.0, 8.0])
-    >>> state_at(state, np.array([1])).trigger_s
-    array([8.])
-    """
-    return SteadyState(*(values[selection] for values in values_of(state)))
-
-
 def steady_state(
     duration: AffineDuration, rate_per_s: Numeric, trigger_s: Numeric, dispersion: Numeric = 1.0
 ) -> SteadyState:

@@ -16,8 +16,8 @@ from headway.assumptions.predictions import (
 from headway.lazy_classes import Identity, changed, dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.batch_chain import BatchChain, batch_chain
-from headway.models.batches.microbatch import BoolArray, SteadyState, state_at
-from headway.models.job.setting import SettingLaw, joined_states
+from headway.models.batches.microbatch import BoolArray, values_of
+from headway.models.job.setting import SettingLaw, joined_laws
 
 _NEAREST = HIGHEST_QUOTED_UTILIZATION_RATIO.value
 #: Amplification of the mean latency without noise at the highest quoted load: (B5).
@@ -120,13 +120,12 @@ class CertifiedLaw(SettingLaw):
     def take(self, selection: NDArray[np.intp] | BoolArray) -> CertifiedLaw:
         """The distributions at some of the settings."""
         indices = np.arange(len(self.chains))[selection]
-        return CertifiedLaw(
-            state_at(self.state, selection), tuple(self.chains[index] for index in indices)
-        )
+        chains = tuple(self.chains[index] for index in indices)
+        return CertifiedLaw(*(values[selection] for values in values_of(self)), chains)
 
     def with_others(self, others: CertifiedLaw) -> CertifiedLaw:
         """The distributions at these settings, then those at some others."""
-        return CertifiedLaw(joined_states([self.state, others.state]), self.chains + others.chains)
+        return CertifiedLaw(*values_of(joined_laws([self, others])), self.chains + others.chains)
 
     def _chained(
         self,
@@ -139,7 +138,7 @@ class CertifiedLaw(SettingLaw):
         arrays, values = [np.broadcast_to(point, shape) for point in points], np.empty(shape)
         unchained = [index for index, chain in enumerate(self.chains) if chain is None]
         if unchained:
-            law = SettingLaw(state_at(self.state, np.array(unchained)))
+            law = SettingLaw.take(self, np.array(unchained))
             values[..., unchained] = of_moments(law, *(array[..., unchained] for array in arrays))
         for index, chain in enumerate(self.chains):
             if chain is not None:
@@ -160,33 +159,32 @@ def certified(law: SettingLaw, *, with_moments: bool = True) -> CertifiedLaw:
 
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> duration = AffineDuration(1.0, 7e-4, 0.1, lasting_share=0.75, persistence_ratio=0.95)
-    >>> law = certified(SettingLaw(steady_state(duration, 1000.0, [0.0], dispersion=0.0)))
+    >>> law = certified(SettingLaw.of(steady_state(duration, 1000.0, [0.0], dispersion=0.0)))
     >>> law.tuple_latency_mean_s().round(2)
     array([5.81])
     """
-    if len(law.state.is_stable) == 1:
-        return _certified_one(Identity(law.state), with_moments)
-    return _certified(law.state, with_moments)
+    if len(law.is_stable) == 1:
+        return _certified_one(Identity(law), with_moments)
+    return _certified(law, with_moments)
 
 
 @lru_cache(maxsize=64)
-def _certified_one(of_state: Identity, with_moments: bool) -> CertifiedLaw:
-    (state,) = of_state.nouns
-    return _certified(state, with_moments)
+def _certified_one(of_law: Identity, with_moments: bool) -> CertifiedLaw:
+    return _certified(*of_law.nouns, with_moments)
 
 
-def _certified(state: SteadyState, with_moments: bool) -> CertifiedLaw:
-    overruns = state.overrun_probability > LEAST_CERTIFIED_OVERRUN_RATIO.value
+def _certified(law: SettingLaw, with_moments: bool) -> CertifiedLaw:
+    overruns = law.overrun_probability > LEAST_CERTIFIED_OVERRUN_RATIO.value
     chains = tuple(
-        batch_chain(state_at(state, np.array([index]))) if overruns[index] else None
+        batch_chain(law.take(np.array([index]))) if overruns[index] else None
         for index in range(len(overruns))
     )
-    moments = {name: getattr(state, name).copy() for name in _moments(None)}
+    moments = {name: getattr(law, name).copy() for name in _moments(None)}
     for index in np.flatnonzero(overruns).tolist():
         if with_moments or chains[index] is None:
             for name, value in _moments(chains[index]).items():
                 moments[name][index] = value
-    return CertifiedLaw(changed(state, **moments), chains)
+    return CertifiedLaw(*values_of(changed(law, **moments)), chains)
 
 
 def _moments(chain: BatchChain | None) -> dict[str, float]:

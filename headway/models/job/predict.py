@@ -35,7 +35,7 @@ from headway.models.job.setting import (
     AFTER_COMMIT_PHASES,
     SettingLaw,
     duration_model,
-    joined_states,
+    joined_laws,
     setting_law,
     settled_batch_rows,
 )
@@ -253,13 +253,13 @@ def _law_at(capacity: Capacity, rates_per_s: Array) -> SettingLaw:
     if profile.declared is None:
         at = {"rate_per_s": np.concatenate(rates), "factor": np.concatenate(factors)}
         return setting_law(profile, model, trigger_s=trigger_s, **at)
-    states = []
+    laws = []
     for score, rate_per_s, factor in zip((0.0, -Z90, Z90), rates, factors, strict=True):
         at_end = figures_at(profile, score)
         end_model = duration_model(at_end, *configuration.size)
         at = {"rate_per_s": rate_per_s, "factor": factor}
-        states.append(setting_law(at_end, end_model, trigger_s=trigger_s, **at).state)
-    return SettingLaw(joined_states(states))
+        laws.append(setting_law(at_end, end_model, trigger_s=trigger_s, **at))
+    return joined_laws(laws)
 
 
 def _utilization_ratio(law: SettingLaw, configuration: Configuration, arrivals: Arrivals) -> float:
@@ -273,7 +273,7 @@ def _utilization_ratio(law: SettingLaw, configuration: Configuration, arrivals: 
         return 1.0
     bursts_per_s = arrivals.rate_per_s / max(arrivals.dispersion_ratio, 1.0)
     if configuration.trigger_s > 0:
-        interval_s = float(law.state.mean_interval_s[0])
+        interval_s = float(law.mean_interval_s[0])
         return float(law.utilization_ratio[0]) * -math.expm1(-bursts_per_s * interval_s)
     batch_s = float(law.batch_duration_mean_s()[0])
     idle_s = math.exp(-bursts_per_s * batch_s) / bursts_per_s

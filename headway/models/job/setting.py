@@ -20,7 +20,6 @@ from headway.models.batches.microbatch import (
     AffineDuration,
     BoolArray,
     SteadyState,
-    state_at,
     steady_state,
     values_of,
 )
@@ -38,20 +37,13 @@ _MOST_AMPLIFICATION = 1.0 / (1.0 - HIGHEST_QUOTED_UTILIZATION_RATIO.value)
 
 
 @dataclass(frozen=True, slots=True)
-class SettingLaw:
+class SettingLaw(SteadyState):
     """Durations and latencies at an array of settings, by their moments: theory.md (B15)."""
 
-    state: SteadyState
-
-    @property
-    def is_stable(self) -> BoolArray:
-        """Whether the moments exist."""
-        return self.state.is_stable
-
-    @property
-    def offered_load_ratio(self) -> Array:
-        """Mean processing time that one second of input adds [s/s]."""
-        return self.state.offered_load_ratio
+    @classmethod
+    def of(cls, state: SteadyState) -> SettingLaw:
+        """The distributions with given moments."""
+        return SettingLaw(*values_of(state))
 
     @property
     def amplification_ratio(self) -> Array:
@@ -64,9 +56,8 @@ class SettingLaw:
 
         theory.md (P3). By (B8) they have a pole at ``r^2 (1 + c^2) = 1``. ``inf`` where unstable.
         """
-        state = self.state
-        denominator = 1.0 - state.offered_load_ratio**2 * (1.0 + state.relative_noise**2)
-        amplifies = state.is_stable & (denominator > 0.0)
+        denominator = 1.0 - self.offered_load_ratio**2 * (1.0 + self.relative_noise**2)
+        amplifies = self.is_stable & (denominator > 0.0)
         return np.where(amplifies, 1.0 / np.where(amplifies, denominator, 1.0), np.inf)
 
     @property
@@ -80,21 +71,11 @@ class SettingLaw:
     def allowed_offered_load(self) -> Array:
         """Maximum offered load of each setting: theory.md (P3)."""
         highest = HIGHEST_QUOTED_UTILIZATION_RATIO.value
-        return allowed_offered_load(self.state.relative_noise, highest)
-
-    @property
-    def overrun_probability(self) -> Array:
-        """Probability that a batch overruns the trigger interval."""
-        return self.state.overrun_probability
-
-    @property
-    def utilization_ratio(self) -> Array:
-        """Share of time in which a batch runs."""
-        return self.state.utilization_ratio
+        return allowed_offered_load(self.relative_noise, highest)
 
     def batch_duration_mean_s(self) -> Array:
         """Mean batch duration [s]; ``inf`` where unstable."""
-        return self.state.mean_duration_s
+        return self.mean_duration_s
 
     def batch_duration_cdf(self, x_s: Numeric) -> Array:
         """Share of batches that take at most ``x_s``; 0 where unstable."""
@@ -109,30 +90,30 @@ class SettingLaw:
 
     def tuple_latency_mean_s(self) -> Array:
         """Mean tuple latency [s]; ``inf`` where unstable."""
-        return tuple_latency_mean(self.state)
+        return tuple_latency_mean(self)
 
     def tuple_latency_cdf(self, x_s: Numeric) -> Array:
         """Share of rows with a latency of at most ``x_s``."""
-        return tuple_latency_cdf(self.state, x_s)
+        return tuple_latency_cdf(self, x_s)
 
     def tuple_latency_quantile_s(self, q: Numeric) -> Array:
         """Quantile of the tuple latency [s]; ``inf`` where unstable."""
-        return tuple_latency_quantile(self.state, q)
+        return tuple_latency_quantile(self, q)
 
     def take(self, selection: NDArray[np.intp] | BoolArray) -> SettingLaw:
         """The distributions at some of the settings."""
-        return SettingLaw(state_at(self.state, selection))
+        return SettingLaw(*(values[selection] for values in values_of(self)))
 
     def _lognormal(self) -> tuple[Array, Array]:
         """Mean and coefficient of variation of the durations."""
         stable = self.is_stable
-        mean_s = np.where(stable, self.state.mean_duration_s, 1.0)
-        return mean_s, np.where(stable, self.state.sd_duration_s, 0.0) / mean_s
+        mean_s = np.where(stable, self.mean_duration_s, 1.0)
+        return mean_s, np.where(stable, self.sd_duration_s, 0.0) / mean_s
 
 
-def joined_states(states: Sequence[SteadyState]) -> SteadyState:
-    """The states of several rows of settings as those of one (B3)."""
-    return SteadyState(*map(np.concatenate, zip(*map(values_of, states), strict=True)))
+def joined_laws(laws: Sequence[SettingLaw]) -> SettingLaw:
+    """The distributions at several rows of settings as those at one (B3)."""
+    return SettingLaw(*map(np.concatenate, zip(*map(values_of, laws), strict=True)))
 
 
 def duration_model(
@@ -321,7 +302,7 @@ def _law(profile: JobProfile, model: DurationModel, rows: Array, *at: Array) -> 
         trigger,
         profile.arrivals.dispersion_ratio,
     )
-    return SettingLaw(state)
+    return SettingLaw.of(state)
 
 
 def load_ratio(

@@ -103,10 +103,10 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLatency | None:
         # The last row of a session arrives one gap before its end.
         gap_s = window.size_s if window.kind == "session" else 0.0
         lags = newest_row_lags(arrivals, -gap_s)
-        return update_window_latency(law.state, slide_s, lags)
+        return update_window_latency(law, slide_s, lags)
     assert shape.windows_wait_s is not None
     lags = newest_row_lags(arrivals)
-    return append_window_latency(law.state, slide_s, shape.windows_wait_s, lags)
+    return append_window_latency(law, slide_s, shape.windows_wait_s, lags)
 
 
 def newest_row_lags(arrivals: ObservedArrivals, more_s: float = 0.0) -> Lags:

@@ -232,7 +232,7 @@ def _window_p99_s(how: WindowsHow, setting: WindowSetting, heavy: SettingLaw) ->
         assert shape.windows_wait_s is not None
         slide_s = ms_to_s(setting.windows.windows[-1].slide_ms)
         lags = newest_row_lags(profile.observed_arrivals, shape.windows_wait_s)
-        law: WindowLatency | None = update_window_latency(heavy.state, slide_s, lags)
+        law: WindowLatency | None = update_window_latency(heavy, slide_s, lags)
     else:
         law = window_law(windowed, heavy)
     return None if law is None else float(law.quantile_s(0.99))
