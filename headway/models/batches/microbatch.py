@@ -26,15 +26,13 @@ _LARGEST_CV = 30.0  # beyond, the iteration diverges to an infinite variance
 class AffineDuration:
     """How long a batch of n rows takes: ``fixed_s + per_row_s * n``, with noise around it.
 
-    The variance for n rows is
-    ``(relative_noise * mean)^2 + additive_sd_s^2 + (per_row_noise * per_row_s * n)^2``.
+    The variance for n rows is ``(relative_noise * mean)^2 + additive_sd_s^2``.
     """
 
     fixed_s: Numeric  # of a batch without rows, > 0 [s]
     per_row_s: Numeric  # additional time per row, >= 0 [s/row]
     relative_noise: Numeric = 0.0  # standard deviation in proportion to the duration, >= 0 [-]
     additive_sd_s: Numeric = 0.0  # standard deviation that does not depend on rows, >= 0 [s]
-    per_row_noise: Numeric = 0.0  # standard deviation in proportion to the time for rows, >= 0 [-]
     after_commit_s: Numeric = 0.0  # part of fixed_s after the sink shows the rows, 0 to fixed_s [s]
     lasting_share: Numeric = 0.0  # share of relative_noise^2 that lasts over batches, 0 to 1 [-]
     persistence_ratio: Numeric = 0.0  # what of that remains in the next batch, 0 to below 1 [-]
@@ -43,7 +41,7 @@ class AffineDuration:
         fixed_s, after_s = _number(self.fixed_s), _number(self.after_commit_s)
         if not is_true_of_all(fixed_s > 0.0):
             raise ValueError("fixed_s must be positive")
-        for name in ("per_row_s", "relative_noise", "additive_sd_s", "per_row_noise"):
+        for name in ("per_row_s", "relative_noise", "additive_sd_s"):
             if not is_true_of_all(_number(getattr(self, name)) >= 0.0):
                 raise ValueError(f"{name} must not be negative")
         if not (is_true_of_all(after_s >= 0.0) and is_true_of_all(after_s <= fixed_s)):
@@ -64,7 +62,6 @@ class _Inputs:
     trigger_s: Array  # trigger interval; 0 starts the next batch at once [s]
     relative_noise: Array
     additive_sd_s: Array
-    per_row_noise: Array
     count_noise_s: Array  # variance of the duration by row counts, per second of interval [s]
     burst_s: Array  # work beyond the mean in the batch of a row, since rows arrive together [s]
     after_commit_s: Array
@@ -102,11 +99,11 @@ def steady_state(
     dispersion : float or (n,) array, >= 0
         Variance over mean of the number of rows in an interval; 1 is Poisson. [-]
 
-    **(B1)** Variance of the duration of a batch of `n` rows:
-    `Var(D | n) = c^2(a+bn)^2 + sd^2 + (cb bn)^2`. `D` is taken as lognormal.
+    **(B1)** Variance of the duration of a batch of `n` rows: `Var(D | n) = c^2(a+bn)^2 + sd^2`. `D`
+    is taken as lognormal.
 
     **(B3)** Steady state: the duration has the mean `m = a + r E[T]` and the variance `v =
-    c^2(m^2+r^2 Var T) + r^2 Var T + sd^2 + cb^2 r^2 E[T^2] + b^2 λ φ E[T]`, solved from below by
+    c^2(m^2+r^2 Var T) + r^2 Var T + sd^2 + b^2 λ φ E[T]`, solved from below by
     Newton's rule in both unknowns. Without a solution (`r ≥ 1`, or noise so strong that the
     variance diverges), the state is unstable and its times are `inf`.
 
@@ -144,7 +141,6 @@ def steady_state(
         trigger,
         duration.relative_noise,
         duration.additive_sd_s,
-        duration.per_row_noise,
         per_row * per_row * rate * scatter,
         per_row * scatter,
         duration.after_commit_s,
@@ -228,7 +224,6 @@ class _Map:
         self.load_squared, self.noise_squared = self.load**2, inputs.relative_noise**2
         self.additive_variance_s2 = inputs.additive_sd_s**2
         self.spread = self.load_squared * (1.0 + self.noise_squared)
-        self.square = (inputs.per_row_noise * self.load) ** 2
         self.lasting = self.noise_squared * inputs.lasting_share * inputs.persistence_ratio
         # More than what light noise could add leaves no moments, although slow periods end.
         self.most_piled_up = 0.5 * (1.0 - self.load)
@@ -243,12 +238,12 @@ class _Map:
         variance_gap = self._variance(mean, moments) + 2.0 * piled_up * mean**2 - variance
 
         # Derivatives of the map: the first letter is the result, the second the argument.
-        twice_spread, both_squares = 2.0 * self.spread, self.spread + self.square
+        twice_spread = 2.0 * self.spread
         mm, mv = load * mean_by_mean, load * mean_by_variance
         vm = 2.0 * self.noise_squared * mean + counts * mean_by_mean
-        vm += both_squares * square_by_mean
+        vm += self.spread * square_by_mean
         vm -= twice_spread * moments.mean * mean_by_mean
-        vv = counts * mean_by_variance + both_squares * square_by_variance
+        vv = counts * mean_by_variance + self.spread * square_by_variance
         vv -= twice_spread * moments.mean * mean_by_variance
 
         determinant = (1.0 - mm) * (1.0 - vv) - mv * vm
@@ -275,6 +270,5 @@ class _Map:
             self.noise_squared * (mean * mean + spread)
             + spread
             + self.additive_variance_s2
-            + self.square * moments.mean_square
             + self.inputs.count_noise_s * moments.mean
         )

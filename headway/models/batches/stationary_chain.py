@@ -80,7 +80,6 @@ class Recursion:
     relative_fresh_variance: float
     persistence: float
     additive_sd_s: float
-    per_row_noise: float
     count_noise_s: float
     burst_s: float
     after_commit_s: float
@@ -98,7 +97,6 @@ class Recursion:
             relative_fresh_variance=(1.0 - share) * variance,
             persistence=state.persistence_ratio.item(),
             additive_sd_s=state.additive_sd_s.item(),
-            per_row_noise=state.per_row_noise.item(),
             count_noise_s=state.count_noise_s.item(),
             burst_s=state.burst_s.item(),
             after_commit_s=state.after_commit_s.item(),
@@ -115,11 +113,7 @@ class Recursion:
     def fresh_sd(self, interval_s: Array) -> Array:
         """Logarithmic width of the noise that every batch draws anew."""
         mean_s = self.mean_s(interval_s)
-        beyond_s2 = (
-            self.additive_sd_s**2
-            + (self.per_row_noise * self.offered_load * interval_s) ** 2
-            + self.count_noise_s * interval_s
-        )
+        beyond_s2 = self.additive_sd_s**2 + self.count_noise_s * interval_s
         variance = self.relative_fresh_variance + np.log1p(beyond_s2 / mean_s**2)
         return np.maximum(np.sqrt(variance), _NARROWEST_LOG_SD)
 

@@ -302,12 +302,10 @@ class LatencyLaw:
             return selected[:, np.newaxis] if interval_s.ndim == 2 else selected
 
         state = self._state
-        work = of(state.offered_load_ratio) * interval_s
-        mean = of(state.fixed_s + state.burst_s) + work
+        mean = of(state.fixed_s + state.burst_s) + of(state.offered_load_ratio) * interval_s
         variance = (
             (of(state.relative_noise) * mean) ** 2
             + of(state.additive_sd_s) ** 2
-            + (of(state.per_row_noise) * work) ** 2
             + of(state.count_noise_s) * interval_s
         )
         log_variance = np.log1p(variance / (mean * mean))

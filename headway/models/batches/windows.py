@@ -238,16 +238,11 @@ def _batch_after(state: SteadyState, interval: Array, num_batches: int) -> tuple
     """(W2), (W3): time from the start of a batch of that interval to the end of the last one."""
     offered_load = np.where(state.is_stable, state.offered_load_ratio, 0.0)[..., np.newaxis]
     fixed, trigger = state.fixed_s[..., np.newaxis], state.trigger_s[..., np.newaxis]
-    relative, per_row = state.relative_noise[..., np.newaxis], state.per_row_noise[..., np.newaxis]
-    additive, counts = state.additive_sd_s[..., np.newaxis], state.count_noise_s[..., np.newaxis]
+    relative, additive = state.relative_noise[..., np.newaxis], state.additive_sd_s[..., np.newaxis]
+    counts = state.count_noise_s[..., np.newaxis]
 
     def noise(mean: Array, length: Array, variance: Array | float) -> Array:
-        return (
-            relative**2 * (mean**2 + offered_load**2 * variance)
-            + additive**2
-            + (per_row * offered_load) ** 2 * (length**2 + variance)
-            + counts * length
-        )
+        return relative**2 * (mean**2 + offered_load**2 * variance) + additive**2 + counts * length
 
     mean = fixed + offered_load * interval
     variance = noise(mean, interval, 0.0)
