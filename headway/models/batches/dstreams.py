@@ -174,12 +174,9 @@ def _faster(time: QueueTime, factor: int) -> QueueTime:
         return replace(time_on_lattice(factor * step_s), step_s=step_s)
 
     third = time.third_central_s3
-    return QueueTime(
-        mean_s=time.mean_s / factor,
-        scv=time.scv,
-        third_central_s3=None if third is None else third / factor**3,
-        on_lattice=on_lattice,
-    )
+    if third is not None:
+        third /= factor**3
+    return replace(time, mean_s=time.mean_s / factor, third_central_s3=third, on_lattice=on_lattice)
 
 
 def _waiting_ratio(busy: float, jobs: DStreamJobs) -> float:

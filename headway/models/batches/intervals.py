@@ -40,11 +40,8 @@ class IntervalMoments:
     def slopes(self) -> tuple[Array, Array, Array, Array]:
         """Derivatives of the mean, then of the mean square, each by the duration's mean, then by
         its variance."""
-        mean, variance, log_sd = (
-            self.duration_mean_s,
-            self.duration_variance_s2,
-            self.duration_log_sd,
-        )
+        mean, variance = self.duration_mean_s, self.duration_variance_s2
+        log_sd = self.duration_log_sd
         mean_square = mean * mean + variance
         _, first_over, second_over = self.shares
         scores = self.scores[1:]

@@ -205,12 +205,12 @@ def _narrowing(
     shares: Shares,
 ) -> Narrowing:
     now, after_runs = (_fitted_to(profile, runs) for runs in (before, after))
-    is_answered = question.interval_s is not None and now == profile
+    interval_now_s = question.interval_s
+    if interval_now_s is None or now != profile:
+        interval_now_s = question.interval_by(now, tuple(Metric))
     return Narrowing(
         statistic=question.statistic,
-        interval_now_s=question.interval_s
-        if is_answered
-        else question.interval_by(now, tuple(Metric)),
+        interval_now_s=interval_now_s,
         interval_after_s=question.interval_by(after_runs, (question.metric,)),
         error_now_ratio=FitError(profile=profile, settings=before).ratio(shares),
         error_after_ratio=FitError(profile=profile, settings=after).ratio(shares),
@@ -255,18 +255,12 @@ def _candidate(
     model = duration_model(profile, *configuration.size)
     rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
     mean_s = float(model.mean_s(rows))
-    interval_s = max(configuration.trigger_s, mean_s)
+    num_batches = int(ADVISED_RUN_S.value / max(configuration.trigger_s, mean_s))
     setting = ObservedSetting(
         query_id="advised",
         configuration=configuration,
         rate_per_s=rate_per_s,
-        num_batches=int(
-            np.clip(
-                ADVISED_RUN_S.value / interval_s,
-                FEWEST_ADVISED_BATCHES.value,
-                MOST_ADVISED_BATCHES.value,
-            )
-        ),
+        num_batches=min(max(num_batches, FEWEST_ADVISED_BATCHES.value), MOST_ADVISED_BATCHES.value),
         num_batches_cut=0,
         jvm_age_s=profile.settings[-1].jvm_age_s,
         rows_per_batch_low=rows,

@@ -238,20 +238,12 @@ class Capacity:
         interval_s = self._full_interval_s(limit)
         needed_rows = self.rate_per_s * interval_s
         if limit <= needed_rows:
-            yield Finding(
-                code=FindingCode.RATE_LIMIT_TOO_LOW,
-                numbers={
-                    "limit_rows": float(limit),
-                    "passed_per_s": limit / interval_s,
-                    "rate_per_s": self.rate_per_s,
-                    **self._enough_rows(),
-                },
-            )
+            rates = {"passed_per_s": limit / interval_s, "rate_per_s": self.rate_per_s}
+            numbers = {"limit_rows": float(limit), **rates, **self._enough_rows()}
+            yield Finding(code=FindingCode.RATE_LIMIT_TOO_LOW, numbers=numbers)
         elif limit < LEAST_CATCH_UP_RATIO.value * needed_rows:
-            yield Finding(
-                code=FindingCode.RATE_LIMIT_LEAVES_LITTLE,
-                numbers={"limit_rows": float(limit), "catch_up_ratio": LEAST_CATCH_UP_RATIO.value},
-            )
+            numbers = {"limit_rows": float(limit), "catch_up_ratio": LEAST_CATCH_UP_RATIO.value}
+            yield Finding(code=FindingCode.RATE_LIMIT_LEAVES_LITTLE, numbers=numbers)
 
     def state_growth(self) -> Iterator[Finding]:
         """The size of a growing state that this applies to; nothing if its size costs nothing."""
@@ -263,25 +255,15 @@ class Capacity:
         grown = Capacity.of(replace(self.profile, state=larger), self.configuration).model
         longer_s = float(grown.mean_s(0.0) - self.model.mean_s(0.0))
         if longer_s > 0:
-            yield Finding(
-                code=FindingCode.STATE_GROWS,
-                numbers={
-                    "growth_per_s": growth_per_s,
-                    "state_rows": float(state.rows),
-                    "batch_s_per_million_rows": longer_s,
-                },
-            )
+            rows = {"growth_per_s": growth_per_s, "state_rows": float(state.rows)}
+            numbers = {**rows, "batch_s_per_million_rows": longer_s}
+            yield Finding(code=FindingCode.STATE_GROWS, numbers=numbers)
 
     def _enough_rows(self) -> dict[str, float]:
         """A rate limit that is enough, if there is one."""
-        rows = float(
-            settled_batch_rows(
-                self.model,
-                LEAST_CATCH_UP_RATIO.value * self.rate_per_s,
-                self.configuration.trigger_s,
-                self.age_factor,
-            )
-        )
+        rate_per_s = LEAST_CATCH_UP_RATIO.value * self.rate_per_s
+        at = (rate_per_s, self.configuration.trigger_s, self.age_factor)
+        rows = float(settled_batch_rows(self.model, *at))
         return {"enough_rows": float(math.ceil(rows))} if rows < MOST_BATCH_ROWS else {}
 
     def _full_interval_s(self, limit: int) -> float:

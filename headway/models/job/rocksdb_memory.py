@@ -66,18 +66,11 @@ def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
     >>> memory.bound_bytes // 2**20, memory.write_buffer_ratio, round(memory.hit_ratio, 3)
     (65, 0.107, 0.967)
     """
-    buffer_bytes = (
-        state.batches_per_flush
-        * state.rows_per_batch
-        * (state.row_bytes + ROCKSDB_BUFFERED_ROW_BYTES.value)
-        / state.num_stores
-    )
+    row_bytes = state.row_bytes + ROCKSDB_BUFFERED_ROW_BYTES.value
+    store_bytes = state.batches_per_flush * state.rows_per_batch * row_bytes / state.num_stores
     least_bytes, most_bytes = ROCKSDB_LEAST_BUFFER_BYTES.value, ROCKSDB_LARGEST_BUFFER_BYTES.value
-    buffers_bytes = (
-        state.num_stores
-        * min(max(buffer_bytes, least_bytes), most_bytes)
-        / ROCKSDB_FLUSH_RATIO.value
-    )
+    store_bytes = min(max(store_bytes, least_bytes), most_bytes)
+    buffers_bytes = state.num_stores * store_bytes / ROCKSDB_FLUSH_RATIO.value
     entry_bytes = state.row_bytes + _ADDRESS_BYTES
     index_bytes = state.rows * (
         ROCKSDB_BITS_PER_KEY.value / 8 + state.row_bytes / ROCKSDB_BLOCK_BYTES.value * entry_bytes

@@ -88,14 +88,8 @@ class UpperEnd:
 
     def factor(self, rows: Array) -> Array:
         """Factor on the mean durations of batches with ``rows`` rows. [-]"""
-        spread = spread_ratio(
-            self.profile,
-            self.num_slots,
-            self.partitions,
-            rows,
-            model=self.durations,
-            score=self.score,
-        )
+        size, model = (self.num_slots, self.partitions), self.durations
+        spread = spread_ratio(self.profile, *size, rows, model=model, score=self.score)
         return np.asarray(self.age_factor * np.exp(self.score * spread))
 
     def _least_loaded(

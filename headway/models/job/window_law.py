@@ -39,17 +39,15 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
     shape, arrivals = profile.shape, profile.observed_arrivals
     if not shape.windows:
         return None
-    if shape.output_mode is None:
-        return Finding(code=FindingCode.NO_OUTPUT_MODE)
-    if shape.output_mode == "append" and shape.watermark_delay_s is None:
-        return Finding(code=FindingCode.NO_WATERMARK_DELAY)
-    if not shape.emitted_windows:
-        return Finding(code=FindingCode.NO_EMITTED_WINDOWS)
-    if shape.output_mode == "append" and shape.watermark_behind_s is None:
-        return Finding(code=FindingCode.WATERMARK_BEHIND_UNKNOWN)
-    if arrivals is None or not arrivals.lags:
-        return Finding(code=FindingCode.NO_EVENT_TIMES)
-    return None
+    is_append = shape.output_mode == "append"
+    lacks = (
+        (shape.output_mode is None, FindingCode.NO_OUTPUT_MODE),
+        (is_append and shape.watermark_delay_s is None, FindingCode.NO_WATERMARK_DELAY),
+        (not shape.emitted_windows, FindingCode.NO_EMITTED_WINDOWS),
+        (is_append and shape.watermark_behind_s is None, FindingCode.WATERMARK_BEHIND_UNKNOWN),
+        (arrivals is None or not arrivals.lags, FindingCode.NO_EVENT_TIMES),
+    )
+    return next((Finding(code=code) for is_lacking, code in lacks if is_lacking), None)
 
 
 def window_law(profile: JobProfile, law: SettingLaw) -> WindowLatency | None:

@@ -71,13 +71,9 @@ def quick_ndtr(score: Array) -> Array:
     buffers = np.empty((6, num_together))
     index = np.empty(num_together, dtype=np.intp)
     for begin in range(0, len(of_scores), num_together):
-        block = of_scores[begin : begin + num_together]
-        _from_table(
-            block,
-            of_shares[begin : begin + num_together],
-            buffers[:, : len(block)],
-            index[: len(block)],
-        )
+        block = slice(begin, min(begin + num_together, len(of_scores)))
+        size = block.stop - begin
+        _from_table(of_scores[block], of_shares[block], buffers[:, :size], index[:size])
     return shares
 
 
