@@ -170,22 +170,21 @@ def level_spans(
     **(T2)** A stage of `T` tasks processes `x = k n^e` rows with `0 ≤ e ≤ 1`, and each of its tasks
     takes `t = t_0 + t_1 x/T + t_2 P + t_3 S/T` on average, with `P` the shuffle partitions that it
     writes for and `S` the rows of state that the stage holds. Rows of static tables, the same in
-    every batch, add to `x`. A stage that is alone on its level
-    takes `M = u(T, C, cv) t`, with `u` the mean makespan of unit tasks (M1)-(M5) on `C` slots.
-    Stages `i` of one level form one pool of `T = Σ T_i` tasks: `M = u(T, C, cv)Σ_i T_i t_i/T` with
-    `cv^2 = Σ_i T_i cv_i^2/T`. Exact, except for `u`, if the tasks of a level cost the same; the
-    order in which Spark launches the stages is ignored. If a share `h` of the rows of a stage goes
-    to one task, however many tasks there are (a hot key), its rows take at least the makespan (K6)
-    of one task with `h + (1-h)/T` of them and `T - 1` tasks with `(1-h)/T`. `h` is the median of
-    `(s-1/T)/(1-1/T)`, with `s` the share of the largest task, at the observed number of tasks for
-    which it is smallest, and 0 below a tenth; `cv` is then the variation that rows do not explain.
-    If the keys are given, (K11) replaces (K6). A stage that asks for resources of its own has its
-    share of the `C` slots, and so have all stages of its level. The tasks of a coalesced stage
-    follow the bytes of the batch (T7), those of some sources its rows (T9), which steps from one
-    number to the next. Sizes of partitions and files differ, so `M` is then a line through some
-    thirty sizes, each with the mean over the tasks of batches a quarter larger, a fifth smaller,
-    and of this size; where it would fall, halfway between the largest value before and the smallest
-    after.
+    every batch, add to `x`. A stage that is alone on its level takes `M = u(T, C, cv) t`, with `u`
+    the mean makespan of unit tasks (M1)-(M5) on `C` slots. Stages `i` of one level form one pool of
+    `T = Σ T_i` tasks: `M = u(T, C, cv)Σ_i T_i t_i/T` with `cv^2 = Σ_i T_i cv_i^2/T`. Exact, except
+    for `u`, if the tasks of a level cost the same; the order in which Spark launches the stages is
+    ignored. If a share `h` of the rows of a stage goes to one task, however many tasks there are (a
+    hot key), its rows take at least the makespan (K6) of one task with `h + (1-h)/T` of them and `T
+    - 1` tasks with `(1-h)/T`. `h` is the median of `(s-1/T)/(1-1/T)`, with `s` the share of the
+    largest task, at the observed number of tasks for which it is smallest, and 0 below a tenth;
+    `cv` is then the variation that rows do not explain. If the keys are given, (K11) replaces (K6).
+    A stage that asks for resources of its own has its share of the `C` slots, and so have all
+    stages of its level. The tasks of a coalesced stage follow the bytes of the batch (T7), those of
+    some sources its rows (T9), which steps from one number to the next. Sizes of partitions and
+    files differ, so `M` is then a line through some thirty sizes, each with the mean over the tasks
+    of batches a quarter larger, a fifth smaller, and of this size; where it would fall, halfway
+    between the largest value before and the smallest after.
 
     >>> from headway.domain import RowsLaw
     >>> reduce = StageProfile(name="1.0", level=1, tasks_rule="shuffle",

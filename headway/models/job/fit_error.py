@@ -117,15 +117,16 @@ class FitError:
     def _fits(self) -> tuple[tuple[Array, Array, Array], ...]:
         """For each stage: information from runs, inverse of all information, and prior."""
         fits = []
+        observations = [
+            (setting.configuration.shuffle_partitions, num_rows)
+            for setting in self.settings
+            for num_rows in _smaller_and_larger(setting)
+        ]
         for index, stage in enumerate(self.profile.stages):
             writes = _is_followed(self.profile.stages, index)
-            rows = np.array(
-                [
-                    _terms(stage, num_rows, setting.configuration.shuffle_partitions, writes=writes)
-                    for setting in self.settings
-                    for num_rows in _smaller_and_larger(setting)
-                ]
-            )
+            per_task = [stage.rows.rows(n) / stage.num_tasks(count) for count, n in observations]
+            written = [float(count if writes else 0) for count, _ in observations]
+            rows = np.column_stack([np.ones(len(observations)), per_task, written])
             costs_s = [stage.task_fixed_s, stage.task_per_row_s, stage.task_per_partition_s]
             task_s = np.maximum(rows @ np.array(costs_s), _TINY_S)
             columns = rows / task_s[:, np.newaxis]
@@ -155,13 +156,6 @@ def _smaller_and_larger(setting: ObservedSetting) -> tuple[float, float]:
 def _is_followed(stages: Sequence[StageProfile], index: int) -> bool:
     """Whether a stage writes for an exchange."""
     return any(stage.level > stages[index].level for stage in stages[index + 1 :])
-
-
-def _terms(
-    stage: StageProfile, num_rows: float, shuffle_partitions: int, *, writes: bool
-) -> tuple[float, float, float]:
-    per_task = stage.rows.rows(num_rows) / stage.num_tasks(shuffle_partitions)
-    return 1.0, per_task, float(shuffle_partitions if writes else 0)
 
 
 def _prior_sd_s(stage: StageProfile, task_s: float) -> Array:

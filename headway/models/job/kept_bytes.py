@@ -88,8 +88,7 @@ def sink_log_bytes_per_day(
     **(F6)** Growth of a sink's log. It has an entry of `b` bytes for each of the `w` files of a
     batch, of all batches ever. Compaction writes all of them into one file every `c` batches, and
     files are deleted when they are `d` old (10 minutes unless set otherwise), so `1 + d/(c T)` of
-    the compacted ones are kept. In a day these grow by
-    `86400/T w b (1 + d/(c T))`.
+    the compacted ones are kept. In a day these grow by `86400/T w b (1 + d/(c T))`.
 
     Source: Spark's ``CompactibleFileStreamLog`` (4.3, 2026).
 

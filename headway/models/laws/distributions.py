@@ -100,9 +100,8 @@ def uniform_plus_lognormal_cdf(
     mean_s : float or (n,) array, > 0
     sd_s : float or (n,) array, >= 0: 0 is a constant [s]
 
-    **(D4)** A wait `U` that is uniform on `[0, B]` plus an independent duration `D`:
-    `P(U+D ≤ x) = (G(x)-G(x-B))/B`, and `F(x)` in the limit of `B → 0`. Exact; quantiles by
-    bisection.
+    **(D4)** A wait `U` that is uniform on `[0, B]` plus an independent duration `D`: `P(U+D ≤ x) =
+    (G(x)-G(x-B))/B`, and `F(x)` in the limit of `B → 0`. Exact; quantiles by bisection.
 
     >>> float(uniform_plus_lognormal_cdf(16.0303, 10.0, 5.0, 1.0))
     0.9900
