@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from headway.models.laws.order_statistics import max_lognormal
+from headway.models.laws.distributions import max_lognormal
 from headway.models.stages.joining import Moment, latest
 from headway.models.stages.pooling import JobStage, pooled_stages, sinks_of
 from headway.models.stages.schedule import StageSchedule

@@ -8,9 +8,13 @@ from typing import TypeAlias
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
-from headway.models.laws.distributions import lognormal_cdf, lognormal_partial_expectation
+from headway.models.laws.distributions import (
+    MeanAndSd,
+    lognormal_cdf,
+    lognormal_partial_expectation,
+    max_lognormal,
+)
 from headway.models.laws.normal import ndtr, ndtri
-from headway.models.laws.order_statistics import MeanAndSd, max_lognormal
 
 _DAMPING = 18.0  # e^-18: values that wrap around the transform are damped to 1.5e-8
 _SMALLEST_CV = 0.01  # below, the spread of the makespan is proportional to cv

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.models.laws.order_statistics import max_lognormal, max_normal
+from headway.models.laws.distributions import max_lognormal, max_normal
 from headway.models.stages.dag import StageDag, run_time, run_time_bounds
 from headway.models.stages.joining import Moment, latest
 from headway.models.stages.makespan import makespan_moments, mean_first_idle
