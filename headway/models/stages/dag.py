@@ -8,9 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from headway.models.laws.distributions import max_lognormal
-from headway.models.stages.joining import Moment, latest
 from headway.models.stages.pooling import JobStage, pooled_stages, sinks_of
-from headway.models.stages.schedule import StageSchedule
+from headway.models.stages.schedule import Moment, StageSchedule, latest
 
 
 @dataclass(frozen=True, kw_only=True)
