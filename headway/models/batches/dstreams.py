@@ -87,8 +87,7 @@ def dstreams_latency(
     that ends together with the current batch belongs to the next one: `r` is then up to a block
     interval (derived from the rules, not measured).
 
-    theory.md (V1)-(V5), with the measured error. Exact but for the lattice; several concurrent jobs
-    (V4) and autocorrelation (V3) are estimated.
+    Exact but for the lattice; several concurrent jobs (V4) and autocorrelation (V3) are estimated.
 
     >>> from headway.models.queues.times import lognormal_time
     >>> latency = dstreams_latency(10.0, DStreamJobs(job=lognormal_time(9.0, 0.1)))

@@ -87,8 +87,7 @@ def append_window_latency(
     `E[D_k | T'] = a + rT'`, `E[D_(k+1) | D_k] = a + r max(B, D_k)`. A no-data batch runs at the
     same trigger. As long as batches stay on the grid, this is `w + δ + ξ + B + D`.
 
-    theory.md (W1)-(W3). A window end that coincides with a trigger to the millisecond misses that
-    trigger.
+    A window end that coincides with a trigger to the millisecond misses that trigger (W1).
 
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1000.0, 10.0, dispersion=0.0)
@@ -124,7 +123,7 @@ def update_window_latency(
     its latency is measured from that end, too, so the gap is subtracted from `δ_last`. Complete
     mode writes all keys in every batch, which must be part of `a` before (B3) is solved.
 
-    theory.md (W1)-(W3). An update does not wait for the watermark.
+    An update does not wait for the watermark.
 
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1000.0, 10.0, dispersion=0.0)

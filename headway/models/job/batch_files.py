@@ -152,17 +152,11 @@ def checkpoint_files(
     """
     of_store = store_files(commit_files(profile), interval_s)
     stores = num_state_stores(profile, shuffle_partitions)
-    num_logs = 2.0 * _log_share(profile, interval_s)
+    num_logs = np.full_like(np.asarray(interval_s, dtype=np.float64), 2.0)
+    if profile.application.properties.get(_ASYNC_PROGRESS) == "true":
+        num_logs *= np.minimum(np.asarray(interval_s) / ASYNC_LOG_INTERVAL_S.value, 1.0)
     num_logs += sum(source.startswith(_FILE_SOURCE) for source in profile.shape.sources)
     return Files(num_logs + stores * of_store.renamed, stores * of_store.in_place)
-
-
-def _log_share(profile: JobProfile, interval_s: Numeric) -> Array:
-    """Share of batches that write files of offsets and commits."""
-    interval = np.asarray(interval_s, dtype=np.float64)
-    if profile.application.properties.get(_ASYNC_PROGRESS) != "true":
-        return np.ones_like(interval)
-    return np.minimum(interval / ASYNC_LOG_INTERVAL_S.value, 1.0)
 
 
 def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:

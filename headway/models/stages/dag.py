@@ -87,8 +87,6 @@ def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
     `E max ≤ max E + sqrt((n-1)/n Σ Var)` (Aven 1985) and `Var max ≤ Σ Var`, however dependent they
     are. Proven, given (X2).
 
-    Graham (1966), Aven (1985). Proven for independent task times; the largest lognormals by (X2).
-
     >>> dag = StageDag(stages=(JobStage(num_tasks=8, mean_s=1.0, cv=0.0),), driver_gap_s=0.5)
     >>> run_time_bounds(dag, 4)
     (2.5, 3.25)

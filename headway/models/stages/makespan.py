@@ -90,8 +90,7 @@ def mean_first_idle(num_tasks: int, num_cores: int, cv: float) -> float:
     at times when every core has completed one of two possible numbers of tasks and these decide it.
     Mean and variance of `τ` follow by summation.
 
-    theory.md (M3), (M5): the start of one more task, which does not depend on how long that task
-    takes.
+    It is the start of one more task (M5), which does not depend on how long that task takes.
 
     >>> mean_first_idle(25, 8, 0.0), mean_first_idle(7, 8, 0.3)
     (3.0, 0.0)

@@ -68,37 +68,25 @@ def pooled_stages(stages: tuple[JobStage, ...]) -> tuple[tuple[JobStage, ...], t
     >>> pool_of, merged[0].num_tasks, merged[0].mean_s
     ((0, 0, 1), 8, 1.1)
     """
-    pools = sorted(
-        (members for group in _brothers(stages) for members in _alike(stages, group)), key=min
-    )
+    families, pools = _families(stages), list[list[int]]()
+    for number in range(len(stages)):
+        is_brother = number > 0 and families[number] == families[number - 1]
+        if is_brother and _are_alike(stages, [*pools[-1], number]):
+            pools[-1].append(number)
+        else:
+            pools.append([number])
     pool_of = {member: number for number, members in enumerate(pools) for member in members}
     merged = tuple(_one(stages, members, pool_of) for members in pools)
     return merged, tuple(pool_of[number] for number in range(len(stages)))
 
 
-def _brothers(stages: tuple[JobStage, ...]) -> list[list[int]]:
-    """Stages with the same parents and the same children."""
+def _families(stages: tuple[JobStage, ...]) -> list[tuple[set[int], set[int]]]:
+    """Parents and children of each stage."""
     children: list[set[int]] = [set() for _ in stages]
     for number, stage in enumerate(stages):
         for parent in stage.parents:
             children[parent].add(number)
-    groups: dict[tuple[frozenset[int], frozenset[int]], list[int]] = {}
-    for number, stage in enumerate(stages):
-        key = frozenset(stage.parents), frozenset(children[number])
-        groups.setdefault(key, []).append(number)
-    return list(groups.values())
-
-
-def _alike(stages: tuple[JobStage, ...], group: list[int]) -> list[list[int]]:
-    """The group in parts of successive stages with similar mean task times."""
-    parts: list[list[int]] = []
-    for number in group:
-        follows = bool(parts) and number == parts[-1][-1] + 1
-        if follows and _are_alike(stages, [*parts[-1], number]):
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    return parts
+    return [(set(stage.parents), children[number]) for number, stage in enumerate(stages)]
 
 
 def _are_alike(stages: tuple[JobStage, ...], members: list[int]) -> bool:

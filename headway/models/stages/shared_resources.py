@@ -85,10 +85,10 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
     >>> float(alternating_slowdown(4, ThreadGroup(num_threads=7, busy_ratio=0.5)))
     1.24
     """
-
     servers = _checked_servers(num_servers)
     num_threads = _thread_counts([others])
-    all_threads, all_but_one = _binomials(num_threads), _binomials(_others_of(num_threads, 0))
+    all_threads = [*map(_binomial, num_threads)]
+    all_but_one = [*map(_binomial, _others_of(num_threads, 0))]
     (busy_alone,) = _busy_ratios([others])
 
     def busy_again(_index: int, state: list[Array]) -> Array:
@@ -131,7 +131,7 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     """
     servers = _checked_servers(num_servers)
     num_threads, busy_alone = _thread_counts(groups), _busy_ratios(groups)
-    others = [_binomials(_others_of(num_threads, index)) for index in range(len(groups))]
+    others = [[*map(_binomial, _others_of(num_threads, index))] for index in range(len(groups))]
 
     def rate(index: int, state: list[Array]) -> Array:
         return _mean_rate(servers, others[index], state, num_more=1)
@@ -157,7 +157,7 @@ def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Arra
     >>> float(slowdown_beside(2, [ThreadGroup(num_threads=3, busy_ratio=1.0)]))
     2.0
     """
-    binomials, busy = _binomials(_thread_counts(others)), _busy_ratios(others)
+    binomials, busy = [*map(_binomial, _thread_counts(others))], _busy_ratios(others)
     return 1.0 / _mean_rate(_checked_servers(num_servers), binomials, busy, num_more=1)
 
 
@@ -178,10 +178,6 @@ def _others_of(groups: list[NDArray[np.int64]], index: int) -> list[NDArray[np.i
     return [
         np.maximum(group - 1, 0) if other == index else group for other, group in enumerate(groups)
     ]
-
-
-def _binomials(groups: list[NDArray[np.int64]]) -> list[_Binomial]:
-    return [_binomial(num_threads) for num_threads in groups]
 
 
 def _binomial(num_threads: NDArray[np.int64]) -> _Binomial:
