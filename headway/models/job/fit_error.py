@@ -20,6 +20,7 @@ from headway.assumptions.fits import (
 from headway.domain import Configuration, JobProfile, ObservedSetting, StageProfile
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
+from headway.models.batches.microbatch import BoolArray
 from headway.models.job.calibration import doublings_beyond, widened
 from headway.models.job.duration import coefficient_gains
 from headway.models.job.setting import duration_model
@@ -50,8 +51,7 @@ class Shares(NamedTuple):
         model = duration_model(profile, *size)
         duration_s = max(float(model.mean_s(num_rows)), _TINY_S)
         gained = coefficient_gains(profile.stages, *size, num_rows)
-        followed = [_is_followed(profile.stages, index) for index in range(len(profile.stages))]
-        gained[~np.array(followed), 2] = 0.0
+        gained[~_are_followed(profile.stages), 2] = 0.0
         return cls(configuration, num_rows, model.driver_s / duration_s, gained / duration_s)
 
 
@@ -122,8 +122,8 @@ class FitError:
             for setting in self.settings
             for num_rows in _smaller_and_larger(setting)
         ]
-        for index, stage in enumerate(self.profile.stages):
-            writes = _is_followed(self.profile.stages, index)
+        stages = self.profile.stages
+        for stage, writes in zip(stages, _are_followed(stages), strict=True):
             per_task = [stage.rows.rows(n) / stage.num_tasks(count) for count, n in observations]
             written = [float(count if writes else 0) for count, _ in observations]
             rows = np.column_stack([np.ones(len(observations)), per_task, written])
@@ -153,9 +153,10 @@ def _smaller_and_larger(setting: ObservedSetting) -> tuple[float, float]:
     return 0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high
 
 
-def _is_followed(stages: Sequence[StageProfile], index: int) -> bool:
-    """Whether a stage writes for an exchange."""
-    return any(stage.level > stages[index].level for stage in stages[index + 1 :])
+def _are_followed(stages: Sequence[StageProfile]) -> BoolArray:
+    """Which stages write for an exchange."""
+    levels = [stage.level for stage in stages]
+    return np.array([max(levels[index:]) > level for index, level in enumerate(levels)])
 
 
 def _prior_sd_s(stage: StageProfile, task_s: float) -> Array:
