@@ -8,11 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.files import (
-    COMMITS_PER_SNAPSHOT,
-    MAINTENANCE_INTERVAL_S,
-    TABLES_PER_SNAPSHOT,
-)
+from headway.assumptions import files
 from headway.assumptions.switches import ASYNC_LOG_INTERVAL_S
 from headway.domain import JobProfile
 from headway.domain.writes import StorePrice
@@ -203,14 +199,14 @@ def commit_files(profile: JobProfile) -> CommitFiles:
     is_rocksdb = profile.is_rocksdb
     has_changelog = properties.get(f"{_STATE}.rocksdb.changelogCheckpointing.enabled") == "true"
     commits = properties.get(f"{_STATE}.minDeltasForSnapshot", "")
-    num_commits = max(int(commits), 1) if commits.isdecimal() else COMMITS_PER_SNAPSHOT.value
+    num_commits = max(int(commits), 1) if commits.isdecimal() else files.COMMITS_PER_SNAPSHOT.value
     return CommitFiles(
         keeps_changes=has_changelog or not is_rocksdb,
-        tables=TABLES_PER_SNAPSHOT.value if is_rocksdb else 0.0,
+        tables=files.TABLES_PER_SNAPSHOT.value if is_rocksdb else 0.0,
         # The default store wants more changes than stated, RocksDB as many.
         commits_per_snapshot=num_commits + (0 if is_rocksdb else 1),
         maintenance_s=duration_setting_s(
-            properties.get(f"{_STATE}.maintenanceInterval"), MAINTENANCE_INTERVAL_S.value
+            properties.get(f"{_STATE}.maintenanceInterval"), files.MAINTENANCE_INTERVAL_S.value
         ),
         checksums=int(properties.get(_CHECKSUMS) == "true"),
     )

@@ -5,13 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from headway.assumptions.live import (
-    BUDGET_OF_CHANGES_RATIO,
-    LEAST_IDLE_S,
-    MARGIN_SPREADS,
-    MOST_BUDGET_USED,
-    MOST_LOADED_RATIO,
-)
+from headway.assumptions import live
 
 _LEAST_LOAD = 1e-9
 
@@ -53,7 +47,7 @@ def late_price(quantile: float) -> float:
     >>> round(late_price(0.99))
     400
     """
-    return 1.0 / (BUDGET_OF_CHANGES_RATIO.value * (1.0 - quantile))
+    return 1.0 / (live.BUDGET_OF_CHANGES_RATIO.value * (1.0 - quantile))
 
 
 def is_worth_leaving(
@@ -94,7 +88,7 @@ def is_worth_leaving(
     True
     """
     num_calms, calm_s = len(calms_s), math.fsum(calms_s)
-    if num_idle <= 0 or idle_s < LEAST_IDLE_S.value:
+    if num_idle <= 0 or idle_s < live.LEAST_IDLE_S.value:
         return False
     if num_calms and num_idle * calm_s >= num_calms * purse:
         return True
@@ -129,7 +123,7 @@ def return_late_s(
     if not (load_ratio >= 0.0 and load_after_ratio >= 0.0):
         raise ValueError("need loads of 0 or more")
     waiting_s = lead_s * max(1.0 - 1.0 / load_ratio, 0.0) if load_ratio > 0.0 else 0.0
-    spare_ratio = 1.0 / max(min(load_after_ratio, MOST_LOADED_RATIO.value), _LEAST_LOAD) - 1.0
+    spare_ratio = 1.0 / max(min(load_after_ratio, live.MOST_LOADED_RATIO.value), _LEAST_LOAD) - 1.0
     return new_late_s + late_ratio * lead_s + waiting_s / spare_ratio
 
 
@@ -147,8 +141,8 @@ def margin_score(budget_used_ratio: float) -> float:
     >>> [round(margin_score(used), 2) for used in (0.0, 0.5, 2.0)]
     [0.4, 1.05, 1.96]
     """
-    least, more = MARGIN_SPREADS.value
-    return least + more * min(budget_used_ratio, MOST_BUDGET_USED.value)
+    least, more = live.MARGIN_SPREADS.value
+    return least + more * min(budget_used_ratio, live.MOST_BUDGET_USED.value)
 
 
 def planned_rate_per_s(forecast_per_s: float, score: float, spread_ratio: float) -> float:

@@ -6,22 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from headway.assumptions.resources import (
-    ALONE_PROCESSOR_RATIO,
-    COMPILER_CORE_S,
-    DRIVER_CORES,
-    DRIVER_CPU_RATIO,
-    DRIVER_CPU_SPREAD_RATIO,
-    DRIVER_EXECUTION_BYTES,
-    DRIVER_HEAP_BYTES,
-    DRIVER_LIVE_RATIO,
-    DRIVER_QUERY_BYTES,
-    DRIVER_SPARK_BYTES,
-    LAUNCHES_PER_S,
-    MOST_COMPILER_CORES,
-    MOST_DRIVER_RATIO,
-    RETAINED_EXECUTIONS,
-)
+from headway.assumptions import resources
 from headway.domain import Z90, Application, JobProfile
 from headway.domain.plan_parts import PlannedDriver
 from headway.domain.profile import CHECKPOINT_PHASES
@@ -93,7 +78,7 @@ def driver_work(
     True
     """
     num_tasks = sum(num_tasks_at(stage, batch_rows, *size) for stage in profile.stages)
-    core_s = _phases_core_s(profile) + num_tasks / LAUNCHES_PER_S.value
+    core_s = _phases_core_s(profile) + num_tasks / resources.LAUNCHES_PER_S.value
     has_tasks = profile.application.is_local if has_tasks is None else has_tasks
     if has_tasks:
         core_s += _tasks_core_s(profile, size, batch_rows)
@@ -124,13 +109,16 @@ def _compiler_cores(profile: JobProfile) -> float:
     """Cores of the compiler at the age of the JVM in the last profiled run."""
     if not profile.settings or not profile.settings[-1].jvm_age_s > 0.0:
         return 0.0
-    return min(COMPILER_CORE_S.value / profile.settings[-1].jvm_age_s, MOST_COMPILER_CORES.value)
+    return min(
+        resources.COMPILER_CORE_S.value / profile.settings[-1].jvm_age_s,
+        resources.MOST_COMPILER_CORES.value,
+    )
 
 
 def _phases_core_s(profile: JobProfile) -> float:
     """Core time of the driver for its phases of a batch, without waits for other batches [s]."""
     phases_s, last = _phases_s(profile), profile.settings[-1] if profile.settings else None
-    alone_s = DRIVER_CPU_RATIO.value * phases_s
+    alone_s = resources.DRIVER_CPU_RATIO.value * phases_s
     if last is None or last.concurrent_batches is None or not last.batch_duration_mean_s:
         return alone_s
     at_once, duration_s = last.concurrent_batches, last.batch_duration_mean_s
@@ -144,7 +132,9 @@ def _phases_core_s(profile: JobProfile) -> float:
     size = profile.baseline.size
     of_batch_s = (size[0] - _compiler_cores(profile)) * duration_s / at_once
     left_s = of_batch_s - _tasks_core_s(profile, size, batch_rows)
-    return min(alone_s * most_ratio / ALONE_PROCESSOR_RATIO.value, alone_s, max(left_s, 0.0))
+    return min(
+        alone_s * most_ratio / resources.ALONE_PROCESSOR_RATIO.value, alone_s, max(left_s, 0.0)
+    )
 
 
 def driver_cores(application: Application) -> int:
@@ -155,7 +145,7 @@ def driver_cores(application: Application) -> int:
     """
     stated = application.properties.get("spark.driver.cores", "").strip()
     if application.is_local or not (stated.isdecimal() and int(stated) > 0):
-        return DRIVER_CORES.value
+        return resources.DRIVER_CORES.value
     return int(stated)
 
 
@@ -192,9 +182,9 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
     """
     busy_cores = sum(work.busy_cores for work in works)
     compiler_cores = max((work.compiler_cores for work in works), default=0.0)
-    margin = math.exp(Z90 * DRIVER_CPU_SPREAD_RATIO.value)
+    margin = math.exp(Z90 * resources.DRIVER_CPU_SPREAD_RATIO.value)
     highest_cores = busy_cores * margin + compiler_cores
-    needed_cores = max(math.ceil(highest_cores / MOST_DRIVER_RATIO.value), 1)
+    needed_cores = max(math.ceil(highest_cores / resources.MOST_DRIVER_RATIO.value), 1)
     given_cores = needed_cores if cores is None else cores
     queries_per_core = len(works) / max(busy_cores, _LEAST_BUSY_CORES)
     knee_queries = (given_cores - compiler_cores) * queries_per_core
@@ -226,11 +216,11 @@ def live_heap_bytes(num_queries: int, num_executions: int) -> float:
     >>> live_heap_bytes(2, 5000) == live_heap_bytes(2, 1000) > live_heap_bytes(1, 1000)
     True
     """
-    retained = min(num_executions, RETAINED_EXECUTIONS.value)
+    retained = min(num_executions, resources.RETAINED_EXECUTIONS.value)
     return (
-        DRIVER_SPARK_BYTES.value
-        + DRIVER_QUERY_BYTES.value * num_queries
-        + DRIVER_EXECUTION_BYTES.value * retained
+        resources.DRIVER_SPARK_BYTES.value
+        + resources.DRIVER_QUERY_BYTES.value * num_queries
+        + resources.DRIVER_EXECUTION_BYTES.value * retained
     )
 
 
@@ -240,6 +230,6 @@ def driver_heap_bytes(num_queries: int) -> int:
     >>> driver_heap_bytes(1) == 2**30 < driver_heap_bytes(400)
     True
     """
-    live_bytes = live_heap_bytes(num_queries, RETAINED_EXECUTIONS.value)
-    whole_mib = math.ceil(live_bytes / DRIVER_LIVE_RATIO.value / _MIB) * _MIB
-    return max(whole_mib, DRIVER_HEAP_BYTES.value)
+    live_bytes = live_heap_bytes(num_queries, resources.RETAINED_EXECUTIONS.value)
+    whole_mib = math.ceil(live_bytes / resources.DRIVER_LIVE_RATIO.value / _MIB) * _MIB
+    return max(whole_mib, resources.DRIVER_HEAP_BYTES.value)

@@ -10,13 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.fits import (
-    EMPTY_BATCH_SD_RATIO,
-    RUN_NOISE_RATIO,
-    USUAL_PARTITION_S,
-    USUAL_PARTS_SD_S,
-    USUAL_PARTS_SD_WITH_PYTHON_S,
-)
+from headway.assumptions import fits
 from headway.domain import Configuration, JobProfile, ObservedSetting, StageProfile
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
@@ -89,7 +83,7 @@ class FitError:
         ):
             influence = inverse @ gained
             weights += columns @ influence
-            of_prior += float(np.sum(prior * np.square(influence))) * RUN_NOISE_RATIO.value**2
+            of_prior += float(np.sum(prior * np.square(influence))) * fits.RUN_NOISE_RATIO.value**2
         of_runs = np.square(weights.reshape(-1, 2).sum(axis=1)).sum()
         noise = self.profile.noise
         effective = (1.0 - noise.autocorrelation) / (1.0 + noise.autocorrelation)
@@ -116,7 +110,7 @@ class FitError:
     @cached_property
     def _fits(self) -> tuple[tuple[Array, Array, Array], ...]:
         """For each stage: information from runs, inverse of all information, and prior."""
-        fits = []
+        of_stages = []
         observations = [
             (setting.configuration.shuffle_partitions, num_rows)
             for setting in self.settings
@@ -133,11 +127,11 @@ class FitError:
             prior_sd_s = _prior_sd_s(stage, float(task_s.mean()))
             if self.profile.row_cost_half_range_ratio:
                 prior_sd_s[0] = max(self._open_sd_s(stage), _TINY_S)
-            prior = np.square(RUN_NOISE_RATIO.value / prior_sd_s)
+            prior = np.square(fits.RUN_NOISE_RATIO.value / prior_sd_s)
             # A run has weight one, half for each of its observations.
             inverse = np.linalg.pinv(0.5 * columns.T @ columns + np.diag(prior), hermitian=True)
-            fits.append((0.5 * columns, inverse, prior))
-        return tuple(fits)
+            of_stages.append((0.5 * columns, inverse, prior))
+        return tuple(of_stages)
 
     def _open_sd_s(self, stage: StageProfile) -> float:
         """Deviation of the fixed time of a task that batches of one size leave open (E43)."""
@@ -164,9 +158,9 @@ def _prior_sd_s(stage: StageProfile, task_s: float) -> Array:
     if stage.separation == "totals":
         fixed_sd_s = task_s / np.sqrt(12.0)  # anything from nothing to all of it
     elif stage.separation == "empty":
-        fixed_sd_s = max(EMPTY_BATCH_SD_RATIO.value * stage.task_fixed_s, _TINY_S)
+        fixed_sd_s = max(fits.EMPTY_BATCH_SD_RATIO.value * stage.task_fixed_s, _TINY_S)
     elif stage.observed is not None and stage.observed.python_ratio is not None:
-        fixed_sd_s = USUAL_PARTS_SD_WITH_PYTHON_S.value
+        fixed_sd_s = fits.USUAL_PARTS_SD_WITH_PYTHON_S.value
     else:
-        fixed_sd_s = USUAL_PARTS_SD_S.value
-    return np.array([fixed_sd_s, np.inf, USUAL_PARTITION_S.value])
+        fixed_sd_s = fits.USUAL_PARTS_SD_S.value
+    return np.array([fixed_sd_s, np.inf, fits.USUAL_PARTITION_S.value])

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.assumptions.files import (
-    COMPACTION_BATCHES,
-    RETAINED_BATCHES,
-    SINK_ENTRY_BYTES,
-    SINK_LOG_DELAY_S,
-)
+from headway.assumptions import files
 from headway.domain import JobProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.job.batch_files import (
@@ -53,7 +48,7 @@ def checkpoint_bytes(profile: JobProfile, interval_s: Numeric, batch_rows: Numer
         return None
     commits, rows_ratio = commit_files(profile), num_rows / max(state.rows, 1)
     interval = np.asarray(interval_s, dtype=np.float64)
-    retained = _count(profile, "minBatchesToRetain", RETAINED_BATCHES.value)
+    retained = _count(profile, "minBatchesToRetain", files.RETAINED_BATCHES.value)
     last = profile.settings[-1]
     per_row = np.asarray(batch_rows) / last.rows_per_batch_middle
     reported_bytes = _reported(profile, _TABLES_METRIC) if commits.tables else state.memory_bytes
@@ -100,11 +95,11 @@ def sink_log_bytes_per_day(
         return None
     interval = np.asarray(interval_s, dtype=np.float64)
     entries_per_day = S_PER_DAY / interval * np.asarray(files_per_batch)
-    batches = _count(profile, "fileSink.log.compactInterval", COMPACTION_BATCHES.value)
+    batches = _count(profile, "fileSink.log.compactInterval", files.COMPACTION_BATCHES.value)
     delay = profile.application.properties.get(f"{_STREAMING}.fileSink.log.cleanupDelay")
-    delay_s = duration_setting_s(delay, SINK_LOG_DELAY_S.value)
+    delay_s = duration_setting_s(delay, files.SINK_LOG_DELAY_S.value)
     kept_copies = 1.0 + delay_s / (batches * interval)
-    return np.asarray(entries_per_day * SINK_ENTRY_BYTES.value * kept_copies)
+    return np.asarray(entries_per_day * files.SINK_ENTRY_BYTES.value * kept_copies)
 
 
 def _reported(profile: JobProfile, metric: str) -> float:

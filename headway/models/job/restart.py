@@ -7,15 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.resources import (
-    JVM_START_S,
-    LOADED_ROW_S,
-    LOADED_STORE_S,
-    REPLAYED_ROW_S,
-    ROCKSDB_LOADED_ROW_S,
-    ROCKSDB_LOADED_STORE_S,
-    ROCKSDB_REPLAYED_ROW_S,
-)
+from headway.assumptions import resources
 from headway.domain import Configuration, JobProfile, Restart
 from headway.domain.profile import is_rocksdb
 from headway.models.arrays import Array, Numeric
@@ -83,9 +75,13 @@ def usual_load_speed(state_store: str | None) -> LoadSpeed:
     """
     if is_rocksdb(state_store):
         return LoadSpeed(
-            ROCKSDB_LOADED_STORE_S.value, ROCKSDB_LOADED_ROW_S.value, ROCKSDB_REPLAYED_ROW_S.value
+            resources.ROCKSDB_LOADED_STORE_S.value,
+            resources.ROCKSDB_LOADED_ROW_S.value,
+            resources.ROCKSDB_REPLAYED_ROW_S.value,
         )
-    return LoadSpeed(LOADED_STORE_S.value, LOADED_ROW_S.value, REPLAYED_ROW_S.value)
+    return LoadSpeed(
+        resources.LOADED_STORE_S.value, resources.LOADED_ROW_S.value, resources.REPLAYED_ROW_S.value
+    )
 
 
 def load_speed(profile: JobProfile) -> LoadSpeed:
@@ -172,7 +168,7 @@ def start_again(
     if warm_up is None:
         return None
     extra = StartAgain(
-        JVM_START_S.value + warm_up.executor_wait_s,
+        resources.JVM_START_S.value + warm_up.executor_wait_s,
         warm_up.start_age_s,
         warm_up.first_batch_extra_s,
     )

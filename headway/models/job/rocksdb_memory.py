@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import math
 
-from headway.assumptions.resources import (
-    ROCKSDB_BITS_PER_KEY,
-    ROCKSDB_BLOCK_BYTES,
-    ROCKSDB_BUFFERED_ROW_BYTES,
-    ROCKSDB_FLUSH_RATIO,
-    ROCKSDB_LARGEST_BUFFER_BYTES,
-    ROCKSDB_LEAST_BLOCKS_RATIO,
-    ROCKSDB_LEAST_BUFFER_BYTES,
-    ROCKSDB_ROOM_RATIO,
-)
+from headway.assumptions import resources
 from headway.domain import RocksDbMemory
 from headway.lazy_classes import dataclass
 from headway.units import parse_size_bytes
@@ -66,24 +57,28 @@ def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
     >>> memory.bound_bytes // 2**20, memory.write_buffer_ratio, round(memory.hit_ratio, 3)
     (65, 0.107, 0.967)
     """
-    row_bytes = state.row_bytes + ROCKSDB_BUFFERED_ROW_BYTES.value
+    row_bytes = state.row_bytes + resources.ROCKSDB_BUFFERED_ROW_BYTES.value
     store_bytes = state.batches_per_flush * state.rows_per_batch * row_bytes / state.num_stores
-    least_bytes, most_bytes = ROCKSDB_LEAST_BUFFER_BYTES.value, ROCKSDB_LARGEST_BUFFER_BYTES.value
+    least_bytes, most_bytes = (
+        resources.ROCKSDB_LEAST_BUFFER_BYTES.value,
+        resources.ROCKSDB_LARGEST_BUFFER_BYTES.value,
+    )
     store_bytes = min(max(store_bytes, least_bytes), most_bytes)
-    buffers_bytes = state.num_stores * store_bytes / ROCKSDB_FLUSH_RATIO.value
+    buffers_bytes = state.num_stores * store_bytes / resources.ROCKSDB_FLUSH_RATIO.value
     entry_bytes = state.row_bytes + _ADDRESS_BYTES
     index_bytes = state.rows * (
-        ROCKSDB_BITS_PER_KEY.value / 8 + state.row_bytes / ROCKSDB_BLOCK_BYTES.value * entry_bytes
+        resources.ROCKSDB_BITS_PER_KEY.value / 8
+        + state.row_bytes / resources.ROCKSDB_BLOCK_BYTES.value * entry_bytes
     )
     blocks_bytes = max(
         state.data_hit_ratio * (state.rows * state.row_bytes),
-        ROCKSDB_LEAST_BLOCKS_RATIO.value * (buffers_bytes + index_bytes),
+        resources.ROCKSDB_LEAST_BLOCKS_RATIO.value * (buffers_bytes + index_bytes),
     )
     bound_bytes = _MIB * math.ceil((buffers_bytes + index_bytes + blocks_bytes) / _MIB)
     return RocksDbMemory(
         bound_bytes=bound_bytes,
         write_buffer_ratio=round(buffers_bytes / bound_bytes, _DIGITS),
         high_priority_ratio=round(index_bytes / bound_bytes, _DIGITS),
-        native_bytes=_MIB * math.ceil(ROCKSDB_ROOM_RATIO.value * bound_bytes / _MIB),
+        native_bytes=_MIB * math.ceil(resources.ROCKSDB_ROOM_RATIO.value * bound_bytes / _MIB),
         hit_ratio=(2.0 + state.data_hit_ratio) / 3.0,
     )
