@@ -195,10 +195,7 @@ def is_calibrated(
     [True, False]
     """
     doublings = doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows)
-    by_kind = [
-        is_within_reach(num_doublings, reach)
-        for num_doublings, reach in zip(doublings, _reach(profile), strict=True)
-    ]
+    by_kind = map(is_within_reach, doublings, _reach(profile))
     is_within = np.logical_and.reduce(np.broadcast_arrays(*by_kind))
     return is_within if profile.declared is None else np.zeros_like(is_within)
 
@@ -238,18 +235,14 @@ def reasons_outside(
     if profile.declared is not None:
         yield Finding(code=FindingCode.DECLARED)
         return
+    kinds = (
+        (FindingCode.SLOTS_FAR_OFF, "slots", num_slots),
+        (FindingCode.PARTITIONS_FAR_OFF, "shuffle_partitions", shuffle_partitions),
+        (FindingCode.ROWS_FAR_OFF, "batch_rows", batch_rows),
+    )
     all_doublings = doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows)
-    for (code, name, value), (low, high), doublings, reach in zip(
-        (
-            (FindingCode.SLOTS_FAR_OFF, "slots", num_slots),
-            (FindingCode.PARTITIONS_FAR_OFF, "shuffle_partitions", shuffle_partitions),
-            (FindingCode.ROWS_FAR_OFF, "batch_rows", batch_rows),
-        ),
-        _ranges(Identity(profile)),
-        all_doublings,
-        _reach(profile),
-        strict=True,
-    ):
+    outside = zip(all_doublings, _ranges(Identity(profile)), _reach(profile), strict=True)
+    for (code, name, value), (doublings, (low, high), reach) in zip(kinds, outside, strict=True):
         # Batches that grow without bound have no number of rows to report.
         if not is_within_reach(doublings, reach) and value < _NO_NUMBER:
             numbers = {name: value, "least": low, "most": high, "reach_doublings": reach}
@@ -275,13 +268,9 @@ def _ranges(of_profile: Identity) -> tuple[tuple[float, float], ...]:
     profile: JobProfile = of_profile.nouns[0]
     if profile.declared is not None:
         return ((0.0, np.inf),) * 3
-    configurations = [setting.configuration for setting in profile.settings]
-    slots = [configuration.num_slots for configuration in configurations]
-    partitions = [configuration.shuffle_partitions for configuration in configurations]
-    if all(
-        stage.tasks_rule != "shuffle" and stage.separation != "totals" for stage in profile.stages
-    ):
-        partition_range: tuple[float, float] = (0.0, np.inf)
-    else:
-        partition_range = (min(partitions), max(partitions))
-    return (min(slots), max(slots)), partition_range, profile.rows_per_batch_range
+    sizes = [setting.configuration.size for setting in profile.settings]
+    slots, partitions = ((min(counts), max(counts)) for counts in zip(*sizes, strict=True))
+    has_exchange = any(
+        stage.tasks_rule == "shuffle" or stage.separation == "totals" for stage in profile.stages
+    )
+    return slots, partitions if has_exchange else (0.0, np.inf), profile.rows_per_batch_range

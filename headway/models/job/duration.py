@@ -118,8 +118,7 @@ def stacked(models: Sequence[DurationModel]) -> DurationModel:
 
     Parameters
     ----------
-    models : sequence of DurationModel
-        Of the same levels and stages, at least one.
+    models : sequence of DurationModel, of the same levels and stages, at least one
 
     >>> spans = [(LevelSpan("stage 0", fixed_s, ()),) for fixed_s in (0.1, 0.3)]
     >>> stack = stacked([DurationModel(0.2, levels) for levels in spans])
@@ -159,11 +158,9 @@ def level_spans(
 
     Parameters
     ----------
-    stages : sequence of StageProfile
-        Ordered by level; stages of one level run side by side.
+    stages : sequence of StageProfile, ordered by level; stages of one level run side by side
     num_slots, shuffle_partitions : int, >= 1
-    num_state_rows : float, >= 0
-        Rows in all state stores of the query.
+    num_state_rows : float, >= 0, rows in all state stores of the query
     batch_rows : float, >= 0, optional
         If given, stages whose tasks follow the rows have those of a batch of these rows.
 

@@ -105,8 +105,7 @@ def predictions_at(
     ----------
     arrivals : Arrivals, the stream, at any rate
     rates_per_s : sequence of float, > 0, input rates, at least one [records/s]
-    profile, configuration, jvm_age_s, metrics
-        As for `predict`.
+    profile, configuration, jvm_age_s, metrics: as for `predict`
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")

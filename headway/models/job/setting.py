@@ -184,8 +184,7 @@ def settled_batch_rows(
     Parameters
     ----------
     rate_per_s, trigger_s : float or (n,) array
-    factor : float or (n,) array, > 0
-        Multiplies every duration.
+    factor : float or (n,) array, > 0, multiplies every duration
 
     **(T3)** Settled rows: `n = λ max(B, fD(n))`, with `f` a factor on all durations. `D` is
     concave, so Newton's rule converges from above to the largest solution. Where `λ fD'(n) ≥ 1`,
@@ -249,12 +248,9 @@ def setting_law(
 
     Parameters
     ----------
-    model : DurationModel
-        Mean duration by rows at the slots and partitions, or a stack of them.
-    rate_per_s, trigger_s, factor : float or (n,) array
-        The factor multiplies every duration.
-    rows : (n,) array, optional
-        Those of `settled_batch_rows`, if they were computed already.
+    model : DurationModel, mean duration by rows at the slots and partitions, or a stack of them
+    rate_per_s, trigger_s, factor : float or (n,) array, the factor multiplies every duration
+    rows : (n,) array, optional, those of `settled_batch_rows`, if they were computed already
 
     **(T6)** The distributions of a configuration are those of (B1)-(B6) and (B15) with the tangent
     of `fD` at the settled rows: `b = fD'(n)`, `a = fD(n) - bn`. The share `ρ` (`autocorrelation`)
@@ -323,10 +319,8 @@ def load_ratio(
 
     Parameters
     ----------
-    profile, model, rate_per_s, trigger_s, factor, rows
-        As in :func:`setting_law`.
-    highest_offered_load : float, > 0 and <= 1
-        Maximum processing time per second of input.
+    profile, model, rate_per_s, trigger_s, factor, rows: as in :func:`setting_law`
+    highest_offered_load : float, > 0 and <= 1, maximum processing time per second of input
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")

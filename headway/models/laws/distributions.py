@@ -71,8 +71,7 @@ def lognormal_partial_expectation(x: Numeric, mean: Numeric, cv: Numeric) -> Arr
 
     Parameters
     ----------
-    x, mean, cv
-        Of ``D``, as in `lognormal_cdf`.
+    x, mean, cv: of ``D``, as in `lognormal_cdf`
 
     **(D3)** Partial expectation of a lognormal:
     `G(x) = E[(x-D)^+] = ∫_(-∞)^x F = x Φ(z) - m Φ(z-s)` for `x > 0`, else 0.

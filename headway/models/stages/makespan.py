@@ -122,18 +122,13 @@ def _cached_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     if num_tasks <= num_cores:
         return max_lognormal(num_tasks, cv)
     if cv < _SMALLEST_CV:
-        return _scaled_from_smallest_cv(num_tasks, num_cores, cv)
+        # While waves do not overlap, the effect of noise is proportional to its size.
+        waves, share = -(-num_tasks // num_cores), cv / _SMALLEST_CV
+        at_smallest = _cached_moments(num_tasks, num_cores, _SMALLEST_CV)
+        return MeanAndSd(waves + share * (at_smallest.mean - waves), share * at_smallest.sd)
     if _cores_are_desynchronised(num_tasks, num_cores, cv):
         return _desynchronised_moments(num_tasks, num_cores, cv)
     return _synchronised_moments(num_tasks, num_cores, cv)
-
-
-def _scaled_from_smallest_cv(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
-    """While waves do not overlap, the effect of noise is proportional to its size."""
-    waves = -(-num_tasks // num_cores)
-    at_smallest = _cached_moments(num_tasks, num_cores, _SMALLEST_CV)
-    share = cv / _SMALLEST_CV
-    return MeanAndSd(waves + share * (at_smallest.mean - waves), share * at_smallest.sd)
 
 
 def _cores_are_desynchronised(num_tasks: int, num_cores: int, cv: float) -> bool:
