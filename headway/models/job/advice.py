@@ -40,10 +40,10 @@ from headway.limits import LONGEST_S
 from headway.models.arrays import Array
 from headway.models.estimation.experiment_design import d_optimal_design
 from headway.models.estimation.regression import is_spread
+from headway.models.job.calibration import arrival_time_s, middle_rows, size_to_vary
 from headway.models.job.capacity import Capacity, sustainable_rate_per_s
 from headway.models.job.fit_error import FitError, Shares
 from headway.models.job.predict import predict
-from headway.models.job.row_cost import arrival_time_s, middle_rows, size_to_vary
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.units import counted
 

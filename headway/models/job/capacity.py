@@ -24,7 +24,6 @@ from headway.models.job.calibration import doublings_beyond, own_spread_ratio, w
 from headway.models.job.certified import certified
 from headway.models.job.declared import figures_at
 from headway.models.job.duration import DurationModel
-from headway.models.job.row_cost import known_up_to_per_s
 from headway.models.job.setting import (
     MOST_BATCH_ROWS,
     SettingLaw,
@@ -190,9 +189,10 @@ class Capacity:
     @property
     def printed_up_to_per_s(self) -> float:
         """The sustainable rate, at most one with batches of known size (P28). [records/s]"""
-        trigger_s, age_factor = self.configuration.trigger_s, self.age_factor
-        known_per_s = known_up_to_per_s(self.profile, self.model, trigger_s, age_factor)
-        return min(self.sustainable_rate_per_s, known_per_s)
+        if not self.profile.row_cost_half_range_ratio:
+            return self.sustainable_rate_per_s
+        most_rows = self.profile.rows_per_batch_range[1] * 2.0**CALIBRATED_DOUBLINGS.value
+        return min(self.sustainable_rate_per_s, most_rows / self._full_interval_s(most_rows))
 
     @property
     def sustainable_rate_per_s(self) -> float:
@@ -266,8 +266,8 @@ class Capacity:
         rows = float(settled_batch_rows(self.model, *at))
         return {"enough_rows": float(math.ceil(rows))} if rows < MOST_BATCH_ROWS else {}
 
-    def _full_interval_s(self, limit: int) -> float:
-        full_batch_s = self.age_factor * float(self.model.mean_s(float(limit)))
+    def _full_interval_s(self, batch_rows: float) -> float:
+        full_batch_s = self.age_factor * float(self.model.mean_s(batch_rows))
         return max(self.configuration.trigger_s, full_batch_s)
 
     def overrun_cures(self) -> dict[str, float]:
