@@ -140,11 +140,7 @@ class BatchChain:
 def batch_chain(state: SteadyState) -> BatchChain | None:
     r"""Stationary distribution of a query's batches by their recursion, with lasting noise.
 
-    None for an offered load of 0.98 or more.
-
-    Parameters
-    ----------
-    state : SteadyState, of one setting; the moments of (B3) are not used
+    None for an offered load of 0.98 or more. The moments of (B3) are not used.
 
     **(T4)** Markov chain of the duration and the level of the lasting noise.
     `z' = ψ z+sqrt(1-ψ^2) e` is the score of the lasting noise, and

@@ -272,15 +272,11 @@ def _kernel(
 
 
 def stationary(recursion: Recursion) -> tuple[Recursion, Grid, Array]:
-    """The stationary distribution of intervals and levels of one setting (T4).
+    """The stationary distribution of intervals and levels of one setting below saturation (T4).
 
     The recursion, in which lasting noise that no level distinguishes is drawn anew, its levels and
     intervals, and the probability of each pair of these. Iterated from where batches settle; after
     every few steps the limit is extrapolated.
-
-    Parameters
-    ----------
-    recursion : Recursion, of a setting with an offered load below one
 
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(1.0, 5e-4, 0.1), 1000.0, 0.0, dispersion=0.0)

@@ -133,9 +133,8 @@ def advised_runs(
         eligible = pool if runs else _of_another_size(profile, candidates) or pool
         variances = [_variance(profile, _with(settings, choice), shares) for choice in eligible]
         # Among runs that add about as much, the first one, which changes least.
-        best = int(
-            np.argmax(np.array(variances) <= (1.0 + ALIKE_LESSONS_RATIO.value) * min(variances))
-        )
+        alike = (1.0 + ALIKE_LESSONS_RATIO.value) * min(variances)
+        best = next(index for index, value in enumerate(variances) if value <= alike)
         if variances[best] > variance * (1.0 - LEAST_NARROWING_RATIO.value) ** 2:
             break
         best_run = eligible[best]
@@ -163,8 +162,7 @@ def _of_another_size(
     return [
         candidate
         for candidate in candidates
-        if candidate.configuration.num_slots == last.num_slots
-        and candidate.configuration.shuffle_partitions == last.shuffle_partitions
+        if candidate.configuration.size == last.size
         and is_spread(np.array([last_size, size(candidate)]))
     ]
 
