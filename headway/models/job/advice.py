@@ -147,7 +147,10 @@ def advised_runs(
         runs.append(run)
         settings, variance = after, variances[best]
     if question is None and len({run.configuration.num_slots for run in profile.settings}) == 1:
-        runs.append(_on_more_slots(profile))
+        executors, rate_per_s = 2 * profile.baseline.executors, profile.settings[-1].rate_per_s
+        more = replace(profile.baseline, executors=executors, max_offsets_per_trigger=None)
+        on_more_slots, _ = _candidate(profile, more, rate_per_s)
+        runs.append(_as_advised(profile, on_more_slots))
     return tuple(runs)
 
 
@@ -327,13 +330,6 @@ def _as_advised(profile: JobProfile, setting: ObservedSetting) -> AdvisedRun:
         num_repeats=ADVISED_REPEATS.value,
         new_checkpoint=profile.state_partitions not in (None, partitions),
     )
-
-
-def _on_more_slots(profile: JobProfile) -> AdvisedRun:
-    executors = 2 * profile.baseline.executors
-    more = replace(profile.baseline, executors=executors, max_offsets_per_trigger=None)
-    setting, _ = _candidate(profile, more, profile.settings[-1].rate_per_s)
-    return _as_advised(profile, setting)
 
 
 def _lesson(profile: JobProfile, advised: ObservedSetting) -> tuple[str, str]:

@@ -232,14 +232,18 @@ class Capacity:
         **(B12)** With at most `N` rows per batch a query keeps up if and only if
         `λ max(B, a+bN) < N`.
         """
-        limit = self.configuration.max_offsets_per_trigger
+        limit, trigger_s = self.configuration.max_offsets_per_trigger, self.configuration.trigger_s
         if limit is None:
             return
         interval_s = self._full_interval_s(limit)
         needed_rows = self.rate_per_s * interval_s
         if limit <= needed_rows:
             rates = {"passed_per_s": limit / interval_s, "rate_per_s": self.rate_per_s}
-            numbers = {"limit_rows": float(limit), **rates, **self._enough_rows()}
+            numbers = {"limit_rows": float(limit), **rates}
+            at = (LEAST_CATCH_UP_RATIO.value * self.rate_per_s, trigger_s, self.age_factor)
+            enough_rows = float(settled_batch_rows(self.model, *at))
+            if enough_rows < MOST_BATCH_ROWS:
+                numbers["enough_rows"] = float(math.ceil(enough_rows))
             yield Finding(code=FindingCode.RATE_LIMIT_TOO_LOW, numbers=numbers)
         elif limit < LEAST_CATCH_UP_RATIO.value * needed_rows:
             numbers = {"limit_rows": float(limit), "catch_up_ratio": LEAST_CATCH_UP_RATIO.value}
@@ -258,13 +262,6 @@ class Capacity:
             rows = {"growth_per_s": growth_per_s, "state_rows": float(state.rows)}
             numbers = {**rows, "batch_s_per_million_rows": longer_s}
             yield Finding(code=FindingCode.STATE_GROWS, numbers=numbers)
-
-    def _enough_rows(self) -> dict[str, float]:
-        """A rate limit that is enough, if there is one."""
-        rate_per_s = LEAST_CATCH_UP_RATIO.value * self.rate_per_s
-        at = (rate_per_s, self.configuration.trigger_s, self.age_factor)
-        rows = float(settled_batch_rows(self.model, *at))
-        return {"enough_rows": float(math.ceil(rows))} if rows < MOST_BATCH_ROWS else {}
 
     def _full_interval_s(self, batch_rows: float) -> float:
         full_batch_s = self.age_factor * float(self.model.mean_s(batch_rows))

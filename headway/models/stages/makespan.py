@@ -128,7 +128,11 @@ def _cached_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
         return MeanAndSd(waves + share * (at_smallest.mean - waves), share * at_smallest.sd)
     if _cores_are_desynchronised(num_tasks, num_cores, cv):
         return _desynchronised_moments(num_tasks, num_cores, cv)
-    return _synchronised_moments(num_tasks, num_cores, cv)
+    # All cores began together, and waves of tasks are still distinct.
+    completions = _completions(num_tasks, num_cores, cv)
+    start_mean, start_variance = _last_start(completions, num_tasks, num_cores)
+    rest_mean, rest_variance = _rest_after(start_mean, completions, num_cores, cv)
+    return MeanAndSd(start_mean + rest_mean, float(np.sqrt(start_variance + rest_variance)))
 
 
 def _cores_are_desynchronised(num_tasks: int, num_cores: int, cv: float) -> bool:
@@ -157,19 +161,6 @@ def _desynchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAn
     )
     variance += num_tasks * cv * cv / num_cores**2
     return MeanAndSd(last_start + mean, float(np.sqrt(variance)))
-
-
-def _synchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
-    """(M2)-(M4): all cores began together, and waves of tasks are still distinct.
-
-    **(M4)** The last task starts at `τ = E[τ]`: `P(M ≤ t) = F(t-τ) H(t)^(C-1)` with
-    `1 - H(t) = 1 - F(t) + ∫_0^τ(1-F(t-s)) dm(s)`. The variance of `τ` is added.
-    """
-    completions = _completions(num_tasks, num_cores, cv)
-    start_mean, start_variance = _last_start(completions, num_tasks, num_cores)
-    rest_mean, rest_variance = _rest_after(start_mean, completions, num_cores, cv)
-    sd = float(np.sqrt(start_variance + rest_variance))
-    return MeanAndSd(start_mean + rest_mean, sd)
 
 
 def _completions(num_tasks: int, num_cores: int, cv: float) -> _Completions:
@@ -227,7 +218,11 @@ def _last_start(completions: _Completions, num_tasks: int, num_cores: int) -> tu
 def _rest_after(
     last_start: float, completions: _Completions, num_cores: int, cv: float
 ) -> tuple[float, float]:
-    """Mean and variance of what remains once the last task has started, by (M4)."""
+    """Mean and variance of what remains once the last task has started.
+
+    **(M4)** The last task starts at `τ = E[τ]`: `P(M ≤ t) = F(t-τ) H(t)^(C-1)` with
+    `1 - H(t) = 1 - F(t) + ∫_0^τ(1-F(t-s)) dm(s)`. The variance of `τ` is added.
+    """
     step, per_cell, _ = completions
     cell, fraction = divmod(last_start / step + 0.5, 1.0)
     begun = per_cell[: int(cell) + 1].copy()  # tasks that begin before the last one
