@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
@@ -18,8 +18,6 @@ from headway.assumptions.predictions import (
 from headway.digits import RANKS_PER_DECADE, number_at, rank_of
 from headway.domain import Z90, Configuration, Finding, FindingCode, JobProfile
 from headway.lazy_classes import dataclass
-from headway.models.arrays import Array
-from headway.models.batches.microbatch import BoolArray
 from headway.models.job.calibration import doublings_beyond, own_spread_ratio, widened
 from headway.models.job.certified import certified
 from headway.models.job.declared import figures_at
@@ -79,26 +77,10 @@ class Capacity:
     @cached_property
     def stable_up_to_per_s(self) -> float:
         """The highest rate with a bounded backlog, without a rate limit (P3). [records/s]"""
-        limit_per_s = self._limit_per_s()
-        if limit_per_s is not None:
-            return _highest_rate_per_s(lambda rates_per_s: rates_per_s <= limit_per_s)
+        return _highest_rate_per_s(self._limit_per_s())
 
-        def holds(rates_per_s: Array) -> BoolArray:
-            load = load_ratio(
-                self.profile,
-                self.model,
-                rate_per_s=rates_per_s,
-                trigger_s=self.configuration.trigger_s,
-                factor=self.age_factor,
-                highest_offered_load=HIGHEST_QUOTED_UTILIZATION_RATIO.value,
-            )
-            return np.asarray(load <= 1.0)
-
-        return _highest_rate_per_s(holds)
-
-    def _limit_per_s(self) -> float | None:
-        """The rate at which the load is the highest allowed [records/s]; None for batches without a
-        fixed time, whose load does not depend on their rows.
+    def _limit_per_s(self) -> float:
+        """The rate at which the load is the highest allowed [records/s].
 
         theory.md (P3), (T3): settled rows determine the rate, `λ = n/max(B, fD(n))`, without a
         search for them, and since `D` is concave the load `λ fD'(n)` rises with them. Where it does
@@ -116,11 +98,10 @@ class Capacity:
             # Loads may fall again where coalesced stages take more tasks: the last rise counts.
             allowed_indices = np.flatnonzero(loads <= allowed)
             first_above = int(allowed_indices[-1]) + 1 if len(allowed_indices) else 0
-            if first_above == len(loads):
-                # Larger batches are not examined: their rows no longer determine the rate.
-                return allowed / max(factor * float(self.model.slope_s(high)), 1e-300)
-            if first_above == 0:
-                return None
+            if first_above in (0, len(loads)):
+                # Beyond the sizes that are examined, rows no longer determine the rate.
+                slope_s = float(self.model.slope_s(high if first_above else low))
+                return allowed / max(factor * slope_s, 1e-300)
             low, high = rows[first_above - 1], rows[first_above]
         bracket = slice(first_above - 1, first_above + 1)
         log_loads = np.log(np.maximum(loads[bracket], 1e-300))
@@ -353,14 +334,13 @@ def sustainable_rate_per_s(profile: JobProfile, configuration: Configuration) ->
     return Capacity.of(profile, configuration).sustainable_rate_per_s
 
 
-def _highest_rate_per_s(holds: Callable[[Array], BoolArray]) -> float:
-    """Highest rate of a condition that holds at all lower rates; 0 if it holds nowhere."""
+def _highest_rate_per_s(limit_per_s: float) -> float:
+    """The highest rate up to a limit of those that are tried; 0 if all are above it."""
     rates, ratio = np.geomspace(_LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S, 64), math.inf
     while ratio > 1.0 + _RATE_TOLERANCE_RATIO:
-        held = holds(rates)
-        if not held[0]:
+        last = int(np.searchsorted(rates, limit_per_s, side="right")) - 1
+        if last < 0:
             return 0.0
-        last = len(rates) - 1 if held.all() else int(np.argmin(held)) - 1
         low, high = rates[last], rates[min(last + 1, len(rates) - 1)]
         ratio = high / low
         rates = np.geomspace(low, high, 32)
