@@ -46,11 +46,6 @@ class AffineDuration:
                 raise ValueError(f"{name} must not be negative")
         if not (is_true_of_all(after_s >= 0.0) and is_true_of_all(after_s <= fixed_s)):
             raise ValueError("after_commit_s must lie between 0 and fixed_s")
-        share, persistence = _number(self.lasting_share), _number(self.persistence_ratio)
-        if not (is_true_of_all(share >= 0.0) and is_true_of_all(share <= 1.0)):
-            raise ValueError("lasting_share must lie between 0 and 1")
-        if not (is_true_of_all(persistence >= 0.0) and is_true_of_all(persistence < 1.0)):
-            raise ValueError("persistence_ratio must be 0 or more, below 1")
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,17 +89,13 @@ class Recursion:
         """The recursion of one setting."""
         variance = math.log1p(state.relative_noise.item() ** 2)
         share = state.lasting_share.item()
+        times = ("fixed_s", "trigger_s", "additive_sd_s", "count_noise_s", "burst_s")
         return cls(
-            fixed_s=state.fixed_s.item(),
             offered_load=state.offered_load_ratio.item(),
-            trigger_s=state.trigger_s.item(),
             lasting_sd=math.sqrt(share * variance),
             relative_fresh_variance=(1.0 - share) * variance,
             persistence=state.persistence_ratio.item(),
-            additive_sd_s=state.additive_sd_s.item(),
-            count_noise_s=state.count_noise_s.item(),
-            burst_s=state.burst_s.item(),
-            after_commit_s=state.after_commit_s.item(),
+            **{name: getattr(state, name).item() for name in (*times, "after_commit_s")},
         )
 
     def times(self, ratio: float) -> Recursion:
