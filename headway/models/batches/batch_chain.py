@@ -32,25 +32,25 @@ class BatchChain:
     recursion: Recursion  # of which this is the stationary distribution
 
     @property
-    def interval_mean_s(self) -> float:
+    def mean_interval_s(self) -> float:
         """Mean time between the starts of two batches. [s]"""
         return float(self.probability @ self.interval_s)
 
     @property
-    def interval_mean_square_s2(self) -> float:
+    def mean_square_interval_s2(self) -> float:
         """Mean square of that time. [s^2]"""
         return float(self.probability @ self.interval_s**2)
 
     @property
-    def duration_mean_s(self) -> float:
+    def mean_duration_s(self) -> float:
         """Mean batch duration. [s]"""
         return float(self.probability @ self.next_mean_s)
 
     @property
-    def duration_sd_s(self) -> float:
+    def sd_duration_s(self) -> float:
         """Standard deviation of the batch duration. [s]"""
         square_s2 = self.probability @ (self.next_mean_s**2 * np.exp(self.next_log_sd**2))
-        return math.sqrt(max(float(square_s2) - self.duration_mean_s**2, 0.0))
+        return math.sqrt(max(float(square_s2) - self.mean_duration_s**2, 0.0))
 
     @property
     def overrun_probability(self) -> float:
@@ -99,7 +99,7 @@ class BatchChain:
         """Quantile of the batch duration. [s]"""
         return _at_each(
             open_probability(q),
-            lambda share: _quantile_s(self._duration_share, share, self.duration_mean_s),
+            lambda share: _quantile_s(self._duration_share, share, self.mean_duration_s),
         )
 
     def latency_quantile_s(self, q: Numeric) -> Array:
@@ -124,7 +124,7 @@ class BatchChain:
         (late, early), (late_share, early_share) = self._ended(
             x_s + self.recursion.after_commit_s - waited_s
         )
-        interval_s = self.interval_mean_s
+        interval_s = self.mean_interval_s
         share = float(self.probability @ (late - early)) / interval_s
         return share, float(self.probability @ (late_share - early_share)) / interval_s
 

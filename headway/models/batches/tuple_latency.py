@@ -141,10 +141,7 @@ class LatencyLaw:
 
     def __init__(self, state: SteadyState) -> None:
         self._shape = state.is_stable.shape
-        flat = state
-        if len(self._shape) != 1:
-            flat = SteadyState(*(values.ravel() for values in values_of(state)))
-        self._state = flat
+        self._state = flat = SteadyState(*(values.ravel() for values in values_of(state)))
         self._mean_s = np.where(flat.is_stable, flat.mean_duration_s, 1.0)
         self._sd_s = np.where(flat.is_stable, flat.sd_duration_s, 0.0)
         overrun_prob = np.where(flat.is_stable, flat.overrun_probability, 0.0)

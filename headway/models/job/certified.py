@@ -191,12 +191,6 @@ def _moments(chain: BatchChain | None) -> dict[str, float]:
     """The fields of a `SteadyState` that a chain changes; outside its range all is unstable."""
     if chain is None:
         return dict.fromkeys(_TIMES, np.inf) | dict.fromkeys(_SHARES, 1.0) | {"is_stable": False}
-    return {
-        "mean_duration_s": chain.duration_mean_s,
-        "sd_duration_s": chain.duration_sd_s,
-        "mean_interval_s": chain.interval_mean_s,
-        "mean_square_interval_s2": chain.interval_mean_square_s2,
-        "overrun_probability": chain.overrun_probability,
-        "utilization_ratio": min(chain.duration_mean_s / chain.interval_mean_s, 1.0),
-        "is_stable": True,
-    }
+    times = {name: getattr(chain, name) for name in _TIMES}
+    shares = chain.overrun_probability, min(chain.mean_duration_s / chain.mean_interval_s, 1.0)
+    return times | dict(zip(_SHARES, shares, strict=True)) | {"is_stable": True}
