@@ -34,7 +34,8 @@ from headway.models.job.setting import (
 from headway.models.laws.inverse import last_kept
 
 _LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
-_RATE_TOLERANCE_RATIO, _LOWEST_RATIO = 1e-4, 1e-12
+_RATE_TOLERANCE_RATIO = 1e-4
+_LOWEST_RATIO = 1e-12
 _FEWEST_ROWS, _ROWS_AT_A_LOOK, _LOOKS_AT_ROWS = 1e-12, 128, 4
 _STATE_STEP_ROWS = 1_000_000
 _LONGER_TRIGGERS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0)
