@@ -147,8 +147,6 @@ def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
     **(V2)** `W` is the wait in a queue with arrivals at fixed intervals, (Q16). Stable if
     `J E[S] < kB`, with `k` jobs at a time. Exact except for the lattice.
 
-    theory.md (V2), or (V3) if successive batches are correlated, or (V4) for a pool.
-
     >>> scheduling_delay(10.0, DStreamJobs(job=lognormal_time(9.0, 0.1))).mean_s
     0.1035
     """
@@ -286,10 +284,7 @@ def _folded(law: LatticeLaw, num_times: int) -> LatticeLaw:
 
 
 def _trimmed(law: LatticeLaw) -> LatticeLaw:
-    """A distribution without the padding that sums collect at their far end.
-
-    It keeps all but 1e-13 of the probability.
-    """
+    """A distribution without the padding, of a share of 1e-13, that sums collect at their end."""
     mass = law.probability
     num_kept = int(np.searchsorted(np.cumsum(mass), mass.sum() * (1.0 - 1e-13))) + 1
     return replace(law, probability=mass[:num_kept] / mass[:num_kept].sum())

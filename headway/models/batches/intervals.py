@@ -1,7 +1,4 @@
-"""The time between the starts of two batches: the longer of trigger interval and duration.
-
-Triggers may wait for a minimum of rows, as those of Kafka with minOffsetsPerTrigger do.
-"""
+"""The time between the starts of two batches: the longer of trigger interval and duration."""
 
 from __future__ import annotations
 

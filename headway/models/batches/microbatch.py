@@ -24,10 +24,7 @@ _LARGEST_CV = 30.0  # beyond, the iteration diverges to an infinite variance
 
 @dataclass(frozen=True, slots=True)
 class AffineDuration:
-    """How long a batch of n rows takes: ``fixed_s + per_row_s * n``, with noise around it.
-
-    The variance for n rows is ``(relative_noise * mean)^2 + additive_sd_s^2``.
-    """
+    """How long a batch of n rows takes: ``fixed_s + per_row_s * n``, with noise around it (B1)."""
 
     fixed_s: Numeric  # of a batch without rows, > 0 [s]
     per_row_s: Numeric  # additional time per row, >= 0 [s/row]
@@ -178,10 +175,7 @@ def _next_correlation(inputs: _Inputs, moments: IntervalMoments) -> Array:
 
 
 def _fixed_point(inputs: _Inputs) -> tuple[Array, Array, BoolArray]:
-    """Mean and variance of the duration, and stability: (B3).
-
-    The duration determines the interval, and the interval determines the rows.
-    """
+    """Mean and variance of the duration, and stability: (B3)."""
     shape = inputs.fixed_s.shape
     flat = _Inputs(*(values.ravel() for values in _inputs_of(inputs)))
     mean = flat.fixed_s + np.minimum(flat.offered_load_ratio, 1.0) * flat.trigger_s

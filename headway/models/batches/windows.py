@@ -123,8 +123,6 @@ def update_window_latency(
     its latency is measured from that end, too, so the gap is subtracted from `δ_last`. Complete
     mode writes all keys in every batch, which must be part of `a` before (B3) is solved.
 
-    An update does not wait for the watermark.
-
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1000.0, 10.0, dispersion=0.0)
     >>> float(update_window_latency(state, slide_s=60.0, last_lag_s=0.5).mean_s)

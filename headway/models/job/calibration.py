@@ -169,9 +169,7 @@ def doublings_beyond(
 
 
 def fewest_rows(profile: JobProfile) -> float:
-    """Rows of the smallest profiled batch; below, predictions are less and less certain (P2).
-
-    It is 0 for a declared job.
+    """Rows of the smallest profiled batch, 0 if declared: below, predictions are less certain (P2).
 
     >>> from headway.formats.profile_file import load_profile
     >>> fewest_rows(load_profile("examples/word-count.profile.yaml"))

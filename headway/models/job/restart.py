@@ -111,8 +111,6 @@ def load_speed(profile: JobProfile) -> LoadSpeed:
 def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
     """The most batches whose changes are replayed: those until the next snapshot (Z2).
 
-    There are none if every commit is a snapshot.
-
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> most_replayed_batches(profile, 1.0), most_replayed_batches(profile, 10.0)

@@ -1,7 +1,4 @@
-"""A job at many settings at once: from its profile to the latency distribution of each.
-
-The vectorised path that prediction and search share.
-"""
+"""A job at many settings at once: from its profile to the latency distribution of each."""
 
 from __future__ import annotations
 

@@ -219,9 +219,7 @@ def _legendre(degree: int, x: Array) -> tuple[Array, Array]:
 
 
 def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array) -> Array:
-    r"""Exact quantile of a mixture of uniform distributions.
-
-    The smallest value whose distribution function reaches ``q``.
+    r"""Exact quantile of a mixture of uniform distributions: the smallest value that reaches ``q``.
 
     Parameters
     ----------
@@ -296,8 +294,6 @@ def max_normal(num_values: int) -> MeanAndSd:
 
     **(X1)** Moments of the largest of `n` standard normal values, from its density
     `n φ(z) Φ(z)^(n-1)` by the trapezoid rule with step 0.05. Exact to rounding.
-
-    The density is smooth and vanishes at both ends, which makes the rule that exact.
 
     >>> max_normal(40)
     MeanAndSd(mean=2.16078, sd=0.47749)

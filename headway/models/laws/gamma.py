@@ -1,7 +1,4 @@
-"""The gamma distribution without scipy, which takes longer to load than a plan to compute.
-
-Both tails are accurate to about twelve digits, also where they are tiny.
-"""
+"""The gamma distribution without scipy, which takes longer to load than a plan to compute."""
 
 from __future__ import annotations
 

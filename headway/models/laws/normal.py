@@ -1,8 +1,4 @@
-"""The normal distribution without scipy, which takes longer to load than a plan to compute.
-
-The C library's ``erfc`` is accurate to the last digits. The search, which needs millions of values
-in pieces, uses a table.
-"""
+"""The normal distribution without scipy, which takes longer to load than a plan to compute."""
 
 from __future__ import annotations
 

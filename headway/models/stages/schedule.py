@@ -40,7 +40,7 @@ class StageSchedule:
 
     Parents come first; the lower its number, the earlier a stage gets free cores. All cores are
     free at the start. ``driver_gap_s`` is the time from the end of a stage's last parent to its
-    first launch.
+    first launch. An instance is run once.
 
     **(J4)** Estimate: the mean progress of the stages is followed from event to event. A stage on
     `c` cores progresses at the rate `1/M(T, c)`, (M1)-(M5). It occupies all its cores until a
@@ -50,8 +50,6 @@ class StageSchedule:
     are running. Noise is propagated: each point in time is a mean plus coefficients of the
     independent noise of each stage, so that what two branches have in common cancels in their
     difference. A chain gives the exact sum of makespans.
-
-    An instance is run once.
 
     >>> stages = tuple(JobStage(num_tasks=count, mean_s=1.0, cv=0.0) for count in (8, 2))
     >>> [end.mean_s for end in StageSchedule(stages, 0.5, 4).stage_ends()]
