@@ -231,12 +231,10 @@ def num_state_stores(profile: JobProfile, shuffle_partitions: Numeric) -> Array:
             _STORES_OF_JOIN if "Join" in name else 1 for name in profile.shape.stateful_operators
         )
     profiled = profile.state_partitions or profile.baseline.shuffle_partitions
-    num_stores = np.zeros_like(partitions)
-    for operator in operators:
-        is_single = operator.num_stores < profiled
-        per_partition = math.ceil(operator.num_stores / profiled)
-        num_stores = num_stores + (operator.num_stores if is_single else per_partition * partitions)
-    return np.asarray(num_stores)
+    counts = [operator.num_stores for operator in operators]
+    single = sum(count for count in counts if count < profiled)
+    per_partition = sum(math.ceil(count / profiled) for count in counts if count >= profiled)
+    return np.asarray(single + per_partition * partitions)
 
 
 def duration_setting_s(text: str | None, default_s: float) -> float:

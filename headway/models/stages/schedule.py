@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 
 import numpy as np
 
@@ -259,10 +260,7 @@ def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
     """
     if not moments:
         raise ValueError("need at least one moment")
-    last = moments[0]
-    for moment in moments[1:]:
-        last = _later(last, moment, skewness)
-    return last
+    return reduce(partial(_later, skewness=skewness), moments)
 
 
 def _later(first: Moment, second: Moment, skewness: Array) -> Moment:
