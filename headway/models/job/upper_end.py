@@ -13,11 +13,7 @@ from headway.lazy_classes import Identity, dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.job.calibration import fewest_rows, spread_ratio
 from headway.models.job.duration import DurationModel
-from headway.models.job.setting import (
-    MOST_BATCH_ROWS,
-    allowed_offered_load,
-    settled_batch_rows,
-)
+from headway.models.job.setting import MOST_BATCH_ROWS, allowed_offered_load, settled_batch_rows
 
 # Batch sizes below the profiled range at which a setting is also evaluated, largest first.
 _SMALLER_BATCHES = 2.0 ** (-0.5 * np.arange(25.0))
