@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.domain import EventTimeWindow, Finding, FindingCode, JobProfile, ObservedArrivals
+from headway.domain import (
+    EventTimeWindow,
+    Finding,
+    FindingCode,
+    JobProfile,
+    ObservedArrivals,
+)
 from headway.models.batches.windows import (
     Lags,
     WindowLatency,

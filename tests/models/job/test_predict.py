@@ -191,8 +191,14 @@ def test_the_sustainable_rate_is_that_of_trying_rates(
     profile = straight(0.0, stages=(stage,))
     asked = Capacity.of(profile, a_configuration(trigger_s=trigger_s), age_factor=1.5)
     rates_per_s = asked.stable_up_to_per_s * np.array([1.0, 1.0002])
-    at = {"trigger_s": trigger_s, "factor": 1.5, "highest_offered_load": 0.9}
-    within, beyond = load_ratio(profile, asked.model, rate_per_s=rates_per_s, **at)
+    within, beyond = load_ratio(
+        profile,
+        asked.model,
+        rate_per_s=rates_per_s,
+        trigger_s=trigger_s,
+        factor=1.5,
+        highest_offered_load=0.9,
+    )
     assert within <= 1.0
     # No rate above the last one is tried.
     assert beyond > 1.0 or asked.stable_up_to_per_s == 1e12
