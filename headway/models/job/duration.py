@@ -57,24 +57,19 @@ class LevelSpan(NamedTuple):
 
     def times(self, ratio: Numeric) -> LevelSpan:
         """The same with all times multiplied."""
-        return LevelSpan(
-            self.name,
-            self.fixed_s * ratio,
-            tuple((each_s * ratio, scale, power) for each_s, scale, power in self.stage_terms),
-            tuple((per_row_s * ratio, from_rows) for per_row_s, from_rows in self.bends),
-        )
+        terms = ((each_s * ratio, scale, power) for each_s, scale, power in self.stage_terms)
+        bends = ((per_row_s * ratio, from_rows) for per_row_s, from_rows in self.bends)
+        return LevelSpan(self.name, self.fixed_s * ratio, tuple(terms), tuple(bends))
 
     def with_costs(self, change: Callable[[Array], Array]) -> LevelSpan:
         """The same with a change of every array of costs, which has a value for each setting."""
-        return LevelSpan(
-            self.name,
-            change(np.asarray(self.fixed_s)),
-            tuple(
-                (change(np.asarray(per_row_s)), scale, power)
-                for per_row_s, scale, power in self.stage_terms
-            ),
-            tuple((change(np.asarray(cost)), change(np.asarray(row))) for cost, row in self.bends),
-        )
+
+        def changed(cost: Numeric) -> Array:
+            return change(np.asarray(cost))
+
+        terms = ((changed(each_s), scale, power) for each_s, scale, power in self.stage_terms)
+        bends = ((changed(per_row_s), changed(from_rows)) for per_row_s, from_rows in self.bends)
+        return LevelSpan(self.name, changed(self.fixed_s), tuple(terms), tuple(bends))
 
 
 class DurationModel(NamedTuple):
@@ -285,11 +280,9 @@ def coefficient_gains(
     >>> coefficient_gains([reduce], 2, 8, 1000.0)
     array([[  4., 500.,  32.]])
     """
-    gains = []
+    gains, size = [], (num_slots, shuffle_partitions)
     for pool in _pools(stages):
-        num_tasks = [
-            num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions) for stage in pool
-        ]
+        num_tasks = [num_tasks_at(stage, batch_rows, *size) for stage in pool]
         per_task = _per_task(pool, num_tasks, num_slots)
         gains += [
             (
