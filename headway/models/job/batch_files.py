@@ -53,19 +53,13 @@ class Files(NamedTuple):
 
 
 class CommitFiles(NamedTuple):
-    """How a state store commits a batch.
+    """How a state store commits a batch."""
 
-    ``keeps_changes`` is whether a commit writes a file of its changes, so that snapshots are made
-    by maintenance only, every ``maintenance_s`` at most and after ``commits_per_snapshot`` at
-    least; otherwise every commit is a snapshot. With each snapshot come new ``tables``, the files
-    of RocksDB itself; ``checksums`` are the files beside each file that is renamed, 0 or 1.
-    """
-
-    keeps_changes: bool
-    tables: float
-    commits_per_snapshot: int
-    maintenance_s: float
-    checksums: int
+    keeps_changes: bool  # in a file per commit, snapshots by maintenance only; else each is one
+    tables: float  # files of RocksDB itself that come with each snapshot
+    commits_per_snapshot: int  # by maintenance, at least
+    maintenance_s: float  # between snapshots, at most
+    checksums: int  # files beside each file that is renamed, 0 or 1
 
 
 def batch_interval_s(model: DurationModel, rate_per_s: Numeric, trigger_s: Numeric) -> Array:

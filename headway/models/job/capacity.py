@@ -44,16 +44,12 @@ _MORE_SLOTS = (2, 3, 4, 6, 8, 12, 16, 32, 64, 100)
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity:
-    """A setting and the rates that it can process.
+    """A setting and the rates that it can process."""
 
-    ``age_factor`` multiplies every duration, for the age of the JVM; the arrivals are those of
-    the profile.
-    """
-
-    profile: JobProfile
+    profile: JobProfile  # whose arrivals are the input
     configuration: Configuration
     model: DurationModel
-    age_factor: float = 1.0
+    age_factor: float = 1.0  # of every duration, for the age of the JVM
 
     @classmethod
     def of(

@@ -30,12 +30,9 @@ _SHARES = ("overrun_probability", "utilization_ratio")
 
 @dataclass(frozen=True, slots=True)
 class CertifiedLaw(SettingLaw):
-    """Durations and latencies at a few settings in a row, by (T4) where batches overrun.
+    """Durations and latencies at a few settings in a row, by (T4) where batches overrun."""
 
-    ``chains`` has None for a setting whose batches hardly overrun, or that has no distribution.
-    """
-
-    chains: tuple[BatchChain | None, ...]
+    chains: tuple[BatchChain | None, ...]  # none of batches that hardly overrun, or are unstable
 
     @property
     def amplification_ratio(self) -> Array:

@@ -20,16 +20,12 @@ _LEAST_BUSY_CORES = 1e-9
 
 
 class DriverWork(NamedTuple):
-    """What the batches of a query take of the driver: core time of one, and time between two [s].
-
-    ``has_tasks``: the tasks, whose time is then included, run in the driver's JVM.
-    ``compiler_cores`` are those that its compiler keeps busy at the age of the JVM.
-    """
+    """What the batches of a query take of the driver: core time of one, time between two [s]."""
 
     core_s: float
     interval_s: float
-    has_tasks: bool = False
-    compiler_cores: float = 0.0
+    has_tasks: bool = False  # in the driver's JVM: their time is then included
+    compiler_cores: float = 0.0  # that its compiler keeps busy at the age of the JVM
 
     @property
     def busy_cores(self) -> float:

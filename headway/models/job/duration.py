@@ -73,13 +73,10 @@ class LevelSpan(NamedTuple):
 
 
 class DurationModel(NamedTuple):
-    """Mean duration of a batch by its rows, at fixed slots and partitions: theory.md (T1).
+    """Mean duration of a batch by its rows, at fixed slots and partitions: theory.md (T1)."""
 
-    ``driver_s`` is the time on the driver alone; ``levels`` are the stage levels in order.
-    """
-
-    driver_s: float
-    levels: tuple[LevelSpan, ...]
+    driver_s: float  # on the driver alone
+    levels: tuple[LevelSpan, ...]  # of stages, in order
 
     def mean_s(self, batch_rows: Numeric) -> Array:
         """Mean batch duration [s]."""

@@ -51,14 +51,10 @@ class Shares(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FitError:
-    """The error that remains after a fit to some runs, by the costs in the job's profile.
-
-    ``settings`` are the runs of the fit: those of the profile, and possibly others that were not
-    made yet.
-    """
+    """The error that remains after a fit to some runs, by the costs in the job's profile."""
 
     profile: JobProfile
-    settings: Sequence[ObservedSetting]
+    settings: Sequence[ObservedSetting]  # runs of the profile, and others that were not made yet
 
     def ratio(self, shares: Shares) -> float:
         """Standard deviation of the fitted over the true mean duration of a batch. [-]

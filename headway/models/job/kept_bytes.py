@@ -122,19 +122,14 @@ def _count(profile: JobProfile, name: str, default: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateInRocksDb:
-    """State that the stores of one executor keep in RocksDB.
-
-    ``rows_per_batch`` are the rows that a batch writes, and ``batches_per_flush`` the batches until
-    what was written leaves the write buffers: 1, or with changelogs as many as there are between
-    two snapshots. ``data_hit_ratio`` is the share of the rows' own blocks that are found in memory.
-    """
+    """State that the stores of one executor keep in RocksDB."""
 
     rows: float
     row_bytes: float
     num_stores: float
-    rows_per_batch: float
-    batches_per_flush: int
-    data_hit_ratio: float
+    rows_per_batch: float  # that a batch writes
+    batches_per_flush: int  # until they leave the buffers: 1, or with changelogs until a snapshot
+    data_hit_ratio: float  # share of the rows' own blocks that are found in memory
 
 
 def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:

@@ -32,17 +32,13 @@ class LoadSpeed(NamedTuple):
 
 
 class StartAgain(NamedTuple):
-    """What starting again adds to the usual batches [s].
+    """What starting again adds to the usual batches [s]."""
 
-    ``jvm_s`` and ``session_s`` pass before the first batch begins; that batch takes longer by
-    ``extra_s`` for what is done only once, and by ``load_s`` and ``replay_s`` for its state.
-    """
-
-    jvm_s: float = 0.0
-    session_s: float = 0.0
-    extra_s: Numeric = 0.0
-    load_s: Numeric = 0.0
-    replay_s: Numeric = 0.0
+    jvm_s: float = 0.0  # before the first batch begins
+    session_s: float = 0.0  # likewise
+    extra_s: Numeric = 0.0  # of the first batch, for what is done only once
+    load_s: Numeric = 0.0  # of the first batch, for its state
+    replay_s: Numeric = 0.0  # likewise
 
     @property
     def before_s(self) -> float:

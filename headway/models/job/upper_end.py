@@ -22,10 +22,7 @@ _STEPS_TO_SETTLE = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpperEnd:
-    """Durations that settings exceed with a small probability only: theory.md (P4).
-
-    ``score`` is the normal quantile of the confidence, ``age_factor`` multiplies every duration,
-    for the age of the JVM. The settings are parallel arrays.
+    """Durations that settings, in parallel arrays, exceed with a small probability only (P4).
 
     **(P4)** A plan compares a target with (T6) at `f = e^(z s)`, with `s` from (P2) and `z` the
     normal quantile of the confidence. Configurations for which (P3) quotes no latency are
@@ -40,8 +37,8 @@ class UpperEnd:
     num_slots: Array
     partitions: Array
     trigger_s: Array
-    score: float
-    age_factor: float = 1.0
+    score: float  # normal quantile of the confidence
+    age_factor: float = 1.0  # of every duration, for the age of the JVM
 
     def rate_and_factor(self, rate_per_s: Numeric) -> tuple[Array, Array]:
         """The asked rate, or a higher one closer to the profiled range, and its factor (P4)."""

@@ -17,8 +17,7 @@ class StageDag:
     """The stages of a job in the order of their numbers, and what the driver adds.
 
     There is at least one; parents come first. If several are ready, cores go to the one with the
-    lowest number first. ``driver_gap_s`` is the time from the end of a stage's last parent, or the
-    start of the job, to its first launch.
+    lowest number first.
 
     >>> scan = JobStage(num_tasks=8, mean_s=0.5, cv=0.3)
     >>> StageDag(stages=(scan, JobStage(num_tasks=4, mean_s=1.0, cv=0.3, parents=(0,)))).work_s
@@ -26,7 +25,7 @@ class StageDag:
     """
 
     stages: tuple[JobStage, ...]
-    driver_gap_s: float = 0.0
+    driver_gap_s: float = 0.0  # from the end of a stage's last parent, or the start, to its launch
 
     def __post_init__(self) -> None:
         if not self.stages:

@@ -16,18 +16,14 @@ _MOST_CV = 10.0 * (1.0 + 1e-9)
 class JobStage:
     """A stage of a batch job, with one task or more that are similar.
 
-    ``mean_s`` is the mean time of a task, above 0, and ``cv`` its coefficient of variation, 0 to
-    10, taken as lognormal. ``parents`` are the numbers of the stages that must have ended before,
-    lower than the stage's own.
-
     >>> JobStage(num_tasks=8, mean_s=0.5, cv=0.3).work_s
     4.0
     """
 
     num_tasks: int
-    mean_s: float
-    cv: float
-    parents: tuple[int, ...] = ()
+    mean_s: float  # time of a task, above 0
+    cv: float  # coefficient of variation of that, 0 to 10, taken as lognormal
+    parents: tuple[int, ...] = ()  # numbers, below its own, of stages that must have ended before
 
     def __post_init__(self) -> None:
         if self.num_tasks < 1 or not 0.0 < self.mean_s < np.inf or not 0.0 <= self.cv <= _MOST_CV:

@@ -22,13 +22,10 @@ _NO_NOISE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A random point in time: its mean, and how far each source of noise moves it per unit.
-
-    ``noise_s`` has the standard deviation that each independent source contributes.
-    """
+    """A random point in time: its mean, and how far each source of noise moves it per unit."""
 
     mean_s: float
-    noise_s: Array
+    noise_s: Array  # standard deviation that each independent source contributes
 
     @property
     def sd_s(self) -> float:
