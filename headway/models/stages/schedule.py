@@ -11,13 +11,40 @@ import numpy as np
 from headway.models.arrays import Array
 from headway.models.laws.normal import ndtr
 from headway.models.stages.makespan import makespan_moments, mean_first_idle
-from headway.models.stages.pooling import JobStage
 
 _NO_CORE = 1e-9  # of a core: less is a rounding error
 _TAIL_PARTS = 4  # of a stage's tail, in which its remaining cores are averaged
 _SCORES = np.arange(-8.0, 8.01, 0.04)
 _SMALLEST_SKEWNESS = 1e-3  # below, a shifted lognormal is practically normal
 _NO_NOISE = 1e-12
+# Computed from spreads of up to 10, which may be off by a rounding.
+_MOST_CV = 10.0 * (1.0 + 1e-9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStage:
+    """A stage of a batch job, with one task or more that are similar.
+
+    >>> JobStage(num_tasks=8, mean_s=0.5, cv=0.3).work_s
+    4.0
+    """
+
+    num_tasks: int
+    mean_s: float  # time of a task, above 0
+    cv: float  # coefficient of variation of that, 0 to 10, taken as lognormal
+    parents: tuple[int, ...] = ()  # numbers, below its own, of stages that must have ended before
+
+    def __post_init__(self) -> None:
+        if self.num_tasks < 1 or not 0.0 < self.mean_s < np.inf or not 0.0 <= self.cv <= _MOST_CV:
+            raise ValueError(
+                f"need a task, mean_s > 0 and cv in 0..10, got "
+                f"{self.num_tasks}, {self.mean_s} and {self.cv}"
+            )
+
+    @property
+    def work_s(self) -> float:
+        """Mean work of all tasks together. [s]"""
+        return self.num_tasks * self.mean_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.laws.distributions import max_lognormal, max_normal
-from headway.models.stages.dag import StageDag, run_time, run_time_bounds
+from headway.models.stages.dag import StageDag, pooled_stages, run_time, run_time_bounds
 from headway.models.stages.makespan import makespan_moments, mean_first_idle
-from headway.models.stages.pooling import JobStage, pooled_stages
-from headway.models.stages.schedule import Moment, StageSchedule, latest
+from headway.models.stages.schedule import JobStage, Moment, StageSchedule, latest
 from tests.oracles.stage_dag import StageDagTrace, simulated_lognormal_stage_dag
 from tests.seeds import examples
 
