@@ -13,7 +13,6 @@ from headway.assumptions.planning import LEAST_CATCH_UP_RATIO
 from headway.assumptions.predictions import (
     CALIBRATED_DOUBLINGS,
     HIGHEST_QUOTED_OVERRUN_RATIO,
-    HIGHEST_QUOTED_UTILIZATION_RATIO,
 )
 from headway.digits import RANKS_PER_DECADE, number_at, rank_of
 from headway.domain import Z90, Configuration, Finding, FindingCode, JobProfile
@@ -84,9 +83,7 @@ class Capacity:
         not (T7), the largest batch with an allowed load counts.
         """
         trigger_s, factor = self.configuration.trigger_s, self.age_factor
-        noise_ratio = self.profile.noise.batch_ratio
-        highest = HIGHEST_QUOTED_UTILIZATION_RATIO.value
-        allowed = float(allowed_offered_load(noise_ratio, highest))
+        allowed = float(allowed_offered_load(self.profile.noise.batch_ratio))
         low, high = _FEWEST_ROWS, MOST_BATCH_ROWS
         for _ in range(_LOOKS_AT_ROWS):
             rows = np.geomspace(low, high, _ROWS_AT_A_LOOK)

@@ -44,14 +44,12 @@ class SettingLaw(SteadyState):
 
     @property
     def amplification_ratio(self) -> Array:
-        """Factor by which an error of the durations is larger in the squares of the intervals.
+        """Factor by which an error of the durations is larger in the squares of the intervals (P3).
 
         **(B8)** Free running, `D' = (a+rD) ξ` with `E ξ^k = (1+c^2)^(k(k-1)/2)`. Then
         `E[D] = a/(1-r)`, `E[D^2] = (1+c^2)(a^2+2ar E[D])/(1-r^2(1+c^2))`, and the third moment
         likewise. The latency is `L = VD + D'`, weighted by `D`. A moment whose denominator is not
         positive is `inf`. Exact.
-
-        theory.md (P3). By (B8) they have a pole at ``r^2 (1 + c^2) = 1``. ``inf`` where unstable.
         """
         denominator = 1.0 - self.offered_load_ratio**2 * (1.0 + self.relative_noise**2)
         amplifies = self.is_stable & (denominator > 0.0)
@@ -67,8 +65,7 @@ class SettingLaw(SteadyState):
     @property
     def allowed_offered_load(self) -> Array:
         """Maximum offered load of each setting: theory.md (P3)."""
-        highest = HIGHEST_QUOTED_UTILIZATION_RATIO.value
-        return allowed_offered_load(self.relative_noise, highest)
+        return allowed_offered_load(self.relative_noise)
 
     def batch_duration_mean_s(self) -> Array:
         """Mean batch duration [s]; ``inf`` where unstable."""
@@ -305,8 +302,8 @@ def load_ratio(
     rate_per_s: Numeric,
     trigger_s: Numeric,
     factor: Numeric,
-    highest_offered_load: float,
     rows: Array | None = None,
+    highest_offered_load: float = HIGHEST_QUOTED_UTILIZATION_RATIO.value,
 ) -> Array:
     """Processing time that one second of input adds, over the allowed maximum (P3).
 
@@ -321,8 +318,8 @@ def load_ratio(
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> at = {"trigger_s": 2.0, "factor": 1.0, "highest_offered_load": 0.9}
-    >>> load_ratio(profile, duration_model(profile, 2, 8), rate_per_s=[8e3, 16e3], **at).round(2)
+    >>> model = duration_model(profile, 2, 8)
+    >>> load_ratio(profile, model, rate_per_s=[8e3, 16e3], trigger_s=2.0, factor=1.0).round(2)
     array([0.06, 0.11])
     """
     rate, trigger, factors = together(rate_per_s, trigger_s, factor)
@@ -333,14 +330,17 @@ def load_ratio(
     return np.asarray(offered_load / allowed)
 
 
-def allowed_offered_load(relative_noise: Numeric, highest_offered_load: float) -> Array:
+def allowed_offered_load(
+    relative_noise: Numeric,
+    highest_offered_load: float = HIGHEST_QUOTED_UTILIZATION_RATIO.value,
+) -> Array:
     """The processing time per second of input at which `load_ratio` is 1 [s/s] (P3).
 
     It is the lower of two bounds, in the shape of the noise: ``highest_offered_load``, above 0 and
     at most 1, and the one that follows from ``relative_noise``, the coefficient of variation of a
     batch's duration.
 
-    >>> allowed_offered_load([0.1, 0.6], 0.9).round(3)
+    >>> allowed_offered_load([0.1, 0.6]).round(3)
     array([0.9  , 0.857])
     """
     noise = np.asarray(relative_noise, dtype=np.float64)

@@ -7,7 +7,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import JobProfile
 from headway.lazy_classes import Identity, dataclass
 from headway.models.arrays import Array, Numeric
@@ -108,8 +107,7 @@ class UpperEnd:
         factors = self.age_factor * np.exp(self.score * spread)
         lengthened = settled_batch_rows(model, rates, trigger_s, factors)
         offered_load = rates * factors * model.slope_s(lengthened)
-        noise_ratio = self.profile.noise.batch_ratio
-        highest = allowed_offered_load(noise_ratio, HIGHEST_QUOTED_UTILIZATION_RATIO.value)
+        highest = allowed_offered_load(self.profile.noise.batch_ratio)
         duration_s = np.where(offered_load <= highest, factors * model.mean_s(lengthened), np.inf)
         of_larger = num_small + num_larger * np.reshape(inverse, (-1, 1)) + np.arange(num_larger)
         # The asked rate comes first, so that it is chosen if others gain nothing.
