@@ -306,8 +306,6 @@ def row_cost_doublings(
     >>> from dataclasses import replace
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> float(row_cost_doublings(profile, 1e6))
-    0.0
     >>> open_cost = replace(profile, row_cost_half_range_ratio=1.0)
     >>> row_cost_doublings(open_cost, [1e5, 1e6, 1e7]).round(1)
     array([ 3.2,  9.5, 11.4])

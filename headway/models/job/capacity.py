@@ -10,10 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from headway.assumptions.planning import LEAST_CATCH_UP_RATIO
-from headway.assumptions.predictions import (
-    CALIBRATED_DOUBLINGS,
-    HIGHEST_QUOTED_OVERRUN_RATIO,
-)
+from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, HIGHEST_QUOTED_OVERRUN_RATIO
 from headway.digits import RANKS_PER_DECADE, number_at, rank_of
 from headway.domain import Z90, Configuration, Finding, FindingCode, JobProfile
 from headway.lazy_classes import dataclass

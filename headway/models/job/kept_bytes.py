@@ -149,12 +149,9 @@ def rocksdb_memory(state: StateInRocksDb) -> RocksDbMemory:
     container. A lookup asks for a filter, an index and a block, so that RocksDB
     counts a hit ratio of `(2 + h)/3`.
 
-    >>> memory = rocksdb_memory(
-    ...     StateInRocksDb(
-    ...         rows=1e6, row_bytes=64, num_stores=4, rows_per_batch=50e3, batches_per_flush=1,
-    ...         data_hit_ratio=0.9,
-    ...     )
-    ... )
+    >>> state = StateInRocksDb(rows=1e6, row_bytes=64, num_stores=4, rows_per_batch=50e3,
+    ...                        batches_per_flush=1, data_hit_ratio=0.9)
+    >>> memory = rocksdb_memory(state)
     >>> memory.bound_bytes // 2**20, memory.write_buffer_ratio, round(memory.hit_ratio, 3)
     (65, 0.107, 0.967)
     """

@@ -30,8 +30,6 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
     >>> from dataclasses import replace
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> why_no_window_law(profile) is None
-    True
     >>> hourly = (EventTimeWindow(kind="tumbling", size_s=3600.0, slide_s=3600.0),)
     >>> why_no_window_law(replace(profile, shape=replace(profile.shape, windows=hourly))).code.value
     'no_output_mode'
@@ -75,7 +73,6 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLatency | None:
     emits in the same batch, and then emits what its own watermark has passed.
 
     >>> from dataclasses import replace
-    >>> from headway.domain import ObservedArrivals
     >>> from headway.formats.profile_file import load_profile
     >>> from headway.models.job.setting import duration_model, setting_law
     >>> profile = load_profile("examples/word-count.profile.yaml")
@@ -115,17 +112,12 @@ def newest_row_lags(arrivals: ObservedArrivals, more_s: float = 0.0) -> Lags:
     arrivals : ObservedArrivals, with event times
     more_s : float, optional, added to each lag [s]
 
-    >>> from headway.domain import EventTimeLag, ObservedArrivals
     >>> arrivals = ObservedArrivals(
     ...     counted="rows", rate_p05_per_s=16e3, rate_p50_per_s=16e3, rate_p95_per_s=16e3,
-    ...     rate_max_per_s=16e3, event_time_lag_s=0.0,
-    ...     event_time_lags=(
-    ...         EventTimeLag(lag_s=0.0, batch_share=0.7),
-    ...         EventTimeLag(lag_s=0.001, batch_share=0.3),
-    ...     ),
+    ...     rate_max_per_s=16e3, event_time_lag_s=0.2,
     ... )
     >>> newest_row_lags(arrivals, 1.0)
-    (array([0.9995, 1.0005]), array([0.7, 0.3]))
+    (array([1.1995]), array([1.]))
     """
     lags = arrivals.lags
     lag_s = np.array([lag.lag_s for lag in lags]) - _HALF_A_MILLISECOND_S + more_s

@@ -119,13 +119,8 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     mappers with one batch each at the same time slow a reducer by 1.24 where (R3) predicts 1.05,
     and a reducer busy 0.82 of the time then falls behind.
 
-    >>> mappers, reducers = clocked_slowdowns(
-    ...     4,
-    ...     [
-    ...         ThreadGroup(num_threads=4, busy_ratio=0.3),
-    ...         ThreadGroup(num_threads=4, busy_ratio=0.5),
-    ...     ],
-    ... )
+    >>> groups = [ThreadGroup(num_threads=4, busy_ratio=ratio) for ratio in (0.3, 0.5)]
+    >>> mappers, reducers = clocked_slowdowns(4, groups)
     >>> round(float(mappers), 3), round(float(reducers), 3)
     (1.117, 1.093)
     """
