@@ -89,7 +89,6 @@ def dstreams_latency(
 
     Exact but for the lattice; several concurrent jobs (V4) and autocorrelation (V3) are estimated.
 
-    >>> from headway.models.queues.times import lognormal_time
     >>> latency = dstreams_latency(10.0, DStreamJobs(job=lognormal_time(9.0, 0.1)))
     >>> latency.wait.mean_s, latency.tuple_mean_s, float(latency.tuple_quantile_s(0.99))
     (0.1035, 14.10, 20.02)

@@ -269,7 +269,6 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> from headway.domain import Arrivals
-    >>> from headway.models.job.setting import setting_law
     >>> busy = replace(profile, arrivals=Arrivals(rate_per_s=1e6))
     >>> capacity = Capacity.of(busy, profile.settings[-1].configuration)
     >>> law = setting_law(busy, capacity.model, rate_per_s=np.array([1e6]), trigger_s=2.0)

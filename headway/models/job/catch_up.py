@@ -39,10 +39,8 @@ def catch_up_late_s(
 
     New executors arrive after 2 s; meanwhile the backlog grows:
 
-    >>> late_s = catch_up_late_s(
-    ...     9000.0, 800.0, drained_now_per_s=450.0, drained_then_per_s=1350.0,
-    ...     wait_s=2.0, pause_s=0.0, slack_s=1.0,
-    ... )
+    >>> drained = {"drained_now_per_s": 450.0, "drained_then_per_s": 1350.0}
+    >>> late_s = catch_up_late_s(9000.0, 800.0, **drained, wait_s=2.0, pause_s=0.0, slack_s=1.0)
     >>> round(late_s, 2)
     17.18
     """

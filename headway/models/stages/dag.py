@@ -56,11 +56,9 @@ def run_time(dag: StageDag, num_cores: int) -> Moment:
     ----------
     num_cores : int, >= 1, all are free at the start
 
-    >>> stages = tuple(
-    ...     JobStage(num_tasks=n, mean_s=1.0, cv=0.3, parents=p)
-    ...     for n, p in ((24, ()), (24, ()), (8, (0, 1)))
-    ... )
-    >>> time = run_time(StageDag(stages=stages), 16)
+    >>> scans = (JobStage(num_tasks=24, mean_s=1.0, cv=0.3),) * 2
+    >>> join = JobStage(num_tasks=8, mean_s=1.0, cv=0.3, parents=(0, 1))
+    >>> time = run_time(StageDag(stages=(*scans, join)), 16)
     >>> time.mean_s, time.sd_s
     (5.24, 0.42)
     """
