@@ -14,7 +14,7 @@ from headway.models.stages.schedule import JobStage, Moment, StageSchedule, late
 
 @dataclass(frozen=True, kw_only=True)
 class StageDag:
-    """The stages of a job in the order of their numbers, and what the driver adds.
+    """The stages of a job in the order of their numbers.
 
     There is at least one; parents come first. If several are ready, cores go to the one with the
     lowest number first.
@@ -25,13 +25,10 @@ class StageDag:
     """
 
     stages: tuple[JobStage, ...]
-    driver_gap_s: float = 0.0  # from the end of a stage's last parent, or the start, to its launch
 
     def __post_init__(self) -> None:
         if not self.stages:
             raise ValueError("a job needs at least one stage")
-        if not 0.0 <= self.driver_gap_s < np.inf:
-            raise ValueError("driver_gap_s must be finite and not negative")
         for number, stage in enumerate(self.stages):
             if any(not 0 <= parent < number for parent in stage.parents):
                 raise ValueError(f"stage {number} has a parent that does not come before it")
@@ -63,7 +60,7 @@ def run_time(dag: StageDag, num_cores: int) -> Moment:
     (5.24, 0.42)
     """
     lower_s, upper_s = run_time_bounds(dag, num_cores)
-    schedule = StageSchedule(dag.pooled, dag.driver_gap_s, num_cores)
+    schedule = StageSchedule(dag.pooled, num_cores)
     stage_ends = schedule.stage_ends()
     last = latest([stage_ends[number] for number in sinks_of(dag.pooled)], schedule.skewness)
     return Moment(min(max(last.mean_s, lower_s), upper_s), last.noise_s)
@@ -72,21 +69,19 @@ def run_time(dag: StageDag, num_cores: int) -> Moment:
 def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
     r"""Lower and upper bound of the mean run time of a job [s]; all cores are free at the start.
 
-    **(J1)** Two lower bounds of the mean run time: `g + Σ w/C`, with `w` the work of a stage; and
-    the longest path if each stage takes `g + max(E[max _j d_j], w/C)`, by (X2). In each run a stage
+    **(J1)** Two lower bounds of the mean run time: `Σ w/C`, with `w` the work of a stage; and
+    the longest path if each stage takes `max(E[max _j d_j], w/C)`, by (X2). In each run a stage
     takes at least its own makespan, since other tasks only make cores free later; the bound of the
     mean follows by Jensen's inequality.
 
     **(J2)** Upper bound, after Graham (1966, doi:10.1002/j.1538-7305.1966.tb01709.x). Whenever a
-    core is idle, some stage on one path from start to end is in its gap or has its longest task
-    running. A run therefore takes at most `Σ w/C + Σ_path(g+(1-1/C) max _j d_j)` for the longest
-    such path. The mean of the longest path is bounded over the `n` parents of a stage by
-    `E max ≤ max E + sqrt((n-1)/n Σ Var)` (Aven 1985) and `Var max ≤ Σ Var`, however dependent they
-    are. Proven, given (X2).
+    core is idle, some stage on one path from start to end has its longest task running. A run
+    therefore takes at most `Σ w/C + Σ_path (1-1/C) max _j d_j` for the longest such path. The mean
+    of the longest path is bounded over the `n` parents of a stage by `E max ≤ max E + sqrt((n-1)/n
+    Σ Var)` (Aven 1985) and `Var max ≤ Σ Var`, however dependent they are. Proven, given (X2).
 
-    >>> dag = StageDag(stages=(JobStage(num_tasks=8, mean_s=1.0, cv=0.0),), driver_gap_s=0.5)
-    >>> run_time_bounds(dag, 4)
-    (2.5, 3.25)
+    >>> run_time_bounds(StageDag(stages=(JobStage(num_tasks=8, mean_s=1.0, cv=0.0),)), 4)
+    (2.0, 2.75)
     """
     if num_cores < 1:
         raise ValueError(f"num_cores must be at least 1, got {num_cores}")
@@ -97,15 +92,13 @@ def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
         longest_s, sd_s = longest.mean * stage.mean_s, longest.sd * stage.mean_s
         shortest_span_s = max(longest_s, stage.work_s / num_cores)
         above = max((lower[parent] for parent in stage.parents), default=0.0)
-        lower.append(above + dag.driver_gap_s + shortest_span_s)
+        lower.append(above + shortest_span_s)
         mean_s, variance_s2 = _largest_at_most([upper[parent] for parent in stage.parents])
         idle = 1.0 - 1.0 / num_cores
-        upper.append(
-            (mean_s + dag.driver_gap_s + idle * longest_s, variance_s2 + (idle * sd_s) ** 2)
-        )
+        upper.append((mean_s + idle * longest_s, variance_s2 + (idle * sd_s) ** 2))
     chain_s, _ = _largest_at_most([upper[number] for number in sinks_of(dag.stages)])
     even_s = dag.work_s / num_cores
-    lower_s = max(max(lower), dag.driver_gap_s + even_s)
+    lower_s = max(*lower, even_s)
     return lower_s, max(even_s + chain_s, lower_s)  # equal bounds may differ by rounding
 
 

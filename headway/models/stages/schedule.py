@@ -64,8 +64,7 @@ class StageSchedule:
     r"""The stages of one job, each progressing at the mean rate that its cores allow.
 
     Parents come first; the lower its number, the earlier a stage gets free cores. All cores are
-    free at the start. ``driver_gap_s`` is the time from the end of a stage's last parent to its
-    first launch. An instance is run once.
+    free at the start. An instance is run once.
 
     **(J4)** Estimate: the mean progress of the stages is followed from event to event. A stage on
     `c` cores progresses at the rate `1/M(T, c)`, (M1)-(M5). It occupies all its cores until a
@@ -77,12 +76,12 @@ class StageSchedule:
     difference. A chain gives the exact sum of makespans.
 
     >>> stages = tuple(JobStage(num_tasks=count, mean_s=1.0, cv=0.0) for count in (8, 2))
-    >>> [end.mean_s for end in StageSchedule(stages, 0.5, 4).stage_ends()]
-    [2.5, 3.5]
+    >>> [end.mean_s for end in StageSchedule(stages, 4).stage_ends()]
+    [2.0, 3.0]
     """
 
-    def __init__(self, stages: tuple[JobStage, ...], driver_gap_s: float, num_cores: int) -> None:
-        self.stages, self.driver_gap_s, self.num_cores = stages, driver_gap_s, num_cores
+    def __init__(self, stages: tuple[JobStage, ...], num_cores: int) -> None:
+        self.stages, self.num_cores = stages, num_cores
         self.skewness = np.zeros(len(stages))
         self.now = Moment(0.0, np.zeros(len(stages)))
         self.ready: dict[int, Moment] = {}
@@ -112,14 +111,13 @@ class StageSchedule:
         return [self.end[number] for number in range(len(self.stages))]
 
     def _release(self) -> None:
-        """Stages whose parents have all ended wait only for the driver."""
+        """Stages whose parents have all ended are ready."""
         for number, stage in enumerate(self.stages):
             if number in self.end or number in self.active or number in self.ready:
                 continue
             if all(parent in self.end for parent in stage.parents):
                 parent_ends = [self.end[parent] for parent in stage.parents]
-                begun = latest(parent_ends, self.skewness) if parent_ends else self.now
-                self.ready[number] = Moment(begun.mean_s + self.driver_gap_s, begun.noise_s)
+                self.ready[number] = latest(parent_ends, self.skewness) if parent_ends else self.now
 
     def _keep_cores_of_younger(self, number: int) -> None:
         """A task is never taken off its core: an older stage waits for running tasks."""
