@@ -26,6 +26,7 @@ from headway.domain import (
 from headway.domain.later import later, with_changes
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.microbatch import BoolArray
+from headway.models.batches.windows import why_no_window_law, window_law
 from headway.models.job.calibration import reasons_outside
 from headway.models.job.capacity import Capacity, findings_of
 from headway.models.job.certified import certified
@@ -40,7 +41,6 @@ from headway.models.job.setting import (
     settled_batch_rows,
 )
 from headway.models.job.upper_end import UpperEnd
-from headway.models.job.window_law import why_no_window_law, window_law
 
 _Law = Callable[[SettingLaw], tuple[Array, Callable[[Numeric], Array]]]
 

@@ -12,10 +12,15 @@ from headway.domain import Configuration, EventTimeWindow, JobProfile
 from headway.domain.sharing import QueryWindows, SharingGain, SharingWay, WindowsHow
 from headway.domain.window_set import WindowSet
 from headway.models.arrays import Array, Numeric
-from headway.models.batches.windows import WindowLatency, update_window_latency
+from headway.models.batches.windows import (
+    WindowLatency,
+    newest_row_lags,
+    update_window_latency,
+    why_no_window_law,
+    window_law,
+)
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, setting_law
-from headway.models.job.window_law import newest_row_lags, why_no_window_law, window_law
 from headway.models.laws.inverse import averaged_quantile_s
 from headway.models.sharing.consolidation import (
     MergePlan,
