@@ -73,8 +73,7 @@ def dstreams_latency(
     Parameters
     ----------
     interval_s : float, > 0, batch interval of the ``StreamingContext`` [s]
-    jobs : DStreamJobs
-        Jobs of a batch of usual size; the distribution of a job's time must be known.
+    jobs : DStreamJobs, of a usual batch; the distribution of a job's time must be known
     receive_delay_s : float, >= 0
         Time from the arrival of a row until a batch can take it: 0 for direct streams; with
         receivers up to a block interval (``spark.streaming.blockInterval``), more of it if block

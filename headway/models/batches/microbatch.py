@@ -88,8 +88,7 @@ def steady_state(
     ----------
     rate_per_s : float or (n,) array, > 0, input rate [rows/s]
     trigger_s : float or (n,) array, >= 0: 0 starts the next batch at once [s]
-    dispersion : float or (n,) array, >= 0
-        Variance over mean of the number of rows in an interval; 1 is Poisson. [-]
+    dispersion : float or (n,) array, >= 0, variance over mean of row counts; 1 is Poisson [-]
 
     **(B1)** Variance of the duration of a batch of `n` rows: `Var(D | n) = c^2(a+bn)^2 + sd^2`. `D`
     is taken as lognormal.

@@ -79,8 +79,7 @@ def append_window_latency(
     slide_s : float or array, >= 0
         Distance of two ends of windows, one of which is taken to be at the epoch. 0 means anywhere:
         a session ends one session gap after its last row. [s]
-    watermark_delay_s : float or array, >= 0
-        Delay of the watermark behind the newest event time. [s]
+    watermark_delay_s : float or array, >= 0, of the watermark behind the newest event time [s]
     lag_s : float or array or Lags, finite
         Arrival less event time of the newest rows; in a sparse stream, plus the mean gap between
         two rows. With several watermarked inputs under policy ``min``, that of the slowest.

@@ -99,8 +99,7 @@ def advised_runs(
 
     Parameters
     ----------
-    question : AskedSetting, optional
-        The setting whose latency is asked for; by default all settings that could be run.
+    question : AskedSetting, optional, whose latency is asked for; by default all settings
     most_runs : int, >= 1
 
     **(E42)** Advice on runs. Candidates run as fast as possible, on the trigger of the last run, or

@@ -41,11 +41,8 @@ def spread_ratio(
     Parameters
     ----------
     num_slots, shuffle_partitions, batch_rows : float or (n,) array
-    model : DurationModel, optional
-        Mean durations of the settings, if all batches had one size (P28); by default of the
-        profiled setting.
-    score : float, optional
-        Normal quantile that the spread is multiplied by; by default the worse end of 90% intervals.
+    model : DurationModel, optional, of the settings (P28); by default of the profiled one
+    score : float, optional, normal quantile in question; by default the worse end of 90%
 
     **(P2)** The logarithm of true over predicted durations has the standard deviation
     `s = sqrt(s_r^2(1+k/m)+σ^2(d_C^2+d_n^2)+σ_P^2d_P^2)`, `σ = 0.12`, `σ_P = 0.03`.

@@ -23,8 +23,7 @@ def catch_up_late_s(
     ----------
     backlog_rows : float, >= 0, rows that wait beyond the usual
     rate_per_s : float, > 0
-    drained_now_per_s, drained_then_per_s : float, > 0
-        Rows that large batches process per second before and after the change.
+    drained_now_per_s, drained_then_per_s : float, > 0, rows of large batches before and after it
     wait_s : float, >= 0, time until the change takes effect; until then the query runs as before
     pause_s : float, >= 0, how much longer than usual rows wait because of the change itself
     slack_s : float, >= 0, limit of the target less the planned latency

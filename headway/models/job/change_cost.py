@@ -15,8 +15,7 @@ def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float
 
     Parameters
     ----------
-    down_late_s, up_late_s : float, >= 0
-        Seconds of arrivals that a step down and the next step up make late.
+    down_late_s, up_late_s : float, >= 0, arrivals that a step down and the next up make late [s]
     quantile : float, 0 < quantile < 1, of the target
 
     **(A8)** Two budgets. Changes may use the share `α = 0.25` of the late budget `1 - q`, so that
@@ -62,8 +61,7 @@ def is_worth_leaving(
     num_idle : int, >= 0, nodes beyond the maximum that was needed since they were last in use
     idle_s : float, >= 0, time since then
     purse : float, >= 0, of `purse_node_s`
-    calms_s : sequence of float, >= 0
-        Earlier times for which these nodes were not needed, until they were needed again.
+    calms_s : sequence of float, >= 0, earlier times until these nodes were needed again [s]
 
     **(A20)** Calms. A load needs no more than a size for times `I_1, I_2, ...`, between which it
     needs `n` more nodes. Keeping them costs `n I_j` node-seconds in each, removing them at once
@@ -105,8 +103,7 @@ def return_late_s(
     new_late_s : float, >= 0, late seconds by new executors alone
     late_ratio : float, 0 to 1, share of late rows at that load, with the smaller size
     lead_s : float, >= 0, time until the return is seen and more executors are available
-    load_ratio, load_after_ratio : float, >= 0
-        That load over the rate at which the smaller and the larger size work off a backlog.
+    load_ratio, load_after_ratio : float, >= 0, `λ/d` and `λ/d'`
 
     **(A16)** A load `λ` returns to a query whose size carries `d` rows per second, and `d'` after
     the next step up. Until that step has been made, a time `t_a`, the share `g` of the arrivals is

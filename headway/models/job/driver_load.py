@@ -47,11 +47,8 @@ def driver_work(
     ----------
     size : two int, >= 1, task slots and shuffle partitions of the query
     batch_rows : float, >= 0, rows of a batch [rows]
-    interval_s : float, >= 0
-        Time between the starts of two batches: the trigger interval, or the duration of a batch if
-        that is longer. [s]
-    has_tasks : bool or None
-        Whether the tasks run in the JVM of the driver; None if they do as they did when profiled.
+    interval_s : float, >= 0, between starts of batches: the trigger interval, or a longer batch [s]
+    has_tasks : bool or None, whether tasks run in its JVM; None if as when profiled
 
     **(U1)** Core time of the driver for a batch: `c = κ d v + k/μ`, with `d` the time of its phases
     outside of stages, `k` the tasks of the batch, `μ` the tasks that one core launches in a second,

@@ -153,8 +153,7 @@ def level_spans(
     stages : sequence of StageProfile, ordered by level; stages of one level run side by side
     num_slots, shuffle_partitions : int, >= 1
     num_state_rows : float, >= 0, rows in all state stores of the query
-    batch_rows : float, >= 0, optional
-        If given, stages whose tasks follow the rows have those of a batch of these rows.
+    batch_rows : float, >= 0, optional, of the batch whose tasks stages have that follow the rows
 
     **(T2)** A stage of `T` tasks processes `x = k n^e` rows with `0 ≤ e ≤ 1`, and each of its tasks
     takes `t = t_0 + t_1 x/T + t_2 P + t_3 S/T` on average, with `P` the shuffle partitions that it

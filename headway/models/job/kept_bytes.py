@@ -30,8 +30,7 @@ def checkpoint_bytes(profile: JobProfile, interval_s: Numeric, batch_rows: Numer
 
     Parameters
     ----------
-    profile : JobProfile
-        The job: its state at the rate in question, and the settings of its state store.
+    profile : JobProfile, with its state at the rate in question
     interval_s, batch_rows : float or (n,) array, > 0, time between two batches [s], and their rows
 
     **(F5)** Bytes that a checkpoint keeps. Spark keeps what is needed to go back `K` batches

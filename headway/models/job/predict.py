@@ -59,11 +59,8 @@ def predict(
 
     Parameters
     ----------
-    jvm_age_s : float or None, > 0
-        Seconds since the executors started; a young JVM is slower. None is the age at which the
-        last profiled run ran.
-    metrics : collection of Metric
-        Latencies to predict, besides that of tuples; the others are None.
+    jvm_age_s : float or None, > 0, of executors; None is the age in the last profiled run [s]
+    metrics : collection of Metric, latencies to predict besides that of tuples
 
     **(P1)** A prediction is the distribution of (T6), certified by (T4) if more than 2% of the
     batches overrun, for the asked configuration with `f = (age/age_0)^(-γ)` and driver phases by

@@ -132,10 +132,8 @@ def start_again(
     Parameters
     ----------
     size : two int or (n,) arrays, >= 1, task slots, and shuffle partitions
-    interval_s, batch_rows : float or (n,) array, > 0
-        Time from batch to batch [s], and rows of a batch.
-    replayed_batches : float or (n,) array, optional
-        Batches since the snapshot; by default as many as there can be.
+    interval_s, batch_rows : float or (n,) array, > 0, from batch to batch [s], and of a batch
+    replayed_batches : float or (n,) array, optional, since the snapshot; by default the most
 
     **(Z2)** Starting again: `R = a_J + a_S + L + f(D(n) + x)`, from the start of the process to the
     end of the first batch. `a_J` is the time until an executor is there: what a JVM takes until the

@@ -118,8 +118,7 @@ def duration_model(
     Parameters
     ----------
     num_slots, shuffle_partitions : int, >= 1
-    batch_rows : float, >= 0, optional
-        If given, stages whose tasks follow the rows have those of a batch of these rows.
+    batch_rows : float, >= 0, optional, of the batch whose tasks stages have that follow the rows
 
     **(T1)** A batch of `n` rows takes `D(n) = Σ_j d_j + Σ_ℓ M_ℓ(n)` on average: the mean times
     `d_j` of the driver's phases, and one makespan per level of stages, since a level begins when

@@ -134,8 +134,7 @@ def bisect_increasing(
     ----------
     function : callable, increasing in each element of its array argument
     target : (n,) array, value to reach
-    low, high : (n,) arrays, finite
-        Brackets: the function is below the target at ``low`` and reaches it at ``high``.
+    low, high : (n,) arrays, finite: below the target at ``low``, at least it at ``high``
 
     Notes
     -----

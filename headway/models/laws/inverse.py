@@ -27,8 +27,7 @@ def averaged_quantile_s(
     cdf : callable, takes times [s], in the broadcast shape of ``q`` and the settings
     guess_s : (n,) array, > 0, where the search starts, about the mean; ignored where unstable [s]
     q : float or array, 0 < q < 1, broadcasts against the settings
-    stable : (n,) bool array
-        Settings that have a stationary distribution; the quantile is ``inf`` elsewhere.
+    stable : (n,) bool array, of the settings; the quantile is ``inf`` elsewhere
 
     >>> def cdf(x_s):
     ...     return 1.0 - np.exp(-x_s)

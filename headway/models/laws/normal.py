@@ -52,8 +52,7 @@ def quick_ndtr(score: Array) -> Array:
 
     Parameters
     ----------
-    score : (n,) array
-        Any real number, infinities included; beyond 9 on either side it may be taken as 9.
+    score : (n,) array, may be infinite; beyond 9 on either side it may be taken as 9
 
     >>> float(quick_ndtr(np.array(0.0))), float(quick_ndtr(np.full(1000, 1.6448536))[0])
     (0.5, 0.95)

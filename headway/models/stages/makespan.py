@@ -34,9 +34,7 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     Parameters
     ----------
     num_tasks, num_cores : int, >= 1, `T` and `C`; all cores are free at the start
-    cv : float, 0 to 10
-        Coefficient of variation of one task time, taken as lognormal. Rounded to three
-        significant digits, so that nearby values share one cached result.
+    cv : float, 0 to 10, of a lognormal task time; taken to three significant digits
 
     **(M1)** Exact cases: for `T ≤ C`, (X2) with `n = T`; for `C = 1`, mean `T` and variance
     `T cv^2`; for `cv = 0`, `⌈ T/C⌉`. Below `cv = 0.01` waves of tasks do not mix, and noise adds to

@@ -264,8 +264,7 @@ def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
 
     Parameters
     ----------
-    moments : sequence of Moment
-        At least one, or it raises ``ValueError``; all with the same n sources of noise.
+    moments : sequence of Moment, at least one, all with the same n sources of noise
     skewness : (n,) array, of each source
 
     **(J5)** The later of two random points in time. The noise that they share is set aside. The

@@ -50,8 +50,7 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
 
     Parameters
     ----------
-    num_servers : float or (n,) array, > 0
-        Cores of the node, or link rate over the rate of one stream.
+    num_servers : float or (n,) array, > 0, cores, or link rate over the rate of one stream
     others_demand : float or (n,) array, >= 0, servers that all other threads keep busy on average
 
     **(R1)** As published (VLDB'15, eq. 2): the other threads of a node need `d` of `n` cores, and a
@@ -103,13 +102,12 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
 def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> list[Array]:
     r"""Slowdown of each group of threads whose work arrives by a clock, whatever their progress.
 
-    It is ``inf`` for all groups where a thread has no rest left, or they need all servers.
+    Servers are evenly shared, each thread gets at most one. It is ``inf`` for all groups where a
+    thread has no rest left, or they need all servers.
 
     Parameters
     ----------
-    num_servers : float or (n,) array, > 0
-        Cores of the node, or link rate over the rate of one stream; evenly shared, each thread
-        at most one.
+    num_servers : float or (n,) array, > 0, cores, or link rate over the rate of one stream
     groups : sequence of ThreadGroup, all threads of the node
 
     **(R3)** Threads whose work arrives by a clock do all of it: `u'_t = u_t/E min(1, n/(1+J_t))`,

@@ -35,9 +35,7 @@ def zipf_key_shares(num_keys: int, exponent: float, *, num_top_keys: int = 2000)
     ----------
     num_keys : int, >= 1
     exponent : float, >= 0: 0 makes all keys equally frequent
-    num_top_keys : int, >= 1
-        Keys with a class of their own; the others share ``50 * log(num_keys / num_top_keys)``
-        classes.
+    num_top_keys : int, >= 1, keys with a class of their own
 
     **(K2)** Zipf frequencies: `p_k ∝ k^(-s)` for the top keys. Beyond them, ranks within 2% of each
     other share a class of mass `∫_(l+1/2)^(h+1/2) x^(-s) dx`.
@@ -104,8 +102,7 @@ def combined_rows(share: Array, num_rows: Numeric, num_map_tasks: Numeric) -> Ar
 
     Parameters
     ----------
-    share : (k,) array, 0 to 1
-        Share of the rows that each key has (of each key and window, if windows overlap).
+    share : (k,) array, 0 to 1, of each key (and window, if windows overlap)
     num_rows : float or array, > 0
     num_map_tasks : float or array, >= 1, tasks that share the rows evenly
 
