@@ -31,8 +31,7 @@ class IntervalMoments:
     shares: Array  # likewise
 
     def slopes(self) -> tuple[Array, Array, Array, Array]:
-        """Derivatives of the mean, then of the mean square, each by the duration's mean, then by
-        its variance."""
+        """Derivatives of mean and mean square, each by the duration's mean, then its variance."""
         mean, variance = self.duration_mean_s, self.duration_variance_s2
         log_sd = self.duration_log_sd
         mean_square = mean * mean + variance

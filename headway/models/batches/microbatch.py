@@ -202,10 +202,7 @@ def _fixed_point(inputs: _Inputs) -> tuple[Array, Array, BoolArray]:
 
 
 class _Map:
-    """From mean and variance of the duration to those of the next one (B3), for some settings.
-
-    What does not depend on either is computed once.
-    """
+    """From mean and variance of the duration to those of the next one (B3), at some settings."""
 
     def __init__(self, inputs: _Inputs) -> None:
         self.inputs, self.load = inputs, inputs.offered_load_ratio
@@ -246,8 +243,7 @@ class _Map:
         )
 
     def _piled_up(self, moments: IntervalMoments) -> Array:
-        """What lasting noise adds to the mean, as a share of it: an interval and the noise of the
-        batch that it collects are slow together."""
+        """What lasting noise adds to the mean: an interval and its batch are slow together. [-]"""
         carried = self.load * moments.overrun_probability
         lasting = np.minimum(carried * self.inputs.persistence_ratio, _MOST_CARRIED)
         return np.asarray(np.minimum(carried * self.lasting / (1.0 - lasting), self.most_piled_up))

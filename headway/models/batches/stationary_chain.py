@@ -233,10 +233,7 @@ def _step_of(recursion: Recursion, grid: Grid) -> Callable[[Array, Array], Array
 def _kernel(
     recursion: Recursion, grid: Grid, lowest: float, num_columns: int
 ) -> tuple[Array, list[slice]]:
-    """Shares of the durations after each interval, of which columns begin at a logarithm.
-
-    Also the columns that each block of rows reaches; the others are zero.
-    """
+    """Shares of durations after an interval, in columns from a logarithm on; those reached."""
     num_cells = len(grid.interval_s)
     num_blocks = -(-num_cells // _BLOCK)
     interval_s = grid.interval_s[np.minimum(np.arange(num_blocks * _BLOCK), num_cells - 1)]

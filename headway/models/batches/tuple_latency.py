@@ -222,10 +222,7 @@ class LatencyLaw:
         return point
 
     def _reached(self, x_s: Array, settings: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Share of rows that are committed within a time of their arrival, and its density.
-
-        For pairs of such a time and the number of a setting.
-        """
+        """Share of rows that are committed within a time of their arrival, and its density."""
         # The latency to the commit is the latency to the batch's end, less what comes after.
         end = x_s + self._state.after_commit_s[settings]
         share = self._on_time[settings]

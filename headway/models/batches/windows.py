@@ -35,14 +35,12 @@ Lags: TypeAlias = tuple[Array, Array]
 
 @dataclass(frozen=True, slots=True)
 class WindowLatency:
-    """Distribution of the latency, a mixture: each part is a uniform wait plus a lognormal time.
-
-    The last five arrays have one axis more than the settings, for the parts.
-    """
+    """Distribution of the latency, a mixture: each part is a uniform wait plus a lognormal time."""
 
     watermark_delay_s: Array  # part of the latency; 0 outside append mode [s]
     fixed_s: Array  # what every window takes on top of the watermark delay [s]
     is_finite: BoolArray  # whether windows are ever emitted; times are inf elsewhere
+    # From here on with one axis more than the settings, for the parts.
     weight: Array  # probability of the part [-]
     wait_low_s: Array  # shortest wait [s]
     wait_width_s: Array  # longest wait less shortest [s]

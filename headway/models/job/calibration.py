@@ -339,10 +339,7 @@ def _log_longer(
 
 
 def size_to_vary(profile: JobProfile) -> Callable[[ObservedSetting], float] | None:
-    """What all profiled batches have in common although costs depend on it, if anything (E42).
-
-    It is a function of a setting: the rows of its batches, or the time in which these arrive.
-    """
+    """What batches have in common although costs depend on it: rows, or the time of these (E42)."""
     if profile.row_cost_half_range_ratio:
         return middle_rows
     times_s = np.array([arrival_time_s(setting) for setting in profile.settings])

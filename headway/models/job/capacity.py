@@ -240,10 +240,7 @@ class Capacity:
         return max(self.configuration.trigger_s, full_batch_s)
 
     def overrun_cures(self) -> dict[str, float]:
-        """A longer trigger interval and more slots at which batches seldom overrun, if any would.
-
-        Tried are up to ten times the interval, and up to a hundred times the slots.
-        """
+        """The trigger interval and the slots, of those tried, at which batches seldom overrun."""
         trigger_s = self.configuration.trigger_s
         slots, partitions = self.configuration.size
 

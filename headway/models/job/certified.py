@@ -50,10 +50,7 @@ class CertifiedLaw(SettingLaw):
 
     @property
     def _gain_excess(self) -> Array:
-        """How far the gain of errors, which requires further chains, is beyond that range.
-
-        Where it is surely within, that of a gain that is somewhat too large.
-        """
+        """How far the gain of errors is beyond that range; of a larger gain if surely within."""
         gain = self._chained(
             attrgetter("amplification_ratio"), attrgetter("most_amplification_ratio")
         )
