@@ -31,16 +31,12 @@ _BLOCK, _COLUMNS, _REACHED_SD = 16, 64, 7.5
 
 
 class Grid(NamedTuple):
-    """What the distribution distinguishes: intervals, and levels of the noise that lasts.
+    """What the distribution distinguishes: intervals, and levels of the noise that lasts."""
 
-    The intervals are cells of equal width in the logarithm; the first contains all shorter ones.
-    The levels are a chain of a few, instead of a normal autoregression of variance one.
-    """
-
-    interval_s: Array
+    interval_s: Array  # of cells of equal width in the logarithm, the first of all shorter ones
     cell: float
     cells_per_level: int
-    score: Array
+    score: Array  # of a few levels, instead of a normal autoregression of variance one
     transition: Array
     level_share: Array
 
@@ -179,8 +175,7 @@ def _step_of(recursion: Recursion, grid: Grid) -> Callable[[Array, Array], Array
     """From the distribution of one batch to that of the next, which is put into another array.
 
     The kernel is the distribution of the next duration at the middle level, with room for the
-    others. Some columns at a time are computed from the rows that reach them. It is too little work
-    for threads.
+    others. Some columns at a time are computed from the rows that reach them.
     """
     num_levels, num_cells, per_level = len(grid.score), len(grid.interval_s), grid.cells_per_level
     room = per_level * (num_levels // 2)

@@ -23,16 +23,12 @@ _NEAR_SIZES = (0.8, 1.0, 1.25)
 
 
 class LevelSpan(NamedTuple):
-    """Mean time of one level of stages as a function of the rows of the batch: theory.md (T2).
-
-    The costs are floats, or arrays with one value per setting (`stacked`). ``bends`` are changes
-    where its tasks become more.
-    """
+    """Mean time of one level of stages as a function of the rows of the batch: theory.md (T2)."""
 
     name: str
-    fixed_s: Numeric
+    fixed_s: Numeric  # like other costs a float, or an array with one value per setting
     stage_terms: tuple[tuple[Numeric, float, float], ...]  # per_row_s, scale, exponent
-    bends: tuple[Bend, ...] = ()
+    bends: tuple[Bend, ...] = ()  # changes where its tasks become more
 
     def at(self, batch_rows: Numeric) -> Array:
         """Mean time of the level [s] in a batch of ``batch_rows`` rows."""

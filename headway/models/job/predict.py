@@ -170,6 +170,7 @@ def _draft(capacity: Capacity, law: SettingLaw, settled_rows: float) -> tuple[Pr
     stable = not capacity.is_over and FindingCode.RATE_LIMIT_TOO_LOW not in codes
     is_quoted = stable and not codes & NOT_QUOTED
     reasons = tuple(reasons_outside(profile, *configuration.size, settled_rows))
+    overrun_probability = float(law.overrun_probability[0]) if configuration.trigger_s > 0 else 0.0
     prediction = Prediction(
         configuration=configuration,
         arrivals=arrivals,
@@ -182,9 +183,7 @@ def _draft(capacity: Capacity, law: SettingLaw, settled_rows: float) -> tuple[Pr
         window_latency=None,
         phases_s={},
         sustainable_rate_per_s=capacity.printed_up_to_per_s,
-        overrun_probability=float(law.overrun_probability[0])
-        if configuration.trigger_s > 0
-        else 0.0,
+        overrun_probability=overrun_probability,
         findings=(*findings, *reasons, *_findings_of_windows(profile)),
         provenance=profile.provenance,
         stage_work=profile.stage_work,

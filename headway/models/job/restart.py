@@ -205,9 +205,8 @@ def restart_of(
 ) -> Restart | None:
     """From the start of the process to the end of the first batch; None if none is on record (Z2).
 
-    ``usual_rows`` are the rows of the batches before the restart, by default as many as those of
-    the first batch; ``factor`` multiplies what is not known before (P4); ``replayed_batches`` are
-    those since the snapshot, by default as many as there can be.
+    ``usual_rows`` are those of the batches before, by default as many; ``factor`` multiplies what
+    is not known before (P4); ``replayed_batches`` are since the snapshot, by default the most.
     """
     model = duration_model(profile, *configuration.size)
     usual_rows = batch_rows if usual_rows is None else usual_rows

@@ -335,9 +335,8 @@ def allowed_offered_load(
 ) -> Array:
     """The processing time per second of input at which `load_ratio` is 1 [s/s] (P3).
 
-    It is the lower of two bounds, in the shape of the noise: ``highest_offered_load``, above 0 and
-    at most 1, and the one that follows from ``relative_noise``, the coefficient of variation of a
-    batch's duration.
+    It is at most ``highest_offered_load``, above 0 and at most 1, and at most a bound that follows
+    from ``relative_noise``, the coefficient of variation of a batch's duration.
 
     >>> allowed_offered_load([0.1, 0.6]).round(3)
     array([0.9  , 0.857])

@@ -27,9 +27,7 @@ _Completions: TypeAlias = tuple[float, Array, Array]
 
 
 def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
-    r"""Mean and standard deviation of the makespan of independent tasks on identical cores.
-
-    Both are in units of the mean task time.
+    r"""Mean and standard deviation of the makespan of tasks on cores, in mean task times.
 
     Parameters
     ----------
@@ -57,15 +55,13 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
 
 
 def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
-    r"""Lower bound of the mean makespan for any cv: one task, or the work evenly distributed.
+    r"""Lower bound of the mean makespan, in mean task times: one task, or the work evenly divided.
 
     Parameters
     ----------
     num_tasks, num_cores : float or (n,) array, >= 1
 
     **(M6)** Lower bound of the mean makespan, whatever the cv: `M ≥ max(1, T/C)`.
-
-    Cheap enough to prune a search before (M1)-(M5) are evaluated. The unit is the mean task time.
 
     >>> float(makespan_lower_bound(24, 16))
     1.5
@@ -80,15 +76,13 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
 def mean_first_idle(num_tasks: int, num_cores: int, cv: float) -> float:
     r"""Mean time from which on a core is free for work after the stage, over the mean task time.
 
-    It is 0 if there are more cores than tasks. All cores are free at the start; ``cv`` is from 0 to
-    10, as in `makespan_moments`.
+    It is 0 if there are more cores than tasks, and the start of one more task (M5). All cores are
+    free at the start; ``cv`` is from 0 to 10, as in `makespan_moments`.
 
     **(M3)** The last task starts when the cores together have completed `T - C` tasks:
     `P(τ > t) = Φ((T-C-1/2-C m(t))/(sqrt(C Var N(t))) )`, made non-increasing. It is set to 0 or 1
     at times when every core has completed one of two possible numbers of tasks and these decide it.
     Mean and variance of `τ` follow by summation.
-
-    It is the start of one more task (M5), which does not depend on how long that task takes.
 
     >>> mean_first_idle(25, 8, 0.0), mean_first_idle(7, 8, 0.3)
     (3.0, 0.0)
