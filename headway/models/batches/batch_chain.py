@@ -80,8 +80,7 @@ class BatchChain:
     def cut_share(self) -> float:
         """Share of the mean latency in the last factor of e of a grid that is wider than that. [-]
 
-        Of a tail that has a mean it is small; above a half, the mean is that of where the grid
-        ends.
+        Of a tail that has a mean it is small; above a half, the mean is that of the grid's end.
         """
         weight = self.probability * self.interval_s**2
         from_s = max(self.interval_s.max() / math.e, self.recursion.settled_s * math.e)

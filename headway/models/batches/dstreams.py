@@ -32,9 +32,7 @@ class DStreamJobs:
     job: QueueTime  # time of one, as from lognormal_time; jobs are independent [s]
     num_jobs: int = 1  # in a batch, one per output operation, run in their order; at least 1 [-]
     num_concurrent: int = 1  # at the same time, spark.streaming.concurrentJobs; at least 1 [-]
-    autocorrelation: float = 0.0
-    """Correlation of the logarithms of successive batch durations, 0 to 0.98; only for one
-    lognormal job per batch, run one at a time. [-]"""
+    autocorrelation: float = 0.0  # of logarithms of durations, 0 to 0.98, of a lognormal job alone
 
     def __post_init__(self) -> None:
         jobs, workers = self.num_jobs, self.num_concurrent

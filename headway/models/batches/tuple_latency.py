@@ -192,8 +192,7 @@ class LatencyLaw:
     def _quantile(self, q: Array, settings: NDArray[np.intp]) -> Array:
         """Newton's rule on the logarithm of the tail probability, which is nearly linear.
 
-        A step that leaves the bracket is replaced by bisection; converged values are not evaluated
-        again.
+        A step that leaves the bracket is replaced by bisection; converged values stay as they are.
         """
         low, high = np.zeros(q.size), np.full(q.size, np.inf)
         point = self._state.trigger_s[settings] + self._mean_s[settings]

@@ -92,10 +92,8 @@ def append_window_latency(
 
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1000.0, 10.0, dispersion=0.0)
-    >>> float(append_window_latency(state, slide_s=60.0, watermark_delay_s=10.0, lag_s=0.5).mean_s)
-    35.00
-    >>> float(append_window_latency(state, slide_s=60.0, watermark_delay_s=9.4, lag_s=0.5).mean_s)
-    25.00
+    >>> [float(append_window_latency(state, 60.0, delay_s, 0.5).mean_s) for delay_s in (10.0, 9.4)]
+    [35.00, 25.00]
     """
     delay = _checked("watermark_delay_s", watermark_delay_s)
     return _mixture(state, slide_s, delay, _lags(lag_s), num_batches=2)

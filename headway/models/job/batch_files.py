@@ -70,10 +70,8 @@ def batch_interval_s(model: DurationModel, rate_per_s: Numeric, trigger_s: Numer
     model : DurationModel, mean duration by rows
     rate_per_s, trigger_s : float or (n,) array
 
-    >>> float(batch_interval_s(DurationModel(0.2, ()), 1000.0, 1.0))
-    1.0
-    >>> float(batch_interval_s(DurationModel(0.2, ()), 1000.0, 0.0))
-    0.2
+    >>> [float(batch_interval_s(DurationModel(0.2, ()), 1000.0, every_s)) for every_s in (1.0, 0.0)]
+    [1.0, 0.2]
     """
     rows = settled_batch_rows(model, rate_per_s, trigger_s)
     busy_s = np.maximum(model.mean_s(rows), trigger_s)

@@ -185,10 +185,8 @@ def settled_batch_rows(
     follow the rows (T7), (T9), `D` also has bends upwards: each step then stays between the sizes
     that were too small and too large, or halves their distance.
 
-    >>> float(settled_batch_rows(DurationModel(0.2, ()), 1000.0, 1.0))
-    1000.0
-    >>> float(settled_batch_rows(DurationModel(0.2, ()), 1000.0, 0.0))
-    200.0
+    >>> settled_batch_rows(DurationModel(0.2, ()), 1000.0, [1.0, 0.0])
+    array([1000.,  200.])
     """
     rate, trigger, factors = together(rate_per_s, trigger_s, factor)
     if rate.size == 1:

@@ -38,12 +38,9 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     `T cv^2`; for `cv = 0`, `⌈ T/C⌉`. Below `cv = 0.01` waves of tasks do not mix, and noise adds to
     mean and standard deviation in proportion to `cv`.
 
-    theory.md (M1)-(M5). All other cases are a renewal approximation: mean within 2.5%, standard
-    deviation within 35% of a simulation for cv 0.05 to 2, 2 to 64 cores and 1.25 to 10 tasks per
-    core.
+    All other cases are a renewal approximation: mean within 2.5%, standard deviation within 35% of
+    a simulation for cv 0.05 to 2, 2 to 64 cores and 1.25 to 10 tasks per core.
 
-    >>> makespan_moments(25, 8, 0.0)
-    MeanAndSd(mean=4.0, sd=0.0)
     >>> makespan_moments(24, 16, 0.3)
     MeanAndSd(mean=2.29, sd=0.29)
     """
