@@ -227,8 +227,6 @@ def busy_time(jobs: DStreamJobs) -> QueueTime:
 
     It is lognormal if several jobs run at a time: (M1)-(M5).
 
-    >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.5), num_jobs=4)).mean_s
-    4.0
     >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.0), num_jobs=3, num_concurrent=2)).mean_s
     2.0
     """

@@ -226,20 +226,16 @@ class LatencyLaw:
         end = x_s + self._state.after_commit_s[settings]
         share = self._on_time[settings]
         mean_s, log_sd = self._next
-        seconds, density = self._seconds_reached(
-            end, self._state.trigger_s[settings], (mean_s[settings], log_sd[settings])
-        )
+        following = mean_s[settings], log_sd[settings]
+        seconds, density = self._seconds_reached(end, self._state.trigger_s[settings], following)
         seconds, density = share * seconds, share * density
         stretched = np.flatnonzero(self._row_of_nodes[settings] >= 0)
         if stretched.size:
             rows = self._row_of_nodes[settings[stretched]]
             weight = self._node_weight[rows]
-            mean_s, log_sd = self._node_next
-            of_nodes = self._seconds_reached(
-                end[stretched, np.newaxis],
-                self._node_interval_s[rows],
-                (mean_s[rows], log_sd[rows]),
-            )
+            interval_s, (mean_s, log_sd) = self._node_interval_s[rows], self._node_next
+            following = mean_s[rows], log_sd[rows]
+            of_nodes = self._seconds_reached(end[stretched, np.newaxis], interval_s, following)
             seconds[stretched] += np.einsum("ij,ij->i", weight, of_nodes[0])
             density[stretched] += np.einsum("ij,ij->i", weight, of_nodes[1])
         total = self._seconds[settings]

@@ -188,15 +188,14 @@ def commit_files(profile: JobProfile) -> CommitFiles:
     0.0
     """
     properties = profile.application.properties
-    is_rocksdb = profile.is_rocksdb
     has_changelog = properties.get(f"{_STATE}.rocksdb.changelogCheckpointing.enabled") == "true"
     commits = properties.get(f"{_STATE}.minDeltasForSnapshot", "")
     num_commits = max(int(commits), 1) if commits.isdecimal() else files.COMMITS_PER_SNAPSHOT.value
     return CommitFiles(
-        keeps_changes=has_changelog or not is_rocksdb,
-        tables=files.TABLES_PER_SNAPSHOT.value if is_rocksdb else 0.0,
+        keeps_changes=has_changelog or not profile.is_rocksdb,
+        tables=files.TABLES_PER_SNAPSHOT.value if profile.is_rocksdb else 0.0,
         # The default store wants more changes than stated, RocksDB as many.
-        commits_per_snapshot=num_commits + (0 if is_rocksdb else 1),
+        commits_per_snapshot=num_commits + (0 if profile.is_rocksdb else 1),
         maintenance_s=duration_setting_s(
             properties.get(f"{_STATE}.maintenanceInterval"), files.MAINTENANCE_INTERVAL_S.value
         ),

@@ -91,11 +91,8 @@ def _tasks_core_s(profile: JobProfile, size: tuple[int, int], batch_rows: float)
 def _phases_s(profile: JobProfile) -> float:
     """Time of the phases of a batch in which the driver computes, or writes to a disk [s]."""
     is_remote = profile.shape.checkpoint_store not in (None, "disk")
-    return sum(
-        phase.mean_s
-        for phase in profile.driver_phases
-        if not (is_remote and phase.name in CHECKPOINT_PHASES)
-    )
+    waits = CHECKPOINT_PHASES if is_remote else ()
+    return sum(phase.mean_s for phase in profile.driver_phases if phase.name not in waits)
 
 
 def _compiler_cores(profile: JobProfile) -> float:
