@@ -80,9 +80,10 @@ def is_worth_leaving(
 
     Loads that always came back soon, and loads that stayed away:
 
-    >>> calms_s = [300.0, 300.0], [7200.0, 5400.0]
-    >>> is_worth_leaving(4, 900.0, 3200.0, calms_s[0]), is_worth_leaving(4, 120.0, 3200.0, calms_s[1])
-    (False, True)
+    >>> is_worth_leaving(4, 900.0, 3200.0, [300.0, 300.0])
+    False
+    >>> is_worth_leaving(4, 120.0, 3200.0, [7200.0, 5400.0])
+    True
     """
     num_calms, calm_s = len(calms_s), math.fsum(calms_s)
     if num_idle <= 0 or idle_s < live.LEAST_IDLE_S.value:

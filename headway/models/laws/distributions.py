@@ -128,8 +128,6 @@ def bisect_increasing(
 ) -> Array:
     r"""Points at which increasing functions reach their targets, for whole arrays at once.
 
-    Within 1e-10 of the largest bracket end, relatively.
-
     Parameters
     ----------
     function : callable, increasing in each element of its array argument
@@ -138,8 +136,8 @@ def bisect_increasing(
 
     Notes
     -----
-    Bisection, which halves the brackets until they are narrow enough: it needs no derivative and
-    cannot leave them (Brent 1973, ch. 4).
+    Bisection, which halves the brackets until they are within 1e-10 of their larger ends: it needs
+    no derivative and cannot leave them (Brent 1973, ch. 4).
 
     >>> bisect_increasing(lambda x: x**2, np.array([4.0, 9.0]), np.zeros(2), np.full(2, 10.0))
     array([2., 3.])
