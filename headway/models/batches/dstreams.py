@@ -32,7 +32,9 @@ class DStreamJobs:
     job: QueueTime  # time of one, as from lognormal_time; jobs are independent [s]
     num_jobs: int = 1  # in a batch, one per output operation, run in their order; at least 1 [-]
     num_concurrent: int = 1  # at the same time, spark.streaming.concurrentJobs; at least 1 [-]
-    autocorrelation: float = 0.0  # of logarithms of durations, 0 to 0.98, of a lognormal job alone
+    # Of the logarithms of successive batch durations, 0 to 0.98; only for one lognormal job per
+    # batch, run one at a time. [-]
+    autocorrelation: float = 0.0
 
     def __post_init__(self) -> None:
         jobs, workers = self.num_jobs, self.num_concurrent
@@ -142,6 +144,8 @@ def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
 
     **(V2)** `W` is the wait in a queue with arrivals at fixed intervals, (Q16). Stable if
     `J E[S] < kB`, with `k` jobs at a time. Exact except for the lattice.
+
+    theory.md (V3) if successive batches are correlated, or (V4) for a pool.
 
     >>> scheduling_delay(10.0, DStreamJobs(job=lognormal_time(9.0, 0.1))).mean_s
     0.1035
@@ -278,7 +282,10 @@ def _folded(law: LatticeLaw, num_times: int) -> LatticeLaw:
 
 
 def _trimmed(law: LatticeLaw) -> LatticeLaw:
-    """A distribution without the padding, of a share of 1e-13, that sums collect at their end."""
+    """A distribution without the padding that sums collect at their far end.
+
+    It keeps all but 1e-13 of the probability.
+    """
     mass = law.probability
     num_kept = int(np.searchsorted(np.cumsum(mass), mass.sum() * (1.0 - 1e-13))) + 1
     return replace(law, probability=mass[:num_kept] / mass[:num_kept].sum())

@@ -92,7 +92,8 @@ def held_back_trigger_s(
     trigger_s : float, >= 0, trigger interval of the query; 0 is as fast as possible [s]
     rate_per_s : float, > 0, rows that arrive per second, evenly
     min_rows : float, > 0, minimum rows of a batch (``minOffsetsPerTrigger``)
-    max_delay_s : float or None, > 0, of a trigger (``maxTriggerDelay``); None: Spark's default [s]
+    max_delay_s : float or None, > 0
+        How long a trigger waits at most (``maxTriggerDelay``); None is Spark's default. [s]
 
     **(Y10)** A source with a minimum of `N` rows gives a batch nothing before so many have arrived,
     or a delay `d` has passed since the last batch: the query waits for `t = min(N/λ, d)`. It looks

@@ -174,7 +174,10 @@ def _next_correlation(inputs: _Inputs, moments: IntervalMoments) -> Array:
 
 
 def _fixed_point(inputs: _Inputs) -> tuple[Array, Array, BoolArray]:
-    """Mean and variance of the duration, and stability: (B3)."""
+    """Mean and variance of the duration, and stability: (B3).
+
+    The duration determines the interval, and the interval determines the rows.
+    """
     shape = inputs.fixed_s.shape
     flat = _Inputs(*(values.ravel() for values in _inputs_of(inputs)))
     mean = flat.fixed_s + np.minimum(flat.offered_load_ratio, 1.0) * flat.trigger_s
@@ -202,7 +205,10 @@ def _fixed_point(inputs: _Inputs) -> tuple[Array, Array, BoolArray]:
 
 
 class _Map:
-    """From mean and variance of the duration to those of the next one (B3), at some settings."""
+    """From mean and variance of the duration to those of the next one (B3), at some settings.
+
+    What does not depend on either is computed once.
+    """
 
     def __init__(self, inputs: _Inputs) -> None:
         self.inputs, self.load = inputs, inputs.offered_load_ratio

@@ -192,7 +192,8 @@ class LatencyLaw:
     def _quantile(self, q: Array, settings: NDArray[np.intp]) -> Array:
         """Newton's rule on the logarithm of the tail probability, which is nearly linear.
 
-        A step that leaves the bracket is replaced by bisection; converged values stay as they are.
+        A step that leaves the bracket is replaced by bisection; converged values are not evaluated
+        again.
         """
         low, high = np.zeros(q.size), np.full(q.size, np.inf)
         point = self._state.trigger_s[settings] + self._mean_s[settings]
@@ -221,7 +222,10 @@ class LatencyLaw:
         return point
 
     def _reached(self, x_s: Array, settings: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Share of rows that are committed within a time of their arrival, and its density."""
+        """Share of rows that are committed within a time of their arrival, and its density.
+
+        For pairs of such a time and the number of a setting.
+        """
         # The latency to the commit is the latency to the batch's end, less what comes after.
         end = x_s + self._state.after_commit_s[settings]
         share = self._on_time[settings]

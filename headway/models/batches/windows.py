@@ -122,6 +122,8 @@ def update_window_latency(
     its latency is measured from that end, too, so the gap is subtracted from `δ_last`. Complete
     mode writes all keys in every batch, which must be part of `a` before (B3) is solved.
 
+    An update does not wait for the watermark.
+
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1000.0, 10.0, dispersion=0.0)
     >>> float(update_window_latency(state, slide_s=60.0, last_lag_s=0.5).mean_s)
@@ -339,12 +341,17 @@ def newest_row_lags(arrivals: ObservedArrivals, more_s: float = 0.0) -> Lags:
     arrivals : ObservedArrivals, with event times
     more_s : float, optional, added to each lag [s]
 
+    >>> from headway.domain import EventTimeLag
     >>> arrivals = ObservedArrivals(
     ...     counted="rows", rate_p05_per_s=16e3, rate_p50_per_s=16e3, rate_p95_per_s=16e3,
-    ...     rate_max_per_s=16e3, event_time_lag_s=0.2,
+    ...     rate_max_per_s=16e3, event_time_lag_s=0.0,
+    ...     event_time_lags=(
+    ...         EventTimeLag(lag_s=0.0, batch_share=0.7),
+    ...         EventTimeLag(lag_s=0.001, batch_share=0.3),
+    ...     ),
     ... )
     >>> newest_row_lags(arrivals, 1.0)
-    (array([1.1995]), array([1.]))
+    (array([0.9995, 1.0005]), array([0.7, 0.3]))
     """
     lags = arrivals.lags
     lag_s = np.array([lag.lag_s for lag in lags]) - _HALF_A_MILLISECOND_S + more_s

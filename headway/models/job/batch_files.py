@@ -142,6 +142,7 @@ def checkpoint_files(
     stores = num_state_stores(profile, shuffle_partitions)
     num_logs = np.full_like(np.asarray(interval_s, dtype=np.float64), 2.0)
     if profile.application.properties.get(_ASYNC_PROGRESS) == "true":
+        # Not every batch writes files of offsets and commits.
         num_logs *= np.minimum(np.asarray(interval_s) / ASYNC_LOG_INTERVAL_S.value, 1.0)
     num_logs += sum(source.startswith(_FILE_SOURCE) for source in profile.shape.sources)
     return Files(num_logs + stores * of_store.renamed, stores * of_store.in_place)

@@ -41,8 +41,11 @@ def spread_ratio(
     Parameters
     ----------
     num_slots, shuffle_partitions, batch_rows : float or (n,) array
-    model : DurationModel, optional, of the settings (P28); by default of the profiled one
-    score : float, optional, normal quantile in question; by default the worse end of 90%
+    model : DurationModel, optional
+        Mean durations of the settings, if all batches had one size (P28); by default of the
+        profiled setting.
+    score : float, optional
+        Normal quantile that the spread is multiplied by; by default the worse end of 90% intervals.
 
     **(P2)** The logarithm of true over predicted durations has the standard deviation
     `s = sqrt(s_r^2(1+k/m)+σ^2(d_C^2+d_n^2)+σ_P^2d_P^2)`, `σ = 0.12`, `σ_P = 0.03`.
@@ -338,7 +341,10 @@ def _log_longer(
 
 
 def size_to_vary(profile: JobProfile) -> Callable[[ObservedSetting], float] | None:
-    """What batches have in common although costs depend on it: rows, or the time of these (E42)."""
+    """What all profiled batches have in common although costs depend on it, if anything (E42).
+
+    It is a function of a setting: the rows of its batches, or the time in which these arrive.
+    """
     if profile.row_cost_half_range_ratio:
         return middle_rows
     times_s = np.array([arrival_time_s(setting) for setting in profile.settings])

@@ -90,7 +90,8 @@ class Capacity:
             allowed_indices = np.flatnonzero(loads <= allowed)
             first_above = int(allowed_indices[-1]) + 1 if len(allowed_indices) else 0
             if first_above in (0, len(loads)):
-                # Beyond the sizes that are examined, rows no longer determine the rate.
+                # Rows do not determine the rate: of larger batches no longer, and never without a
+                # fixed time, as the load does not depend on them then.
                 slope_s = float(self.model.slope_s(high if first_above else low))
                 return allowed / max(factor * slope_s, 1e-300)
             low, high = rows[first_above - 1], rows[first_above]
@@ -135,6 +136,12 @@ class Capacity:
         cost of a row left open by batches of one size is `1+h` of (P28). Four runs that differ by
         12% leave `s = 0.15`: rates from 0.78 to 1.27 of the capacity are not decided by them,
         however good the model is.
+
+        >>> from headway.formats.profile_file import load_profile
+        >>> profile = load_profile("examples/word-count.profile.yaml")
+        >>> capacity = Capacity.of(profile, profile.settings[-1].configuration)
+        >>> [round(capacity.load_at_end(score), 2) for score in (-1.645, 0.0, 1.645)]
+        [0.06, 0.1, 0.18]
         """
         profile, (slots, partitions) = self.profile, self.configuration.size
         trigger_s, open_cost_ratio = self.configuration.trigger_s, profile.row_cost_half_range_ratio

@@ -170,10 +170,12 @@ def level_spans(
     of batches a quarter larger, a fifth smaller, and of this size; where it would fall, halfway
     between the largest value before and the smallest after.
 
-    >>> from headway.formats.profile_file import load_profile
-    >>> stages = load_profile("examples/word-count.profile.yaml").stages
-    >>> float(level_spans(stages, num_slots=2, shuffle_partitions=8)[1].at(16_000.0))
-    0.0966
+    >>> from headway.domain import RowsLaw
+    >>> reduce = StageProfile(name="1.0", level=1, tasks_rule="shuffle",
+    ...     rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=0.05, task_per_row_s=1e-5,
+    ...     task_noise_ratio=0.0, separation="batches")
+    >>> float(level_spans([reduce], num_slots=2, shuffle_partitions=8)[0].at(1000))
+    0.205
     """
     setting = _Setting(num_slots, shuffle_partitions, num_state_rows)
     return _spans_of(Identity(tuple(stages)), setting, batch_rows)
@@ -263,10 +265,12 @@ def coefficient_gains(
     per row that enters the stage [rows], and per second per shuffle partition that it writes for
     [partitions]. The duration is linear in these costs (T2).
 
-    >>> from headway.formats.profile_file import load_profile
-    >>> stages = load_profile("examples/word-count.profile.yaml").stages
-    >>> [round(float(gain), 1) for gain in coefficient_gains(stages, 2, 8, 16_000.0)[1]]
-    [4.2, 1937.4, 33.5]
+    >>> from headway.domain import RowsLaw
+    >>> reduce = StageProfile(name="1.0", level=1, tasks_rule="shuffle",
+    ...     rows=RowsLaw(scale=1.0, exponent=1.0), task_fixed_s=0.05, task_per_row_s=1e-5,
+    ...     task_noise_ratio=0.0, separation="batches")
+    >>> coefficient_gains([reduce], 2, 8, 1000.0)
+    array([[  4., 500.,  32.]])
     """
     gains, size = [], (num_slots, shuffle_partitions)
     for pool in _pools(stages):

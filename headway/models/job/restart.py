@@ -107,6 +107,8 @@ def load_speed(profile: JobProfile) -> LoadSpeed:
 def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
     """The most batches whose changes are replayed: those until the next snapshot (Z2).
 
+    There are none if every commit is a snapshot.
+
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> most_replayed_batches(profile, 1.0), most_replayed_batches(profile, 10.0)
@@ -132,7 +134,7 @@ def start_again(
     Parameters
     ----------
     size : two int or (n,) arrays, >= 1, task slots, and shuffle partitions
-    interval_s, batch_rows : float or (n,) array, > 0, from batch to batch [s], and of a batch
+    interval_s, batch_rows : float or (n,) array, > 0, time from batch to batch [s], and its rows
     replayed_batches : float or (n,) array, optional, since the snapshot; by default the most
 
     **(Z2)** Starting again: `R = a_J + a_S + L + f(D(n) + x)`, from the start of the process to the
@@ -168,6 +170,7 @@ def start_again(
         return extra
     if replayed_batches is None:
         replayed_batches = most_replayed_batches(profile, interval_s)
+    # State rows that a batch changes, in proportion to its rows; all of them if not recorded.
     changed_rows = np.asarray(batch_rows, dtype=np.float64)
     if profile.state.updated_rows is not None and profile.settings:
         last_rows = profile.settings[-1].rows_per_batch_middle

@@ -50,6 +50,8 @@ class SettingLaw(SteadyState):
         `E[D] = a/(1-r)`, `E[D^2] = (1+c^2)(a^2+2ar E[D])/(1-r^2(1+c^2))`, and the third moment
         likewise. The latency is `L = VD + D'`, weighted by `D`. A moment whose denominator is not
         positive is `inf`. Exact.
+
+        So they have a pole at ``r^2 (1 + c^2) = 1``. ``inf`` where unstable.
         """
         denominator = 1.0 - self.offered_load_ratio**2 * (1.0 + self.relative_noise**2)
         amplifies = self.is_stable & (denominator > 0.0)

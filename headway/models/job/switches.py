@@ -31,6 +31,8 @@ _LOAD_METRIC = "rocksdbLoadLatencyMs"
 def turned(profile: JobProfile, switch: Switch) -> TurnedJob | str:
     """The job with a switch turned (Y1), or in words why the log does not show its gain.
 
+    Whether the switch can be turned at all is asked elsewhere.
+
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> round(turned(profile, Switch.ASYNC_PROGRESS).expected.driver_s, 4)

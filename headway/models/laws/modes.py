@@ -1,4 +1,8 @@
-"""A second mode of durations: batches that snapshots, collections or compaction make longer."""
+"""A second mode of durations: batches that take longer than the others for a reason of their own.
+
+Snapshots of state, maintenance, garbage collection and compaction hit some batches and not others.
+A single spread then overstates usual batches and understates slow ones.
+"""
 
 from __future__ import annotations
 

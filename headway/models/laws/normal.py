@@ -1,4 +1,8 @@
-"""The normal distribution without scipy, which takes longer to load than a plan to compute."""
+"""The normal distribution without scipy, which takes longer to load than a plan to compute.
+
+The C library's ``erfc`` is accurate to the last digits. The search, which needs millions of values
+in pieces, uses a table.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,9 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     Parameters
     ----------
     num_tasks, num_cores : int, >= 1, `T` and `C`; all cores are free at the start
-    cv : float, 0 to 10, of a lognormal task time; taken to three significant digits
+    cv : float, 0 to 10
+        Coefficient of variation of one task time, taken as lognormal. Rounded to three
+        significant digits, so that nearby values share one cached result.
 
     **(M1)** Exact cases: for `T ≤ C`, (X2) with `n = T`; for `C = 1`, mean `T` and variance
     `T cv^2`; for `cv = 0`, `⌈ T/C⌉`. Below `cv = 0.01` waves of tasks do not mix, and noise adds to
@@ -41,6 +43,8 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     All other cases are a renewal approximation: mean within 2.5%, standard deviation within 35% of
     a simulation for cv 0.05 to 2, 2 to 64 cores and 1.25 to 10 tasks per core.
 
+    >>> makespan_moments(25, 8, 0.0)
+    MeanAndSd(mean=4.0, sd=0.0)
     >>> makespan_moments(24, 16, 0.3)
     MeanAndSd(mean=2.29, sd=0.29)
     """
@@ -60,6 +64,8 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
 
     **(M6)** Lower bound of the mean makespan, whatever the cv: `M ≥ max(1, T/C)`.
 
+    Cheap enough to prune a search before (M1)-(M5) are evaluated.
+
     >>> float(makespan_lower_bound(24, 16))
     1.5
     """
@@ -73,8 +79,9 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
 def mean_first_idle(num_tasks: int, num_cores: int, cv: float) -> float:
     r"""Mean time from which on a core is free for work after the stage, over the mean task time.
 
-    It is 0 if there are more cores than tasks, and the start of one more task (M5). All cores are
-    free at the start; ``cv`` is from 0 to 10, as in `makespan_moments`.
+    It is 0 if there are more cores than tasks, else the start of one more task (M3), (M5), which
+    does not depend on how long that task takes. All cores are free at the start; ``cv`` is from 0
+    to 10, as in `makespan_moments`.
 
     **(M3)** The last task starts when the cores together have completed `T - C` tasks:
     `P(τ > t) = Φ((T-C-1/2-C m(t))/(sqrt(C Var N(t))) )`, made non-increasing. It is set to 0 or 1

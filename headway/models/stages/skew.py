@@ -35,7 +35,9 @@ def zipf_key_shares(num_keys: int, exponent: float, *, num_top_keys: int = 2000)
     ----------
     num_keys : int, >= 1
     exponent : float, >= 0: 0 makes all keys equally frequent
-    num_top_keys : int, >= 1, keys with a class of their own
+    num_top_keys : int, >= 1
+        Keys with a class of their own; the others share ``50 * log(num_keys / num_top_keys)``
+        classes.
 
     **(K2)** Zipf frequencies: `p_k ∝ k^(-s)` for the top keys. Beyond them, ranks within 2% of each
     other share a class of mass `∫_(l+1/2)^(h+1/2) x^(-s) dx`.

@@ -83,7 +83,9 @@ def source_tasks(rule: SourceTasks, batch_rows: float, num_slots: int) -> int:
     batch_rows : float, >= 0
     num_slots : int, >= 1
 
-    >>> from headway.domain import RecordSplits
+    >>> from headway.domain import DefaultParallelism, RecordSplits
+    >>> source_tasks(SourceTasks(parallelism=DefaultParallelism()), 1e3, num_slots=6)
+    6
     >>> records = RecordSplits(topic_partitions=4, max_records=1000)
     >>> source_tasks(SourceTasks(records=records), 9e3, num_slots=6)
     12
