@@ -85,13 +85,17 @@ class Recursion:
         """The recursion of one setting."""
         variance = math.log1p(state.relative_noise.item() ** 2)
         share = state.lasting_share.item()
-        times = ("fixed_s", "trigger_s", "additive_sd_s", "count_noise_s", "burst_s")
         return cls(
+            fixed_s=state.fixed_s.item(),
             offered_load=state.offered_load_ratio.item(),
+            trigger_s=state.trigger_s.item(),
             lasting_sd=math.sqrt(share * variance),
             relative_fresh_variance=(1.0 - share) * variance,
             persistence=state.persistence_ratio.item(),
-            **{name: getattr(state, name).item() for name in (*times, "after_commit_s")},
+            additive_sd_s=state.additive_sd_s.item(),
+            count_noise_s=state.count_noise_s.item(),
+            burst_s=state.burst_s.item(),
+            after_commit_s=state.after_commit_s.item(),
         )
 
     def times(self, ratio: float) -> Recursion:
@@ -175,7 +179,8 @@ def _step_of(recursion: Recursion, grid: Grid) -> Callable[[Array, Array], Array
     """From the distribution of one batch to that of the next, which is put into another array.
 
     The kernel is the distribution of the next duration at the middle level, with room for the
-    others. Some columns at a time are computed from the rows that reach them.
+    others. Some columns at a time are computed from the rows that reach them. It is too little work
+    for threads.
     """
     num_levels, num_cells, per_level = len(grid.score), len(grid.interval_s), grid.cells_per_level
     room = per_level * (num_levels // 2)
@@ -228,7 +233,10 @@ def _step_of(recursion: Recursion, grid: Grid) -> Callable[[Array, Array], Array
 def _kernel(
     recursion: Recursion, grid: Grid, lowest: float, num_columns: int
 ) -> tuple[Array, list[slice]]:
-    """Shares of durations after an interval, in columns from a logarithm on; those reached."""
+    """Shares of the durations after each interval, of which columns begin at a logarithm.
+
+    Also the columns that each block of rows reaches; the others are zero.
+    """
     num_cells = len(grid.interval_s)
     num_blocks = -(-num_cells // _BLOCK)
     interval_s = grid.interval_s[np.minimum(np.arange(num_blocks * _BLOCK), num_cells - 1)]

@@ -133,7 +133,7 @@ def advised_runs(
         variances = [_variance(profile, _with(settings, choice), shares) for choice in eligible]
         # Among runs that add about as much, the first one, which changes least.
         alike = (1.0 + ALIKE_LESSONS_RATIO.value) * min(variances)
-        best = next(index for index, value in enumerate(variances) if value <= alike)
+        best = int(np.argmax(np.array(variances) <= alike))
         if variances[best] > variance * (1.0 - LEAST_NARROWING_RATIO.value) ** 2:
             break
         best_run = eligible[best]

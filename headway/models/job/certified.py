@@ -32,7 +32,7 @@ _SHARES = ("overrun_probability", "utilization_ratio")
 class CertifiedLaw(SettingLaw):
     """Durations and latencies at a few settings in a row, by (T4) where batches overrun."""
 
-    chains: tuple[BatchChain | None, ...]  # none of batches that hardly overrun, or are unstable
+    chains: tuple[BatchChain | None, ...]  # None if batches hardly overrun, or have no distribution
 
     @property
     def amplification_ratio(self) -> Array:
@@ -50,7 +50,10 @@ class CertifiedLaw(SettingLaw):
 
     @property
     def _gain_excess(self) -> Array:
-        """How far the gain of errors is beyond that range; of a larger gain if surely within."""
+        """How far the gain of errors, which requires further chains, is beyond that range.
+
+        Where it is surely within, that of a gain that is somewhat too large.
+        """
         gain = self._chained(
             attrgetter("amplification_ratio"), attrgetter("most_amplification_ratio")
         )
@@ -185,6 +188,12 @@ def _moments(chain: BatchChain | None) -> dict[str, float]:
     """The fields of a `SteadyState` that a chain changes; outside its range all is unstable."""
     if chain is None:
         return dict.fromkeys(_TIMES, np.inf) | dict.fromkeys(_SHARES, 1.0) | {"is_stable": False}
-    times = {name: getattr(chain, name) for name in _TIMES}
-    shares = chain.overrun_probability, min(chain.mean_duration_s / chain.mean_interval_s, 1.0)
-    return times | dict(zip(_SHARES, shares, strict=True)) | {"is_stable": True}
+    return {
+        "mean_duration_s": chain.mean_duration_s,
+        "sd_duration_s": chain.sd_duration_s,
+        "mean_interval_s": chain.mean_interval_s,
+        "mean_square_interval_s2": chain.mean_square_interval_s2,
+        "overrun_probability": chain.overrun_probability,
+        "utilization_ratio": min(chain.mean_duration_s / chain.mean_interval_s, 1.0),
+        "is_stable": True,
+    }
