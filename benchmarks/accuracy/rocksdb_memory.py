@@ -37,7 +37,7 @@ from result_lines import keep, this_machine
 from headway.assumptions.files import COMMITS_PER_SNAPSHOT
 from headway.domain import RocksDbMemory
 from headway.errors import HeadwayError
-from headway.models.job.kept_bytes import StateInRocksDb, rocksdb_memory
+from headway.models.job.rocksdb_memory import StateInRocksDb, rocksdb_memory
 from headway.planner.memory import overhead_bytes
 from headway.profiler.spark.session import embedded_session
 from headway.runtime.measure import Json, progress_events

@@ -17,7 +17,7 @@ from headway.assumptions.resources import (
 from headway.domain import Application, JobProfile, MemoryPlan, RocksDbMemory
 from headway.domain.configuration import task_slots
 from headway.lazy_classes import dataclass
-from headway.models.job.kept_bytes import rocksdb_memory
+from headway.models.job.rocksdb_memory import rocksdb_memory
 from headway.planner.profiled_memory import ProfiledMemory, profiled_memory, state_in_rocksdb
 from headway.planner.space import SearchSpace
 from headway.sparkconf.container import usual_overhead_bytes

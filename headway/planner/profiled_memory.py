@@ -8,7 +8,7 @@ from headway.assumptions.resources import DEFAULT_HEAP_BYTES
 from headway.domain import Application, JobProfile
 from headway.lazy_classes import dataclass
 from headway.models.job.batch_files import commit_files, num_state_stores
-from headway.models.job.kept_bytes import StateInRocksDb
+from headway.models.job.rocksdb_memory import StateInRocksDb
 from headway.sparkconf import knob_of
 from headway.sparkconf.container import (
     HEAP_KEY,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.models.job.kept_bytes import StateInRocksDb, rocksdb_memory
+from headway.models.job.rocksdb_memory import StateInRocksDb, rocksdb_memory
 
 MIB = 2**20
 STATE = StateInRocksDb(
