@@ -1,4 +1,7 @@
-"""The time between the starts of two batches: the longer of trigger interval and duration."""
+"""The time between the starts of two batches: the longer of trigger interval and duration.
+
+Triggers may wait for a minimum of rows, as those of Kafka with minOffsetsPerTrigger do.
+"""
 
 from __future__ import annotations
 

@@ -219,7 +219,8 @@ def reasons_outside(
 ) -> Iterator[Finding]:
     """Why a setting is too far outside the profiled range; nothing if it is not (P2).
 
-    It is one for each of slots, partitions and rows that is too far off, or one if declared.
+    There is a finding for each of slots, partitions and rows that is too far off, or one if all is
+    declared.
 
     Parameters
     ----------

@@ -195,7 +195,10 @@ def _draft(capacity: Capacity, law: SettingLaw, settled_rows: float) -> tuple[Pr
 def _latencies(
     profile: JobProfile, law: SettingLaw, metrics: Collection[Metric]
 ) -> Mapping[str, Sequence[LatencyDistribution]]:
-    """By field of a prediction, the distributions at settings, whose ends follow in the law."""
+    """By field of a prediction, the distributions at settings in a row.
+
+    The law is of these settings, then of the low ends of their durations, then of the high ends.
+    """
     # A plan rejects a setting whose upper end is too close to saturation: the end is open there.
     num_settings = len(law.is_stable) // 3
     has_high = law.take(np.arange(2 * num_settings, 3 * num_settings)).is_quotable
@@ -223,7 +226,10 @@ def _findings_of_windows(profile: JobProfile) -> Iterator[Finding]:
 
 
 def _law_at(capacity: Capacity, rates_per_s: Array) -> SettingLaw:
-    """Distributions at each rate, then at both ends of 90%, as of declared figures (P19)."""
+    """The distributions at each rate, then those at the low and at the high end of 90%.
+
+    Declared figures are at the same end of their ranges: theory.md (P19).
+    """
     profile, configuration, model = capacity.profile, capacity.configuration, capacity.model
     trigger_s, age_factor = configuration.trigger_s, np.full_like(rates_per_s, capacity.age_factor)
     high_end = UpperEnd(

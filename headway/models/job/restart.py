@@ -134,7 +134,7 @@ def start_again(
     Parameters
     ----------
     size : two int or (n,) arrays, >= 1, task slots, and shuffle partitions
-    interval_s, batch_rows : float or (n,) array, > 0, time from batch to batch [s], and its rows
+    interval_s, batch_rows : float or (n,) array, > 0, time between two batches [s], and their rows
     replayed_batches : float or (n,) array, optional, since the snapshot; by default the most
 
     **(Z2)** Starting again: `R = a_J + a_S + L + f(D(n) + x)`, from the start of the process to the

@@ -1,4 +1,7 @@
-"""A job at many settings at once: from its profile to the latency distribution of each."""
+"""A job at many settings at once: from its profile to the latency distribution of each.
+
+The vectorised path that prediction and search share.
+"""
 
 from __future__ import annotations
 

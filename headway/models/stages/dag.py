@@ -80,7 +80,7 @@ def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
     of the longest path is bounded over the `n` parents of a stage by `E max ≤ max E + sqrt((n-1)/n
     Σ Var)` (Aven 1985) and `Var max ≤ Σ Var`, however dependent they are. Proven, given (X2).
 
-    Both are proven for independent task times.
+    Both are proven for independent task times, whose largest lognormals are by (X2).
 
     >>> run_time_bounds(StageDag(stages=(JobStage(num_tasks=8, mean_s=1.0, cv=0.0),)), 4)
     (2.0, 2.75)

@@ -27,7 +27,9 @@ _Completions: TypeAlias = tuple[float, Array, Array]
 
 
 def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
-    r"""Mean and standard deviation of the makespan of tasks on cores, in mean task times.
+    r"""Mean and standard deviation of the makespan of independent tasks on identical cores.
+
+    Both are in units of the mean task time.
 
     Parameters
     ----------
