@@ -44,8 +44,7 @@ from written_shapes import CONF_OF_STORE, SHAPES, STATE, Shape, started
 
 import headway
 from headway.formats.profile_file import load_profile, save_profile
-from headway.models.job.batch_files import checkpoint_files, sink_files
-from headway.models.job.file_requests import price_of_job
+from headway.models.job.batch_files import checkpoint_files, price_of_job, sink_files
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.runtime.measure import begun_epoch_s
 from headway.spec.parts import store_price

@@ -91,12 +91,10 @@ def _fitted(lines: Sequence[Line]) -> list[Line]:
 
 def predicted_work(profile: JobProfile, trigger_s: float) -> DriverWork:
     """Work of the driver for a query of the runs, by the profile of one: theory.md (U1)."""
-    baseline = profile.baseline
     return driver_work(
         profile,
+        profile.baseline.size,
         batch_rows=profile.arrivals.rate_per_s * trigger_s,
-        num_slots=baseline.num_slots,
-        shuffle_partitions=baseline.shuffle_partitions,
         interval_s=trigger_s,
     )
 

@@ -23,7 +23,7 @@ import numpy as np
 from result_lines import keep, lines_of
 
 import headway
-from headway.models.stages.spark_hash64 import spark_xxhash64
+from headway.models.stages.spark_hash import spark_xxhash64
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.runtime.measure import progress_events
 from headway.runtime.ordered.layout import partition_ids, placed_keys

@@ -13,7 +13,7 @@ from headway.domain import AfterStart, Configuration, JobProfile, Metric, Target
 from headway.errors import InputError, argument
 from headway.models.arrays import Array
 from headway.models.job.restart import restart_at, start_again
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.models.laws.distributions import uniform_mixture_quantile
 from headway.planner.candidates import Candidates
 from headway.planner.recovery import Pace
 
@@ -143,8 +143,7 @@ def _simulated_batches(profile: JobProfile, configuration: Configuration, pace: 
     # The first batch takes longer than its rows do, and loads its state: (Z2).
     start = start_again(
         profile,
-        num_slots=configuration.num_slots,
-        partitions=configuration.shuffle_partitions,
+        configuration.size,
         interval_s=float(pace.interval_s(pace.usual_rows)),
         batch_rows=rate_per_s * most_wait_s,
     )

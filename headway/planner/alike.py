@@ -44,15 +44,14 @@ def is_slower(settings: Candidates, law: SettingLaw, index: int) -> BoolArray:
     So does the latency of a row, unless more of its last batch passes after the commit. That says
     nothing of latencies by moments, of outages and bursts, and of what settings miss besides.
     """
-    state = law.state
-    is_chained = state.overrun_probability > LEAST_CERTIFIED_OVERRUN_RATIO.value
+    is_chained = law.overrun_probability > LEAST_CERTIFIED_OVERRUN_RATIO.value
     if settings.question.of_change or not is_chained[index]:
         return np.zeros(len(settings), dtype=np.bool_)
-    trigger_s, load = settings.trigger_s, state.offered_load_ratio
-    until_end_s = state.fixed_s + load * trigger_s
-    until_end_of_index_s = state.fixed_s[index] + load[index] * trigger_s
-    until_commit_s = until_end_s - state.after_commit_s
-    until_commit_of_index_s = until_end_of_index_s - state.after_commit_s[index]
+    trigger_s, load = settings.trigger_s, law.offered_load_ratio
+    until_end_s = law.fixed_s + load * trigger_s
+    until_end_of_index_s = law.fixed_s[index] + load[index] * trigger_s
+    until_commit_s = until_end_s - law.after_commit_s
+    until_commit_of_index_s = until_end_of_index_s - law.after_commit_s[index]
     not_below = [
         values >= _ROUNDED * of_index
         for values, of_index in (
@@ -68,5 +67,5 @@ def is_slower(settings: Candidates, law: SettingLaw, index: int) -> BoolArray:
 def _all_but_trigger(settings: Candidates, law: SettingLaw) -> Array:
     """What settings that differ by their trigger only have in common, in rows."""
     # A trigger may also decide at which rate and upper end a setting is planned: (P4).
-    planned = np.round([law.offered_load_ratio, law.state.fixed_s], _NUM_DIGITS)
+    planned = np.round([law.offered_load_ratio, law.fixed_s], _NUM_DIGITS)
     return np.column_stack([settings.nodes, settings.partitions, *planned])

@@ -146,9 +146,8 @@ def _driver_of(setting: ExplainedSetting) -> PlannedDriver:
     profile, configuration = setting.question.profile, setting.configuration
     work = driver_work(
         profile,
+        configuration.size,
         batch_rows=setting.rows,
-        num_slots=configuration.num_slots,
-        shuffle_partitions=configuration.shuffle_partitions,
         interval_s=max(configuration.trigger_s, setting.duration_s),
         has_tasks=False,
     )

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.assumptions import planning
-from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Promise, Target
 from headway.lazy_classes import changed, dataclass
 from headway.models.arrays import Array, Numeric
@@ -183,7 +182,6 @@ class Candidates:
             rate_per_s=pace.rate_per_s,
             trigger_s=self.trigger_s,
             factor=pace.factor,
-            highest_offered_load=HIGHEST_QUOTED_UTILIZATION_RATIO.value,
             rows=pace.usual_rows,
         )
         launches = self.launch_ratio(pace)

@@ -11,7 +11,7 @@ from headway.domain import Advice, Configuration, JobProfile, StageProfile
 from headway.lazy_classes import dataclass
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.models.stages.coalescing import num_tasks_at
+from headway.models.stages.task_counts import num_tasks_at
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.question import Question
 from headway.units import format_duration

@@ -28,7 +28,7 @@ from headway.domain import (
 from headway.errors import InputError, argument
 from headway.models.arrays import Array
 from headway.models.job.duration import DurationModel, LevelSpan
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.models.laws.distributions import uniform_mixture_quantile
 from headway.models.simulation.rate_trace import (
     BatchNoise,
     RateTraceRuns,

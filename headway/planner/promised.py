@@ -10,8 +10,8 @@ from headway.domain import DuringBurst, JobProfile, Metric, Promise, Target
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, Numeric
+from headway.models.batches.windows import why_no_window_law, window_law
 from headway.models.job.setting import SettingLaw, after_commit_s
-from headway.models.job.window_law import why_no_window_law, window_law
 from headway.planner.question import burst_of
 from headway.units import format_rate
 from headway.words import words_of

@@ -83,8 +83,7 @@ def start_after_outage(profile: JobProfile, size: Size, pace: Pace) -> StartAgai
     num_slots, partitions = (np.asarray(count, dtype=np.float64) for count in size)
     start = start_again(
         profile,
-        num_slots=num_slots,
-        partitions=partitions,
+        (num_slots, partitions),
         interval_s=pace.interval_s(pace.usual_rows),
         batch_rows=pace.usual_rows,
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from headway.assumptions.resources import LAUNCHES_PER_S
 from headway.domain import JobProfile, StageProfile
 from headway.models.arrays import Array, Numeric
-from headway.models.stages.coalescing import num_tasks_at
+from headway.models.stages.task_counts import num_tasks_at
 from headway.units import counted
 
 

@@ -17,9 +17,9 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
+from headway.models.batches.windows import window_law
 from headway.models.job.predict import predictions_at
 from headway.models.job.setting import duration_model, setting_law
-from headway.models.job.window_law import window_law
 from headway.report.wording import METRIC_NAMES
 
 _RATES = 25

@@ -22,7 +22,7 @@ from headway.assumptions.advice import MOST_AGE_GROWTH_RATIO
 from headway.domain.prediction import QUOTED_PROBABILITIES, LatencyDistribution
 from headway.errors import HeadwayError, first_line
 from headway.models.arrays import Array
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.models.laws.distributions import uniform_mixture_quantile
 from headway.runtime.word_count import ARRIVALS_METRIC
 from headway.units import counted, format_duration, ms_to_s, spark_trigger_text
 

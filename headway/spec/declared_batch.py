@@ -20,7 +20,7 @@ from headway.domain import (
 )
 from headway.domain.configuration import task_slots
 from headway.models.stages.dag import StageDag, run_time
-from headway.models.stages.pooling import JobStage
+from headway.models.stages.schedule import JobStage
 from headway.spec.declared import application_of, stated
 from headway.spec.forms.quantities import Quantity
 from headway.spec.kinds.jobs import DeclaredBatch

@@ -32,7 +32,7 @@ from headway.models.estimation.run_level import noise_at_most
 from headway.models.estimation.warm_up import slower_start_length
 from headway.models.job.calibration import doublings_outside, spread_ratio, widened
 from headway.models.job.setting import duration_model
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.models.laws.distributions import uniform_mixture_quantile
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.recording.live import Feed
 from headway.profiler.streaming.trigger import read_trigger

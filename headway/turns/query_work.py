@@ -104,9 +104,8 @@ def shared_driver(
         driver_works.append(
             driver_work(
                 profile,
+                (cores, profile.baseline.shuffle_partitions),
                 batch_rows=rows,
-                num_slots=cores,
-                shuffle_partitions=profile.baseline.shuffle_partitions,
                 interval_s=max(trigger_s, work.duration_s(rows, cores)),
                 has_tasks=False if is_cluster else None,
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.models.laws.distributions import uniform_mixture_quantile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

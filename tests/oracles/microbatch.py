@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.microbatch import AffineDuration
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.models.laws.distributions import uniform_mixture_quantile
 from tests.oracles.closed_forms import uniform_mixture_cdf
 
 
@@ -186,18 +186,14 @@ class _DurationSampler:
         self._per_row_s = float(duration.per_row_s)
         self._relative = float(duration.relative_noise)
         self._additive_s = float(duration.additive_sd_s)
-        self._row_noise = float(duration.per_row_noise)
         self._random = random
         self._memory = autocorrelation
         self._renewal = math.sqrt(1.0 - autocorrelation**2)
         self._score = random.standard_normal() if autocorrelation else 0.0
 
     def draw(self, num_rows: float) -> float:
-        work = self._per_row_s * num_rows
-        mean = self._fixed_s + work
-        variance = (
-            (self._relative * mean) ** 2 + self._additive_s**2 + (self._row_noise * work) ** 2
-        )
+        mean = self._fixed_s + self._per_row_s * num_rows
+        variance = (self._relative * mean) ** 2 + self._additive_s**2
         log_variance = math.log1p(variance / (mean * mean))
         self._score = self._memory * self._score + self._renewal * self._random.standard_normal()
         return mean * math.exp(math.sqrt(log_variance) * self._score - 0.5 * log_variance)

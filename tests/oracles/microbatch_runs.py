@@ -118,13 +118,8 @@ def simulate_microbatch_runs(
 
 def _durations_s(duration: AffineDuration, num_rows: Array, score: Array) -> Array:
     """Lognormal, with the mean and variance that the law gives for a row count."""
-    work = float(duration.per_row_s) * num_rows
-    mean = float(duration.fixed_s) + work
-    variance = (
-        (float(duration.relative_noise) * mean) ** 2
-        + float(duration.additive_sd_s) ** 2
-        + (float(duration.per_row_noise) * work) ** 2
-    )
+    mean = float(duration.fixed_s) + float(duration.per_row_s) * num_rows
+    variance = (float(duration.relative_noise) * mean) ** 2 + float(duration.additive_sd_s) ** 2
     log_variance = np.log1p(variance / (mean * mean))
     return np.asarray(mean * np.exp(np.sqrt(log_variance) * score - 0.5 * log_variance))
 

@@ -56,7 +56,7 @@ def test_of_settings_that_differ_by_their_trigger_the_shortest_one_comes_first()
     assert sorted(order) == list(range(len(settings)))
     by_planned: dict[tuple[float, ...], list[float]] = {}
     for index in order.tolist():
-        state = law.take(np.array([index])).state
+        state = law.take(np.array([index]))
         planned = state.offered_load_ratio.item(), state.fixed_s.item()
         columns = int(settings.partitions[index]), *(round(value, 6) for value in planned)
         by_planned.setdefault(columns, []).append(float(settings.trigger_s[index]))

@@ -14,8 +14,7 @@ from headway.domain.ordered import KeyCounts
 from headway.errors import InputError
 from headway.models.job.setting import duration_model
 from headway.models.stages.makespan import makespan_moments
-from headway.models.stages.spark_hash import spark_hash
-from headway.models.stages.spark_hash64 import spark_xxhash64
+from headway.models.stages.spark_hash import spark_hash, spark_xxhash64
 from headway.planner.kinds.ordered import plan_ordered, plan_skew, with_known_keys
 from tests.factories import a_profile
 

@@ -28,7 +28,7 @@ from headway.formats.as_json import plan_json
 from headway.formats.from_json import plan_from_json
 from headway.models.arrays import Array
 from headway.models.job.declared import figures_at
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.models.laws.distributions import uniform_mixture_quantile
 from headway.report.explanation import explanation_text
 from headway.spec.declared import declared_profile
 from headway.spec.forms.quantities import COST, Quantity

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from headway.domain import Arrivals, Configuration, JobProfile, StageProfile
+from headway.models.batches.windows import window_law
 from headway.models.job.certified import certified
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, duration_model, setting_law
-from headway.models.job.window_law import window_law
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 
 Row = dict[str, Any]

@@ -11,7 +11,7 @@ import numpy as np
 from campaign.workloads import ARRIVALS, WINDOWS, WindowShape
 from headway.assumptions.advice import MOST_AGE_GROWTH_RATIO
 from headway.models.arrays import Array
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.models.laws.distributions import uniform_mixture_quantile
 from headway.runtime.measure import (
     age_growth_ratio,
     begun_epoch_s,

@@ -12,7 +12,7 @@ from headway.models.queues.times import lognormal_time
 from headway.models.real_time.latency import real_time_latency
 from headway.models.real_time.stages import RealTimeStage, required_slots
 from headway.models.stages.dag import StageDag, run_time
-from headway.models.stages.pooling import JobStage
+from headway.models.stages.schedule import JobStage
 from tests.oracles.dstreams import simulate_dstreams
 from tests.oracles.queue import correlated_lognormal_s
 from tests.oracles.real_time import PlayedStage, simulate_real_time

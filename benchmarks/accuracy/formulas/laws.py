@@ -8,7 +8,7 @@ import numpy as np
 
 from formulas.cells import Cell, Family, judged
 from headway.models.arrays import Array
-from headway.models.laws.order_statistics import max_lognormal, max_normal
+from headway.models.laws.distributions import max_lognormal, max_normal
 from tests.oracles.closed_forms import uniform_plus_lognormal_quantile
 
 _NUM_VALUES = 2_000_000

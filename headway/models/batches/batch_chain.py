@@ -25,36 +25,32 @@ _TOLERANCE_RATIO, _MOST_STEPS = 1e-9, 200
 class BatchChain:
     """Intervals, and the batches that they collect at a level of the noise; one setting."""
 
-    probability: Array
-    """Of an interval and the level of the next batch; 1 in total."""
+    probability: Array  # of an interval and the level of the next batch; 1 in total
     interval_s: Array
-    next_mean_s: Array
-    """Mean duration of the batch that the interval collects. [s]"""
-    next_log_sd: Array
-    """Logarithmic width of that duration, by the noise that is drawn anew. [-]"""
-    recursion: Recursion
-    """The recursion of which this is the stationary distribution."""
+    next_mean_s: Array  # mean duration of the batch that the interval collects [s]
+    next_log_sd: Array  # logarithmic width of that duration, by the noise that is drawn anew [-]
+    recursion: Recursion  # of which this is the stationary distribution
 
     @property
-    def interval_mean_s(self) -> float:
+    def mean_interval_s(self) -> float:
         """Mean time between the starts of two batches. [s]"""
         return float(self.probability @ self.interval_s)
 
     @property
-    def interval_mean_square_s2(self) -> float:
+    def mean_square_interval_s2(self) -> float:
         """Mean square of that time. [s^2]"""
         return float(self.probability @ self.interval_s**2)
 
     @property
-    def duration_mean_s(self) -> float:
+    def mean_duration_s(self) -> float:
         """Mean batch duration. [s]"""
         return float(self.probability @ self.next_mean_s)
 
     @property
-    def duration_sd_s(self) -> float:
+    def sd_duration_s(self) -> float:
         """Standard deviation of the batch duration. [s]"""
         square_s2 = self.probability @ (self.next_mean_s**2 * np.exp(self.next_log_sd**2))
-        return math.sqrt(max(float(square_s2) - self.duration_mean_s**2, 0.0))
+        return math.sqrt(max(float(square_s2) - self.mean_duration_s**2, 0.0))
 
     @property
     def overrun_probability(self) -> float:
@@ -84,8 +80,7 @@ class BatchChain:
     def cut_share(self) -> float:
         """Share of the mean latency in the last factor of e of a grid that is wider than that. [-]
 
-        Of a tail that has a mean it is small; above a half, the mean is that of where the grid
-        ends.
+        Of a tail that has a mean it is small; above a half, the mean is that of the grid's end.
         """
         weight = self.probability * self.interval_s**2
         from_s = max(self.interval_s.max() / math.e, self.recursion.settled_s * math.e)
@@ -103,7 +98,7 @@ class BatchChain:
         """Quantile of the batch duration. [s]"""
         return _at_each(
             open_probability(q),
-            lambda share: _quantile_s(self._duration_share, share, self.duration_mean_s),
+            lambda share: _quantile_s(self._duration_share, share, self.mean_duration_s),
         )
 
     def latency_quantile_s(self, q: Numeric) -> Array:
@@ -128,7 +123,7 @@ class BatchChain:
         (late, early), (late_share, early_share) = self._ended(
             x_s + self.recursion.after_commit_s - waited_s
         )
-        interval_s = self.interval_mean_s
+        interval_s = self.mean_interval_s
         share = float(self.probability @ (late - early)) / interval_s
         return share, float(self.probability @ (late_share - early_share)) / interval_s
 
@@ -144,11 +139,7 @@ class BatchChain:
 def batch_chain(state: SteadyState) -> BatchChain | None:
     r"""Stationary distribution of a query's batches by their recursion, with lasting noise.
 
-    None for an offered load of 0.98 or more.
-
-    Parameters
-    ----------
-    state : SteadyState, of one setting; the moments of (B3) are not used
+    None for an offered load of 0.98 or more. The moments of (B3) are not used.
 
     **(T4)** Markov chain of the duration and the level of the lasting noise.
     `z' = ψ z+sqrt(1-ψ^2) e` is the score of the lasting noise, and

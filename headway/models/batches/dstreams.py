@@ -29,15 +29,12 @@ _REACH = 12.0  # standard deviations beyond its mean that a sum of parts practic
 class DStreamJobs:
     """The jobs that each batch of a DStreams application submits to the job scheduler."""
 
-    job: QueueTime
-    """Time of one job beside the others, as from `lognormal_time`; jobs are independent. [s]"""
-    num_jobs: int = 1
-    """Jobs of a batch, one per output operation, run in their order; at least 1. [-]"""
-    num_concurrent: int = 1
-    """Jobs that run at the same time, ``spark.streaming.concurrentJobs``; at least 1. [-]"""
+    job: QueueTime  # time of one, as from lognormal_time; jobs are independent [s]
+    num_jobs: int = 1  # in a batch, one per output operation, run in their order; at least 1 [-]
+    num_concurrent: int = 1  # at the same time, spark.streaming.concurrentJobs; at least 1 [-]
+    # Of the logarithms of successive batch durations, 0 to 0.98; only for one lognormal job per
+    # batch, run one at a time. [-]
     autocorrelation: float = 0.0
-    """Correlation of the logarithms of successive batch durations, 0 to 0.98; only for one
-    lognormal job per batch, run one at a time. [-]"""
 
     def __post_init__(self) -> None:
         jobs, workers = self.num_jobs, self.num_concurrent
@@ -58,14 +55,10 @@ class DStreamJobs:
 class DStreamsLatency:
     """Delay of batches, and latency of their rows."""
 
-    wait: Wait
-    """Scheduling delay: from the time of a batch to the start of its first job."""
-    tuple_mean_s: float
-    """Mean time from the arrival of a row to the end of its batch; ``inf`` if unstable. [s]"""
-    utilization_ratio: float
-    """Work per second of one concurrent job; unstable from 1 on. [-]"""
-    tuple_law: LatticeLaw | None
-    """Distribution of the latency of rows; None if unstable."""
+    wait: Wait  # from the time of a batch to the start of its first job
+    tuple_mean_s: float  # from the arrival of a row to the end of its batch; inf if unstable [s]
+    utilization_ratio: float  # work per second of one concurrent job; unstable from 1 on [-]
+    tuple_law: LatticeLaw | None  # distribution of the latency of rows; None if unstable
 
     def tuple_quantile_s(self, q: Numeric) -> Array:
         """Quantiles of the latency of rows, 0 < q < 1; ``inf`` if unstable. [s]"""
@@ -80,8 +73,7 @@ def dstreams_latency(
     Parameters
     ----------
     interval_s : float, > 0, batch interval of the ``StreamingContext`` [s]
-    jobs : DStreamJobs
-        Jobs of a batch of usual size; the distribution of a job's time must be known.
+    jobs : DStreamJobs, of a usual batch; the distribution of a job's time must be known
     receive_delay_s : float, >= 0
         Time from the arrival of a row until a batch can take it: 0 for direct streams; with
         receivers up to a block interval (``spark.streaming.blockInterval``), more of it if block
@@ -94,10 +86,8 @@ def dstreams_latency(
     that ends together with the current batch belongs to the next one: `r` is then up to a block
     interval (derived from the rules, not measured).
 
-    theory.md (V1)-(V5), with the measured error. Exact but for the lattice; several concurrent jobs
-    (V4) and autocorrelation (V3) are estimated.
+    Exact but for the lattice; several concurrent jobs (V4) and autocorrelation (V3) are estimated.
 
-    >>> from headway.models.queues.times import lognormal_time
     >>> latency = dstreams_latency(10.0, DStreamJobs(job=lognormal_time(9.0, 0.1)))
     >>> latency.wait.mean_s, latency.tuple_mean_s, float(latency.tuple_quantile_s(0.99))
     (0.1035, 14.10, 20.02)
@@ -155,7 +145,7 @@ def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
     **(V2)** `W` is the wait in a queue with arrivals at fixed intervals, (Q16). Stable if
     `J E[S] < kB`, with `k` jobs at a time. Exact except for the lattice.
 
-    theory.md (V2), or (V3) if successive batches are correlated, or (V4) for a pool.
+    theory.md (V3) if successive batches are correlated, or (V4) for a pool.
 
     >>> scheduling_delay(10.0, DStreamJobs(job=lognormal_time(9.0, 0.1))).mean_s
     0.1035
@@ -181,12 +171,9 @@ def _faster(time: QueueTime, factor: int) -> QueueTime:
         return replace(time_on_lattice(factor * step_s), step_s=step_s)
 
     third = time.third_central_s3
-    return QueueTime(
-        mean_s=time.mean_s / factor,
-        scv=time.scv,
-        third_central_s3=None if third is None else third / factor**3,
-        on_lattice=on_lattice,
-    )
+    if third is not None:
+        third /= factor**3
+    return replace(time, mean_s=time.mean_s / factor, third_central_s3=third, on_lattice=on_lattice)
 
 
 def _waiting_ratio(busy: float, jobs: DStreamJobs) -> float:
@@ -244,8 +231,6 @@ def busy_time(jobs: DStreamJobs) -> QueueTime:
 
     It is lognormal if several jobs run at a time: (M1)-(M5).
 
-    >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.5), num_jobs=4)).mean_s
-    4.0
     >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.0), num_jobs=3, num_concurrent=2)).mean_s
     2.0
     """

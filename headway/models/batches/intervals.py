@@ -21,30 +21,22 @@ _NEXT_TRIGGER_RATIO = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class IntervalMoments:
-    """Moments of the larger of the trigger interval and a lognormal duration. [s, s^2]
-
-    ``overrun_probability`` is that of the duration being the larger. ``scores`` and ``shares`` are
-    those of batches, of their time and of its square beyond the trigger interval.
-    """
+    """Moments of the larger of the trigger interval and a lognormal duration. [s, s^2]"""
 
     mean: Array
     mean_square: Array
     variance: Array
-    overrun_probability: Array
+    overrun_probability: Array  # of the duration being the larger
     duration_mean_s: Array
     duration_variance_s2: Array
     duration_log_sd: Array
-    scores: Array
-    shares: Array
+    scores: Array  # of batches, of their time and of its square beyond the trigger interval
+    shares: Array  # likewise
 
     def slopes(self) -> tuple[Array, Array, Array, Array]:
-        """Derivatives of the mean, then of the mean square, each by the duration's mean, then by
-        its variance."""
-        mean, variance, log_sd = (
-            self.duration_mean_s,
-            self.duration_variance_s2,
-            self.duration_log_sd,
-        )
+        """Derivatives of mean and mean square, each by the duration's mean, then its variance."""
+        mean, variance = self.duration_mean_s, self.duration_variance_s2
+        log_sd = self.duration_log_sd
         mean_square = mean * mean + variance
         _, first_over, second_over = self.shares
         scores = self.scores[1:]

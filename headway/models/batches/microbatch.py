@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from operator import attrgetter
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,62 +24,38 @@ _LARGEST_CV = 30.0  # beyond, the iteration diverges to an infinite variance
 
 @dataclass(frozen=True, slots=True)
 class AffineDuration:
-    """How long a batch of n rows takes: ``fixed_s + per_row_s * n``, with noise around it.
+    """How long a batch of n rows takes: ``fixed_s + per_row_s * n``, with noise around it (B1)."""
 
-    The variance for n rows is
-    ``(relative_noise * mean)^2 + additive_sd_s^2 + (per_row_noise * per_row_s * n)^2``.
-    """
-
-    fixed_s: Numeric
-    """Time a batch without rows would take, > 0. [s]"""
-    per_row_s: Numeric
-    """Additional time per row, >= 0. [s/row]"""
-    relative_noise: Numeric = 0.0
-    """Standard deviation in proportion to the whole duration, >= 0. [-]"""
-    additive_sd_s: Numeric = 0.0
-    """Standard deviation that does not depend on rows, >= 0. [s]"""
-    per_row_noise: Numeric = 0.0
-    """Standard deviation in proportion to the time spent on rows, >= 0. [-]"""
-    after_commit_s: Numeric = 0.0
-    """Part of ``fixed_s`` that passes after the sink shows the rows, 0 to ``fixed_s``. [s]"""
-    lasting_share: Numeric = 0.0
-    """Share of the square of ``relative_noise`` that lasts over several batches, 0 to 1. [-]"""
-    persistence_ratio: Numeric = 0.0
-    """Part of that noise that remains from one batch to the next, 0 to below 1. [-]"""
+    fixed_s: Numeric  # of a batch without rows, > 0 [s]
+    per_row_s: Numeric  # additional time per row, >= 0 [s/row]
+    relative_noise: Numeric = 0.0  # standard deviation in proportion to the duration, >= 0 [-]
+    additive_sd_s: Numeric = 0.0  # standard deviation that does not depend on rows, >= 0 [s]
+    after_commit_s: Numeric = 0.0  # part of fixed_s after the sink shows the rows, 0 to fixed_s [s]
+    lasting_share: Numeric = 0.0  # share of relative_noise^2 that lasts over batches, 0 to 1 [-]
+    persistence_ratio: Numeric = 0.0  # what of that remains in the next batch, 0 to below 1 [-]
 
     def __post_init__(self) -> None:
         fixed_s, after_s = _number(self.fixed_s), _number(self.after_commit_s)
         if not is_true_of_all(fixed_s > 0.0):
             raise ValueError("fixed_s must be positive")
-        for name in ("per_row_s", "relative_noise", "additive_sd_s", "per_row_noise"):
+        for name in ("per_row_s", "relative_noise", "additive_sd_s"):
             if not is_true_of_all(_number(getattr(self, name)) >= 0.0):
                 raise ValueError(f"{name} must not be negative")
         if not (is_true_of_all(after_s >= 0.0) and is_true_of_all(after_s <= fixed_s)):
             raise ValueError("after_commit_s must lie between 0 and fixed_s")
-        share, persistence = _number(self.lasting_share), _number(self.persistence_ratio)
-        if not (is_true_of_all(share >= 0.0) and is_true_of_all(share <= 1.0)):
-            raise ValueError("lasting_share must lie between 0 and 1")
-        if not (is_true_of_all(persistence >= 0.0) and is_true_of_all(persistence < 1.0)):
-            raise ValueError("persistence_ratio must be 0 or more, below 1")
 
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
     """What a steady state follows from; fields that are not described are of `AffineDuration`."""
 
-    fixed_s: Array
-    """Batch duration without rows. [s]"""
-    offered_load_ratio: Array
-    """r: processing time that one second of input adds. [-]"""
-    trigger_s: Array
-    """Trigger interval; 0 starts the next batch at once. [s]"""
+    fixed_s: Array  # batch duration without rows [s]
+    offered_load_ratio: Array  # r: processing time that one second of input adds [-]
+    trigger_s: Array  # trigger interval; 0 starts the next batch at once [s]
     relative_noise: Array
     additive_sd_s: Array
-    per_row_noise: Array
-    count_noise_s: Array
-    """Variance of the duration per second of interval that comes from row counts. [s]"""
-    burst_s: Array
-    """Work beyond the mean that a row finds in its batch, since rows arrive together. [s]"""
+    count_noise_s: Array  # variance of the duration by row counts, per second of interval [s]
+    burst_s: Array  # work beyond the mean in the batch of a row, since rows arrive together [s]
     after_commit_s: Array
     lasting_share: Array
     persistence_ratio: Array
@@ -89,40 +65,18 @@ class _Inputs:
 class SteadyState(_Inputs):
     """The stationary behaviour of a query; every array has the shape of the settings."""
 
-    mean_duration_s: Array
-    """Mean batch duration; inf where unstable. [s]"""
-    sd_duration_s: Array
-    """Standard deviation of the batch duration; inf where unstable. [s]"""
-    mean_interval_s: Array
-    """Mean time between the starts of two batches; inf where unstable. [s]"""
-    mean_square_interval_s2: Array
-    """Mean square of that time; inf where unstable. [s^2]"""
-    overrun_probability: Array
-    """Probability that a batch overruns the trigger interval; 1 where unstable. [-]"""
-    utilization_ratio: Array
-    """Mean share of time in which a batch runs; 1 where free running or unstable. [-]"""
-    is_stable: BoolArray
-    """Whether a stationary distribution with finite variance exists."""
-    next_correlation: Array
-    """Correlation of a duration with the noise of the batch after it; 0 where unstable. [-]"""
+    mean_duration_s: Array  # of a batch; inf where unstable [s]
+    sd_duration_s: Array  # standard deviation of that; inf where unstable [s]
+    mean_interval_s: Array  # between the starts of two batches; inf where unstable [s]
+    mean_square_interval_s2: Array  # of that time; inf where unstable [s^2]
+    overrun_probability: Array  # that a batch takes longer than trigger_s; 1 where unstable [-]
+    utilization_ratio: Array  # share of time with a batch; 1 where free running or unstable [-]
+    is_stable: BoolArray  # whether a stationary distribution with finite variance exists
+    next_correlation: Array  # of a duration with the noise of the next batch; 0 where unstable [-]
 
 
 _inputs_of = attrgetter(*(field.name for field in fields(_Inputs)))
-_values_of = attrgetter(*(field.name for field in fields(SteadyState)))
-
-
-def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> SteadyState:
-    """The states of some of the settings (B3).
-
-    Parameters
-    ----------
-    selection : (k,) array of int or (n,) array of bool, which of them
-
-    >>> state = steady_state(AffineDuration(2.0, 0.0), 1.0, [4.0, 8.0])
-    >>> state_at(state, np.array([1])).trigger_s
-    array([8.])
-    """
-    return SteadyState(*(values[selection] for values in _values_of(state)))
+values_of = attrgetter(*(field.name for field in fields(SteadyState)))
 
 
 def steady_state(
@@ -134,14 +88,13 @@ def steady_state(
     ----------
     rate_per_s : float or (n,) array, > 0, input rate [rows/s]
     trigger_s : float or (n,) array, >= 0: 0 starts the next batch at once [s]
-    dispersion : float or (n,) array, >= 0
-        Variance over mean of the number of rows in an interval; 1 is Poisson. [-]
+    dispersion : float or (n,) array, >= 0, variance over mean of row counts; 1 is Poisson [-]
 
-    **(B1)** Variance of the duration of a batch of `n` rows:
-    `Var(D | n) = c^2(a+bn)^2 + sd^2 + (cb bn)^2`. `D` is taken as lognormal.
+    **(B1)** Variance of the duration of a batch of `n` rows: `Var(D | n) = c^2(a+bn)^2 + sd^2`. `D`
+    is taken as lognormal.
 
     **(B3)** Steady state: the duration has the mean `m = a + r E[T]` and the variance `v =
-    c^2(m^2+r^2 Var T) + r^2 Var T + sd^2 + cb^2 r^2 E[T^2] + b^2 λ φ E[T]`, solved from below by
+    c^2(m^2+r^2 Var T) + r^2 Var T + sd^2 + b^2 λ φ E[T]`, solved from below by
     Newton's rule in both unknowns. Without a solution (`r ≥ 1`, or noise so strong that the
     variance diverges), the state is unstable and its times are `inf`.
 
@@ -179,7 +132,6 @@ def steady_state(
         trigger,
         duration.relative_noise,
         duration.additive_sd_s,
-        duration.per_row_noise,
         per_row * per_row * rate * scatter,
         per_row * scatter,
         duration.after_commit_s,
@@ -189,9 +141,8 @@ def steady_state(
     inputs = _Inputs(*map(np.array, of_settings))
     mean, variance, stable = _fixed_point(inputs)
     moments = interval_moments(inputs.trigger_s, mean, variance)
-    relative, persistence = inputs.relative_noise, inputs.persistence_ratio
     return SteadyState(
-        **{field.name: getattr(inputs, field.name) for field in fields(inputs)},
+        *_inputs_of(inputs),
         mean_duration_s=np.where(stable, mean, np.inf),
         sd_duration_s=np.where(stable, np.sqrt(variance), np.inf),
         mean_interval_s=np.where(stable, moments.mean, np.inf),
@@ -199,15 +150,7 @@ def steady_state(
         overrun_probability=np.where(stable, moments.overrun_probability, 1.0),
         utilization_ratio=np.where(stable, np.minimum(mean / moments.mean, 1.0), 1.0),
         is_stable=stable,
-        next_correlation=np.where(
-            stable,
-            _next_correlation(
-                relative * relative * inputs.lasting_share * persistence,
-                inputs.offered_load_ratio * persistence * moments.overrun_probability,
-                np.maximum(np.sqrt(variance) / mean, NARROWEST_LOG_SD) * relative,
-            ),
-            0.0,
-        ),
+        next_correlation=np.where(stable, _next_correlation(inputs, moments), 0.0),
     )
 
 
@@ -216,9 +159,15 @@ def _number(value: Numeric) -> Numeric:
     return value if isinstance(value, float) else np.asarray(value)
 
 
-def _next_correlation(lasting_variance: Array, carried: Array, product: Array) -> Array:
-    """Correlation with the next batch's noise; ``product`` is that of their relative spreads."""
-    shared = lasting_variance / (1.0 - np.minimum(carried, _MOST_CARRIED))
+def _next_correlation(inputs: _Inputs, moments: IntervalMoments) -> Array:
+    """Correlation of a duration with the noise of the next batch (B15)."""
+    relative, persistence = inputs.relative_noise, inputs.persistence_ratio
+    carried = inputs.offered_load_ratio * persistence * moments.overrun_probability
+    shared = relative * relative * inputs.lasting_share * persistence
+    shared = shared / (1.0 - np.minimum(carried, _MOST_CARRIED))
+    # Of the relative spreads of both.
+    sd_ratio = np.sqrt(moments.duration_variance_s2) / moments.duration_mean_s
+    product = np.maximum(sd_ratio, NARROWEST_LOG_SD) * relative
     return np.where(
         product > 0.0, np.minimum(shared / np.where(product > 0.0, product, 1.0), 1.0), 0.0
     )
@@ -236,13 +185,13 @@ def _fixed_point(inputs: _Inputs) -> tuple[Array, Array, BoolArray]:
     stable = np.zeros(mean.shape, dtype=np.bool_)
     # Both maps increase: from below, the iteration reaches the smallest solution.
     open_settings = np.flatnonzero(flat.offered_load_ratio < 1.0)
-    of_open = _Map.of(flat)
+    of_open = _Map(flat)
     for _ in range(_MOST_ITERATIONS):
         if not open_settings.size:
             break
         old_mean, old_variance = mean[open_settings], variance[open_settings]
         if open_settings.size < of_open.load.size:
-            of_open = _Map.of(_Inputs(*(values[open_settings] for values in _inputs_of(flat))))
+            of_open = _Map(_Inputs(*(values[open_settings] for values in _inputs_of(flat))))
         new_mean, new_variance = of_open.newton_step(old_mean, old_variance)
         mean[open_settings], variance[open_settings] = new_mean, new_variance
         tolerance = _TOLERANCE_RATIO * new_mean
@@ -255,37 +204,20 @@ def _fixed_point(inputs: _Inputs) -> tuple[Array, Array, BoolArray]:
     return mean.reshape(shape), variance.reshape(shape), stable.reshape(shape)
 
 
-class _Map(NamedTuple):
-    """From mean and variance of the duration to those of the next one (B3), for some settings.
+class _Map:
+    """From mean and variance of the duration to those of the next one (B3), at some settings.
 
     What does not depend on either is computed once.
     """
 
-    inputs: _Inputs
-    load: Array
-    load_squared: Array
-    noise_squared: Array
-    additive_variance_s2: Array
-    spread: Array
-    square: Array
-    lasting: Array
-    most_piled_up: Array
-
-    @classmethod
-    def of(cls, inputs: _Inputs) -> _Map:
-        load, noise_squared = inputs.offered_load_ratio, inputs.relative_noise**2
-        return cls(
-            inputs=inputs,
-            load=load,
-            load_squared=load**2,
-            noise_squared=noise_squared,
-            additive_variance_s2=inputs.additive_sd_s**2,
-            spread=load**2 * (1.0 + noise_squared),
-            square=(inputs.per_row_noise * load) ** 2,
-            lasting=noise_squared * inputs.lasting_share * inputs.persistence_ratio,
-            # More than what light noise could add leaves no moments, although slow periods end.
-            most_piled_up=0.5 * (1.0 - load),
-        )
+    def __init__(self, inputs: _Inputs) -> None:
+        self.inputs, self.load = inputs, inputs.offered_load_ratio
+        self.load_squared, self.noise_squared = self.load**2, inputs.relative_noise**2
+        self.additive_variance_s2 = inputs.additive_sd_s**2
+        self.spread = self.load_squared * (1.0 + self.noise_squared)
+        self.lasting = self.noise_squared * inputs.lasting_share * inputs.persistence_ratio
+        # More than what light noise could add leaves no moments, although slow periods end.
+        self.most_piled_up = 0.5 * (1.0 - self.load)
 
     def newton_step(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Newton's rule in mean and variance together, since they are strongly coupled."""
@@ -297,13 +229,12 @@ class _Map(NamedTuple):
         variance_gap = self._variance(mean, moments) + 2.0 * piled_up * mean**2 - variance
 
         # Derivatives of the map: the first letter is the result, the second the argument.
-        twice_spread, both_squares = 2.0 * self.spread, self.spread + self.square
+        twice_spread = 2.0 * self.spread
         mm, mv = load * mean_by_mean, load * mean_by_variance
         vm = 2.0 * self.noise_squared * mean + counts * mean_by_mean
-        vm += both_squares * square_by_mean
+        vm += self.spread * square_by_mean
         vm -= twice_spread * moments.mean * mean_by_mean
-        vv = counts * mean_by_variance
-        vv += both_squares * square_by_variance
+        vv = counts * mean_by_variance + self.spread * square_by_variance
         vv -= twice_spread * moments.mean * mean_by_variance
 
         determinant = (1.0 - mm) * (1.0 - vv) - mv * vm
@@ -318,8 +249,7 @@ class _Map(NamedTuple):
         )
 
     def _piled_up(self, moments: IntervalMoments) -> Array:
-        """What lasting noise adds to the mean, as a share of it: an interval and the noise of the
-        batch that it collects are slow together."""
+        """What lasting noise adds to the mean: an interval and its batch are slow together. [-]"""
         carried = self.load * moments.overrun_probability
         lasting = np.minimum(carried * self.inputs.persistence_ratio, _MOST_CARRIED)
         return np.asarray(np.minimum(carried * self.lasting / (1.0 - lasting), self.most_piled_up))
@@ -330,6 +260,5 @@ class _Map(NamedTuple):
             self.noise_squared * (mean * mean + spread)
             + spread
             + self.additive_variance_s2
-            + self.square * moments.mean_square
             + self.inputs.count_noise_s * moments.mean
         )

@@ -31,16 +31,12 @@ _BLOCK, _COLUMNS, _REACHED_SD = 16, 64, 7.5
 
 
 class Grid(NamedTuple):
-    """What the distribution distinguishes: intervals, and levels of the noise that lasts.
+    """What the distribution distinguishes: intervals, and levels of the noise that lasts."""
 
-    The intervals are cells of equal width in the logarithm; the first contains all shorter ones.
-    The levels are a chain of a few, instead of a normal autoregression of variance one.
-    """
-
-    interval_s: Array
+    interval_s: Array  # of cells of equal width in the logarithm, the first of all shorter ones
     cell: float
     cells_per_level: int
-    score: Array
+    score: Array  # of a few levels, instead of a normal autoregression of variance one
     transition: Array
     level_share: Array
 
@@ -80,7 +76,6 @@ class Recursion:
     relative_fresh_variance: float
     persistence: float
     additive_sd_s: float
-    per_row_noise: float
     count_noise_s: float
     burst_s: float
     after_commit_s: float
@@ -98,7 +93,6 @@ class Recursion:
             relative_fresh_variance=(1.0 - share) * variance,
             persistence=state.persistence_ratio.item(),
             additive_sd_s=state.additive_sd_s.item(),
-            per_row_noise=state.per_row_noise.item(),
             count_noise_s=state.count_noise_s.item(),
             burst_s=state.burst_s.item(),
             after_commit_s=state.after_commit_s.item(),
@@ -115,11 +109,7 @@ class Recursion:
     def fresh_sd(self, interval_s: Array) -> Array:
         """Logarithmic width of the noise that every batch draws anew."""
         mean_s = self.mean_s(interval_s)
-        beyond_s2 = (
-            self.additive_sd_s**2
-            + (self.per_row_noise * self.offered_load * interval_s) ** 2
-            + self.count_noise_s * interval_s
-        )
+        beyond_s2 = self.additive_sd_s**2 + self.count_noise_s * interval_s
         variance = self.relative_fresh_variance + np.log1p(beyond_s2 / mean_s**2)
         return np.maximum(np.sqrt(variance), _NARROWEST_LOG_SD)
 
@@ -278,15 +268,11 @@ def _kernel(
 
 
 def stationary(recursion: Recursion) -> tuple[Recursion, Grid, Array]:
-    """The stationary distribution of intervals and levels of one setting (T4).
+    """The stationary distribution of intervals and levels of one setting below saturation (T4).
 
     The recursion, in which lasting noise that no level distinguishes is drawn anew, its levels and
     intervals, and the probability of each pair of these. Iterated from where batches settle; after
     every few steps the limit is extrapolated.
-
-    Parameters
-    ----------
-    recursion : Recursion, of a setting with an offered load below one
 
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(1.0, 5e-4, 0.1), 1000.0, 0.0, dispersion=0.0)
@@ -299,15 +285,10 @@ def stationary(recursion: Recursion) -> tuple[Recursion, Grid, Array]:
         recursion = recursion.all_drawn_anew()
     grid = recursion.grid(levels)
     following, start = _step_of(recursion, grid), recursion.start(grid)
-    return recursion, grid, _iterated(following, start, grid.interval_s, grid.level_share)
+    return recursion, grid, _iterated(following, start, grid)
 
 
-def _iterated(
-    following: Callable[[Array, Array], Array],
-    joint: Array,
-    interval_s: Array,
-    level_share: Array,
-) -> Array:
+def _iterated(following: Callable[[Array, Array], Array], joint: Array, grid: Grid) -> Array:
     """The distribution that a step does not change, by reduced-rank extrapolation.
 
     Eddy 1979, Mesina 1977: after a few steps, the combination of their results that would move
@@ -321,13 +302,13 @@ def _iterated(
         for before, after in pairwise(states):
             following(before, after)
         np.subtract(rows[1:], rows[:-1], out=moves)
-        change = float(np.abs(moves[-1]).reshape(joint.shape).sum(axis=0) @ interval_s)
-        if change <= _CHANGE * float(states[-1].sum(axis=0) @ interval_s):
+        change = float(np.abs(moves[-1]).reshape(joint.shape).sum(axis=0) @ grid.interval_s)
+        if change <= _CHANGE * float(states[-1].sum(axis=0) @ grid.interval_s):
             break
         moves[:-1] -= moves[-1]
         products = moves[:-1] @ moves.T
         weights = np.linalg.lstsq(products[:, :-1], -products[:, -1], rcond=None)[0]
         np.matmul(np.append(weights, 1.0 - weights.sum()), rows[1:], out=rows[0])
         np.maximum(states[0], 0.0, out=states[0])
-        states[0] *= (level_share / states[0].sum(axis=1))[:, np.newaxis]
+        states[0] *= (grid.level_share / states[0].sum(axis=1))[:, np.newaxis]
     return np.array(states[-1])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric, open_probability
-from headway.models.batches.microbatch import SteadyState
-from headway.models.laws.distributions import gauss_legendre
+from headway.models.batches.microbatch import SteadyState, values_of
+from headway.models.laws.distributions import gauss_legendre, uniform_mixture_quantile
 from headway.models.laws.normal import ndtr, quick_ndtr
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 
 _NUM_NODES = 24
 _NODE, _WEIGHT = gauss_legendre(_NUM_NODES)
@@ -143,10 +141,7 @@ class LatencyLaw:
 
     def __init__(self, state: SteadyState) -> None:
         self._shape = state.is_stable.shape
-        flat = state
-        if len(self._shape) != 1:
-            flat = SteadyState(*(getattr(state, field.name).ravel() for field in fields(state)))
-        self._state = flat
+        self._state = flat = SteadyState(*(values.ravel() for values in values_of(state)))
         self._mean_s = np.where(flat.is_stable, flat.mean_duration_s, 1.0)
         self._sd_s = np.where(flat.is_stable, flat.sd_duration_s, 0.0)
         overrun_prob = np.where(flat.is_stable, flat.overrun_probability, 0.0)
@@ -235,20 +230,16 @@ class LatencyLaw:
         end = x_s + self._state.after_commit_s[settings]
         share = self._on_time[settings]
         mean_s, log_sd = self._next
-        seconds, density = self._seconds_reached(
-            end, self._state.trigger_s[settings], (mean_s[settings], log_sd[settings])
-        )
+        following = mean_s[settings], log_sd[settings]
+        seconds, density = self._seconds_reached(end, self._state.trigger_s[settings], following)
         seconds, density = share * seconds, share * density
         stretched = np.flatnonzero(self._row_of_nodes[settings] >= 0)
         if stretched.size:
             rows = self._row_of_nodes[settings[stretched]]
             weight = self._node_weight[rows]
-            mean_s, log_sd = self._node_next
-            of_nodes = self._seconds_reached(
-                end[stretched, np.newaxis],
-                self._node_interval_s[rows],
-                (mean_s[rows], log_sd[rows]),
-            )
+            interval_s, (mean_s, log_sd) = self._node_interval_s[rows], self._node_next
+            following = mean_s[rows], log_sd[rows]
+            of_nodes = self._seconds_reached(end[stretched, np.newaxis], interval_s, following)
             seconds[stretched] += np.einsum("ij,ij->i", weight, of_nodes[0])
             density[stretched] += np.einsum("ij,ij->i", weight, of_nodes[1])
         total = self._seconds[settings]
@@ -304,12 +295,10 @@ class LatencyLaw:
             return selected[:, np.newaxis] if interval_s.ndim == 2 else selected
 
         state = self._state
-        work = of(state.offered_load_ratio) * interval_s
-        mean = of(state.fixed_s + state.burst_s) + work
+        mean = of(state.fixed_s + state.burst_s) + of(state.offered_load_ratio) * interval_s
         variance = (
             (of(state.relative_noise) * mean) ** 2
             + of(state.additive_sd_s) ** 2
-            + (of(state.per_row_noise) * work) ** 2
             + of(state.count_noise_s) * interval_s
         )
         log_variance = np.log1p(variance / (mean * mean))

@@ -40,10 +40,10 @@ from headway.limits import LONGEST_S
 from headway.models.arrays import Array
 from headway.models.estimation.experiment_design import d_optimal_design
 from headway.models.estimation.regression import is_spread
+from headway.models.job.calibration import arrival_time_s, middle_rows, size_to_vary
 from headway.models.job.capacity import Capacity, sustainable_rate_per_s
 from headway.models.job.fit_error import FitError, Shares
 from headway.models.job.predict import predict
-from headway.models.job.row_cost import arrival_time_s, middle_rows, size_to_vary
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.units import counted
 
@@ -74,12 +74,11 @@ class AskedSetting:
         latency = prediction.latency(self.metric)
         return None if latency is None else latency.intervals90_s.get(self.statistic)
 
-    def interval_by(
-        self, profile: JobProfile, metrics: Collection[Metric] = tuple(Metric)
-    ) -> Interval | None:
+    def interval_by(self, profile: JobProfile, metrics: Collection[Metric]) -> Interval | None:
         """The same by a profile; of all metrics there may be a prediction already."""
-        asked_for = (profile, self.configuration, self.arrivals)
-        return self.interval_in(predict(*asked_for, metrics=metrics))
+        return self.interval_in(
+            predict(profile, self.configuration, self.arrivals, metrics=metrics)
+        )
 
     def next_run(self, profile: JobProfile) -> AdvisedRun | None:
         """The run that narrows the answer most (E42); None if none does or nothing was measured."""
@@ -100,8 +99,7 @@ def advised_runs(
 
     Parameters
     ----------
-    question : AskedSetting, optional
-        The setting whose latency is asked for; by default all settings that could be run.
+    question : AskedSetting, optional, whose latency is asked for; by default all settings
     most_runs : int, >= 1
 
     **(E42)** Advice on runs. Candidates run as fast as possible, on the trigger of the last run, or
@@ -120,8 +118,7 @@ def advised_runs(
     interval, rows and state (E29) were in one proportion: a run at another interval comes first.
 
     >>> from headway.formats.profile_file import load_profile
-    >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> first = advised_runs(profile)[0]
+    >>> first = advised_runs(load_profile("examples/word-count.profile.yaml"))[0]
     >>> first.configuration.shuffle_partitions, round(first.rate_per_s)
     (32, 85085)
     """
@@ -135,25 +132,24 @@ def advised_runs(
         eligible = pool if runs else _of_another_size(profile, candidates) or pool
         variances = [_variance(profile, _with(settings, choice), shares) for choice in eligible]
         # Among runs that add about as much, the first one, which changes least.
-        best = int(
-            np.argmax(np.array(variances) <= (1.0 + ALIKE_LESSONS_RATIO.value) * min(variances))
-        )
+        alike = (1.0 + ALIKE_LESSONS_RATIO.value) * min(variances)
+        best = int(np.argmax(np.array(variances) <= alike))
         if variances[best] > variance * (1.0 - LEAST_NARROWING_RATIO.value) ** 2:
             break
         best_run = eligible[best]
         pool = [candidate for candidate in pool if candidate is not best_run]
         after = _with(settings, best_run)
-        runs.append(
-            replace(
-                _as_advised(profile, best_run, candidates[best_run].num_rows),
-                narrowing=None
-                if question is None
-                else _narrowing(profile, settings, after, question, shares[0]),
-            )
-        )
+        run = _as_advised(profile, best_run)
+        if question is not None:
+            narrowing = _narrowing(profile, settings, after, question, shares[0])
+            run = replace(run, narrowing=narrowing)
+        runs.append(run)
         settings, variance = after, variances[best]
     if question is None and len({run.configuration.num_slots for run in profile.settings}) == 1:
-        runs.append(_on_more_slots(profile))
+        executors, rate_per_s = 2 * profile.baseline.executors, profile.settings[-1].rate_per_s
+        more = replace(profile.baseline, executors=executors, max_offsets_per_trigger=None)
+        on_more_slots, _ = _candidate(profile, more, rate_per_s)
+        runs.append(_as_advised(profile, on_more_slots))
     return tuple(runs)
 
 
@@ -168,8 +164,7 @@ def _of_another_size(
     return [
         candidate
         for candidate in candidates
-        if candidate.configuration.num_slots == last.num_slots
-        and candidate.configuration.shuffle_partitions == last.shuffle_partitions
+        if candidate.configuration.size == last.size
         and is_spread(np.array([last_size, size(candidate)]))
     ]
 
@@ -210,10 +205,12 @@ def _narrowing(
     shares: Shares,
 ) -> Narrowing:
     now, after_runs = (_fitted_to(profile, runs) for runs in (before, after))
-    is_answered = question.interval_s is not None and now == profile
+    interval_now_s = question.interval_s
+    if interval_now_s is None or now != profile:
+        interval_now_s = question.interval_by(now, tuple(Metric))
     return Narrowing(
         statistic=question.statistic,
-        interval_now_s=question.interval_s if is_answered else question.interval_by(now),
+        interval_now_s=interval_now_s,
         interval_after_s=question.interval_by(after_runs, (question.metric,)),
         error_now_ratio=FitError(profile=profile, settings=before).ratio(shares),
         error_after_ratio=FitError(profile=profile, settings=after).ratio(shares),
@@ -258,18 +255,12 @@ def _candidate(
     model = duration_model(profile, *configuration.size)
     rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
     mean_s = float(model.mean_s(rows))
-    interval_s = max(configuration.trigger_s, mean_s)
+    num_batches = int(ADVISED_RUN_S.value / max(configuration.trigger_s, mean_s))
     setting = ObservedSetting(
         query_id="advised",
         configuration=configuration,
         rate_per_s=rate_per_s,
-        num_batches=int(
-            np.clip(
-                ADVISED_RUN_S.value / interval_s,
-                FEWEST_ADVISED_BATCHES.value,
-                MOST_ADVISED_BATCHES.value,
-            )
-        ),
+        num_batches=min(max(num_batches, FEWEST_ADVISED_BATCHES.value), MOST_ADVISED_BATCHES.value),
         num_batches_cut=0,
         jvm_age_s=profile.settings[-1].jvm_age_s,
         rows_per_batch_low=rows,
@@ -322,7 +313,7 @@ def _columns(profile: JobProfile, shares: Shares) -> Array:
     )
 
 
-def _as_advised(profile: JobProfile, setting: ObservedSetting, num_rows: float) -> AdvisedRun:
+def _as_advised(profile: JobProfile, setting: ObservedSetting) -> AdvisedRun:
     configuration = setting.configuration
     interval_s = max(configuration.trigger_s, setting.batch_duration_mean_s)
     partitions = configuration.shuffle_partitions
@@ -332,21 +323,12 @@ def _as_advised(profile: JobProfile, setting: ObservedSetting, num_rows: float) 
         why=why,
         configuration=configuration,
         rate_per_s=setting.rate_per_s,
-        num_rows=num_rows,
+        num_rows=setting.rows_per_batch_middle,
         num_batches=setting.num_batches,
         duration_s=max(ADVISED_RUN_S.value, setting.num_batches * interval_s),
         num_repeats=ADVISED_REPEATS.value,
         new_checkpoint=profile.state_partitions not in (None, partitions),
     )
-
-
-def _on_more_slots(profile: JobProfile) -> AdvisedRun:
-    last = profile.settings[-1]
-    more = replace(
-        profile.baseline, executors=2 * profile.baseline.executors, max_offsets_per_trigger=None
-    )
-    setting, shares = _candidate(profile, more, last.rate_per_s)
-    return _as_advised(profile, setting, shares.num_rows)
 
 
 def _lesson(profile: JobProfile, advised: ObservedSetting) -> tuple[str, str]:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.files import (
-    COMMITS_PER_SNAPSHOT,
-    MAINTENANCE_INTERVAL_S,
-    TABLES_PER_SNAPSHOT,
-)
+from headway.assumptions import files
 from headway.assumptions.switches import ASYNC_LOG_INTERVAL_S
 from headway.domain import JobProfile
+from headway.domain.writes import StorePrice
 from headway.errors import InputError
 from headway.models.arrays import Array, Numeric
 from headway.models.job.duration import DurationModel
-from headway.models.job.file_requests import Files
 from headway.models.job.setting import settled_batch_rows
 from headway.units import ms_to_s, parse_duration_s
 
@@ -29,22 +26,40 @@ _STORES_OF_JOIN = 4
 LEAST_INTERVAL_S = 1e-3
 _FILE_SOURCE, FILE_SINK = "FileStreamSource", "FileSink"
 _SINKS_WITHOUT_FILES = ("kafka", "console", "memory", "noop")
+_FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_FILE_SYSTEM_MANAGER = "FileSystemBasedCheckpointFileManager"
+
+
+class Files(NamedTuple):
+    """Files per batch by how they come to be: named when they are complete, or written in place."""
+
+    renamed: Array
+    in_place: Array
+
+    @property
+    def total(self) -> Array:
+        """All of them."""
+        return self.renamed + self.in_place
+
+    def requests(self, price: StorePrice) -> Array:
+        """Requests that they take at a store, charged as writes; those that list are among them."""
+        renamed = price.requests_renamed + price.lists_renamed
+        in_place = price.requests_in_place + price.lists_in_place
+        return renamed * self.renamed + in_place * self.in_place
+
+    def lists(self, price: StorePrice) -> Array:
+        """Those of the requests that list a folder, or look for a file in it."""
+        return price.lists_renamed * self.renamed + price.lists_in_place * self.in_place
 
 
 class CommitFiles(NamedTuple):
-    """How a state store commits a batch.
+    """How a state store commits a batch."""
 
-    ``keeps_changes`` is whether a commit writes a file of its changes, so that snapshots are made
-    by maintenance only, every ``maintenance_s`` at most and after ``commits_per_snapshot`` at
-    least; otherwise every commit is a snapshot. With each snapshot come new ``tables``, the files
-    of RocksDB itself; ``checksums`` are the files beside each file that is renamed, 0 or 1.
-    """
-
-    keeps_changes: bool
-    tables: float
-    commits_per_snapshot: int
-    maintenance_s: float
-    checksums: int
+    keeps_changes: bool  # in a file per commit, snapshots by maintenance only; else each is one
+    tables: float  # files of RocksDB itself that come with each snapshot
+    commits_per_snapshot: int  # by maintenance, at least
+    maintenance_s: float  # between snapshots, at most
+    checksums: int  # files beside each file that is renamed, 0 or 1
 
 
 def batch_interval_s(model: DurationModel, rate_per_s: Numeric, trigger_s: Numeric) -> Array:
@@ -55,10 +70,8 @@ def batch_interval_s(model: DurationModel, rate_per_s: Numeric, trigger_s: Numer
     model : DurationModel, mean duration by rows
     rate_per_s, trigger_s : float or (n,) array
 
-    >>> float(batch_interval_s(DurationModel(0.2, ()), 1000.0, 1.0))
-    1.0
-    >>> float(batch_interval_s(DurationModel(0.2, ()), 1000.0, 0.0))
-    0.2
+    >>> [float(batch_interval_s(DurationModel(0.2, ()), 1000.0, every_s)) for every_s in (1.0, 0.0)]
+    [1.0, 0.2]
     """
     rows = settled_batch_rows(model, rate_per_s, trigger_s)
     busy_s = np.maximum(model.mean_s(rows), trigger_s)
@@ -90,8 +103,7 @@ def store_files(commits: CommitFiles, interval_s: Numeric) -> Files:
 def snapshots_per_batch(commits: CommitFiles, interval_s: Numeric) -> Array:
     """Snapshots that one state store writes per batch (F1).
 
-    >>> default = CommitFiles(True, 0.0, 11, 60.0, checksums=0)
-    >>> float(snapshots_per_batch(default, 30.0))
+    >>> float(snapshots_per_batch(CommitFiles(True, 0.0, 11, 60.0, checksums=0), 30.0))
     0.08333333333333333
     """
     interval = np.asarray(interval_s, dtype=np.float64)
@@ -123,23 +135,17 @@ def checkpoint_files(
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> files = checkpoint_files(profile, 8, 2.0)
-    >>> bool(files.total > checkpoint_files(profile, 4, 2.0).total > 6)
+    >>> bool(checkpoint_files(profile, 8, 2.0).total > checkpoint_files(profile, 4, 2.0).total > 6)
     True
     """
     of_store = store_files(commit_files(profile), interval_s)
     stores = num_state_stores(profile, shuffle_partitions)
-    num_logs = 2.0 * _log_share(profile, interval_s)
+    num_logs = np.full_like(np.asarray(interval_s, dtype=np.float64), 2.0)
+    if profile.application.properties.get(_ASYNC_PROGRESS) == "true":
+        # Not every batch writes files of offsets and commits.
+        num_logs *= np.minimum(np.asarray(interval_s) / ASYNC_LOG_INTERVAL_S.value, 1.0)
     num_logs += sum(source.startswith(_FILE_SOURCE) for source in profile.shape.sources)
     return Files(num_logs + stores * of_store.renamed, stores * of_store.in_place)
-
-
-def _log_share(profile: JobProfile, interval_s: Numeric) -> Array:
-    """Share of batches that write files of offsets and commits."""
-    interval = np.asarray(interval_s, dtype=np.float64)
-    if profile.application.properties.get(_ASYNC_PROGRESS) != "true":
-        return np.ones_like(interval)
-    return np.minimum(interval / ASYNC_LOG_INTERVAL_S.value, 1.0)
 
 
 def sink_files(profile: JobProfile, num_writers: Numeric) -> Files | None:
@@ -183,17 +189,16 @@ def commit_files(profile: JobProfile) -> CommitFiles:
     0.0
     """
     properties = profile.application.properties
-    is_rocksdb = profile.is_rocksdb
     has_changelog = properties.get(f"{_STATE}.rocksdb.changelogCheckpointing.enabled") == "true"
     commits = properties.get(f"{_STATE}.minDeltasForSnapshot", "")
-    num_commits = max(int(commits), 1) if commits.isdecimal() else COMMITS_PER_SNAPSHOT.value
+    num_commits = max(int(commits), 1) if commits.isdecimal() else files.COMMITS_PER_SNAPSHOT.value
     return CommitFiles(
-        keeps_changes=has_changelog or not is_rocksdb,
-        tables=TABLES_PER_SNAPSHOT.value if is_rocksdb else 0.0,
+        keeps_changes=has_changelog or not profile.is_rocksdb,
+        tables=files.TABLES_PER_SNAPSHOT.value if profile.is_rocksdb else 0.0,
         # The default store wants more changes than stated, RocksDB as many.
-        commits_per_snapshot=num_commits + (0 if is_rocksdb else 1),
+        commits_per_snapshot=num_commits + (0 if profile.is_rocksdb else 1),
         maintenance_s=duration_setting_s(
-            properties.get(f"{_STATE}.maintenanceInterval"), MAINTENANCE_INTERVAL_S.value
+            properties.get(f"{_STATE}.maintenanceInterval"), files.MAINTENANCE_INTERVAL_S.value
         ),
         checksums=int(properties.get(_CHECKSUMS) == "true"),
     )
@@ -208,8 +213,7 @@ def num_state_stores(profile: JobProfile, shuffle_partitions: Numeric) -> Array:
     shuffle_partitions : float or (n,) array, > 0
 
     >>> from headway.formats.profile_file import load_profile
-    >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> float(num_state_stores(profile, 16))
+    >>> float(num_state_stores(load_profile("examples/word-count.profile.yaml"), 16))
     16.0
     """
     partitions = np.asarray(shuffle_partitions, dtype=np.float64)
@@ -219,12 +223,10 @@ def num_state_stores(profile: JobProfile, shuffle_partitions: Numeric) -> Array:
             _STORES_OF_JOIN if "Join" in name else 1 for name in profile.shape.stateful_operators
         )
     profiled = profile.state_partitions or profile.baseline.shuffle_partitions
-    num_stores = np.zeros_like(partitions)
-    for operator in operators:
-        is_single = operator.num_stores < profiled
-        per_partition = math.ceil(operator.num_stores / profiled)
-        num_stores = num_stores + (operator.num_stores if is_single else per_partition * partitions)
-    return np.asarray(num_stores)
+    counts = [operator.num_stores for operator in operators]
+    single = sum(count for count in counts if count < profiled)
+    per_partition = sum(math.ceil(count / profiled) for count in counts if count >= profiled)
+    return np.asarray(single + per_partition * partitions)
 
 
 def duration_setting_s(text: str | None, default_s: float) -> float:
@@ -242,3 +244,28 @@ def duration_setting_s(text: str | None, default_s: float) -> float:
     except InputError:
         return default_s
     return max(stated_s, LEAST_INTERVAL_S)
+
+
+def price_of_job(profile: JobProfile, price: StorePrice) -> StorePrice:
+    """What a store charges a job, by how Spark gives the files of its checkpoint their names.
+
+    **(F7)** LIST requests. Before a file is written, renamed or deleted, Hadoop asks whether its
+    name, its new name and its folder are folders. An object store has none, so each question is a
+    LIST, which S3 charges like a write. By `FileContext`, Spark's usual manager of checkpoint
+    files, the same is asked at three levels, by `FileSystemBasedCheckpointFileManager` at one.
+
+    Source: Hadoop's ``AbstractFileSystem``, ``DelegateToFileSystem``, ``FileSystem`` and
+    ``S3AFileSystem`` (3.5, 2026).
+
+    >>> from headway.formats.profile_file import load_profile
+    >>> price = StorePrice(
+    ...     store="s3", price_per_write=5e-6, requests_in_place=1, requests_renamed=2,
+    ...     date="2026-11-29", lists_renamed=10, lists_by_file_system=5,
+    ... )
+    >>> price_of_job(load_profile("examples/word-count.profile.yaml"), price).lists_renamed
+    10
+    """
+    manager = profile.application.properties.get(_FILE_MANAGER, "")
+    if price.lists_by_file_system is None or not manager.endswith(_FILE_SYSTEM_MANAGER):
+        return price
+    return replace(price, lists_renamed=price.lists_by_file_system)

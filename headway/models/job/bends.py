@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from headway.domain import SourceTasks, StageProfile
+from headway.domain import Coalescing, RowsLaw, SourceTasks, StageProfile
 from headway.models.arrays import Array, Numeric
 
 # The same number for every setting, so that settings can be stacked.
@@ -15,7 +15,6 @@ _NUM_BETWEEN = 24
 _BELOW, _BEYOND = (0.25, 0.5), (4.0, 16.0, 64.0)
 _FEWEST_ROWS, _MOST_ROWS = 1e-3, 1e15
 _MOST_TASKS_RATIO = 1000.0
-
 
 #: Seconds per row, and rows of the batch from which on each row takes so much more (or less).
 Bend: TypeAlias = tuple[Numeric, Numeric]
@@ -58,7 +57,7 @@ def rows_of_bends(pool: Sequence[StageProfile], num_slots: int, shuffle_partitio
     They increase from 0; how many they are depends only on what the tasks of the stages follow.
     """
     rows = [
-        _rows_of(stage, num_slots, shuffle_partitions)
+        _rows_of(stage.coalescing, stage.rows, num_slots, shuffle_partitions)
         if stage.coalescing
         else _rows_of_source(stage.source_tasks, num_slots)
         for stage in pool
@@ -67,9 +66,7 @@ def rows_of_bends(pool: Sequence[StageProfile], num_slots: int, shuffle_partitio
     return np.sort(np.concatenate([[0.0], *rows]))
 
 
-def _rows_of(stage: StageProfile, num_slots: int, shuffle_partitions: int) -> Array:
-    rule, law = stage.coalescing, stage.rows
-    assert rule is not None
+def _rows_of(rule: Coalescing, law: RowsLaw, num_slots: int, shuffle_partitions: int) -> Array:
     first, advisory_bytes = rule.smallest_bytes, max(rule.advisory_bytes, rule.smallest_bytes)
     aimed_tasks, most_tasks = rule.aimed_tasks(num_slots), rule.most_tasks(shuffle_partitions)
     last = max(most_tasks, 2) * (first if aimed_tasks >= most_tasks else advisory_bytes)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from headway.assumptions.planning import LEAST_CATCH_UP_RATIO
-from headway.assumptions.predictions import (
-    HIGHEST_QUOTED_OVERRUN_RATIO,
-    HIGHEST_QUOTED_UTILIZATION_RATIO,
-)
+from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, HIGHEST_QUOTED_OVERRUN_RATIO
 from headway.digits import RANKS_PER_DECADE, number_at, rank_of
 from headway.domain import Z90, Configuration, Finding, FindingCode, JobProfile
 from headway.lazy_classes import dataclass
-from headway.models.arrays import Array
-from headway.models.batches.microbatch import BoolArray
+from headway.models.job.calibration import doublings_beyond, own_spread_ratio, widened
 from headway.models.job.certified import certified
+from headway.models.job.declared import figures_at
 from headway.models.job.duration import DurationModel
-from headway.models.job.row_cost import known_up_to_per_s
 from headway.models.job.setting import (
     MOST_BATCH_ROWS,
     SettingLaw,
@@ -31,11 +27,11 @@ from headway.models.job.setting import (
     setting_law,
     settled_batch_rows,
 )
-from headway.models.job.upper_end import load_at_end
 from headway.models.laws.inverse import last_kept
 
 _LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
 _RATE_TOLERANCE_RATIO = 1e-4
+_LOWEST_RATIO = 1e-12
 _FEWEST_ROWS, _ROWS_AT_A_LOOK, _LOOKS_AT_ROWS = 1e-12, 128, 4
 _STATE_STEP_ROWS = 1_000_000
 _LONGER_TRIGGERS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0)
@@ -44,16 +40,12 @@ _MORE_SLOTS = (2, 3, 4, 6, 8, 12, 16, 32, 64, 100)
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity:
-    """A setting and the rates that it can process.
+    """A setting and the rates that it can process."""
 
-    ``age_factor`` multiplies every duration, for the age of the JVM; the arrivals are those of
-    the profile.
-    """
-
-    profile: JobProfile
+    profile: JobProfile  # whose arrivals are the input
     configuration: Configuration
     model: DurationModel
-    age_factor: float = 1.0
+    age_factor: float = 1.0  # of every duration, for the age of the JVM
 
     @classmethod
     def of(
@@ -78,35 +70,17 @@ class Capacity:
     @cached_property
     def stable_up_to_per_s(self) -> float:
         """The highest rate with a bounded backlog, without a rate limit (P3). [records/s]"""
-        limit_per_s = self._limit_per_s()
-        if limit_per_s is not None:
-            return _highest_rate_per_s(lambda rates_per_s: rates_per_s <= limit_per_s)
+        return _highest_rate_per_s(self._limit_per_s())
 
-        def holds(rates_per_s: Array) -> BoolArray:
-            load = load_ratio(
-                self.profile,
-                self.model,
-                rate_per_s=rates_per_s,
-                trigger_s=self.configuration.trigger_s,
-                factor=self.age_factor,
-                highest_offered_load=HIGHEST_QUOTED_UTILIZATION_RATIO.value,
-            )
-            return np.asarray(load <= 1.0)
-
-        return _highest_rate_per_s(holds)
-
-    def _limit_per_s(self) -> float | None:
-        """The rate at which the load is the highest allowed [records/s]; None for batches without a
-        fixed time, whose load does not depend on their rows.
+    def _limit_per_s(self) -> float:
+        """The rate at which the load is the highest allowed [records/s].
 
         theory.md (P3), (T3): settled rows determine the rate, `λ = n/max(B, fD(n))`, without a
         search for them, and since `D` is concave the load `λ fD'(n)` rises with them. Where it does
         not (T7), the largest batch with an allowed load counts.
         """
         trigger_s, factor = self.configuration.trigger_s, self.age_factor
-        noise_ratio = self.profile.noise.batch_ratio
-        highest = HIGHEST_QUOTED_UTILIZATION_RATIO.value
-        allowed = float(allowed_offered_load(noise_ratio, highest))
+        allowed = float(allowed_offered_load(self.profile.noise.batch_ratio))
         low, high = _FEWEST_ROWS, MOST_BATCH_ROWS
         for _ in range(_LOOKS_AT_ROWS):
             rows = np.geomspace(low, high, _ROWS_AT_A_LOOK)
@@ -115,11 +89,11 @@ class Capacity:
             # Loads may fall again where coalesced stages take more tasks: the last rise counts.
             allowed_indices = np.flatnonzero(loads <= allowed)
             first_above = int(allowed_indices[-1]) + 1 if len(allowed_indices) else 0
-            if first_above == len(loads):
-                # Larger batches are not examined: their rows no longer determine the rate.
-                return allowed / max(factor * float(self.model.slope_s(high)), 1e-300)
-            if first_above == 0:
-                return None
+            if first_above in (0, len(loads)):
+                # Rows do not determine the rate: of larger batches no longer, and never without a
+                # fixed time, as the load does not depend on them then.
+                slope_s = float(self.model.slope_s(high if first_above else low))
+                return allowed / max(factor * slope_s, 1e-300)
             low, high = rows[first_above - 1], rows[first_above]
         bracket = slice(first_above - 1, first_above + 1)
         log_loads = np.log(np.maximum(loads[bracket], 1e-300))
@@ -146,16 +120,58 @@ class Capacity:
         return self.is_over and self.load_at_end(-Z90) > 1.0
 
     def load_at_end(self, score: float) -> float:
-        """The load at an end of durations, over the highest that can be carried (P32)."""
-        of_setting = self.profile, self.configuration, self.model, self.age_factor
-        return load_at_end(*of_setting, self.stable_up_to_per_s, score)
+        """The load with durations at an end of their range, over the highest that is carried. [-]
+
+        Above 1 the backlog grows. ``score`` is the normal quantile of the end: negative for short
+        durations, positive for long ones.
+
+        **(P32)** Verdicts of stability. A rate `λ` is carried while its load keeps `r^2(1+c^2) <
+        1`. A setting is called stable if (P3) expects it to be, and that holds for durations
+        `e^(1.645 s)` times as long as expected, too; it is called not stable if even the lowest
+        cost of a row of (P28) lets (P3) expect so, and durations `e^(-1.645 s)` times as long are
+        not carried either. In between, it is expected to be stable, or not to be. `s` is that of
+        (P2), with the spread between runs and of the fit, for batches that settle if durations are
+        `λ_s/λ` times as long, with `λ_s` of (P3), and with `d_n ≤ 2`: nearly all time of larger
+        batches is for their rows, so that their size adds no further error. For the high end, the
+        cost of a row left open by batches of one size is `1+h` of (P28). Four runs that differ by
+        12% leave `s = 0.15`: rates from 0.78 to 1.27 of the capacity are not decided by them,
+        however good the model is.
+
+        >>> from headway.formats.profile_file import load_profile
+        >>> profile = load_profile("examples/word-count.profile.yaml")
+        >>> capacity = Capacity.of(profile, profile.settings[-1].configuration)
+        >>> [round(capacity.load_at_end(score), 2) for score in (-1.645, 0.0, 1.645)]
+        [0.06, 0.1, 0.18]
+        """
+        profile, (slots, partitions) = self.profile, self.configuration.size
+        trigger_s, open_cost_ratio = self.configuration.trigger_s, profile.row_cost_half_range_ratio
+        just_ratio = max(self.stable_up_to_per_s / self.rate_per_s, _LOWEST_RATIO)
+        just_factor = self.age_factor * just_ratio
+        rows = settled_batch_rows(self.model, self.rate_per_s, trigger_s, just_factor)
+        several_sizes = replace(profile, row_cost_half_range_ratio=None)
+        of_slots, of_partitions, of_rows = doublings_beyond(several_sizes, slots, partitions, rows)
+        of_rows = np.minimum(of_rows, CALIBRATED_DOUBLINGS.value)
+        own_ratio = own_spread_ratio(profile)
+        spread = float(widened(own_ratio, of_slots, of_rows, partitions=of_partitions))
+        at_end = figures_at(profile, score)
+        row_cost_ratio = 1.0 + (open_cost_ratio or 0.0) if score > 0.0 else 1.0
+        load = load_ratio(
+            profile,
+            self.model if at_end is profile else duration_model(at_end, slots, partitions),
+            rate_per_s=self.rate_per_s,
+            trigger_s=trigger_s,
+            factor=self.age_factor * row_cost_ratio * math.exp(score * spread),
+            highest_offered_load=1.0,
+        )
+        return float(load)
 
     @property
     def printed_up_to_per_s(self) -> float:
         """The sustainable rate, at most one with batches of known size (P28). [records/s]"""
-        trigger_s, age_factor = self.configuration.trigger_s, self.age_factor
-        known_per_s = known_up_to_per_s(self.profile, self.model, trigger_s, age_factor)
-        return min(self.sustainable_rate_per_s, known_per_s)
+        if not self.profile.row_cost_half_range_ratio:
+            return self.sustainable_rate_per_s
+        most_rows = self.profile.rows_per_batch_range[1] * 2.0**CALIBRATED_DOUBLINGS.value
+        return min(self.sustainable_rate_per_s, most_rows / self._full_interval_s(most_rows))
 
     @property
     def sustainable_rate_per_s(self) -> float:
@@ -195,26 +211,22 @@ class Capacity:
         **(B12)** With at most `N` rows per batch a query keeps up if and only if
         `λ max(B, a+bN) < N`.
         """
-        limit = self.configuration.max_offsets_per_trigger
+        limit, trigger_s = self.configuration.max_offsets_per_trigger, self.configuration.trigger_s
         if limit is None:
             return
         interval_s = self._full_interval_s(limit)
         needed_rows = self.rate_per_s * interval_s
         if limit <= needed_rows:
-            yield Finding(
-                code=FindingCode.RATE_LIMIT_TOO_LOW,
-                numbers={
-                    "limit_rows": float(limit),
-                    "passed_per_s": limit / interval_s,
-                    "rate_per_s": self.rate_per_s,
-                    **self._enough_rows(),
-                },
-            )
+            rates = {"passed_per_s": limit / interval_s, "rate_per_s": self.rate_per_s}
+            numbers = {"limit_rows": float(limit), **rates}
+            at = (LEAST_CATCH_UP_RATIO.value * self.rate_per_s, trigger_s, self.age_factor)
+            enough_rows = float(settled_batch_rows(self.model, *at))
+            if enough_rows < MOST_BATCH_ROWS:
+                numbers["enough_rows"] = float(math.ceil(enough_rows))
+            yield Finding(code=FindingCode.RATE_LIMIT_TOO_LOW, numbers=numbers)
         elif limit < LEAST_CATCH_UP_RATIO.value * needed_rows:
-            yield Finding(
-                code=FindingCode.RATE_LIMIT_LEAVES_LITTLE,
-                numbers={"limit_rows": float(limit), "catch_up_ratio": LEAST_CATCH_UP_RATIO.value},
-            )
+            numbers = {"limit_rows": float(limit), "catch_up_ratio": LEAST_CATCH_UP_RATIO.value}
+            yield Finding(code=FindingCode.RATE_LIMIT_LEAVES_LITTLE, numbers=numbers)
 
     def state_growth(self) -> Iterator[Finding]:
         """The size of a growing state that this applies to; nothing if its size costs nothing."""
@@ -226,58 +238,31 @@ class Capacity:
         grown = Capacity.of(replace(self.profile, state=larger), self.configuration).model
         longer_s = float(grown.mean_s(0.0) - self.model.mean_s(0.0))
         if longer_s > 0:
-            yield Finding(
-                code=FindingCode.STATE_GROWS,
-                numbers={
-                    "growth_per_s": growth_per_s,
-                    "state_rows": float(state.rows),
-                    "batch_s_per_million_rows": longer_s,
-                },
-            )
+            rows = {"growth_per_s": growth_per_s, "state_rows": float(state.rows)}
+            numbers = {**rows, "batch_s_per_million_rows": longer_s}
+            yield Finding(code=FindingCode.STATE_GROWS, numbers=numbers)
 
-    def _enough_rows(self) -> dict[str, float]:
-        """A rate limit that is enough, if there is one."""
-        rows = float(
-            settled_batch_rows(
-                self.model,
-                LEAST_CATCH_UP_RATIO.value * self.rate_per_s,
-                self.configuration.trigger_s,
-                self.age_factor,
-            )
-        )
-        return {"enough_rows": float(math.ceil(rows))} if rows < MOST_BATCH_ROWS else {}
-
-    def _full_interval_s(self, limit: int) -> float:
-        full_batch_s = self.age_factor * float(self.model.mean_s(float(limit)))
+    def _full_interval_s(self, batch_rows: float) -> float:
+        full_batch_s = self.age_factor * float(self.model.mean_s(batch_rows))
         return max(self.configuration.trigger_s, full_batch_s)
 
     def overrun_cures(self) -> dict[str, float]:
-        """A longer trigger interval and more slots at which batches seldom overrun, if any would.
-
-        Tried are up to ten times the interval, and up to a hundred times the slots.
-        """
+        """The trigger interval and the slots, of those tried, at which batches seldom overrun."""
         trigger_s = self.configuration.trigger_s
         slots, partitions = self.configuration.size
 
-        def overruns(model: DurationModel, interval_s: float) -> bool:
+        def overruns(interval_s: float, num_slots: int) -> bool:
+            model = duration_model(self.profile, num_slots, partitions)
             law = self._law(model, self.rate_per_s, interval_s)
             return float(law.overrun_probability[0]) > HIGHEST_QUOTED_OVERRUN_RATIO.value
 
         longer_s = (times * trigger_s for times in _LONGER_TRIGGERS)
-        enough_s = next((time_s for time_s in longer_s if not overruns(self.model, time_s)), None)
         more_slots = (times * slots for times in _MORE_SLOTS)
-        enough_slots = next(
-            (
-                n
-                for n in more_slots
-                if not overruns(duration_model(self.profile, n, partitions), trigger_s)
-            ),
-            None,
-        )
-        return {
-            **({} if enough_s is None else {"enough_trigger_s": enough_s}),
-            **({} if enough_slots is None else {"enough_slots": float(enough_slots)}),
+        cures = {
+            "enough_trigger_s": next((x_s for x_s in longer_s if not overruns(x_s, slots)), None),
+            "enough_slots": next((n for n in more_slots if not overruns(trigger_s, n)), None),
         }
+        return {name: float(value) for name, value in cures.items() if value is not None}
 
 
 def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
@@ -288,7 +273,6 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> from headway.domain import Arrivals
-    >>> from headway.models.job.setting import setting_law
     >>> busy = replace(profile, arrivals=Arrivals(rate_per_s=1e6))
     >>> capacity = Capacity.of(busy, profile.settings[-1].configuration)
     >>> law = setting_law(busy, capacity.model, rate_per_s=np.array([1e6]), trigger_s=2.0)
@@ -321,16 +305,10 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
     yield from capacity.state_growth()
 
 
-def sustainable_rate_per_s(
-    profile: JobProfile, configuration: Configuration, *, age_factor: float = 1.0
-) -> float:
+def sustainable_rate_per_s(profile: JobProfile, configuration: Configuration) -> float:
     """Highest rate at which the backlog stays bounded with a tenth of the slots' time to spare.
 
     It is found within a part in ten thousand; 0 if there is none [records/s].
-
-    Parameters
-    ----------
-    age_factor : float, > 0, multiplies every duration, for the age of the JVM
 
     **(P3)** Sustainable rate: the highest with `r ≤ 0.9` on average and `r^2(1+c^2) < 1`, the
     condition under which (B8) has a variance; with a rate limit `N`, at most `N/max(B, D(N))`. Slow
@@ -344,21 +322,19 @@ def sustainable_rate_per_s(
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> last = profile.settings[-1].configuration
-    >>> round(sustainable_rate_per_s(profile, last))
+    >>> round(sustainable_rate_per_s(profile, profile.settings[-1].configuration))
     141808
     """
-    return Capacity.of(profile, configuration, age_factor).sustainable_rate_per_s
+    return Capacity.of(profile, configuration).sustainable_rate_per_s
 
 
-def _highest_rate_per_s(holds: Callable[[Array], BoolArray]) -> float:
-    """Highest rate of a condition that holds at all lower rates; 0 if it holds nowhere."""
+def _highest_rate_per_s(limit_per_s: float) -> float:
+    """The highest rate up to a limit of those that are tried; 0 if all are above it."""
     rates, ratio = np.geomspace(_LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S, 64), math.inf
     while ratio > 1.0 + _RATE_TOLERANCE_RATIO:
-        held = holds(rates)
-        if not held[0]:
+        last = int(np.searchsorted(rates, limit_per_s, side="right")) - 1
+        if last < 0:
             return 0.0
-        last = len(rates) - 1 if held.all() else int(np.argmin(held)) - 1
         low, high = rates[last], rates[min(last + 1, len(rates) - 1)]
         ratio = high / low
         rates = np.geomspace(low, high, 32)

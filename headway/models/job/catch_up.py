@@ -23,8 +23,7 @@ def catch_up_late_s(
     ----------
     backlog_rows : float, >= 0, rows that wait beyond the usual
     rate_per_s : float, > 0
-    drained_now_per_s, drained_then_per_s : float, > 0
-        Rows that large batches process per second before and after the change.
+    drained_now_per_s, drained_then_per_s : float, > 0, rows of large batches before and after it
     wait_s : float, >= 0, time until the change takes effect; until then the query runs as before
     pause_s : float, >= 0, how much longer than usual rows wait because of the change itself
     slack_s : float, >= 0, limit of the target less the planned latency
@@ -39,10 +38,8 @@ def catch_up_late_s(
 
     New executors arrive after 2 s; meanwhile the backlog grows:
 
-    >>> late_s = catch_up_late_s(
-    ...     9000.0, 800.0, drained_now_per_s=450.0, drained_then_per_s=1350.0,
-    ...     wait_s=2.0, pause_s=0.0, slack_s=1.0,
-    ... )
+    >>> drained = {"drained_now_per_s": 450.0, "drained_then_per_s": 1350.0}
+    >>> late_s = catch_up_late_s(9000.0, 800.0, **drained, wait_s=2.0, pause_s=0.0, slack_s=1.0)
     >>> round(late_s, 2)
     17.18
     """

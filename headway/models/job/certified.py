@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,8 @@ from headway.assumptions.predictions import (
 from headway.lazy_classes import Identity, changed, dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.batch_chain import BatchChain, batch_chain
-from headway.models.batches.microbatch import BoolArray, SteadyState, state_at
-from headway.models.job.setting import SettingLaw, joined_states
+from headway.models.batches.microbatch import BoolArray, values_of
+from headway.models.job.setting import SettingLaw, joined_laws
 
 _NEAREST = HIGHEST_QUOTED_UTILIZATION_RATIO.value
 #: Amplification of the mean latency without noise at the highest quoted load: (B5).
@@ -29,19 +30,15 @@ _SHARES = ("overrun_probability", "utilization_ratio")
 
 @dataclass(frozen=True, slots=True)
 class CertifiedLaw(SettingLaw):
-    """Durations and latencies at a few settings in a row, by (T4) where batches overrun.
+    """Durations and latencies at a few settings in a row, by (T4) where batches overrun."""
 
-    ``chains`` has None for a setting whose batches hardly overrun, or that has no distribution.
-    """
-
-    chains: tuple[BatchChain | None, ...]
+    chains: tuple[BatchChain | None, ...]  # None if batches hardly overrun, or have no distribution
 
     @property
     def amplification_ratio(self) -> Array:
         """Growth of the logarithm of the mean latency over that of all durations (P3)."""
-        return self._chained(
-            lambda law, _: law.amplification_ratio, 0.0, lambda chain, _: chain.amplification_ratio
-        )
+        of_each = attrgetter("amplification_ratio")
+        return self._chained(of_each, of_each)
 
     @property
     def saturation_excess(self) -> Array:
@@ -58,9 +55,7 @@ class CertifiedLaw(SettingLaw):
         Where it is surely within, that of a gain that is somewhat too large.
         """
         gain = self._chained(
-            lambda law, _: law.amplification_ratio,
-            0.0,
-            lambda chain, _: chain.most_amplification_ratio,
+            attrgetter("amplification_ratio"), attrgetter("most_amplification_ratio")
         )
         unsure = np.flatnonzero(gain > _SURELY_WITHIN * _MOST_AMPLIFICATION)
         if len(unsure):
@@ -84,9 +79,7 @@ class CertifiedLaw(SettingLaw):
             np.maximum(self.offered_load_ratio, _LEAST_BEYOND) / self.allowed_offered_load
         )
         # Where no mean exists, the gain is that of the grid, and falls again at higher rates.
-        cut_share = self._chained(
-            lambda law, _: np.zeros(law.is_stable.shape), 0.0, lambda chain, _: chain.cut_share
-        )
+        cut_share = [0.0 if chain is None else chain.cut_share for chain in self.chains]
         cut = np.log(np.maximum(cut_share, _LEAST_BEYOND) / _MOST_CUT_SHARE)
         return np.where(self.is_stable, np.maximum.reduce([unusual, load, cut]), np.inf)
 
@@ -101,56 +94,53 @@ class CertifiedLaw(SettingLaw):
 
     def batch_duration_cdf(self, x_s: Numeric) -> Array:
         """Share of batches that take at most ``x_s``; 0 where unstable."""
-        return self._chained(SettingLaw.batch_duration_cdf, x_s, BatchChain.duration_cdf)
+        return self._chained(SettingLaw.batch_duration_cdf, BatchChain.duration_cdf, x_s)
 
     def batch_duration_quantile_s(self, q: Numeric) -> Array:
         """Quantile of the batch duration [s]; ``inf`` where unstable."""
         return self._chained(
-            SettingLaw.batch_duration_quantile_s, q, BatchChain.duration_quantile_s
+            SettingLaw.batch_duration_quantile_s, BatchChain.duration_quantile_s, q
         )
 
     def tuple_latency_cdf(self, x_s: Numeric) -> Array:
         """Share of rows with a latency of at most ``x_s``."""
-        return self._chained(SettingLaw.tuple_latency_cdf, x_s, BatchChain.latency_cdf)
+        return self._chained(SettingLaw.tuple_latency_cdf, BatchChain.latency_cdf, x_s)
 
     def tuple_latency_quantile_s(self, q: Numeric) -> Array:
         """Quantile of the tuple latency [s]; ``inf`` where unstable."""
-        return self._chained(SettingLaw.tuple_latency_quantile_s, q, BatchChain.latency_quantile_s)
+        return self._chained(SettingLaw.tuple_latency_quantile_s, BatchChain.latency_quantile_s, q)
 
     def tuple_latency_mean_s(self) -> Array:
         """Mean tuple latency [s]; ``inf`` where unstable."""
-        return self._chained(
-            lambda law, _: law.tuple_latency_mean_s(), 0.0, lambda chain, _: chain.latency_mean_s
-        )
+        return self._chained(SettingLaw.tuple_latency_mean_s, attrgetter("latency_mean_s"))
 
     def take(self, selection: NDArray[np.intp] | BoolArray) -> CertifiedLaw:
         """The distributions at some of the settings."""
         indices = np.arange(len(self.chains))[selection]
-        return CertifiedLaw(
-            state_at(self.state, selection), tuple(self.chains[index] for index in indices)
-        )
+        chains = tuple(self.chains[index] for index in indices)
+        return CertifiedLaw(*(values[selection] for values in values_of(self)), chains)
 
     def with_others(self, others: CertifiedLaw) -> CertifiedLaw:
         """The distributions at these settings, then those at some others."""
-        return CertifiedLaw(joined_states([self.state, others.state]), self.chains + others.chains)
+        return CertifiedLaw(*values_of(joined_laws([self, others])), self.chains + others.chains)
 
     def _chained(
         self,
-        of_moments: Callable[[SettingLaw, Array], Array],
-        point: Numeric,
-        of_chain: Callable[[BatchChain, Array], Array | float],
+        of_moments: Callable[..., Array],
+        of_chain: Callable[..., Array | float],
+        *points: Numeric,
     ) -> Array:
         """Values by the chain of each setting, or by its moments if there is no chain."""
-        shape = np.broadcast_shapes(np.shape(point), (len(self.chains),))
-        values, setting_values = np.broadcast_to(point, shape), np.empty(shape)
+        shape = np.broadcast_shapes(*map(np.shape, points), (len(self.chains),))
+        arrays, values = [np.broadcast_to(point, shape) for point in points], np.empty(shape)
         unchained = [index for index, chain in enumerate(self.chains) if chain is None]
         if unchained:
-            law = SettingLaw(state_at(self.state, np.array(unchained)))
-            setting_values[..., unchained] = of_moments(law, values[..., unchained])
+            law = SettingLaw.take(self, np.array(unchained))
+            values[..., unchained] = of_moments(law, *(array[..., unchained] for array in arrays))
         for index, chain in enumerate(self.chains):
             if chain is not None:
-                setting_values[..., index] = of_chain(chain, values[..., index])
-        return setting_values
+                values[..., index] = of_chain(chain, *(array[..., index] for array in arrays))
+        return values
 
 
 def certified(law: SettingLaw, *, with_moments: bool = True) -> CertifiedLaw:
@@ -166,39 +156,32 @@ def certified(law: SettingLaw, *, with_moments: bool = True) -> CertifiedLaw:
 
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> duration = AffineDuration(1.0, 7e-4, 0.1, lasting_share=0.75, persistence_ratio=0.95)
-    >>> law = certified(SettingLaw(steady_state(duration, 1000.0, [0.0], dispersion=0.0)))
+    >>> law = certified(SettingLaw.of(steady_state(duration, 1000.0, [0.0], dispersion=0.0)))
     >>> law.tuple_latency_mean_s().round(2)
     array([5.81])
     """
-    if len(law.state.is_stable) == 1:
-        return _certified_one(Identity(law.state), with_moments)
-    return _certified(law.state, with_moments)
+    if len(law.is_stable) == 1:
+        return _certified_one(Identity(law), with_moments)
+    return _certified(law, with_moments)
 
 
 @lru_cache(maxsize=64)
-def _certified_one(of_state: Identity, with_moments: bool) -> CertifiedLaw:
-    (state,) = of_state.nouns
-    return _certified(state, with_moments)
+def _certified_one(of_law: Identity, with_moments: bool) -> CertifiedLaw:
+    return _certified(*of_law.nouns, with_moments)
 
 
-def _certified(state: SteadyState, with_moments: bool) -> CertifiedLaw:
-    overruns = state.overrun_probability > LEAST_CERTIFIED_OVERRUN_RATIO.value
+def _certified(law: SettingLaw, with_moments: bool) -> CertifiedLaw:
+    overruns = law.overrun_probability > LEAST_CERTIFIED_OVERRUN_RATIO.value
     chains = tuple(
-        batch_chain(state_at(state, np.array([index]))) if overruns[index] else None
+        batch_chain(law.take(np.array([index]))) if overruns[index] else None
         for index in range(len(overruns))
     )
-    to_change = [
-        index
-        for index in np.flatnonzero(overruns).tolist()
-        if with_moments or chains[index] is None
-    ]
-    if not to_change:
-        return CertifiedLaw(state, chains)
-    moments = {name: getattr(state, name).copy() for name in _moments(None)}
-    for index in to_change:
-        for name, value in _moments(chains[index]).items():
-            moments[name][index] = value
-    return CertifiedLaw(changed(state, **moments), chains)
+    moments = {name: getattr(law, name).copy() for name in _moments(None)}
+    for index in np.flatnonzero(overruns).tolist():
+        if with_moments or chains[index] is None:
+            for name, value in _moments(chains[index]).items():
+                moments[name][index] = value
+    return CertifiedLaw(*values_of(changed(law, **moments)), chains)
 
 
 def _moments(chain: BatchChain | None) -> dict[str, float]:
@@ -206,11 +189,11 @@ def _moments(chain: BatchChain | None) -> dict[str, float]:
     if chain is None:
         return dict.fromkeys(_TIMES, np.inf) | dict.fromkeys(_SHARES, 1.0) | {"is_stable": False}
     return {
-        "mean_duration_s": chain.duration_mean_s,
-        "sd_duration_s": chain.duration_sd_s,
-        "mean_interval_s": chain.interval_mean_s,
-        "mean_square_interval_s2": chain.interval_mean_square_s2,
+        "mean_duration_s": chain.mean_duration_s,
+        "sd_duration_s": chain.sd_duration_s,
+        "mean_interval_s": chain.mean_interval_s,
+        "mean_square_interval_s2": chain.mean_square_interval_s2,
         "overrun_probability": chain.overrun_probability,
-        "utilization_ratio": min(chain.duration_mean_s / chain.interval_mean_s, 1.0),
+        "utilization_ratio": min(chain.mean_duration_s / chain.mean_interval_s, 1.0),
         "is_stable": True,
     }

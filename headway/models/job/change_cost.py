@@ -5,13 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from headway.assumptions.live import (
-    BUDGET_OF_CHANGES_RATIO,
-    LEAST_IDLE_S,
-    MARGIN_SPREADS,
-    MOST_BUDGET_USED,
-    MOST_LOADED_RATIO,
-)
+from headway.assumptions import live
 
 _LEAST_LOAD = 1e-9
 
@@ -21,8 +15,7 @@ def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float
 
     Parameters
     ----------
-    down_late_s, up_late_s : float, >= 0
-        Seconds of arrivals that a step down and the next step up make late.
+    down_late_s, up_late_s : float, >= 0, arrivals that a step down and the next up make late [s]
     quantile : float, 0 < quantile < 1, of the target
 
     **(A8)** Two budgets. Changes may use the share `α = 0.25` of the late budget `1 - q`, so that
@@ -53,7 +46,7 @@ def late_price(quantile: float) -> float:
     >>> round(late_price(0.99))
     400
     """
-    return 1.0 / (BUDGET_OF_CHANGES_RATIO.value * (1.0 - quantile))
+    return 1.0 / (live.BUDGET_OF_CHANGES_RATIO.value * (1.0 - quantile))
 
 
 def is_worth_leaving(
@@ -68,8 +61,7 @@ def is_worth_leaving(
     num_idle : int, >= 0, nodes beyond the maximum that was needed since they were last in use
     idle_s : float, >= 0, time since then
     purse : float, >= 0, of `purse_node_s`
-    calms_s : sequence of float, >= 0
-        Earlier times for which these nodes were not needed, until they were needed again.
+    calms_s : sequence of float, >= 0, earlier times until these nodes were needed again [s]
 
     **(A20)** Calms. A load needs no more than a size for times `I_1, I_2, ...`, between which it
     needs `n` more nodes. Keeping them costs `n I_j` node-seconds in each, removing them at once
@@ -94,7 +86,7 @@ def is_worth_leaving(
     True
     """
     num_calms, calm_s = len(calms_s), math.fsum(calms_s)
-    if num_idle <= 0 or idle_s < LEAST_IDLE_S.value:
+    if num_idle <= 0 or idle_s < live.LEAST_IDLE_S.value:
         return False
     if num_calms and num_idle * calm_s >= num_calms * purse:
         return True
@@ -111,8 +103,7 @@ def return_late_s(
     new_late_s : float, >= 0, late seconds by new executors alone
     late_ratio : float, 0 to 1, share of late rows at that load, with the smaller size
     lead_s : float, >= 0, time until the return is seen and more executors are available
-    load_ratio, load_after_ratio : float, >= 0
-        That load over the rate at which the smaller and the larger size work off a backlog.
+    load_ratio, load_after_ratio : float, >= 0, `λ/d` and `λ/d'`
 
     **(A16)** A load `λ` returns to a query whose size carries `d` rows per second, and `d'` after
     the next step up. Until that step has been made, a time `t_a`, the share `g` of the arrivals is
@@ -129,7 +120,7 @@ def return_late_s(
     if not (load_ratio >= 0.0 and load_after_ratio >= 0.0):
         raise ValueError("need loads of 0 or more")
     waiting_s = lead_s * max(1.0 - 1.0 / load_ratio, 0.0) if load_ratio > 0.0 else 0.0
-    spare_ratio = 1.0 / max(min(load_after_ratio, MOST_LOADED_RATIO.value), _LEAST_LOAD) - 1.0
+    spare_ratio = 1.0 / max(min(load_after_ratio, live.MOST_LOADED_RATIO.value), _LEAST_LOAD) - 1.0
     return new_late_s + late_ratio * lead_s + waiting_s / spare_ratio
 
 
@@ -147,8 +138,8 @@ def margin_score(budget_used_ratio: float) -> float:
     >>> [round(margin_score(used), 2) for used in (0.0, 0.5, 2.0)]
     [0.4, 1.05, 1.96]
     """
-    least, more = MARGIN_SPREADS.value
-    return least + more * min(budget_used_ratio, MOST_BUDGET_USED.value)
+    least, more = live.MARGIN_SPREADS.value
+    return least + more * min(budget_used_ratio, live.MOST_BUDGET_USED.value)
 
 
 def planned_rate_per_s(forecast_per_s: float, score: float, spread_ratio: float) -> float:

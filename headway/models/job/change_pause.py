@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median, quantiles
 
-from headway.assumptions.live import (
-    APPLICATION_PAUSE_S,
-    COST_LEVEL_RATIO,
-    COSTS_REMEMBERED,
-    FIRST_BATCHES,
-    FIRST_BATCHES_RATIO,
-    MOST_LOADED_RATIO,
-    PROVISIONING_S,
-    REMOVAL_PAUSE_S,
-    REPARTITION_PAUSE_S,
-    RESTART_PAUSE_S,
-    USUAL_RESTART_PAUSE_S,
-)
+from headway.assumptions import live
 from headway.domain import JobProfile
 from headway.domain.live import ChangeKind
 
@@ -45,7 +33,7 @@ def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
     """
     if not (pause_s >= 0.0 and slack_s >= 0.0 and load_ratio >= 0.0):
         raise ValueError("need pause_s, slack_s and load_ratio of 0 or more")
-    return max(pause_s - slack_s, 0.0) / (1.0 - min(load_ratio, MOST_LOADED_RATIO.value))
+    return max(pause_s - slack_s, 0.0) / (1.0 - min(load_ratio, live.MOST_LOADED_RATIO.value))
 
 
 def prior_pause_s(kind: ChangeKind, duration_s: float) -> float:
@@ -59,12 +47,12 @@ def prior_pause_s(kind: ChangeKind, duration_s: float) -> float:
     (2.2, 1.6)
     """
     if kind is ChangeKind.ADD:
-        return FIRST_BATCHES.value * (FIRST_BATCHES_RATIO.value - 1.0) * duration_s
+        return live.FIRST_BATCHES.value * (live.FIRST_BATCHES_RATIO.value - 1.0) * duration_s
     return {
-        ChangeKind.REMOVE: REMOVAL_PAUSE_S.value,
-        ChangeKind.RESTART: RESTART_PAUSE_S.value,
-        ChangeKind.APPLICATION: APPLICATION_PAUSE_S.value,
-        ChangeKind.REPARTITION: REPARTITION_PAUSE_S.value,
+        ChangeKind.REMOVE: live.REMOVAL_PAUSE_S.value,
+        ChangeKind.RESTART: live.RESTART_PAUSE_S.value,
+        ChangeKind.APPLICATION: live.APPLICATION_PAUSE_S.value,
+        ChangeKind.REPARTITION: live.REPARTITION_PAUSE_S.value,
     }[kind]
 
 
@@ -91,13 +79,12 @@ def expected_pause_s(
     waits `D + p` until the first new batch starts, and would wait `max(B', D')` at the new trigger
     interval `B'` and batch duration `D'`. So the pause in (A7) is `max(0, D + p - max(B', D'))`.
 
-    >>> pauses_s = [expected_pause_s(ChangeKind.RESTART, 0.8, [0.5] * n) for n in (0, 1, 2)]
-    >>> pauses_s
+    >>> [expected_pause_s(ChangeKind.RESTART, 0.8, [0.5] * n) for n in (0, 1, 2)]
     [1.5, 1.0, 0.5]
     """
     prior_s = prior_pause_s(kind, duration_s)
     if kind is ChangeKind.RESTART:
-        prior_s = USUAL_RESTART_PAUSE_S.value
+        prior_s = live.USUAL_RESTART_PAUSE_S.value
     elif kind is ChangeKind.ADD:
         prior_s *= cpu_ratio
     return float(median(_known_s(prior_s, seen_s)))
@@ -147,7 +134,7 @@ def expected_wait_s(seen_s: Sequence[float]) -> float:
     >>> expected_wait_s([]), expected_wait_s([2.0]), expected_wait_s([2.0, 3.0])
     (60.0, 31.0, 3.0)
     """
-    return float(median(_known_s(PROVISIONING_S.value, seen_s)))
+    return float(median(_known_s(live.PROVISIONING_S.value, seen_s)))
 
 
 def restart_delay_s(pause_s: float, before_s: float, trigger_s: float, duration_s: float) -> float:
@@ -182,10 +169,10 @@ def learned_late_s(prior_s: float, seen_s: Sequence[float]) -> float:
     if len(late_s) < 2:
         return prior_s
     hundredths = quantiles(late_s, n=100, method="inclusive")
-    return hundredths[round(100 * COST_LEVEL_RATIO.value) - 1]
+    return hundredths[round(100 * live.COST_LEVEL_RATIO.value) - 1]
 
 
 def _known_s(prior_s: float, seen_s: Sequence[float]) -> list[float]:
     """The last ones that were seen; the prior is one of them until there are enough."""
-    latest_s = [*seen_s][-COSTS_REMEMBERED.value :]
-    return latest_s if len(latest_s) >= COSTS_REMEMBERED.value else [prior_s, *latest_s]
+    latest_s = [*seen_s][-live.COSTS_REMEMBERED.value :]
+    return latest_s if len(latest_s) >= live.COSTS_REMEMBERED.value else [prior_s, *latest_s]

@@ -38,18 +38,13 @@ def figures_at(profile: JobProfile, score: float) -> JobProfile:
     costs = profile.declared
     if costs is None:
         return profile
-    return replace(
-        profile,
-        driver_phases=tuple(
-            replace(phase, mean_s=costs.driver.at(score)) for phase in profile.driver_phases
-        ),
-        stages=tuple(
-            replace(
-                stage, task_fixed_s=costs.task_fixed.at(score), task_per_row_s=per_row.at(score)
-            )
-            for stage, per_row in zip(profile.stages, costs.task_per_row, strict=True)
-        ),
+    driver_s, fixed_s = costs.driver.at(score), costs.task_fixed.at(score)
+    phases = tuple(replace(phase, mean_s=driver_s) for phase in profile.driver_phases)
+    stages = tuple(
+        replace(stage, task_fixed_s=fixed_s, task_per_row_s=per_row.at(score))
+        for stage, per_row in zip(profile.stages, costs.task_per_row, strict=True)
     )
+    return replace(profile, driver_phases=phases, stages=stages)
 
 
 def work_at(profile: ApplicationProfile, score: float) -> ApplicationProfile:

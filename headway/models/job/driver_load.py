@@ -6,28 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from headway.assumptions.resources import (
-    ALONE_PROCESSOR_RATIO,
-    COMPILER_CORE_S,
-    DRIVER_CORES,
-    DRIVER_CPU_RATIO,
-    DRIVER_CPU_SPREAD_RATIO,
-    DRIVER_EXECUTION_BYTES,
-    DRIVER_HEAP_BYTES,
-    DRIVER_LIVE_RATIO,
-    DRIVER_QUERY_BYTES,
-    DRIVER_SPARK_BYTES,
-    LAUNCHES_PER_S,
-    MOST_COMPILER_CORES,
-    MOST_DRIVER_RATIO,
-    RETAINED_EXECUTIONS,
-)
+from headway.assumptions import resources
 from headway.domain import Z90, Application, JobProfile
 from headway.domain.plan_parts import PlannedDriver
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.domain.stage import StageObserved
 from headway.models.job.batch_files import LEAST_INTERVAL_S
-from headway.models.stages.coalescing import num_tasks_at
+from headway.models.stages.task_counts import num_tasks_at
 from headway.units import parse_size_bytes
 
 _MIB = parse_size_bytes("1m")
@@ -35,16 +20,12 @@ _LEAST_BUSY_CORES = 1e-9
 
 
 class DriverWork(NamedTuple):
-    """What the batches of a query take of the driver: core time of one, and time between two [s].
-
-    ``has_tasks``: the tasks, whose time is then included, run in the driver's JVM.
-    ``compiler_cores`` are those that its compiler keeps busy at the age of the JVM.
-    """
+    """What the batches of a query take of the driver: core time of one, time between two [s]."""
 
     core_s: float
     interval_s: float
-    has_tasks: bool = False
-    compiler_cores: float = 0.0
+    has_tasks: bool = False  # in the driver's JVM: their time is then included
+    compiler_cores: float = 0.0  # that its compiler keeps busy at the age of the JVM
 
     @property
     def busy_cores(self) -> float:
@@ -54,10 +35,9 @@ class DriverWork(NamedTuple):
 
 def driver_work(
     profile: JobProfile,
+    size: tuple[int, int],
     *,
     batch_rows: float,
-    num_slots: int,
-    shuffle_partitions: int,
     interval_s: float,
     has_tasks: bool | None = None,
 ) -> DriverWork:
@@ -65,14 +45,10 @@ def driver_work(
 
     Parameters
     ----------
-    profile : JobProfile, with the driver phases of a batch
+    size : two int, >= 1, task slots and shuffle partitions of the query
     batch_rows : float, >= 0, rows of a batch [rows]
-    num_slots, shuffle_partitions : int, >= 1, setting of the query
-    interval_s : float, >= 0
-        Time between the starts of two batches: the trigger interval, or the duration of a batch if
-        that is longer. [s]
-    has_tasks : bool or None
-        Whether the tasks run in the JVM of the driver; None if they do as they did when profiled.
+    interval_s : float, >= 0, between starts of batches: the trigger interval, or a longer batch [s]
+    has_tasks : bool or None, whether tasks run in its JVM; None if as when profiled
 
     **(U1)** Core time of the driver for a batch: `c = κ d v + k/μ`, with `d` the time of its phases
     outside of stages, `k` the tasks of the batch, `μ` the tasks that one core launches in a second,
@@ -91,34 +67,23 @@ def driver_work(
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> work = driver_work(
-    ...     profile, batch_rows=0.0, num_slots=2, shuffle_partitions=8, interval_s=1.0
-    ... )
-    >>> 0.0 < work.busy_cores < 2.0
+    >>> 0.0 < driver_work(profile, (2, 8), batch_rows=0.0, interval_s=1.0).busy_cores < 2.0
     True
     """
-    num_tasks = sum(
-        num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions) for stage in profile.stages
-    )
-    core_s = _phases_core_s(profile) + num_tasks / LAUNCHES_PER_S.value
+    num_tasks = sum(num_tasks_at(stage, batch_rows, *size) for stage in profile.stages)
+    core_s = _phases_core_s(profile) + num_tasks / resources.LAUNCHES_PER_S.value
     has_tasks = profile.application.is_local if has_tasks is None else has_tasks
     if has_tasks:
-        core_s += _tasks_core_s(profile, batch_rows, num_slots, shuffle_partitions)
+        core_s += _tasks_core_s(profile, size, batch_rows)
     return DriverWork(core_s, interval_s, has_tasks, _compiler_cores(profile))
 
 
-def _tasks_core_s(
-    profile: JobProfile, batch_rows: float, num_slots: int, shuffle_partitions: int
-) -> float:
+def _tasks_core_s(profile: JobProfile, size: tuple[int, int], batch_rows: float) -> float:
     """Core time of the tasks of a batch [s]."""
+    rows = profile.num_held_rows, batch_rows
     return sum(
         _on_processor_ratio(stage.observed)
-        * stage.tasks_s(
-            num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions),
-            shuffle_partitions,
-            profile.num_held_rows,
-            batch_rows,
-        )
+        * stage.tasks_s(num_tasks_at(stage, batch_rows, *size), size[1], *rows)
         for stage in profile.stages
     )
 
@@ -126,24 +91,24 @@ def _tasks_core_s(
 def _phases_s(profile: JobProfile) -> float:
     """Time of the phases of a batch in which the driver computes, or writes to a disk [s]."""
     is_remote = profile.shape.checkpoint_store not in (None, "disk")
-    return sum(
-        phase.mean_s
-        for phase in profile.driver_phases
-        if not (is_remote and phase.name in CHECKPOINT_PHASES)
-    )
+    waits = CHECKPOINT_PHASES if is_remote else ()
+    return sum(phase.mean_s for phase in profile.driver_phases if phase.name not in waits)
 
 
 def _compiler_cores(profile: JobProfile) -> float:
     """Cores of the compiler at the age of the JVM in the last profiled run."""
     if not profile.settings or not profile.settings[-1].jvm_age_s > 0.0:
         return 0.0
-    return min(COMPILER_CORE_S.value / profile.settings[-1].jvm_age_s, MOST_COMPILER_CORES.value)
+    return min(
+        resources.COMPILER_CORE_S.value / profile.settings[-1].jvm_age_s,
+        resources.MOST_COMPILER_CORES.value,
+    )
 
 
 def _phases_core_s(profile: JobProfile) -> float:
     """Core time of the driver for its phases of a batch, without waits for other batches [s]."""
     phases_s, last = _phases_s(profile), profile.settings[-1] if profile.settings else None
-    alone_s = DRIVER_CPU_RATIO.value * phases_s
+    alone_s = resources.DRIVER_CPU_RATIO.value * phases_s
     if last is None or last.concurrent_batches is None or not last.batch_duration_mean_s:
         return alone_s
     at_once, duration_s = last.concurrent_batches, last.batch_duration_mean_s
@@ -154,10 +119,12 @@ def _phases_core_s(profile: JobProfile) -> float:
     recorded = (stage.observed for stage in profile.stages if stage.observed is not None)
     most_ratio = max(map(_on_processor_ratio, recorded), default=1.0)
     batch_rows = last.rows_per_batch_middle
-    slots, partitions = profile.baseline.size
-    of_batch_s = (slots - _compiler_cores(profile)) * duration_s / at_once
-    left_s = of_batch_s - _tasks_core_s(profile, batch_rows, slots, partitions)
-    return min(alone_s * most_ratio / ALONE_PROCESSOR_RATIO.value, alone_s, max(left_s, 0.0))
+    size = profile.baseline.size
+    of_batch_s = (size[0] - _compiler_cores(profile)) * duration_s / at_once
+    left_s = of_batch_s - _tasks_core_s(profile, size, batch_rows)
+    return min(
+        alone_s * most_ratio / resources.ALONE_PROCESSOR_RATIO.value, alone_s, max(left_s, 0.0)
+    )
 
 
 def driver_cores(application: Application) -> int:
@@ -168,7 +135,7 @@ def driver_cores(application: Application) -> int:
     """
     stated = application.properties.get("spark.driver.cores", "").strip()
     if application.is_local or not (stated.isdecimal() and int(stated) > 0):
-        return DRIVER_CORES.value
+        return resources.DRIVER_CORES.value
     return int(stated)
 
 
@@ -205,9 +172,9 @@ def planned_driver(works: Sequence[DriverWork], cores: int | None = None) -> Pla
     """
     busy_cores = sum(work.busy_cores for work in works)
     compiler_cores = max((work.compiler_cores for work in works), default=0.0)
-    margin = math.exp(Z90 * DRIVER_CPU_SPREAD_RATIO.value)
+    margin = math.exp(Z90 * resources.DRIVER_CPU_SPREAD_RATIO.value)
     highest_cores = busy_cores * margin + compiler_cores
-    needed_cores = max(math.ceil(highest_cores / MOST_DRIVER_RATIO.value), 1)
+    needed_cores = max(math.ceil(highest_cores / resources.MOST_DRIVER_RATIO.value), 1)
     given_cores = needed_cores if cores is None else cores
     queries_per_core = len(works) / max(busy_cores, _LEAST_BUSY_CORES)
     knee_queries = (given_cores - compiler_cores) * queries_per_core
@@ -239,11 +206,11 @@ def live_heap_bytes(num_queries: int, num_executions: int) -> float:
     >>> live_heap_bytes(2, 5000) == live_heap_bytes(2, 1000) > live_heap_bytes(1, 1000)
     True
     """
-    retained = min(num_executions, RETAINED_EXECUTIONS.value)
+    retained = min(num_executions, resources.RETAINED_EXECUTIONS.value)
     return (
-        DRIVER_SPARK_BYTES.value
-        + DRIVER_QUERY_BYTES.value * num_queries
-        + DRIVER_EXECUTION_BYTES.value * retained
+        resources.DRIVER_SPARK_BYTES.value
+        + resources.DRIVER_QUERY_BYTES.value * num_queries
+        + resources.DRIVER_EXECUTION_BYTES.value * retained
     )
 
 
@@ -253,6 +220,6 @@ def driver_heap_bytes(num_queries: int) -> int:
     >>> driver_heap_bytes(1) == 2**30 < driver_heap_bytes(400)
     True
     """
-    live_bytes = live_heap_bytes(num_queries, RETAINED_EXECUTIONS.value)
-    whole_mib = math.ceil(live_bytes / DRIVER_LIVE_RATIO.value / _MIB) * _MIB
-    return max(whole_mib, DRIVER_HEAP_BYTES.value)
+    live_bytes = live_heap_bytes(num_queries, resources.RETAINED_EXECUTIONS.value)
+    whole_mib = math.ceil(live_bytes / resources.DRIVER_LIVE_RATIO.value / _MIB) * _MIB
+    return max(whole_mib, resources.DRIVER_HEAP_BYTES.value)

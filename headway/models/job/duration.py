@@ -15,24 +15,20 @@ from headway.domain import StageProfile
 from headway.lazy_classes import Identity
 from headway.models.arrays import Array, Numeric
 from headway.models.job.bends import Bend, bends_through, rows_of_bends, without_falls
-from headway.models.stages.coalescing import num_tasks_at, usual_tasks
 from headway.models.stages.makespan import makespan_moments
 from headway.models.stages.skew import hot_start_makespan
+from headway.models.stages.task_counts import num_tasks_at
 
 _NEAR_SIZES = (0.8, 1.0, 1.25)
 
 
 class LevelSpan(NamedTuple):
-    """Mean time of one level of stages as a function of the rows of the batch: theory.md (T2).
-
-    The costs are floats, or arrays with one value per setting (`stacked`). ``bends`` are changes
-    where its tasks become more.
-    """
+    """Mean time of one level of stages as a function of the rows of the batch: theory.md (T2)."""
 
     name: str
-    fixed_s: Numeric
+    fixed_s: Numeric  # like other costs a float, or an array with one value per setting
     stage_terms: tuple[tuple[Numeric, float, float], ...]  # per_row_s, scale, exponent
-    bends: tuple[Bend, ...] = ()
+    bends: tuple[Bend, ...] = ()  # changes where its tasks become more
 
     def at(self, batch_rows: Numeric) -> Array:
         """Mean time of the level [s] in a batch of ``batch_rows`` rows."""
@@ -57,50 +53,38 @@ class LevelSpan(NamedTuple):
 
     def times(self, ratio: Numeric) -> LevelSpan:
         """The same with all times multiplied."""
-        return LevelSpan(
-            self.name,
-            self.fixed_s * ratio,
-            tuple((each_s * ratio, scale, power) for each_s, scale, power in self.stage_terms),
-            tuple((per_row_s * ratio, from_rows) for per_row_s, from_rows in self.bends),
-        )
+        terms = ((each_s * ratio, scale, power) for each_s, scale, power in self.stage_terms)
+        bends = ((per_row_s * ratio, from_rows) for per_row_s, from_rows in self.bends)
+        return LevelSpan(self.name, self.fixed_s * ratio, tuple(terms), tuple(bends))
 
     def with_costs(self, change: Callable[[Array], Array]) -> LevelSpan:
         """The same with a change of every array of costs, which has a value for each setting."""
-        return LevelSpan(
-            self.name,
-            change(np.asarray(self.fixed_s)),
-            tuple(
-                (change(np.asarray(per_row_s)), scale, power)
-                for per_row_s, scale, power in self.stage_terms
-            ),
-            tuple((change(np.asarray(cost)), change(np.asarray(row))) for cost, row in self.bends),
-        )
+
+        def changed(cost: Numeric) -> Array:
+            return change(np.asarray(cost))
+
+        terms = ((changed(each_s), scale, power) for each_s, scale, power in self.stage_terms)
+        bends = ((changed(per_row_s), changed(from_rows)) for per_row_s, from_rows in self.bends)
+        return LevelSpan(self.name, changed(self.fixed_s), tuple(terms), tuple(bends))
 
 
 class DurationModel(NamedTuple):
-    """Mean duration of a batch by its rows, at fixed slots and partitions: theory.md (T1).
+    """Mean duration of a batch by its rows, at fixed slots and partitions: theory.md (T1)."""
 
-    ``driver_s`` is the time on the driver alone; ``levels`` are the stage levels in order.
-    """
-
-    driver_s: float
-    levels: tuple[LevelSpan, ...]
+    driver_s: float  # on the driver alone
+    levels: tuple[LevelSpan, ...]  # of stages, in order
 
     def mean_s(self, batch_rows: Numeric) -> Array:
         """Mean batch duration [s]."""
         rows = np.asarray(batch_rows, dtype=np.float64)
-        total_s = self.driver_s + np.zeros(rows.shape)
-        for level in self.levels:
-            total_s = total_s + level.at(rows)
-        return np.asarray(total_s)
+        start_s = self.driver_s + np.zeros(rows.shape)
+        return np.asarray(sum((level.at(rows) for level in self.levels), start_s))
 
     def slope_s(self, batch_rows: Numeric) -> Array:
         """Seconds that one more row in the batch adds."""
         rows = np.asarray(batch_rows, dtype=np.float64)
-        slope_s: Array = np.zeros(rows.shape)
-        for level in self.levels:
-            slope_s = slope_s + level.slope_at(rows)
-        return np.asarray(slope_s)
+        flat: Array = np.zeros(rows.shape)
+        return np.asarray(sum((level.slope_at(rows) for level in self.levels), flat))
 
     def take(self, selection: NDArray[np.intp] | NDArray[np.bool_]) -> DurationModel:
         """Some of the settings that it is of, or some of them several times."""
@@ -122,8 +106,7 @@ def stacked(models: Sequence[DurationModel]) -> DurationModel:
 
     Parameters
     ----------
-    models : sequence of DurationModel
-        Of the same levels and stages, at least one.
+    models : sequence of DurationModel, of the same levels and stages, at least one
 
     >>> spans = [(LevelSpan("stage 0", fixed_s, ()),) for fixed_s in (0.1, 0.3)]
     >>> stack = stacked([DurationModel(0.2, levels) for levels in spans])
@@ -163,33 +146,29 @@ def level_spans(
 
     Parameters
     ----------
-    stages : sequence of StageProfile
-        Ordered by level; stages of one level run side by side.
+    stages : sequence of StageProfile, ordered by level; stages of one level run side by side
     num_slots, shuffle_partitions : int, >= 1
-    num_state_rows : float, >= 0
-        Rows in all state stores of the query.
-    batch_rows : float, >= 0, optional
-        If given, stages whose tasks follow the rows have those of a batch of these rows.
+    num_state_rows : float, >= 0, rows in all state stores of the query
+    batch_rows : float, >= 0, optional, of the batch whose tasks stages have that follow the rows
 
     **(T2)** A stage of `T` tasks processes `x = k n^e` rows with `0 ≤ e ≤ 1`, and each of its tasks
     takes `t = t_0 + t_1 x/T + t_2 P + t_3 S/T` on average, with `P` the shuffle partitions that it
     writes for and `S` the rows of state that the stage holds. Rows of static tables, the same in
-    every batch, add to `x`. A stage that is alone on its level
-    takes `M = u(T, C, cv) t`, with `u` the mean makespan of unit tasks (M1)-(M5) on `C` slots.
-    Stages `i` of one level form one pool of `T = Σ T_i` tasks: `M = u(T, C, cv)Σ_i T_i t_i/T` with
-    `cv^2 = Σ_i T_i cv_i^2/T`. Exact, except for `u`, if the tasks of a level cost the same; the
-    order in which Spark launches the stages is ignored. If a share `h` of the rows of a stage goes
-    to one task, however many tasks there are (a hot key), its rows take at least the makespan (K6)
-    of one task with `h + (1-h)/T` of them and `T - 1` tasks with `(1-h)/T`. `h` is the median of
-    `(s-1/T)/(1-1/T)`, with `s` the share of the largest task, at the observed number of tasks for
-    which it is smallest, and 0 below a tenth; `cv` is then the variation that rows do not explain.
-    If the keys are given, (K11) replaces (K6). A stage that asks for resources of its own has its
-    share of the `C` slots, and so have all stages of its level. The tasks of a coalesced stage
-    follow the bytes of the batch (T7), those of some sources its rows (T9), which steps from one
-    number to the next. Sizes of partitions and files differ, so `M` is then a line through some
-    thirty sizes, each with the mean over the tasks of batches a quarter larger, a fifth smaller,
-    and of this size; where it would fall, halfway between the largest value before and the smallest
-    after.
+    every batch, add to `x`. A stage that is alone on its level takes `M = u(T, C, cv) t`, with `u`
+    the mean makespan of unit tasks (M1)-(M5) on `C` slots. Stages `i` of one level form one pool of
+    `T = Σ T_i` tasks: `M = u(T, C, cv)Σ_i T_i t_i/T` with `cv^2 = Σ_i T_i cv_i^2/T`. Exact, except
+    for `u`, if the tasks of a level cost the same; the order in which Spark launches the stages is
+    ignored. If a share `h` of the rows of a stage goes to one task, however many tasks there are (a
+    hot key), its rows take at least the makespan (K6) of one task with `h + (1-h)/T` of them and `T
+    - 1` tasks with `(1-h)/T`. `h` is the median of `(s-1/T)/(1-1/T)`, with `s` the share of the
+    largest task, at the observed number of tasks for which it is smallest, and 0 below a tenth;
+    `cv` is then the variation that rows do not explain. If the keys are given, (K11) replaces (K6).
+    A stage that asks for resources of its own has its share of the `C` slots, and so have all
+    stages of its level. The tasks of a coalesced stage follow the bytes of the batch (T7), those of
+    some sources its rows (T9), which steps from one number to the next. Sizes of partitions and
+    files differ, so `M` is then a line through some thirty sizes, each with the mean over the tasks
+    of batches a quarter larger, a fifth smaller, and of this size; where it would fall, halfway
+    between the largest value before and the smallest after.
 
     >>> from headway.domain import RowsLaw
     >>> reduce = StageProfile(name="1.0", level=1, tasks_rule="shuffle",
@@ -198,41 +177,45 @@ def level_spans(
     >>> float(level_spans([reduce], num_slots=2, shuffle_partitions=8)[0].at(1000))
     0.205
     """
+    setting = _Setting(num_slots, shuffle_partitions, num_state_rows)
+    return _spans_of(Identity(tuple(stages)), setting, batch_rows)
 
-    setting = num_slots, shuffle_partitions, num_state_rows, batch_rows
-    return _spans_of(Identity(tuple(stages)), *setting)
+
+class _Setting(NamedTuple):
+    """What the time of a level depends on beside its stages and the batch."""
+
+    num_slots: int
+    shuffle_partitions: int
+    num_state_rows: float
 
 
 @lru_cache(maxsize=1024)  # a search asks for the sizes of its settings again and again
 def _spans_of(
-    stages: Identity,
-    num_slots: int,
-    shuffle_partitions: int,
-    num_state_rows: float,
-    batch_rows: float | None,
+    stages: Identity, setting: _Setting, batch_rows: float | None
 ) -> tuple[LevelSpan, ...]:
-    setting = num_slots, shuffle_partitions, num_state_rows
-    spans = []
-    for pool in _pools(*stages.nouns):
-        if batch_rows is not None:
-            spans.append(_span_at(pool, batch_rows, *setting))
-            continue
-        span = _span(pool, usual_tasks(pool, num_slots, shuffle_partitions), *setting)
-        if any(stage.follows_rows for stage in pool):
-            more_s, bends = _bends(tuple(pool), span, *setting)
-            span = span._replace(fixed_s=span.fixed_s + more_s, bends=bends)
-        spans.append(span)
-    return tuple(spans)
+    pools = _pools(*stages.nouns)
+    if batch_rows is not None:
+        return tuple(_span_at(pool, batch_rows, setting) for pool in pools)
+    return tuple(_span_of_any_rows(pool, setting) for pool in pools)
 
 
-def _span(
-    pool: Sequence[StageProfile],
-    num_tasks: Sequence[int],
-    num_slots: int,
-    shuffle_partitions: int,
-    num_state_rows: float,
-) -> LevelSpan:
+def _span_of_any_rows(pool: Sequence[StageProfile], setting: _Setting) -> LevelSpan:
+    """A level with the usual tasks, and bends where its tasks follow the rows."""
+    size = setting.num_slots, setting.shuffle_partitions
+    usual_tasks = [
+        stage.num_tasks(size[1]) if stage.follows_rows else num_tasks_at(stage, 0.0, *size)
+        for stage in pool
+    ]
+    span = _span(pool, usual_tasks, setting)
+    if not any(stage.follows_rows for stage in pool):
+        return span
+    more_s, bends = _bends(tuple(pool), span, setting)
+    return span._replace(fixed_s=span.fixed_s + more_s, bends=bends)
+
+
+def _span(pool: Sequence[StageProfile], num_tasks: Sequence[int], setting: _Setting) -> LevelSpan:
     """A level whose stages have given numbers of tasks (T2)."""
+    num_slots, shuffle_partitions, num_state_rows = setting
     per_task = _per_task(pool, num_tasks, num_slots)
     return LevelSpan(
         name="+".join(stage.name for stage in pool),
@@ -254,31 +237,20 @@ def _span(
     )
 
 
-def _span_at(
-    pool: Sequence[StageProfile],
-    batch_rows: float,
-    num_slots: int,
-    shuffle_partitions: int,
-    num_state_rows: float,
-) -> LevelSpan:
+def _span_at(pool: Sequence[StageProfile], batch_rows: float, setting: _Setting) -> LevelSpan:
     """A level with the tasks that it has in a batch of some rows."""
-    num_tasks = [num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions) for stage in pool]
-    return _span(pool, num_tasks, num_slots, shuffle_partitions, num_state_rows)
+    size = setting.num_slots, setting.shuffle_partitions
+    return _span(pool, [num_tasks_at(stage, batch_rows, *size) for stage in pool], setting)
 
 
 @lru_cache(maxsize=4096)
 def _bends(
-    pool: tuple[StageProfile, ...],
-    usual_span: LevelSpan,
-    num_slots: int,
-    shuffle_partitions: int,
-    num_state_rows: float,
+    pool: tuple[StageProfile, ...], usual_span: LevelSpan, setting: _Setting
 ) -> tuple[float, tuple[Bend, ...]]:
     """What numbers of tasks that follow the rows add to the time with the usual ones (T2)."""
-    rows = rows_of_bends(pool, num_slots, shuffle_partitions)
-    setting = num_slots, shuffle_partitions, num_state_rows
+    rows = rows_of_bends(pool, setting.num_slots, setting.shuffle_partitions)
     mean_s = [
-        np.mean([_span_at(pool, ratio * size, *setting).at(size) for ratio in _NEAR_SIZES])
+        np.mean([_span_at(pool, ratio * size, setting).at(size) for ratio in _NEAR_SIZES])
         for size in rows.tolist()
     ]
     return bends_through(rows, without_falls(np.array(mean_s)) - usual_span.at(rows))
@@ -300,11 +272,9 @@ def coefficient_gains(
     >>> coefficient_gains([reduce], 2, 8, 1000.0)
     array([[  4., 500.,  32.]])
     """
-    gains = []
+    gains, size = [], (num_slots, shuffle_partitions)
     for pool in _pools(stages):
-        num_tasks = [
-            num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions) for stage in pool
-        ]
+        num_tasks = [num_tasks_at(stage, batch_rows, *size) for stage in pool]
         per_task = _per_task(pool, num_tasks, num_slots)
         gains += [
             (

@@ -10,16 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.fits import (
-    EMPTY_BATCH_SD_RATIO,
-    RUN_NOISE_RATIO,
-    USUAL_PARTITION_S,
-    USUAL_PARTS_SD_S,
-    USUAL_PARTS_SD_WITH_PYTHON_S,
-)
+from headway.assumptions import fits
 from headway.domain import Configuration, JobProfile, ObservedSetting, StageProfile
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
+from headway.models.batches.microbatch import BoolArray
 from headway.models.job.calibration import doublings_beyond, widened
 from headway.models.job.duration import coefficient_gains
 from headway.models.job.setting import duration_model
@@ -50,21 +45,16 @@ class Shares(NamedTuple):
         model = duration_model(profile, *size)
         duration_s = max(float(model.mean_s(num_rows)), _TINY_S)
         gained = coefficient_gains(profile.stages, *size, num_rows)
-        followed = [_is_followed(profile.stages, index) for index in range(len(profile.stages))]
-        gained[~np.array(followed), 2] = 0.0
+        gained[~_are_followed(profile.stages), 2] = 0.0
         return cls(configuration, num_rows, model.driver_s / duration_s, gained / duration_s)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitError:
-    """The error that remains after a fit to some runs, by the costs in the job's profile.
-
-    ``settings`` are the runs of the fit: those of the profile, and possibly others that were not
-    made yet.
-    """
+    """The error that remains after a fit to some runs, by the costs in the job's profile."""
 
     profile: JobProfile
-    settings: Sequence[ObservedSetting]
+    settings: Sequence[ObservedSetting]  # runs of the profile, and others that were not made yet
 
     def ratio(self, shares: Shares) -> float:
         """Standard deviation of the fitted over the true mean duration of a batch. [-]
@@ -89,7 +79,7 @@ class FitError:
         ):
             influence = inverse @ gained
             weights += columns @ influence
-            of_prior += float(np.sum(prior * np.square(influence))) * RUN_NOISE_RATIO.value**2
+            of_prior += float(np.sum(prior * np.square(influence))) * fits.RUN_NOISE_RATIO.value**2
         of_runs = np.square(weights.reshape(-1, 2).sum(axis=1)).sum()
         noise = self.profile.noise
         effective = (1.0 - noise.autocorrelation) / (1.0 + noise.autocorrelation)
@@ -116,27 +106,28 @@ class FitError:
     @cached_property
     def _fits(self) -> tuple[tuple[Array, Array, Array], ...]:
         """For each stage: information from runs, inverse of all information, and prior."""
-        fits = []
-        for index, stage in enumerate(self.profile.stages):
-            writes = _is_followed(self.profile.stages, index)
-            rows = np.array(
-                [
-                    _terms(stage, num_rows, setting.configuration.shuffle_partitions, writes=writes)
-                    for setting in self.settings
-                    for num_rows in _smaller_and_larger(setting)
-                ]
-            )
+        of_stages = []
+        observations = [
+            (setting.configuration.shuffle_partitions, num_rows)
+            for setting in self.settings
+            for num_rows in _smaller_and_larger(setting)
+        ]
+        stages = self.profile.stages
+        for stage, writes in zip(stages, _are_followed(stages), strict=True):
+            per_task = [stage.rows.rows(n) / stage.num_tasks(count) for count, n in observations]
+            written = [float(count if writes else 0) for count, _ in observations]
+            rows = np.column_stack([np.ones(len(observations)), per_task, written])
             costs_s = [stage.task_fixed_s, stage.task_per_row_s, stage.task_per_partition_s]
             task_s = np.maximum(rows @ np.array(costs_s), _TINY_S)
             columns = rows / task_s[:, np.newaxis]
             prior_sd_s = _prior_sd_s(stage, float(task_s.mean()))
             if self.profile.row_cost_half_range_ratio:
                 prior_sd_s[0] = max(self._open_sd_s(stage), _TINY_S)
-            prior = np.square(RUN_NOISE_RATIO.value / prior_sd_s)
+            prior = np.square(fits.RUN_NOISE_RATIO.value / prior_sd_s)
             # A run has weight one, half for each of its observations.
             inverse = np.linalg.pinv(0.5 * columns.T @ columns + np.diag(prior), hermitian=True)
-            fits.append((0.5 * columns, inverse, prior))
-        return tuple(fits)
+            of_stages.append((0.5 * columns, inverse, prior))
+        return tuple(of_stages)
 
     def _open_sd_s(self, stage: StageProfile) -> float:
         """Deviation of the fixed time of a task that batches of one size leave open (E43)."""
@@ -152,16 +143,10 @@ def _smaller_and_larger(setting: ObservedSetting) -> tuple[float, float]:
     return 0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high
 
 
-def _is_followed(stages: Sequence[StageProfile], index: int) -> bool:
-    """Whether a stage writes for an exchange."""
-    return any(stage.level > stages[index].level for stage in stages[index + 1 :])
-
-
-def _terms(
-    stage: StageProfile, num_rows: float, shuffle_partitions: int, *, writes: bool
-) -> tuple[float, float, float]:
-    per_task = stage.rows.rows(num_rows) / stage.num_tasks(shuffle_partitions)
-    return 1.0, per_task, float(shuffle_partitions if writes else 0)
+def _are_followed(stages: Sequence[StageProfile]) -> BoolArray:
+    """Which stages write for an exchange."""
+    levels = [stage.level for stage in stages]
+    return np.array([max(levels[index:]) > level for index, level in enumerate(levels)])
 
 
 def _prior_sd_s(stage: StageProfile, task_s: float) -> Array:
@@ -169,9 +154,9 @@ def _prior_sd_s(stage: StageProfile, task_s: float) -> Array:
     if stage.separation == "totals":
         fixed_sd_s = task_s / np.sqrt(12.0)  # anything from nothing to all of it
     elif stage.separation == "empty":
-        fixed_sd_s = max(EMPTY_BATCH_SD_RATIO.value * stage.task_fixed_s, _TINY_S)
+        fixed_sd_s = max(fits.EMPTY_BATCH_SD_RATIO.value * stage.task_fixed_s, _TINY_S)
     elif stage.observed is not None and stage.observed.python_ratio is not None:
-        fixed_sd_s = USUAL_PARTS_SD_WITH_PYTHON_S.value
+        fixed_sd_s = fits.USUAL_PARTS_SD_WITH_PYTHON_S.value
     else:
-        fixed_sd_s = USUAL_PARTS_SD_S.value
-    return np.array([fixed_sd_s, np.inf, USUAL_PARTITION_S.value])
+        fixed_sd_s = fits.USUAL_PARTS_SD_S.value
+    return np.array([fixed_sd_s, np.inf, fits.USUAL_PARTITION_S.value])

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.assumptions.files import (
-    COMPACTION_BATCHES,
-    RETAINED_BATCHES,
-    SINK_ENTRY_BYTES,
-    SINK_LOG_DELAY_S,
-)
+from headway.assumptions import files
 from headway.domain import JobProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.job.batch_files import (
@@ -29,8 +24,7 @@ def checkpoint_bytes(profile: JobProfile, interval_s: Numeric, batch_rows: Numer
 
     Parameters
     ----------
-    profile : JobProfile
-        The job: its state at the rate in question, and the settings of its state store.
+    profile : JobProfile, with its state at the rate in question
     interval_s, batch_rows : float or (n,) array, > 0, time between two batches [s], and their rows
 
     **(F5)** Bytes that a checkpoint keeps. Spark keeps what is needed to go back `K` batches
@@ -53,7 +47,7 @@ def checkpoint_bytes(profile: JobProfile, interval_s: Numeric, batch_rows: Numer
         return None
     commits, rows_ratio = commit_files(profile), num_rows / max(state.rows, 1)
     interval = np.asarray(interval_s, dtype=np.float64)
-    retained = _count(profile, "minBatchesToRetain", RETAINED_BATCHES.value)
+    retained = _count(profile, "minBatchesToRetain", files.RETAINED_BATCHES.value)
     last = profile.settings[-1]
     per_row = np.asarray(batch_rows) / last.rows_per_batch_middle
     reported_bytes = _reported(profile, _TABLES_METRIC) if commits.tables else state.memory_bytes
@@ -88,25 +82,23 @@ def sink_log_bytes_per_day(
     **(F6)** Growth of a sink's log. It has an entry of `b` bytes for each of the `w` files of a
     batch, of all batches ever. Compaction writes all of them into one file every `c` batches, and
     files are deleted when they are `d` old (10 minutes unless set otherwise), so `1 + d/(c T)` of
-    the compacted ones are kept. In a day these grow by
-    `86400/T w b (1 + d/(c T))`.
+    the compacted ones are kept. In a day these grow by `86400/T w b (1 + d/(c T))`.
 
     Source: Spark's ``CompactibleFileStreamLog`` (4.3, 2026).
 
     >>> from headway.formats.profile_file import load_profile
-    >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> sink_log_bytes_per_day(profile, 1.0, 2.0) is None
+    >>> sink_log_bytes_per_day(load_profile("examples/word-count.profile.yaml"), 1.0, 2.0) is None
     True
     """
     if not profile.shape.sink.startswith(FILE_SINK):
         return None
     interval = np.asarray(interval_s, dtype=np.float64)
     entries_per_day = S_PER_DAY / interval * np.asarray(files_per_batch)
-    batches = _count(profile, "fileSink.log.compactInterval", COMPACTION_BATCHES.value)
+    batches = _count(profile, "fileSink.log.compactInterval", files.COMPACTION_BATCHES.value)
     delay = profile.application.properties.get(f"{_STREAMING}.fileSink.log.cleanupDelay")
-    delay_s = duration_setting_s(delay, SINK_LOG_DELAY_S.value)
+    delay_s = duration_setting_s(delay, files.SINK_LOG_DELAY_S.value)
     kept_copies = 1.0 + delay_s / (batches * interval)
-    return np.asarray(entries_per_day * SINK_ENTRY_BYTES.value * kept_copies)
+    return np.asarray(entries_per_day * files.SINK_ENTRY_BYTES.value * kept_copies)
 
 
 def _reported(profile: JobProfile, metric: str) -> float:

@@ -26,21 +26,21 @@ from headway.domain import (
 from headway.domain.later import later, with_changes
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.microbatch import BoolArray
+from headway.models.batches.windows import why_no_window_law, window_law
 from headway.models.job.calibration import reasons_outside
 from headway.models.job.capacity import Capacity, findings_of
 from headway.models.job.certified import certified
 from headway.models.job.declared import figures_at
-from headway.models.job.duration import DurationModel, stacked
+from headway.models.job.duration import stacked
 from headway.models.job.setting import (
     AFTER_COMMIT_PHASES,
     SettingLaw,
     duration_model,
-    joined_states,
+    joined_laws,
     setting_law,
     settled_batch_rows,
 )
 from headway.models.job.upper_end import UpperEnd
-from headway.models.job.window_law import why_no_window_law, window_law
 
 _Law = Callable[[SettingLaw], tuple[Array, Callable[[Numeric], Array]]]
 
@@ -59,11 +59,8 @@ def predict(
 
     Parameters
     ----------
-    jvm_age_s : float or None, > 0
-        Seconds since the executors started; a young JVM is slower. None is the age at which the
-        last profiled run ran.
-    metrics : collection of Metric
-        Latencies to predict, besides that of tuples; the others are None.
+    jvm_age_s : float or None, > 0, of executors; None is the age in the last profiled run [s]
+    metrics : collection of Metric, latencies to predict besides that of tuples
 
     **(P1)** A prediction is the distribution of (T6), certified by (T4) if more than 2% of the
     batches overrun, for the asked configuration with `f = (age/age_0)^(-γ)` and driver phases by
@@ -105,13 +102,11 @@ def predictions_at(
     ----------
     arrivals : Arrivals, the stream, at any rate
     rates_per_s : sequence of float, > 0, input rates, at least one [records/s]
-    profile, configuration, jvm_age_s, metrics
-        As for `predict`.
+    profile, configuration, jvm_age_s, metrics: as for `predict`
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> rates_per_s = (16_000.0, 900e6)
-    >>> several = predictions_at(profile, profile.baseline, profile.arrivals, rates_per_s)
+    >>> several = predictions_at(profile, profile.baseline, profile.arrivals, (16_000.0, 900e6))
     >>> [prediction.stable for prediction in several]
     [True, False]
     """
@@ -143,15 +138,13 @@ def _predicted(question: _Asked) -> tuple[Prediction, ...]:
     if jvm_age_s is not None:
         age_factor, profile = profile.age_factor(jvm_age_s), profile.at_age(jvm_age_s)
     capacity = Capacity.of(profile, configuration, age_factor)
-    rates, model = np.array(rates_per_s, dtype=np.float64), capacity.model
-    rows = settled_batch_rows(model, rates, configuration.trigger_s, age_factor)
-    law = _law_at(rates, profile, configuration, model, age_factor)
+    rates = np.array(rates_per_s, dtype=np.float64)
+    rows = settled_batch_rows(capacity.model, rates, configuration.trigger_s, age_factor).tolist()
+    law = _law_at(capacity, rates)
     expected = certified(law.take(np.arange(len(rates))))
     laws = [expected.take(np.array([index])) for index in range(len(rates))]
-    drafts = [
-        _draft(capacity.at_rate(rate_per_s), laws[index], float(rows[index]))
-        for index, rate_per_s in enumerate(rates_per_s)
-    ]
+    capacities = [capacity.at_rate(rate_per_s) for rate_per_s in rates_per_s]
+    drafts = list(map(_draft, capacities, laws, rows))
     quoted = np.flatnonzero([is_quoted for _, is_quoted in drafts])
     latencies: Mapping[str, Sequence[LatencyDistribution]] = {}
     if len(quoted):
@@ -161,12 +154,9 @@ def _predicted(question: _Asked) -> tuple[Prediction, ...]:
     for rank, index in enumerate(quoted.tolist()):
         predictions[index] = with_changes(
             predictions[index],
-            phases_s=_phases_s(
-                profile, model, laws[index], rates_per_s[index],
-                float(rows[index]), age_factor,
-            ),
+            phases_s=_phases_s(capacities[index], laws[index], rows[index]),
             **{name: distributions[rank] for name, distributions in latencies.items()},
-        )  # fmt: skip
+        )
     return tuple(predictions)
 
 
@@ -179,8 +169,8 @@ def _draft(capacity: Capacity, law: SettingLaw, settled_rows: float) -> tuple[Pr
     codes = {finding.code for finding in findings}
     stable = not capacity.is_over and FindingCode.RATE_LIMIT_TOO_LOW not in codes
     is_quoted = stable and not codes & NOT_QUOTED
-    slots, partitions = configuration.size
-    reasons = tuple(reasons_outside(profile, slots, partitions, settled_rows))
+    reasons = tuple(reasons_outside(profile, *configuration.size, settled_rows))
+    overrun_probability = float(law.overrun_probability[0]) if configuration.trigger_s > 0 else 0.0
     prediction = Prediction(
         configuration=configuration,
         arrivals=arrivals,
@@ -193,9 +183,7 @@ def _draft(capacity: Capacity, law: SettingLaw, settled_rows: float) -> tuple[Pr
         window_latency=None,
         phases_s={},
         sustainable_rate_per_s=capacity.printed_up_to_per_s,
-        overrun_probability=float(law.overrun_probability[0])
-        if configuration.trigger_s > 0
-        else 0.0,
+        overrun_probability=overrun_probability,
         findings=(*findings, *reasons, *_findings_of_windows(profile)),
         provenance=profile.provenance,
         stage_work=profile.stage_work,
@@ -237,63 +225,36 @@ def _findings_of_windows(profile: JobProfile) -> Iterator[Finding]:
         yield Finding(code=FindingCode.WATERMARK_BEHIND, numbers={"behind_s": behind_s})
 
 
-def _law_at(
-    rates_per_s: Array,
-    profile: JobProfile,
-    configuration: Configuration,
-    model: DurationModel,
-    age_factor: float,
-) -> SettingLaw:
+def _law_at(capacity: Capacity, rates_per_s: Array) -> SettingLaw:
     """The distributions at each rate, then those at the low and at the high end of 90%.
 
     Declared figures are at the same end of their ranges: theory.md (P19).
     """
-    low_end, high_end = _ends(profile, configuration, model, len(rates_per_s), age_factor)
-    high_rates_per_s, high_factors = high_end.rate_and_factor(rates_per_s)
-    low_factors = low_end.settled_factor(rates_per_s)
-    rate_per_s = np.concatenate([rates_per_s, rates_per_s, high_rates_per_s])
-    factor = np.concatenate([np.full_like(rates_per_s, age_factor), low_factors, high_factors])
-    length = len(rates_per_s)
-    end_slices = (
-        [slice(None)]
-        if profile.declared is None
-        else [slice(start, start + length) for start in (0, length, 2 * length)]
-    )
-    laws = []
-    for end, score in zip(end_slices, (0.0, -Z90, Z90), strict=False):
-        end_profile = figures_at(profile, score)
-        if end_profile is not profile:
-            model = duration_model(end_profile, *configuration.size)
-        laws.append(
-            setting_law(
-                end_profile,
-                model,
-                rate_per_s=rate_per_s[end],
-                trigger_s=configuration.trigger_s,
-                factor=factor[end],
-            )
-        )
-    return laws[0] if len(laws) == 1 else SettingLaw(joined_states([law.state for law in laws]))
-
-
-def _ends(
-    profile: JobProfile,
-    configuration: Configuration,
-    model: DurationModel,
-    num_rates: int,
-    age_factor: float,
-) -> tuple[UpperEnd, UpperEnd]:
-    """Durations of a setting at both ends of their range, for each of some rates."""
-    low_end = UpperEnd(
+    profile, configuration, model = capacity.profile, capacity.configuration, capacity.model
+    trigger_s, age_factor = configuration.trigger_s, np.full_like(rates_per_s, capacity.age_factor)
+    high_end = UpperEnd(
         profile=profile,
-        durations=stacked([model] * num_rates),
-        num_slots=np.full(num_rates, float(configuration.num_slots)),
-        partitions=np.full(num_rates, float(configuration.shuffle_partitions)),
-        trigger_s=np.full(num_rates, configuration.trigger_s),
-        score=-Z90,
-        age_factor=age_factor,
+        durations=stacked([model] * len(rates_per_s)),
+        num_slots=np.full_like(rates_per_s, configuration.num_slots),
+        partitions=np.full_like(rates_per_s, configuration.shuffle_partitions),
+        trigger_s=np.full_like(rates_per_s, trigger_s),
+        score=Z90,
+        age_factor=capacity.age_factor,
     )
-    return low_end, replace(low_end, score=Z90)
+    high_rates_per_s, high_factors = high_end.rate_and_factor(rates_per_s)
+    low_factors = replace(high_end, score=-Z90).settled_factor(rates_per_s)
+    rates = (rates_per_s, rates_per_s, high_rates_per_s)
+    factors = (age_factor, low_factors, high_factors)
+    if profile.declared is None:
+        at = {"rate_per_s": np.concatenate(rates), "factor": np.concatenate(factors)}
+        return setting_law(profile, model, trigger_s=trigger_s, **at)
+    laws = []
+    for score, rate_per_s, factor in zip((0.0, -Z90, Z90), rates, factors, strict=True):
+        at_end = figures_at(profile, score)
+        end_model = duration_model(at_end, *configuration.size)
+        at = {"rate_per_s": rate_per_s, "factor": factor}
+        laws.append(setting_law(at_end, end_model, trigger_s=trigger_s, **at))
+    return joined_laws(laws)
 
 
 def _utilization_ratio(law: SettingLaw, configuration: Configuration, arrivals: Arrivals) -> float:
@@ -307,7 +268,7 @@ def _utilization_ratio(law: SettingLaw, configuration: Configuration, arrivals: 
         return 1.0
     bursts_per_s = arrivals.rate_per_s / max(arrivals.dispersion_ratio, 1.0)
     if configuration.trigger_s > 0:
-        interval_s = float(law.state.mean_interval_s[0])
+        interval_s = float(law.mean_interval_s[0])
         return float(law.utilization_ratio[0]) * -math.expm1(-bursts_per_s * interval_s)
     batch_s = float(law.batch_duration_mean_s()[0])
     idle_s = math.exp(-bursts_per_s * batch_s) / bursts_per_s
@@ -347,23 +308,17 @@ def _interval(values: Array, has_high: bool) -> Interval:
     return Interval(low=float(values[1]), high=float(values[2]) if has_high else math.inf)
 
 
-def _phases_s(
-    profile: JobProfile,
-    model: DurationModel,
-    law: SettingLaw,
-    rate_per_s: float,
-    settled_rows: float,
-    age_factor: float,
-) -> Mapping[str, float]:
+def _phases_s(capacity: Capacity, law: SettingLaw, settled_rows: float) -> Mapping[str, float]:
     """The parts of the mean tuple latency, which add up to it exactly: theory.md (P1).
 
     A row arrives in an interval with a probability in proportion to its length, so its batch is the
     one that such an interval collects.
     """
+    model, rate_per_s, age_factor = capacity.model, capacity.rate_per_s, capacity.age_factor
     slope_s = age_factor * float(model.slope_s(settled_rows))
     driver = {
         phase.name: age_factor * phase.mean_s
-        for phase in profile.driver_phases
+        for phase in capacity.profile.driver_phases
         if phase.name not in AFTER_COMMIT_PHASES
     }
     levels = {level.name: age_factor * float(level.at(settled_rows)) for level in model.levels}

@@ -7,15 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.resources import (
-    JVM_START_S,
-    LOADED_ROW_S,
-    LOADED_STORE_S,
-    REPLAYED_ROW_S,
-    ROCKSDB_LOADED_ROW_S,
-    ROCKSDB_LOADED_STORE_S,
-    ROCKSDB_REPLAYED_ROW_S,
-)
+from headway.assumptions import resources
 from headway.domain import Configuration, JobProfile, Restart
 from headway.domain.profile import is_rocksdb
 from headway.models.arrays import Array, Numeric
@@ -40,17 +32,13 @@ class LoadSpeed(NamedTuple):
 
 
 class StartAgain(NamedTuple):
-    """What starting again adds to the usual batches [s].
+    """What starting again adds to the usual batches [s]."""
 
-    ``jvm_s`` and ``session_s`` pass before the first batch begins; that batch takes longer by
-    ``extra_s`` for what is done only once, and by ``load_s`` and ``replay_s`` for its state.
-    """
-
-    jvm_s: float = 0.0
-    session_s: float = 0.0
-    extra_s: Numeric = 0.0
-    load_s: Numeric = 0.0
-    replay_s: Numeric = 0.0
+    jvm_s: float = 0.0  # before the first batch begins
+    session_s: float = 0.0  # likewise
+    extra_s: Numeric = 0.0  # of the first batch, for what is done only once
+    load_s: Numeric = 0.0  # of the first batch, for its state
+    replay_s: Numeric = 0.0  # likewise
 
     @property
     def before_s(self) -> float:
@@ -83,9 +71,13 @@ def usual_load_speed(state_store: str | None) -> LoadSpeed:
     """
     if is_rocksdb(state_store):
         return LoadSpeed(
-            ROCKSDB_LOADED_STORE_S.value, ROCKSDB_LOADED_ROW_S.value, ROCKSDB_REPLAYED_ROW_S.value
+            resources.ROCKSDB_LOADED_STORE_S.value,
+            resources.ROCKSDB_LOADED_ROW_S.value,
+            resources.ROCKSDB_REPLAYED_ROW_S.value,
         )
-    return LoadSpeed(LOADED_STORE_S.value, LOADED_ROW_S.value, REPLAYED_ROW_S.value)
+    return LoadSpeed(
+        resources.LOADED_STORE_S.value, resources.LOADED_ROW_S.value, resources.REPLAYED_ROW_S.value
+    )
 
 
 def load_speed(profile: JobProfile) -> LoadSpeed:
@@ -131,9 +123,8 @@ def most_replayed_batches(profile: JobProfile, interval_s: Numeric) -> Array:
 
 def start_again(
     profile: JobProfile,
+    size: tuple[Numeric, Numeric],
     *,
-    num_slots: Numeric,
-    partitions: Numeric,
     interval_s: Numeric,
     batch_rows: Numeric,
     replayed_batches: Numeric | None = None,
@@ -142,11 +133,9 @@ def start_again(
 
     Parameters
     ----------
-    num_slots, partitions : int or (n,) array, >= 1, task slots, and shuffle partitions
-    interval_s, batch_rows : float or (n,) array, > 0
-        Time from batch to batch [s], and rows of a batch.
-    replayed_batches : float or (n,) array, optional
-        Batches since the snapshot; by default as many as there can be.
+    size : two int or (n,) arrays, >= 1, task slots, and shuffle partitions
+    interval_s, batch_rows : float or (n,) array, > 0, time between two batches [s], and their rows
+    replayed_batches : float or (n,) array, optional, since the snapshot; by default the most
 
     **(Z2)** Starting again: `R = a_J + a_S + L + f(D(n) + x)`, from the start of the process to the
     end of the first batch. `a_J` is the time until an executor is there: what a JVM takes until the
@@ -166,14 +155,14 @@ def start_again(
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> start_again(profile, num_slots=2, partitions=8, interval_s=1.0, batch_rows=1000.0) is None
+    >>> start_again(profile, (2, 8), interval_s=1.0, batch_rows=1000.0) is None
     True
     """
     warm_up = profile.warm_up
     if warm_up is None:
         return None
     extra = StartAgain(
-        JVM_START_S.value + warm_up.executor_wait_s,
+        resources.JVM_START_S.value + warm_up.executor_wait_s,
         warm_up.start_age_s,
         warm_up.first_batch_extra_s,
     )
@@ -181,10 +170,14 @@ def start_again(
         return extra
     if replayed_batches is None:
         replayed_batches = most_replayed_batches(profile, interval_s)
-    changed_rows = np.minimum(_changed_rows(profile, batch_rows), profile.num_state_rows)
-    speed = load_speed(profile)
-    share = share_of_a_slot(num_slots, partitions)
-    stores = num_state_stores(profile, partitions)
+    # State rows that a batch changes, in proportion to its rows; all of them if not recorded.
+    changed_rows = np.asarray(batch_rows, dtype=np.float64)
+    if profile.state.updated_rows is not None and profile.settings:
+        last_rows = profile.settings[-1].rows_per_batch_middle
+        changed_rows = changed_rows * profile.state.updated_rows / last_rows
+    changed_rows = np.minimum(changed_rows, profile.num_state_rows)
+    speed, share = load_speed(profile), share_of_a_slot(*size)
+    stores = num_state_stores(profile, size[1])
     return extra._replace(
         load_s=share * speed.task_s(stores, profile.num_state_rows, 0.0),
         replay_s=share * speed.task_s(0.0, 0.0, replayed_batches * changed_rows),
@@ -204,16 +197,6 @@ def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:
     return np.asarray(np.ceil(np.divide(partitions, num_slots)) / partitions)
 
 
-def _changed_rows(profile: JobProfile, batch_rows: Numeric) -> Array:
-    """State rows that a batch changes, in proportion to its rows; all of them if not recorded."""
-    rows = np.asarray(batch_rows, dtype=np.float64)
-    updated_rows = None if profile.state is None else profile.state.updated_rows
-    if updated_rows is None or not profile.settings:
-        return rows
-    last = profile.settings[-1]
-    return rows * updated_rows / last.rows_per_batch_middle
-
-
 def restart_of(
     profile: JobProfile,
     configuration: Configuration,
@@ -225,17 +208,14 @@ def restart_of(
 ) -> Restart | None:
     """From the start of the process to the end of the first batch; None if none is on record (Z2).
 
-    ``usual_rows`` are the rows of the batches before the restart, by default as many as those of
-    the first batch; ``factor`` multiplies what is not known before (P4); ``replayed_batches`` are
-    those since the snapshot, by default as many as there can be.
+    ``usual_rows`` are those of the batches before, by default as many; ``factor`` multiplies what
+    is not known before (P4); ``replayed_batches`` are since the snapshot, by default the most.
     """
-    slots, partitions = configuration.size
-    model = duration_model(profile, slots, partitions)
+    model = duration_model(profile, *configuration.size)
     usual_rows = batch_rows if usual_rows is None else usual_rows
     start = start_again(
         profile,
-        num_slots=slots,
-        partitions=partitions,
+        configuration.size,
         interval_s=max(configuration.trigger_s, float(model.mean_s(usual_rows))),
         batch_rows=usual_rows,
         replayed_batches=replayed_batches,

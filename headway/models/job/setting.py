@@ -6,7 +6,6 @@ The vectorised path that prediction and search share.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from functools import lru_cache
 
 import numpy as np
@@ -21,8 +20,8 @@ from headway.models.batches.microbatch import (
     AffineDuration,
     BoolArray,
     SteadyState,
-    state_at,
     steady_state,
+    values_of,
 )
 from headway.models.batches.tuple_latency import (
     tuple_latency_cdf,
@@ -38,35 +37,27 @@ _MOST_AMPLIFICATION = 1.0 / (1.0 - HIGHEST_QUOTED_UTILIZATION_RATIO.value)
 
 
 @dataclass(frozen=True, slots=True)
-class SettingLaw:
+class SettingLaw(SteadyState):
     """Durations and latencies at an array of settings, by their moments: theory.md (B15)."""
 
-    state: SteadyState
-
-    @property
-    def is_stable(self) -> BoolArray:
-        """Whether the moments exist."""
-        return self.state.is_stable
-
-    @property
-    def offered_load_ratio(self) -> Array:
-        """Mean processing time that one second of input adds [s/s]."""
-        return self.state.offered_load_ratio
+    @classmethod
+    def of(cls, state: SteadyState) -> SettingLaw:
+        """The distributions with given moments."""
+        return SettingLaw(*values_of(state))
 
     @property
     def amplification_ratio(self) -> Array:
-        """Factor by which an error of the durations is larger in the squares of the intervals.
+        """Factor by which an error of the durations is larger in the squares of the intervals (P3).
 
         **(B8)** Free running, `D' = (a+rD) ξ` with `E ξ^k = (1+c^2)^(k(k-1)/2)`. Then
         `E[D] = a/(1-r)`, `E[D^2] = (1+c^2)(a^2+2ar E[D])/(1-r^2(1+c^2))`, and the third moment
         likewise. The latency is `L = VD + D'`, weighted by `D`. A moment whose denominator is not
         positive is `inf`. Exact.
 
-        theory.md (P3). By (B8) they have a pole at ``r^2 (1 + c^2) = 1``. ``inf`` where unstable.
+        So they have a pole at ``r^2 (1 + c^2) = 1``. ``inf`` where unstable.
         """
-        state = self.state
-        denominator = 1.0 - state.offered_load_ratio**2 * (1.0 + state.relative_noise**2)
-        amplifies = state.is_stable & (denominator > 0.0)
+        denominator = 1.0 - self.offered_load_ratio**2 * (1.0 + self.relative_noise**2)
+        amplifies = self.is_stable & (denominator > 0.0)
         return np.where(amplifies, 1.0 / np.where(amplifies, denominator, 1.0), np.inf)
 
     @property
@@ -79,22 +70,11 @@ class SettingLaw:
     @property
     def allowed_offered_load(self) -> Array:
         """Maximum offered load of each setting: theory.md (P3)."""
-        highest = HIGHEST_QUOTED_UTILIZATION_RATIO.value
-        return allowed_offered_load(self.state.relative_noise, highest)
-
-    @property
-    def overrun_probability(self) -> Array:
-        """Probability that a batch overruns the trigger interval."""
-        return self.state.overrun_probability
-
-    @property
-    def utilization_ratio(self) -> Array:
-        """Share of time in which a batch runs."""
-        return self.state.utilization_ratio
+        return allowed_offered_load(self.relative_noise)
 
     def batch_duration_mean_s(self) -> Array:
         """Mean batch duration [s]; ``inf`` where unstable."""
-        return self.state.mean_duration_s
+        return self.mean_duration_s
 
     def batch_duration_cdf(self, x_s: Numeric) -> Array:
         """Share of batches that take at most ``x_s``; 0 where unstable."""
@@ -109,32 +89,30 @@ class SettingLaw:
 
     def tuple_latency_mean_s(self) -> Array:
         """Mean tuple latency [s]; ``inf`` where unstable."""
-        return tuple_latency_mean(self.state)
+        return tuple_latency_mean(self)
 
     def tuple_latency_cdf(self, x_s: Numeric) -> Array:
         """Share of rows with a latency of at most ``x_s``."""
-        return tuple_latency_cdf(self.state, x_s)
+        return tuple_latency_cdf(self, x_s)
 
     def tuple_latency_quantile_s(self, q: Numeric) -> Array:
         """Quantile of the tuple latency [s]; ``inf`` where unstable."""
-        return tuple_latency_quantile(self.state, q)
+        return tuple_latency_quantile(self, q)
 
     def take(self, selection: NDArray[np.intp] | BoolArray) -> SettingLaw:
         """The distributions at some of the settings."""
-        return SettingLaw(state_at(self.state, selection))
+        return SettingLaw(*(values[selection] for values in values_of(self)))
 
     def _lognormal(self) -> tuple[Array, Array]:
         """Mean and coefficient of variation of the durations."""
         stable = self.is_stable
-        mean_s = np.where(stable, self.state.mean_duration_s, 1.0)
-        return mean_s, np.where(stable, self.state.sd_duration_s, 0.0) / mean_s
+        mean_s = np.where(stable, self.mean_duration_s, 1.0)
+        return mean_s, np.where(stable, self.sd_duration_s, 0.0) / mean_s
 
 
-def joined_states(states: Sequence[SteadyState]) -> SteadyState:
-    """The states of several rows of settings as those of one (B3)."""
-    names = [field.name for field in fields(SteadyState)]
-    values = (np.concatenate([getattr(state, name) for state in states]) for name in names)
-    return SteadyState(*values)
+def joined_laws(laws: Sequence[SettingLaw]) -> SettingLaw:
+    """The distributions at several rows of settings as those at one (B3)."""
+    return SettingLaw(*map(np.concatenate, zip(*map(values_of, laws), strict=True)))
 
 
 def duration_model(
@@ -145,8 +123,7 @@ def duration_model(
     Parameters
     ----------
     num_slots, shuffle_partitions : int, >= 1
-    batch_rows : float, >= 0, optional
-        If given, stages whose tasks follow the rows have those of a batch of these rows.
+    batch_rows : float, >= 0, optional, of the batch whose tasks stages have that follow the rows
 
     **(T1)** A batch of `n` rows takes `D(n) = Σ_j d_j + Σ_ℓ M_ℓ(n)` on average: the mean times
     `d_j` of the driver's phases, and one makespan per level of stages, since a level begins when
@@ -189,8 +166,7 @@ def after_commit_s(profile: JobProfile) -> float:
     """Time of a batch that passes after its rows are committed: no row waits for it [s] (T1).
 
     >>> from headway.formats.profile_file import load_profile
-    >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> after_commit_s(profile)
+    >>> after_commit_s(load_profile("examples/word-count.profile.yaml"))
     0.0
     """
     return sum(phase.mean_s for phase in profile.driver_phases if phase.name in AFTER_COMMIT_PHASES)
@@ -206,8 +182,7 @@ def settled_batch_rows(
     Parameters
     ----------
     rate_per_s, trigger_s : float or (n,) array
-    factor : float or (n,) array, > 0
-        Multiplies every duration.
+    factor : float or (n,) array, > 0, multiplies every duration
 
     **(T3)** Settled rows: `n = λ max(B, fD(n))`, with `f` a factor on all durations. `D` is
     concave, so Newton's rule converges from above to the largest solution. Where `λ fD'(n) ≥ 1`,
@@ -215,10 +190,8 @@ def settled_batch_rows(
     follow the rows (T7), (T9), `D` also has bends upwards: each step then stays between the sizes
     that were too small and too large, or halves their distance.
 
-    >>> float(settled_batch_rows(DurationModel(0.2, ()), 1000.0, 1.0))
-    1000.0
-    >>> float(settled_batch_rows(DurationModel(0.2, ()), 1000.0, 0.0))
-    200.0
+    >>> settled_batch_rows(DurationModel(0.2, ()), 1000.0, [1.0, 0.0])
+    array([1000.,  200.])
     """
     rate, trigger, factors = together(rate_per_s, trigger_s, factor)
     if rate.size == 1:
@@ -271,12 +244,9 @@ def setting_law(
 
     Parameters
     ----------
-    model : DurationModel
-        Mean duration by rows at the slots and partitions, or a stack of them.
-    rate_per_s, trigger_s, factor : float or (n,) array
-        The factor multiplies every duration.
-    rows : (n,) array, optional
-        Those of `settled_batch_rows`, if they were computed already.
+    model : DurationModel, mean duration by rows at the slots and partitions, or a stack of them
+    rate_per_s, trigger_s, factor : float or (n,) array, the factor multiplies every duration
+    rows : (n,) array, optional, those of `settled_batch_rows`, if they were computed already
 
     **(T6)** The distributions of a configuration are those of (B1)-(B6) and (B15) with the tangent
     of `fD` at the settled rows: `b = fD'(n)`, `a = fD(n) - bn`. The share `ρ` (`autocorrelation`)
@@ -324,7 +294,7 @@ def _law(profile: JobProfile, model: DurationModel, rows: Array, *at: Array) -> 
         trigger,
         profile.arrivals.dispersion_ratio,
     )
-    return SettingLaw(state)
+    return SettingLaw.of(state)
 
 
 def load_ratio(
@@ -334,8 +304,8 @@ def load_ratio(
     rate_per_s: Numeric,
     trigger_s: Numeric,
     factor: Numeric,
-    highest_offered_load: float,
     rows: Array | None = None,
+    highest_offered_load: float = HIGHEST_QUOTED_UTILIZATION_RATIO.value,
 ) -> Array:
     """Processing time that one second of input adds, over the allowed maximum (P3).
 
@@ -345,15 +315,13 @@ def load_ratio(
 
     Parameters
     ----------
-    profile, model, rate_per_s, trigger_s, factor, rows
-        As in :func:`setting_law`.
-    highest_offered_load : float, > 0 and <= 1
-        Maximum processing time per second of input.
+    profile, model, rate_per_s, trigger_s, factor, rows: as in :func:`setting_law`
+    highest_offered_load : float, > 0 and <= 1, maximum processing time per second of input
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> at = {"trigger_s": 2.0, "factor": 1.0, "highest_offered_load": 0.9}
-    >>> load_ratio(profile, duration_model(profile, 2, 8), rate_per_s=[8e3, 16e3], **at).round(2)
+    >>> model = duration_model(profile, 2, 8)
+    >>> load_ratio(profile, model, rate_per_s=[8e3, 16e3], trigger_s=2.0, factor=1.0).round(2)
     array([0.06, 0.11])
     """
     rate, trigger, factors = together(rate_per_s, trigger_s, factor)
@@ -364,14 +332,16 @@ def load_ratio(
     return np.asarray(offered_load / allowed)
 
 
-def allowed_offered_load(relative_noise: Numeric, highest_offered_load: float) -> Array:
+def allowed_offered_load(
+    relative_noise: Numeric,
+    highest_offered_load: float = HIGHEST_QUOTED_UTILIZATION_RATIO.value,
+) -> Array:
     """The processing time per second of input at which `load_ratio` is 1 [s/s] (P3).
 
-    It is the lower of two bounds, in the shape of the noise: ``highest_offered_load``, above 0 and
-    at most 1, and the one that follows from ``relative_noise``, the coefficient of variation of a
-    batch's duration.
+    It is at most ``highest_offered_load``, above 0 and at most 1, and at most a bound that follows
+    from ``relative_noise``, the coefficient of variation of a batch's duration.
 
-    >>> allowed_offered_load([0.1, 0.6], 0.9).round(3)
+    >>> allowed_offered_load([0.1, 0.6]).round(3)
     array([0.9  , 0.857])
     """
     noise = np.asarray(relative_noise, dtype=np.float64)

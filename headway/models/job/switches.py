@@ -35,8 +35,7 @@ def turned(profile: JobProfile, switch: Switch) -> TurnedJob | str:
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> async_job = turned(profile, Switch.ASYNC_PROGRESS)
-    >>> round(async_job.expected.driver_s, 4)
+    >>> round(turned(profile, Switch.ASYNC_PROGRESS).expected.driver_s, 4)
     0.0588
     >>> turned(profile, Switch.CHANGELOG)
     'the log shows no state'
@@ -189,9 +188,10 @@ def _per_task_s(
 ) -> dict[int, float]:
     """What a task spends on its stores, by the index of its stage [s]."""
     operators = _operators_by_stage(profile)
+    profiled = profile.state_partitions or profile.baseline.shuffle_partitions
     tasks_s: dict[int, float] = {}
     for operator, index in () if isinstance(operators, str) else operators:
-        more_s = of_store_s(operator) * _stores_per_task(profile, operator)
+        more_s = of_store_s(operator) * max(operator.num_stores / profiled, 1.0)
         tasks_s[index] = tasks_s.get(index, 0.0) + more_s
     return tasks_s
 
@@ -310,12 +310,6 @@ def _operators_by_stage(profile: JobProfile) -> list[tuple[StateOperatorProfile,
     if len(stages) == len(operators):
         return list(zip(operators, reversed(stages), strict=True))
     return "the log does not show which stage holds which state"
-
-
-def _stores_per_task(profile: JobProfile, operator: StateOperatorProfile) -> float:
-    """State stores of an operator that a task commits."""
-    profiled = profile.state_partitions or profile.baseline.shuffle_partitions
-    return max(operator.num_stores / profiled, 1.0)
 
 
 def _per_store_s(operator: StateOperatorProfile, name: str) -> float:

@@ -39,16 +39,11 @@ def turned_job(
     [0.0231, 0.0131, 0.0153, 0.0102]
     """
     wider = math.exp(Z90 * profile.noise.run_to_run_ratio)
-
-    def end(saved: TimesSaved, gain_ratio: float) -> JobProfile:
-        phases_s, tasks_s = saved
-        at_end = (
-            {name: _at_end(saved_s, gain_ratio) for name, saved_s in phases_s.items()},
-            {index: _at_end(saved_s, gain_ratio) for index, saved_s in tasks_s.items()},
-        )
-        return with_times_saved(profile, at_end)
-
-    return TurnedJob(with_times_saved(profile, expected), end(least, 1.0 / wider), end(most, wider))
+    return TurnedJob(
+        with_times_saved(profile, expected),
+        with_times_saved(profile, least, 1.0 / wider),
+        with_times_saved(profile, most, wider),
+    )
 
 
 def _at_end(saved_s: float, gain_ratio: float) -> float:
@@ -56,13 +51,14 @@ def _at_end(saved_s: float, gain_ratio: float) -> float:
     return saved_s * gain_ratio if saved_s >= 0.0 else saved_s / gain_ratio
 
 
-def with_times_saved(profile: JobProfile, saved: TimesSaved) -> JobProfile:
+def with_times_saved(profile: JobProfile, saved: TimesSaved, gain_ratio: float = 1.0) -> JobProfile:
     """The job whose batches take some parts less; no part becomes shorter than 0 (Y1).
+
+    Of a task the fixed time is saved, and where that is not enough, that of its rows.
 
     Parameters
     ----------
-    saved : TimesSaved
-        What is saved: of a task its fixed time, and where that is not enough, that of its rows.
+    gain_ratio : float, > 0, multiplier of what is gained
 
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
@@ -73,10 +69,11 @@ def with_times_saved(profile: JobProfile, saved: TimesSaved) -> JobProfile:
     return replace(
         profile,
         driver_phases=tuple(
-            _shorter_phase(phase, phases_s.get(phase.name, 0.0)) for phase in profile.driver_phases
+            _shorter_phase(phase, _at_end(phases_s.get(phase.name, 0.0), gain_ratio))
+            for phase in profile.driver_phases
         ),
         stages=tuple(
-            _with_shorter_tasks(profile, stage, tasks_s.get(index, 0.0))
+            _with_shorter_tasks(profile, stage, _at_end(tasks_s.get(index, 0.0), gain_ratio))
             for index, stage in enumerate(profile.stages)
         ),
     )

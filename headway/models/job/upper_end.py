@@ -1,47 +1,27 @@
-"""The upper end of durations, which plans use, and both ends, which make a verdict sure."""
+"""The upper end of durations, which plans use."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, HIGHEST_QUOTED_UTILIZATION_RATIO
-from headway.domain import Configuration, JobProfile
+from headway.domain import JobProfile
 from headway.lazy_classes import Identity, dataclass
 from headway.models.arrays import Array, Numeric
-from headway.models.job.calibration import (
-    doublings_beyond,
-    fewest_rows,
-    own_spread_ratio,
-    spread_ratio,
-    widened,
-)
-from headway.models.job.declared import figures_at
+from headway.models.job.calibration import fewest_rows, spread_ratio
 from headway.models.job.duration import DurationModel
-from headway.models.job.setting import (
-    MOST_BATCH_ROWS,
-    allowed_offered_load,
-    duration_model,
-    load_ratio,
-    settled_batch_rows,
-)
+from headway.models.job.setting import MOST_BATCH_ROWS, allowed_offered_load, settled_batch_rows
 
 # Batch sizes below the profiled range at which a setting is also evaluated, largest first.
 _SMALLER_BATCHES = 2.0 ** (-0.5 * np.arange(25.0))
 _STEPS_TO_SETTLE = 5
-_LOWEST_RATIO = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpperEnd:
-    """Durations that settings exceed with a small probability only: theory.md (P4).
-
-    ``score`` is the normal quantile of the confidence, ``age_factor`` multiplies every duration,
-    for the age of the JVM. The settings are parallel arrays.
+    """Durations that settings, in parallel arrays, exceed with a small probability only (P4).
 
     **(P4)** A plan compares a target with (T6) at `f = e^(z s)`, with `s` from (P2) and `z` the
     normal quantile of the confidence. Configurations for which (P3) quotes no latency are
@@ -56,8 +36,8 @@ class UpperEnd:
     num_slots: Array
     partitions: Array
     trigger_s: Array
-    score: float
-    age_factor: float = 1.0
+    score: float  # normal quantile of the confidence
+    age_factor: float = 1.0  # of every duration, for the age of the JVM
 
     def rate_and_factor(self, rate_per_s: Numeric) -> tuple[Array, Array]:
         """The asked rate, or a higher one closer to the profiled range, and its factor (P4)."""
@@ -100,14 +80,8 @@ class UpperEnd:
 
     def factor(self, rows: Array) -> Array:
         """Factor on the mean durations of batches with ``rows`` rows. [-]"""
-        spread = spread_ratio(
-            self.profile,
-            self.num_slots,
-            self.partitions,
-            rows,
-            model=self.durations,
-            score=self.score,
-        )
+        size, model = (self.num_slots, self.partitions), self.durations
+        spread = spread_ratio(self.profile, *size, rows, model=model, score=self.score)
         return np.asarray(self.age_factor * np.exp(self.score * spread))
 
     def _least_loaded(
@@ -133,8 +107,7 @@ class UpperEnd:
         factors = self.age_factor * np.exp(self.score * spread)
         lengthened = settled_batch_rows(model, rates, trigger_s, factors)
         offered_load = rates * factors * model.slope_s(lengthened)
-        noise_ratio = self.profile.noise.batch_ratio
-        highest = allowed_offered_load(noise_ratio, HIGHEST_QUOTED_UTILIZATION_RATIO.value)
+        highest = allowed_offered_load(self.profile.noise.batch_ratio)
         duration_s = np.where(offered_load <= highest, factors * model.mean_s(lengthened), np.inf)
         of_larger = num_small + num_larger * np.reshape(inverse, (-1, 1)) + np.arange(num_larger)
         # The asked rate comes first, so that it is chosen if others gain nothing.
@@ -164,61 +137,3 @@ def _rate_and_factor_of_one(
     for array in rate_and_factor:
         array.flags.writeable = False
     return rate_and_factor
-
-
-def load_at_end(
-    profile: JobProfile,
-    configuration: Configuration,
-    model: DurationModel,
-    age_factor: float,
-    stable_up_to_per_s: float,
-    score: float,
-) -> float:
-    """The load with durations at an end of their range, over the highest that is carried. [-]
-
-    Above 1 the backlog grows. The rate in question is that of the profile's arrivals,
-    ``stable_up_to_per_s`` is that of (P3), and ``score`` is the normal quantile of the end:
-    negative for short durations, positive for long ones.
-
-    **(P32)** Verdicts of stability. A rate `λ` is carried while its load keeps `r^2(1+c^2) < 1`.
-    A setting is called stable if (P3) expects it to be, and that holds for durations `e^(1.645 s)`
-    times as long as expected, too; it is called not stable if even the lowest cost of a row of
-    (P28) lets (P3) expect so, and durations `e^(-1.645 s)` times as long are not carried either. In
-    between, it is expected to be stable, or not to be. `s` is that of (P2), with the spread between
-    runs and of the fit, for batches that settle if durations are `λ_s/λ` times as long, with `λ_s`
-    of (P3), and with `d_n ≤ 2`: nearly all time of larger batches is for their rows, so that their
-    size adds no further error. For the high end, the cost of a row left open by batches of one size
-    is `1+h` of (P28). Four runs that differ by 12% leave `s = 0.15`: rates from 0.78 to 1.27 of the
-    capacity are not decided by them, however good the model is.
-
-    >>> from headway.formats.profile_file import load_profile
-    >>> from headway.models.job.setting import duration_model
-    >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> last = profile.settings[-1].configuration
-    >>> of_setting = profile, last, duration_model(profile, last.num_slots, 8), 1.0, 141_808.0
-    >>> [round(load_at_end(*of_setting, score), 2) for score in (-1.645, 0.0, 1.645)]
-    [0.06, 0.1, 0.18]
-    """
-    rate_per_s, trigger_s = profile.arrivals.rate_per_s, configuration.trigger_s
-    just_ratio = max(stable_up_to_per_s / rate_per_s, _LOWEST_RATIO)
-    rows = settled_batch_rows(model, rate_per_s, trigger_s, age_factor * just_ratio)
-    slots, partitions = configuration.size
-    several_sizes = replace(profile, row_cost_half_range_ratio=None)
-    of_slots, of_partitions, of_rows = doublings_beyond(several_sizes, slots, partitions, rows)
-    of_rows = np.minimum(of_rows, CALIBRATED_DOUBLINGS.value)
-    own_ratio = own_spread_ratio(profile)
-    spread = float(widened(own_ratio, of_slots, of_rows, partitions=of_partitions))
-    at_end = figures_at(profile, score)
-    if at_end is not profile:
-        model = duration_model(at_end, slots, partitions)
-    open_cost_ratio = profile.row_cost_half_range_ratio or 0.0
-    row_cost_ratio = 1.0 + open_cost_ratio if score > 0.0 else 1.0
-    load = load_ratio(
-        profile,
-        model,
-        rate_per_s=rate_per_s,
-        trigger_s=trigger_s,
-        factor=age_factor * row_cost_ratio * math.exp(score * spread),
-        highest_offered_load=1.0,
-    )
-    return float(load)

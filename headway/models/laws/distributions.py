@@ -1,14 +1,16 @@
-"""From moments to probabilities and quantiles: lognormal, and uniform plus lognormal."""
+"""Probabilities and quantiles: lognormal, uniform plus lognormal, mixtures, the largest of some."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
+from headway.few_numbers import distinct
 from headway.models.arrays import Array, Numeric, any_probability
-from headway.models.laws.normal import ndtr, ndtri
+from headway.models.laws.normal import log_ndtr, ndtr, ndtri
 
 # A constant is treated as a lognormal of this logarithmic width: one formula serves both, and
 # no quantile moves by more than one part in a hundred million.
@@ -18,6 +20,9 @@ _MOST_BISECTIONS = 200
 _NEWTON_STEPS = 6  # three steps reach full precision from the first guess
 # Below this share of the scale the difference quotient loses all digits; its limit is used.
 _VANISHING_RATIO = 1e-8
+_SCORE_STEP = 0.05
+_LOWEST_SCORE = -9.0
+_TAIL_SCORES = 9.0
 
 
 def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
@@ -66,8 +71,7 @@ def lognormal_partial_expectation(x: Numeric, mean: Numeric, cv: Numeric) -> Arr
 
     Parameters
     ----------
-    x, mean, cv
-        Of ``D``, as in `lognormal_cdf`.
+    x, mean, cv: of ``D``, as in `lognormal_cdf`
 
     **(D3)** Partial expectation of a lognormal:
     `G(x) = E[(x-D)^+] = ∫_(-∞)^x F = x Φ(z) - m Φ(z-s)` for `x > 0`, else 0.
@@ -99,9 +103,8 @@ def uniform_plus_lognormal_cdf(
     mean_s : float or (n,) array, > 0
     sd_s : float or (n,) array, >= 0: 0 is a constant [s]
 
-    **(D4)** A wait `U` that is uniform on `[0, B]` plus an independent duration `D`:
-    `P(U+D ≤ x) = (G(x)-G(x-B))/B`, and `F(x)` in the limit of `B → 0`. Exact; quantiles by
-    bisection.
+    **(D4)** A wait `U` that is uniform on `[0, B]` plus an independent duration `D`: `P(U+D ≤ x) =
+    (G(x)-G(x-B))/B`, and `F(x)` in the limit of `B → 0`. Exact; quantiles by bisection.
 
     >>> float(uniform_plus_lognormal_cdf(16.0303, 10.0, 5.0, 1.0))
     0.9900
@@ -125,8 +128,6 @@ def bisect_increasing(
 ) -> Array:
     r"""Points at which increasing functions reach their targets, for whole arrays at once.
 
-    Within 1e-10 of the largest bracket end, relatively.
-
     Parameters
     ----------
     function : callable, increasing in each element of its array argument
@@ -136,8 +137,8 @@ def bisect_increasing(
 
     Notes
     -----
-    Bisection, which halves the brackets until they are narrow enough: it needs no derivative and
-    cannot leave them (Brent 1973, ch. 4).
+    Bisection, which halves the brackets until they are within 1e-10 of their larger ends: it needs
+    no derivative and cannot leave them (Brent 1973, ch. 4).
 
     >>> bisect_increasing(lambda x: x**2, np.array([4.0, 9.0]), np.zeros(2), np.full(2, 10.0))
     array([2., 3.])
@@ -213,3 +214,128 @@ def _legendre(degree: int, x: Array) -> tuple[Array, Array]:
     for lower in range(2, degree + 1):
         before, value = value, ((2 * lower - 1) * x * value - (lower - 1) * before) / lower
     return value, degree * (x * value - before) / (x * x - 1.0)
+
+
+def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array) -> Array:
+    r"""Exact quantile of a mixture of uniform distributions: the smallest value that reaches ``q``.
+
+    Parameters
+    ----------
+    q : float or (n,) array, 0 to 1
+    low, high : (k,) arrays, low <= high, ends of the parts; equal ends are an atom
+    weight : (k,) array, >= 0, not all 0, they need not add up to 1
+
+    **(D5)** Mixture of uniform distributions on `[l_k, h_k]` with weights `w_k`: the distribution
+    function is piecewise linear and jumps where `l_k = h_k`. A quantile is found by a search among
+    the bends and one interpolation. Exact.
+
+    >>> parts = np.array([0.0, 3.0]), np.array([2.0, 3.0]), np.array([1.0, 1.0])
+    >>> uniform_mixture_quantile(np.array([0.25, 0.75]), *parts)
+    array([1., 3.])
+    """
+    probability = any_probability(q)
+    starts, ends, share = (np.asarray(value, dtype=np.float64) for value in (low, high, weight))
+    if not (starts.ndim == 1 and starts.size and starts.shape == ends.shape == share.shape):
+        raise ValueError("low, high and weight must be 1-D, of one length, and not empty")
+    if not (np.all(starts <= ends) and np.all(share >= 0.0) and share.sum() > 0.0):
+        raise ValueError("need low <= high and non-negative weights that are not all zero")
+    share = share / share.sum()
+    used = share > 0.0
+    starts, ends, share = starts[used], ends[used], share[used]
+    bends = distinct(np.concatenate([starts, ends]))
+    flat = [_mixture_quantile(value, bends, starts, ends, share) for value in probability.ravel()]
+    return np.array(flat, dtype=np.float64).reshape(probability.shape)
+
+
+def _fraction_below(x: float, starts: Array, ends: Array) -> Array:
+    """Share of each part at or below ``x``; an atom counts from its position on."""
+    width = ends - starts
+    fraction = (x - starts) / np.where(width > 0.0, width, 1.0)
+    at_atoms = (x >= starts).astype(np.float64)
+    below: Array = np.where(width > 0.0, np.clip(fraction, 0.0, 1.0), at_atoms)
+    return below
+
+
+def _mixture_quantile(q: float, bends: Array, starts: Array, ends: Array, share: Array) -> float:
+    lower, upper = -1, len(bends) - 1
+    while upper - lower > 1:
+        middle = (lower + upper) // 2
+        if share @ _fraction_below(bends[middle], starts, ends) >= q:
+            upper = middle
+        else:
+            lower = middle
+    if lower < 0:
+        return float(bends[0])
+    atoms = (starts == ends) & (starts == bends[upper])
+    at_lower = float(share @ _fraction_below(bends[lower], starts, ends))
+    before_upper = float(share @ _fraction_below(bends[upper], starts, ends) - share[atoms].sum())
+    if q >= before_upper:
+        return float(bends[upper])
+    fraction = (q - at_lower) / (before_upper - at_lower)
+    return float(bends[lower] + fraction * (bends[upper] - bends[lower]))
+
+
+class MeanAndSd(NamedTuple):
+    """Mean and standard deviation of a maximum or a makespan, in the unit of its values."""
+
+    mean: float
+    sd: float
+
+
+@lru_cache(maxsize=4096)
+def max_normal(num_values: int) -> MeanAndSd:
+    r"""Mean and standard deviation of the largest of n standard normals.
+
+    Parameters
+    ----------
+    num_values : int, >= 1
+
+    **(X1)** Moments of the largest of `n` standard normal values, from its density
+    `n φ(z) Φ(z)^(n-1)` by the trapezoid rule with step 0.05. Exact to rounding.
+
+    The density is smooth and vanishes at both ends, which makes the rule that exact.
+
+    >>> max_normal(40)
+    MeanAndSd(mean=2.16078, sd=0.47749)
+    """
+    score, probability = _scores_of_maximum(num_values, highest_shift=0.0)
+    mean = float(probability @ score)
+    return MeanAndSd(mean, float(np.sqrt(probability @ (score - mean) ** 2)))
+
+
+@lru_cache(maxsize=16384)
+def max_lognormal(num_values: int, cv: float) -> MeanAndSd:
+    r"""Mean and standard deviation of the largest of n lognormals of mean 1.
+
+    Parameters
+    ----------
+    num_values : int, >= 1
+    cv : float, 0 to 100
+
+    **(X2)** The largest of `n` lognormal values is the one with the largest normal score, so its
+    moments are those of `e^(sz-s^2/2)` under the density of (X1). Exact. Normal instead of
+    lognormal values would make the mean 29% low for 32 values of cv 1.
+
+    >>> max_lognormal(1, 0.5)
+    MeanAndSd(mean=1.00, sd=0.50)
+    """
+    if not 0.0 <= cv <= 100.0:
+        raise ValueError(f"cv must lie in 0..100, got {cv}")
+    log_variance = float(np.log1p(cv * cv))
+    log_sd = float(np.sqrt(log_variance))
+    # In the second moment, scores near 2 log_sd above the bulk weigh most.
+    score, probability = _scores_of_maximum(num_values, highest_shift=2.0 * log_sd)
+    value = np.exp(log_sd * score - log_variance / 2.0)
+    mean = float(probability @ value)
+    return MeanAndSd(mean, float(np.sqrt(probability @ (value - mean) ** 2)))
+
+
+def _scores_of_maximum(num_values: int, highest_shift: float) -> tuple[Array, Array]:
+    """Nodes and probabilities of the distribution of the largest of n standard normals."""
+    if num_values < 1:
+        raise ValueError(f"num_values must be at least 1, got {num_values}")
+    top = float(np.sqrt(2.0 * np.log(num_values))) + _TAIL_SCORES + highest_shift
+    score = np.arange(_LOWEST_SCORE, top, _SCORE_STEP)
+    log_density = -0.5 * score * score + (num_values - 1) * log_ndtr(score)
+    density = np.exp(log_density - log_density.max())
+    return score, density / density.sum()

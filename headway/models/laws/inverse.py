@@ -12,7 +12,7 @@ from headway.models.arrays import Array, Numeric, open_probability
 
 _LEAST_TAIL = 1e-16
 _MOST_DOUBLINGS = 60
-_MOST_ROOT_STEPS = 100
+_MOST_ROOT_STEPS, _TOLERANCE_RATIO = 100, 1e-10
 _MOST_SLOW_STEPS = 2
 _SLOPE_FALLS, _MOST_VALUE = 4.0, 3.0
 
@@ -27,8 +27,7 @@ def averaged_quantile_s(
     cdf : callable, takes times [s], in the broadcast shape of ``q`` and the settings
     guess_s : (n,) array, > 0, where the search starts, about the mean; ignored where unstable [s]
     q : float or array, 0 < q < 1, broadcasts against the settings
-    stable : (n,) bool array
-        Settings that have a stationary distribution; the quantile is ``inf`` elsewhere.
+    stable : (n,) bool array, of the settings; the quantile is ``inf`` elsewhere
 
     >>> def cdf(x_s):
     ...     return 1.0 - np.exp(-x_s)
@@ -45,9 +44,7 @@ def averaged_quantile_s(
     return np.where(stable, increasing_root(excess, guess), np.inf)
 
 
-def increasing_root(
-    function: Callable[[Array], Array], guess: Array, tolerance_ratio: float = 1e-10
-) -> Array:
+def increasing_root(function: Callable[[Array], Array], guess: Array) -> Array:
     """Zeros of increasing functions, for whole arrays at once.
 
     ``function`` increases in each element of its argument. The root is searched up to twice the
@@ -78,10 +75,10 @@ def increasing_root(
         other, f_other = np.where(same_side, other, newest), np.where(same_side, f_other, f_newest)
         newest, f_newest = point, value
         width, scale = np.abs(other - newest), np.maximum(newest, other)
-        if np.all(rootless | (width <= tolerance_ratio * scale) | (f_newest == 0.0)):
+        if np.all(rootless | (width <= _TOLERANCE_RATIO * scale) | (f_newest == 0.0)):
             break
         # If one end is almost the root, a step this small brings the other end close to it.
-        smallest = 0.5 * tolerance_ratio * scale / np.where(width > 0.0, width, 1.0)
+        smallest = 0.5 * _TOLERANCE_RATIO * scale / np.where(width > 0.0, width, 1.0)
         step = _interpolated_step(newest, other, third, f_newest, f_other, f_third)
         step = np.clip(step, np.minimum(smallest, 0.5), np.maximum(1.0 - smallest, 0.5))
     return np.where(rootless, 0.0, np.where(f_newest <= 0.0, newest, other))

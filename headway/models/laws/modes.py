@@ -10,12 +10,7 @@ import math
 
 import numpy as np
 
-from headway.assumptions.fits import (
-    LEAST_BATCHES_WITH_SLOW,
-    LEAST_GAIN_OF_MODES,
-    LEAST_SEPARATION_SD,
-    LEAST_SLOW_BATCHES,
-)
+from headway.assumptions import fits
 from headway.models.arrays import Array
 
 _MOST_ROUNDS = 200
@@ -47,7 +42,7 @@ def slow_mode(log_values: Array) -> tuple[float, float]:
     (0.1, 1.5)
     """
     values = np.sort(np.asarray(log_values, dtype=np.float64))
-    if len(values) < LEAST_BATCHES_WITH_SLOW.value or values[0] == values[-1]:
+    if len(values) < fits.LEAST_BATCHES_WITH_SLOW.value or values[0] == values[-1]:
         return ONE_MODE
     weight, means, variances, log_likelihood = _two_normals(values)
     single_log_likelihood = -0.5 * len(values) * (math.log(2 * math.pi * float(values.var())) + 1)
@@ -57,9 +52,9 @@ def slow_mode(log_values: Array) -> tuple[float, float]:
     share = float(weight if slow == 1 else 1 - weight)
     separation_sd = abs(means[1] - means[0]) / math.sqrt(max(variances))
     if (
-        gain < LEAST_GAIN_OF_MODES.value
-        or separation_sd < LEAST_SEPARATION_SD.value
-        or not LEAST_SLOW_BATCHES.value / len(values) <= share <= 0.5
+        gain < fits.LEAST_GAIN_OF_MODES.value
+        or separation_sd < fits.LEAST_SEPARATION_SD.value
+        or not fits.LEAST_SLOW_BATCHES.value / len(values) <= share <= 0.5
     ):
         return ONE_MODE
     return share, math.exp(abs(means[1] - means[0]))

@@ -56,8 +56,7 @@ def quick_ndtr(score: Array) -> Array:
 
     Parameters
     ----------
-    score : (n,) array
-        Any real number, infinities included; beyond 9 on either side it may be taken as 9.
+    score : (n,) array, may be infinite; beyond 9 on either side it may be taken as 9
 
     >>> float(quick_ndtr(np.array(0.0))), float(quick_ndtr(np.full(1000, 1.6448536))[0])
     (0.5, 0.95)
@@ -71,13 +70,9 @@ def quick_ndtr(score: Array) -> Array:
     buffers = np.empty((6, num_together))
     index = np.empty(num_together, dtype=np.intp)
     for begin in range(0, len(of_scores), num_together):
-        block = of_scores[begin : begin + num_together]
-        _from_table(
-            block,
-            of_shares[begin : begin + num_together],
-            buffers[:, : len(block)],
-            index[: len(block)],
-        )
+        block = slice(begin, min(begin + num_together, len(of_scores)))
+        size = block.stop - begin
+        _from_table(of_scores[block], of_shares[block], buffers[:, :size], index[:size])
     return shares
 
 

@@ -8,8 +8,7 @@ from headway.domain import StageProfile
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
 from headway.models.ordered.placement import dealt_makespan_s
-from headway.models.stages.spark_hash import Int32Array, known_partition_loads
-from headway.models.stages.spark_hash64 import Int64Array
+from headway.models.stages.spark_hash import Int32Array, Int64Array, known_partition_loads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
-from headway.models.laws.order_statistics import max_normal
+from headway.models.laws.distributions import max_normal
 from headway.models.pipeline.latency import PHASES, WINDOW_PHASES, PipelineLatency, latency_of_parts
 from headway.models.pipeline.parameters import (
     Pipeline,

@@ -12,10 +12,15 @@ from headway.domain import Configuration, EventTimeWindow, JobProfile
 from headway.domain.sharing import QueryWindows, SharingGain, SharingWay, WindowsHow
 from headway.domain.window_set import WindowSet
 from headway.models.arrays import Array, Numeric
-from headway.models.batches.windows import WindowLatency, update_window_latency
+from headway.models.batches.windows import (
+    WindowLatency,
+    newest_row_lags,
+    update_window_latency,
+    why_no_window_law,
+    window_law,
+)
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, setting_law
-from headway.models.job.window_law import newest_row_lags, why_no_window_law, window_law
 from headway.models.laws.inverse import averaged_quantile_s
 from headway.models.sharing.consolidation import (
     MergePlan,
@@ -232,7 +237,7 @@ def _window_p99_s(how: WindowsHow, setting: WindowSetting, heavy: SettingLaw) ->
         assert shape.windows_wait_s is not None
         slide_s = ms_to_s(setting.windows.windows[-1].slide_ms)
         lags = newest_row_lags(profile.observed_arrivals, shape.windows_wait_s)
-        law: WindowLatency | None = update_window_latency(heavy.state, slide_s, lags)
+        law: WindowLatency | None = update_window_latency(heavy, slide_s, lags)
     else:
         law = window_law(windowed, heavy)
     return None if law is None else float(law.quantile_s(0.99))

@@ -8,9 +8,13 @@ from typing import TypeAlias
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
-from headway.models.laws.distributions import lognormal_cdf, lognormal_partial_expectation
+from headway.models.laws.distributions import (
+    MeanAndSd,
+    lognormal_cdf,
+    lognormal_partial_expectation,
+    max_lognormal,
+)
 from headway.models.laws.normal import ndtr, ndtri
-from headway.models.laws.order_statistics import MeanAndSd, max_lognormal
 
 _DAMPING = 18.0  # e^-18: values that wrap around the transform are damped to 1.5e-8
 _SMALLEST_CV = 0.01  # below, the spread of the makespan is proportional to cv
@@ -38,9 +42,8 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     `T cv^2`; for `cv = 0`, `⌈ T/C⌉`. Below `cv = 0.01` waves of tasks do not mix, and noise adds to
     mean and standard deviation in proportion to `cv`.
 
-    theory.md (M1)-(M5). All other cases are a renewal approximation: mean within 2.5%, standard
-    deviation within 35% of a simulation for cv 0.05 to 2, 2 to 64 cores and 1.25 to 10 tasks per
-    core.
+    All other cases are a renewal approximation: mean within 2.5%, standard deviation within 35% of
+    a simulation for cv 0.05 to 2, 2 to 64 cores and 1.25 to 10 tasks per core.
 
     >>> makespan_moments(25, 8, 0.0)
     MeanAndSd(mean=4.0, sd=0.0)
@@ -55,7 +58,7 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
 
 
 def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
-    r"""Lower bound of the mean makespan for any cv: one task, or the work evenly distributed.
+    r"""Lower bound of the mean makespan, in mean task times: one task, or the work evenly divided.
 
     Parameters
     ----------
@@ -63,7 +66,7 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
 
     **(M6)** Lower bound of the mean makespan, whatever the cv: `M ≥ max(1, T/C)`.
 
-    Cheap enough to prune a search before (M1)-(M5) are evaluated. The unit is the mean task time.
+    Cheap enough to prune a search before (M1)-(M5) are evaluated.
 
     >>> float(makespan_lower_bound(24, 16))
     1.5
@@ -78,16 +81,14 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
 def mean_first_idle(num_tasks: int, num_cores: int, cv: float) -> float:
     r"""Mean time from which on a core is free for work after the stage, over the mean task time.
 
-    It is 0 if there are more cores than tasks. All cores are free at the start; ``cv`` is from 0 to
-    10, as in `makespan_moments`.
+    It is 0 if there are more cores than tasks, else the start of one more task (M3), (M5), which
+    does not depend on how long that task takes. All cores are free at the start; ``cv`` is from 0
+    to 10, as in `makespan_moments`.
 
     **(M3)** The last task starts when the cores together have completed `T - C` tasks:
     `P(τ > t) = Φ((T-C-1/2-C m(t))/(sqrt(C Var N(t))) )`, made non-increasing. It is set to 0 or 1
     at times when every core has completed one of two possible numbers of tasks and these decide it.
     Mean and variance of `τ` follow by summation.
-
-    theory.md (M3), (M5): the start of one more task, which does not depend on how long that task
-    takes.
 
     >>> mean_first_idle(25, 8, 0.0), mean_first_idle(7, 8, 0.3)
     (3.0, 0.0)
@@ -119,18 +120,17 @@ def _cached_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     if num_tasks <= num_cores:
         return max_lognormal(num_tasks, cv)
     if cv < _SMALLEST_CV:
-        return _scaled_from_smallest_cv(num_tasks, num_cores, cv)
+        # While waves do not overlap, the effect of noise is proportional to its size.
+        waves, share = -(-num_tasks // num_cores), cv / _SMALLEST_CV
+        at_smallest = _cached_moments(num_tasks, num_cores, _SMALLEST_CV)
+        return MeanAndSd(waves + share * (at_smallest.mean - waves), share * at_smallest.sd)
     if _cores_are_desynchronised(num_tasks, num_cores, cv):
         return _desynchronised_moments(num_tasks, num_cores, cv)
-    return _synchronised_moments(num_tasks, num_cores, cv)
-
-
-def _scaled_from_smallest_cv(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
-    """While waves do not overlap, the effect of noise is proportional to its size."""
-    waves = -(-num_tasks // num_cores)
-    at_smallest = _cached_moments(num_tasks, num_cores, _SMALLEST_CV)
-    share = cv / _SMALLEST_CV
-    return MeanAndSd(waves + share * (at_smallest.mean - waves), share * at_smallest.sd)
+    # All cores began together, and waves of tasks are still distinct.
+    completions = _completions(num_tasks, num_cores, cv)
+    start_mean, start_variance = _last_start(completions, num_tasks, num_cores)
+    rest_mean, rest_variance = _rest_after(start_mean, completions, num_cores, cv)
+    return MeanAndSd(start_mean + rest_mean, float(np.sqrt(start_variance + rest_variance)))
 
 
 def _cores_are_desynchronised(num_tasks: int, num_cores: int, cv: float) -> bool:
@@ -159,19 +159,6 @@ def _desynchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAn
     )
     variance += num_tasks * cv * cv / num_cores**2
     return MeanAndSd(last_start + mean, float(np.sqrt(variance)))
-
-
-def _synchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
-    """(M2)-(M4): all cores began together, and waves of tasks are still distinct.
-
-    **(M4)** The last task starts at `τ = E[τ]`: `P(M ≤ t) = F(t-τ) H(t)^(C-1)` with
-    `1 - H(t) = 1 - F(t) + ∫_0^τ(1-F(t-s)) dm(s)`. The variance of `τ` is added.
-    """
-    completions = _completions(num_tasks, num_cores, cv)
-    start_mean, start_variance = _last_start(completions, num_tasks, num_cores)
-    rest_mean, rest_variance = _rest_after(start_mean, completions, num_cores, cv)
-    sd = float(np.sqrt(start_variance + rest_variance))
-    return MeanAndSd(start_mean + rest_mean, sd)
 
 
 def _completions(num_tasks: int, num_cores: int, cv: float) -> _Completions:
@@ -229,7 +216,11 @@ def _last_start(completions: _Completions, num_tasks: int, num_cores: int) -> tu
 def _rest_after(
     last_start: float, completions: _Completions, num_cores: int, cv: float
 ) -> tuple[float, float]:
-    """Mean and variance of what remains once the last task has started, by (M4)."""
+    """Mean and variance of what remains once the last task has started.
+
+    **(M4)** The last task starts at `τ = E[τ]`: `P(M ≤ t) = F(t-τ) H(t)^(C-1)` with
+    `1 - H(t) = 1 - F(t) + ∫_0^τ(1-F(t-s)) dm(s)`. The variance of `τ` is added.
+    """
     step, per_cell, _ = completions
     cell, fraction = divmod(last_start / step + 0.5, 1.0)
     begun = per_cell[: int(cell) + 1].copy()  # tasks that begin before the last one

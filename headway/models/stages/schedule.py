@@ -2,25 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 
 import numpy as np
 
 from headway.models.arrays import Array
-from headway.models.stages.joining import Moment, latest
+from headway.models.laws.normal import ndtr
 from headway.models.stages.makespan import makespan_moments, mean_first_idle
-from headway.models.stages.pooling import JobStage
 
 _NO_CORE = 1e-9  # of a core: less is a rounding error
 _TAIL_PARTS = 4  # of a stage's tail, in which its remaining cores are averaged
+_SCORES = np.arange(-8.0, 8.01, 0.04)
+_SMALLEST_SKEWNESS = 1e-3  # below, a shifted lognormal is practically normal
+_NO_NOISE = 1e-12
+# Computed from spreads of up to 10, which may be off by a rounding.
+_MOST_CV = 10.0 * (1.0 + 1e-9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStage:
+    """A stage of a batch job, with one task or more that are similar.
+
+    >>> JobStage(num_tasks=8, mean_s=0.5, cv=0.3).work_s
+    4.0
+    """
+
+    num_tasks: int
+    mean_s: float  # time of a task, above 0
+    cv: float  # coefficient of variation of that, 0 to 10, taken as lognormal
+    parents: tuple[int, ...] = ()  # numbers, below its own, of stages that must have ended before
+
+    def __post_init__(self) -> None:
+        if self.num_tasks < 1 or not 0.0 < self.mean_s < np.inf or not 0.0 <= self.cv <= _MOST_CV:
+            raise ValueError(
+                f"need a task, mean_s > 0 and cv in 0..10, got "
+                f"{self.num_tasks}, {self.mean_s} and {self.cv}"
+            )
+
+    @property
+    def work_s(self) -> float:
+        """Mean work of all tasks together. [s]"""
+        return self.num_tasks * self.mean_s
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A random point in time: its mean, and how far each source of noise moves it per unit."""
+
+    mean_s: float
+    noise_s: Array  # standard deviation that each independent source contributes
+
+    @property
+    def sd_s(self) -> float:
+        """Standard deviation. [s]"""
+        return float(np.sqrt(self.noise_s @ self.noise_s))
 
 
 class StageSchedule:
     r"""The stages of one job, each progressing at the mean rate that its cores allow.
 
     Parents come first; the lower its number, the earlier a stage gets free cores. All cores are
-    free at the start. ``driver_gap_s`` is the time from the end of a stage's last parent to its
-    first launch.
+    free at the start. An instance is run once.
 
     **(J4)** Estimate: the mean progress of the stages is followed from event to event. A stage on
     `c` cores progresses at the rate `1/M(T, c)`, (M1)-(M5). It occupies all its cores until a
@@ -31,15 +75,13 @@ class StageSchedule:
     independent noise of each stage, so that what two branches have in common cancels in their
     difference. A chain gives the exact sum of makespans.
 
-    An instance is run once.
-
     >>> stages = tuple(JobStage(num_tasks=count, mean_s=1.0, cv=0.0) for count in (8, 2))
-    >>> [end.mean_s for end in StageSchedule(stages, 0.5, 4).stage_ends()]
-    [2.5, 3.5]
+    >>> [end.mean_s for end in StageSchedule(stages, 4).stage_ends()]
+    [2.0, 3.0]
     """
 
-    def __init__(self, stages: tuple[JobStage, ...], driver_gap_s: float, num_cores: int) -> None:
-        self.stages, self.driver_gap_s, self.num_cores = stages, driver_gap_s, num_cores
+    def __init__(self, stages: tuple[JobStage, ...], num_cores: int) -> None:
+        self.stages, self.num_cores = stages, num_cores
         self.skewness = np.zeros(len(stages))
         self.now = Moment(0.0, np.zeros(len(stages)))
         self.ready: dict[int, Moment] = {}
@@ -69,14 +111,13 @@ class StageSchedule:
         return [self.end[number] for number in range(len(self.stages))]
 
     def _release(self) -> None:
-        """Stages whose parents have all ended wait only for the driver."""
+        """Stages whose parents have all ended are ready."""
         for number, stage in enumerate(self.stages):
             if number in self.end or number in self.active or number in self.ready:
                 continue
             if all(parent in self.end for parent in stage.parents):
                 parent_ends = [self.end[parent] for parent in stage.parents]
-                begun = latest(parent_ends, self.skewness) if parent_ends else self.now
-                self.ready[number] = Moment(begun.mean_s + self.driver_gap_s, begun.noise_s)
+                self.ready[number] = latest(parent_ends, self.skewness) if parent_ends else self.now
 
     def _keep_cores_of_younger(self, number: int) -> None:
         """A task is never taken off its core: an older stage waits for running tasks."""
@@ -184,15 +225,9 @@ def _span(stage: JobStage, num_cores: float) -> _Span:
     whole_cores = max(int(num_cores), 1)
     spans = [_span_on(stage, whole_cores)]
     if num_cores < 1.0:
-        on_one_core = spans[0]
-        slow = 1.0 / num_cores
-        return _Span(
-            slow * on_one_core.mean_s,
-            slow * on_one_core.sd_s,
-            on_one_core.launched_at,
-            num_cores,
-            num_cores,
-        )
+        slow, launched_at = 1.0 / num_cores, spans[0].launched_at
+        times_s = slow * spans[0].mean_s, slow * spans[0].sd_s
+        return _Span(*times_s, launched_at, full_cores=num_cores, tail_cores=num_cores)
     share = num_cores - whole_cores
     if share <= _NO_CORE * num_cores or whole_cores >= stage.num_tasks:
         return spans[0]
@@ -212,15 +247,94 @@ def _span_on(stage: JobStage, num_cores: int) -> _Span:
     mean, sd = makespan_moments(stage.num_tasks, num_cores, stage.cv)
     first_idle = mean_first_idle(stage.num_tasks, num_cores, stage.cv)
     tail_time = mean - first_idle
-    # Until then no core was idle, so this is the remaining work; none if all end at once.
-    tail = (
-        (stage.num_tasks - num_cores * first_idle) / tail_time
-        if tail_time > _NO_CORE * mean
-        else 0.0
-    )
+    tail = 0.0  # if all end at once
     if stage.num_tasks < num_cores:
         tail = stage.num_tasks / mean
+    elif tail_time > _NO_CORE * mean:
+        # Until the first is idle no core was, so this is the remaining work.
+        tail = (stage.num_tasks - num_cores * first_idle) / tail_time
     full = float(min(stage.num_tasks, num_cores))
     return _Span(
         mean * stage.mean_s, sd * stage.mean_s, first_idle / mean, full, min(max(tail, 0.0), full)
     )
+
+
+def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
+    r"""The latest of several random points in time.
+
+    Parameters
+    ----------
+    moments : sequence of Moment, at least one, all with the same n sources of noise
+    skewness : (n,) array, of each source
+
+    **(J5)** The later of two random points in time. The noise that they share is set aside. The
+    rest is taken as independent shifted lognormals with two moments and the skewness that result
+    from the stages. Mean and variance of the later one are computed by quadrature of `F_1 F_2`, and
+    its noise coefficients are weighted in proportion to `P(first is later)`. More than two are
+    combined one after the other.
+
+    Exact for two points in time whose unshared parts are shifted lognormals.
+
+    >>> pair = Moment(0.0, np.array([1.0, 0.0])), Moment(0.0, np.array([0.0, 1.0]))
+    >>> latest(pair, np.zeros(2)).mean_s, latest(pair, np.zeros(2)).sd_s
+    (0.5642, 0.826)
+    """
+    if not moments:
+        raise ValueError("need at least one moment")
+    return reduce(partial(_later, skewness=skewness), moments)
+
+
+def _later(first: Moment, second: Moment, skewness: Array) -> Moment:
+    same_sign = np.sign(first.noise_s) == np.sign(second.noise_s)
+    shared = np.where(same_sign, np.minimum(np.abs(first.noise_s), np.abs(second.noise_s)), 0.0)
+    shared = shared * np.sign(first.noise_s)
+    unshared = [Moment(moment.mean_s, moment.noise_s - shared) for moment in (first, second)]
+    largest = max(abs(first.mean_s), abs(second.mean_s), _NO_NOISE)
+    if all(moment.sd_s <= _NO_NOISE * largest for moment in unshared):
+        return first if first.mean_s >= second.mean_s else second
+    mean, variance, share = _larger_of_independent(unshared[0], unshared[1], skewness)
+    noise = share * unshared[0].noise_s + (1.0 - share) * unshared[1].noise_s
+    carried = float(noise @ noise)
+    scale = float(np.sqrt(variance / carried)) if carried > 0.0 else 1.0
+    return Moment(mean, shared + scale * noise)
+
+
+def _larger_of_independent(
+    first: Moment, second: Moment, skewness: Array
+) -> tuple[float, float, float]:
+    """Mean and variance of the larger, and the probability that it is the first."""
+    laws = [_shifted_lognormal(moment, skewness) for moment in (first, second)]
+    point = np.unique(np.concatenate([quantiles_s for quantiles_s, _ in laws]))
+    below = [cdf(point) for _, cdf in laws]
+    joint = below[0] * below[1]
+    width = np.diff(point)
+    middle_joint = 0.5 * (joint[1:] + joint[:-1])
+    mean = float(point[-1] - width @ middle_joint)
+    middle = 0.5 * (point[1:] + point[:-1])
+    second_moment = float((point[-1] - mean) ** 2 - 2.0 * (width * (middle - mean)) @ middle_joint)
+    share = float(np.diff(below[0]) @ (0.5 * (below[1][1:] + below[1][:-1])))
+    return mean, max(second_moment, 0.0), min(max(share, 0.0), 1.0)
+
+
+def _shifted_lognormal(moment: Moment, skewness: Array) -> tuple[Array, Callable[[Array], Array]]:
+    """Quantiles and distribution function of a shifted lognormal; of a normal without skewness."""
+    # A constant is a narrow normal: one formula serves both.
+    sd_s = max(moment.sd_s, _NO_NOISE * max(abs(moment.mean_s), 1.0))
+    third = max(float(skewness @ moment.noise_s**3) / sd_s**3, 0.0)
+    if third < _SMALLEST_SKEWNESS:
+        return (
+            moment.mean_s + sd_s * _SCORES,
+            lambda point_s: ndtr((point_s - moment.mean_s) / sd_s),
+        )
+    # exp(s^2) of the lognormal with this skewness: the real root of a cubic.
+    root = np.cbrt(1.0 + 0.5 * third * third + third * np.sqrt(1.0 + 0.25 * third * third))
+    excess = float((root - 1.0) ** 2 / root)
+    log_sd, scale_s = float(np.sqrt(np.log1p(excess))), sd_s / float(np.sqrt(excess))
+    median_s, lowest_s = scale_s * float(np.exp(-0.5 * log_sd**2)), moment.mean_s - scale_s
+
+    def cdf(point_s: Array) -> Array:
+        ratio = np.maximum(point_s - lowest_s, 0.0) / median_s
+        with np.errstate(divide="ignore"):
+            return ndtr(np.log(ratio) / log_sd)
+
+    return lowest_s + median_s * np.exp(log_sd * _SCORES), cdf

@@ -50,8 +50,7 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
 
     Parameters
     ----------
-    num_servers : float or (n,) array, > 0
-        Cores of the node, or link rate over the rate of one stream.
+    num_servers : float or (n,) array, > 0, cores, or link rate over the rate of one stream
     others_demand : float or (n,) array, >= 0, servers that all other threads keep busy on average
 
     **(R1)** As published (VLDB'15, eq. 2): the other threads of a node need `d` of `n` cores, and a
@@ -85,10 +84,10 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
     >>> float(alternating_slowdown(4, ThreadGroup(num_threads=7, busy_ratio=0.5)))
     1.24
     """
-
     servers = _checked_servers(num_servers)
     num_threads = _thread_counts([others])
-    all_threads, all_but_one = _binomials(num_threads), _binomials(_others_of(num_threads, 0))
+    all_threads = [*map(_binomial, num_threads)]
+    all_but_one = [*map(_binomial, _others_of(num_threads, 0))]
     (busy_alone,) = _busy_ratios([others])
 
     def busy_again(_index: int, state: list[Array]) -> Array:
@@ -103,13 +102,12 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
 def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> list[Array]:
     r"""Slowdown of each group of threads whose work arrives by a clock, whatever their progress.
 
-    It is ``inf`` for all groups where a thread has no rest left, or they need all servers.
+    Servers are evenly shared, each thread gets at most one. It is ``inf`` for all groups where a
+    thread has no rest left, or they need all servers.
 
     Parameters
     ----------
-    num_servers : float or (n,) array, > 0
-        Cores of the node, or link rate over the rate of one stream; evenly shared, each thread
-        at most one.
+    num_servers : float or (n,) array, > 0, cores, or link rate over the rate of one stream
     groups : sequence of ThreadGroup, all threads of the node
 
     **(R3)** Threads whose work arrives by a clock do all of it: `u'_t = u_t/E min(1, n/(1+J_t))`,
@@ -119,19 +117,14 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     mappers with one batch each at the same time slow a reducer by 1.24 where (R3) predicts 1.05,
     and a reducer busy 0.82 of the time then falls behind.
 
-    >>> mappers, reducers = clocked_slowdowns(
-    ...     4,
-    ...     [
-    ...         ThreadGroup(num_threads=4, busy_ratio=0.3),
-    ...         ThreadGroup(num_threads=4, busy_ratio=0.5),
-    ...     ],
-    ... )
+    >>> groups = [ThreadGroup(num_threads=4, busy_ratio=ratio) for ratio in (0.3, 0.5)]
+    >>> mappers, reducers = clocked_slowdowns(4, groups)
     >>> round(float(mappers), 3), round(float(reducers), 3)
     (1.117, 1.093)
     """
     servers = _checked_servers(num_servers)
     num_threads, busy_alone = _thread_counts(groups), _busy_ratios(groups)
-    others = [_binomials(_others_of(num_threads, index)) for index in range(len(groups))]
+    others = [[*map(_binomial, _others_of(num_threads, index))] for index in range(len(groups))]
 
     def rate(index: int, state: list[Array]) -> Array:
         return _mean_rate(servers, others[index], state, num_more=1)
@@ -157,7 +150,7 @@ def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Arra
     >>> float(slowdown_beside(2, [ThreadGroup(num_threads=3, busy_ratio=1.0)]))
     2.0
     """
-    binomials, busy = _binomials(_thread_counts(others)), _busy_ratios(others)
+    binomials, busy = [*map(_binomial, _thread_counts(others))], _busy_ratios(others)
     return 1.0 / _mean_rate(_checked_servers(num_servers), binomials, busy, num_more=1)
 
 
@@ -178,10 +171,6 @@ def _others_of(groups: list[NDArray[np.int64]], index: int) -> list[NDArray[np.i
     return [
         np.maximum(group - 1, 0) if other == index else group for other, group in enumerate(groups)
     ]
-
-
-def _binomials(groups: list[NDArray[np.int64]]) -> list[_Binomial]:
-    return [_binomial(num_threads) for num_threads in groups]
 
 
 def _binomial(num_threads: NDArray[np.int64]) -> _Binomial:

@@ -104,8 +104,7 @@ def combined_rows(share: Array, num_rows: Numeric, num_map_tasks: Numeric) -> Ar
 
     Parameters
     ----------
-    share : (k,) array, 0 to 1
-        Share of the rows that each key has (of each key and window, if windows overlap).
+    share : (k,) array, 0 to 1, of each key (and window, if windows overlap)
     num_rows : float or array, > 0
     num_map_tasks : float or array, >= 1, tasks that share the rows evenly
 

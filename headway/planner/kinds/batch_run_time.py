@@ -33,7 +33,7 @@ from headway.models.job.declared import work_at
 from headway.models.job.setting import duration_model
 from headway.models.laws.normal import ndtr, ndtri
 from headway.models.stages.dag import StageDag, run_time
-from headway.models.stages.pooling import JobStage
+from headway.models.stages.schedule import JobStage
 
 _SAME_MOMENT_S = 0.001
 _FARTHEST_SCORE, _SCORE_TOLERANCE = 3.0, 1e-6

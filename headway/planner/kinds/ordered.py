@@ -29,8 +29,7 @@ from headway.models.ordered.allocation import water_filled_slots
 from headway.models.ordered.known_keys import KeyedStage
 from headway.models.ordered.placement import first_bucket_ids, placed_keys, skewed_stage_s
 from headway.models.stages.skew import KeyShares, combined_rows, random_partition_loads
-from headway.models.stages.spark_hash import KeyKind, spark_hash
-from headway.models.stages.spark_hash64 import spark_xxhash64
+from headway.models.stages.spark_hash import KeyKind, spark_hash, spark_xxhash64
 
 _KEYS_PER_CLASS = 32
 _MOST_STEPS, _FEWEST_BATCHES = 400_000_000, 100  # for large clusters, fewer batches are drawn

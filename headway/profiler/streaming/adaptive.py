@@ -15,7 +15,7 @@ from headway.domain.configuration import TaskCores
 from headway.domain.profile import spark_release
 from headway.errors import InputError
 from headway.limits import MOST_LONG, MOST_PARTITIONS
-from headway.models.stages.coalescing import coalesced_tasks
+from headway.models.stages.task_counts import coalesced_tasks
 from headway.profiler.streaming.samples import BatchSample, QueryRun, batches_of
 from headway.units import counted, parse_size_bytes
 

@@ -22,7 +22,7 @@ from headway.domain import (
     StageProfile,
 )
 from headway.limits import MOST_LONG
-from headway.models.stages.source_tasks import source_tasks
+from headway.models.stages.task_counts import source_tasks
 from headway.profiler.offsets import num_source_partitions, rows_between
 from headway.profiler.rows import Record
 from headway.profiler.streaming.adaptive import count_of, setting_size_text, size_bytes_of

@@ -109,7 +109,7 @@ def test_means_and_quantiles_are_those_of_the_event_simulation(
     }
     if index > LATENCY_HAS_MEAN:
         durations_s = [float(trace.duration_s.mean()) for trace in traces]
-        found["duration"] = (chain.duration_mean_s, durations_s)
+        found["duration"] = (chain.mean_duration_s, durations_s)
     if index > LATENCY_HAS_VARIANCE:
         found["mean"] = (chain.latency_mean_s, [trace.latency_mean_s() for trace in traces])
     for name, (of_chain_s, simulated_s) in found.items():
@@ -150,7 +150,7 @@ def test_noise_that_lasts_for_ever_is_a_mixture_of_levels_held_for_ever() -> Non
     )
     # Rows meet a level as often as its batches collect them.
     met = each.mean_interval_s / each.mean_interval_s.sum()
-    assert held.duration_mean_s == pytest.approx(float(each.mean_duration_s.mean()), rel=0.01)
+    assert held.mean_duration_s == pytest.approx(float(each.mean_duration_s.mean()), rel=0.01)
     assert held.latency_mean_s == pytest.approx(float(met @ tuple_latency_mean(each)), rel=0.01)
 
 
@@ -165,7 +165,7 @@ def test_without_lasting_noise_it_is_the_law_of_moments() -> None:
 
 def test_without_any_noise_nothing_varies() -> None:
     chain = chain_of(line(0.5, 0.0, 0.0, 0.0))
-    assert chain.duration_mean_s == pytest.approx(2.0, rel=1e-3)
+    assert chain.mean_duration_s == pytest.approx(2.0, rel=1e-3)
     assert chain.latency_mean_s == pytest.approx(3.0, rel=1e-3)
     assert float(chain.latency_quantile_s(0.99)) == pytest.approx(3.98, rel=3e-3)
 
@@ -257,8 +257,8 @@ def test_additive_noise_and_counts_are_drawn_anew() -> None:
         seed=3,
         dispersion=50.0,
     )
-    assert chain.duration_mean_s == pytest.approx(float(trace.duration_s.mean()), rel=0.02)
-    assert chain.duration_sd_s == pytest.approx(float(trace.duration_s.std()), rel=0.05)
+    assert chain.mean_duration_s == pytest.approx(float(trace.duration_s.mean()), rel=0.02)
+    assert chain.sd_duration_s == pytest.approx(float(trace.duration_s.std()), rel=0.05)
 
 
 @given(
@@ -278,7 +278,7 @@ def test_quantiles_are_ordered_and_invert_the_shares(
     assert np.all(np.diff(latency_s) > 0.0)
     assert np.all(np.diff(duration_s) >= 0.0)
     assert chain.latency_cdf(latency_s) == pytest.approx(shares, abs=1e-4)
-    assert chain.latency_mean_s > 0.5 * chain.interval_mean_s
+    assert chain.latency_mean_s > 0.5 * chain.mean_interval_s
 
 
 def a_heavy_chain(offered_load: float, trigger_s: float = 0.0) -> BatchChain:
@@ -321,5 +321,5 @@ def test_noise_beyond_all_measure_gives_numbers_and_no_mean(additive_sd_s: float
     chain = batch_chain(steady_state(duration, RATE_PER_S, 1.0, dispersion=0.0))
     assert chain is not None
     assert chain.cut_share > 0.9
-    assert math.isfinite(chain.interval_mean_square_s2)
+    assert math.isfinite(chain.mean_square_interval_s2)
     assert np.all(np.isfinite(chain.latency_quantile_s(np.array([0.5, 0.99]))))

@@ -44,7 +44,6 @@ def test_each_kind_of_noise_on_the_grid() -> None:
         return float(steady_state(duration, RATE_PER_S, 20.0, dispersion).sd_duration_s)
 
     assert sd(AffineDuration(2.0, 3e-4, additive_sd_s=0.3), 0.0) == pytest.approx(0.3)
-    assert sd(AffineDuration(2.0, 3e-4, per_row_noise=0.1), 0.0) == pytest.approx(0.9)
     counts = 3e-4 * np.sqrt(100.0 * RATE_PER_S * 20.0)
     assert sd(AffineDuration(2.0, 3e-4), 100.0) == pytest.approx(counts)
 
@@ -135,7 +134,6 @@ def test_never_nan(a: float, r: float, trigger_s: float, noise: float, dispersio
         {"per_row_s": -1.0},
         {"relative_noise": -0.1},
         {"additive_sd_s": float("nan")},
-        {"per_row_noise": -0.1},
         {"after_commit_s": 1.1},
         {"after_commit_s": -0.1},
     ],

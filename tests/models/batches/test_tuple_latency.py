@@ -141,7 +141,7 @@ def test_against_simulation(
 
 
 def test_bursty_rows_against_simulation() -> None:
-    duration = AffineDuration(1.0, 0.4 / 1000.0, 0.05, additive_sd_s=0.1, per_row_noise=0.05)
+    duration = AffineDuration(1.0, 0.4 / 1000.0, 0.05, additive_sd_s=0.1)
     trace = simulate_microbatch(duration, 1000.0, 2.5, num_batches=12_000, seed=4, dispersion=300.0)
     state = steady_state(duration, 1000.0, 2.5, 300.0)
     assert float(state.sd_duration_s) == pytest.approx(trace.duration_s.std(), rel=0.02)

@@ -158,23 +158,6 @@ def test_what_follows_the_commit_does_not_count() -> None:
     assert float(append_window_latency(state, MINUTE_S, 10.0, 0.5).mean_s) == pytest.approx(34.3)
 
 
-def test_skipped_triggers_are_waited_out() -> None:
-    at_once = append_window_latency(WORKED, MINUTE_S, 10.0, 0.5)
-    for ratio in (0.3, 0.9):
-        late = append_window_latency(WORKED, MINUTE_S, 10.0, 0.5, skipped_trigger_ratio=ratio)
-        extra = 10.0 * ratio / (1.0 - ratio)
-        assert float(late.mean_s - at_once.mean_s) == pytest.approx(extra, rel=1e-6)
-        # As many triggers as a geometric law skips with that probability.
-        assert float(late.cdf(36.9 + 20.0)) == pytest.approx(1.0 - ratio**3, abs=1e-3)
-    never = append_window_latency(WORKED, MINUTE_S, 10.0, 0.5, skipped_trigger_ratio=1.0)
-    assert np.isinf(never.mean_s)
-    assert np.isinf(never.quantile_s(0.5))
-    mixed = append_window_latency(
-        WORKED, MINUTE_S, 10.0, 0.5, skipped_trigger_ratio=np.array([0.0, 0.5, 1.0])
-    )
-    assert mixed.mean_s == pytest.approx([35.0, 45.0, np.inf], rel=1e-4)
-
-
 def test_unstable_never_shows_a_window() -> None:
     duration = AffineDuration(2.0, np.array([3e-4, 1e-3, 2e-3]), 0.1)
     for trigger_s in (0.0, 10.0):
@@ -225,13 +208,12 @@ def test_a_longer_watermark_climbs_the_staircase(
         assert float(long.quantile_s(q)) >= float(short.quantile_s(q)) - tolerance
 
 
-@given(STATES, SLIDES, st.floats(0.0, 100.0), st.floats(0.0, 5.0), st.sampled_from([0.0, 0.4]))
+@given(STATES, SLIDES, st.floats(0.0, 100.0), st.floats(0.0, 5.0))
 def test_quantiles_are_ordered_and_never_nan(
-    state: SteadyState, slide_s: float, delay_s: float, lag_s: float, skipped: float
+    state: SteadyState, slide_s: float, delay_s: float, lag_s: float
 ) -> None:
-    skipped = skipped if float(state.trigger_s) > 0.0 else 0.0
     laws: list[WindowLatency] = [
-        append_window_latency(state, slide_s, delay_s, lag_s, skipped_trigger_ratio=skipped),
+        append_window_latency(state, slide_s, delay_s, lag_s),
         update_window_latency(state, slide_s, lag_s),
     ]
     for law in laws:
@@ -324,11 +306,6 @@ def test_refusals() -> None:
         append_window_latency(WORKED, MINUTE_S, -1.0, 0.0)
     with pytest.raises(ValueError, match="lag_s"):
         append_window_latency(WORKED, MINUTE_S, 1.0, float("nan"))
-    for ratio, trigger_s in ((-0.1, 10.0), (0.995, 10.0), (0.5, 0.0)):
-        with pytest.raises(ValueError, match="skipped_trigger_ratio"):
-            append_window_latency(
-                batches(2.0, 0.3, 0.1, trigger_s), MINUTE_S, 1.0, 0.0, skipped_trigger_ratio=ratio
-            )
     with pytest.raises(ValueError, match="lag_s"):
         update_window_latency(WORKED, MINUTE_S, np.inf)
     with pytest.raises(ValueError, match="q must"):

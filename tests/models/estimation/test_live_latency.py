@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headway.models.batches.tuple_latency import empirical_latency_quantile
 from headway.models.estimation.live_latency import row_waits
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.models.laws.distributions import uniform_mixture_quantile
 
 
 @given(

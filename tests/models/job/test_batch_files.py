@@ -13,10 +13,10 @@ from headway.models.job.batch_files import (
     CommitFiles,
     checkpoint_files,
     num_state_stores,
+    price_of_job,
     sink_files,
     store_files,
 )
-from headway.models.job.file_requests import price_of_job
 from tests.factories import a_profile
 
 STATE = "spark.sql.streaming.stateStore"

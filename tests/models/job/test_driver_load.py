@@ -20,16 +20,14 @@ from tests.factories import a_profile, a_stage_observed
 
 
 def work_of(profile: object = None, **changes: object) -> DriverWork:
-    setting: dict[str, object] = {
-        "batch_rows": 5000.0, "num_slots": 8, "shuffle_partitions": 8, "interval_s": 1.0,
-    }  # fmt: skip
+    setting: dict[str, object] = {"size": (8, 8), "batch_rows": 5000.0, "interval_s": 1.0}
     return driver_work(profile or a_profile(), **(setting | changes))  # type: ignore[arg-type]
 
 
 def test_phases_and_tasks_take_core_time() -> None:
     # Phases of 2 + 21 + 30 + 28 ms; 4 + 8 tasks, of which a core launches 4,500 in a second.
     assert work_of().core_s == pytest.approx(DRIVER_CPU_RATIO.value * 0.081 + 12 / 4500)
-    more_tasks = work_of(shuffle_partitions=98)
+    more_tasks = work_of(size=(8, 98))
     assert more_tasks.core_s - work_of().core_s == pytest.approx(90 / 4500)
     assert not work_of().has_tasks
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from headway.domain import Coalescing, RowsLaw, StageProfile
 from headway.models.job.duration import DurationModel, LevelSpan, level_spans, stacked
-from headway.models.stages.coalescing import coalesced_tasks
 from headway.models.stages.makespan import makespan_moments
+from headway.models.stages.task_counts import coalesced_tasks
 
 
 def a_stage(**changes: Any) -> StageProfile:

@@ -34,6 +34,7 @@ from headway.models.job.predict import predict, predictions_at
 from headway.models.job.setting import (
     after_commit_s,
     duration_model,
+    load_ratio,
     settled_batch_rows,
 )
 from headway.report.wording import stability_text
@@ -179,7 +180,7 @@ def test_the_sustainable_rate_of_a_straight_line() -> None:
 @pytest.mark.parametrize("exponent", [0.3, 0.8, 1.0])
 @pytest.mark.parametrize("per_row_s", [1e-9, 2e-5, 4e2])
 def test_the_sustainable_rate_is_that_of_trying_rates(
-    per_row_s: float, exponent: float, trigger_s: float, monkeypatch: pytest.MonkeyPatch
+    per_row_s: float, exponent: float, trigger_s: float
 ) -> None:
     """It is solved by the rows of a batch; settled rows of rate after rate say the same."""
     stage = replace(
@@ -189,9 +190,26 @@ def test_the_sustainable_rate_is_that_of_trying_rates(
     )
     profile = straight(0.0, stages=(stage,))
     asked = Capacity.of(profile, a_configuration(trigger_s=trigger_s), age_factor=1.5)
-    by_rows = asked.stable_up_to_per_s
-    monkeypatch.setattr(Capacity, "_limit_per_s", lambda _: None)
-    assert replace(asked).stable_up_to_per_s == by_rows > 0.0
+    rates_per_s = asked.stable_up_to_per_s * np.array([1.0, 1.0002])
+    within, beyond = load_ratio(
+        profile,
+        asked.model,
+        rate_per_s=rates_per_s,
+        trigger_s=trigger_s,
+        factor=1.5,
+        highest_offered_load=0.9,
+    )
+    assert within <= 1.0
+    # No rate above the last one is tried.
+    assert beyond > 1.0 or asked.stable_up_to_per_s == 1e12
+
+
+def test_batches_without_a_fixed_time_are_sustainable_by_their_rows() -> None:
+    stage = replace(straight(0.0).stages[0], task_fixed_s=0.0, task_per_row_s=1e-3)
+    profile = straight(0.0, driver_phases=(), stages=(stage,))
+    asked = Capacity.of(profile, a_configuration(trigger_s=0.0))
+    per_row_s = float(asked.model.slope_s(1.0))
+    assert asked.stable_up_to_per_s == pytest.approx(0.9 / per_row_s, rel=2e-4)
 
 
 def test_sustainable_rates_have_no_smallest() -> None:

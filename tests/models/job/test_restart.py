@@ -43,7 +43,7 @@ def started(
 
 def again(profile: JobProfile, slots: int = 4, partitions: int = 8, **asked: Any) -> Any:
     options: dict[str, Any] = {"interval_s": 10.0, "batch_rows": 50_000.0, "replayed_batches": 0}
-    return start_again(profile, num_slots=slots, partitions=partitions, **(options | asked))
+    return start_again(profile, (slots, partitions), **(options | asked))
 
 
 def test_tasks_load_the_state_in_waves() -> None:

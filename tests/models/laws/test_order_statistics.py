@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.models.laws.order_statistics import (
+from headway.models.laws.distributions import (
     max_lognormal,
     max_normal,
 )

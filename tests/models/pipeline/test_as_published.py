@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from headway.models.laws.order_statistics import max_normal
+from headway.models.laws.distributions import max_normal
 from headway.models.pipeline.as_published import ReducerArrivals, published_tuple_latency
 from headway.models.pipeline.latency import PHASES
 from headway.models.pipeline.parameters import Finalizing

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import AffineDuration
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.models.laws.distributions import uniform_mixture_quantile
 from headway.models.simulation.rate_trace import (
     BatchNoise,
     RateTraceRuns,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.domain import Coalescing, RowsLaw, StageProfile
-from headway.models.stages.coalescing import coalesced_tasks, num_tasks_at
+from headway.models.stages.task_counts import coalesced_tasks, num_tasks_at
 
 RULE = Coalescing(exchange_bytes_per_row=100.0, advisory_bytes=2**26, smallest_bytes=2**20)
 

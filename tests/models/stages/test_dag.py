@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.models.laws.order_statistics import max_lognormal, max_normal
-from headway.models.stages.dag import StageDag, run_time, run_time_bounds
-from headway.models.stages.joining import Moment, latest
+from headway.models.laws.distributions import max_lognormal, max_normal
+from headway.models.stages.dag import StageDag, pooled_stages, run_time, run_time_bounds
 from headway.models.stages.makespan import makespan_moments, mean_first_idle
-from headway.models.stages.pooling import JobStage, pooled_stages
-from headway.models.stages.schedule import StageSchedule
+from headway.models.stages.schedule import JobStage, Moment, StageSchedule, latest
 from tests.oracles.stage_dag import StageDagTrace, simulated_lognormal_stage_dag
 from tests.seeds import examples
 
@@ -30,22 +30,20 @@ JOBS: dict[str, tuple[int, Shape]] = {
 }  # fmt: skip
 
 
-def job(shape: Shape, **driver: float) -> StageDag:
+def job(shape: Shape) -> StageDag:
     return StageDag(
         stages=tuple(
             JobStage(num_tasks=count, mean_s=mean, cv=cv, parents=parents)
             for count, mean, cv, parents in shape
-        ),
-        **driver,
+        )
     )
 
 
 def simulated(dag: StageDag, num_cores: int, num_replications: int, seed: int = 1) -> StageDagTrace:
     return simulated_lognormal_stage_dag(
-        [(stage.num_tasks, stage.mean_s, stage.cv) for stage in dag.launched],
+        [(stage.num_tasks, stage.mean_s, stage.cv) for stage in dag.stages],
         [stage.parents for stage in dag.stages],
         num_cores,
-        driver_gap_s=dag.driver_gap_s,
         num_replications=num_replications,
         seed=seed,
     )
@@ -60,14 +58,13 @@ def random_job(seed: int, num_cores: int, cvs: list[float]) -> StageDag:
         above = generator.integers(0, max(number, 1), int(generator.integers(0, 3)))
         parents = tuple(sorted({int(one) for one in above})) if number else ()
         shape.append((count, mean, float(generator.choice(cvs)), parents))
-    return job(tuple(shape), driver_gap_s=float(generator.choice([0.0, 0.1])))
+    return job(tuple(shape))
 
 
 @pytest.mark.parametrize("name", JOBS)
-@pytest.mark.parametrize("driver_gap_s", [0.0, 0.2])
-def test_usual_jobs_against_simulation(name: str, driver_gap_s: float) -> None:
+def test_usual_jobs_against_simulation(name: str) -> None:
     num_cores, shape = JOBS[name]
-    dag = job(shape, driver_gap_s=driver_gap_s, launch_s=0.02)
+    dag = job(shape)
     sample = simulated(dag, num_cores, 2000).run_time_s
     time = run_time(dag, num_cores)
     assert time.mean_s == pytest.approx(sample.mean(), rel=0.03)
@@ -78,26 +75,23 @@ def test_usual_jobs_against_simulation(name: str, driver_gap_s: float) -> None:
 
 @pytest.mark.parametrize("num_cores", [3, 8, 40])
 def test_a_chain_is_the_sum_of_its_makespans(num_cores: int) -> None:
-    dag = job(((20, 1.0, 0.5, ()), (7, 2.0, 0.2, (0,)), (33, 0.3, 1.0, (1,))), driver_gap_s=0.1)
+    dag = job(((20, 1.0, 0.5, ()), (7, 2.0, 0.2, (0,)), (33, 0.3, 1.0, (1,))))
     alone = [makespan_moments(stage.num_tasks, num_cores, stage.cv) for stage in dag.stages]
     scales = [stage.mean_s for stage in dag.stages]
     time = run_time(dag, num_cores)
-    expected = 0.3 + sum(one.mean * scale for one, scale in zip(alone, scales, strict=True))
+    expected = sum(one.mean * scale for one, scale in zip(alone, scales, strict=True))
     variance = sum((one.sd * scale) ** 2 for one, scale in zip(alone, scales, strict=True))
     assert time.mean_s == pytest.approx(expected, rel=1e-9)
     assert time.sd_s == pytest.approx(np.sqrt(variance), rel=1e-9)
 
 
 def test_without_noise_and_with_room_it_is_the_critical_path() -> None:
-    dag = job(
-        ((4, 1.0, 0.0, ()), (4, 2.0, 0.0, ()), (3, 1.5, 0.0, (0,)), (2, 1.0, 0.0, (1, 2))),
-        driver_gap_s=0.25,
-    )
+    dag = job(((4, 1.0, 0.0, ()), (4, 2.0, 0.0, ()), (3, 1.5, 0.0, (0,)), (2, 1.0, 0.0, (1, 2))))
     time = run_time(dag, 20)
-    assert time.mean_s == pytest.approx(3 * 0.25 + 1.0 + 1.5 + 1.0)
+    assert time.mean_s == pytest.approx(1.0 + 1.5 + 1.0)
     assert time.sd_s == pytest.approx(0.0, abs=1e-9)
-    stage_ends = StageSchedule(dag.pooled, dag.driver_gap_s, 20).stage_ends()
-    assert [end.mean_s for end in stage_ends] == pytest.approx([1.25, 2.25, 3.0, 4.25])
+    stage_ends = StageSchedule(dag.pooled, 20).stage_ends()
+    assert [end.mean_s for end in stage_ends] == pytest.approx([1.0, 2.0, 2.5, 3.5])
 
 
 def test_one_core_does_all_the_work() -> None:
@@ -108,10 +102,10 @@ def test_one_core_does_all_the_work() -> None:
 
 
 def test_bounds_of_constant_stages_are_grahams() -> None:
-    dag = job(((9, 1.0, 0.0, ()), (5, 2.0, 0.0, (0,))), driver_gap_s=0.5)
+    dag = job(((9, 1.0, 0.0, ()), (5, 2.0, 0.0, (0,))))
     lower, upper = run_time_bounds(dag, 4)
-    assert lower == pytest.approx(0.5 + 9 / 4 + 0.5 + 5 * 2.0 / 4)
-    assert upper == pytest.approx(19.0 / 4 + 0.75 * 3.0 + 1.0)
+    assert lower == pytest.approx(9 / 4 + 5 * 2.0 / 4)
+    assert upper == pytest.approx(19.0 / 4 + 0.75 * 3.0)
     assert lower <= simulated(dag, 4, 1).run_time_s[0] <= upper
 
 
@@ -127,11 +121,13 @@ def test_run_times_are_within_bounds_and_grow_with_delays(
     lower_s, upper_s = run_time_bounds(dag, num_cores)
     assert lower_s <= time.mean_s <= upper_s
     assert time.sd_s >= 0.0
-    stage_ends = StageSchedule(dag.pooled, dag.driver_gap_s, num_cores).stage_ends()
+    stage_ends = StageSchedule(dag.pooled, num_cores).stage_ends()
     for stage, end in zip(dag.pooled, stage_ends, strict=True):
         assert all(stage_ends[parent].mean_s < end.mean_s for parent in stage.parents)
-    slower = StageDag(stages=dag.stages, driver_gap_s=dag.driver_gap_s + 0.5, launch_s=0.1)
-    assert run_time(slower, num_cores).mean_s > time.mean_s
+    slower = StageDag(
+        stages=tuple(replace(stage, mean_s=1.5 * stage.mean_s) for stage in dag.stages)
+    )
+    assert run_time(slower, num_cores).mean_s == pytest.approx(1.5 * time.mean_s)
     assert run_time(dag, 100 * num_cores).mean_s <= time.mean_s * 1.03
 
 
@@ -212,8 +208,6 @@ def test_refusals() -> None:
             JobStage(**({"num_tasks": 1, "mean_s": 1.0, "cv": 0.1} | arguments))
     with pytest.raises(ValueError, match="at least one stage"):
         StageDag(stages=())
-    with pytest.raises(ValueError, match="not negative"):
-        StageDag(stages=(one,), driver_gap_s=-1.0)
     with pytest.raises(ValueError, match="does not come before"):
         StageDag(stages=(JobStage(num_tasks=1, mean_s=1.0, cv=0.1, parents=(0,)),))
     for function in (run_time, run_time_bounds):

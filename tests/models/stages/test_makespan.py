@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.models.laws.order_statistics import max_lognormal
+from headway.models.laws.distributions import max_lognormal
 from headway.models.stages.makespan import makespan_lower_bound, makespan_moments
 from tests.oracles.list_scheduling import (
     list_scheduling_makespan,

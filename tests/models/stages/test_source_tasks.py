@@ -7,7 +7,7 @@ import math
 import pytest
 
 from headway.domain import DefaultParallelism, FileSplits, RecordSplits, SourceTasks
-from headway.models.stages.source_tasks import source_tasks, split_tasks
+from headway.models.stages.task_counts import source_tasks, split_tasks
 
 MIB = 2**20
 

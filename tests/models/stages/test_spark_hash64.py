@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.models.stages import spark_hash64
-from headway.models.stages.spark_hash64 import spark_xxhash64
+from headway.models.stages import spark_hash
+from headway.models.stages.spark_hash import spark_xxhash64
 
 # XXH64 with seed 0, as its authors print it.
 PUBLISHED = {
@@ -21,7 +21,7 @@ PUBLISHED = {
 
 
 def test_texts_have_the_published_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_hash64, "SPARK_SEED", 0)
+    monkeypatch.setattr(spark_hash, "SPARK_SEED", 0)
     found = spark_xxhash64([*PUBLISHED], "string").view(np.uint64)
     assert found.tolist() == [*PUBLISHED.values()]
 

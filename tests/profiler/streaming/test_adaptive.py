@@ -11,7 +11,7 @@ import pytest
 import headway
 from headway.domain import Coalescing, TasksRule
 from headway.models.job.switches import without_coalescing
-from headway.models.stages.coalescing import coalesced_tasks
+from headway.models.stages.task_counts import coalesced_tasks
 from headway.planner.tasks import with_usual_tasks
 from headway.profiler.plan_text import read_plan
 from headway.profiler.streaming.adaptive import adaptive_settings

@@ -53,9 +53,8 @@ def core_s(profile: JobProfile, at_once: float | None, age_s: float, **propertie
     setting = replace(profile.settings[0], concurrent_batches=at_once, jvm_age_s=age_s)
     return driver_work(
         replace(profile, applications=(application,), settings=(setting,)),
+        (8, 8),
         batch_rows=0.0,
-        num_slots=8,
-        shuffle_partitions=8,
         interval_s=1.0,
         has_tasks=False,
     ).core_s
@@ -97,13 +96,7 @@ def test_in_one_jvm_threads_of_the_driver_wait_as_tasks_do() -> None:
 
 def test_the_compiler_of_a_young_jvm_takes_cores() -> None:
     young = replace(a_profile().settings[0], jvm_age_s=100.0)
-    work = driver_work(
-        a_profile(settings=(young,)),
-        batch_rows=0.0,
-        num_slots=8,
-        shuffle_partitions=8,
-        interval_s=1.0,
-    )
+    work = driver_work(a_profile(settings=(young,)), (8, 8), batch_rows=0.0, interval_s=1.0)
     assert work.compiler_cores == pytest.approx(COMPILER_CORE_S.value / 100.0)
     driver = planned_driver([DriverWork(0.1, 1.0, compiler_cores=0.4)] * 8, cores=2)
     assert driver.knee_queries == pytest.approx(1.6 / 0.1)
