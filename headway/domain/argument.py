@@ -7,12 +7,12 @@ are derived from that one declaration, as keys of files are from `headway.spec.f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import Field, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, Field, field, fields, replace
 from enum import StrEnum
-from functools import lru_cache, wraps
+from functools import cache, wraps
 from inspect import Parameter, signature
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 from headway.errors import RefusedArgumentError, argument
 from headway.lazy_classes import dataclass
@@ -44,6 +44,7 @@ class Question:
 
 AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 Call = TypeVar("Call", bound=Callable[..., Any])
+Declared = ParamSpec("Declared")
 
 
 class Value(Protocol):
@@ -56,56 +57,44 @@ class Value(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument: its name in the library, its option, its value, and the jobs it is not for."""
-
-    field_name: str
-    name: str
-    option: str | None
-    value: Value
-    about: str
-    default: Any
-    not_for: Mapping[StrEnum, str]
-    is_repeatable: bool
-    is_required: bool
-    is_first: bool
-    metavar: str | None
-    topic: Topic
-    is_rare: bool
-
-
-def argument_of(
-    value: Value,
-    about: str,
-    *,
-    name: str | None = None,
-    option: str | None = "",
-    default: Any = None,
-    not_for: Mapping[Any, str] | None = None,
-    is_repeatable: bool = False,
-    is_required: bool = False,
-    is_first: bool = False,
-    metavar: str | None = None,
-    topic: Topic = "What you ask",
-    is_rare: bool = False,
-) -> Any:
-    """A field of a question: how its ``value`` is read, and ``about`` as its help.
+    """One argument: how its ``value`` is read, and ``about`` as its help.
 
     ``name`` is its name in the library, if it is not that of the field: ``rate`` for
     ``rate_per_s``; ``option`` its option on the command line, if it is not spelt as the name, None
-    if it has none. ``default`` is its value when it is not given, ``not_for`` says for which kinds
-    of jobs it means nothing, and why. Its option may be given several times if ``is_repeatable``,
-    and its value is a list then; it must be given if ``is_required``. It comes before all others in
-    help and reference if ``is_first``; ``metavar`` is what the help calls its value. Help lists it
-    under its ``topic``, and only the full help does if it ``is_rare``.
+    if it has none. ``not_for`` says for which kinds of jobs it means nothing, and why. Its option
+    may be given several times if ``is_repeatable``, and its value is a list then. It comes before
+    all others in help and reference if ``is_first``; ``metavar`` is what the help calls its value.
+    Help lists it under its ``topic``, and only the full help does if it ``is_rare``.
     """
-    declared = Argument(
-        field_name="", name=name or "", option=option, value=value, about=about, default=default,
-        not_for=not_for or {}, is_repeatable=is_repeatable, is_required=is_required,
-        is_first=is_first, metavar=metavar, topic=topic, is_rare=is_rare,
-    )  # fmt: skip
-    return field(default=default, metadata={"argument": declared})
+
+    value: Value
+    about: str
+    _: KW_ONLY
+    field_name: str = ""
+    name: str = ""
+    option: str | None = ""
+    default: Any = None
+    not_for: Mapping[Any, str] = field(default_factory=dict)
+    is_repeatable: bool = False
+    is_required: bool = False
+    is_first: bool = False
+    metavar: str | None = None
+    topic: Topic = "What you ask"
+    is_rare: bool = False
+
+
+def _field_of(argument: Callable[Declared, Argument]) -> Callable[Declared, Any]:
+    def declare(*values: Declared.args, **by_name: Declared.kwargs) -> Any:
+        declared = argument(*values, **by_name)
+        return field(default=declared.default, metadata={"argument": declared})
+
+    return declare
+
+
+#: A field of a question, declared as an `Argument` is.
+argument_of = _field_of(Argument)
 
 
 def as_in(question: type[Question], field_name: str) -> Any:
@@ -114,19 +103,17 @@ def as_in(question: type[Question], field_name: str) -> Any:
     return field(default=declared.default, metadata=declared.metadata)
 
 
-def arguments_of(question: type[Question]) -> tuple[Argument, ...]:
-    """The arguments of a question in the order of its fields, those first that are to be."""
-    return _arguments_of(cast("Hashable", question))
+@cache
+def arguments_of(question: Any) -> tuple[Argument, ...]:
+    """The arguments of a class of questions in the order of its fields, but those that are first.
 
-
-@lru_cache
-def _arguments_of(question: Any) -> tuple[Argument, ...]:
+    Arguments without a name or an option of their own have that of the field.
+    """
     declared = [_named_as(member) for member in fields(question) if "argument" in member.metadata]
     return tuple(sorted(declared, key=lambda argument: not argument.is_first))
 
 
 def _named_as(member: Field[Any]) -> Argument:
-    """The argument of a field, by whose name it is called unless it was declared otherwise."""
     declared: Argument = member.metadata["argument"]
     name = declared.name or member.name
     option = f"--{name.replace('_', '-')}" if declared.option == "" else declared.option
@@ -139,11 +126,11 @@ def given_names(options: Mapping[str, Any]) -> frozenset[str]:
     >>> sorted(given_names({"rate": 0, "cores": None, "bursts": [], "from_start": False}))
     ['rate']
     """
-    return frozenset(name for name, value in options.items() if _says_something(value))
-
-
-def _says_something(value: object) -> bool:
-    return not (value is None or value is False or (isinstance(value, list | tuple) and not value))
+    return frozenset(
+        name
+        for name, value in options.items()
+        if not (value is None or value is False or (isinstance(value, list | tuple) and not value))
+    )
 
 
 def takes(question: type[Question]) -> Callable[[Call], Call]:
