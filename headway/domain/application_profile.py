@@ -81,7 +81,7 @@ class RecordedStage:
             f"stage {self.id}",
             num_failed=self.num_failed,
             task_mean_s=self.task_mean_s,
-            task_sd_s=self.task_sd_s or 0.0,
+            task_sd_s=self.task_sd_s,
             task_max_s=self.task_max_s,
             task_fixed_s=self.task_fixed_s,
             submitted_s=self.submitted_s,
@@ -132,8 +132,7 @@ class Spread:
     min_s: float | None = None
 
     def __post_init__(self) -> None:
-        durations_s = {name: duration_s or 0.0 for name, duration_s in asdict(self).items()}
-        require_not_negative("durations", **durations_s)
+        require_not_negative("durations", **asdict(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,14 +19,14 @@ SUBDOMAIN_WORDS = (
 )
 
 
-def require_not_negative(where: str, **values: float) -> None:
+def require_not_negative(where: str, **values: float | None) -> None:
     """Refuse values that are negative, undefined, or more than the unit in their name allows.
 
-    Raises ValueError, which names the value.
+    Raises ValueError, which names the value; None is no value.
     """
     for name, value in values.items():
         max_value: float = LONGEST_SUM_S if name.endswith("_s") else MOST_LONG
-        if not 0 <= value <= max_value:
+        if value is not None and not 0 <= value <= max_value:
             up_to = "" if value < 0 or math.isnan(value) else f", up to {max_value:g}"
             raise ValueError(f"{where}: {name} is {value}; expected 0 or more{up_to}")
 
@@ -41,10 +41,7 @@ def require_spread(where: str, **ratios: float) -> None:
 
 
 def require_count(max_count: int, **counts: int | None) -> None:
-    """Refuse counts below 1 or above ``max_count``; None is no count.
-
-    Raises ValueError, which names the value.
-    """
+    """Refuse counts below 1 or above ``max_count``, as a ValueError; None is no count."""
     for name, count in counts.items():
         if count is not None and not 1 <= count <= max_count:
             up_to = "" if count < 1 else f", up to {max_count:,}"

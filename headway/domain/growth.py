@@ -47,7 +47,7 @@ class StateLoad:
             rows=self.rows,
             replayed_rows=self.replayed_rows,
             load_s=self.load_s,
-            replay_s=self.replay_s or 0.0,
+            replay_s=self.replay_s,
         )
         if self.num_stores < 1:
             raise ValueError(f"state that was loaded: {self.num_stores} stores; expected 1 or more")
@@ -164,7 +164,7 @@ class DurationGrowth:
             first_s=self.first_s,
             part_first_s=self.part_first_s,
             part_last_s=self.part_last_s,
-            part_rise_ratio=self.part_rise_ratio or 0.0,
+            part_rise_ratio=self.part_rise_ratio,
         )
         if not (self.last_s > self.first_s and self.span_s > 0):
             raise ValueError(

@@ -292,9 +292,7 @@ class StatefulOperator:
     holds_back_s: float | None = None
 
     def __post_init__(self) -> None:
-        require_not_negative(
-            f"operator {self.name}", watermark_behind_s=self.watermark_behind_s or 0.0
-        )
+        require_not_negative(f"operator {self.name}", watermark_behind_s=self.watermark_behind_s)
 
     @property
     def is_aggregation(self) -> bool:
