@@ -63,11 +63,11 @@ def _objects(text: str, name: str) -> list[Any]:
         return whole if isinstance(whole, list) else [whole]
     except InputError:
         pass
-    objects = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            objects.append(parse_json(line, name=f"{name}:{number}", expected=WORDS))
-    return objects
+    return [
+        parse_json(line, name=f"{name}:{number}", expected=WORDS)
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.strip()
+    ]
 
 
 def _series(answer: Any) -> Iterator[Sequence[Sequence[Any]]]:
@@ -100,18 +100,12 @@ def _progress(objects: Sequence[Any]) -> list[tuple[float, float]]:
             continue
         stamp = datetime.fromisoformat(progress["timestamp"])
         zoned_stamp = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
-        started_s = zoned_stamp.timestamp()
         batches = by_query.setdefault(str(progress.get("runId", "")), {})
-        batches[started_s] = float(_num_rows(progress))
+        # Events contain the sum of rows, in some versions only those of each source.
+        counts = [progress] if "numInputRows" in progress else progress["sources"]
+        batches[zoned_stamp.timestamp()] = sum(float(count["numInputRows"]) for count in counts)
     longest = max(by_query.values(), key=len, default={})
     return sorted(longest.items())
-
-
-def _num_rows(progress: Mapping[str, Any]) -> float:
-    """Rows of a batch; events contain the sum, in some versions only those of its sources."""
-    if "numInputRows" in progress:
-        return float(progress["numInputRows"])
-    return sum(float(source["numInputRows"]) for source in progress["sources"])
 
 
 def _between(batches: Sequence[tuple[float, float]]) -> list[Sample]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,10 +44,9 @@ _MOST_LINES = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenTrace:
-    """The content of a trace file; messages call it ``name``.
+    """A trace file, called ``name`` in messages: each rate starts at a time since the first line.
 
     ``since_midnight_s`` is the time of day of the first line, for seconds and durations as written.
-    Each of ``rates_per_s`` starts at one of ``times_s``, which are counted from the first line.
     """
 
     name: str
@@ -65,14 +65,14 @@ class WrittenTrace:
                 f"add a line with its end, or say how long it lasts ({argument('length')} 30m)"
             )
         end_s = self.times_s[-1] if length_s is None else length_s
-        begun = [number for number, time_s in enumerate(self.times_s) if time_s < end_s]
-        rates_per_s = tuple(self.rates_per_s[number] for number in begun)
+        num_begun = bisect_left(self.times_s, end_s)
+        rates_per_s = self.rates_per_s[:num_begun]
         if not any(rates_per_s):
             raise InputError(f"{self.name}: no rate above 0 before its end; nothing to simulate")
         last_per_s = self.rates_per_s[-1]
         is_cut = length_s is None and last_per_s != rates_per_s[-1]
         return RateTrace(
-            times_s=tuple(self.times_s[number] for number in begun),
+            times_s=self.times_s[:num_begun],
             rates_per_s=rates_per_s,
             end_s=end_s,
             rate_at_end_per_s=last_per_s if is_cut else None,
@@ -190,43 +190,24 @@ def _column(columns: Sequence[str], names: Sequence[str], where: str) -> int:
 
 def _moment(text: str, where: str) -> tuple[float, float, bool]:
     """Seconds on the clock of the file, and since midnight, and whether the text has a date."""
-    seconds = _number(text)
-    if seconds is None:
-        try:
-            stamp = datetime.fromisoformat(text)
-        except ValueError:
-            seconds = _duration_s(text, where)
-        else:
-            midnight = stamp.replace(hour=0, minute=0, second=0, microsecond=0)
-            # Without a zone every day has 24 hours.
-            zoned_stamp = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
-            return zoned_stamp.timestamp(), (stamp - midnight).total_seconds(), True
-    if not math.isfinite(seconds):
-        raise _no_time(text, where)
-    return seconds, seconds % _S_PER_DAY, False
-
-
-def _duration_s(text: str, where: str) -> float:
+    seconds = _number(text, parse_duration_s)
+    if math.isfinite(seconds):
+        return seconds, seconds % _S_PER_DAY, False
     try:
-        return parse_duration_s(text)
-    except InputError:
-        raise _no_time(text, where) from None
-
-
-def _no_time(text: str, where: str) -> InputError:
-    return InputError(
-        f"{where}: time is {shown(text)}; expected seconds, a duration such as 10m, or a timestamp "
-        "such as 2026-11-01T13:00:00"
-    )
+        stamp = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"{where}: time is {shown(text)}; expected seconds, a duration such as 10m, or a "
+            "timestamp such as 2026-11-01T13:00:00"
+        ) from None
+    midnight = stamp.replace(hour=0, minute=0, second=0, microsecond=0)
+    # Without a zone every day has 24 hours.
+    zoned_stamp = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
+    return zoned_stamp.timestamp(), (stamp - midnight).total_seconds(), True
 
 
 def _rate_per_s(text: str, where: str) -> float:
-    rate_per_s = _number(text)
-    if rate_per_s is None:
-        try:
-            rate_per_s = parse_rate_per_s(text)
-        except InputError:
-            rate_per_s = math.nan
+    rate_per_s = _number(text, parse_rate_per_s)
     if not 0 <= rate_per_s <= LARGEST_NUMBER:
         raise InputError(
             f"{where}: rate is {shown(text)}; expected 0 or more records per second, e.g. 800 or "
@@ -235,11 +216,16 @@ def _rate_per_s(text: str, where: str) -> float:
     return rate_per_s
 
 
-def _number(text: str) -> float | None:
+def _number(text: str, parse: Callable[[str], float]) -> float:
+    """A plain number, or one with a unit; nan for anything else."""
     try:
         return float(text)
     except ValueError:
-        return None
+        pass
+    try:
+        return parse(text)
+    except InputError:
+        return math.nan
 
 
 def _hours(begin_s: float, end_s: float) -> Iterator[int]:
