@@ -26,6 +26,7 @@ from headway.units import HOURS_PER_MONTH, parse_size_bytes
 
 if TYPE_CHECKING:
     from headway.domain import EndingJob, JobProfile
+    from headway.spec.kinds.capacity import PoolEntry
     from headway.spec.kinds.schedule import ScheduledJob
 
 _CATALOG = "nodes.yaml"
@@ -92,14 +93,11 @@ def node_cores(cluster: Cluster) -> int:
     node = node_of(cluster)
     available_cores, _ = _left_of(cluster)
     if available_cores < (cluster.cores_per_executor or 1):
+        is_by_platform = cluster.reserved_cores is None
+        remedy = f" on {cluster.platform}; reserved_cores says otherwise" if is_by_platform else ""
         raise InputError(
             f"a node {node.name} of {node.cores} cores less {node.cores - available_cores} for the "
-            f"system has no room for an executor of {cluster.cores_per_executor or 1}"
-            + (
-                f" on {cluster.platform}; reserved_cores says otherwise"
-                if cluster.reserved_cores is None
-                else ""
-            )
+            f"system has no room for an executor of {cluster.cores_per_executor or 1}{remedy}"
         )
     return available_cores
 
@@ -124,11 +122,7 @@ def node_type_of(cluster: Cluster) -> NodeType:
     if cluster.cores_per_executor is None or cluster.executor_memory_bytes is None:
         return node_type
     executors = executors_that_fit(
-        node,
-        cores_per_executor=cluster.cores_per_executor,
-        executor_memory_bytes=cluster.executor_memory_bytes,
-        reserved_cores=node_type.reserved_cores,
-        reserved_memory_bytes=node_type.reserved_memory_bytes,
+        node, node_type, cluster.cores_per_executor, cluster.executor_memory_bytes
     )
     if executors < 1:
         raise InputError(f"an executor with its memory does not fit on a node {node.name}")
@@ -150,7 +144,7 @@ def catalogued_type(node: NodeEntry, platform: str, catalog: NodeCatalog | None)
 
 def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntry | None:
     """What a platform reserves on a node, None for a platform without nodes of its own."""
-    stated_reserve = None if catalog is None else catalog.reserve_of(platform)
+    stated_reserve = catalog and catalog.reserve_of(platform)
     return stated_reserve or built_in_catalog().reserve_of(platform)
 
 
@@ -248,24 +242,19 @@ def built_in_catalog() -> NodeCatalog:
 
 
 def executors_that_fit(
-    node: NodeEntry,
-    *,
-    cores_per_executor: int,
-    executor_memory_bytes: int | None,
-    reserved_cores: int = 0,
-    reserved_memory_bytes: int = 0,
+    node: NodeEntry, reserve: NodeType | PoolEntry, cores: int, heap_bytes: int | None
 ) -> int:
-    """Executors that fit on a node: by its cores, and by its memory with Spark's overhead.
+    """Executors that fit on a node beside a reserve: by cores, and memory with Spark's overhead.
 
     >>> node = NodeEntry(name="n", cores=16, memory_bytes=64 * 2**30, price_per_hour=1.0)
-    >>> executors_that_fit(node, cores_per_executor=4, executor_memory_bytes=28 * 2**30)
+    >>> executors_that_fit(node, NodeType(name="n", cores=16), cores=4, heap_bytes=28 * 2**30)
     2
     """
-    by_cores = (node.cores - reserved_cores) // cores_per_executor
-    if executor_memory_bytes is None:
+    by_cores = (node.cores - reserve.reserved_cores) // cores
+    if heap_bytes is None:
         return max(by_cores, 0)
-    container_bytes = container_memory_bytes(executor_memory_bytes)
-    by_memory = math.floor((node.memory_bytes - reserved_memory_bytes) / container_bytes)
+    left_bytes = node.memory_bytes - reserve.reserved_memory_bytes
+    by_memory = math.floor(left_bytes / container_memory_bytes(heap_bytes))
     return max(min(by_cores, by_memory), 0)
 
 
