@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
 from headway.errors import InputError
@@ -140,12 +139,10 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-_FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = MappingProxyType(
-    {
-        "cores": ("cores", _whole),
-        "memory": ("memory_bytes", parse_size_bytes),
-        "price": ("price_per_hour", float),
-        "speed": ("core_speed_ratio", float),
-        "executors": ("executors_per_node", _whole),
-    }
-)
+_FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
+    "cores": ("cores", _whole),
+    "memory": ("memory_bytes", parse_size_bytes),
+    "price": ("price_per_hour", float),
+    "speed": ("core_speed_ratio", float),
+    "executors": ("executors_per_node", _whole),
+}

@@ -80,9 +80,12 @@ def node_of(cluster: Cluster) -> NodeEntry:
     if isinstance(cluster.node, NodeEntry):
         return cluster.node
     nodes = {node.name: node for node in built_in_catalog().nodes}
-    if cluster.node not in nodes:
-        raise InputError(f"node: got {cluster.node!r}; {_known_nodes(cluster.node, tuple(nodes))}")
-    return nodes[cluster.node]
+    if cluster.node in nodes:
+        return nodes[cluster.node]
+    close = get_close_matches(cluster.node, nodes, n=1)
+    some = f"expected a node of the catalogue, e.g. {', '.join(list(nodes)[:4])}, or its figures"
+    hint = f"did you mean {close[0]!r}?" if close else some
+    raise InputError(f"node: got {cluster.node!r}; {hint}")
 
 
 def node_cores(cluster: Cluster) -> int:
@@ -127,19 +130,6 @@ def node_type_of(cluster: Cluster) -> NodeType:
     if executors < 1:
         raise InputError(f"an executor with its memory does not fit on a node {node.name}")
     return replace(node_type, executors_per_node=executors)
-
-
-def catalogued_type(node: NodeEntry, platform: str, catalog: NodeCatalog | None) -> NodeType:
-    """A node of a catalogue as the planner uses it: what a platform leaves of it for Spark.
-
-    The reserves of the catalogue count; those that come with Headway if it has none. Raises
-    InputError if nothing is left of it.
-    """
-    cores, memory_bytes = _left_by(reserve_of(platform, catalog), node)
-    if cores < 1 or memory_bytes < 1:
-        raise InputError(f"a node {node.name} has nothing left for executors on {platform}")
-    currency = (catalog or built_in_catalog()).currency
-    return _node_type(node, cores, memory_bytes, _reserved_by(platform, catalog), currency)
 
 
 def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntry | None:
@@ -217,16 +207,24 @@ def _left_of(cluster: Cluster) -> tuple[int, int]:
 
 
 def node_type_named(name: str, catalog: str | Path | None, platform: Platform) -> NodeType:
-    """A node type of a catalogue, by default of Headway's own, without what the platform keeps."""
+    """A node type of a catalogue, by default of Headway's own, without what the platform keeps.
+
+    The reserves of the catalogue count; those that come with Headway if it has none. Raises
+    InputError if there is no such node, or nothing is left of it.
+    """
     node_catalog = catalog_at(catalog)
     nodes = {node.name: node for node in node_catalog.nodes}
-    if name in nodes:
-        return catalogued_type(nodes[name], platform, node_catalog)
-    where = "Headway's catalogue" if catalog is None else str(catalog)
-    close_names = get_close_matches(name, nodes, n=1)
-    figures = f"describe it, e.g. {name}:cores=4,memory=14g,price=0.192"
-    hint = f"did you mean {close_names[0]!r}?" if close_names else figures
-    raise InputError(f"node type {name!r} is not in {where}; {hint}")
+    if name not in nodes:
+        where = "Headway's catalogue" if catalog is None else str(catalog)
+        close_names = get_close_matches(name, nodes, n=1)
+        figures = f"describe it, e.g. {name}:cores=4,memory=14g,price=0.192"
+        hint = f"did you mean {close_names[0]!r}?" if close_names else figures
+        raise InputError(f"node type {name!r} is not in {where}; {hint}")
+    cores, memory_bytes = _left_by(reserve_of(platform, node_catalog), nodes[name])
+    if cores < 1 or memory_bytes < 1:
+        raise InputError(f"a node {name} has nothing left for executors on {platform}")
+    reserved_by = _reserved_by(platform, node_catalog)
+    return _node_type(nodes[name], cores, memory_bytes, reserved_by, node_catalog.currency)
 
 
 def catalog_at(path: str | Path | None) -> NodeCatalog:
@@ -261,10 +259,3 @@ def executors_that_fit(
 def container_memory_bytes(heap_bytes: int) -> int:
     """Memory of an executor's container: its heap and what Spark adds to it, a tenth at least."""
     return heap_bytes + max(heap_bytes // 10, parse_size_bytes("384m"))
-
-
-def _known_nodes(name: str, node_names: tuple[str, ...]) -> str:
-    close = get_close_matches(name, node_names, n=1)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"expected a node of the catalogue, e.g. {', '.join(node_names[:4])}, or its figures"
