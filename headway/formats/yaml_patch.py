@@ -189,11 +189,11 @@ def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iter
             yield from _edits_of_items(text, old_node, value, name)
         elif isinstance(value, str | int):
             if not _says(old_node, value):
-                yield (*_span(text, old_node), _lead(text, old_node) + yaml_scalar(value))
+                yield _instead(text, old_node, yaml_scalar(value))
         elif isinstance(value, Mapping) and old_node.value == "" and not node.flow_style:
             yield _filled(text, node, old_node, value)
         elif isinstance(value, Mapping) and old_node.tag.endswith(":null"):
-            yield (*_span(text, old_node), _lead(text, old_node) + _flow(value))
+            yield _instead(text, old_node, _flow(value))
         else:
             line = old_node.start_mark.line + 1
             raise InputError(f"{name}:{line}:1: {key} is not what it should be; expected a mapping")
@@ -245,15 +245,15 @@ def _span(text: str, node: Any) -> tuple[int, int]:
     return start, end
 
 
-def _lead(text: str, node: Any) -> str:
-    """A blank if a missing value is right behind its colon."""
-    start = node.start_mark.index
-    return " " if start and text[start - 1] == ":" else ""
+def _instead(text: str, node: Any, value_text: str) -> Edit:
+    """A value instead of another, or of a missing one right behind its colon."""
+    start, end = _span(text, node)
+    return start, end, f" {value_text}" if start and text[start - 1] == ":" else value_text
 
 
 def _is_alias(text: str, parent: Any, child: Any) -> bool:
     """Whether other places share a node: it is outside its parent, or has an anchor."""
-    return _is_outside(parent, child) or text[child.start_mark.index :][:1] == "&"
+    return _is_outside(parent, child) or text.startswith("&", child.start_mark.index)
 
 
 def _is_outside(parent: Any, child: Any) -> bool:
@@ -305,13 +305,12 @@ def _end_of(text: str, node: Any) -> int:
 
 
 def _block(tree: Mapping[str, Tree], indent: str) -> str:
-    lines = []
-    for key, value in tree.items():
-        if isinstance(value, Mapping) and value:
-            lines.append(f"{indent}{yaml_key(key)}:\n{_block(value, indent + '  ')}")
-        else:
-            lines.append(f"{indent}{yaml_key(key)}: {_flow(value)}\n")
-    return "".join(lines)
+    return "".join(
+        f"{indent}{yaml_key(key)}:\n{_block(value, indent + '  ')}"
+        if isinstance(value, Mapping) and value
+        else f"{indent}{yaml_key(key)}: {_flow(value)}\n"
+        for key, value in tree.items()
+    )
 
 
 def _flow(value: Tree) -> str:
