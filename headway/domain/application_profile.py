@@ -93,7 +93,6 @@ class RecordedStage:
 
     @property
     def called(self) -> str:
-        """Its number, and what it computes."""
         return stage_called(f"stage {self.id}", self.work)
 
     @property

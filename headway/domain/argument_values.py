@@ -29,7 +29,6 @@ def is_number(value: object) -> bool:
 
 
 def not_expected(name: str, value: object, expected: str) -> InputError:
-    """The error about a value that is not what was expected."""
     return InputError(f"{argument(name)} is {value!r}; expected {expected}")
 
 

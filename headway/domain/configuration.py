@@ -143,7 +143,6 @@ class Configuration:
 
     @property
     def num_slots(self) -> int:
-        """Tasks that can run at the same time."""
         return task_slots(
             self.executors, self.cores_per_executor, self.task_cpus, self.tasks_per_executor
         )

@@ -91,7 +91,6 @@ class DeadlinePlan(Result):
 
     @property
     def verdict(self) -> Verdict | None:
-        """Whether the deadline is met at the planned confidence; for a feasible plan it is."""
         if self.kept_probability is None:
             return None
         return Verdict.of(self.kept_probability, self.confidence)

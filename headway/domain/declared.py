@@ -51,7 +51,6 @@ class StatedRange:
         return max(self.mid_s + (end_s - self.mid_s) * steps, 0.0)
 
     def scaled(self, ratio: float) -> StatedRange:
-        """Each of the three times a ratio, 0 or more."""
         return StatedRange(
             low_s=self.low_s * ratio, mid_s=self.mid_s * ratio, high_s=self.high_s * ratio
         )

@@ -176,7 +176,6 @@ class DStreamsPlan(Result):
 
     @property
     def cost(self) -> float | None:
-        """Of all nodes, for an hour; None without a price."""
         price = None if self.node_type is None else self.node_type.price_per_hour
         return None if price is None else self.nodes * price
 

@@ -184,7 +184,6 @@ class DurationGrowth:
 
     @property
     def findings(self) -> tuple[Finding, Finding]:
-        """The growth, which is a headline, and its likely cause."""
         growth_s = {"first_s": self.first_s, "last_s": self.last_s}
         part_s = {"part_first_s": self.part_first_s, "part_last_s": self.part_last_s}
         recorded = {name: n for name in _RECORDED if (n := getattr(self, name)) is not None}
@@ -255,7 +254,6 @@ class SlowGrowth:
 
     @property
     def finding(self) -> Finding:
-        """How much it grows in a day."""
         return Finding(
             code=FindingCode.SLOW_GROWTH,
             numbers={

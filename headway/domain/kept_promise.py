@@ -53,7 +53,6 @@ class KeptPromise:
 
     @classmethod
     def of(cls, promise: Promise | Deadline) -> KeptPromise:
-        """The stored form of a target."""
         stored = partial(cls, text=str(promise), limit_s=promise.limit_s)
         match promise:
             case Target(metric=metric, quantile=quantile):

@@ -112,11 +112,9 @@ class Bounds:
             raise ValueError("need catch_up_s, changes_per_hour and budget_executor_s above 0")
 
     def clipped(self, executors: int) -> int:
-        """The nearest allowed number of executors."""
         return min(max(executors, self.min_executors), self.max_executors)
 
     def is_quiet(self, at_s: float) -> bool:
-        """Whether changes are forbidden at a moment."""
         return any(start_s <= at_s < end_s for start_s, end_s in self.quiet_s)
 
 
@@ -176,7 +174,6 @@ class Proposal:
 
     @property
     def is_up(self) -> bool:
-        """Whether executors are added."""
         return self.after_executors > self.before_executors
 
 
@@ -250,14 +247,11 @@ class PolicyComparison(Result):
     stretch_rates_per_s: tuple[float, ...]
 
     def meets(self, outcome: PolicyOutcome) -> bool:
-        """Whether no more rows are late than the target allows."""
         return outcome.late_ratio <= self.most_late_ratio
 
     @property
     def feasible(self) -> bool:
-        """Whether a policy meets the target."""
         return any(map(self.meets, self.outcomes))
 
     def node_hours(self, outcome: PolicyOutcome) -> float:
-        """Requested nodes, over time."""
         return outcome.executor_s / self.executors_per_node / S_PER_HOUR

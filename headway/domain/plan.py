@@ -158,7 +158,6 @@ class _StreamAnswer(Result):
 
     @property
     def verdict(self) -> Verdict | None:
-        """Whether the targets are met at the planned confidence; for a feasible plan they are."""
         if self.kept_probability is None:
             return None
         return Verdict.of(self.kept_probability, self.confidence)
@@ -170,22 +169,18 @@ class _StreamAnswer(Result):
 
     @property
     def rate_per_s(self) -> float:
-        """Input rate of the plan [records/s]."""
         return self.arrivals.rate_per_s
 
     @property
     def executors(self) -> int:
-        """The executors on its nodes."""
         return self.configuration.executors
 
     @property
     def cores_per_executor(self) -> int:
-        """Cores of each executor."""
         return self.configuration.cores_per_executor
 
     @property
     def max_rate_per_s(self) -> float | None:
-        """Max rate of its setting within its targets."""
         return None if self.chosen is None else self.chosen.sustainable_rate_per_s
 
     @property
@@ -198,7 +193,6 @@ class _StreamAnswer(Result):
 
     @property
     def planned_s(self) -> float:
-        """Time of the first target at the planned confidence [s]."""
         return self.planned_latency_s
 
     @property
@@ -211,12 +205,10 @@ class _StreamAnswer(Result):
 
     @property
     def calibrated(self) -> bool:
-        """Whether it is within the calibrated range of the profile."""
         return self.prediction.calibrated
 
     @property
     def provenance(self) -> Provenance:
-        """Whether it is based on measured figures or on declared ones."""
         return "measured" if self.declared is None else "declared"
 
     def most_s(self, promise: AnyPromise) -> float:

@@ -87,7 +87,6 @@ class Restart:
 
     @property
     def total_s(self) -> float:
-        """All of it."""
         return self.jvm_s + self.session_s + self.load_s + self.replay_s + self.first_batch_s
 
 
@@ -327,12 +326,10 @@ class PlannedResources:
 
     @property
     def slots_per_executor(self) -> int:
-        """Tasks that an executor runs at the same time."""
         return task_slots(1, self.cores_per_executor, self.task_cpus)
 
     @property
     def num_cores(self) -> int:
-        """Cores of all executors."""
         return self.executors * self.cores_per_executor
 
     @property

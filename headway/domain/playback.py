@@ -32,7 +32,6 @@ class Outage:
 
     @classmethod
     def parse(cls, text: str) -> Outage:
-        """Read an outage as it is written on the command line."""
         match = re.fullmatch(r"\s*(?P<length>.+?)\s+at\s+(?P<start>.+?)\s*", text)
         if match is None:
             raise InputError(f"{text!r} is not an outage; expected e.g. '5m at 1h'")
@@ -79,7 +78,6 @@ class RateTrace:
 
     @property
     def mean_rate_per_s(self) -> float:
-        """Rows over time [records/s]."""
         edges = (*self.times_s, self.end_s)
         lengths_s = (late - early for early, late in pairwise(edges))
         rows = sum(
@@ -134,7 +132,6 @@ class SimulatedTarget:
 
     @property
     def met(self) -> bool | None:
-        """Whether it is met; None if that is unavailable."""
         return None if self.value_s is None else self.value_s <= self.limit_s
 
 
@@ -171,7 +168,6 @@ class Playback(Result):
 
     @property
     def missed(self) -> tuple[SimulatedTarget, ...]:
-        """The targets that the plan misses under this trace."""
         return tuple(target for target in self.targets if target.met is False)
 
     @property

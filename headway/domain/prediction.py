@@ -26,7 +26,6 @@ class Interval:
 
     @property
     def is_open(self) -> bool:
-        """Whether it has no upper end."""
         return math.isinf(self.high)
 
 
@@ -51,12 +50,10 @@ class LatencyDistribution:
 
     @property
     def statistics_s(self) -> dict[str, float]:
-        """Mean and percentiles by their displayed names [s]."""
         return {"mean": self.mean_s, "p50": self.p50_s, "p95": self.p95_s, "p99": self.p99_s}
 
     @property
     def intervals90_s(self) -> dict[str, Interval]:
-        """The known 90% intervals, by statistic [s]."""
         intervals_s = {"mean": self.interval90_mean_s, "p99": self.interval90_p99_s}
         return {name: interval for name, interval in intervals_s.items() if interval is not None}
 
@@ -157,7 +154,6 @@ class Prediction(Result):
 
     @property
     def is_quotable(self) -> bool:
-        """Whether there are latencies to quote."""
         return self.stable and self.tuple_latency is not None
 
     @property

@@ -219,7 +219,6 @@ class JobProfile(Result):
 
     @property
     def provenance(self) -> Provenance:
-        """Whether its figures were measured or declared."""
         return "measured" if self.declared is None else "declared"
 
     @property
@@ -229,7 +228,6 @@ class JobProfile(Result):
 
     @property
     def is_rocksdb(self) -> bool:
-        """Whether RocksDB is known to keep the state."""
         return is_rocksdb(self.state_store)
 
     @property
@@ -255,7 +253,6 @@ class JobProfile(Result):
 
     @property
     def driver_s(self) -> float:
-        """Mean time of the driver's phases of a batch [s]."""
         return sum(phase.mean_s for phase in self.driver_phases)
 
     @property
@@ -329,7 +326,6 @@ class JobProfile(Result):
 
     @property
     def _oldest_s(self) -> float:
-        """Age of the JVM in the oldest profiled run."""
         return max((self.drift.reference_age_s, *(setting.jvm_age_s for setting in self.settings)))
 
     def age_factor(self, jvm_age_s: float) -> float:

@@ -158,5 +158,4 @@ class SimulateQuestion(Question):
     )
 
     def num_runs(self, kind: Simulated) -> int:
-        """The number of runs, as given or as usual for what is simulated."""
         return self.runs or (16 if kind is Simulated.PLAN else 2)

@@ -45,7 +45,6 @@ class RealTimeSetting:
 
     @property
     def num_slots(self) -> int:
-        """Tasks that can run at the same time."""
         return task_slots(self.executors, self.cores_per_executor, self.task_cpus)
 
 
@@ -117,12 +116,10 @@ class RealTimePlan(Result):
 
     @property
     def calibrated(self) -> bool:
-        """Whether it is calibrated, as its prediction is."""
         return self.expected.calibrated
 
     @property
     def cost(self) -> float | None:
-        """Price of all nodes per hour; None without a price."""
         price = None if self.node_type is None else self.node_type.price_per_hour
         return None if price is None else self.nodes * price
 

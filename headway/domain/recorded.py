@@ -44,7 +44,6 @@ class ObservedSetting:
 
     @property
     def rows_per_batch_middle(self) -> float:
-        """Rows of a batch halfway between the smallest and the largest."""
         return 0.5 * (self.rows_per_batch_low + self.rows_per_batch_high)
 
 

@@ -59,7 +59,6 @@ class Section:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to say."""
         return not (self.texts or self.rows or self.code or self.charts)
 
 

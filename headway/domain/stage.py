@@ -58,7 +58,6 @@ class RowsLaw:
             )
 
     def rows(self, batch_rows: float) -> float:
-        """Rows that enter the stage of a batch of ``batch_rows`` rows."""
         return self.static_rows + self.stream_rows(batch_rows)
 
     def stream_rows(self, batch_rows: float) -> float:
@@ -187,7 +186,6 @@ class StageProfile:
 
     @property
     def called(self) -> str:
-        """Its name, and what it computes."""
         return stage_called(self.name, self.work)
 
     def tasks_s(
@@ -202,12 +200,10 @@ class StageProfile:
 
     @property
     def reads_source(self) -> bool:
-        """Whether the source determines its number of tasks."""
         return self.tasks_rule == "source"
 
     @property
     def follows_rows(self) -> bool:
-        """Whether its number of tasks follows the rows of the batch."""
         rule = self.source_tasks
         return self.coalescing is not None or (rule is not None and rule.follows_rows)
 
@@ -238,7 +234,6 @@ class StageProfile:
         return self.with_task_times(1.0 - wait_ratio * idle_ratio)
 
     def with_task_times(self, ratio: float) -> StageProfile:
-        """The stage with the times of its tasks multiplied."""
         return replace(
             self,
             task_fixed_s=ratio * self.task_fixed_s,

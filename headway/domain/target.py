@@ -197,7 +197,6 @@ class DuringBurst:
 
     @property
     def limit_s(self) -> float:
-        """The limit of the latency [s]."""
         return self.target.limit_s
 
     @classmethod

@@ -53,7 +53,6 @@ class QuerySetting:
 
     @property
     def trigger(self) -> dict[str, str]:
-        """For ``DataStreamWriter.trigger``."""
         return {"processingTime": spark_trigger_text(self.configuration.trigger_s)}
 
     @property
@@ -64,7 +63,6 @@ class QuerySetting:
 
     @property
     def shuffle_partitions(self) -> int:
-        """What ``spark.sql.shuffle.partitions`` is set to."""
         return self.configuration.shuffle_partitions
 
 
@@ -86,5 +84,4 @@ class Explored(Result):
 
     @property
     def is_answered(self) -> bool:
-        """Whether the interval is narrow enough."""
         return self.width_ratio <= ENOUGH_WIDTH_RATIO.value

@@ -41,7 +41,6 @@ class LiveBatch:
 
     @property
     def duration_s(self) -> float:
-        """How long Spark took for it [s]."""
         return self.ended_s - self.started_s
 
 
@@ -67,7 +66,6 @@ class SeenDrift:
 
     @property
     def is_alarm(self) -> bool:
-        """Whether it exceeds chance."""
         return self.since_s is not None
 
 

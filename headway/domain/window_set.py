@@ -120,7 +120,6 @@ class WindowSet:
 
     @classmethod
     def of(cls, windows: Iterable[WindowSpec]) -> WindowSet:
-        """Windows in any order."""
         return cls(windows=tuple(sorted(windows)))
 
     @property
@@ -141,7 +140,6 @@ class WindowSet:
 
     @property
     def longest_ms(self) -> int:
-        """Size of the longest window."""
         return self.windows[-1].size_ms
 
     def __str__(self) -> str:

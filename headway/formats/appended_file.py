@@ -39,7 +39,6 @@ class AppendedFile:
         return os.fstat(self._file.fileno()).st_size
 
     def head(self, num_bytes: int) -> bytes:
-        """The first bytes of the file."""
         self._file.seek(0)
         return self._file.read(num_bytes) or b""
 

@@ -59,7 +59,6 @@ class ExplorationState:
 
     @property
     def spent_s(self) -> float:
-        """Time that the runs took [s]."""
         return sum(run.duration_s for run in self.runs)
 
 

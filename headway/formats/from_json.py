@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from headway.domain import (
     AnyAnswer,
@@ -79,7 +79,9 @@ def load_result(path: str | Path) -> AnyResult | Sheet:
     try:
         if isinstance(schema, str) and schema in _NOUNS:
             result = noun_of(in_todays_form(data), _NOUNS[schema])
-            for prediction in _predictions(result):
+            runs = result.runs if isinstance(result, Backtest) else ()
+            predictions = [result] if isinstance(result, Prediction) else []
+            for prediction in (*predictions, *(run.prediction for run in runs)):
                 require_words(prediction.findings, "predicted.findings")
             return result
         if isinstance(schema, str) and "sheet" in data:
@@ -88,12 +90,6 @@ def load_result(path: str | Path) -> AnyResult | Sheet:
         raise InputError(f"{name}: {error}") from None
     schema_text = f"schema {schema}" if isinstance(schema, str) else "no schema of Headway's"
     raise InputError(f"{name}: {schema_text}; expected {_RESULT}")
-
-
-def _predictions(result: Backtest | Playback | Prediction) -> list[Prediction]:
-    if isinstance(result, Backtest):
-        return [run.prediction for run in result.runs]
-    return [result] if isinstance(result, Prediction) else []
 
 
 def parse_plan(text: str, *, name: str) -> StreamAnswer:
@@ -154,23 +150,17 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
 
 
 def _targets(data: Mapping[str, object]) -> list[Promise]:
-    # All except one are texts in a plan of an earlier version.
-    written: list[AnyPromise] = (
-        _kept_promises(data)
-        if "promises" in data
-        else [
-            value_of(data, "target", Target),
-            *map(parse_promise, value_of(data, "also", tuple[str, ...])),
-        ]
-    )
-    targets: list[Promise] = []
-    for target in written:
+    if "promises" in data:
+        targets = _kept_promises(data)
+    else:  # All except one are texts in a plan of an earlier version.
+        further_texts = value_of(data, "also", tuple[str, ...])
+        targets = [value_of(data, "target", Target), *map(parse_promise, further_texts)]
+    for target in targets:
         if isinstance(target, Deadline):
             raise InputError(f"'{target}' is not a promise of a streaming job")
-        targets.append(target)
     if not targets:
         raise InputError("promises: none; expected the latency that is planned by")
-    return targets
+    return cast("list[Promise]", targets)
 
 
 def _kept_promises(data: Mapping[str, object]) -> list[AnyPromise]:

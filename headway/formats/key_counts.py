@@ -191,7 +191,6 @@ def _typed(key: object, kind: str, where: str) -> str | int:
 
 
 def shown_key(key: object) -> str:
-    """A key in a message."""
     return shown(key if isinstance(key, str | int | float | bool) else str(key))
 
 

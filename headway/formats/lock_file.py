@@ -149,7 +149,6 @@ class Lock:
 
     @property
     def all_jobs(self) -> tuple[AnyLocked, ...]:
-        """The jobs of both kinds."""
         return (*self.jobs, *self.batch_jobs)
 
     def of(self, name: str) -> AnyLocked | None:

@@ -29,7 +29,6 @@ class Metric:
 
     @property
     def sample_name(self) -> str:
-        """The name by which its values are queried."""
         return f"{self.name}_total" if self.kind == "counter" else self.name
 
 

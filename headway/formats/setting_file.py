@@ -47,7 +47,6 @@ def alive_file(path: Path) -> Path:
 
 
 def save_setting(setting: GivenSetting, path: Path) -> None:
-    """Write it whole or not at all."""
     text = json.dumps(data_of(setting, STATE), indent=1)
     write_text(path, text + "\n", label="the setting")
 

@@ -86,7 +86,6 @@ def declared_profile(name: str, declared: DeclaredStream, rate: Rate) -> JobProf
 
 
 def application_of(name: str, declared: DeclaredStream | DeclaredBatch) -> Application:
-    """The application for declared figures."""
     memory_bytes = declared.executor_memory_bytes
     return Application(
         id="declared",
@@ -97,7 +96,6 @@ def application_of(name: str, declared: DeclaredStream | DeclaredBatch) -> Appli
 
 
 def stated(quantity: Quantity) -> StatedRange:
-    """A duration with its range."""
     return StatedRange(low_s=quantity.low, mid_s=quantity.mid, high_s=quantity.high)
 
 

@@ -42,7 +42,6 @@ class JobNeeds:
 
 
 def catalog_of(plan: CapacityPlan) -> NodeCatalog:
-    """The catalogue of a capacity plan."""
     return plan.catalog if isinstance(plan.catalog, NodeCatalog) else catalog_at(plan.catalog)
 
 
@@ -116,7 +115,6 @@ class FleetForm:
         self._within_reach: dict[tuple[tuple[str, ...], tuple[str, ...]], Mask] = {}
 
     def fleet(self, needs: Sequence[JobNeeds]) -> Fleet:
-        """The fleet with these needs."""
         plan, supplies = self._plan, self._supplies
         fixed = plan.schedule == "fixed"
         rows = [self.row(need) for need in needs]
@@ -194,7 +192,6 @@ class FleetForm:
         )
 
     def _reach(self, entry: FleetEntry) -> Mask:
-        """The supplies in a job's pools and zones."""
         key = (entry.pools, entry.zones)
         if key not in self._within_reach:
             self._within_reach[key] = np.array(

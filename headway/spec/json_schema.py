@@ -86,7 +86,6 @@ def _without_description(schema: JsonSchema) -> JsonSchema:
 
 
 def _nouns_in(kind: Kind) -> list[type[Any]]:
-    """The nouns to which a kind's schema refers."""
     match kind:
         case Nested(noun=noun) | NameOr(noun=noun):
             return [noun]

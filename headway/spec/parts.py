@@ -66,7 +66,6 @@ PROFILE_OF: Mapping[str, Callable[[str, Any], Any]] = {
 
 
 def cluster_of(job: StreamingJob | BatchJob) -> Cluster | None:
-    """The cluster that a job names or describes."""
     if isinstance(job.cluster, Path):
         return load_spec_of(job.cluster, Cluster)
     return job.cluster

@@ -56,7 +56,6 @@ class SpecFile:
 
     @property
     def place_of_kind(self) -> Mark:
-        """Position of its kind."""
         return place(self.documents, ("kind",))
 
 
@@ -141,7 +140,6 @@ def spec_of(file: SpecFile, noun: type[Noun]) -> Noun:
 
 
 def load_spec_of(path: str | Path, noun: type[Noun]) -> Noun:
-    """The noun of the file at ``path``, which must be of that kind."""
     return spec_of(load_spec(path), noun)
 
 
@@ -237,7 +235,6 @@ class PlannedOf(Generic[ProfileOf, AnswerOf]):
 
     @property
     def name(self) -> str:
-        """The job's name."""
         return self.file.metadata.name
 
     @property
@@ -247,7 +244,6 @@ class PlannedOf(Generic[ProfileOf, AnswerOf]):
 
     @property
     def promised(self) -> str:
-        """Its target, in words."""
         return "run time" if self.plan.target is None else self.plan.target.statistic
 
 

@@ -29,7 +29,6 @@ def words_of(finding: Finding) -> str:
 
 
 def all_words(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """Every finding as a sentence, in order."""
     return tuple(map(words_of, findings))
 
 

@@ -14,7 +14,6 @@ from headway.units import counted, format_duration, format_rate, spark_memory_te
 
 
 def rows_text(number: float) -> str:
-    """A number of rows."""
     return counted(round(number), "row")
 
 

@@ -38,11 +38,9 @@ class Quantity:
 
     @classmethod
     def exactly(cls, value: float) -> Quantity:
-        """A number without uncertainty."""
         return cls(low=value, mid=value, high=value)
 
     def scaled(self, ratio: float) -> Quantity:
-        """Each end times a ratio, 0 or more."""
         return Quantity(low=self.low * ratio, mid=self.mid * ratio, high=self.high * ratio)
 
 
@@ -241,7 +239,6 @@ class Uncertain:
         return Quantity(low=low, mid=mid, high=high)
 
     def about(self, value: float) -> Quantity:
-        """The range of a plain value."""
         return Quantity(low=value / self.plain_ratio, mid=value, high=value * self.plain_ratio)
 
     def json_schema(self) -> JsonSchema:

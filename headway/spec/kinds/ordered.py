@@ -87,7 +87,6 @@ class OperatorEntry:
             raise ValueError(f"{key}: only of a partitioned operator; leave it out")
 
     def operator(self) -> Operator:
-        """The same as the models take it."""
         keys = self.keys
         return Operator(
             name=self.name,
@@ -147,7 +146,6 @@ class ReorderingEntry:
     )
 
     def reordering(self) -> Reordering:
-        """The same as the models take it."""
         return Reordering(
             scheme=self.scheme,
             num_buffered=self.buffer,
@@ -203,7 +201,6 @@ class OrderedPipeline:
             require_modelled(self.target, windowed=False)
 
     def pipeline(self) -> Pipeline:
-        """The same as the models take it."""
         return Pipeline(
             operators=tuple(operator.operator() for operator in self.operators),
             num_workers=self.workers,

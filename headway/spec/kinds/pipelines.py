@@ -205,7 +205,6 @@ class MicroBatchPipeline:
 
     @property
     def is_windowed(self) -> bool:
-        """Whether results are computed per window."""
         return self.rounds[-1].windows is not None
 
 
