@@ -1,8 +1,7 @@
 """Arguments of a command, declared once: what a value must be, its help, and which jobs have it.
 
-A question is a frozen dataclass whose fields are made by :func:`argument_of`. The call of the
-library, the options of the command line, what is refused for which kind of job, and the reference
-are derived from that one declaration, as keys of files are from `headway.spec.forms`.
+A question is a frozen dataclass whose fields are made by :data:`argument_of`. The call of the
+library, the options of the command line, refusals and the reference are derived from that.
 """
 
 from __future__ import annotations
@@ -51,10 +50,7 @@ class Value(Protocol):
     """What an argument must be."""
 
     def read(self, value: Any, name: str, /) -> Any:
-        """The value of what was given, in base units.
-
-        Raises InputError, which names the argument, what was given and what is expected.
-        """
+        """The value of what was given, in base units; an InputError names what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +130,7 @@ def given_names(options: Mapping[str, Any]) -> frozenset[str]:
 
 
 def takes(question: type[Question]) -> Callable[[Call], Call]:
-    """A decorator for a call whose ``**options`` are the arguments of a question, and no others.
-
-    Its signature shows them. Arguments that the call itself names are passed as they are.
-    """
+    """A decorator for a call whose ``**options`` are the arguments of a question."""
 
     def with_arguments(call: Call) -> Call:
         named = {
@@ -172,19 +165,13 @@ def takes(question: type[Question]) -> Callable[[Call], Call]:
 def question_for(
     kind: StrEnum, question: type[AnyQuestion], options: Mapping[str, Any]
 ) -> AnyQuestion:
-    """The question about a job of a kind, after what means nothing for it has been refused.
-
-    Raises InputError as `refuse_for` and `read_question` do.
-    """
+    """The question about a job of a kind, as of `refuse_for` and `read_question`."""
     refuse_for(kind, question, options)
     return read_question(question, options)
 
 
 def read_question(question: type[AnyQuestion], options: Mapping[str, Any]) -> AnyQuestion:
-    """The question with the values of its arguments, read and checked.
-
-    Raises InputError if one is invalid.
-    """
+    """The question with the values of its arguments; an InputError if one is invalid."""
     values = {
         declared.field_name: declared.value.read(options[declared.name], declared.name)
         for declared in arguments_of(question)
@@ -196,8 +183,7 @@ def read_question(question: type[AnyQuestion], options: Mapping[str, Any]) -> An
 def refuse_for(kind: StrEnum, question: type[Question], options: Mapping[str, Any]) -> None:
     """Refuse given arguments that mean nothing for jobs of a kind.
 
-    Raises RefusedArgumentError, which names the first of them, others for which the reason is the
-    same, and that reason.
+    The RefusedArgumentError names the first of them, and others for which the reason is the same.
     """
     names = given_names(options)
     reasons = {

@@ -1,7 +1,4 @@
-"""What lists, ranges, texts and files given as arguments must be; plan and predict have none.
-
-They are apart from `headway.domain.argument_values`, which plan and predict load.
-"""
+"""What lists, ranges, texts and files given as arguments must be; plan and predict have none."""
 
 from __future__ import annotations
 

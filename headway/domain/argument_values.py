@@ -1,7 +1,7 @@
 """What the values of arguments must be: numbers, durations, rates, choices, targets.
 
 Each reads a value from Python, or the text that stands for it, and refuses all else by the name of
-the argument. Texts are parsed where they are typed: by the units, and by the nouns of the domain.
+the argument.
 """
 
 from __future__ import annotations
@@ -130,8 +130,7 @@ class Choice(Generic[Member]):
 class ReadBy:
     """What a function reads, from the value and the name of its argument.
 
-    ``parse`` reads the texts of the command line, which may be paths. ``member_value`` is what it
-    reads members by, if it is a list.
+    ``parse`` reads texts of the command line, ``member_value`` the members of a list.
     """
 
     read: Callable[[Any, str], Any]
@@ -150,7 +149,7 @@ def _flag(value: Any, name: str) -> bool:
 class ListOf:
     """Objects of a class, or texts that stand for them, which are parsed here where it says how.
 
-    With ``or_one`` a single one need not be in a list; ``min_members`` are the fewest.
+    With ``or_one`` a single one need not be in a list.
 
     >>> PROMISES.read("p99 <= 3s", "target")[0].limit_s
     3.0
@@ -174,17 +173,12 @@ class ListOf:
 
 
 def parse_seconds(text: str) -> float:
-    """Seconds of a text such as ``5s``; zero needs no unit.
-
-    Raises InputError if it is no duration.
-    """
+    """Seconds of a text such as ``5s``; zero needs no unit. An InputError if it is no duration."""
     return 0.0 if text.strip() == "0" else parse_duration_s(text)
 
 
 def parse_share(text: str) -> float:
-    """A share, in percent or as a number.
-
-    Raises InputError if it is none.
+    """A share, in percent or as a number; an InputError if it is none.
 
     >>> parse_share("5%"), parse_share("0.15")
     (0.05, 0.15)

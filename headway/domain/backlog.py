@@ -31,10 +31,9 @@ class PlannedBacklog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamBacklog:
-    """A streaming query that reads ``backlog_rows`` and ends: it has a run time, as batch jobs do.
+    """A streaming query that reads a backlog and ends: it has a run time, as batch jobs do.
 
-    ``drain`` is what the profiled run read. No figures are declared, since declared ones contain no
-    backlog; all else is that of the query.
+    ``drain`` is what the profiled run read. Declared figures contain no backlog.
     """
 
     job_kind: ClassVar[JobKind] = JobKind.ENDING
@@ -95,7 +94,7 @@ def ending_job(
 ) -> EndingJob:
     """The job as one that ends; ``rows`` are the backlog that a streaming query reads.
 
-    Raises InputError if it does not end by itself, or has no backlog but is given one.
+    An InputError if it does not end by itself, or has no backlog but is given one.
     """
     job.require_can_promise(deadline)
     if job.job_kind is JobKind.QUERY:

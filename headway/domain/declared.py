@@ -35,10 +35,10 @@ class StatedRange:
             )
 
     def at(self, score: float) -> float:
-        """The value at a normal score: 0 is the middle, 1.645 the upper end.
+        """The value at a normal score: 0 is the middle, 1.645 the upper end: theory.md (P19).
 
-        theory.md (P19). Two halves of a lognormal around the middle; a half that ends or starts at
-        zero is a straight line.
+        Two halves of a lognormal around the middle; a half that ends or starts at zero is a
+        straight line.
 
         >>> about = StatedRange(low_s=0.0, mid_s=0.01, high_s=0.02)
         >>> about.at(0.0), about.at(-1.6448536269514722), round(about.at(2 * 1.6448536269514722), 3)
@@ -60,9 +60,8 @@ class StatedRange:
 class DeclaredCosts:
     """The declared costs of a micro-batch, and the setting that is used unless another is given.
 
-    ``task_per_row`` has one range for each stage of the profile. ``partitions_are_stated`` says
-    whether the shuffle partitions of the configuration are the current ones; otherwise they were
-    not declared.
+    ``task_per_row`` has one range for each stage of the profile. ``partitions_are_stated`` if the
+    shuffle partitions of the configuration are the current ones, and not only assumed.
     """
 
     driver: StatedRange

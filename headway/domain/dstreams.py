@@ -25,9 +25,8 @@ from headway.limits import MOST_INT
 class DStreamsSetting:
     """The settings of a DStreams application that Headway predicts for and plans.
 
-    ``batch_interval_s`` is that of the ``StreamingContext``, ``concurrent_jobs`` is
-    ``spark.streaming.concurrentJobs``, ``num_receivers`` are tasks that each occupy a slot
-    permanently.
+    ``concurrent_jobs`` is ``spark.streaming.concurrentJobs``; each receiver occupies a slot for
+    good.
 
     >>> DStreamsSetting(
     ...     executors=2, cores_per_executor=4, batch_interval_s=1.0, num_receivers=1
@@ -61,11 +60,11 @@ class DStreamsPrediction(Result):
 
     ``processing_time`` is that of a batch, ``scheduling_delay`` its wait for the batches before it,
     ``tuple_latency`` from the arrival of a row to the end of its batch; ``phases_s`` splits its
-    mean. The three are None if batches pile up, or if the setting is too close to that to predict
-    them. ``overrun_probability`` is the share of batches that take longer than the interval. The
-    rates are None if the log does not count rows. ``utilization_ratio`` is the share of time that
-    the jobs which may run at the same time are busy, ``offered_load_ratio`` is above 1 if more
-    arrives than they can do.
+    mean. The three are None if batches pile up, or if the setting is too close to that.
+    ``overrun_probability`` is the share of batches that take longer than the interval. Rates are
+    None if the log does not count rows. ``utilization_ratio`` is the share of time that the jobs
+    which may run at the same time are busy, ``offered_load_ratio`` is above 1 if more arrives than
+    they can do.
     """
 
     result_kind = "dstreams-prediction"
@@ -87,10 +86,7 @@ class DStreamsPrediction(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DStreamsPoint:
-    """Latency on a number of nodes: expected, and at the planned confidence [s].
-
-    ``cost_per_hour`` is the price of the nodes; None without prices.
-    """
+    """Latency on a number of nodes: expected, and at the planned confidence [s]."""
 
     nodes: int
     batch_interval_s: float = field(metadata={"key": "trigger_s"})
@@ -107,10 +103,10 @@ class DStreamsPoint:
 class DStreamsPlan(Result):
     """The fewest nodes with which a DStreams application meets a target.
 
-    If it is not ``feasible``, the target cannot be met, and the setting is the one with the lowest
-    planned latency. ``max_rate_per_s`` is the max rate of the setting within the target. The
-    ``expected`` prediction has other parts than that of a query, memory is as profiled, or as
-    given, and the batch interval is set in the application's code.
+    If it is not ``feasible``, the setting is the one with the lowest planned latency.
+    ``max_rate_per_s`` is the max rate of the setting within the target. The ``expected`` prediction
+    has other parts than that of a query, memory is as profiled or given, and the batch interval is
+    set in code.
     """
 
     result_kind = "dstreams-plan"

@@ -31,8 +31,8 @@ class WarmUpPoint:
 class StateLoad:
     """What loading the state took when the query went on from its checkpoint in a fresh JVM.
 
-    Times are of tasks, over all stores together: ``load_s`` for all of it; ``replay_s`` is the part
-    for the changes since the snapshot, ``replayed_rows``, or None if the store does not tell.
+    Times are of tasks, over all stores; ``replay_s`` is the part for the ``replayed_rows``, the
+    changes since the snapshot, or None if the store does not tell.
     """
 
     rows: int
@@ -57,11 +57,10 @@ class StateLoad:
 class WarmUp:
     """The first batches of the query in fresh JVMs, before the part that the profile is fitted on.
 
-    ``start_age_s`` is the age of the JVM at which the query's first batch began, and
-    ``first_batch_extra_s`` what it took beyond its rows and its state: planning, and the loading of
-    classes. ``points`` are for the batches after it, youngest first; from ``steady_age_s`` on the
-    drift applies. ``loaded`` is the state that was loaded; None if that is not known.
-    ``executor_wait_s`` passed from the start of the application until its first executor was there.
+    At ``start_age_s`` of the JVM the query's first batch began; ``first_batch_extra_s`` is what it
+    took beyond its rows and its state: planning, and loading of classes. ``points`` are for the
+    batches after it, youngest first; from ``steady_age_s`` on the drift applies. ``loaded`` is the
+    state that was loaded, if known; ``executor_wait_s`` passed until the first executor was there.
     """
 
     start_age_s: float
@@ -82,9 +81,7 @@ class WarmUp:
             raise ValueError("warm-up: expected positive ages, from start_age_s to steady_age_s")
 
     def ratio(self, jvm_age_s: float) -> float:
-        """Duration at an age over that at the reference age; needs at least one point.
-
-        Straight lines between the points, in logarithms; level before the first and after the last.
+        """Duration at an age over that at the reference age, between points by logarithms.
 
         >>> points = tuple(
         ...     WarmUpPoint(jvm_age_s=age_s, duration_ratio=ratio, num_batches=1)
@@ -123,11 +120,8 @@ _RECORDED = (
 class DurationGrowth:
     """Growth of the batches of the last profiled run, for the same rows: theory.md (E45).
 
-    Batches took ``first_s`` at the beginning of the growth and ``last_s`` at the end, ``span_s``
-    later. ``is_same_load`` says that all had about the same rows. ``part`` is the driver phase or
-    the stage that grew most, from ``part_first_s`` to ``part_last_s``; ``causes`` are what grew
-    with it, the likeliest first, of which the state, the largest task and the garbage collection
-    have numbers of their own.
+    ``part`` is the driver phase or the stage that grew most; ``causes`` are what grew with it, the
+    likeliest first. ``is_same_load`` says that all batches had about the same rows.
 
     If it is measured well enough to be extrapolated, ``part_rise_ratio`` is by how much the part
     gets longer in a second, at the upper end of its 90% interval, and ``ended`` when the run ended:
@@ -210,10 +204,10 @@ SlowMeasure: TypeAlias = Literal["phase", "compaction", "state_rows", "state_byt
 class SlowGrowth:
     """Growth that a long run shows and a short one hides: theory.md (E52).
 
-    It was seen in ``span_s`` until ``ended``. ``rise_per_day``, with the ends of its 90% interval,
-    are seconds by which a phase of the driver gets longer for the same rows, or longer in the
-    batches that compact a log, one of ``every_batches``; or rows or bytes of the state. ``cause``
-    is what makes a phase longer, if that is known.
+    ``rise_per_day``, with the ends of its 90% interval, are seconds by which a phase of the driver
+    gets longer for the same rows, or longer in the batches that compact a log, one of
+    ``every_batches``; or rows or bytes of the state. ``cause`` is what makes a phase longer, if
+    known.
 
     >>> growth = SlowGrowth(
     ...     measure="phase", part="latest_offset", span_s=259200.0,

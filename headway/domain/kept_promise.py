@@ -1,7 +1,4 @@
-"""Targets as stored in files: exact numbers in base units; their text is for people.
-
-Plans (``headway plan --json``) and locks contain this form, which has its own version.
-"""
+"""Targets as stored in plans and locks: exact numbers in base units; their text is for people."""
 
 from __future__ import annotations
 

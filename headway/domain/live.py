@@ -44,9 +44,8 @@ class Reason(StrEnum):
 class SeenBatch:
     """One batch that has ended.
 
-    ``late_rows`` are those older than the limit when it was committed. ``tells_costs`` is false for
-    batches that cannot be used for costs: soon after a change or a start, with young executors, or
-    with failed tasks.
+    ``late_rows`` are those older than the limit at its commit. ``tells_costs`` is false soon after
+    a change or a start, with young executors, or with failed tasks.
     """
 
     batch_rows: float
@@ -63,13 +62,12 @@ class SeenBatch:
 class Signal:
     """What is known of a running query at a moment: after each batch, or on a tick of the clock.
 
-    ``at_s`` is the moment, on any clock that only goes forward. ``arrived_rows`` had arrived since
-    any fixed moment, by the offsets of the source, which was asked for them at ``arrived_at_s``:
-    before the batch that reported them; None: now. ``backlog_rows`` had arrived and were in no
-    batch when the last one began. Both numbers of rows are None if unknown. ``executors`` are the
-    requested ones, alive or being started, ``num_pending`` those being started. ``batch`` is the
-    one that has just ended; None for a tick of the clock. ``silent_s`` is how long the current,
-    unreported batch has been running.
+    ``at_s`` is on any clock that only goes forward. ``arrived_rows`` had arrived since any fixed
+    moment, by the offsets of the source, which was asked at ``arrived_at_s``: before the batch that
+    reported them; None: now. ``backlog_rows`` had arrived and were in no batch when the last one
+    began. Both are None if unknown. ``executors`` are the requested ones, of which ``num_pending``
+    are being started. ``batch`` is the one that has just ended, None for a tick. ``silent_s`` is
+    how long the current, unreported batch has been running.
     """
 
     at_s: float
@@ -86,10 +84,9 @@ class Signal:
 class Bounds:
     """The bounds of a rule.
 
-    A backlog must be processed within ``catch_up_s``. ``changes_per_hour`` is the maximum number of
-    changes in any hour; steps up of a query that is behind are exempt. ``budget_executor_s`` is the
-    maximum in any 24 hours; inf is no limit. ``quiet_s`` are starts and ends of times, on the
-    signals' clock, at which nothing is changed.
+    Steps up of a query that is behind are exempt from ``changes_per_hour``; ``budget_executor_s``
+    is for any 24 hours, inf is no limit. In ``quiet_s``, starts and ends of times on the signals'
+    clock, nothing is changed.
 
     >>> Bounds(min_executors=2, max_executors=12).clipped(40)
     12
@@ -122,10 +119,9 @@ class Bounds:
 class Estimate:
     """The estimate from all signals up to a moment.
 
-    ``rate_per_s`` is the current level, ``forecast_per_s`` that of ``lead_s`` later,
-    ``planned_per_s`` the highest rate that is prepared for. ``cost_ratio`` is the ratio of
-    durations to predicted ones. ``late_ratio`` is the share of late rows over the time of the
-    budget, ``budget_used_ratio`` over what the target allows.
+    The rates are the current level, that of ``lead_s`` later, and the highest that is prepared for.
+    ``cost_ratio`` is of durations over predicted ones, ``late_ratio`` the share of late rows over
+    the time of the budget, ``budget_used_ratio`` over what the target allows.
     """
 
     rate_per_s: float
@@ -154,9 +150,9 @@ class Alternative:
 class Proposal:
     """A change from one setting to another, its reason, and what it gains and costs [node-seconds].
 
-    For a step up ``gain_node_s`` is inf: the target is missed without it. ``after_executors`` and
-    ``after_trigger_s`` are absolute, so that a repeated request has no further effect.
-    ``waiting_rows`` wait beyond the usual.
+    For a step up ``gain_node_s`` is inf: the target is missed without it. The setting after it is
+    absolute, so that a repeated request has no further effect. ``waiting_rows`` wait beyond the
+    usual.
     """
 
     kind: ChangeKind
@@ -181,10 +177,9 @@ class Proposal:
 class Expectation:
     """Expectation for a changed setting, written down before the change.
 
-    90% intervals: the sustained rate, mean batch duration, and the latency of the target.
-    ``pause_s`` is how long no batch ends because of the change, ``late_s`` how many seconds of
-    arrivals are late until it has taken effect and the backlog is worked off, both in the middle
-    of what is expected. ``back_within_s`` is an upper bound of the time that this takes [s].
+    The intervals are of 90%; ``sustained_per_s`` is the sustained rate. ``pause_s`` is how long no
+    batch ends because of the change, ``late_s`` how many seconds of arrivals are late until it has
+    taken effect and the backlog is worked off, ``back_within_s`` an upper bound of that time.
     """
 
     sustained_per_s: Interval
@@ -212,10 +207,9 @@ class ExecutorStep:
 class PolicyOutcome:
     """Outcome of one policy under a trace, the mean of all runs.
 
-    ``constant`` is the constant that its user has to set, as text. ``executor_s`` are the requested
-    executors, over time; ``kept_share`` is the share of five-minute windows in which the target was
-    met. ``steps`` are the changes of the first run, the first at the beginning;
-    ``stretch_late_ratio`` is the share of late rows in even stretches of the trace.
+    ``constant`` is the constant that its user has to set. ``executor_s`` are the requested
+    executors, over time; ``kept_share`` is of five-minute windows. ``steps`` are the changes of the
+    first run, ``stretch_late_ratio`` is for even stretches of the trace.
     """
 
     policy: str

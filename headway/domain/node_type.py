@@ -29,10 +29,9 @@ class NodeType:
     """A kind of node, by the provider's name, with what Spark may use of it.
 
     ``memory_bytes`` is for Spark's containers; None is not checked. ``price_per_hour`` is in any
-    ``currency``, which is empty if unknown; None is an unknown price. ``core_speed_ratio`` is
-    relative to the profiled cores. If ``executors_per_node`` is None, the planner fills the node
-    with executors like the profiled ones. Besides ``cores`` and ``memory_bytes`` the node has
-    ``reserved_cores`` and ``reserved_memory_bytes`` for the system; ``reserved_by`` says by whom.
+    ``currency``, empty if unknown; None is an unknown price. ``core_speed_ratio`` is relative to
+    the profiled cores. If ``executors_per_node`` is None, the planner fills the node with executors
+    like the profiled ones. What is reserved, by ``reserved_by``, comes on top of cores and memory.
 
     >>> NodeType(name="m6i.xlarge", cores=4, memory_bytes=14 * 2**30, price_per_hour=0.192).cores
     4
@@ -72,9 +71,7 @@ class NodeType:
 
     @classmethod
     def parse(cls, text: str) -> NodeType:
-        """Read a node type as written on the command line.
-
-        Raises InputError if the text is not a node type, or not a possible one.
+        """Read a node type as written on the command line; an InputError if it is not possible.
 
         >>> NodeType.parse("m6i.xlarge:cores=4,memory=14g,price=0.192").price_per_hour
         0.192

@@ -32,10 +32,10 @@ Scheduler: TypeAlias = Literal["CT", "CT keep", "CT as printed", "LP", "ET", "QS
 class Operator:
     """One operator of a pipeline: the cost of a tuple, and its outputs.
 
-    ``selectivity_ratio`` is outputs per input; ``cost_spread_ratio`` is the coefficient of
-    variation of the cost. Only a partitioned operator has partitions, queue and keys: the k-th most
-    frequent of ``num_keys`` has a share in proportion to ``k ** -exponent``. If it is None, the
-    partitions get even shares.
+    ``selectivity_ratio`` is outputs per input; ``cost_spread_ratio`` the coefficient of variation.
+    Only a partitioned operator has partitions, queue and keys: the k-th most frequent of
+    ``num_keys`` has a share in proportion to ``k ** -exponent``. If it is None, the partitions get
+    even shares.
     """
 
     name: str
@@ -68,11 +68,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reordering:
-    """How outputs are put in order, and what that costs.
-
-    ``store_s`` is the time to put an output into the buffer, ``send_s`` that to send it to the next
-    operator, ``lock_s`` that to take the lock.
-    """
+    """How outputs are put in order, and the times to store, to send on, and to take the lock."""
 
     scheme: ReorderScheme = "non-blocking"
     num_buffered: int = 64
@@ -91,8 +87,7 @@ class Reordering:
 class OrderedPipeline:
     """A chain of operators on workers of one machine, with its output in the order of its input.
 
-    ``rate_per_s`` is None if the source always has tuples. ``compare`` are the schedulers to
-    simulate.
+    ``rate_per_s`` is None if the source always has tuples; ``compare`` are simulated.
 
     >>> parse = Operator(name="parse", type="stateless", cost_s=1e-5)
     >>> OrderedPipeline(num_workers=4, operators=(parse,)).slice_s
@@ -120,11 +115,7 @@ class OrderedPipeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyCounts:
-    """Keys of a job, heaviest first, and the rows of each.
-
-    ``kind`` is Spark's type of the key column: "string", "int" or "long". ``other_rows`` are rows
-    of keys that are not listed.
-    """
+    """Keys of a job, heaviest first, and the rows of each, and those of other keys."""
 
     keys: tuple[str | int, ...]
     num_rows: tuple[float, ...]
@@ -146,7 +137,7 @@ class KeyPlacement:
 
     A row of ``keys[i]`` goes to bucket ``buckets[i]``, a row of any other key to
     ``spread_ids[pmod(xxhash64(key), len(spread_ids))]``; both are integers whose hash is in the
-    intended partition. ``key_share`` are the placed keys' shares of the rows.
+    intended partition.
     """
 
     keys: tuple[str | int, ...]
@@ -172,10 +163,9 @@ class OrderedPlan(Result):
     """Number of partitions, placement of keys and limits of a stage that keeps rows in order.
 
     ``serial_s`` is the time that the rows of the hottest key take per batch: no number of
-    partitions makes the stage faster. ``num_keys`` are those of the file; ``known_share`` is their
+    partitions makes the stage faster. ``num_keys`` are those of the file, ``known_share`` is their
     share of all rows. ``num_map_tasks`` combine rows of a key before the stage, as aggregations do;
-    shares then refer to the combined rows, and 0 tasks combine nothing. ``stage_work`` says what
-    the stages of the query compute, as far as it is known.
+    shares then refer to the combined rows. ``stage_work`` is what stages compute, as far as known.
     """
 
     result_kind = "keys"

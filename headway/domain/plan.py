@@ -38,10 +38,7 @@ from headway.lazy_classes import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontierPoint:
-    """The max rate within target of a number of nodes, and its setting.
-
-    For a plan's ``chosen``, the highest rate that its own setting sustains, with its rate limit.
-    """
+    """The max rate within target of a number of nodes, or of a plan's own setting."""
 
     nodes: int
     sustainable_rate_per_s: float
@@ -52,10 +49,7 @@ class FrontierPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRate:
-    """What a plan for another rate would be; without nodes if none meets the targets there.
-
-    ``predicted`` is the distribution of the latency that the target is about.
-    """
+    """What a plan for another rate would be; without nodes if none meets the targets there."""
 
     rate_per_s: float = field(metadata={"exact": True})
     nodes: int | None = None
@@ -106,16 +100,13 @@ class _StreamAnswer(Result):
     predicted one. ``chosen`` is the plan's own setting with its own maximum rate within target; a
     point of the ``frontier`` with as many nodes may be of another setting that carries more:
     ``most_on_nodes`` is that point alone, which takes no search among more nodes. ``first_advice``
-    is the first of ``advice`` alone. ``also`` are further targets besides ``target``.
-    ``budget_per_hour`` is given if it limits the number of nodes. ``refused_node_types`` has the
-    reason for each node type that is unsuitable.
-    ``declared`` are the figures of a plan that was not made from a profiled run. ``findings`` are
-    cautions and notes about it. ``kept_probability`` is that of all targets together (P23); None in
-    files of earlier versions. ``skew`` is the effect of the heaviest key on its stage, None if no
-    key is known to be heavy. ``rates`` are plans for other rates in short, if no rate was given.
-    ``cost_per_hour`` is that of the nodes; ``writes`` are the files that the query writes and what
-    their requests cost, and ``driver`` what the driver does and gets: both None if the setting is
-    not stable, or in files of earlier versions.
+    is the first of ``advice`` alone. ``also`` are further targets. ``refused_node_types`` has the
+    reason for each unsuitable one. ``declared`` are the figures of a plan that was not made from a
+    profiled run. ``kept_probability`` is that of all targets together (P23); None in files of
+    earlier versions. ``skew`` is the effect of the heaviest key on its stage, if one is known to be
+    heavy. ``rates`` are plans for other rates in short, if no rate was given. ``cost_per_hour`` is
+    that of the nodes alone; ``writes`` and ``driver`` are None if the setting is not stable, or in
+    files of earlier versions.
     """
 
     result_kind = "plan"
@@ -231,10 +222,7 @@ class _StreamAnswer(Result):
 @made_when_asked("rejected", "rules", "after_start")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan(_StreamAnswer):
-    """The fewest nodes that meet a target at a rate, and why fewer do not suffice.
-
-    ``after_start`` says whether the target is met while the JVM is young.
-    """
+    """The fewest nodes that meet a target at a rate, and why fewer do not suffice."""
 
     feasible: ClassVar[Literal[True]] = True
     rejected: tuple[Rejection, ...] = ()
@@ -248,8 +236,8 @@ class InfeasiblePlan(_StreamAnswer):
 
     The setting is the one with the lowest latency at the requested rate if one is stable, otherwise
     the one with the highest rate within target. ``floor_s`` is the lowest latency of any setting at
-    the requested rate, ``physical_floor_s`` the lower bound for any number of nodes; ``needs`` is
-    what each target needs alone.
+    that rate, ``physical_floor_s`` the bound for any number of nodes, ``needs`` what each target
+    needs alone.
     """
 
     feasible: ClassVar[Literal[False]] = False

@@ -17,10 +17,7 @@ Applies: TypeAlias = Literal["live", "restart", "new application", "new checkpoi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSetting:
-    """One setting of the plan in Spark's terms; ``pinned_by`` says what fixes it.
-
-    ``profiled`` is the value in the profiled run, None if unknown.
-    """
+    """One setting of the plan in Spark's terms; ``pinned_by`` says what fixes it."""
 
     setting: str
     key: str
@@ -74,9 +71,8 @@ class Verdict(StrEnum):
 class Restart:
     """Time from the start of the process to the end of the first batch, in parts [s].
 
-    ``jvm_s`` passes until an executor is there, ``session_s`` until the first batch begins;
-    ``load_s`` and ``replay_s`` go to the snapshot of the state and the changes since, and
-    ``first_batch_s`` to the rest of that batch.
+    ``jvm_s`` passes until an executor is there, ``session_s`` until the first batch begins; the
+    state takes ``load_s`` for its snapshot and ``replay_s`` for the changes since.
     """
 
     jvm_s: float
@@ -96,11 +92,10 @@ class AfterStart:
 
     ``by_minute_s`` is the statistic of the target over the rows of each minute after a start, at
     the planned confidence, up to the minute that is like all later ones;
-    ``expected_first_minute_s`` is that of the first minute without a margin, ``first_batch_s`` how
-    long the first batch takes with it. The target is met from ``holds_from_minute`` on, counted
-    from 1; None if that is unavailable, or later than the minutes that were computed. ``reason``
-    says what the figures are based on, or why there are none, which is the ``evidence`` in short.
-    ``restart`` is the time until the first batch has ended, at the planned confidence.
+    ``expected_first_minute_s`` is without a margin. The target is met from ``holds_from_minute``
+    on, counted from 1; None if that is unavailable, or later than those minutes. ``reason`` says
+    what the figures are based on, or why there are none. ``restart`` is the time until the first
+    batch has ended, at that confidence.
     """
 
     evidence: Literal["measured", "unavailable"]
@@ -129,7 +124,7 @@ class RuleOfThumb:
 class NearestTarget:
     """The nearest target that can be met if one part of it is relaxed.
 
-    ``numbers`` has its values: ``nodes``, and of the relaxed part ``limit_s``, ``rate_per_s``,
+    ``numbers`` has ``nodes``, and of the relaxed part ``limit_s``, ``rate_per_s``,
     ``source_partitions``, ``confidence`` or ``quantile``.
     """
 
@@ -142,10 +137,9 @@ class NearestTarget:
 class PromiseNeed:
     """What one target of several needs alone.
 
-    ``within`` says whether that may be bought; ``most_nodes`` is the largest number of nodes that
-    was tried. ``nodes`` is None if none of those meets it; ``reached_s`` is the value reached
-    there, a latency or the time to catch up [s]. ``proved`` is false if ``nodes`` is None and not
-    every number of nodes was tried.
+    ``within`` says whether that may be bought. ``nodes`` is None if no number up to ``most_nodes``
+    meets it; ``reached_s`` is the latency or the time to catch up there. ``proved`` is false if
+    ``nodes`` is None and not every number was tried.
     """
 
     promise: str
@@ -162,9 +156,9 @@ class PromiseNeed:
 class Optimality:
     """How far a plan can be from the optimum.
 
-    ``least_nodes`` is a number of nodes below which nothing meets the target; the plan is
-    ``proved`` to be the minimum if every number of nodes between was tried. ``relaxed_nodes`` is
-    the bound of the convex relaxation, if it was requested.
+    Below ``least_nodes`` nothing meets the target; the plan is ``proved`` to be the minimum if
+    every number of nodes between was tried. ``relaxed_nodes`` is the bound of the convex
+    relaxation, if requested.
     """
 
     least_nodes: int
@@ -184,9 +178,8 @@ class Optimality:
 class RocksDbMemory:
     """Memory of all stores of an executor in RocksDB: its bound, and what it may take at most.
 
-    ``write_buffer_ratio`` and ``high_priority_ratio`` are the shares of the bound for write buffers
-    and for indexes and filters. ``hit_ratio`` is the share of blocks that are found in memory, as
-    RocksDB counts them: with those of indexes and filters.
+    The ratios are the shares of the bound for write buffers, and for indexes and filters.
+    ``hit_ratio`` is the share of blocks that are found in memory, as RocksDB counts them.
     """
 
     bound_bytes: int
@@ -200,13 +193,12 @@ class RocksDbMemory:
 class MemoryPlan:
     """Memory of one executor [bytes].
 
-    ``parts`` adds up to ``needed_heap_bytes``; ``native_bytes`` is outside the heap (RocksDB).
-    ``python_bytes`` is what Python workers may use (``spark.executor.pyspark.memory``); 0 if they
-    use the overhead. ``off_heap_bytes`` is what Spark itself uses outside the heap
-    (``spark.memory.offHeap.size``). ``profiled_heap_bytes`` is the heap of the profiled run, and
-    ``profiled_heap`` its origin; ``reason`` explains ``heap_bytes``. ``is_measured_locally`` marks
-    peaks of a JVM that was both driver and executor. ``rocksdb`` bounds ``native_bytes``; None if
-    its rows are not recorded, or if there is none.
+    ``parts`` adds up to ``needed_heap_bytes``; ``native_bytes`` is outside the heap (RocksDB),
+    bounded by ``rocksdb`` if its rows are recorded. ``python_bytes``
+    (``spark.executor.pyspark.memory``) is 0 if Python workers use the overhead, ``off_heap_bytes``
+    is ``spark.memory.offHeap.size``. ``reason`` explains ``heap_bytes``, and ``profiled_heap``
+    where the profiled one is from. ``is_measured_locally`` marks peaks of a JVM that was both
+    driver and executor.
     """
 
     heap_bytes: int
@@ -249,10 +241,7 @@ class LevelTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedDurations:
-    """Batch durations at the planned setting: with it, a simulation needs no profile.
-
-    ``planned_ratio`` is the factor on durations for the plan's confidence.
-    """
+    """Batch durations at the planned setting: with it, a simulation needs no profile."""
 
     driver_s: float
     after_commit_s: float
@@ -278,11 +267,10 @@ class PlannedSkew:
     """Effect of the heaviest key on a stage at a planned setting, whatever the targets are.
 
     ``planned`` is the stage at the planned shuffle partitions, ``best`` at the fewest with about
-    the shortest p99, ``placed`` with the heaviest ``num_placed`` keys placed. Keys are known from a
-    file; without one only the recorded share of the largest task is known, and neither
-    ``hottest_key`` nor ``placed``. The rows of the heaviest key take ``serial_s`` per batch on any
-    cluster; ``keeps_up`` says whether that leaves time within the trigger interval. ``work`` is
-    what the stage computes, if it is known.
+    the shortest p99, ``placed`` with the heaviest ``num_placed`` keys placed. Without a file of
+    keys only the recorded share of the largest task is known, and neither ``hottest_key`` nor
+    ``placed``. The rows of the heaviest key take ``serial_s`` per batch on any cluster;
+    ``keeps_up`` says whether that leaves time within the trigger interval.
     """
 
     stage: str
@@ -304,8 +292,8 @@ class PlannedResources:
     """What a plan assumes of the cluster that runs it, as one list; the executors are fixed.
 
     A file that is patched, and settings that a plan is compared with, must not contradict any of
-    it. ``heap_bytes`` is None if the plan does not set the heap, the memory of a container besides
-    it is None if the plan does not assume a size: it checks no memory, and what is set stays.
+    it. ``heap_bytes`` is None if the plan does not set the heap, the other sizes if it assumes
+    none: it checks no memory, and what is set stays.
 
     >>> resources = PlannedResources(
     ...     nodes=1, executors=2, cores_per_executor=4, task_cpus=2, heap_bytes=8 * 2**30,
@@ -345,11 +333,11 @@ class PlannedResources:
 class PlannedDriver:
     """The driver of one or several queries of an application: theory.md (U2)-(U4).
 
-    Its queries keep ``busy_cores`` busy of ``cores``, the cores that are given or planned, and
-    ``needed_cores`` leave the room that it needs. As many queries of the same kinds as
-    ``knee_queries`` saturate it, from ``knee_low_queries`` to ``knee_high_queries`` with 90%
-    probability: beyond, batches no longer keep their triggers. ``heap_bytes`` is the heap to set.
-    ``is_shared_with_tasks`` if driver and executor are one JVM, whose cores the tasks need, too.
+    Its queries keep ``busy_cores`` busy of ``cores``; ``needed_cores`` leave the room that it
+    needs. As many queries of the same kinds as ``knee_queries`` saturate it, within the bounds with
+    90% probability: beyond, batches no longer keep their triggers. ``heap_bytes`` is the heap to
+    set. ``is_shared_with_tasks`` if driver and executor are one JVM, whose cores the tasks need,
+    too.
 
     >>> driver = PlannedDriver(
     ...     num_queries=4, busy_cores=0.5, cores=1, needed_cores=1, knee_queries=8.0,

@@ -46,9 +46,8 @@ class Outage:
 class RateTrace:
     """Arrivals whose rate changes at known moments.
 
-    At each of ``times_s``, of which the first is the start of the simulation, another one of
-    ``rates_per_s`` begins, the last of which ends at ``end_s``. ``rate_at_end_per_s`` is another
-    rate that begins there, and is not simulated.
+    Each rate begins at one of ``times_s``, of which the first is the start of the simulation, and
+    the last ends at ``end_s``. ``rate_at_end_per_s`` begins there, and is not simulated.
 
     >>> RateTrace(times_s=(0.0, 60.0), rates_per_s=(100.0, 300.0), end_s=90.0).mean_rate_per_s
     166.66666666666666
@@ -91,9 +90,8 @@ class TraceStretch:
     """Results of one stretch of the trace, over all runs.
 
     Latencies are of the rows that arrived in it and were read; ``late_ratio`` is the share of them
-    (or of batches, depending on the target) above the limit. None if no such row was read before
-    the trace ended. ``backlog_rows`` is the maximum number of rows that had arrived and were in no
-    batch yet, in the median run.
+    (or of batches, depending on the target) above the limit. None if no such row was read.
+    ``backlog_rows`` is the maximum that was in no batch yet, in the median run.
     """
 
     start_s: float
@@ -106,10 +104,7 @@ class TraceStretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """Time from the end of an outage until rows are in time again [s]: median and worst run.
-
-    ``inf`` if a run did not recover within the trace.
-    """
+    """Time from an outage's end until rows are in time [s]; ``inf`` if not within the trace."""
 
     outage: Outage
     median_s: float
@@ -120,9 +115,8 @@ class Recovery:
 class SimulatedTarget:
     """A target of the plan under the trace.
 
-    ``value_s`` is what the trace gave for it: the statistic of all runs, or for a recovery the
-    worst run; ``inf`` if the query did not catch up. None if the simulation says nothing about it:
-    ``reason`` says why. [s]
+    ``value_s`` is the statistic of all runs, or for a recovery the worst run; ``inf`` if the query
+    did not catch up, None if the simulation says nothing about it: ``reason`` says why.
     """
 
     target: str
@@ -139,11 +133,9 @@ class SimulatedTarget:
 class Playback(Result):
     """A plan simulated under a rate trace in several runs of equal weight.
 
-    ``targets`` are those of the plan, each with the value under this trace; empty in files of
-    earlier versions.
-    ``late_ratio`` is that of all rows; ``late_ratio_worst_run`` that of the worst run.
-    ``longest_late_s`` is the longest time during which arriving rows were late, in the median run.
-    ``ends_behind`` says that the backlog at the end is more than a usual batch and grows.
+    ``targets`` are empty in files of earlier versions. ``longest_late_s`` is the longest time
+    during which arriving rows were late, in the median run. ``ends_behind`` says that the backlog
+    at the end is more than a usual batch and grows.
     """
 
     result_kind = "playback"
@@ -172,10 +164,7 @@ class Playback(Result):
 
     @property
     def feasible(self) -> bool | None:
-        """Whether the plan meets its targets under this trace; None if that is unavailable.
-
-        It does not if the backlog still grows at the end, whatever the rows took until then.
-        """
+        """Whether the plan meets its targets; not if the backlog still grows at the end."""
         if self.ends_behind or self.missed:
             return False
         return True if any(target.met for target in self.targets) else None

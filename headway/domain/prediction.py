@@ -68,9 +68,9 @@ class LatencyDistribution:
 class Narrowing:
     """How one or several runs would narrow the answer to one question.
 
-    ``statistic`` names the latency in question. Its 90% intervals [s] are None if no latency can be
-    quoted; ``error_now_ratio`` and ``error_after_ratio`` are standard deviations of the fitted over
-    the true mean duration of a batch at the setting in question.
+    The 90% intervals of the latency [s] are None if none can be quoted; the error ratios are
+    standard deviations of the fitted over the true mean duration of a batch at the setting in
+    question.
     """
 
     statistic: str
@@ -82,12 +82,7 @@ class Narrowing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisedRun:
-    """One run, and what it would show.
-
-    ``rate_per_s`` is the rate at which to run it [records/s], ``num_rows`` the rows per batch at
-    that rate, ``num_batches`` the number of batches that suffices, ``duration_s`` how long it
-    takes. It should be run ``num_repeats`` times.
-    """
+    """One run, with the number of batches that suffices, and what it would show."""
 
     learns: str
     why: str
@@ -114,10 +109,9 @@ class Prediction(Result):
     ``utilization_ratio`` is the share of time that the query is busy, however it is triggered;
     ``offered_load_ratio`` is the processing time that one second of input adds; it must be below 1.
 
-    ``phases_s`` splits the mean tuple latency; its values add up to it. ``provenance`` says whether
-    it is based on measured figures or on declared ones. ``next_run`` is the run that would narrow
-    it most. ``stage_work`` says what the stages among the phases compute, if the log names it.
-    ``restart`` is the expected time to start again, if a start is on record; a plan has its own.
+    ``phases_s`` splits the mean tuple latency. ``next_run`` is the run that would narrow it most.
+    ``stage_work`` says what the stages among the phases compute, if the log names it. ``restart``
+    is the expected time to start again, if a start is on record; a plan has its own.
     ``stability_is_sure``: one that is stable is so at the high end of durations, too.
     """
 
@@ -170,8 +164,7 @@ class Prediction(Result):
     def is_surely_unstable(self) -> bool:
         """Whether its backlog grows even if batches are as short as they may well be.
 
-        Too close to saturation is no verdict: between nine tenths of the offered load and all of
-        it, the backlog is expected to stay bounded, however long it becomes.
+        Too close to saturation is no verdict: there, it is expected to stay bounded, however long.
         """
         return (
             not self.stable
@@ -193,8 +186,7 @@ class Prediction(Result):
     def gain_ratio(self) -> float | None:
         """How many times an error in batch durations counts in the latency as fast as possible.
 
-        It is `1/(1-r)` at the offered load `r`; None with a trigger interval, which absorbs most of
-        it, and if there is no latency.
+        `1/(1-r)` at the offered load `r`; None with a trigger interval, which absorbs most of it.
         """
         load = self.offered_load_ratio
         if self.configuration.trigger_s > 0 or not self.is_quotable or load is None:

@@ -37,7 +37,7 @@ CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverPhase:
-    """One step of a micro-batch on the driver, in Spark's order [s]."""
+    """One step of a micro-batch on the driver, in Spark's order."""
 
     name: str
     mean_s: float
@@ -53,12 +53,12 @@ class DurationNoise:
 
     ``batch_ratio`` is the coefficient of variation of long batches of one run; it multiplies the
     whole duration, since a slow moment of the machine slows the driver and the tasks alike.
-    ``added_sd_s`` is the part of the spread that does not grow with the duration.
-    ``autocorrelation`` is the share of that variance that lasts, ``persistence_ratio`` what is left
-    of it from one batch to the next; ``run_to_run_ratio`` is the spread (standard deviation of the
-    logarithm) between runs of a setting, which no number of batches of one run can reveal. If
-    batches fall into two modes, ``slow_batch_share`` of them take ``slow_batch_ratio`` times as
-    long as the others; both modes are part of ``batch_ratio``.
+    ``added_sd_s`` is the part that does not grow with the duration. ``autocorrelation`` is the
+    share of that variance that lasts, ``persistence_ratio`` what is left of it from one batch to
+    the next; ``run_to_run_ratio`` is the standard deviation of the logarithm between runs of a
+    setting, which no number of batches of one run can reveal. If batches fall into two modes,
+    ``slow_batch_share`` of them take ``slow_batch_ratio`` times as long as the others; both are
+    part of ``batch_ratio``.
     """
 
     batch_ratio: float
@@ -114,9 +114,8 @@ class Drift:
         return float((jvm_age_s / self.reference_age_s) ** -self.exponent)
 
     def driver_factor(self, jvm_age_s: float, oldest_s: float) -> float:
-        """Time of the driver at an age, beyond `factor`, over that at the reference age.
-
-        Beyond the age of the oldest profiled run as `JobProfile.age_factor` does.
+        """Time of the driver at an age, beyond `factor`; past the oldest run as
+        `JobProfile.age_factor`.
         """
         within_s = min(jvm_age_s, oldest_s)
         won_ratio = self.driver_exponent * (1.0 - within_s / jvm_age_s)
@@ -164,11 +163,10 @@ def is_rocksdb(state_store: str | None) -> bool:
 class JobProfile(Result):
     """Everything that prediction and planning need to know about one streaming job.
 
-    ``declared`` are the figures that people declared if nothing was measured; such a profile has no
-    observed setting. Checkpoint and source fix ``state_partitions``, ``source_partitions`` and
-    ``state_store``; None if nothing does, or if it is unknown. If all batches had one size, the
-    cost of a row is only known to be within ``row_cost_half_range_ratio`` of the one listed, above
-    or below. Read and written as YAML by :mod:`headway.formats.profile_file`.
+    A profile of figures that people ``declared`` has no observed setting. Checkpoint and source fix
+    ``state_partitions``, ``source_partitions`` and ``state_store``; None if nothing does, or if it
+    is unknown. If all batches had one size, the cost of a row is only known to be within
+    ``row_cost_half_range_ratio`` of the one listed, above or below.
     """
 
     result_kind = "profile"
@@ -295,9 +293,8 @@ class JobProfile(Result):
 
     @property
     def state_growth_per_s(self) -> float:
-        """How fast the state grows at the rate in question [rows/s]: theory.md (P21).
-
-        One that follows the rate does not grow, whatever its last batches show.
+        """Growth of the state at the rate in question, none if it follows the rate: theory.md
+        (P21).
         """
         if self.state is None or self.state.rate_exponent > 0:
             return 0.0
@@ -306,8 +303,8 @@ class JobProfile(Result):
     def at_age(self, jvm_age_s: float) -> JobProfile:
         """The profile with the driver's phases at an age of the JVM: theory.md (E35).
 
-        The effect of that age on the whole batch is `age_factor`. Before the steady part of a run
-        in a fresh JVM there is no other effect.
+        The effect on the whole batch is `age_factor`, and in the first part of a fresh JVM the only
+        one.
         """
         warm_up = self.warm_up
         is_young = warm_up is not None and jvm_age_s < warm_up.steady_age_s
@@ -331,10 +328,9 @@ class JobProfile(Result):
     def age_factor(self, jvm_age_s: float) -> float:
         """Duration at an age of the JVM over that at the reference age of the drift.
 
-        Beyond the age of the oldest profiled run it continues as the inverse of the age, with the
-        slope it has there: the gain from compilation ends, whereas a power law would never end.
-        Before the steady part of a run in a fresh JVM it is the measured ratio of the first
-        batches.
+        Beyond the oldest profiled run it continues as the inverse of the age, with the slope it has
+        there: the gain from compilation ends, whereas a power law would never end. Before the
+        steady part of a run in a fresh JVM it is the measured ratio of the first batches.
         """
         warm_up = self.warm_up
         if warm_up is not None and warm_up.points and jvm_age_s < warm_up.steady_age_s:

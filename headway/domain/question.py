@@ -1,8 +1,4 @@
-"""What a plan and a prediction are asked for: every argument of both, declared once.
-
-A new argument is a field here and its use in the planner; the call, the command, its help and what
-is refused for which kind of job follow.
-"""
+"""What a plan and a prediction are asked for: every argument of both, declared once."""
 
 from __future__ import annotations
 
@@ -182,10 +178,7 @@ class JobQuestion(SettingQuestion):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanQuestion(JobQuestion):
-    """What a plan is asked for.
-
-    Fields are in base units, None where nothing was given. ``node_types`` and ``keys`` are read
-    when they are used, since their values stand in files.
+    """What a plan is asked for, in base units; None where nothing was given.
 
     >>> from headway.domain.argument import read_question
     >>> question = read_question(PlanQuestion, {"rate": "50k/s", "trigger": "2s"})

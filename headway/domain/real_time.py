@@ -20,8 +20,7 @@ from headway.units import spark_trigger_text
 class RealTimeSetting:
     """The settings of a query in Real-Time Mode that Headway predicts for and plans.
 
-    All tasks of all stages run at once, for as long as a batch: ``batch_length_s`` is the argument
-    of the trigger. ``shuffle_partitions`` are the tasks of each stage behind an exchange.
+    All tasks of all stages run at once, for as long as a batch, the argument of the trigger.
 
     >>> RealTimeSetting(
     ...     executors=7, cores_per_executor=4, source_partitions=8, shuffle_partitions=20,
@@ -53,11 +52,10 @@ class RealTimePrediction(Result):
     """Prediction for a query in Real-Time Mode.
 
     ``tuple_latency`` is from the source to the sink, with 90% intervals; None if the backlog grows.
-    Its mean is the sum of ``path_s``, of ``stage_mean_s`` by stage, which includes the wait in the
-    shuffle before it, and of ``gap_mean_s``. ``busy_ratio`` is that of the busiest task of each
-    stage, ``num_slots_needed`` the tasks of all stages, ``gap_s`` the time between two batches in
-    which nothing is read, and ``gap_share`` the share of the rows that it delays. ``stage_work``
-    says what the stages compute, as far as it is known.
+    Its mean is the sum of ``path_s``, of ``stage_mean_s``, which includes the wait in the shuffle
+    before a stage, and of ``gap_mean_s``. ``busy_ratio`` is that of the busiest task of each stage,
+    ``gap_s`` the time between two batches in which nothing is read, and ``gap_share`` the share of
+    the rows that it delays.
     """
 
     result_kind = "real-time-prediction"
@@ -85,8 +83,7 @@ class RealTimePrediction(Result):
 class RealTimePlan(Result):
     """The fewest nodes with which a query meets its targets in Real-Time Mode.
 
-    ``planned_s`` is the latency of the target at ``confidence``; if it is not ``feasible``, the
-    setting is the nearest one. ``binding`` says why it is infeasible, or what determines the size.
+    If it is not ``feasible``, the setting is the nearest one, and ``binding`` says why.
     ``max_rate_per_s`` is the max rate of the setting within the targets.
     """
 

@@ -1,8 +1,4 @@
-"""Methods of every result: show itself, and become data, a table or a file.
-
-Words, pages and files are made in other packages; a result loads them when they are needed, so that
-mere computations do not pay for them.
-"""
+"""Methods of every result: show itself, and become data, a table or a file."""
 
 from __future__ import annotations
 
@@ -17,10 +13,8 @@ _find = loads_when_used(
 
 
 class Result:
-    """A plan, prediction, profile, or another answer of Headway.
-
-    ``result_kind`` is what it is: its JSON has the schema ``headway.<kind>/v1``, and
-    `headway.api.result_kinds` knows by it how to show it.
+    """A plan, prediction, profile, or another answer of Headway, of the schema
+    ``headway.<kind>/v1``.
 
     >>> from headway.domain import Configuration, Arrivals, Prediction
     >>> Prediction(

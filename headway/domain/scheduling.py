@@ -27,11 +27,7 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowGrid:
-    """The ends of a query's windows in event time, and the delay of its watermark.
-
-    Spark's ``window(ts, length, slide, start)`` ends at ``start + length + k * slide``; the end of
-    a window moves with ``start`` modulo the slide only, as all ends are multiples of it.
-    """
+    """The ends of a query's windows in event time, ``offset_s`` and multiples of the slide."""
 
     slide_s: float
     offset_s: float = 0.0
@@ -52,10 +48,7 @@ class WindowGrid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledQuery:
-    """The declaration of a query when it joins a scheduler.
-
-    ``most_wait_s`` is how long a query may be passed over; then it goes first under every policy.
-    """
+    """The declaration of a query when it joins; one passed over ``most_wait_s`` goes first."""
 
     name: str
     trigger_s: float
@@ -83,11 +76,10 @@ class QueryState:
 
     ``closing_s`` is when the row that closes the next window is expected, or when it arrived;
     ``emits`` says that a window is closed and waits for the batch that emits it. ``duration_s`` is
-    the predicted duration of the next batch, ``pair_s`` that of the next two, at an upper quantile.
-    ``window_limit_s`` counts from ``closing_s``, ``row_limit_s`` from ``oldest_unread_s``.
-    ``output_rows`` are the rows that the next batch is predicted to emit, ``removed_rows`` those
-    that it is predicted to remove from the state. ``num_batches`` is more than one if a rate limit
-    left rows behind.
+    predicted for the next batch, ``pair_s`` for the next two, at an upper quantile.
+    ``window_limit_s`` counts from ``closing_s``, ``row_limit_s`` from ``oldest_unread_s``. The next
+    batch is predicted to emit ``output_rows``, and to remove ``removed_rows`` from the state.
+    ``num_batches`` is more than one if a rate limit left rows behind.
     """
 
     name: str
@@ -110,9 +102,8 @@ class QueryState:
 class ComingBack:
     """A query that runs, or gets a turn next, in its state after its batch has ended.
 
-    ``closes_at_s`` is the event time from which on a row that the batch reads closes the next
-    window; the query then comes back with ``emitting``. ``at_its_tick``: not before a tick that is
-    known once it is back.
+    From ``closes_at_s`` on a row's event time closes the next window; the query then comes back
+    with ``emitting``. ``at_its_tick``: not before a tick that is known once it is back.
     """
 
     state: QueryState
@@ -130,8 +121,7 @@ class Decision:
     """One decision: which queries waited, their order, and which were started.
 
     ``memory_is_short``: the query that frees the most state came first. ``ahead``: decided by the
-    order that was left in the JVM, in which queries that had just come back are as they were
-    expected.
+    order left in the JVM, in which queries that had just come back are as they were expected.
     """
 
     at_s: float
@@ -167,8 +157,7 @@ class ScheduleReport:
     """Results of a gate while it was in force.
 
     ``num_reliefs`` counts how often memory became short, and the query that frees the most went
-    first for a while. ``num_ahead`` is the number of grants that were decided ahead, and given when
-    a batch ended, ``num_queries`` that of the queries that are under it now.
+    first for a while; ``num_ahead`` are grants that were decided ahead.
     """
 
     policy: Policy

@@ -18,10 +18,9 @@ WindowsHow: TypeAlias = Literal["direct", "panes", "fused", "log"]
 class SharingWay:
     """One way at one trigger; window latency is None if the profile does not contain it.
 
-    ``state_rows`` are rows of Spark's state, ``log_rows`` rows of partial windows in a store;
-    ``rollups`` are windows that the log makes only for larger ones. ``saved_s`` is the mean batch
-    time of the direct query at the same trigger minus that of this way, from ``saved_low_s`` to
-    ``saved_high_s`` depending on costs that the profile does not contain.
+    ``log_rows`` are partial windows in a store, ``rollups`` windows that the log makes only for
+    larger ones. ``saved_s`` is the mean batch time of the direct query minus that of this way, in a
+    range that depends on costs that the profile does not contain.
     """
 
     how: WindowsHow = field(metadata={"then": {"pays": "pays"}})
@@ -63,11 +62,10 @@ class SharingGain(Result):
     split one takes less than counting directly from ``break_even_windows_ratio`` windows per row
     on; ``pause_by_mode_s`` is how long rows wait while the keys of a partition are moved.
     ``merges_ratio`` is the minimum number of merges, with ``rollups``, over that from panes alone,
-    ``busiest_ratio`` the load of the busiest slot over an even share with the given partitions,
-    ``moved_ratio`` with partitions that are moved at best.
-    ``queries`` are those that currently count the windows, if there are several; ``ways`` then
-    count the windows of all of them in one. ``is_update``: windows are emitted repeatedly with
-    their current values.
+    ``busiest_ratio`` the load of the busiest slot over an even share, ``moved_ratio`` with
+    partitions moved at best. ``queries`` are those that currently count the windows, if several;
+    ``ways`` then count them in one. ``is_update``: windows are emitted repeatedly with their
+    current values.
     """
 
     result_kind = "windows"

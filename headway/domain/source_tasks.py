@@ -14,13 +14,12 @@ from headway.limits import MOST_CORES, MOST_INT, MOST_LONG, MOST_PARTITIONS
 class Coalescing:
     """How adaptive execution merges small shuffle partitions: Spark's rule for a stage's tasks.
 
-    Per row that enters the stage it reads ``exchange_bytes_per_row`` from the exchange. A task
-    should have ``advisory_bytes`` (``spark.sql.adaptive.advisoryPartitionSizeInBytes``), and has at
-    least ``smallest_bytes`` (``spark.sql.adaptive.coalescePartitions.minPartitionSize``).
+    A task should have ``advisory_bytes`` (``spark.sql.adaptive.advisoryPartitionSizeInBytes``), and
+    has at least ``smallest_bytes`` (``spark.sql.adaptive.coalescePartitions.minPartitionSize``).
     ``parallelism`` is the number of tasks that it aims at, where they reach the least size; None:
-    one for each core, of which a slot has ``task_cpus``. ``initial_partitions`` are the partitions
-    before merging, if they are not the shuffle partitions
-    (``spark.sql.adaptive.coalescePartitions.initialPartitionNum``).
+    one for each core, of which a slot has ``task_cpus``. ``initial_partitions`` are those before
+    merging (``spark.sql.adaptive.coalescePartitions.initialPartitionNum``), if they are not the
+    shuffle partitions.
 
     >>> rule = Coalescing(exchange_bytes_per_row=100.0, advisory_bytes=2**26, smallest_bytes=2**20)
     >>> rule.aimed_tasks(num_slots=8), rule.most_tasks(shuffle_partitions=64)
@@ -54,11 +53,10 @@ class Coalescing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultParallelism:
-    """Spark's default parallelism: one for each core, unless it is set.
+    """Spark's default parallelism: ``stated`` (``spark.default.parallelism``), or one for each
+    core.
 
-    ``stated`` is what ``spark.default.parallelism`` sets it to. Where cores decide, it is
-    ``at_least`` 2 on a cluster, 1 in local mode, with ``cores_per_slot_ratio`` cores for each task
-    that runs at the same time.
+    Where cores decide, it is ``at_least`` 2 on a cluster, 1 in local mode.
 
     >>> DefaultParallelism().number(num_slots=4), DefaultParallelism(stated=3).number(num_slots=4)
     (4, 3)
@@ -83,12 +81,12 @@ class DefaultParallelism:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSplits:
-    """Spark's rule for the tasks that read files: small ones are packed, large ones may be split.
+    """Spark's rule for the tasks that read files: small ones are packed, large ones may be
+    split.
 
-    ``file_rows`` and ``file_bytes`` are the mean content of a file, ``max_split_bytes`` and
-    ``open_cost_bytes`` are ``spark.sql.files.maxPartitionBytes`` and
-    ``spark.sql.files.openCostInBytes``. ``splits_files`` says whether several tasks may read a
-    file, as compressed text and some formats do not allow.
+    ``file_rows`` and ``file_bytes`` are means, ``max_split_bytes`` and ``open_cost_bytes`` are
+    ``spark.sql.files.maxPartitionBytes`` and ``spark.sql.files.openCostInBytes``. Compressed text
+    and some formats do not let several tasks read a file.
     """
 
     file_rows: float
@@ -108,10 +106,7 @@ class FileSplits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSplits:
-    """Kafka's ``maxRecordsPerPartition``: a task for ``max_records`` rows of each topic partition.
-
-    ``topic_partitions`` are those that have rows.
-    """
+    """Kafka's ``maxRecordsPerPartition``: a task for so many rows of each partition with rows."""
 
     topic_partitions: int
     max_records: int
@@ -126,8 +121,8 @@ class SourceTasks:
     """The rule of a source whose number of tasks follows the cores or the rows of a batch.
 
     Either ``records``, or ``parallelism``: alone, it is the number of tasks; with ``files``, it
-    decides the size of a split. A stage that reads the source ``num_scans`` times, as a union with
-    itself does, has so many times the tasks.
+    decides the size of a split. A stage that reads the source ``num_scans`` times has so many times
+    the tasks.
 
     >>> SourceTasks(parallelism=DefaultParallelism()).follows_rows
     False
