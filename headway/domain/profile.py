@@ -114,9 +114,7 @@ class Drift:
         return float((jvm_age_s / self.reference_age_s) ** -self.exponent)
 
     def driver_factor(self, jvm_age_s: float, oldest_s: float) -> float:
-        """Time of the driver at an age, beyond `factor`; past the oldest run as
-        `JobProfile.age_factor`.
-        """
+        """Time of the driver at an age, beyond `factor`; as `JobProfile.age_factor` of old JVMs."""
         within_s = min(jvm_age_s, oldest_s)
         won_ratio = self.driver_exponent * (1.0 - within_s / jvm_age_s)
         return float((within_s / self.reference_age_s) ** -self.driver_exponent) * (1.0 - won_ratio)
@@ -293,9 +291,7 @@ class JobProfile(Result):
 
     @property
     def state_growth_per_s(self) -> float:
-        """Growth of the state at the rate in question, none if it follows the rate: theory.md
-        (P21).
-        """
+        """Growth of the state, 0 if it follows the rate [rows/s]: theory.md (P21)."""
         if self.state is None or self.state.rate_exponent > 0:
             return 0.0
         return self.state.growth_per_s * self.arrivals.rate_per_s / self.settings[-1].rate_per_s

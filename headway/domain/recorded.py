@@ -184,11 +184,10 @@ class StateProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyBatches:
-    """Batches without rows in the last run, by which Spark closes windows once the watermark moved.
+    """Batches without rows, by which Spark closes windows once the watermark moved.
 
-    There were ``num_per_batch`` for each batch with rows, of a mean duration of ``duration_s``.
-    They emitted ``emitted_share`` of the rows of state that left it, on average ``ahead_s`` before
-    the next batch with rows would have been committed without them.
+    There were ``num_per_batch`` for each batch with rows. They emitted ``emitted_share`` of the
+    rows of state that left it, on average ``ahead_s`` before the next batch with rows would have.
     """
 
     num_per_batch: float

@@ -13,8 +13,7 @@ _find = loads_when_used(
 
 
 class Result:
-    """A plan, prediction, profile, or another answer of Headway, of the schema
-    ``headway.<kind>/v1``.
+    """A plan, prediction, profile, or another answer of Headway, and what kind it is.
 
     >>> from headway.domain import Configuration, Arrivals, Prediction
     >>> Prediction(

@@ -53,8 +53,7 @@ class Coalescing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultParallelism:
-    """Spark's default parallelism: ``stated`` (``spark.default.parallelism``), or one for each
-    core.
+    """Spark's default parallelism: ``spark.default.parallelism``, or one for each core.
 
     Where cores decide, it is ``at_least`` 2 on a cluster, 1 in local mode.
 
@@ -81,12 +80,10 @@ class DefaultParallelism:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSplits:
-    """Spark's rule for the tasks that read files: small ones are packed, large ones may be
-    split.
+    """Spark's rule for tasks that read files: small ones are packed, large ones may be split.
 
-    ``file_rows`` and ``file_bytes`` are means, ``max_split_bytes`` and ``open_cost_bytes`` are
-    ``spark.sql.files.maxPartitionBytes`` and ``spark.sql.files.openCostInBytes``. Compressed text
-    and some formats do not let several tasks read a file.
+    ``max_split_bytes`` and ``open_cost_bytes`` are ``spark.sql.files.maxPartitionBytes`` and
+    ``spark.sql.files.openCostInBytes``. Compressed text and some formats cannot be split.
     """
 
     file_rows: float

@@ -38,8 +38,7 @@ Separation: TypeAlias = Literal["batches", "tasks", "empty", "parts", "totals"]
 class RowsLaw:
     """Rows that enter a stage when ``n`` enter the batch: ``static_rows + scale * n ** exponent``.
 
-    An exponent below 1 is a partial aggregation, which sees the same keys again. ``static_rows``
-    are those of static tables, which are the same in every batch.
+    An exponent below 1 is a partial aggregation, which sees the same keys again.
 
     >>> RowsLaw(scale=2.0, exponent=1.0).rows(50.0)
     100.0
@@ -69,14 +68,12 @@ class RowsLaw:
 class StageObserved:
     """Other measurements of a stage's tasks; ratios and bytes are per row that entered the stage.
 
-    ``rows_written_ratio`` counts rows written for the next stage or the sink. ``task_per_byte_s``
-    is the cost per row expressed per byte read, None if no bytes are recorded. ``cpu_ratio`` and
-    ``gc_ratio`` are shares of the time that tasks ran on the executor; ``python_ratio``, None
-    without Python, is the share spent in Python workers, which ``cpu_ratio`` does not include.
-    ``shared_wait_ratio`` is the share of their slots' time in which tasks wait for what they share,
-    processors and disks; None if code of the user may wait for anything else, or if that is not
-    known. ``largest_task_ratio`` is the mean over batches of the rows of the largest task over
-    those of the mean task.
+    ``task_per_byte_s`` is the cost per row expressed per byte read. ``cpu_ratio`` and ``gc_ratio``
+    are shares of the time that tasks ran on the executor; ``python_ratio`` is that in Python
+    workers, which ``cpu_ratio`` does not include. ``shared_wait_ratio`` is the share of their
+    slots' time in which tasks wait for what they share, processors and disks; None if code of the
+    user may wait for anything else, or if that is not known. ``largest_task_ratio`` is the mean
+    over batches of the rows of the largest task over those of the mean task.
     """
 
     rows_written_ratio: float
@@ -104,9 +101,8 @@ class StageObserved:
 class StageResources:
     """Resources for which a stage asks by a profile of its own (stage-level scheduling).
 
-    ``needs`` are those of a task, in words. Of the slots of a configuration it has ``slots_ratio``,
-    above 1 if its tasks need less than others. With ``has_own_executors``, they run on executors
-    that have no other stages.
+    Of the slots of a configuration it has ``slots_ratio``, above 1 if its tasks need less than
+    others. With ``has_own_executors``, they run on executors that have no other stages.
     """
 
     needs: str
@@ -126,16 +122,13 @@ class StageProfile:
 
     Stages of one ``level`` compete for the slots; levels follow each other. A task takes
     ``task_fixed_s + task_per_row_s * rows + task_per_partition_s * shuffle_partitions`` [s]: the
-    last for stages that write for an exchange, a file or buffer for each reader. A task with state
-    takes ``task_per_state_row_s`` more for every row of its store, if that could be fitted.
-    ``task_noise_ratio`` is the coefficient of variation of tasks of the same batch.
-    ``hot_share_ratio`` of the rows go to one task whatever the number of tasks, as the rows of one
-    key do; the others are distributed evenly. ``work`` are the operators of the stage in words,
-    None if the log does not name them. ``coalescing`` is how adaptive execution merges its shuffle
-    partitions; ``num_source_tasks`` is then the usual number of tasks in the profiled runs, and so
-    it is with ``source_tasks``, the rule of a source whose tasks follow the cores or the rows.
-    ``resources`` are those for which it asks by a resource profile other than the usual one. All
-    tasks of a stage with ``is_barrier`` start together, or none; None: they do not.
+    last for stages that write for an exchange, a file or buffer for each reader; and with state
+    ``task_per_state_row_s`` for every row of its store. ``task_noise_ratio`` is the coefficient of
+    variation of tasks of a batch. ``hot_share_ratio`` of the rows go to one task whatever the
+    number of tasks, as the rows of one key do. ``work`` are the operators of the stage in words, if
+    the log names them. With ``coalescing`` or ``source_tasks``, the rules of a number of tasks that
+    follows cores or rows, ``num_source_tasks`` is the usual number in the profiled runs. All tasks
+    of a stage with ``is_barrier`` start together, or none.
     """
 
     name: str
@@ -268,12 +261,11 @@ class EventTimeWindow:
 class StatefulOperator:
     """An operator of a query that keeps state, and how far its watermark is behind the query's.
 
-    ``reads`` are the positions in the chain of the stateful operators whose rows it gets. An
-    aggregation has the ``windows`` that it groups by, also those made by one before it; another
-    operator those that are made in front of it. ``watermark_behind_s`` is None if the recorded plan
-    does not show it. A join holds the watermark of the operators after it back by ``holds_back_s``,
-    the longer reach of its range of event time; None of other operators, if it keeps rows for ever,
-    or if that is not shown.
+    ``reads`` are the positions in the chain of the operators whose rows it gets. An aggregation has
+    the ``windows`` that it groups by, also those made by one before it; another operator those made
+    in front of it. ``watermark_behind_s`` is None if the recorded plan does not show it. A join
+    holds the watermark of the operators after it back by ``holds_back_s``, the longer reach of its
+    range of event time; None of other operators, if it keeps rows for ever, or if not shown.
 
     >>> join = StatefulOperator(name="StreamingSymmetricHashJoin")
     >>> join.is_aggregation, join.watermark_behind_s
@@ -300,8 +292,7 @@ class QueryShape:
     """The parts of a query; what is not recorded is None or empty.
 
     ``chain`` are its stateful operators, each after those that it reads. ``deals_out_buckets`` says
-    whether `headway.ordered` distributes its rows to buckets, ``checkpoint_store`` where its state
-    is saved.
+    whether `headway.ordered` distributes its rows to buckets.
     """
 
     sources: tuple[str, ...]
@@ -343,10 +334,7 @@ class QueryShape:
 
     @property
     def windows_wait_s(self) -> float | None:
-        """Event time after a window's end from which on it may be emitted [s]; None: unknown.
-
-        The delay of the watermark, and what joins add to it: theory.md (T8).
-        """
+        """Event time from a window's end until it may be emitted [s]: theory.md (T8)."""
         if self.watermark_delay_s is None or self.watermark_behind_s is None:
             return None
         return self.watermark_delay_s + self.watermark_behind_s

@@ -25,9 +25,7 @@ class Switch(StrEnum):
 
     @classmethod
     def parse(cls, name: str) -> Switch:
-        """The switch of a name.
-
-        Raises InputError if there is none; names all.
+        """The switch of a name; the InputError names all.
 
         >>> str(Switch.parse("changelog"))
         'changelog'
@@ -42,7 +40,7 @@ class Switch(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchSetting:
-    """What turning a switch takes: Spark's settings, or options of the query's writer.
+    """Spark's settings, or options of the query's writer, that turn a switch.
 
     ``caution`` is what is given up for it, as a clause; empty if nothing is.
     """

@@ -28,10 +28,7 @@ class Metric(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """A higher rate for a while, once or again and again.
-
-    ``rate_per_s`` is the total input rate while it lasts, ``length_s`` how long that is, and
-    ``every_s`` from the start of one to the start of the next; None means once.
+    """A higher rate for a while, once or again and again, ``every_s`` from start to start.
 
     >>> Burst.parse("150k/s for 2m every 1h")
     Burst(rate_per_s=150000.0, length_s=120.0, every_s=3600.0)
@@ -94,16 +91,7 @@ class Burst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A latency target.
-
-    Parameters
-    ----------
-    metric : Metric
-        Tuple latency by default.
-    quantile : float in (0, 1) or None
-        The quantile of the target; None is the mean.
-    limit_s : float, > 0
-        The limit [s].
+    """A latency target: the quantile, or with None the mean, of a latency is within a limit.
 
     >>> Target.parse("p99 <= 3s")
     Target(metric=<Metric.TUPLE: 'tuple'>, quantile=0.99, limit_s=3.0)
@@ -122,10 +110,7 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> Target:
-        """Read a target as it is written on the command line and in files.
-
-        Raises InputError if the text is not a target.
-        """
+        """Read a target as the command line and files have it; an InputError if it is none."""
         match = re.fullmatch(
             r"\s*(?:(?P<metric>tuple|batch|window)\s+)?(?P<statistic>mean|p\d+(?:\.\d+)?)\s*<=?\s*(?P<limit>.+?)\s*",
             text,
@@ -213,8 +198,7 @@ class DuringBurst:
 class CatchUp:
     """A target for recovery: the backlog of an outage or a burst is processed in time.
 
-    ``limit_s`` is from the end of it until batches are back to their usual size, ``after`` is how
-    long nothing was read [s], or the burst.
+    ``limit_s`` is from the end of it until batches are back to their usual size.
 
     >>> CatchUp.parse("catch_up <= 15m after 30m")
     CatchUp(limit_s=900.0, after=1800.0)
@@ -318,8 +302,6 @@ def targets_text(promises: Iterable[AnyPromise]) -> str:
 
 def parse_promise(text: str) -> AnyPromise:
     """A latency target, at all times or during a burst, a target to catch up, or a deadline.
-
-    Raises InputError if the text is none of them.
 
     >>> str(parse_promise("window p95 <= 5s")), str(parse_promise("catch_up < 15m after 30m"))
     ('window p95 <= 5.00 s', 'catch_up <= 15 min after 30 min')

@@ -37,8 +37,7 @@ class Phase(StrEnum):
 class TunerChange:
     """A change as written to the file before it is made; both settings are absolute.
 
-    ``began_s`` and ``deadline_s`` are instants since 1970. ``num_tries`` counts starts of the
-    query at ``then`` that failed.
+    Instants are since 1970. ``num_tries`` counts starts of the query at ``then`` that failed.
     """
 
     number: int
@@ -57,8 +56,7 @@ class TunerChange:
 class ChangeOutcome:
     """Outcome of a change: one line of the log.
 
-    ``event`` is ``applied``, ``verified``, ``missed``, ``failed`` or ``restored``; ``at_s`` an
-    instant since 1970. ``duration_s`` and ``late_ratio`` are of the batches that judged it.
+    ``event`` is ``applied``, ``verified``, ``missed``, ``failed`` or ``restored``.
     """
 
     event: str
@@ -71,10 +69,7 @@ class ChangeOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ExplainedChange(Result):
-    """A logged change with its alternatives and its outcome.
-
-    ``proposal`` is None for changes without a forecast: going back, other partitions.
-    """
+    """A logged change with its outcome; without a proposal if it goes back or repartitions."""
 
     result_kind = "explained-change"
     change: TunerChange
@@ -105,15 +100,14 @@ class LateBin:
 class TunerState:
     """Everything that a tuner needs to continue after it was killed.
 
-    ``profile_hash`` and ``target`` identify its profile and target, ``original`` is the setting
-    before its first change, ``last_good`` the last one that met its expectation; ``root`` is the
-    checkpoint. ``change`` is the change that is being made, or verified after it was made.
+    ``original`` is the setting before its first change, ``last_good`` the last one that met its
+    expectation; ``root`` is the checkpoint. ``change`` is being made, or verified.
     ``changes_late_s`` are the seconds of arrivals that the last changes of each kind made late,
-    ``pauses_s`` how long they paused the query, oldest first. ``spent_executor_s`` are the
-    executor-seconds that were requested, by the beginnings of hours.
-    ``daily_per_s`` are the input rates of the last days by slots of five minutes since 1970,
-    ``calms_s`` how long numbers of executors were enough, the last times, oldest first, and
-    ``returns_late_s`` the late seconds until they were left for more since the rate required it.
+    ``pauses_s`` how long they paused the query, oldest first. ``spent_executor_s`` are requested,
+    by the beginnings of hours. ``daily_per_s`` are the input rates of the last days by slots of
+    five minutes since 1970, ``calms_s`` how long numbers of executors were enough, the last times,
+    oldest first, and ``returns_late_s`` the late seconds until they were left for more since the
+    rate required it.
     """
 
     schema: str = TUNER_SCHEMA

@@ -21,16 +21,9 @@ class QuerySetting:
 
     ``build(spark, setting)`` reads its source with ``setting.reader_options``, starts the query
     with ``.trigger(**setting.trigger)`` and ``checkpointLocation`` ``setting.checkpoint``, and
-    returns it. The shuffle partitions are set on the session before it is called.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        Trigger, shuffle partitions and rate limit, on the slots of the session.
-    rate_per_s : float or None
-        The requested input rate, for a source that can replay rows at any rate [rows/s].
-    checkpoint : str or None
-        A folder for this run only; None if the query keeps its own checkpoint.
+    returns it. The shuffle partitions are set on the session before. ``rate_per_s`` is for sources
+    that can replay rows at any rate, ``checkpoint`` a folder for this run; None if the query keeps
+    its own.
 
     >>> setting = QuerySetting(
     ...     configuration=Configuration(
@@ -70,8 +63,8 @@ class QuerySetting:
 class Explored(Result):
     """Result of an exploration; its recordings, state and profile are in ``folder``.
 
-    ``plan`` answers the question, ``width_ratio`` is half the 90% interval of the latency in
-    question over its middle, inf if none can be quoted; ``spent_s`` is how long the runs took.
+    ``width_ratio`` is half the 90% interval of the latency in question over its middle, inf if none
+    can be quoted; the runs took ``spent_s``.
     """
 
     result_kind = "explored"

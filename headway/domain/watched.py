@@ -16,12 +16,11 @@ from headway.lazy_classes import dataclass
 class LiveBatch:
     """A micro-batch of a running query, as its progress reports it.
 
-    ``started_s`` is an instant since 1970, ``committed_s`` when its rows were committed,
-    ``ended_s`` when Spark was done with it. ``position_rows`` is how far it has read its sources,
-    in rows since their beginning, ``available_rows`` how far they had come when it was planned;
-    None for sources whose offsets count something else, or are unknown. ``num_cores`` are those of
-    the executors when it was reported, ``jvm_started_s`` when the oldest of them started, an
-    instant since 1970; None if unknown.
+    Instants are since 1970; ``committed_s`` is when its rows were committed. ``position_rows`` is
+    how far it has read its sources, in rows since their beginning, ``available_rows`` how far they
+    had come when it was planned; None for sources whose offsets count something else, or are
+    unknown. ``num_cores`` are those of the executors then, of which the oldest began at
+    ``jvm_started_s``.
     """
 
     query_id: str
@@ -57,7 +56,7 @@ class SeenDrift:
 
     ``since_s`` is the instant at which a drift most likely began; None without an alarm.
     ``num_batches_to_find`` is the number of batches after which durations that have become a fifth
-    longer raise an alarm; None if before that they would be taken for the usual difference of runs.
+    longer raise an alarm; None if they would be taken for the usual difference of runs before.
     """
 
     duration_ratio: float = field(metadata={"then": {"alarm": "is_alarm"}})
@@ -73,10 +72,8 @@ class SeenDrift:
 class WatchedChange:
     """A change that a new plan would make, its gain and its cost.
 
-    ``saved_node_s_per_hour`` is the number of node-seconds that an hour at the new setting saves,
-    negative if it takes more; ``latency_now_s`` and ``latency_then_s`` are the planned latencies,
-    None if none can be quoted; ``pause_s`` is how long the query does not run, ``late_s`` the
-    seconds of arrivals that are late until it has taken effect and the backlog is worked off.
+    The latencies are planned ones, None if none can be quoted. For ``pause_s`` the query does not
+    run; ``late_s`` are the seconds of arrivals that are late until the backlog is worked off.
     """
 
     now: Configuration
@@ -93,11 +90,10 @@ class WatchedChange:
 class Look(Result):
     """Everything that one look at a running query shows.
 
-    ``seen_s`` is the time span of the batches in the look; ``latency`` is measured over their rows,
-    ``late_ratio`` the share of the rows that were later than the target's limit, and
-    ``budget_left_ratio`` what is left of the share that may be late, negative if more were.
-    ``silent_s`` is the time since the query last reported. ``outside`` says that the running
-    setting is outside the profiled range.
+    ``seen_s`` is the time span of the batches in the look, ``latency`` that of their rows,
+    ``late_ratio`` the share later than the target's limit, and ``budget_left_ratio`` what is left
+    of the share that may be late, negative if more were. ``silent_s`` is the time since the query
+    last reported.
     """
 
     result_kind = "watch"

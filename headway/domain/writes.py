@@ -30,11 +30,10 @@ STORE_OF_SCHEME: Mapping[str, CheckpointStore] = {
 class StorePrice:
     """What a store charges for requests and space.
 
-    A file that is written where it stays takes ``requests_in_place`` write requests; one that gets
-    its name when it is complete, as most files of a checkpoint do, ``requests_renamed``. With
-    each come requests that list, at the same price: ``lists_in_place``, and ``lists_renamed`` or,
-    with a manager of checkpoint files that uses ``FileSystem``, ``lists_by_file_system``.
-    ``byte_price_per_hour`` is for space. ``date`` is that of the prices.
+    A file that is written where it stays takes ``requests_in_place`` write requests, one that gets
+    its name when it is complete, as most files of a checkpoint do, ``requests_renamed``. With each
+    come requests that list, at the same price: ``lists_in_place``, and ``lists_renamed`` or, with a
+    manager of checkpoint files that uses ``FileSystem``, ``lists_by_file_system``.
     """
 
     store: CheckpointStore
@@ -54,13 +53,11 @@ class PlannedWrites:
     """Files of a query at its planned setting, and the requests and the space that they take.
 
     ``checkpoint_files_per_batch`` are files of offsets, commits and state. What is unknown is None:
-    ``sink_files_per_batch`` if the log does not show what the sink writes, the requests without a
-    store, their cost without a price. ``files_per_hour`` are those of the checkpoint and, as far as
-    known, of the sink. All follow the trigger interval. ``requests_per_hour`` are those charged as
-    writes, of which ``lists_per_hour`` list a folder or look for a file; they cost
-    ``cost_per_hour``. ``kept_bytes`` are those of the state that the checkpoint keeps, None if the
-    log does not show its size, and ``sink_log_bytes_per_day`` those by which the log of a file sink
-    grows.
+    ``sink_files_per_batch`` if the log does not show them, the requests without a store, their cost
+    without a price. ``files_per_hour`` are all that are known. Of ``requests_per_hour``, those
+    charged as writes, ``lists_per_hour`` list a folder or look for a file; they cost
+    ``cost_per_hour``. ``kept_bytes`` are those of the state that the checkpoint keeps,
+    ``sink_log_bytes_per_day`` the growth of the log of a file sink.
     """
 
     batches_per_hour: float
@@ -114,10 +111,7 @@ class FilesLimit:
 
     @classmethod
     def parse(cls, text: str) -> FilesLimit:
-        """A limit from its text.
-
-        Raises InputError if it is none; says what is expected.
-        """
+        """A limit from its text; an InputError if it is none."""
         stated = re.fullmatch(_FILES_LIMIT, text.strip())
         if stated is None:
             raise InputError(f"limit {text!r} is unknown; expected e.g. 'files <= 500/h'")
