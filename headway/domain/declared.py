@@ -16,8 +16,7 @@ Provenance: TypeAlias = Literal["measured", "declared"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedRange:
-    """A declared duration [s]: as likely above ``mid_s`` as below; ``low_s`` to ``high_s`` contains
-    it with a probability of 90%.
+    """A declared duration: as likely above the middle as below, 90% likely in the range.
 
     >>> StatedRange(low_s=1.0, mid_s=2.0, high_s=8.0).at(1.6448536269514722)
     8.0

@@ -1,7 +1,4 @@
-"""Decisions as events with their reasons: through Python's logging, and as lines of JSON.
-
-Whoever decides says so once. Without a handler that takes them, events cost nothing.
-"""
+"""Decisions as events with their reasons: through Python's logging, and as lines of JSON."""
 
 from __future__ import annotations
 
@@ -20,10 +17,7 @@ _FACTS = "headway_facts"
 
 
 def tell_event(source: str, event: str, why: str, /, **facts: object) -> None:
-    """Report a decision: who decided, what, why, and the numbers that it rests on.
-
-    It never fails: whatever a handler does, the query goes on.
-    """
+    """Report a decision: who decided, what, why, and the numbers that it rests on. Never fails."""
     if not EVENTS.isEnabledFor(logging.INFO):
         return
     fields = {"source": source, "event": event, "why": redact(why), **facts}
@@ -33,8 +27,8 @@ def tell_event(source: str, event: str, why: str, /, **facts: object) -> None:
 class EventFile(logging.Handler):
     """Appends every event to a file, a line of JSON each, until it is closed.
 
-    If the file can no longer be written, it ends, and ``ended_because`` says why. Raises InputError
-    if another process or call writes to the file; HeadwayError if it cannot be written.
+    If it can no longer be written, it ends, and ``ended_because`` says why. Raises InputError if it
+    has another writer; HeadwayError if it cannot be written.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -60,7 +54,7 @@ class EventFile(logging.Handler):
         self.close()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one event; what is no event of Headway's is passed over."""
+        """Write one event; other records are passed over."""
         facts = getattr(record, _FACTS, None)
         if facts is None or self._file is None:
             return

@@ -42,10 +42,7 @@ class ExploredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplorationState:
-    """Everything that an exploration needs to continue after it was killed.
-
-    ``queue`` are the settings of the block that is being run, in their random order.
-    """
+    """Everything that an exploration needs to continue; ``queue`` are the settings of the block."""
 
     rate_per_s: float
     target: str

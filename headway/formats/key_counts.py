@@ -1,7 +1,7 @@
 """How often each key occurs, from a file that a user's own count wrote.
 
-The file is CSV with a column ``key`` and a column ``count`` (or ``share``), or JSON lines with
-these names, as ``df.write.json`` writes them. Other columns are ignored, and so are empty lines.
+CSV with a column ``key`` and a column ``count`` (or ``share``), or JSON lines with these names, as
+``df.write.json`` writes them. Other columns are ignored, and so are empty lines.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ def read_key_counts(
 
     ``kind`` is Spark's type of the key column, ``string``, ``int`` or ``long``; by default long for
     numbers in JSON, else string. ``total_rows`` are those of all keys, if the file has only the
-    most frequent ones; in the unit of the counts. Raises InputError if the file is not such a
-    count, as ``file:line: what, expected``.
+    most frequent ones. Raises InputError, as ``file:line: what, expected``.
 
     >>> read_key_counts("no/such.csv")
     Traceback (most recent call last):
@@ -91,9 +90,8 @@ def any_key_counts(
 def read_shares(path: str | Path) -> dict[str, float]:
     """Share of all rows that each key has, its value as text.
 
-    Shares may add up to less than 1: keys that are not in the file have the rest. Counts are taken
-    to be those of all keys. The file is as for `read_key_counts`. Raises InputError if the file
-    cannot be read, a share is invalid, or they add up to more than 1.
+    Shares may add up to less than 1: other keys have the rest. Counts are taken to be those of all
+    keys. Raises InputError if the file is none of `read_key_counts`, or its shares are invalid.
     """
     shares: dict[str, float] = {}
     columns: set[str] = set()

@@ -17,10 +17,7 @@ _PREFIX = "headway_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric of one name: what it says, and its value for each combination of labels.
-
-    The name of a counter has no ``_total``, which its samples have.
-    """
+    """A metric of one name: what it says, and its value for each combination of labels."""
 
     name: str
     about: str
@@ -50,17 +47,12 @@ def open_metrics_text(metrics: Iterable[Metric]) -> str:
 
 
 def prometheus_text(metrics: Iterable[Metric]) -> str:
-    """Metrics in Prometheus's own format, which collectors of text files read.
-
-    Here the name of a counter is that of its samples.
-    """
+    """Metrics in Prometheus's own format, where a counter is named as its samples are."""
     return "".join(f"{line}\n" for line in _lines(metrics, is_open=False))
 
 
 def spark_lines(metrics: Iterable[Metric]) -> str:
-    """Metrics by names as Spark's sinks take them, a line each: name, tab, value.
-
-    A name has the values of its labels behind dots; what is no letter or digit is an underscore.
+    """Metrics as Spark's sinks take them, a line each: name with values of labels, tab, value.
 
     >>> samples = (((("query", "my orders"),), 0.25),)
     >>> spark_lines([Metric(name="headway_gate_wait_mean_seconds", about="", samples=samples)])

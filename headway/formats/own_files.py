@@ -1,7 +1,7 @@
 """Files that people or Headway wrote, read strictly: limits of size, depth, encoding and numbers.
 
-Every file of Headway's own is read here, so that a damaged or hostile one is refused in a sentence
-with its position, whatever it contains. Files of Spark are read by the profiler.
+A damaged or hostile one is refused in a sentence with its position. Files of Spark are read by the
+profiler.
 """
 
 from __future__ import annotations
@@ -32,10 +32,7 @@ _LONGEST_REASON = 200
 
 
 def read_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
-    """The text of a file, without the byte order mark that some editors put before it.
-
-    Parameters and errors are those of `read_whole_text`.
-    """
+    """The text of a file as of `read_whole_text`, without the byte order mark of some editors."""
     return read_whole_text(path, expected=expected, largest_bytes=largest_bytes).removeprefix(
         "\ufeff"
     )
@@ -129,11 +126,11 @@ def read_json(
 
 
 def parse_json(text: str, *, name: str, expected: str, has_infinity: bool = False) -> Any:
-    """The data of a JSON text.
+    """The data of a JSON text, called ``name`` in messages.
 
-    Messages call it ``name``, and say what was ``expected``. With ``has_infinity`` a number may be
-    infinite, as Python writes it. Raises InputError if it is no JSON, nested too deeply, or has a
-    number or a text that nobody can calculate with or print; with its position.
+    With ``has_infinity`` a number may be infinite, as Python writes it. Raises InputError with the
+    position if it is no JSON, nested too deeply, or has a number or a text that nobody can
+    calculate with or print.
 
     >>> parse_json('{"rate": [NaN]}', name="a.json", expected="rates")
     Traceback (most recent call last):

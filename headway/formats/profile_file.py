@@ -25,11 +25,8 @@ _OF_BATCH_JOBS = ". A batch job has a deadline: headway plan PROFILE --target 'd
 def load_profile(path: str | Path) -> JobProfile:
     """Read a job profile.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, is no profile, or not one of this version. The message has one line
-        per fault, with line and column where there is one.
+    An InputError, with a line per fault and its position, if it cannot be read, is no profile, or
+    not one of this version.
 
     >>> load_profile("no/such/profile.yaml")
     Traceback (most recent call last):
@@ -40,19 +37,13 @@ def load_profile(path: str | Path) -> JobProfile:
 
 
 def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
-    """Read the profile of a streaming job, or of a DStreams application.
-
-    Raises InputError as `load_profile` does, and if it is the profile of a batch job.
-    """
+    """Read the profile of a streaming job or a DStreams application, or raise an InputError."""
     document = _document(path, _JOB)
     return _application_in(document) if _is_of_dstreams(document) else _job_in(document)
 
 
 def load_any_profile(path: str | Path) -> JobProfile | ApplicationProfile:
-    """Read the profile of a streaming job, or of a batch or DStreams application.
-
-    Raises InputError as `load_profile` does.
-    """
+    """Read the profile of a job of any kind, or raise an InputError."""
     document = _document(path, "a profile")
     is_application = _schema_of(document) == APPLICATION_PROFILE_SCHEMA
     return _application_in(document) if is_application else _job_in(document)
@@ -61,8 +52,7 @@ def load_any_profile(path: str | Path) -> JobProfile | ApplicationProfile:
 def dump_profile(profile: JobProfile | ApplicationProfile) -> str:
     """The text of a profile's file; reading it and dumping again gives the same text.
 
-    Numbers are rounded to six significant digits, so that small changes make small differences.
-    Raises ValueError if a number of the profile is infinite or not a number.
+    A ValueError if a number of the profile is infinite or not a number.
     """
     # Imported here: who loads does not write.
     from headway.formats.yaml_text import yaml_text
@@ -71,12 +61,9 @@ def dump_profile(profile: JobProfile | ApplicationProfile) -> str:
 
 
 def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> None:
-    """Write a profile's file in one step: readers see the old file or the complete new one.
+    """Write a profile's file in one step, as `dump_profile` has it; a device or pipe as it is.
 
-    An existing file is replaced; a device or pipe is written to as it is.
-
-    Raises HeadwayError if the file cannot be written; ValueError if a number of the profile is
-    infinite or not a number.
+    Raises HeadwayError if the file cannot be written.
     """
     # Imported here: who loads does not write.
     from headway.formats.text_file import write_text

@@ -1,7 +1,7 @@
 """Rate traces in JSON: answers of Prometheus, and the progress of a streaming query.
 
-**Prometheus**: the answer to ``/api/v1/query_range`` for a rate in records per second. Several
-series, of partitions or topics, are added up; a missing sample, or one that is no number, is 0.
+**Prometheus**: the answer to ``/api/v1/query_range`` for records per second. Several series are
+added up; a missing sample, or one that is no number, is 0.
 
 **Progress**: ``StreamingQueryProgress`` as Spark writes it, one a line, in a list, or inside the
 events of a listener, an event log or ``headway.record``. The rows of a batch have arrived since the
@@ -36,9 +36,7 @@ def is_json(text: str) -> bool:
 
 
 def json_samples(text: str, name: str) -> list[Sample]:
-    """When each rate begins, in seconds since 1970, and the rate [records/s].
-
-    An InputError if it has neither form, or contains too little; messages call it ``name``.
+    """When each rate begins, in seconds since 1970, and the rate [records/s], or an InputError.
 
     >>> import json
     >>> answer = {"data": {"result": [{"values": [[60, "5"], [120, "7.5"]]}]}}

@@ -1,12 +1,11 @@
 """Rate traces in files: the reader for `simulate` and for specs.
 
-A trace may be JSON of Prometheus or of a query's progress (`rate_json`). Else it is a CSV file
-whose heading names a column of times (``time``, ``time_s``, ``timestamp`` or ``t``) and one of
-rates (``rate`` or ``rate_per_s``); other columns are ignored, as are empty lines and lines that
-begin with ``#``. Each line contains the start of a rate, in the order of time: seconds (``600``),
-durations (``10m``) or timestamps (``2026-11-21T08:00``). A rate is a number of records per second
-(``800``), or has a unit (``20k/s``). It is in force until the next line; the trace ends with the
-last line.
+A trace may be JSON (`rate_json`). Else it is a CSV file whose heading names a column of times
+(``time``, ``time_s``, ``timestamp`` or ``t``) and one of rates (``rate`` or ``rate_per_s``); other
+columns, empty lines and lines that begin with ``#`` are ignored. Each line contains the start of a
+rate, in order: seconds (``600``), durations (``10m``) or timestamps (``2026-11-21T08:00``). A rate
+is a number of records per second, or has a unit (``20k/s``). It is in force until the next line;
+the trace ends with the last line.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class WrittenTrace:
     rates_per_s: tuple[float, ...]
 
     def to_simulate(self, length_s: float | None = None) -> RateTrace:
-        """The trace to simulate: until its last line, or for ``length_s``; the last rate continues.
+        """The trace until its last line, or for ``length_s``; the last rate continues.
 
         Raises InputError if it has one line and no length, or no rate above 0.
         """
@@ -79,10 +78,9 @@ class WrittenTrace:
         )
 
     def hourly_peaks_per_s(self) -> tuple[float, ...]:
-        """The highest rate in each hour of the day, over all days.
+        """The highest rate in each hour of the day, over all days, or an InputError.
 
-        Hours outside a trace that is shorter than a day get its last rate. Raises InputError if no
-        rate is above 0.
+        Hours outside a trace that is shorter than a day get its last rate.
         """
         if not any(self.rates_per_s):
             raise InputError(f"{self.name}: no rate above 0; expected {WORDS}")
@@ -95,9 +93,7 @@ class WrittenTrace:
 
 
 def read_rate_trace(path: str | Path) -> WrittenTrace:
-    """Read a rate trace.
-
-    Raises InputError if the file is no rate trace, as ``file:line:column: what, expected``.
+    """Read a rate trace, or raise an InputError as ``file:line:column: what, expected``.
 
     >>> read_rate_trace("no/such.csv")
     Traceback (most recent call last):

@@ -24,8 +24,7 @@ NUMBER_VARIABLE = "HEADWAY_SETTING_NUMBER"
 class GivenSetting:
     """Setting at which the application is to run; another ``number`` asks it to stop.
 
-    ``recording`` is the file for its recording; ``may_cut`` says whether it may stop within a
-    batch. ``is_withdrawn`` withdraws the request with this number.
+    ``may_cut`` says whether it may stop within a batch, ``is_withdrawn`` withdraws the request.
     """
 
     schema: str = SETTING_SCHEMA
@@ -52,10 +51,7 @@ def save_setting(setting: GivenSetting, path: Path) -> None:
 
 
 def load_setting(path: Path) -> GivenSetting:
-    """The setting in a file.
-
-    Raises InputError if there is none.
-    """
+    """The setting in a file; an InputError if there is none."""
     try:
         return noun_of(read_json(path, expected=_EXPECTED), GivenSetting, STATE)
     except InputError as error:
@@ -72,7 +68,7 @@ def save_answer(path: Path, *, number: int, why: str | None, no_gap: bool = Fals
 
 
 def load_answer(path: Path, number: int) -> tuple[str | None, bool] | None:
-    """Why the request of a number was refused, None if it was not, and whether for want of a gap.
+    """Why the request of a number was refused, if it was, and whether for want of a gap.
 
     None as long as there is no answer.
     """

@@ -88,10 +88,7 @@ def save_tuner(state: TunerState, path: Path) -> None:
 
 
 def load_tuner(path: Path) -> TunerState | None:
-    """The state in a file; None if there is none.
-
-    Raises InputError if the file is not the state of a tuner.
-    """
+    """The state in a file, None without one; an InputError if it is not the state of a tuner."""
     if not os.path.lexists(path):
         return None
     data = read_json(
@@ -123,8 +120,7 @@ class TunerLock:
     def beat(self) -> None:
         """Renew the heartbeat of this tuner; to be called every few seconds.
 
-        Raises TunerLockedError if another tuner has taken over, because this one was silent for too
-        long.
+        Raises TunerLockedError if another tuner has taken over, since this one was silent.
         """
         if self._holder() != self._mine:
             raise TunerLockedError(
@@ -202,10 +198,7 @@ def _is_there(pid: int) -> bool:
 
 
 def append_audit(path: Path, entry: Mapping[str, object]) -> None:
-    """Add a line to the log; it is handed to the system before anything is done about it.
-
-    Raises HeadwayError if it cannot be written.
-    """
+    """Add a line to the log, before anything is done about it, or raise a HeadwayError."""
     fields = data_of(entry, STATE)
     line = json.dumps({"at_s": round(time.time(), 3), **fields})
     try:
@@ -235,7 +228,7 @@ def _tell(fields: Mapping[str, Any]) -> None:
 
 
 def read_audit(path: Path) -> list[dict[str, object]]:
-    """Decisions of a tuner, the oldest first; a line that a crash interrupted is left out.
+    """Decisions of a tuner, the oldest first; without a line that a crash interrupted.
 
     Raises InputError if it cannot be read, or is no text.
     """
@@ -253,8 +246,7 @@ def read_audit(path: Path) -> list[dict[str, object]]:
 def explained_change(path: Path, number: int) -> ExplainedChange:
     """A change that a tuner made, by its number in the log: its reason and its outcome.
 
-    Raises InputError if the file is not the log of a tuner, or has no such change; names those that
-    it has.
+    Raises InputError if there is no such log, or no such change in it.
     """
     lines = _decisions(path)
     line_indices = [index for index, line in enumerate(lines) if _number_of(line) == number]

@@ -1,8 +1,8 @@
 """The YAML that Headway itself writes, read without PyYAML, which takes longer to load than to use.
 
-Only the form of such files is read: mappings and lists in blocks, lists and mappings of scalars on
-one line, and scalars that are plain or in quotes. Whatever else a file contains, even a comment
-between its lines, is left to :mod:`headway.formats.yaml_document`, and so is everything wrong.
+Only mappings and lists in blocks, lists and mappings of scalars on one line, and scalars that are
+plain or in quotes. Whatever else a file contains, even a comment between its lines, is left to
+:mod:`headway.formats.yaml_document`, and so is everything wrong.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """YAML text to plain data with the position of each value in the file.
 
 The supported subset is narrow on purpose: one document, text keys, no tags, no anchors. Unquoted
-scalars follow YAML 1.2, so ``on`` is text, ``1e3`` is a number and ``1:30`` is not one. The text is
-read as events with a separate stack: composing nodes recurses in C, so a file of opening brackets
-would crash the interpreter.
+scalars follow YAML 1.2: ``on`` is text, ``1e3`` is a number and ``1:30`` is not. The text is read
+as events: composing nodes recurses in C, so a file of opening brackets would crash.
 """
 
 from __future__ import annotations
@@ -148,7 +147,7 @@ def parse_document(text: str, *, name: str) -> Document:
     """Read one YAML document.
 
     Raises InputError if the text is not YAML, or uses an unsupported feature that cannot be
-    skipped. Repeated keys and tags do not raise: they are in ``Document.faults``.
+    skipped. Repeated keys and tags are in ``Document.faults``.
 
     >>> parse_document("rate: 1e3\\non: 1:30", name="job.yaml").root
     {'rate': 1000.0, 'on': '1:30'}
