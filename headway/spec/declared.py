@@ -1,7 +1,6 @@
 """Declared figures -> profiles, for jobs that have no log yet.
 
-The middle of each range is the expected value; the ranges are kept, and a plan uses their upper
-ends. The profile contains no invented run.
+The middle of each range is expected, and a plan uses the upper ends. No run is invented.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _KINDS_OF_JOBS = ("StreamingJob", "BatchJob", "QuerySchedule")
 class JobNeeds:
     """What one job needs: executors in each hour, by the speed of the node's cores.
 
-    ``executors`` is None at a speed that meets no target; ``why_none`` gives the reason at a speed,
+    ``executors`` is None at a speed that meets no target, of which ``why_none`` gives the reason,
     for jobs that are more than a size.
     """
 
@@ -70,10 +70,7 @@ def fleet_members(
 
 
 def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry, ...]:
-    """The nodes that the plan may buy.
-
-    Raises InputError if a name or pattern matches no node of the catalogue.
-    """
+    """The nodes that the plan may buy; an InputError if a pattern matches none of the catalogue."""
     patterns = (
         *plan.node_types,
         *(pattern for pool in plan.pools for pattern in pool.node_types),
@@ -147,8 +144,7 @@ class FleetForm:
         )
 
     def row(self, need: JobNeeds) -> tuple[Whole, Mask]:
-        """Executors of a job in each hour, or its own nodes, for every supply: (S, 24); and where
-        it can run: (S,).
+        """Executors in each hour, or own nodes, by supply: (S, 24); and where a job can run: (S,).
 
         Spare nodes for failures are kept in the hours in which the job has work. Its own nodes do
         not change within a period: its largest hour counts in all of them.

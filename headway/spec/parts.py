@@ -33,10 +33,7 @@ _CATALOG = "nodes.yaml"
 
 
 def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
-    """The profile of a streaming job: from its file, or from declared figures.
-
-    Raises InputError if the file is not a profile.
-    """
+    """The profile of a streaming job: from its file, or from declared figures, or an InputError."""
     if job.profile is not None:
         return load_profile(job.profile)
     assert job.declared is not None
@@ -44,11 +41,7 @@ def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
 
 
 def ending_job_of(name: str, job: BatchJob) -> EndingJob:
-    """A job that ends: the profile from its file, or declared figures.
-
-    Raises InputError if the file is no profile, is that of a stream that did not end, or has
-    ``rows`` without being one.
-    """
+    """A job that ends, by the profile in its file or declared figures, or an InputError."""
     if job.profile is not None:
         deadline = Deadline(limit_s=job.deadline_s)
         return ending_job(load_any_profile(job.profile), deadline, job.rows)
@@ -72,10 +65,7 @@ def cluster_of(job: StreamingJob | BatchJob) -> Cluster | None:
 
 
 def node_of(cluster: Cluster) -> NodeEntry:
-    """The node of a cluster; a name is looked up in the catalogue that comes with Headway.
-
-    Raises InputError if there is no such node.
-    """
+    """The node of a cluster, in Headway's own catalogue if it is a name, or an InputError."""
     if isinstance(cluster.node, NodeEntry):
         return cluster.node
     nodes = {node.name: node for node in built_in_catalog().nodes}
@@ -88,10 +78,7 @@ def node_of(cluster: Cluster) -> NodeEntry:
 
 
 def node_cores(cluster: Cluster) -> int:
-    """Cores of a node that Spark may use.
-
-    Raises InputError if nothing is left, or not enough for an executor.
-    """
+    """Cores of a node that Spark may use, or an InputError if no executor has room."""
     node = node_of(cluster)
     available_cores, _ = _left_of(cluster)
     if available_cores < (cluster.cores_per_executor or 1):
@@ -105,10 +92,7 @@ def node_cores(cluster: Cluster) -> int:
 
 
 def node_type_of(cluster: Cluster) -> NodeType:
-    """The node of a cluster as the planner uses it: what is left of it for Spark.
-
-    Raises InputError if an executor of the cluster's size does not fit.
-    """
+    """What is left of a cluster's node for Spark, or an InputError if no executor fits."""
     node, cores = node_of(cluster), node_cores(cluster)
     _, memory_bytes = _left_of(cluster)
     if memory_bytes < 1:
@@ -208,8 +192,7 @@ def _left_of(cluster: Cluster) -> tuple[int, int]:
 def node_type_named(name: str, catalog: str | Path | None, platform: Platform) -> NodeType:
     """A node type of a catalogue, by default of Headway's own, without what the platform keeps.
 
-    The reserves of the catalogue count; those that come with Headway if it has none. Raises
-    InputError if there is no such node, or nothing is left of it.
+    An InputError if there is no such node, or nothing is left of it.
     """
     node_catalog = catalog_at(catalog)
     nodes = {node.name: node for node in node_catalog.nodes}

@@ -45,10 +45,7 @@ def pipelines_of(pipeline: MicroBatchPipeline) -> tuple[Pipeline, ...]:
 
 
 def space_of(pipeline: MicroBatchPipeline) -> PipelineSpace:
-    """What a plan of a round may choose from.
-
-    Raises InputError if that is more than can be searched.
-    """
+    """What a plan of a round may choose from; an InputError if that is too much to search."""
     search, cores = pipeline.search, pipeline.node.cores
     periods_s = PIPELINE_PERIODS_S.value
     space = PipelineSpace(

@@ -68,9 +68,7 @@ _ENVELOPE: Mapping[str, Kind] = {
 
 
 def scaffold(kind: str, *, name: str, file: str) -> str:
-    """The text of a new file: valid as it is, with values to replace.
-
-    Raises InputError if there is no such kind.
+    """The text of a new file: valid as it is, with values to replace, or an InputError.
 
     >>> scaffold("StreamingJob", name="orders", file="orders.yaml").splitlines()[5]
     'apiVersion: headway/v1'
@@ -85,10 +83,10 @@ def scaffold(kind: str, *, name: str, file: str) -> str:
 
 
 def load_spec(path: str | Path) -> SpecFile:
-    """Read a spec file of any kind.
+    """Read a spec file of any kind; paths in it start at its folder.
 
-    Paths in it start at its folder. Raises InputError if it cannot be read or is no valid spec; one
-    line per fault, as ``file:line:column: path: what, expected, did you mean``.
+    Raises InputError with a line per fault: ``file:line:column: path: what, expected, did you
+    mean``.
 
     >>> load_spec("no/such.yaml")
     Traceback (most recent call last):
@@ -101,10 +99,9 @@ def load_spec(path: str | Path) -> SpecFile:
 
 
 def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) -> SpecFile:
-    """Read the text of a spec file; ``folder`` is where its paths start.
+    """Read the text of a spec file, whose paths start at ``folder``, as of `load_spec`.
 
-    Without ``needs_files`` the files that it names need not exist yet. Raises InputError as
-    `load_spec`.
+    Without ``needs_files`` the files that it names need not exist yet.
     """
     documents: list[Document] = []
     root = _with_includes(parse_document(text, name=name), folder, documents, (name,))
@@ -120,20 +117,14 @@ def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) 
 
 
 def require_kind(file: SpecFile, *kinds: str) -> None:
-    """Refuse a file of any other kind than these.
-
-    Raises InputError, which names the kinds that were expected.
-    """
+    """Refuse a file of any other kind than these, as an InputError."""
     if file.kind not in kinds:
         expected = " or ".join(kinds)
         raise InputError(f"{file.place_of_kind}: kind: got {file.kind!r}; expected {expected}")
 
 
 def spec_of(file: SpecFile, noun: type[Noun]) -> Noun:
-    """The noun of a file that must be of its kind.
-
-    Raises InputError if the file is of another kind.
-    """
+    """The noun of a file that must be of its kind, or an InputError."""
     # A kind is called as its noun is.
     require_kind(file, noun.__name__)
     return cast(Noun, file.spec)

@@ -15,9 +15,7 @@ _MOST_DIGITS = 3
 
 
 def words_of(finding: Finding) -> str:
-    """A finding as one sentence, without a full stop.
-
-    Raises KeyError if a number or a name is missing that its code has.
+    """A finding as a sentence without a full stop; a KeyError if it lacks a number or a name.
 
     >>> from headway.domain import FindingCode
     >>> words_of(Finding(code=FindingCode.OVER_CAPACITY,

@@ -1,7 +1,7 @@
 """Sentences with places for the numbers and the names of a finding.
 
-A place is a key of the finding, and behind a colon the form in which it is shown: one of Python's,
-such as ``.0%``, one of Headway's, such as ``duration``, or ``#`` and the word for what it counts.
+A place is a key of the finding, and behind a colon its form: one of Python's, such as ``.0%``, one
+of Headway's, such as ``duration``, or ``#`` and the word for what it counts.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ class _Figure:
 
 
 def filled(sentence: str, finding: Finding) -> str:
-    """A sentence with the numbers and the names of a finding in its places.
-
-    Raises KeyError if one is missing.
+    """A sentence with the numbers and the names of a finding, or a KeyError if one is missing.
 
     >>> from headway.domain import FindingCode
     >>> failed = Finding(code=FindingCode.JOBS_FAILED, numbers={"num_jobs": 2, "after_s": 90.0})

@@ -115,8 +115,7 @@ class Choice:
 class Parsed:
     """Text in a notation of its own, e.g. a duration; some notations take plain numbers too.
 
-    ``is_valid`` says which of the values that were read are; by default all are. ``slips`` are
-    patterns of common mistakes, each with the intended text.
+    ``slips`` are patterns of common mistakes, each with the intended text.
     """
 
     words: str
@@ -168,10 +167,7 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOf:
-    """A list of one kind of thing; with ``or_one``, a single one need not be in a list.
-
-    ``tell_faults`` reports members that do not fit together.
-    """
+    """A list of one kind of thing; with ``or_one``, a single one need not be in a list."""
 
     item: Kind
     least: int = 0

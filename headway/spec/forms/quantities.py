@@ -197,9 +197,7 @@ PROFILE_FILE = FilePath("a job profile as 'headway profile' writes it")
 
 @dataclass(frozen=True, slots=True)
 class Uncertain:
-    """A quantity: a plain value, or ``{low, mid, high}`` of it.
-
-    A plain value means a range from it divided by ``plain_ratio`` to it times that ratio.
+    """A quantity: ``{low, mid, high}``, or a plain value, which may be off by ``plain_ratio``.
 
     >>> Uncertain(DURATION, plain_ratio=1.5).about(3.0)
     Quantity(low=2.0, mid=3.0, high=4.5)

@@ -38,10 +38,9 @@ def place(documents: Sequence[Document], route: Route, *, of_key: bool = False) 
 
 @dataclass(slots=True)
 class Reader:
-    """Collects faults while a file is read.
+    """Collects faults while a file, with those that it includes, is read.
 
-    ``documents`` are the file and those that it includes; ``folder`` is where paths in the file
-    start; ``needs_files`` says whether the named files must exist.
+    ``folder`` is where its paths start; ``needs_files`` says whether named files must exist.
     """
 
     documents: Sequence[Document]
@@ -59,10 +58,7 @@ class Reader:
         return self.fault(route, f"got {shown(value)}; expected {words}{hint}")
 
     def raise_faults(self) -> None:
-        """End the reading if anything was wrong.
-
-        Raises SpecError with a line per fault in the order of the files; of very many, the first.
-        """
+        """End the reading with a SpecError, a line per fault, if anything was wrong."""
         if self.faults:
             raise SpecError(faults_text(self.faults))
 

@@ -251,10 +251,7 @@ class BatchJob:
 
 
 def require_one_source(profile: Path | None, declared: object) -> None:
-    """Refuse a job with both a profile and declared costs, or with neither.
-
-    Raises ValueError, which says which.
-    """
+    """Refuse a job with both a profile and declared costs, or with neither, as a ValueError."""
     if (profile is None) == (declared is None):
         sources_text = "neither" if profile is None else "both"
         raise ValueError(f"{sources_text} of profile and declared; expected one of the two")
